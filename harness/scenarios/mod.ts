@@ -64,6 +64,7 @@ import { RESUME_ELSEWHERE_FAULTS } from "./resume_elsewhere_faults.ts";
 import { REPLICATION } from "./replication.ts";
 import { SELF_CHECK } from "./self_check.ts";
 import { SHARED_ACCOUNTS } from "./shared_accounts.ts";
+import { OFFLINE_MESSAGES } from "./offline_messages.ts";
 import { SUBSCRIPTION_REQUESTS } from "./subscription_requests.ts";
 import { TWIN_COMPONENTS } from "./twin_components.ts";
 import { STALE_NAMES } from "./stale_names.ts";
@@ -103,6 +104,7 @@ export const SCENARIOS: readonly Scenario[] = [
   ...SHARED_ACCOUNTS,
   ACCOUNT_DATA,
   SUBSCRIPTION_REQUESTS,
+  OFFLINE_MESSAGES,
   CONTACTS,
   DEVICES,
   CARBONS,

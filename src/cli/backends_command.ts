@@ -162,11 +162,14 @@ function sayCopied(
 }
 
 /** Lists what a configuration keeps where, by backend. */
-function usesOf({ storage }: Config): ReadonlyMap<string, readonly Use[]> {
+function usesOf({ storage, modules }: Config): ReadonlyMap<string, readonly Use[]> {
   const kinds: [Use["kind"], ReadonlyMap<string, DataPlace>][] = [["users", storage.users]];
   for (const [kind, places] of storage.data ?? []) {
     // Data for which the file names no place is with the accounts.
-    kinds.push([kind, new Map([...storage.users, ...places])]);
+    const all = [...storage.users, ...places];
+    // Most hosts have no offline messages, and may have none.
+    const isKept = (host: string) => kind !== "offline" || modules.get(host)?.mod_offline !== false;
+    kinds.push([kind, new Map(all.filter(([host]) => isKept(host)))]);
   }
   const uses = kinds.flatMap(([kind, places]) =>
     [...places].map(([host, place]): { backend: string; use: Use } => ({

@@ -1,4 +1,6 @@
 import type { PrivacyBounds } from "../services/privacy/mod.ts";
+import type { VcardSearchOptions } from "../services/vcard/mod.ts";
+import type { IpRule } from "../services/accounts/mod.ts";
 import type { PrivateBounds, StoresOptions } from "../storage/mod.ts";
 import type { PartOptions } from "./part_options.ts";
 import type { Secret } from "./secret.ts";
@@ -139,8 +141,28 @@ export interface HostModulesConfig {
   readonly mod_blocking: boolean;
   readonly mod_privacy: false | PrivacyBounds;
   readonly mod_private: false | PrivateBounds;
-  readonly mod_register: false | { readonly allowRemoval: boolean };
-  readonly mod_vcard: false | { readonly maxBytes: number };
+  readonly mod_offline: false | {
+    readonly maxMessages: number;
+    readonly maxBytes: number;
+    readonly lifetimeMs: number;
+  };
+  readonly mod_register: false | {
+    readonly allowRemoval: boolean;
+    /** Undefined: nobody makes an account. */
+    readonly registration: RegistrationConfig | undefined;
+  };
+  readonly mod_vcard: false | {
+    readonly maxBytes: number;
+    /** Undefined: nobody searches. */
+    readonly search: VcardSearchOptions | undefined;
+  };
+}
+
+/** Registration of accounts by strangers, at one host. */
+export interface RegistrationConfig {
+  readonly ipAccess: readonly IpRule[];
+  readonly timeoutMs: number;
+  readonly passwordStrength: number;
 }
 
 /** `[log]`. */

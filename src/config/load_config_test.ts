@@ -49,13 +49,11 @@ Deno.test("parseConfig() fills in every default", () => {
       users: new Map(["example.com", "dc1.example.com"].map((host) => [host, {
         backend: "internal",
       }])),
-      data: new Map([["last", new Map()], ["privacy", new Map()], ["private", new Map()], [
-        "roster",
-        new Map(),
-      ], [
-        "vcard",
-        new Map(),
-      ]]),
+      data: new Map(
+        ["last", "privacy", "offline", "private", "roster", "vcard"].map((
+          kind,
+        ) => [kind, new Map()]),
+      ),
     },
     log: { level: "info", format: "text" },
     globalDistrib: {
@@ -79,10 +77,11 @@ Deno.test("parseConfig() fills in every default", () => {
       mod_last: true,
       mod_blocking: true,
       mod_privacy: { maxLists: 50, maxItems: 1_000, maxBytes: 131_072 },
+      mod_offline: false,
       mod_private: { maxElements: 200, maxBytes: 1_048_576 },
       mod_roster: { hasVersions: true },
-      mod_register: { allowRemoval: true },
-      mod_vcard: { maxBytes: 131_072 },
+      mod_register: { allowRemoval: true, registration: undefined },
+      mod_vcard: { maxBytes: 131_072, search: undefined },
     }])),
     globalDistribAddr: new Map(),
     notes: [{
@@ -288,10 +287,11 @@ Deno.test("parseConfig() turns every service on unless it is false", () => {
     mod_last: true,
     mod_blocking: true,
     mod_privacy: { maxLists: 50, maxItems: 1_000, maxBytes: 131_072 },
+    mod_offline: false,
     mod_private: { maxElements: 200, maxBytes: 1_048_576 },
     mod_roster: { hasVersions: true },
-    mod_register: { allowRemoval: true },
-    mod_vcard: { maxBytes: 131_072 },
+    mod_register: { allowRemoval: true, registration: undefined },
+    mod_vcard: { maxBytes: 131_072, search: undefined },
   };
   const disco = { usersCanSeeHiddenServices: false };
   const both = (text: string) => {
@@ -350,4 +350,28 @@ Deno.test("loadConfig() reads a file and its references, and reports a file that
   } finally {
     await Deno.remove(directory, { recursive: true });
   }
+});
+
+Deno.test("parseConfig() resolves offline messages, registration and search of one host", () => {
+  const { modules } = parse(
+    SOUND.replace('"dc1.example.com"]', '"dc1.example.com", "other.net"]') +
+      '[host_config."other.net".modules]\n' +
+      "mod_offline = { access_max_user_messages = 7, expire_after = 60 }\n" +
+      "mod_vcard = { search = true, search_finds = 'all', matches = 3 }\n" +
+      '[host_config."other.net".modules.mod_register]\nallow_registration = true\n' +
+      "registration_timeout = 5\nip_access = [{ address = '10.0.0.0/8', policy = 'deny' }]\n",
+  );
+  const { mod_offline, mod_register, mod_vcard } = modules.get("other.net")!;
+  assert.deepEqual({ mod_offline, mod_register, mod_vcard }, {
+    mod_offline: { maxMessages: 7, maxBytes: 4_194_304, lifetimeMs: 60_000 },
+    mod_register: {
+      allowRemoval: true,
+      registration: {
+        ipAccess: [{ address: "10.0.0.0/8", policy: "deny" }],
+        timeoutMs: 5_000,
+        passwordStrength: 32,
+      },
+    },
+    mod_vcard: { maxBytes: 131_072, search: { matches: 3, findsAll: true } },
+  });
 });

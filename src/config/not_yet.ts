@@ -8,7 +8,7 @@ import type { Mistake } from "./shape_findings.ts";
  */
 export function findNotYetServed(file: PartialFile): Mistake[] {
   const { rdbms: _served, ...others } = file.outgoing_pools ?? {};
-  const mistakes: Mistake[] = Object.entries(others).flatMap(([kind, pools]) =>
+  return Object.entries(others).flatMap(([kind, pools]) =>
     Object.keys(pools ?? {}).map((name) => ({
       path: ["outgoing_pools", kind, name],
       problem: "pools of this kind are not served by this version: accounts are kept in the " +
@@ -16,13 +16,4 @@ export function findNotYetServed(file: PartialFile): Mistake[] {
         "the session table in modules.mod_global_distrib.redis; remove the table",
     }))
   );
-  for (const [host, config] of Object.entries(file.host_config ?? {})) {
-    if (config?.modules?.mod_offline !== undefined) {
-      mistakes.push({
-        path: ["host_config", host, "modules", "mod_offline"],
-        problem: "offline storage is not served by this version; remove the table",
-      });
-    }
-  }
-  return mistakes;
 }

@@ -33,6 +33,7 @@ const DEFAULT_TAG = "default";
 const STORING_MODULES = {
   mod_last: "last",
   mod_privacy: "privacy",
+  mod_offline: "offline",
   mod_private: "private",
   mod_roster: "roster",
   mod_vcard: "vcard",

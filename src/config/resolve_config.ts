@@ -175,18 +175,41 @@ function resolveModules(file: FileConfig): ReadonlyMap<string, HostModulesConfig
       mod_roster: tables.mod_roster !== false && {
         hasVersions: tables.mod_roster?.versioning ?? true,
       },
-      mod_register: tables.mod_register !== false && {
-        allowRemoval: (tables.mod_register ?? MOD_REGISTER.parse({})).allow_removal,
+      mod_offline: tables.mod_offline !== undefined && {
+        maxMessages: tables.mod_offline.access_max_user_messages,
+        maxBytes: tables.mod_offline.max_user_bytes,
+        lifetimeMs: tables.mod_offline.expire_after * 1000,
       },
-      mod_vcard: tables.mod_vcard !== false && {
-        maxBytes: (tables.mod_vcard ?? MOD_VCARD.parse({})).max_bytes,
-      },
+      mod_register: tables.mod_register !== false && registerOptions(tables.mod_register),
+      mod_vcard: tables.mod_vcard !== false && vcardOptions(tables.mod_vcard),
     }];
   }));
 }
 
 function privacyBounds(table: z.output<typeof MOD_PRIVACY> = MOD_PRIVACY.parse({})): PrivacyBounds {
   return { maxLists: table.max_lists, maxItems: table.max_items, maxBytes: table.max_bytes };
+}
+
+function vcardOptions(table: z.output<typeof MOD_VCARD> = MOD_VCARD.parse({})) {
+  return {
+    maxBytes: table.max_bytes,
+    search: table.search
+      ? { matches: table.matches, findsAll: table.search_finds === "all" }
+      : undefined,
+  };
+}
+
+function registerOptions(table: z.output<typeof MOD_REGISTER> = MOD_REGISTER.parse({})) {
+  return {
+    allowRemoval: table.allow_removal,
+    registration: table.allow_registration
+      ? {
+        ipAccess: table.ip_access,
+        timeoutMs: table.registration_timeout * 1000,
+        passwordStrength: table.password_strength,
+      }
+      : undefined,
+  };
 }
 
 function privateBounds(table: z.output<typeof MOD_PRIVATE> = MOD_PRIVATE.parse({})): PrivateBounds {

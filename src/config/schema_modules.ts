@@ -1,3 +1,4 @@
+import { isNetwork } from "../services/accounts/mod.ts";
 import { z } from "zod";
 import { BACKEND, POOL_TAG } from "./schema_pools.ts";
 import {
@@ -324,15 +325,57 @@ export const MOD_VCARD = z.strictObject({
   max_bytes: integer(1024, 1_048_576).default(131_072).describe(
     "bytes of a vCard; a larger one is refused. It also fits into `max_stanza_bytes`",
   ),
+  search: z.boolean().default(false).describe(
+    "lets people of the host search for one another by their vCards (XEP-0055)",
+  ),
+  search_finds: z.enum(["public", "all"]).default("public").describe(
+    "`public`: people whose vCard says so (`<CLASS><PUBLIC/></CLASS>`); `all`: everybody whose " +
+      "vCard names no other class",
+  ),
+  matches: integer(1, 100).default(30).describe("people in one answer to a search"),
 });
 
 /** `mod_last`. */
 export const MOD_LAST = z.strictObject(DATA_PLACE);
 
+/** `mod_offline`. */
+export const MOD_OFFLINE = z.strictObject({
+  ...DATA_PLACE,
+  access_max_user_messages: integer(1, 100_000).default(100).describe(
+    "messages that wait for one account; one sender may have at most half of them",
+  ),
+  max_user_bytes: integer(65_536, 1_073_741_824).default(4_194_304).describe(
+    "bytes of the messages that wait for one account, shared alike",
+  ),
+  expire_after: inSeconds(integer(60, 315_360_000)).default(7_776_000).describe(
+    "seconds for which a message waits; then it is removed",
+  ),
+});
+
 /** `mod_register`. */
 export const MOD_REGISTER = z.strictObject({
   allow_removal: z.boolean().default(true).describe(
     "lets people delete their account, with all its data",
+  ),
+  allow_registration: z.boolean().default(false).describe(
+    "lets everybody make an account before they log in, over TLS",
+  ),
+  ip_access: z.array(z.strictObject({
+    address: withWords(z.string().refine(isNetwork), {
+      allowed: 'an address or a network such as "192.0.2.0/24"',
+    }).describe("address or network"),
+    policy: z.enum(["allow", "deny"]).describe("whether its clients may register"),
+  })).default([]).describe(
+    "networks from which people may or may not register; the narrowest one that has the address " +
+      "decides, and without one they may",
+  ),
+  registration_timeout: inSeconds(integer(0, 31_536_000)).default(600).describe(
+    "seconds between two accounts that one address makes at a node; an IPv6 address counts by " +
+      "its /64; 0 turns the limit off",
+  ),
+  password_strength: integer(0, 1_024).default(32).describe(
+    "bits that the password of a new account has at least: its length times the bits of the " +
+      "kinds of characters in it",
   ),
 });
 
@@ -376,8 +419,10 @@ function hostModules(byDefault: string) {
       "change of the password, and deletion of the account, by its owner (XEP-0077)",
     ),
     mod_vcard: service(MOD_VCARD, "vCards (XEP-0054), which everybody may read"),
-    mod_offline: z.looseObject({}).optional().describe(
-      "storage for stanzas to users without a session; not on the global or the local host",
+    mod_offline: absent(
+      MOD_OFFLINE,
+      "off",
+      "messages wait for accounts that are offline (XEP-0160); not on the global or the local host",
     ),
   };
 }

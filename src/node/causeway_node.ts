@@ -63,7 +63,8 @@ export class CausewayNode {
    */
   async start(): Promise<NodeAddresses> {
     const config = this.#config;
-    const { edge, admin, table, budget, requests, rosters, accountWatch, log, clock } = this.#parts;
+    const { edge, admin, table, budget, requests, rosters, offline, accountWatch, log, clock } =
+      this.#parts;
     const { links, cluster } = await this.#parts.addLinks(config);
     // Open every port before writing to Redis. A copy of a running node, started by mistake, fails
     // here: it has neither taken that node's name nor withdrawn what that node published.
@@ -87,6 +88,7 @@ export class CausewayNode {
     await requests.start();
     accountWatch.start();
     rosters.start();
+    offline.start();
     this.#phase = "running";
     return {
       node: config.nodeName,
@@ -156,6 +158,7 @@ export class CausewayNode {
     await parts.cluster?.leave(budget.halfMs(), routed);
     await drainRouter();
     await wait("requests", requests.close());
+    await wait("offline", parts.offline.close());
     await wait("logouts", logouts.close(), budget.halfMs(CLOSE_MS));
     await wait("privacy", parts.privacy.close(), budget.halfMs(CLOSE_MS));
     await wait("table", table.close());

@@ -24,6 +24,7 @@ import {
   XMPP_SUBPROTOCOL,
 } from "../xmpp/mod.ts";
 import type {
+  AccountCreation,
   AccountFeature,
   C2sSession,
   ChosenMechanism,
@@ -50,6 +51,8 @@ export interface EdgeDeps {
   readonly components: ComponentRegistry;
   /** Returns the features that a host's accounts have beside those of the stream. */
   readonly accountFeatures: (domain: string) => readonly AccountFeature[];
+  /** Makes accounts for clients that have none; undefined where nobody may. */
+  readonly creation: AccountCreation | undefined;
   readonly sink: StanzaSink;
   readonly certificates: Certificates;
   /** Undefined when clients are not offered stream management. */
@@ -212,7 +215,7 @@ export class Edge {
     },
   ): C2sListener {
     const { accounts, enumerationSecret, accountFeatures, sessions, sink, management } = this.#deps;
-    const { metrics, log, clock } = this.#deps;
+    const { creation, metrics, log, clock } = this.#deps;
     const port = new C2sListener({
       edge,
       hosts: accounts,
@@ -233,6 +236,7 @@ export class Edge {
       admission,
       rates,
       ...(management === undefined ? {} : { management }),
+      ...(creation === undefined ? {} : { creation }),
     });
     this.#ports.push(port);
     return port;

@@ -28,6 +28,8 @@ export interface LocalSideDeps extends UserHosts {
   readonly services: { handle(stanza: Stanza, client?: OwnClient): NodeOutcome };
   /** Copies for a person's other devices. */
   readonly carbons?: Pick<Carbons, "received" | "told">;
+  /** Messages that wait for accounts. A message that `holds` names waits behind them. */
+  readonly offline?: { holds(message: Stanza): boolean };
   /** Rosters and presence. */
   readonly rosters?: Pick<RosterServer, "serves" | "probed" | "isUnwantedPush" | "saw">;
   /** Privacy lists. @default nobody has any */
@@ -164,7 +166,12 @@ export class LocalSide implements NodeSide {
     const { localpart, domainpart } = stanza.to;
     if (isUserHost(domainpart, this.#deps)) {
       if (localpart === "") return this.askServices(stanza);
-      if (stanza.kind === "message") return this.#handMessage(envelope);
+      if (stanza.kind === "message") {
+        // A copy, which nobody would send again, may overtake them.
+        const mayWait = !envelope.isCopy && !envelope.hasKeeper;
+        if (mayWait && this.#deps.offline?.holds(stanza) === true) return "no-session";
+        return this.#handMessage(envelope);
+      }
       if (isAccountProbe(stanza)) return this.#tellPresences(stanza);
       if (privacy?.takes(stanza) === true) return "ignored"; // its client gets it a moment later
       return this.#handFromServer(envelope) ?? sessions.deliver(stanza, envelope);

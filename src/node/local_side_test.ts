@@ -32,6 +32,8 @@ class Fixture {
   isRefused = false;
   /** Types of the presences that were noted. */
   readonly seen: string[] = [];
+  /** True while older messages for accounts are on their way. */
+  isHolding = false;
   /** True while accounts have rosters. */
   hasRosters = false;
   /** True when the session waits for its client to acknowledge. */
@@ -72,6 +74,7 @@ class Fixture {
       refusesPresence: () => this.isRefused,
       takes: ({ bytes }) => new TextDecoder().decode(bytes).includes("urn:xmpp:blocking"),
     },
+    offline: { holds: () => this.isHolding },
     rosters: {
       serves: () => this.hasRosters,
       saw: ({ type }) => this.seen.push(type) > 0,
@@ -188,6 +191,20 @@ Deno.test("LocalSide keeps the duty of an account's request that a service refus
   assert.equal(fixture.local.deliver(envelope), "service-unavailable");
   assert.deepEqual(fixture.handed, ["session", "service"]);
   assert.deepEqual(fixture.settled, []);
+});
+
+Deno.test("LocalSide lets messages wait behind older ones that were kept, and nothing else", () => {
+  const fixture = new Fixture();
+  fixture.isHolding = true;
+  assert.equal(fixture.local.deliver(fixture.envelope("b@example.com")), "no-session");
+  assert.equal(fixture.local.deliver(fixture.envelope("b@example.com", "presence")), "delivered");
+  const copy = new Envelope({ ...fixture.envelope("b@example.com"), isCopy: true });
+  assert.equal(fixture.local.deliver(copy), "delivered");
+  const keeper = { settle: () => {}, stays: () => {} };
+  const kept = new Envelope(fixture.envelope("b@example.com"), keeper);
+  assert.equal(fixture.local.deliver(kept), "delivered");
+  fixture.isHolding = false;
+  assert.equal(fixture.local.deliver(fixture.envelope("b@example.com")), "delivered");
 });
 
 Deno.test("LocalSide lets the client settle a stanza that its session keeps", () => {

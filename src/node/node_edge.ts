@@ -16,6 +16,7 @@ import type {
 } from "../xmpp/mod.ts";
 import type { Certificates } from "./certificates.ts";
 import type { Config } from "../config/mod.ts";
+import { makeRegistration } from "./node_registration.ts";
 import { rosterFeatures } from "./node_rosters.ts";
 import { Edge } from "./edge.ts";
 import type { Pressure } from "./pressure.ts";
@@ -47,6 +48,7 @@ export function makeEdge(config: Config, parts: Surroundings & EdgeParts): Edge 
     sessions,
     components,
     accountFeatures: (domain) => rosterFeatures(config, domain),
+    creation: makeRegistration(config, { accounts, log, clock }),
     sink: {
       accept: (stanza, source, fate, number) => {
         pressure.saw(source);

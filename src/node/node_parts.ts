@@ -13,6 +13,7 @@ import type { LogoutNotes } from "../services/last/mod.ts";
 import type { HostServices } from "../services/mod.ts";
 import type { Carbons } from "../services/carbons/mod.ts";
 import type { PrivacyServer } from "../services/privacy/mod.ts";
+import type { OfflineMessages } from "../services/offline/mod.ts";
 import type { RosterServer } from "../services/roster/mod.ts";
 import type { SubscriptionRequests } from "../services/subscriptions/mod.ts";
 import type { Stores, UserStore } from "../storage/mod.ts";
@@ -32,6 +33,7 @@ import type { NodeLinks } from "./node_links.ts";
 import { makeManagement } from "./node_management.ts";
 import { makeComponents, makeSessions } from "./node_registries.ts";
 import { makePrivacy } from "./node_privacy.ts";
+import { makeOffline } from "./node_offline.ts";
 import { makeResumption } from "./node_resumption.ts";
 import { makeCarbons } from "./node_carbons.ts";
 import { makeRosters } from "./node_rosters.ts";
@@ -79,6 +81,7 @@ export class NodeParts implements Surroundings {
   readonly privacy: PrivacyServer;
   readonly rosters: RosterServer;
   readonly carbons: Carbons;
+  readonly offline: OfflineMessages;
   readonly services: HostServices;
   readonly accountWatch: AccountWatch;
   readonly local: LocalSide;
@@ -122,6 +125,7 @@ export class NodeParts implements Surroundings {
     this.privacy = makePrivacy(config, this);
     this.rosters = makeRosters(config, this);
     this.carbons = makeCarbons(config, this);
+    this.offline = makeOffline(config, this);
     this.services = makeServices(config, this);
     this.accountWatch = makeAccountWatch(config, this);
     this.local = new LocalSide({
@@ -133,6 +137,7 @@ export class NodeParts implements Surroundings {
       rosters: this.rosters,
       carbons: this.carbons,
       privacy: this.privacy,
+      offline: this.offline,
       answer: (reply, request) => this.router.answer(reply, request),
     });
     this.requests = makeRequests(config, this);

@@ -3,6 +3,7 @@ import type { Router } from "../distribution/routing/mod.ts";
 import type { SessionTable } from "../distribution/table/mod.ts";
 import type { LogoutNotes } from "../services/last/mod.ts";
 import type { PrivacyServer } from "../services/privacy/mod.ts";
+import type { OfflineMessages } from "../services/offline/mod.ts";
 import type { RosterServer } from "../services/roster/mod.ts";
 import type { SubscriptionRequests } from "../services/subscriptions/mod.ts";
 import { ComponentRegistry, FullJid, parseJid, SessionRegistry } from "../xmpp/mod.ts";
@@ -24,6 +25,7 @@ export interface RegistryListeners {
   readonly logouts: LogoutNotes;
   readonly rosters: RosterServer;
   readonly privacy: PrivacyServer;
+  readonly offline: OfflineMessages;
   readonly local: LocalSide;
 }
 
@@ -38,11 +40,13 @@ export function makeSessions(config: Config, parts: RegistryListeners): SessionR
         parts.pressure.gone(jid.text);
         parts.rosters.closed(jid);
         parts.privacy.closed(jid);
+        parts.offline.closed(jid);
         return parts.table.sessionClosed(jid);
       },
       reachable: (jid) => parts.router.revealed(jid),
       presence: (presence, priority) => {
         tellOtherNodes(presence, priority, parts);
+        if (presence.from instanceof FullJid) parts.offline.presence(presence.from, priority);
         if (presence.type === "unavailable") parts.logouts.loggedOut(presence.from.bare, presence);
       },
       isNews: (presence) => parts.rosters.isNews(presence),
@@ -50,6 +54,7 @@ export function makeSessions(config: Config, parts: RegistryListeners): SessionR
         void parts.table.sessionPriority(jid, priority); // never rejects
         parts.rosters.arrived(jid, priority !== undefined);
         parts.privacy.arrived(jid);
+        parts.offline.arrived(jid, priority);
       },
       available: (jid) => {
         if (parts.table.hasNeighbours) parts.router.copy(accountProbe(jid));

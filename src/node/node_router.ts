@@ -5,6 +5,7 @@ import type { Domains } from "../distribution/routing/mod.ts";
 import { DatacenterSide, Router } from "../distribution/routing/mod.ts";
 import type { SessionTable } from "../distribution/table/mod.ts";
 import type { Carbons } from "../services/carbons/mod.ts";
+import type { OfflineMessages } from "../services/offline/mod.ts";
 import type { RosterServer } from "../services/roster/mod.ts";
 import type { SubscriptionRequests } from "../services/subscriptions/mod.ts";
 import type { LocalSide } from "./local_side.ts";
@@ -20,6 +21,7 @@ export interface RouterParts {
   readonly requests: SubscriptionRequests;
   readonly rosters: RosterServer;
   readonly carbons: Carbons;
+  readonly offline: OfflineMessages;
   readonly pressure: Pressure;
   readonly router: Router;
   readonly resumption: Resumption | undefined;
@@ -66,6 +68,7 @@ export function makeRouter(config: Config, parts: Surroundings & RouterParts): R
     }, handoverOptions(config)),
     carbons: parts.carbons,
     requests: parts.requests,
+    offline: parts.offline,
     presence: {
       serves: (domain) => parts.rosters.serves(domain),
       take: (envelope) => parts.rosters.take(envelope),

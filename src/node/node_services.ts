@@ -11,9 +11,11 @@ import type { IqService } from "../services/mod.ts";
 import { blockingServices, privacyServices } from "../services/privacy/mod.ts";
 import type { PrivacyServer } from "../services/privacy/mod.ts";
 import { privateStorage } from "../services/private/mod.ts";
+import type { OfflineMessages } from "../services/offline/mod.ts";
 import type { RosterServer } from "../services/roster/mod.ts";
 import { SubscriptionRequests } from "../services/subscriptions/mod.ts";
-import { vcards } from "../services/vcard/mod.ts";
+import { vcards, vcardSearch } from "../services/vcard/mod.ts";
+import type { VcardSearchOptions } from "../services/vcard/mod.ts";
 import type { Stores, UserStore } from "../storage/mod.ts";
 import type { BareJid, SessionRegistry } from "../xmpp/mod.ts";
 import { deriveScramCredentials, HashGate, parseJid } from "../xmpp/mod.ts";
@@ -34,6 +36,7 @@ export interface ServiceParts {
   readonly carbons: Carbons;
   readonly requests: SubscriptionRequests;
   readonly privacy: PrivacyServer;
+  readonly offline: OfflineMessages;
 }
 
 /** Makes the services that answer for this node's hosts and for its users' accounts. */
@@ -41,7 +44,12 @@ export function makeServices(config: Config, parts: Surroundings & ServiceParts)
   const { metrics, log, clock } = parts;
   return new HostServices({
     software: { name: "Causeway", version: VERSION },
-    hasModule: (host, module) => config.modules.get(host)?.[module] !== false,
+    hasModule: (host, module) =>
+      module === "vcard_search"
+        ? searchOf(config, host) !== undefined
+        : config.modules.get(host)?.[module] !== false,
+    // XEP-0160 §4.
+    hostFeatures: (host) => parts.offline.serves(host) ? ["msgoffline"] : [],
     publicDomains: (host) => {
       const disco = config.modules.get(host)?.mod_disco;
       return disco !== undefined && disco !== false && disco.usersCanSeeHiddenServices
@@ -68,10 +76,11 @@ const DERIVATIONS_AT_ONCE = 1;
 
 /** Makes the services for the data of accounts, and for accounts themselves. */
 function accountServices(
-  { modules, auth }: Config,
+  config: Config,
   parts: Surroundings & ServiceParts,
 ): readonly IqService[] {
   const { stores, accounts, sessions, logouts, rosters, log, clock } = parts;
+  const { modules, auth } = config;
   const gate = new HashGate(DERIVATIONS_AT_ONCE);
   return [
     ...ownAccount({
@@ -103,6 +112,10 @@ function accountServices(
       storeOf: (host) => stores.vcards(host),
       maxBytesOf: (host) => moduleOf(modules.get(host)?.mod_vcard).maxBytes,
     }),
+    ...vcardSearch({
+      storeOf: (host) => stores.vcards(host),
+      optionsOf: (host) => moduleOf(searchOf(config, host)),
+    }),
   ];
 }
 
@@ -121,6 +134,12 @@ export async function isOnline(
   if (sessions.ofAccount(text).some(({ priority }) => priority !== undefined)) return true;
   const found = (await table.sessionsOf([text])).get(text) ?? [];
   return found.some((session) => session.process !== process);
+}
+
+/** Returns the options of the search at a host; undefined where it is off. */
+function searchOf({ modules }: Config, host: string): VcardSearchOptions | undefined {
+  const module = modules.get(host)?.mod_vcard;
+  return module === undefined || module === false ? undefined : module.search;
 }
 
 /** Returns the options of a module that is on: nobody asks a service that is off. */

@@ -11,6 +11,7 @@ const PLACES = [
   "handover",
   "bounce",
   "unproven",
+  "offline",
 ] as const;
 
 export type WaitingPlace = typeof PLACES[number];

@@ -25,8 +25,19 @@ export class DiscoInfo implements IqService {
   readonly #isOn: IsOn;
   readonly #identities: Readonly<Record<IqTarget, Identity>>;
 
-  /** `others` are the services whose features it lists beside its own, where they are on. */
-  constructor(others: readonly IqService[], softwareName: string, isOn: IsOn) {
+  readonly #hostFeatures: (host: string) => readonly string[];
+
+  /**
+   * @param others services whose features it lists beside its own, where they are on
+   * @param hostFeatures features of a host that no service has
+   */
+  constructor(
+    others: readonly IqService[],
+    softwareName: string,
+    isOn: IsOn,
+    hostFeatures: (host: string) => readonly string[] = () => [],
+  ) {
+    this.#hostFeatures = hostFeatures;
     this.#services = [this, ...others];
     this.#isOn = isOn;
     this.#identities = {
@@ -43,6 +54,9 @@ export class DiscoInfo implements IqService {
       if (request.target !== "host" && !service.targets.includes(request.target)) continue;
       if (!this.#isOn(service, request.stanza.to.domainpart)) continue;
       for (const feature of service.features) features.add(feature);
+    }
+    if (request.target === "host") {
+      for (const feature of this.#hostFeatures(request.stanza.to.domainpart)) features.add(feature);
     }
     const children = [
       element("identity", { ...this.#identities[request.target] }),

@@ -76,6 +76,8 @@ export interface HostServicesDeps extends HostServicesOptions {
   readonly clock?: Clock;
   /** Returns true if `host` has `module` turned on. @default all are on */
   readonly hasModule?: (host: string, module: ServiceModule) => boolean;
+  /** Returns features of a host that no service has, for disco#info. @default none */
+  readonly hostFeatures?: (host: string) => readonly string[];
   /** Services beside the built-in ones. @default [] */
   readonly services?: readonly IqService[];
 }
@@ -120,7 +122,8 @@ export class HostServices {
       new EntityTime(deps.clock ?? new SystemClock()),
       ...deps.services ?? [],
     ];
-    for (const service of [new DiscoInfo(others, deps.software.name, this.#isOn), ...others]) {
+    const info = new DiscoInfo(others, deps.software.name, this.#isOn, deps.hostFeatures);
+    for (const service of [info, ...others]) {
       const key = serviceKey(service.type, service.name, service.namespace);
       if (this.#services.has(key)) throw new TypeError(`Cannot have two services for ${key}`);
       this.#services.set(key, service);

@@ -47,6 +47,7 @@ export type ServiceModule =
   | "mod_blocking"
   | "mod_disco"
   | "mod_last"
+  | "mod_offline"
   | "mod_ping"
   | "mod_privacy"
   | "mod_private"
@@ -54,7 +55,8 @@ export type ServiceModule =
   | "mod_roster"
   | "mod_time"
   | "mod_vcard"
-  | "mod_version";
+  | "mod_version"
+  | "vcard_search";
 
 /**
  * One protocol that the server answers itself. To add another, implement this in a file of its own

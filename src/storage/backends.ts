@@ -54,6 +54,8 @@ const COLUMNS = {
   last_activity: "status",
   privacy: "default_list",
   privacy_lists: "content",
+  offline_messages: "stanza",
+  vcard_search: "shown",
 } as const satisfies Record<keyof Tables | "causeway_schema", string>;
 
 const SCHEMAS: ReadonlyMap<string, SqlDialect> = new Map([

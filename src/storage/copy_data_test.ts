@@ -10,6 +10,7 @@ import type { ServerKind } from "./sql/testing/servers.ts";
 import { SERVER_KINDS, serverDuringTests, TestServer } from "./sql/testing/servers.ts";
 import type { SqlPoolOptions, StoresOptions } from "./stores.ts";
 import { sqlServerOf } from "./stores.ts";
+import { conformanceMessage } from "./testing/offline_store_conformance.ts";
 import { conformanceItem } from "./testing/roster_store_conformance.ts";
 import { conformanceCredentials } from "./testing/user_store_conformance.ts";
 
@@ -79,6 +80,11 @@ async function fill(stores: SqlStores): Promise<void> {
       defaultName: "'; -- 😀",
       list: { name: "'; -- 😀", xml: content },
     });
+    await stores.offlineMessages("example.com").keep(
+      name,
+      ["one", "two 😀"].map((text) => conformanceMessage(text)),
+      { maxMessages: 10, maxBytes: 1_000 },
+    );
   }
   const rosters = stores.rosters();
   for (const owner of [ALICE, "bob@example.com"]) {
@@ -111,6 +117,7 @@ async function contentOf(stores: SqlStores): Promise<unknown> {
       await stores.vcards("example.com").read(name),
       await stores.lastLogouts("example.com").read(name),
       await stores.privacyLists("example.com").read(name),
+      await stores.offlineMessages("example.com").all(name),
     ])),
     secret: await stores.secret("fakes"),
   };
@@ -154,6 +161,7 @@ async function goAround(databases: Databases, way: readonly string[]): Promise<v
       vcards: { ...NONE, added: 2 },
       last_activity: { ...NONE, added: 2 },
       privacy: { ...NONE, added: 2 },
+      offline_messages: { ...NONE, added: 2 },
     });
     const destination = await databases.open(to);
     assert.deepEqual(await contentOf(destination), content, `${from} to ${to}`);
@@ -165,6 +173,7 @@ async function goAround(databases: Databases, way: readonly string[]): Promise<v
       vcards: { ...NONE, same: 2 },
       last_activity: { ...NONE, same: 2 },
       privacy: { ...NONE, same: 2 },
+      offline_messages: { ...NONE, same: 2 },
     });
     from = to;
   }

@@ -6,6 +6,7 @@ import { withPath } from "./sql/testing/sqlite.ts";
 import { rosterStoreConformance } from "./testing/roster_store_conformance.ts";
 import { lastStoreConformance } from "./testing/last_store_conformance.ts";
 import { privacyStoreConformance } from "./testing/privacy_store_conformance.ts";
+import { offlineStoreConformance } from "./testing/offline_store_conformance.ts";
 import { privateStoreConformance } from "./testing/private_store_conformance.ts";
 import { subscriptionRequestStoreConformance } from "./testing/subscription_request_store_conformance.ts";
 import { conformanceCredentials, userStoreConformance } from "./testing/user_store_conformance.ts";
@@ -23,6 +24,7 @@ async function open() {
     vcards: store.vcards.bind(store),
     lastLogouts: store.lastLogouts.bind(store),
     privacyLists: store.privacyLists.bind(store),
+    offlineMessages: store.offlineMessages.bind(store),
     async [Symbol.asyncDispose]() {
       await store.close();
       await Deno.remove(directory, { recursive: true });
@@ -37,6 +39,7 @@ privateStoreConformance("InternalStore", open);
 vcardStoreConformance("InternalStore", open);
 lastStoreConformance("InternalStore", open);
 privacyStoreConformance("InternalStore", open);
+offlineStoreConformance("InternalStore", open);
 
 Deno.test("InternalStore keeps accounts when it is closed and opened again", () =>
   withPath(async (path) => {
@@ -160,7 +163,7 @@ Deno.test("InternalStore refuses the schema of a newer version", () =>
     await assert.rejects(InternalStore.open({ path }), {
       code: "storage/schema-too-new",
       message: `Cannot use the built-in store ${path}: its schema has version 99, and this ` +
-        "program knows versions up to 6",
+        "program knows versions up to 7",
     });
   }));
 

@@ -25,6 +25,15 @@ export type {
 } from "./privacy_store.ts";
 export type { AccountLogout, LastLogout, LastStore } from "./last_store.ts";
 export type { SqlAddress } from "./sql/sql_server.ts";
+export type {
+  OfflineBounds,
+  OfflineClaim,
+  OfflineMessage,
+  OfflineStore,
+  WaitingMessage,
+} from "./offline_store.ts";
+export type { FoundPerson, SearchField, SearchOptions, SearchTerm } from "./vcard_search.ts";
+export { SEARCH_FIELDS } from "./vcard_search.ts";
 export type { VcardStore } from "./vcard_store.ts";
 export type { InternalStoreOptions } from "./internal_store.ts";
 export { InternalStore } from "./internal_store.ts";

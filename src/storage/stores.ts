@@ -10,6 +10,7 @@ import type { SqlAddress, SqlEngine, SqlServerOptions } from "./sql/sql_server.t
 import { SqlStores } from "./sql/sql_stores.ts";
 import type { LastStore } from "./last_store.ts";
 import type { PrivacyStore } from "./privacy_store.ts";
+import type { OfflineStore } from "./offline_store.ts";
 import type { PrivateStore } from "./private_store.ts";
 import type { RequestBounds, SubscriptionRequestStore } from "./subscription_request_store.ts";
 import type { RosterStore } from "./roster_store.ts";
@@ -165,6 +166,11 @@ export class Stores implements AsyncDisposable {
     return this.#storesOf(domainpart, "privacy").privacyLists(domainpart);
   }
 
+  /** Returns the messages that wait for the accounts of one domain. */
+  offlineMessages(domainpart: string): OfflineStore {
+    return this.#storesOf(domainpart, "offline").offlineMessages(domainpart);
+  }
+
   /**
    * Deletes an account with all its data. Resolves to false when there was no account. Data goes
    * first: the account is there until everything else is gone, so that a removal that failed can be
@@ -188,6 +194,7 @@ export class Stores implements AsyncDisposable {
     await this.vcards(domainpart).remove(localpart);
     await this.lastLogouts(domainpart).remove(localpart);
     await this.privacyLists(domainpart).removeAll(localpart);
+    await this.offlineMessages(domainpart).removeAll(localpart);
   }
 
   /** Returns the subscription requests that this node keeps. */

@@ -1,3 +1,5 @@
+import type { FoundPerson, SearchOptions, SearchTerm } from "./vcard_search.ts";
+
 /**
  * The vCards of the accounts of one domain (XEP-0054). Localparts are normalised (RFC 7622 §3.3).
  * The store does not know which accounts exist: reading takes the same steps for all names.
@@ -8,8 +10,13 @@
 export interface VcardStore {
   /** Returns the vCard as XML; undefined when there is none. */
   read(localpart: string): Promise<string | undefined>;
-  /** Replaces the vCard by XML that can be read by itself. */
+  /**
+   * Replaces the vCard by XML that can be read by itself. Its owner is found by its fields from now
+   * on, unless it says that it is not public.
+   */
   write(localpart: string, xml: string): Promise<void>;
   /** Removes the vCard, if there is one. */
   remove(localpart: string): Promise<void>;
+  /** Finds people by fields of their vCards. The cost is bounded, whatever the terms. */
+  search(terms: readonly SearchTerm[], options: SearchOptions): Promise<readonly FoundPerson[]>;
 }

@@ -54,6 +54,8 @@ export { StreamFailure } from "./xml/scan_failure.ts";
 export { encodeAttribute, escapeText, escapeValue } from "./xml/escape.ts";
 export type { ChildElement, ElementSource } from "./xml/child_elements.ts";
 export {
+  attributeOf,
+  childElements,
   directText,
   findChild,
   hasChild,
@@ -148,9 +150,11 @@ export {
   StreamManagement,
 } from "./sm/mod.ts";
 export type {
+  AccountCreation,
   AccountFeature,
   C2sListenerOptions,
   C2sSession,
+  CreationOutcome,
   LocalSession,
   SessionRegistryEvents,
   SessionRegistryOptions,

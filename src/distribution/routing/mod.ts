@@ -13,6 +13,7 @@ export type {
   Locations,
   NodeOutcome,
   NodeSide,
+  OfflineKeeper,
   Outbound,
   OwnSessions,
   Placement,

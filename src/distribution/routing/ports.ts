@@ -111,6 +111,22 @@ export interface RequestKeeper {
   note(stanza: Stanza, entryPoint: EntryPoint): Promise<Keeper | undefined> | undefined;
 }
 
+/** Keeps messages of which no resource of an account takes any (XEP-0160). */
+export interface OfflineKeeper {
+  /**
+   * Takes over a message for which its sender would get `service-unavailable`. Returns false for a
+   * message that is not kept: the sender gets the error at once. Otherwise calls one of `kept` and
+   * `refused`, later.
+   *
+   * @param sentAtMs wall-clock milliseconds when the message was accepted
+   */
+  keep(
+    stanza: Stanza,
+    sentAtMs: number,
+    outcome: { kept(): void; refused(condition: StanzaErrorCondition): void },
+  ): boolean;
+}
+
 /** Handles presence for accounts on their behalf (RFC 6121 §3, §4.3). */
 export interface PresenceServer {
   /** True for a host whose accounts have rosters at this datacenter. */
@@ -129,7 +145,7 @@ export interface CarbonCopies {
 export type EntryPoint = Pick<EnvelopeFields, "origin" | "process" | "sequence">;
 
 /** Fate that keeps a stanza until its contact answers, whatever becomes of it on this node. */
-export type Keeper = Fate & { stays(): void };
+export type Keeper = Fate & { stays(number?: number): void };
 
 /** Sessions, components and services connected to this datacenter. */
 export interface LocalDelivery {

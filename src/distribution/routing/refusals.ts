@@ -5,6 +5,7 @@ import { isUserHost } from "../mod.ts";
 import type { UserHosts } from "../mod.ts";
 import type { Envelope } from "../envelope.ts";
 import { isUser } from "./addresses.ts";
+import type { OfflineKeeper } from "./ports.ts";
 import type { DropReason, RoutingMetrics, WaitingPlace } from "./routing_metrics.ts";
 import type { StopOrder } from "./stop_order.ts";
 
@@ -14,6 +15,7 @@ export interface RefusalsDeps {
   readonly stop: StopOrder;
   readonly metrics: RoutingMetrics;
   readonly log: Logger;
+  readonly offline?: OfflineKeeper | undefined;
   /** Sends an error on its way; it takes over the duty of the stanza that it answers. */
   readonly answer: (reply: Stanza, request: Envelope) => void;
 }
@@ -28,8 +30,35 @@ export class Refusals {
 
   /** Answers the sender with an error, or counts the stanza as dropped if none may be sent. */
   refuse(envelope: Envelope, condition: StanzaErrorCondition, reason: DropReason): void {
-    const { stop, metrics, answer } = this.#deps;
+    const { stop } = this.#deps;
     if (stop.isStopping && envelope.isHeldBefore) return stop.leaveOpen(envelope);
+    const { stanza } = envelope;
+    if (stanza.kind === "message") {
+      if (envelope.hasKeeper) {
+        // A message that is kept already waits for the account's next client.
+        if (condition !== "not-acceptable") return envelope.leaveToKeeper();
+        // It has ended its clients' streams each time, and would end those of the next one too.
+        envelope.settle();
+      }
+      const isUnavailable = condition === "service-unavailable" && reason === "no-route";
+      if (isUnavailable && this.#isKept(envelope, reason)) return;
+    }
+    this.#answer(envelope, condition, reason);
+  }
+
+  /** True when the message is dealt with: it waits for its recipient, or its sender will get an error. */
+  #isKept(envelope: Envelope, reason: DropReason): boolean {
+    const { offline } = this.#deps;
+    if (offline === undefined || envelope.isCopy) return false;
+    envelope.detach();
+    return offline.keep(envelope.stanza, Math.trunc(envelope.sentAtUs / 1000), {
+      kept: () => envelope.settle(),
+      refused: (condition) => this.#answer(envelope, condition, reason),
+    });
+  }
+
+  #answer(envelope: Envelope, condition: StanzaErrorCondition, reason: DropReason): void {
+    const { metrics, answer } = this.#deps;
     const { stanza } = envelope;
     const reply = this.#isSilent(stanza, condition) ? undefined : errorReply(stanza, condition);
     if (reply === undefined) {

@@ -68,6 +68,7 @@ export class Router {
       metrics,
       log: deps.log ?? SILENT_LOGGER,
       answer: (reply, request) => this.answer(reply, request),
+      offline: deps.offline,
     });
     const bounce = options.bounce === false ? undefined : options.bounce ?? {};
     const rates = new LookupRates(options.lookupRates ?? {}, {
@@ -147,6 +148,16 @@ export class Router {
       ? new Envelope({ ...envelope, origin, process, sequence }, keeper)
       : envelope;
     this.#submit(kept, -1);
+  }
+
+  /**
+   * Makes the envelope of a message that `keeper` has kept, to be delivered on this node.
+   * @param number comes back with its fate
+   * @param sentAtMs wall-clock milliseconds when the message was first accepted
+   */
+  envelopKept(stanza: Stanza, keeper: Keeper, number: number, sentAtMs: number): Envelope {
+    const envelope = this.#envelop(stanza, "sent-once");
+    return new Envelope({ ...envelope, sentAtUs: sentAtMs * 1000 }, keeper, number);
   }
 
   /**

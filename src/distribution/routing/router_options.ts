@@ -8,6 +8,7 @@ import type {
   CarbonCopies,
   LocalDelivery,
   Locations,
+  OfflineKeeper,
   Outbound,
   PresenceServer,
   RequestKeeper,
@@ -49,6 +50,8 @@ export interface RouterDeps {
   readonly requests?: RequestKeeper;
   /** @default no session is told of messages for another */
   readonly carbons?: CarbonCopies;
+  /** @default no message is kept for an account that is offline */
+  readonly offline?: OfflineKeeper;
   /** @default presence is routed like messages */
   readonly presence?: PresenceServer;
   readonly clock: Clock;

@@ -53,6 +53,25 @@ export const COLUMNS = {
   last_activity: { account_key: "bytes", logged_out_at: "number", status: "bytes" },
   privacy: { account_key: "bytes", version: "number", default_list: "bytes" },
   privacy_lists: { account_key: "bytes", list_key: "bytes", name: "bytes", content: "bytes" },
+  offline_messages: {
+    account_key: "bytes",
+    sequence: "number",
+    sender_key: "bytes",
+    stanza: "bytes",
+    stanza_bytes: "number",
+    sent_at: "number",
+    expires_at: "number",
+    claimed_by: "bytes",
+    claimed_until: "number",
+  },
+  vcard_search: {
+    account_key: "bytes",
+    field: "number",
+    host_key: "bytes",
+    value: "bytes",
+    shown: "bytes",
+    visibility: "number",
+  },
 } as const satisfies {
   readonly [Table in keyof Tables]: { readonly [Column in keyof Tables[Table]]: ColumnContent };
 };
@@ -89,11 +108,12 @@ export const COPIED_KINDS = {
     { key: "owner_key", tables: ["rosters", "roster_items"], names: ["owner"], batch: 20 },
   ],
   private: [{ key: "account_key", tables: ["private_storage"], names: [], batch: 20 }],
-  vcard: [{ key: "account_key", tables: ["vcards"], names: [], batch: 20 }],
+  vcard: [{ key: "account_key", tables: ["vcards", "vcard_search"], names: [], batch: 20 }],
   last: [{ key: "account_key", tables: ["last_activity"], names: [], batch: 200 }],
   privacy: [
     { key: "account_key", tables: ["privacy", "privacy_lists"], names: [], batch: 20 },
   ],
+  offline: [{ key: "account_key", tables: ["offline_messages"], names: [], batch: 5 }],
 } as const satisfies Partial<Record<DataKind, readonly TableGroup[]>>;
 
 /** Kind of data that can be copied. */

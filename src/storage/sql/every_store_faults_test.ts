@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { conformanceMessage } from "../testing/offline_store_conformance.ts";
 import { conformanceItem } from "../testing/roster_store_conformance.ts";
 import { conformanceRequest } from "../testing/subscription_request_store_conformance.ts";
 import { conformanceCredentials } from "../testing/user_store_conformance.ts";
@@ -19,6 +20,9 @@ const [ALICE, BOB] = ["alice@example.com", "bob@example.com"];
 const ELEMENT = { namespace: "urn:x", name: "x" };
 const own = (stores: SqlStores) => stores.privateStorage("example.com");
 const users = (stores: SqlStores) => stores.users("example.com");
+const offline = (stores: SqlStores) => stores.offlineMessages("example.com");
+const CLAIM = { id: new Uint8Array(16).fill(1), nowMs: 1, untilMs: 2 };
+const FIRST = { after: 0, limit: 10 };
 
 function reads(name: string, run: Operation["run"]): Operation {
   return { name, isWrite: false, run };
@@ -76,6 +80,14 @@ const OPERATIONS: readonly Operation[] = [
   reads("vcards.read", (stores) => stores.vcards("example.com").read("alice")),
   writes("vcards.write", (stores) => stores.vcards("example.com").write("alice", "<vCard/>")),
   writes("vcards.remove", (stores) => stores.vcards("example.com").remove("bob")),
+  reads(
+    "vcards.search",
+    (stores) =>
+      stores.vcards("example.com").search([{ field: "fn", text: "a" }], {
+        limit: 1,
+        findsAll: true,
+      }),
+  ),
   reads("last.read", (stores) => stores.lastLogouts("example.com").read("alice")),
   writes(
     "last.note",
@@ -91,6 +103,21 @@ const OPERATIONS: readonly Operation[] = [
       stores.privacyLists("example.com").write("alice", { expected: 0, defaultName: undefined }),
   ),
   writes("privacy.removeAll", (stores) => stores.privacyLists("example.com").removeAll("alice")),
+  reads("offline.claimed", (stores) => offline(stores).claimed("alice", CLAIM.id, FIRST)),
+  reads("offline.waiting", (stores) => offline(stores).waiting(["alice"], 0)),
+  reads("offline.all", (stores) => offline(stores).all("alice")),
+  writes("offline.keep", (stores) =>
+    offline(stores).keep("alice", [conformanceMessage("x")], {
+      maxMessages: 1_000,
+      maxBytes: 1_000,
+    })),
+  writes("offline.claim", (stores) => offline(stores).claim("bob", CLAIM)),
+  writes("offline.renew", (stores) => offline(stores).renew("bob", CLAIM)),
+  writes("offline.release", (stores) => offline(stores).release("bob", CLAIM.id, [1])),
+  writes("offline.remove", (stores) => offline(stores).remove("bob", CLAIM.id, [1])),
+  writes("offline.removeAll", (stores) => offline(stores).removeAll("bob")),
+  // It reads first, and nothing has expired.
+  reads("offline.removeExpired", (stores) => offline(stores).removeExpired(2)),
   writes("secret", (stores) => stores.secret("fakes")),
 ];
 

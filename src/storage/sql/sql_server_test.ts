@@ -1,6 +1,7 @@
 import { rosterStoreConformance } from "../testing/roster_store_conformance.ts";
 import { lastStoreConformance } from "../testing/last_store_conformance.ts";
 import { privacyStoreConformance } from "../testing/privacy_store_conformance.ts";
+import { offlineStoreConformance } from "../testing/offline_store_conformance.ts";
 import { privateStoreConformance } from "../testing/private_store_conformance.ts";
 import { subscriptionRequestStoreConformance } from "../testing/subscription_request_store_conformance.ts";
 import { userStoreConformance } from "../testing/user_store_conformance.ts";
@@ -23,6 +24,7 @@ for (const kind of SERVER_KINDS) {
       vcards: stores.vcards.bind(stores),
       lastLogouts: stores.lastLogouts.bind(stores),
       privacyLists: stores.privacyLists.bind(stores),
+      offlineMessages: stores.offlineMessages.bind(stores),
       [Symbol.asyncDispose]: () => stores.close(),
     };
   };
@@ -33,4 +35,5 @@ for (const kind of SERVER_KINDS) {
   vcardStoreConformance(kind.name, open);
   lastStoreConformance(kind.name, open);
   privacyStoreConformance(kind.name, open);
+  offlineStoreConformance(kind.name, open);
 }

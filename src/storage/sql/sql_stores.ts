@@ -3,12 +3,14 @@ import type { RequestBounds, SubscriptionRequestStore } from "../subscription_re
 import type { RosterStore } from "../roster_store.ts";
 import type { LastStore } from "../last_store.ts";
 import type { PrivacyStore } from "../privacy_store.ts";
+import type { OfflineStore } from "../offline_store.ts";
 import type { PrivateStore } from "../private_store.ts";
 import type { UserStore } from "../user_store.ts";
 import type { VcardStore } from "../vcard_store.ts";
 import type { SqlDatabase } from "./sql_database.ts";
 import { SqlLastStore } from "./sql_last_store.ts";
 import { SqlPrivacyStore } from "./sql_privacy_store.ts";
+import { SqlOfflineStore } from "./sql_offline_store.ts";
 import { SqlPrivateStore } from "./sql_private_store.ts";
 import { SqlRosterStore } from "./sql_roster_store.ts";
 import { secretOf } from "./sql_secret_store.ts";
@@ -71,6 +73,11 @@ export class SqlStores implements AsyncDisposable {
   /** Returns the privacy lists of the accounts of one domain. */
   privacyLists(domainpart: string): PrivacyStore {
     return new SqlPrivacyStore(this.#database, domainpart);
+  }
+
+  /** Returns the messages that wait for the accounts of one domain. */
+  offlineMessages(domainpart: string): OfflineStore {
+    return new SqlOfflineStore(this.#database, domainpart);
   }
 
   /** Returns the subscription requests that wait for their contacts, of all domains. */

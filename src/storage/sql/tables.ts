@@ -109,6 +109,34 @@ export interface PrivacyListsTable {
   content: Uint8Array;
 }
 
+/** A message that waits for its recipient. */
+export interface OfflineMessagesTable {
+  account_key: Uint8Array;
+  /** Grows with the messages of an account. Drivers may return it as text, as the times below. */
+  sequence: number;
+  sender_key: Uint8Array;
+  stanza: Uint8Array;
+  stanza_bytes: number;
+  /** Wall-clock milliseconds, as the next two. */
+  sent_at: number;
+  expires_at: number;
+  /** Time until which the claim holds; in the past: nobody delivers the message. */
+  claimed_until: number;
+  claimed_by: Uint8Array;
+}
+
+/** A field of a vCard by which its owner is found. */
+export interface VcardSearchTable {
+  account_key: Uint8Array;
+  /** See `vcard_search.ts`. */
+  field: number;
+  /** The SHA-256 of the domain. */
+  host_key: Uint8Array;
+  value: Uint8Array;
+  shown: Uint8Array;
+  visibility: number;
+}
+
 /** The tables of a database, as all engines have them. */
 export interface Tables {
   users: UsersTable;
@@ -121,4 +149,6 @@ export interface Tables {
   last_activity: LastActivityTable;
   privacy: PrivacyTable;
   privacy_lists: PrivacyListsTable;
+  offline_messages: OfflineMessagesTable;
+  vcard_search: VcardSearchTable;
 }

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import type { SearchOptions, SearchTerm } from "../vcard_search.ts";
 import type { VcardStore } from "../vcard_store.ts";
 import { AWKWARD_TEXTS, MEGABYTE_XML } from "./awkward_texts.ts";
 
@@ -10,7 +11,94 @@ export interface VcardStoreFixture extends AsyncDisposable {
 
 type Check = (fixture: VcardStoreFixture) => Promise<void>;
 
+/** Returns a vCard, public if `isPublic` is true, and else of the given class, if any. */
+function cardOf(fields: string, isPublic: boolean | string = true): string {
+  const own = isPublic === true ? "PUBLIC" : isPublic;
+  const text = own === false ? "" : `<CLASS><${own}/></CLASS>`;
+  return `<vCard xmlns='vcard-temp'>${text}${fields}</vCard>`;
+}
+
+async function namesOf(
+  store: VcardStore,
+  terms: readonly SearchTerm[],
+  options: Partial<SearchOptions> = {},
+): Promise<readonly string[]> {
+  const found = await store.search(terms, { limit: 10, findsAll: false, ...options });
+  return found.map(({ localpart }) => localpart);
+}
+
 const CHECKS: Readonly<Record<string, Check>> = {
+  async "search() finds public vCards by whole fields and begins, whatever their case"(fixture) {
+    const store = fixture.vcards("example.com");
+    const other = fixture.vcards("example.org");
+    const alice = "<FN> Alice  Müller </FN><N><FAMILY>Müller</FAMILY><GIVEN>Alice</GIVEN></N>" +
+      "<EMAIL><USERID>a@example.com</USERID></EMAIL><ADR><LOCALITY>Ulm</LOCALITY></ADR>";
+    await store.write("alice", cardOf(alice));
+    await store.write(
+      "alan",
+      cardOf("<N><GIVEN>Alan</GIVEN></N><ADR><LOCALITY>Ulm</LOCALITY></ADR>"),
+    );
+    await store.write("bob", cardOf("<N><GIVEN>Alice</GIVEN></N><NICKNAME>%_\\*😀</NICKNAME>"));
+    await other.write("alice", cardOf(alice));
+    const find = (...terms: SearchTerm[]) => namesOf(store, terms);
+    assert.deepEqual(await find({ field: "last", text: "MÜLLER" }), ["alice"]);
+    assert.deepEqual(await find({ field: "last", text: "Müll" }), []);
+    assert.deepEqual(await find({ field: "last", text: "mül*" }), ["alice"]);
+    assert.deepEqual(await find({ field: "fn", text: "alice müller" }), ["alice"]);
+    assert.deepEqual((await find({ field: "first", text: "alice" })).toSorted(), ["alice", "bob"]);
+    const both = [{ field: "first", text: "al*" }, { field: "locality", text: "ulm" }] as const;
+    assert.deepEqual((await find(...both)).toSorted(), ["alan", "alice"]);
+    assert.deepEqual(await find(...both, { field: "email", text: "a@*" }), ["alice"]);
+    assert.deepEqual(await find({ field: "user", text: "al*" }), ["alan", "alice"]);
+    assert.deepEqual(await find({ field: "nick", text: "%_\\*😀" }), ["bob"]);
+    for (const text of ["%", "_", "*", "", " ", "**"]) {
+      assert.deepEqual(await find({ field: "nick", text }), [], text);
+    }
+    assert.deepEqual(await find(), []);
+    const [found] = await store.search([{ field: "email", text: "A@EXAMPLE.com" }], {
+      limit: 1,
+      findsAll: false,
+    });
+    assert.equal(found!.fields.get("fn"), "Alice  Müller", "as it was written");
+  },
+
+  async "search() finds those who want to be found, and with findsAll those who do not mind"(
+    fixture,
+  ) {
+    const store = fixture.vcards("example.com");
+    const fn = "<FN>Alice</FN>";
+    await store.write("public", cardOf(fn));
+    await store.write("silent", cardOf(fn, false));
+    await store.write("private", cardOf(fn, "PRIVATE"));
+    await store.write("secret", cardOf(fn, "CONFIDENTIAL"));
+    await store.write("other", fn);
+    const terms = [{ field: "fn", text: "alice" }] as const;
+    assert.deepEqual(await namesOf(store, terms), ["public"]);
+    const all = await namesOf(store, terms, { findsAll: true });
+    assert.deepEqual(all.toSorted(), ["public", "silent"]);
+  },
+
+  async "search() follows changes and removals, and finds no more than its limit"(fixture) {
+    const store = fixture.vcards("example.com");
+    const terms = [{ field: "fn", text: "a*" }] as const;
+    for (let i = 0; i < 5; i++) await store.write(`user${i}`, cardOf(`<FN>A${i}</FN>`));
+    assert.deepEqual(await namesOf(store, terms, { limit: 3 }), ["user0", "user1", "user2"]);
+    await store.write("user0", cardOf("<FN>B</FN>"));
+    await store.write("user1", cardOf("<FN>A1</FN>", "PRIVATE"));
+    await store.remove("user2");
+    assert.deepEqual(await namesOf(store, terms), ["user3", "user4"]);
+    assert.deepEqual(await namesOf(store, [{ field: "fn", text: "b" }]), ["user0"]);
+  },
+
+  async "search() cuts long texts alike where they are kept and where they are asked for"(fixture) {
+    const store = fixture.vcards("example.com");
+    const long = "é".repeat(2_000);
+    await store.write("alice", cardOf(`<FN>${long}</FN>`));
+    await store.write("x".repeat(300), cardOf("<FN>b</FN>"));
+    assert.deepEqual(await namesOf(store, [{ field: "fn", text: long }]), ["alice"]);
+    assert.deepEqual(await namesOf(store, [{ field: "fn", text: "b" }]), [], "its JID is too long");
+  },
+
   async "read() returns what write() wrote last, until remove()"(fixture) {
     const store = fixture.vcards("example.com");
     assert.equal(await store.read("alice"), undefined);

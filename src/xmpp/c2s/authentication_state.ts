@@ -2,6 +2,7 @@ import type { SaslCondition, SaslMechanism } from "../sasl/mod.ts";
 import { authenticated } from "./binding_state.ts";
 import type { NegotiationAction, NegotiationEvent, SaslProfile } from "./negotiation_events.ts";
 import type { NegotiationState, NegotiationStep, NegotiationTerms } from "./negotiation_step.ts";
+import { requested } from "./creation_state.ts";
 import { CLOSED, fail, managementFailure, unexpected } from "./negotiation_step.ts";
 
 /** Steps of a stream on which nobody is authenticated yet (RFC 6120 §5, §6). */
@@ -50,6 +51,8 @@ export function offering(
         terms,
       );
     }
+    case "create":
+      return requested(state, event, terms);
     case "resume":
     case "management":
       return tooEarly(state, event, terms);

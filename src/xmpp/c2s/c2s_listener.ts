@@ -16,7 +16,7 @@ import { StreamMetrics } from "../stream/stream_metrics.ts";
 import { StreamPort } from "../stream/stream_port.ts";
 import type { StreamTransport } from "../stream/stream_transport.ts";
 import { TcpTransport } from "../stream/tcp_transport.ts";
-import type { C2sStreamDeps } from "./c2s_stream_deps.ts";
+import type { AccountCreation, C2sStreamDeps } from "./c2s_stream_deps.ts";
 import type { C2sSession } from "./c2s_session.ts";
 import { C2sStream } from "./c2s_stream.ts";
 import { DEFAULT_MAX_HELD_PRESENCE } from "./held_presence.ts";
@@ -50,6 +50,8 @@ export interface C2sListenerDeps extends C2sListenerOptions {
   readonly hosts: ReadonlyMap<string, CredentialSource>;
   /** Returns the features that a host's accounts have beside those of the stream. @default none */
   readonly accountFeatures?: (domain: string) => readonly AccountFeature[];
+  /** Makes accounts for clients that have none. @default nobody may make one */
+  readonly creation?: AccountCreation;
   readonly registry: SessionRegistry;
   readonly sink: StanzaSink;
   readonly metrics: Metrics;
@@ -95,6 +97,7 @@ export class C2sListener {
       hasSasl2: deps.sasl2 ?? true,
       allowPlaintext: deps.allowPlaintext ?? false,
       accountFeatures: deps.accountFeatures ?? (() => []),
+      creation: deps.creation,
       registry: deps.registry,
       sink: deps.sink,
       fake: new FakeCredentials(

@@ -24,6 +24,8 @@ import {
   bindResultXml,
   boundXml,
   challengeXml,
+  creationAnswerXml,
+  creationFormXml,
   featuresXml,
   saslFailureXml,
   success2Xml,
@@ -168,6 +170,14 @@ export class C2sStream extends StreamShell<C2sStreamDeps, C2sSession> {
         return this.#succeed(action.success, action.jid);
       case "sasl-failure":
         return this.#authFailed(action);
+      case "creation-form":
+        return transport.sendStanza(UTF8.encode(creationFormXml(action.iqId, action.host)));
+      case "create-account":
+        return this.#create(action);
+      case "creation-answer":
+        return transport.sendStanza(
+          UTF8.encode(creationAnswerXml(action.iqId, action.host, action.outcome)),
+        );
       case "restart":
         return transport.restart();
       case "register":
@@ -237,6 +247,23 @@ export class C2sStream extends StreamShell<C2sStreamDeps, C2sSession> {
       kind: "sasl",
       reply: { kind: "failure", condition: "temporary-auth-failure" },
     });
+  }
+
+  /** Makes an account. An attempt costs as much of the address's rate as one to log in. */
+  #create(account: NegotiationAction & { kind: "create-account" }): void {
+    const { creation, rates, metrics } = this.deps;
+    if (!rates.mayLogIn(this.transport)) {
+      metrics.limitHit("login-rate");
+      return this.#dispatch({ kind: "created", outcome: "resource-constraint" });
+    }
+    // Offered, or the state would not ask.
+    creation!.create(account, this.transport).then(
+      (outcome) => this.#dispatch({ kind: "created", outcome }),
+      (thrown) => {
+        this.broke("auth", thrown);
+        this.fail("internal-server-error");
+      },
+    );
   }
 
   #respond(text: string | undefined): void {

@@ -1,8 +1,20 @@
 import type { ChosenMechanism, CredentialSource, FakeCredentials } from "../sasl/mod.ts";
 import type { StreamManagement } from "../sm/stream_management.ts";
 import type { C2sSession } from "./c2s_session.ts";
-import type { AccountFeature } from "./negotiation_events.ts";
+import type { PeerAddress } from "../../base/mod.ts";
+import type { AccountFeature, CreationOutcome } from "./negotiation_events.ts";
 import type { SharedSessionDeps } from "./shared_session_deps.ts";
+
+/** Makes accounts for clients that have none (XEP-0077). */
+export interface AccountCreation {
+  /** Returns true when a client at this address may make accounts at `host`. */
+  mayCreate(host: string, peer: PeerAddress): boolean;
+  /** Makes an account. Never rejects. */
+  create(
+    account: { readonly username: string; readonly password: string; readonly host: string },
+    peer: PeerAddress,
+  ): Promise<CreationOutcome>;
+}
 
 /** Data that all clients' streams of one listener share. */
 export interface C2sStreamDeps extends SharedSessionDeps {
@@ -17,6 +29,8 @@ export interface C2sStreamDeps extends SharedSessionDeps {
   readonly allowPlaintext: boolean;
   /** Returns the features that a host's accounts have beside those of the stream. */
   readonly accountFeatures: (domain: string) => readonly AccountFeature[];
+  /** Makes accounts for clients that have none; undefined where nobody may. */
+  readonly creation: AccountCreation | undefined;
   readonly fake: FakeCredentials;
   /** The sessions whose streams a client may resume; undefined when stream management is not offered. */
   readonly management: StreamManagement<C2sSession> | undefined;

@@ -44,6 +44,8 @@ export function termsOf(transport: StreamTransport, deps: C2sStreamDeps): Negoti
     hasSasl2: deps.hasSasl2,
     isManageable: deps.management !== undefined,
     hasCsi: deps.maxHeldPresence > 0,
+    // A password never goes over the wire in the clear, not even to this machine.
+    canCreate: (host) => isEncrypted && deps.creation?.mayCreate(host, transport) === true,
     accountFeatures: deps.accountFeatures,
     maxAuthFailures: deps.limits.maxAuthFailures,
     hosts: (domain) => deps.hosts.has(domain),

@@ -7,4 +7,5 @@ export type { LocalSession, SessionRegistryEvents } from "./local_session.ts";
 export { DEFAULT_MAX_DIRECTED_PRESENCE } from "./presence_state.ts";
 export type { SessionRegistryOptions } from "./session_registry.ts";
 export { DEFAULT_MAX_SESSIONS_PER_ACCOUNT, SessionRegistry } from "./session_registry.ts";
-export type { AccountFeature } from "./negotiation_events.ts";
+export type { AccountCreation } from "./c2s_stream_deps.ts";
+export type { AccountFeature, CreationOutcome } from "./negotiation_events.ts";

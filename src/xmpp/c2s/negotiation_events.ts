@@ -24,6 +24,19 @@ export interface InlineBind {
   readonly enable: EnableRequest | undefined;
 }
 
+/** A request of a client without an account (XEP-0077 §3.1). */
+export interface CreationRequest {
+  readonly iqId: string;
+  /** `get` asks which fields there are. */
+  readonly type: "get" | "set";
+  /** Undefined when it is missing, stands there twice, or is too long. */
+  readonly username: string | undefined;
+  readonly password: string | undefined;
+}
+
+/** Outcome of making an account: `made`, or the error. */
+export type CreationOutcome = "made" | StanzaErrorCondition;
+
 /** Requests that a client makes together with its login (XEP-0388 §2.5). */
 export interface InlineRequests {
   /** Comes before `bind`, which is ignored when it succeeds. */
@@ -62,6 +75,10 @@ export type NegotiationEvent =
   | { readonly kind: "abort"; readonly profile: SaslProfile }
   /** `resource` is undefined when the server chooses it. */
   | { readonly kind: "bind"; readonly iqId: string; readonly resource: string | undefined }
+  /** A request to make an account (XEP-0077 §3.1). */
+  | ({ readonly kind: "create" } & CreationRequest)
+  /** The outcome of making an account. */
+  | { readonly kind: "created"; readonly outcome: CreationOutcome }
   | ({ readonly kind: "resume" } & ResumeRequest)
   /** Any other nonza of stream management. */
   | { readonly kind: "management" }
@@ -100,6 +117,8 @@ export interface OfferedFeatures {
   readonly isManageable: boolean;
   /** True when clients may say that they are inactive (XEP-0352). */
   readonly hasCsi: boolean;
+  /** True when clients may make accounts (XEP-0077). @default false */
+  readonly isCreatable?: boolean;
   /** Features of the account's host. @default none */
   readonly account?: readonly AccountFeature[];
 }
@@ -129,6 +148,20 @@ export type NegotiationAction =
     readonly text: string | undefined;
   }
   | { readonly kind: "respond"; readonly text: string }
+  /** Answer which fields an account needs. */
+  | { readonly kind: "creation-form"; readonly iqId: string; readonly host: string }
+  | {
+    readonly kind: "create-account";
+    readonly host: string;
+    readonly username: string;
+    readonly password: string;
+  }
+  | {
+    readonly kind: "creation-answer";
+    readonly iqId: string;
+    readonly host: string;
+    readonly outcome: CreationOutcome;
+  }
   | { readonly kind: "challenge"; readonly profile: SaslProfile; readonly text: string }
   /** RFC 6120 §6.4.6. */
   | { readonly kind: "success"; readonly text: string | undefined }

@@ -11,6 +11,7 @@ import {
   BIND2_NAMESPACE,
   BIND_NAMESPACE,
   CLIENT_NAMESPACE,
+  REGISTER_NAMESPACE,
   SASL2_NAMESPACE,
   SASL_NAMESPACE,
   TLS_NAMESPACE,
@@ -27,6 +28,9 @@ import type {
  * choose another resource (§7.7.1).
  */
 const MAX_RESOURCE_BYTES = 16_384;
+
+/** Largest request to make an account in bytes. */
+const MAX_CREATION_BYTES = 16_384;
 
 /** RFC 9562 §5.4: a UUID of random bits. XEP-0388 §2.3 asks for such an id, which nobody can guess. */
 const RANDOM_UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
@@ -50,8 +54,8 @@ export function readNegotiationEvent(element: ScannedElement): NegotiationEvent 
         h: parseHandled(element.attribute("h")),
       };
     case CLIENT_NAMESPACE:
-      return element.name === "iq" && element.attribute("type") === "set"
-        ? readBind(element)
+      return element.name === "iq"
+        ? readIq(element)
         : { kind: stanzaKind(element) === undefined ? "foreign" : "stanza" };
     default:
       return { kind: "foreign" };
@@ -124,6 +128,30 @@ function readInlineBind(authenticate: ElementSource): InlineBind | undefined {
     clientId: clientId !== undefined && RANDOM_UUID.test(clientId) ? clientId : undefined,
     enable: enable && readEnable((name) => attributeOf(enable, name)),
   };
+}
+
+function readIq(iq: ScannedElement): NegotiationEvent {
+  const type = iq.attribute("type");
+  if (type !== "get" && type !== "set") return { kind: "stanza" };
+  const query = findChild(scannedSource(iq), "query", REGISTER_NAMESPACE);
+  if (query !== undefined) return readCreation(iq, query, type);
+  return type === "set" ? readBind(iq) : { kind: "stanza" };
+}
+
+/** Reads a request to make an account (XEP-0077 §3.1). */
+function readCreation(
+  iq: ScannedElement,
+  query: ChildElement,
+  type: "get" | "set",
+): NegotiationEvent {
+  const iqId = iq.attribute("id") ?? "";
+  if (iqId.length > MAX_ID_BYTES) return { kind: "stanza" }; // the answer would repeat it
+  const isShort = query.end - query.start <= MAX_CREATION_BYTES;
+  const field = (name: string) => {
+    const child = isShort ? findChild(query, name, REGISTER_NAMESPACE) : undefined;
+    return child && directText(child);
+  };
+  return { kind: "create", iqId, type, username: field("username"), password: field("password") };
 }
 
 /**

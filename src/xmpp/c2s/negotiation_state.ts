@@ -4,6 +4,7 @@ import type { StreamHeader } from "../xml/scanner_types.ts";
 import { CLIENT_NAMESPACE } from "../stream/namespaces.ts";
 import { checkStreamHeader } from "../stream/stream_header.ts";
 import { authenticating, offering } from "./authentication_state.ts";
+import { creating } from "./creation_state.ts";
 import { binding, bindingFeatures, registering, resuming } from "./binding_state.ts";
 import type { NegotiationAction, NegotiationEvent } from "./negotiation_events.ts";
 import type { NegotiationState, NegotiationStep, NegotiationTerms } from "./negotiation_step.ts";
@@ -12,7 +13,7 @@ import { CLOSED, fail, unexpected } from "./negotiation_step.ts";
 // A client's stream from its first byte to its end (RFC 6120 §4 to §7):
 //
 //   opening --header--> offering --starttls--> securing --secured--> opening
-//                          |  ^
+//                          |  ^                offering --create--> creating --created--> offering
 //                        auth |failure
 //                          v  |
 //                     authenticating --success--> reopening --header--> binding
@@ -30,7 +31,7 @@ import { CLOSED, fail, unexpected } from "./negotiation_step.ts";
 // ask for its resource, or for the stream to resume, together with its login: it goes from authenticating
 // straight to registering or resuming, and its `<success/>` waits until that is done.
 //
-// While the server works (authenticating with `isWaiting`, registering, resuming) input is held back, so that
+// While the server works (authenticating with `isWaiting`, creating, registering, resuming) input is held back, so that
 // what a client pipelines is read in its turn. While a stream is ending, our side of it is closed, but
 // we still take what the client wrote before it learned of that (§4.4).
 
@@ -65,6 +66,8 @@ export function stepNegotiation(
       return offering(state, event, terms);
     case "authenticating":
       return authenticating(state, event, terms);
+    case "creating":
+      return creating(state, event);
     case "binding":
       return binding(state, event, terms);
     case "registering":
@@ -133,6 +136,7 @@ function opened(
         isBindable: false,
         isManageable: false,
         hasCsi: false,
+        isCreatable: terms.canCreate?.(checked.host) ?? false,
       },
     }],
   };

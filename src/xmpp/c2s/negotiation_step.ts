@@ -15,7 +15,20 @@ import type {
 export type NegotiationState =
   | { readonly kind: "opening" }
   | { readonly kind: "securing" }
-  | { readonly kind: "offering"; readonly host: string; readonly failures: number }
+  | {
+    readonly kind: "offering";
+    readonly host: string;
+    readonly failures: number;
+    /** Requests to make an account that came so far. @default 0 */
+    readonly creations?: number;
+  }
+  | {
+    readonly kind: "creating";
+    readonly host: string;
+    readonly failures: number;
+    readonly creations: number;
+    readonly iqId: string;
+  }
   | {
     readonly kind: "authenticating";
     readonly host: string;
@@ -58,6 +71,8 @@ export interface NegotiationTerms {
   readonly isManageable: boolean;
   /** True when clients may say that they are inactive (XEP-0352). */
   readonly hasCsi: boolean;
+  /** Returns true for a host at which the client may make an account. @default never */
+  canCreate?(host: string): boolean;
   /** Returns the features of a host's accounts. @default none */
   accountFeatures?(domain: string): readonly AccountFeature[];
   /** Number of failed attempts that ends the stream. */
@@ -106,6 +121,7 @@ export function unexpected(event: NegotiationEvent): StreamErrorCondition {
   switch (event.kind) {
     case "stanza":
     case "bind":
+    case "create":
     case "resume":
     case "management":
       return "not-authorized";

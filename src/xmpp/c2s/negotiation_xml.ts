@@ -8,6 +8,7 @@ import {
   BIND2_NAMESPACE,
   BIND_NAMESPACE,
   CHANNEL_BINDING_NAMESPACE,
+  REGISTER_NAMESPACE,
   SASL2_NAMESPACE,
   SASL_NAMESPACE,
   SESSION_NAMESPACE,
@@ -16,6 +17,7 @@ import {
 import { CSI_NAMESPACE } from "./held_presence.ts";
 import type {
   AccountFeature,
+  CreationOutcome,
   OfferedFeatures,
   PendingSuccess,
   SaslProfile,
@@ -46,6 +48,9 @@ export function featuresXml(features: OfferedFeatures): string {
     const each = features.channelBindings.map((type) => `<channel-binding type='${type}'/>`);
     xml += `<sasl-channel-binding xmlns='${CHANNEL_BINDING_NAMESPACE}'>${each.join("")}` +
       "</sasl-channel-binding>";
+  }
+  if (features.isCreatable === true) {
+    xml += "<register xmlns='http://jabber.org/features/iq-register'/>";
   }
   if (features.isBindable) {
     xml += `<bind xmlns='${BIND_NAMESPACE}'/>` +
@@ -115,6 +120,21 @@ function textXml(name: string, namespace: string, text: string): string {
   return text === ""
     ? `<${name} xmlns='${namespace}'/>`
     : `<${name} xmlns='${namespace}'>${text}</${name}>`;
+}
+
+/** XEP-0077 §3.1.1: the fields of an account. */
+export function creationFormXml(iqId: string, host: string): string {
+  return `<iq type='result' id='${escapeValue(iqId)}' from='${escapeValue(host)}'>` +
+    `<query xmlns='${REGISTER_NAMESPACE}'><instructions>Choose a username and a password` +
+    "</instructions><username/><password/></query></iq>";
+}
+
+/** Answer to a request to make an account (XEP-0077 §3.1.1). */
+export function creationAnswerXml(iqId: string, host: string, outcome: CreationOutcome): string {
+  const start = `<iq id='${escapeValue(iqId)}' from='${escapeValue(host)}'`;
+  if (outcome === "made") return `${start} type='result'/>`;
+  return `${start} type='error'><error type='${STANZA_ERROR_TYPES[outcome]}'>` +
+    `<${outcome} xmlns='${STANZA_ERROR_NAMESPACE}'/></error></iq>`;
 }
 
 /** RFC 6120 §7.6.1. */

@@ -13,6 +13,8 @@ export const BIND2_NAMESPACE = "urn:xmpp:bind:0";
 /** XEP-0440 §2. */
 export const CHANNEL_BINDING_NAMESPACE = "urn:xmpp:sasl-cb:0";
 /** RFC 6120 §7. */
+/** XEP-0077. */
+export const REGISTER_NAMESPACE = "jabber:iq:register";
 export const BIND_NAMESPACE = "urn:ietf:params:xml:ns:xmpp-bind";
 /** RFC 3921 §3. RFC 6121 dropped it, but clients still request it. */
 export const SESSION_NAMESPACE = "urn:ietf:params:xml:ns:xmpp-session";

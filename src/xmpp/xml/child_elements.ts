@@ -83,6 +83,14 @@ export function hasChild(
   return false;
 }
 
+/** Returns all direct children, in their order. */
+export function childElements(source: ElementSource): ChildElement[] {
+  const children: ChildElement[] = [];
+  const walk = new ChildWalk(source);
+  while (walk.next()) children.push(walk.child());
+  return children;
+}
+
 /** Returns the only child element; undefined without children or with several. */
 export function onlyChild(source: ElementSource): ChildElement | undefined {
   const walk = new ChildWalk(source);

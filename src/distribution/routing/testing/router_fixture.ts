@@ -5,6 +5,7 @@ import type { Fate, Jid, Stanza, StanzaKind, StanzaType } from "../../../xmpp/mo
 import { Envelope } from "../../envelope.ts";
 import type {
   LocalOutcome,
+  OfflineKeeper,
   OwnSessions,
   PresenceServer,
   RequestKeeper,
@@ -53,6 +54,8 @@ export class RouterFixture {
   isUnplaced = false;
   /** Keeper of requests for subscriptions; undefined while there is none. */
   requests: RequestKeeper | undefined;
+  /** Keeper of messages for accounts that are offline; undefined while there is none. */
+  offline: OfflineKeeper | undefined;
   /** Server of presence; undefined while no host has rosters. */
   presence: PresenceServer | undefined;
   /** While set, lookups wait for it. */
@@ -72,6 +75,7 @@ export class RouterFixture {
       process: OWN_PROCESS,
       requests: { note: (stanza, entry) => this.requests?.note(stanza, entry) },
       carbons: { copies: () => this.copiesToDevices },
+      offline: { keep: (...values) => this.offline?.keep(...values) ?? false },
       presence: {
         serves: (domain) => this.presence?.serves(domain) ?? false,
         take: (envelope) => this.presence?.take(envelope),

@@ -8,6 +8,7 @@ import schema2 from "../schema/mssql/2.sql" with { type: "text" };
 import schema3 from "../schema/mssql/3.sql" with { type: "text" };
 import schema4 from "../schema/mssql/4.sql" with { type: "text" };
 import schema5 from "../schema/mssql/5.sql" with { type: "text" };
+import schema6 from "../schema/mssql/6.sql" with { type: "text" };
 
 /** Error numbers of SQL Server that have a name. */
 const FAILURES: ReadonlyMap<number, StorageFailure | "constraint"> = new Map([
@@ -41,6 +42,7 @@ export const MSSQL: SqlDialect = {
     { version: 3, text: schema3 },
     { version: 4, text: schema4 },
     { version: 5, text: schema5 },
+    { version: 6, text: schema6 },
   ],
   hasTransactionalSchema: true,
   begin: "BEGIN TRANSACTION",

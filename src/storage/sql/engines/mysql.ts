@@ -15,6 +15,7 @@ import schema2 from "../schema/mysql/2.sql" with { type: "text" };
 import schema3 from "../schema/mysql/3.sql" with { type: "text" };
 import schema4 from "../schema/mysql/4.sql" with { type: "text" };
 import schema5 from "../schema/mysql/5.sql" with { type: "text" };
+import schema6 from "../schema/mysql/6.sql" with { type: "text" };
 
 /** Error numbers of MySQL and MariaDB that have a name. */
 const FAILURES: ReadonlyMap<number, StorageFailure | "constraint"> = new Map([
@@ -73,6 +74,7 @@ const DIALECT: SqlDialect = {
     { version: 3, text: schema3 },
     { version: 4, text: schema4 },
     { version: 5, text: schema5 },
+    { version: 6, text: schema6 },
   ],
   hasTransactionalSchema: false,
   begin: "START TRANSACTION",

@@ -14,6 +14,7 @@ import schema2 from "../schema/pgsql/2.sql" with { type: "text" };
 import schema3 from "../schema/pgsql/3.sql" with { type: "text" };
 import schema4 from "../schema/pgsql/4.sql" with { type: "text" };
 import schema5 from "../schema/pgsql/5.sql" with { type: "text" };
+import schema6 from "../schema/pgsql/6.sql" with { type: "text" };
 
 /** SQLSTATEs that have a name (PostgreSQL documentation, appendix A); two letters name a class. */
 const FAILURES: ReadonlyMap<string, StorageFailure | "constraint"> = new Map([
@@ -54,6 +55,7 @@ const DIALECT: SqlDialect = {
     { version: 3, text: schema3 },
     { version: 4, text: schema4 },
     { version: 5, text: schema5 },
+    { version: 6, text: schema6 },
   ],
   hasTransactionalSchema: true,
   begin: "BEGIN",

@@ -1,0 +1,106 @@
+import assert from "node:assert/strict";
+import type { StanzaErrorCondition } from "../../xmpp/mod.ts";
+import { conditionOf, FakeLink, idOf, RouterFixture, stanza } from "./testing/router_fixture.ts";
+
+const [ALICE, BOB] = ["alice@example.com/desk", "bob@example.com"];
+
+/** A router whose keeper takes what the test says, and answers when it says so. */
+class Fixture extends RouterFixture {
+  readonly asked: string[] = [];
+  readonly outcomes: { kept(): void; refused(condition: StanzaErrorCondition): void }[] = [];
+  isTaking = true;
+
+  constructor() {
+    super({ bounce: { resendAfterMs: 100, maxRetries: 1 } });
+    this.local.set(ALICE, "delivered");
+    this.cache.set(ALICE, "dc1.example.com");
+    this.offline = {
+      keep: (message, _sentAtMs, outcome) => {
+        this.asked.push(idOf(message)!);
+        if (this.isTaking) this.outcomes.push(outcome);
+        return this.isTaking;
+      },
+    };
+  }
+
+  /** Lets a stanza that finds nobody use up its retry. */
+  async giveUp(): Promise<void> {
+    await this.settled();
+    this.clock.advance(1_000);
+    await this.settled();
+  }
+}
+
+const message = (id: string) => stanza(ALICE, BOB, { kind: "message", type: "chat", id });
+
+Deno.test("Router settles a message that finds nobody once it is kept, after the last retry", async () => {
+  const fixture = new Fixture();
+  const client = new FakeLink();
+  fixture.router.accept(message("1"), client, 7);
+  await fixture.settled();
+  assert.deepEqual(fixture.asked, [], "it bounces");
+  await fixture.giveUp();
+  assert.deepEqual([fixture.asked, client.settled], [["1"], []]);
+  fixture.outcomes[0]!.kept();
+  assert.deepEqual([client.settled, fixture.delivered], [[7], []]);
+  fixture.close();
+});
+
+Deno.test("Router answers a message that could not be kept, or is not one to keep", async () => {
+  for (const isTaking of [true, false]) {
+    const fixture = new Fixture();
+    fixture.isTaking = isTaking;
+    fixture.router.accept(message("1"));
+    await fixture.giveUp();
+    fixture.outcomes[0]?.refused("internal-server-error");
+    const expected = isTaking ? "internal-server-error" : "service-unavailable";
+    assert.deepEqual(fixture.delivered.map(conditionOf), [expected]);
+    fixture.close();
+  }
+});
+
+Deno.test("Router asks the keeper for no other error and no other stanza", async () => {
+  const fixture = new Fixture();
+  fixture.cache.set(BOB, "dc1.example.com");
+  fixture.local.set(BOB, "resource-constraint");
+  fixture.router.accept(message("1"));
+  fixture.router.accept(stanza(ALICE, `${BOB}/desk`, { kind: "iq", type: "get", id: "2" }));
+  fixture.local.delete(BOB);
+  fixture.router.accept(stanza(ALICE, `${BOB}/x`, { kind: "iq", type: "get", id: "3" }));
+  await fixture.giveUp();
+  assert.deepEqual(fixture.asked, []);
+  assert.equal(fixture.delivered.length, 3);
+  fixture.close();
+});
+
+Deno.test("Router gives a kept message that ends its clients' streams back to its sender", () => {
+  const fixture = new Fixture();
+  const told: string[] = [];
+  const keeper = { settle: () => void told.push("settled"), stays: () => void told.push("stays") };
+  const envelope = fixture.router.envelopKept(message("1"), keeper, 1, 5_000);
+  fixture.router.returned(envelope, "unreadable");
+  assert.deepEqual([told, fixture.delivered.map(conditionOf)], [["settled"], ["not-acceptable"]]);
+  fixture.close();
+});
+
+Deno.test("Router leaves a kept message to its keeper when its client is gone", async () => {
+  const fixture = new Fixture();
+  const told: string[] = [];
+  const keeper = {
+    settle: (number: number) => void told.push(`${number} settled`),
+    stays: (number?: number) => void told.push(`${number} stays`),
+  };
+  const envelopes = [1, 2].map((number) =>
+    fixture.router.envelopKept(message(`${number}`), keeper, number, 5_000)
+  );
+  assert.equal(envelopes[0]!.sentAtUs, 5_000_000);
+  fixture.router.returned(envelopes[0]!, "unacknowledged");
+  await fixture.giveUp();
+  fixture.cache.set(BOB, "dc1.example.com");
+  fixture.local.set(BOB, "delivered");
+  fixture.router.returned(envelopes[1]!, "unacknowledged");
+  await fixture.giveUp();
+  assert.deepEqual(told, ["1 stays", "2 settled"]);
+  assert.deepEqual([fixture.asked, fixture.delivered.map(idOf)], [[], ["2"]]);
+  fixture.close();
+});

@@ -1,0 +1,546 @@
+import type { CancelTimer, Clock, FairShares, Holders } from "../../base/mod.ts";
+import { CausewayError, describeError, RETAINED_OVERHEAD_BYTES } from "../../base/mod.ts";
+import type { Logger, Metrics } from "../../observe/mod.ts";
+import type {
+  OfflineBounds,
+  OfflineMessage,
+  OfflineStore,
+  WaitingMessage,
+} from "../../storage/mod.ts";
+import type { BareJid, Fate, FullJid, Stanza, StanzaErrorCondition } from "../../xmpp/mod.ts";
+import { recipientHolders, senderHolders } from "../../xmpp/mod.ts";
+import { MessageClaim } from "./message_claim.ts";
+import { isForOffline, readOffline, withDelay } from "./offline_form.ts";
+import { OfflineMetrics } from "./offline_metrics.ts";
+
+/** Options of the offline messages of one host. */
+export interface OfflineHostOptions extends OfflineBounds {
+  /** Milliseconds for which a message waits. */
+  readonly lifetimeMs: number;
+}
+
+/** A session at this node, as delivery needs it. */
+export interface OfflineSession {
+  readonly jid: FullJid;
+  /** Undefined while it is not available. */
+  readonly priority: number | undefined;
+  readonly isOpen: boolean;
+}
+
+/** Result of keeping a message. One of the two is called. */
+export interface KeepOutcome {
+  /** The message is on the disk. */
+  kept(): void;
+  /** The message was not kept. */
+  refused(condition: StanzaErrorCondition): void;
+}
+
+/** Objects behind the offline messages. */
+export interface OfflineMessagesDeps {
+  /** Hosts that keep messages, with their options. */
+  readonly hosts: ReadonlyMap<string, OfflineHostOptions>;
+  /** Returns the waiting messages of such a host. */
+  storeOf(domainpart: string): OfflineStore;
+  exists(account: BareJid): Promise<boolean>;
+  /** True for a domain whose people log in at this node. */
+  isUserHost(domainpart: string): boolean;
+  /** Sessions of an account at this node. */
+  sessionsOf(account: string): readonly OfflineSession[];
+  /** Stanzas for the account that found nobody may try again. */
+  revealed(account: BareJid): void;
+  /**
+   * Gives a message to a session. False when the session does not take it. Otherwise `fate` is
+   * told its end under `number`.
+   */
+  deliver(
+    to: FullJid,
+    message: Stanza,
+    options: {
+      readonly fate: Fate & { stays(number: number): void };
+      readonly number: number;
+      readonly sentAtMs: number;
+    },
+  ): boolean;
+  /** Returns 16 random bytes. */
+  randomId(): Uint8Array;
+  /** Bound on the memory of messages that are being written. */
+  readonly budget: FairShares;
+  readonly metrics: Metrics;
+  readonly logger: Logger;
+  readonly clock: Clock;
+}
+
+/** Messages that one step writes. */
+const MESSAGES_AT_ONCE = 64;
+/** Messages of one account that may wait to be written. */
+const MAX_PENDING_OF_ACCOUNT = 1_000;
+/** Messages that are read at once to be delivered. */
+const PAGE = 50;
+/** Milliseconds for which messages to an account wait for older ones. A slow store holds up no longer. */
+const HOLD_MS = 2_000;
+/** Milliseconds for which a claim holds. Another node may deliver the messages of a dead one then. */
+const LEASE_MS = 60_000;
+/** Milliseconds between two renewals of a claim. */
+const RENEW_MS = 20_000;
+/** Milliseconds in which removals gather. */
+const GATHER_MS = 20;
+/** Milliseconds between two looks for messages that wait for clients which are here already. */
+const LOOK_MS = 15_000;
+/** Accounts that one query looks for. */
+const ACCOUNTS_AT_ONCE = 500;
+/** Milliseconds between two removals of expired messages. */
+const EXPIRY_MS = 3_600_000;
+/** Queries of one removal of expired messages. */
+const EXPIRY_STEPS = 100;
+/** Attempts to give a message to a client that reads slowly, and milliseconds between them. */
+const [SLOW_ATTEMPTS, SLOW_PAUSE_MS] = [50, 100];
+
+/** A message that is to be kept. */
+interface Pending {
+  readonly message: OfflineMessage;
+  readonly outcome: KeepOutcome;
+  readonly holders: Holders;
+  readonly bytes: number;
+}
+
+/** State of an account whose messages are being written or delivered at this node. */
+interface Busy {
+  readonly account: BareJid;
+  /** Messages to write, in their order. */
+  readonly pending: Pending[];
+  isWriting: boolean;
+  isDelivering: boolean;
+  /** True when messages may have been kept since the delivery began. */
+  isAgain: boolean;
+  /** Monotonic milliseconds until which new messages wait. */
+  holdUntilMs: number;
+}
+
+/**
+ * Keeps messages for accounts of which no resource takes them, and delivers them to the first client
+ * that becomes available with a priority of 0 or more (XEP-0160).
+ *
+ * A message is kept at the moment when its sender would get an error. It is settled when it is on the
+ * disk. A store that fails gives the sender that error.
+ *
+ * The messages of an account go to one client, in their order (`MessageClaim` says how). Messages
+ * that arrive for the account meanwhile wait behind them (`holds`), for two seconds at most.
+ *
+ * A client may become available while another node, or another datacenter that serves the host, still
+ * writes a message for its account. Every node therefore looks again and again for messages that wait
+ * for clients which it has.
+ */
+export class OfflineMessages {
+  readonly #deps: OfflineMessagesDeps;
+  readonly #metrics: OfflineMetrics;
+  readonly #busy = new Map<string, Busy>();
+  /** Available clients with a priority of 0 or more, by full JID. */
+  readonly #available = new Map<string, FullJid>();
+  readonly #claims = new Set<MessageClaim>();
+  readonly #tasks = new Set<Promise<void>>();
+  #cancelLook: CancelTimer | undefined;
+  #cancelRenewal: CancelTimer | undefined;
+  #cancelFlush: CancelTimer | undefined;
+  #lastExpiryMs = -Infinity;
+  #isClosed = false;
+
+  constructor(deps: OfflineMessagesDeps) {
+    this.#deps = deps;
+    this.#metrics = new OfflineMetrics(deps.metrics, () => this.pending);
+  }
+
+  /** True for a host that keeps messages. */
+  serves(host: string): boolean {
+    return this.#deps.hosts.has(host);
+  }
+
+  /** Messages that wait to be written. */
+  get pending(): number {
+    let count = 0;
+    for (const { pending } of this.#busy.values()) count += pending.length;
+    return count;
+  }
+
+  /** Begins to look for waiting messages, again and again. */
+  start(): void {
+    this.#lookLater();
+  }
+
+  /** Ends the looking, and waits for unfinished writes. Messages under way stay claimed. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#cancelLook?.();
+    this.#cancelRenewal?.();
+    this.#cancelFlush?.();
+    while (this.#tasks.size > 0) await Promise.all(this.#tasks);
+    await this.#flush();
+  }
+
+  /**
+   * Takes over a message for which its sender would get an error. Returns false for a message that is
+   * not kept.
+   *
+   * @param sentAtMs wall-clock milliseconds when the server accepted it
+   */
+  keep(stanza: Stanza, sentAtMs: number, outcome: KeepOutcome): boolean {
+    const { to: { bare: account }, from } = stanza;
+    const host = this.#deps.hosts.get(account.domainpart);
+    if (host === undefined || account.localpart === "" || this.#isClosed) return false;
+    if (!isForOffline(stanza)) return false;
+    const isOfUser = this.#deps.isUserHost(from.domainpart);
+    const own = senderHolders(from, isOfUser);
+    const theirs = recipientHolders(account.text);
+    const holders = { ...own, singles: [...own.singles, ...theirs.singles] };
+    const bytes = withDelay(stanza, account.domainpart, sentAtMs);
+    const cost = bytes.length + RETAINED_OVERHEAD_BYTES;
+    const busy = this.#busyWith(account);
+    const isCrowded = busy.pending.length >= MAX_PENDING_OF_ACCOUNT;
+    if (isCrowded || !this.#deps.budget.mayHold(holders, cost)) {
+      this.#metrics.refused.inc();
+      outcome.refused("resource-constraint");
+      this.#rest(busy);
+      return true;
+    }
+    this.#deps.budget.hold(holders, cost);
+    const message = {
+      sender: isOfUser && from.localpart !== "" ? from.bare.text : from.domainpart,
+      stanza: bytes,
+      sentAtMs,
+      expiresAtMs: this.#deps.clock.wallMs() + host.lifetimeMs,
+    };
+    busy.pending.push({ message, outcome, holders, bytes: cost });
+    if (!busy.isWriting) this.#spawn(this.#write(busy, host));
+    return true;
+  }
+
+  /**
+   * Returns true for a message that has to wait, because older ones for its account are on their
+   * way. Costs a comparison while there are none.
+   */
+  holds({ to, type }: Stanza): boolean {
+    if (this.#busy.size === 0 || (type !== "chat" && type !== "normal")) return false;
+    const busy = this.#busy.get(to.bare.text);
+    return busy !== undefined && this.#deps.clock.monotonicMs() < busy.holdUntilMs;
+  }
+
+  /** Notes presence that a client of this node has broadcast. */
+  presence(jid: FullJid, priority: number | undefined): void {
+    if (!this.#deps.hosts.has(jid.domainpart)) return;
+    if (priority === undefined || priority < 0) return this.closed(jid);
+    if (this.#available.has(jid.text)) return;
+    this.#available.set(jid.text, jid);
+    this.#open(jid.bare);
+  }
+
+  /** Notes a session that came from another node, which has delivered what waited. */
+  arrived(jid: FullJid, priority: number | undefined): void {
+    if (priority === undefined || priority < 0) return;
+    if (this.#deps.hosts.has(jid.domainpart)) this.#available.set(jid.text, jid);
+  }
+
+  /** Notes the end of a session. */
+  closed(jid: FullJid): void {
+    if (this.#available.size > 0) this.#available.delete(jid.text);
+  }
+
+  // ---- keeping -----------------------------------------------------------------------------
+
+  #busyWith(account: BareJid): Busy {
+    let busy = this.#busy.get(account.text);
+    if (busy === undefined) {
+      busy = {
+        account,
+        pending: [],
+        isWriting: false,
+        isDelivering: false,
+        isAgain: false,
+        holdUntilMs: this.#deps.clock.monotonicMs() + HOLD_MS,
+      };
+      this.#busy.set(account.text, busy);
+    }
+    return busy;
+  }
+
+  /** Forgets an account with which nothing more is to be done, and lets its other messages pass. */
+  #rest(busy: Busy): void {
+    if (busy.isWriting || busy.isDelivering || busy.pending.length > 0) return;
+    this.#busy.delete(busy.account.text);
+    if (this.#targetOf(busy.account) !== undefined) this.#deps.revealed(busy.account);
+  }
+
+  async #write(busy: Busy, host: OfflineHostOptions): Promise<void> {
+    busy.isWriting = true;
+    while (busy.pending.length > 0) {
+      const batch = busy.pending.slice(0, MESSAGES_AT_ONCE);
+      const outcomes = await this.#keepAll(busy.account, batch, host);
+      busy.pending.splice(0, batch.length);
+      for (const [index, { outcome, holders, bytes }] of batch.entries()) {
+        this.#deps.budget.release(holders, bytes);
+        const condition = outcomes[index];
+        if (condition === undefined) outcome.kept();
+        else outcome.refused(condition);
+      }
+    }
+    busy.isWriting = false;
+    // A client may have come while the messages were written.
+    if (this.#targetOf(busy.account) !== undefined) this.#open(busy.account);
+    this.#rest(busy);
+  }
+
+  /** Resolves to the error of each message that was not kept. Never rejects. */
+  async #keepAll(
+    account: BareJid,
+    batch: readonly Pending[],
+    host: OfflineHostOptions,
+  ): Promise<readonly (StanzaErrorCondition | undefined)[]> {
+    const { storeOf, exists, logger } = this.#deps;
+    const store = storeOf(account.domainpart);
+    const refusal = batch.map((): StanzaErrorCondition => "service-unavailable");
+    try {
+      if (!await exists(account)) {
+        this.#metrics.refused.inc(batch.length);
+        return refusal;
+      }
+      const messages = batch.map(({ message }) => message);
+      const kept = await store.keep(account.localpart, messages, host);
+      if (!await exists(account)) {
+        // It was deleted meanwhile. Nobody who takes the name later gets its messages.
+        await store.removeAll(account.localpart);
+        this.#metrics.refused.inc(batch.length);
+        return refusal;
+      }
+      const count = kept.filter((isKept) => isKept).length;
+      this.#metrics.kept.inc(count);
+      this.#metrics.refused.inc(kept.length - count);
+      // XEP-0160 §2 names the error for a full mailbox: it is the one of an account that is offline.
+      return kept.map((isKept) => isKept ? undefined : "service-unavailable");
+    } catch (thrown) {
+      this.#metrics.failed.inc(batch.length);
+      logger.debug("offline.not-kept", { error: describeError(thrown) });
+      const isFull = thrown instanceof CausewayError && thrown.code === "storage/pool-full";
+      return batch.map(() => isFull ? "resource-constraint" : "internal-server-error");
+    }
+  }
+
+  // ---- delivering --------------------------------------------------------------------------
+
+  /** Begins to deliver the messages of an account to a client of this node. */
+  #open(account: BareJid): void {
+    if (this.#isClosed) return;
+    const busy = this.#busyWith(account);
+    if (busy.isDelivering) busy.isAgain = true;
+    else this.#spawn(this.#deliverAll(busy));
+  }
+
+  /** Returns the available client of this node with the highest priority; the latest of several. */
+  #targetOf({ text }: BareJid): FullJid | undefined {
+    let [target, highest]: [FullJid | undefined, number] = [undefined, 0];
+    for (const { jid, priority, isOpen } of this.#deps.sessionsOf(text)) {
+      if (!isOpen || priority === undefined || priority < highest) continue;
+      [target, highest] = [jid, priority];
+    }
+    return target;
+  }
+
+  async #deliverAll(busy: Busy): Promise<void> {
+    const { account } = busy;
+    busy.isDelivering = true;
+    busy.holdUntilMs = this.#deps.clock.monotonicMs() + HOLD_MS;
+    const { localpart, domainpart } = account;
+    const store = this.#deps.storeOf(domainpart);
+    try {
+      for (;;) {
+        busy.isAgain = false;
+        // Sequences begin anew in an empty mailbox, so each round has a claim of its own.
+        const claim = this.#claimOf(store, localpart);
+        const nowMs = this.#deps.clock.wallMs();
+        const found = await store.claim(localpart, {
+          id: claim.id,
+          nowMs,
+          untilMs: nowMs + LEASE_MS,
+        });
+        if (found === 0 && !busy.isAgain) break;
+        if (found === 0) continue;
+        this.#hold(claim);
+        if (!await this.#deliverPages(store, claim, account)) break;
+      }
+    } catch (thrown) {
+      this.#deps.logger.debug("offline.not-delivered", { error: describeError(thrown) });
+    } finally {
+      busy.isDelivering = false;
+      this.#flushLater();
+      this.#rest(busy);
+    }
+  }
+
+  /**
+   * Delivers what is claimed, page by page. Resolves to false when no client takes messages any more:
+   * then the rest is free again.
+   */
+  async #deliverPages(
+    store: OfflineStore,
+    claim: MessageClaim,
+    account: BareJid,
+  ): Promise<boolean> {
+    let isTaking = true;
+    for (let after = 0;;) {
+      const page = await store.claimed(account.localpart, claim.id, { after, limit: PAGE });
+      if (page.length === 0) return isTaking;
+      for (const [index, message] of page.entries()) {
+        isTaking &&= await this.#deliverOne(account, claim, message);
+        if (isTaking) continue;
+        claim.giveBack(page.slice(index).map((each) => each.sequence));
+        break;
+      }
+      after = page.at(-1)!.sequence;
+    }
+  }
+
+  async #deliverOne(
+    account: BareJid,
+    claim: MessageClaim,
+    { stanza: bytes, sequence, sentAtMs }: WaitingMessage,
+  ): Promise<boolean> {
+    let stanza: Stanza;
+    try {
+      stanza = readOffline(bytes);
+    } catch (thrown) {
+      // Nobody could ever get it, and everything behind it would wait for ever.
+      this.#deps.logger.error("offline.unreadable", { error: describeError(thrown) });
+      claim.sending(sequence);
+      claim.settle(sequence);
+      return true;
+    }
+    for (let attempt = 0; attempt < SLOW_ATTEMPTS && !this.#isClosed; attempt++) {
+      const target = this.#targetOf(account);
+      if (target === undefined) return false;
+      claim.sending(sequence);
+      const options = { fate: claim, number: sequence, sentAtMs };
+      if (this.#deps.deliver(target, stanza, options)) return true;
+      claim.unsent(sequence);
+      await this.#pause(SLOW_PAUSE_MS);
+    }
+    return false;
+  }
+
+  #claimOf(store: OfflineStore, localpart: string): MessageClaim {
+    return new MessageClaim(store, localpart, this.#deps.randomId(), {
+      changed: () => this.#flushLater(),
+      delivered: () => this.#metrics.delivered.inc(),
+      returned: () => this.#metrics.returned.inc(),
+    });
+  }
+
+  // ---- claims ------------------------------------------------------------------------------
+
+  #hold(claim: MessageClaim): void {
+    this.#claims.add(claim);
+    this.#cancelRenewal ??= this.#deps.clock.after(RENEW_MS, () => {
+      this.#cancelRenewal = undefined;
+      if (!this.#isClosed) this.#spawn(this.#renewAll());
+    });
+  }
+
+  async #renewAll(): Promise<void> {
+    await this.#flush();
+    for (const claim of this.#claims) {
+      try {
+        await claim.renew(this.#deps.clock.wallMs() + LEASE_MS);
+      } catch (thrown) {
+        this.#deps.logger.debug("offline.not-renewed", { error: describeError(thrown) });
+      }
+    }
+    for (const claim of this.#claims) this.#hold(claim);
+  }
+
+  #flushLater(): void {
+    if (this.#isClosed) return;
+    this.#cancelFlush ??= this.#deps.clock.after(GATHER_MS, () => {
+      this.#cancelFlush = undefined;
+      this.#spawn(this.#flush());
+    });
+  }
+
+  /** Removes and releases what waits for it, and forgets claims that are done. */
+  async #flush(): Promise<void> {
+    for (const claim of [...this.#claims]) {
+      try {
+        await claim.flush();
+      } catch (thrown) {
+        // The next renewal tries again.
+        this.#deps.logger.debug("offline.not-removed", { error: describeError(thrown) });
+      }
+      if (claim.isDone && !this.#isDeliveringTo(claim.localpart)) this.#claims.delete(claim);
+    }
+  }
+
+  #isDeliveringTo(localpart: string): boolean {
+    for (const { account, isDelivering } of this.#busy.values()) {
+      if (isDelivering && account.localpart === localpart) return true;
+    }
+    return false;
+  }
+
+  // ---- looking -----------------------------------------------------------------------------
+
+  #lookLater(): void {
+    if (this.#isClosed) return;
+    this.#cancelLook = this.#deps.clock.after(LOOK_MS, () => {
+      this.#spawn(this.#look().finally(() => this.#lookLater()));
+    });
+  }
+
+  /** Opens the mailboxes of clients that are here and have not got all of theirs. Never rejects. */
+  async #look(): Promise<void> {
+    const accounts = new Map<string, BareJid>();
+    for (const { bare } of this.#available.values()) accounts.set(bare.text, bare);
+    const hosts = Map.groupBy(accounts.values(), ({ domainpart }) => domainpart);
+    const { clock } = this.#deps;
+    const isExpiryDue = clock.monotonicMs() - this.#lastExpiryMs >= EXPIRY_MS;
+    if (isExpiryDue) this.#lastExpiryMs = clock.monotonicMs();
+    for (const [host, jids] of hosts) {
+      const store = this.#deps.storeOf(host);
+      try {
+        for (let from = 0; from < jids.length; from += ACCOUNTS_AT_ONCE) {
+          if (this.#isClosed) return;
+          const some = jids.slice(from, from + ACCOUNTS_AT_ONCE);
+          const names = new Set(
+            await store.waiting(some.map(({ localpart }) => localpart), clock.wallMs()),
+          );
+          for (const jid of some) if (names.has(jid.localpart)) this.#open(jid);
+        }
+      } catch (thrown) {
+        this.#deps.logger.debug("offline.not-looked", { host, error: describeError(thrown) });
+      }
+    }
+    if (isExpiryDue) await this.#removeExpired();
+  }
+
+  /** Never rejects. */
+  async #removeExpired(): Promise<void> {
+    for (const host of this.#deps.hosts.keys()) {
+      const store = this.#deps.storeOf(host);
+      try {
+        for (let step = 0; step < EXPIRY_STEPS; step++) {
+          const count = await store.removeExpired(this.#deps.clock.wallMs());
+          this.#metrics.expired.inc(count);
+          if (count === 0) break;
+        }
+      } catch (thrown) {
+        this.#deps.logger.debug("offline.not-expired", { host, error: describeError(thrown) });
+      }
+    }
+  }
+
+  #pause(forMs: number): Promise<void> {
+    return new Promise((resolve) => this.#deps.clock.after(forMs, resolve));
+  }
+
+  /** Runs `work` in the background. `close` waits for it. */
+  #spawn(work: Promise<void>): void {
+    const task: Promise<void> = work
+      .catch((thrown) => this.#deps.logger.error("offline.bug", { error: describeError(thrown) }))
+      .finally(() => this.#tasks.delete(task));
+    this.#tasks.add(task);
+  }
+}

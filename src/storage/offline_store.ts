@@ -1,0 +1,87 @@
+/** A message that is to wait for its recipient. */
+export interface OfflineMessage {
+  /** Bare JID of the sender, or the domain that speaks for it: the holder of its share of the room. */
+  readonly sender: string;
+  /** The message stanza as it goes to the recipient. */
+  readonly stanza: Uint8Array;
+  /** Wall-clock milliseconds when the server accepted it. */
+  readonly sentAtMs: number;
+  /** Wall-clock milliseconds when it is no longer wanted. */
+  readonly expiresAtMs: number;
+}
+
+/** A message that waits, with the number by which it is claimed and removed. */
+export interface WaitingMessage {
+  /** Grows within the claim of an account, in the order in which the messages were kept. */
+  readonly sequence: number;
+  readonly stanza: Uint8Array;
+  readonly sentAtMs: number;
+}
+
+/** Limits on the messages of one account. */
+export interface OfflineBounds {
+  /** Messages; at least 1. */
+  readonly maxMessages: number;
+  /** Bytes of all messages together; at least 1. */
+  readonly maxBytes: number;
+}
+
+/** What a claim needs: who claims, and for how long. */
+export interface OfflineClaim {
+  /** 16 bytes that no other claim has. */
+  readonly id: Uint8Array;
+  /** Wall-clock milliseconds now. */
+  readonly nowMs: number;
+  /** Wall-clock milliseconds until which nobody else may claim the messages. */
+  readonly untilMs: number;
+}
+
+/**
+ * The messages that wait for the accounts of one domain (XEP-0160). Localparts are normalised (RFC
+ * 7622 §3.3). The store does not know which accounts exist.
+ *
+ * A node that delivers messages claims them first. Until the claim ends, nobody else gets them. The
+ * node removes each message once its client has it, and renews the claim meanwhile. The messages of a
+ * node that dies are free again when its claim ends.
+ *
+ * Every method rejects with a `CausewayError` whose code begins with `storage/` when the backend
+ * cannot do it. A change that was reported as done is on the disk.
+ */
+export interface OfflineStore {
+  /**
+   * Keeps messages for an account, in their order, all in one step. Resolves to one value for each:
+   * false for a message for which its sender's share, or the account, has no room. A sender may have
+   * at most as many messages and bytes as are free, so that it takes half of an empty mailbox, and
+   * others always find room.
+   */
+  keep(
+    localpart: string,
+    messages: readonly OfflineMessage[],
+    bounds: OfflineBounds,
+  ): Promise<readonly boolean[]>;
+  /**
+   * Claims all messages of an account that nobody has claimed, without those that have expired.
+   * Resolves to how many there are.
+   */
+  claim(localpart: string, claim: OfflineClaim): Promise<number>;
+  /** Returns the first `limit` claimed messages whose sequence is above `after`, in their order. */
+  claimed(
+    localpart: string,
+    claimId: Uint8Array,
+    options: { readonly after: number; readonly limit: number },
+  ): Promise<readonly WaitingMessage[]>;
+  /** Holds a claim for longer. */
+  renew(localpart: string, claim: Pick<OfflineClaim, "id" | "untilMs">): Promise<void>;
+  /** Ends a claim on these messages: others may claim them. */
+  release(localpart: string, claimId: Uint8Array, sequences: readonly number[]): Promise<void>;
+  /** Removes claimed messages. Messages that someone else has claimed meanwhile stay. */
+  remove(localpart: string, claimId: Uint8Array, sequences: readonly number[]): Promise<void>;
+  /** Returns the accounts among `localparts` that have messages which nobody has claimed. */
+  waiting(localparts: readonly string[], nowMs: number): Promise<readonly string[]>;
+  /** Returns all messages of an account, claimed or not, in their order. */
+  all(localpart: string): Promise<readonly WaitingMessage[]>;
+  /** Removes all messages of an account. */
+  removeAll(localpart: string): Promise<void>;
+  /** Removes some of the messages of all domains that have expired. Resolves to how many. */
+  removeExpired(nowMs: number): Promise<number>;
+}
