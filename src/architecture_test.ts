@@ -103,6 +103,7 @@ const ROOMS: Readonly<Record<string, Rooms>> = {
       "privacy_store.ts",
       "offline_store.ts",
       "private_store.ts",
+      "pep_store.ts",
       "roster_store.ts",
       "subscription_request_store.ts",
       "user_store.ts",

@@ -12,6 +12,7 @@ import asyncio
 import json
 import logging
 import sys
+import xml.etree.ElementTree as ET
 
 from slixmpp import JID, ClientXMPP
 from slixmpp.exceptions import IqError
@@ -107,6 +108,53 @@ async def read_blocked(xmpp):
     xmpp.register_plugin("xep_0191")
     answer = await xmpp["xep_0191"].get_blocked()
     return sorted(str(each) for each in answer["blocklist"]["items"])
+async def follow(xmpp, nodes):
+    """Tells of an interest in nodes; the next presence says so by its capabilities."""
+    xmpp.register_plugin("xep_0084")
+    for node in nodes.split():
+        xmpp["xep_0030"].add_feature(f"{node}+notify")
+    await xmpp["xep_0115"].update_caps(broadcast=False)
+
+
+async def set_avatar(xmpp, text):
+    """Publishes a picture as clients do; returns its id."""
+    xmpp.register_plugin("xep_0084")
+    avatars, data = xmpp["xep_0084"], text.encode()
+    await avatars.publish_avatar(data)
+    about = {"id": avatars.generate_id(data), "type": "image/png", "bytes": len(data)}
+    await avatars.publish_avatar_metadata(about)
+    return about["id"]
+
+
+async def fetch_avatar(xmpp, of, id):
+    xmpp.register_plugin("xep_0084")
+    answer = await xmpp["xep_0084"].retrieve_avatar(JID(of), id)
+    return answer["pubsub"]["items"]["item"]["avatar_data"]["value"].decode()
+
+
+async def publish_item(xmpp, node, id, xml, options="{}"):
+    """Publishes an item in a node that has these options."""
+    xmpp.register_plugin("xep_0060")
+    form = xmpp["xep_0004"].make_form(ftype="submit")
+    form.add_field(
+        var="FORM_TYPE", ftype="hidden", value="http://jabber.org/protocol/pubsub#publish-options"
+    )
+    for name, value in json.loads(options).items():
+        form.add_field(var=f"pubsub#{name}", value=value)
+    await xmpp["xep_0060"].publish(None, node, id=id, payload=ET.fromstring(xml), options=form)
+
+
+async def read_items(xmpp, node, of=None):
+    """Returns the items of a node as "id payload"."""
+    xmpp.register_plugin("xep_0060")
+    answer = await xmpp["xep_0060"].get_items(JID(of) if of else None, node)
+    items = answer["pubsub"]["items"]["substanzas"]
+    return [f"{each['id']} {ET.tostring(each['payload'], encoding='unicode')}" for each in items]
+
+
+async def retract_item(xmpp, node, id):
+    xmpp.register_plugin("xep_0060")
+    await xmpp["xep_0060"].retract(None, node, id, notify=True)
 
 
 TASKS = {
@@ -121,6 +169,12 @@ TASKS = {
         block,
         unblock,
         read_blocked,
+        follow,
+        set_avatar,
+        fetch_avatar,
+        publish_item,
+        read_items,
+        retract_item,
     )
 }
 

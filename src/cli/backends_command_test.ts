@@ -154,6 +154,7 @@ Deno.test("causeway backends list shows the catalogue, and what a configuration 
     "  holds: last of dc1.example.com",
     "  holds: privacy of dc1.example.com",
     "  holds: private of dc1.example.com",
+    "  holds: pep of dc1.example.com",
     "  holds: roster of dc1.example.com",
     "  holds: vcard of dc1.example.com",
     "  holds: sessions",
@@ -161,6 +162,7 @@ Deno.test("causeway backends list shows the catalogue, and what a configuration 
     "  holds: last of example.com in the pool people",
     "  holds: privacy of example.com in the pool people",
     "  holds: private of example.com in the pool people",
+    "  holds: pep of example.com in the pool people",
     "  holds: roster of example.com in the pool people",
     "  holds: vcard of example.com in the pool people",
   ]);
@@ -172,6 +174,7 @@ Deno.test("causeway backends list shows the catalogue, and what a configuration 
     { kind: "last", host: "example.com", pool: "people" },
     { kind: "privacy", host: "example.com", pool: "people" },
     { kind: "private", host: "example.com", pool: "people" },
+    { kind: "pep", host: "example.com", pool: "people" },
     { kind: "roster", host: "example.com", pool: "people" },
     { kind: "vcard", host: "example.com", pool: "people" },
   ]);

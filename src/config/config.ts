@@ -1,7 +1,7 @@
 import type { PrivacyBounds } from "../services/privacy/mod.ts";
 import type { VcardSearchOptions } from "../services/vcard/mod.ts";
 import type { IpRule } from "../services/accounts/mod.ts";
-import type { PrivateBounds, StoresOptions } from "../storage/mod.ts";
+import type { PepBounds, PrivateBounds, StoresOptions } from "../storage/mod.ts";
 import type { PartOptions } from "./part_options.ts";
 import type { Secret } from "./secret.ts";
 
@@ -146,6 +146,9 @@ export interface HostModulesConfig {
     readonly maxBytes: number;
     readonly lifetimeMs: number;
   };
+  readonly mod_pubsub:
+    | false
+    | (PepBounds & { readonly maxItemsPerNode: number; readonly maxItemBytes: number });
   readonly mod_register: false | {
     readonly allowRemoval: boolean;
     /** Undefined: nobody makes an account. */

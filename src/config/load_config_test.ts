@@ -7,6 +7,13 @@ import { loadConfig } from "./load_config.ts";
 
 const FIXTURES = new URL("../../fixtures/config/", import.meta.url);
 
+const PUBSUB = {
+  maxNodes: 200,
+  maxItemsPerNode: 1000,
+  maxItemBytes: 131_072,
+  maxBytes: 8_388_608,
+};
+
 Deno.test("parseConfig() fills in every default", () => {
   const config = parse(readFileSync(new URL("minimal.toml", FIXTURES), "utf8"));
   // What single options set is in agreement_test.ts, but for rates and bounds of the node itself.
@@ -50,7 +57,7 @@ Deno.test("parseConfig() fills in every default", () => {
         backend: "internal",
       }])),
       data: new Map(
-        ["last", "privacy", "offline", "private", "roster", "vcard"].map((
+        ["last", "privacy", "offline", "private", "pep", "roster", "vcard"].map((
           kind,
         ) => [kind, new Map()]),
       ),
@@ -79,6 +86,7 @@ Deno.test("parseConfig() fills in every default", () => {
       mod_privacy: { maxLists: 50, maxItems: 1_000, maxBytes: 131_072 },
       mod_offline: false,
       mod_private: { maxElements: 200, maxBytes: 1_048_576 },
+      mod_pubsub: PUBSUB,
       mod_roster: { hasVersions: true },
       mod_register: { allowRemoval: true, registration: undefined },
       mod_vcard: { maxBytes: 131_072, search: undefined },
@@ -289,6 +297,7 @@ Deno.test("parseConfig() turns every service on unless it is false", () => {
     mod_privacy: { maxLists: 50, maxItems: 1_000, maxBytes: 131_072 },
     mod_offline: false,
     mod_private: { maxElements: 200, maxBytes: 1_048_576 },
+    mod_pubsub: PUBSUB,
     mod_roster: { hasVersions: true },
     mod_register: { allowRemoval: true, registration: undefined },
     mod_vcard: { maxBytes: 131_072, search: undefined },

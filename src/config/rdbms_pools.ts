@@ -35,6 +35,7 @@ const STORING_MODULES = {
   mod_privacy: "privacy",
   mod_offline: "offline",
   mod_private: "private",
+  mod_pubsub: "pep",
   mod_roster: "roster",
   mod_vcard: "vcard",
 } as const satisfies Record<

@@ -16,7 +16,7 @@ import { FILE_SCHEMA } from "./file_schema.ts";
 import { normalizeDomain } from "./normalize_domain.ts";
 import type { PartOptions } from "./part_options.ts";
 import { isTlsDefault, resolveData, resolvePools, resolveUsers } from "./rdbms_pools.ts";
-import { MOD_PRIVACY, MOD_PRIVATE, MOD_REGISTER, MOD_VCARD } from "./schema_modules.ts";
+import { MOD_PRIVACY, MOD_PRIVATE, MOD_PUBSUB, MOD_REGISTER, MOD_VCARD } from "./schema_modules.ts";
 import type { SecretInput } from "./schema_words.ts";
 import { Secret } from "./secret.ts";
 import type { Surroundings } from "./surroundings.ts";
@@ -172,6 +172,7 @@ function resolveModules(file: FileConfig): ReadonlyMap<string, HostModulesConfig
       mod_blocking: tables.mod_blocking !== false,
       mod_privacy: tables.mod_privacy !== false && privacyBounds(tables.mod_privacy),
       mod_private: tables.mod_private !== false && privateBounds(tables.mod_private),
+      mod_pubsub: tables.mod_pubsub !== false && pubsubLimits(tables.mod_pubsub),
       mod_roster: tables.mod_roster !== false && {
         hasVersions: tables.mod_roster?.versioning ?? true,
       },
@@ -214,6 +215,15 @@ function registerOptions(table: z.output<typeof MOD_REGISTER> = MOD_REGISTER.par
 
 function privateBounds(table: z.output<typeof MOD_PRIVATE> = MOD_PRIVATE.parse({})): PrivateBounds {
   return { maxElements: table.max_elements, maxBytes: table.max_bytes };
+}
+
+function pubsubLimits(table: z.output<typeof MOD_PUBSUB> = MOD_PUBSUB.parse({})) {
+  return {
+    maxNodes: table.max_nodes,
+    maxItemsPerNode: table.max_items_node,
+    maxItemBytes: table.max_payload_size,
+    maxBytes: table.max_bytes,
+  };
 }
 
 function collectNotes(

@@ -311,6 +311,23 @@ export const MOD_PRIVACY = z.strictObject({
   ),
 });
 
+/** `mod_pubsub`. */
+export const MOD_PUBSUB = z.strictObject({
+  ...DATA_PLACE,
+  max_nodes: integer(1, 10_000).default(200).describe(
+    "nodes that one account may have; one more is refused",
+  ),
+  max_items_node: integer(1, 10_000).default(1_000).describe(
+    "items that one node may keep: the value of `max` in its configuration",
+  ),
+  max_payload_size: integer(1024, 1_048_576).default(131_072).describe(
+    "bytes of one item; a larger one is refused. It also fits into `max_stanza_bytes`",
+  ),
+  max_bytes: integer(1024, 1_073_741_824).default(8_388_608).describe(
+    "bytes of all items of one account; more is refused",
+  ),
+});
+
 /** `mod_roster`. */
 export const MOD_ROSTER = z.strictObject({
   ...DATA_PLACE,
@@ -410,6 +427,11 @@ function hostModules(byDefault: string) {
     ),
     mod_privacy: service(MOD_PRIVACY, "privacy lists (XEP-0016)"),
     mod_private: service(MOD_PRIVATE, "private XML storage (XEP-0049)"),
+    mod_pubsub: service(
+      MOD_PUBSUB,
+      "personal eventing (XEP-0163): avatars, bookmarks, keys of devices, with `+notify` " +
+        "(XEP-0115) and the photo of the vCard (XEP-0398)",
+    ),
     mod_roster: service(
       MOD_ROSTER,
       "contacts, subscriptions and the presence that contacts see (RFC 6121)",

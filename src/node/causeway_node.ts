@@ -147,6 +147,7 @@ export class CausewayNode {
     // here.
     await edge.hearOut(budget.halfMs(HEAR_OUT_MS));
     await wait("presence", parts.rosters.settled(), budget.halfMs(CLOSE_MS));
+    await wait("notifications", parts.pep.settled(), budget.halfMs(CLOSE_MS));
     await wait("lookups", router.idle(), budget.halfMs(CLOSE_MS));
     // Other datacenters go on sending until they learn that we leave: so the links to the other
     // nodes, where their recipients are by now, stay open longer. A stanza that another node hands

@@ -4,6 +4,7 @@ import type { NodeOutcome, NodeSide, OwnSessions } from "../distribution/routing
 import type { OwnClient } from "../services/mod.ts";
 import type { Carbons } from "../services/carbons/mod.ts";
 import type { PrivacyServer } from "../services/privacy/mod.ts";
+import type { PepServer } from "../services/pep/mod.ts";
 import type { RosterServer } from "../services/roster/mod.ts";
 import type { Delivery, Jid, LocalSession, Stanza } from "../xmpp/mod.ts";
 import { FullJid, isSubscription, readdress } from "../xmpp/mod.ts";
@@ -34,6 +35,8 @@ export interface LocalSideDeps extends UserHosts {
   readonly rosters?: Pick<RosterServer, "serves" | "probed" | "isUnwantedPush" | "saw">;
   /** Privacy lists. @default nobody has any */
   readonly privacy?: Pick<PrivacyServer, "refusesPresence" | "takes">;
+  /** Personal eventing. */
+  readonly pep?: Pick<PepServer, "answered" | "notified">;
   /** Sends a service's answer. The answer takes over the duty of `request`. */
   answer(reply: Stanza, request: Envelope | undefined): void;
 }
@@ -165,8 +168,12 @@ export class LocalSide implements NodeSide {
     const { sessions, components, privacy } = this.#deps;
     const { localpart, domainpart } = stanza.to;
     if (isUserHost(domainpart, this.#deps)) {
-      if (localpart === "") return this.askServices(stanza);
+      if (localpart === "") {
+        return this.#deps.pep?.answered(stanza) === true ? "delivered" : this.askServices(stanza);
+      }
       if (stanza.kind === "message") {
+        const notified = stanza.type === "headline" ? this.#deps.pep?.notified(stanza) : undefined;
+        if (notified !== undefined) return notified;
         // A copy, which nobody would send again, may overtake them.
         const mayWait = !envelope.isCopy && !envelope.hasKeeper;
         if (mayWait && this.#deps.offline?.holds(stanza) === true) return "no-session";

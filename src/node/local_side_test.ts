@@ -36,6 +36,8 @@ class Fixture {
   isHolding = false;
   /** True while accounts have rosters. */
   hasRosters = false;
+  /** Fate of notifications of personal eventing. */
+  notified: "delivered" | "ignored" | undefined;
   /** True when the session waits for its client to acknowledge. */
   keeps = false;
   service: NodeOutcome = "delivered";
@@ -80,6 +82,10 @@ class Fixture {
       saw: ({ type }) => this.seen.push(type) > 0,
       probed: (probe) => void this.handed.push(`probe of ${probe.from.text}`),
       isUnwantedPush: ({ to }) => to.text.endsWith("/uninterested"),
+    },
+    pep: {
+      notified: () => this.notified,
+      answered: ({ type }) => type === "result",
     },
     answer: (reply, request) => void this.answers.push({ reply, request }),
   });
@@ -341,4 +347,32 @@ Deno.test("LocalSide drops roster pushes that the client does not want", () => {
   assert.deepEqual(fixture.handed, []);
   fixture.local.deliver(push("a@example.com/x"));
   assert.deepEqual(fixture.handed, ["session", "service"]);
+});
+
+Deno.test("LocalSide lets personal eventing decide on headlines, and on nothing else", () => {
+  const fixture = new Fixture();
+  const message = (type: string) =>
+    asEnvelope(
+      buildStanza(element("message", { type }), {
+        from: parseJid("a@example.com"),
+        to: parseJid("b@example.com/x"),
+      }),
+    );
+  fixture.notified = "ignored";
+  assert.equal(fixture.local.deliver(message("headline")), "ignored");
+  assert.deepEqual(fixture.handed, []);
+  assert.equal(fixture.local.deliver(message("chat")), "delivered");
+  fixture.notified = undefined;
+  assert.equal(fixture.local.deliver(message("headline")), "delivered");
+  assert.deepEqual(fixture.handed, ["session", "session"]);
+});
+
+Deno.test("LocalSide gives answers to the server's own questions to those who asked", () => {
+  const fixture = new Fixture();
+  const answer = buildStanza(element("iq", { type: "result", id: "1" }), {
+    from: parseJid("a@example.com/x"),
+    to: parseJid("example.com"),
+  });
+  assert.equal(fixture.local.deliver(asEnvelope(answer)), "delivered");
+  assert.deepEqual(fixture.handed, []);
 });

@@ -14,6 +14,7 @@ import type { HostServices } from "../services/mod.ts";
 import type { Carbons } from "../services/carbons/mod.ts";
 import type { PrivacyServer } from "../services/privacy/mod.ts";
 import type { OfflineMessages } from "../services/offline/mod.ts";
+import type { PepServer } from "../services/pep/mod.ts";
 import type { RosterServer } from "../services/roster/mod.ts";
 import type { SubscriptionRequests } from "../services/subscriptions/mod.ts";
 import type { Stores, UserStore } from "../storage/mod.ts";
@@ -34,6 +35,7 @@ import { makeManagement } from "./node_management.ts";
 import { makeComponents, makeSessions } from "./node_registries.ts";
 import { makePrivacy } from "./node_privacy.ts";
 import { makeOffline } from "./node_offline.ts";
+import { makePep } from "./node_pep.ts";
 import { makeResumption } from "./node_resumption.ts";
 import { makeCarbons } from "./node_carbons.ts";
 import { makeRosters } from "./node_rosters.ts";
@@ -82,6 +84,7 @@ export class NodeParts implements Surroundings {
   readonly rosters: RosterServer;
   readonly carbons: Carbons;
   readonly offline: OfflineMessages;
+  readonly pep: PepServer;
   readonly services: HostServices;
   readonly accountWatch: AccountWatch;
   readonly local: LocalSide;
@@ -126,6 +129,7 @@ export class NodeParts implements Surroundings {
     this.rosters = makeRosters(config, this);
     this.carbons = makeCarbons(config, this);
     this.offline = makeOffline(config, this);
+    this.pep = makePep(config, this);
     this.services = makeServices(config, this);
     this.accountWatch = makeAccountWatch(config, this);
     this.local = new LocalSide({
@@ -138,6 +142,7 @@ export class NodeParts implements Surroundings {
       carbons: this.carbons,
       privacy: this.privacy,
       offline: this.offline,
+      pep: this.pep,
       answer: (reply, request) => this.router.answer(reply, request),
     });
     this.requests = makeRequests(config, this);

@@ -4,6 +4,7 @@ import type { SessionTable } from "../distribution/table/mod.ts";
 import type { LogoutNotes } from "../services/last/mod.ts";
 import type { PrivacyServer } from "../services/privacy/mod.ts";
 import type { OfflineMessages } from "../services/offline/mod.ts";
+import type { PepServer } from "../services/pep/mod.ts";
 import type { RosterServer } from "../services/roster/mod.ts";
 import type { SubscriptionRequests } from "../services/subscriptions/mod.ts";
 import { ComponentRegistry, FullJid, parseJid, SessionRegistry } from "../xmpp/mod.ts";
@@ -26,6 +27,8 @@ export interface RegistryListeners {
   readonly rosters: RosterServer;
   readonly privacy: PrivacyServer;
   readonly offline: OfflineMessages;
+  readonly sessions: SessionRegistry;
+  readonly pep: PepServer;
   readonly local: LocalSide;
 }
 
@@ -33,7 +36,10 @@ export interface RegistryListeners {
 export function makeSessions(config: Config, parts: RegistryListeners): SessionRegistry {
   return new SessionRegistry({
     events: {
-      opened: (jid) => parts.table.sessionOpened(jid),
+      opened: (jid) => {
+        parts.pep.opened(jid);
+        return parts.table.sessionOpened(jid);
+      },
       // After the table: who changes the lists from now on finds the session there.
       opening: (jid) => parts.privacy.opening(jid),
       closed: (jid) => {
@@ -41,12 +47,14 @@ export function makeSessions(config: Config, parts: RegistryListeners): SessionR
         parts.rosters.closed(jid);
         parts.privacy.closed(jid);
         parts.offline.closed(jid);
+        parts.pep.closed(jid);
         return parts.table.sessionClosed(jid);
       },
       reachable: (jid) => parts.router.revealed(jid),
       presence: (presence, priority) => {
         tellOtherNodes(presence, priority, parts);
         if (presence.from instanceof FullJid) parts.offline.presence(presence.from, priority);
+        if (presence.from instanceof FullJid) parts.pep.presenceChanged(presence.from, presence);
         if (presence.type === "unavailable") parts.logouts.loggedOut(presence.from.bare, presence);
       },
       isNews: (presence) => parts.rosters.isNews(presence),
@@ -55,7 +63,9 @@ export function makeSessions(config: Config, parts: RegistryListeners): SessionR
         parts.rosters.arrived(jid, priority !== undefined);
         parts.privacy.arrived(jid);
         parts.offline.arrived(jid, priority);
+        parts.pep.arrived(jid, parts.sessions.find(jid)?.lastPresence);
       },
+      completed: (presence) => parts.pep.photos.complete(presence),
       available: (jid) => {
         if (parts.table.hasNeighbours) parts.router.copy(accountProbe(jid));
         parts.requests.becameAvailable(jid);

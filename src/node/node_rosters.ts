@@ -3,12 +3,13 @@ import type { Domains, Router } from "../distribution/routing/mod.ts";
 import type { SessionTable } from "../distribution/table/mod.ts";
 import type { PrivacyServer } from "../services/privacy/mod.ts";
 import { RosterServer } from "../services/roster/mod.ts";
+import type { PepServer } from "../services/pep/mod.ts";
 import type { RosterStore, Stores, UserStore } from "../storage/mod.ts";
 import type { AccountFeature, SessionRegistry } from "../xmpp/mod.ts";
 import { requestBounds, rosterBounds } from "./options.ts";
 import type { Surroundings } from "./surroundings.ts";
 
-/** Parts that rosters use. The last three are read when a stanza comes. */
+/** Parts that rosters use. The last four are read when a stanza comes. */
 export interface RosterParts {
   readonly stores: Stores;
   /** Accounts by domain. */
@@ -18,6 +19,7 @@ export interface RosterParts {
   readonly sessions: SessionRegistry;
   readonly table: SessionTable;
   readonly router: Router;
+  readonly pep: PepServer;
 }
 
 /** Makes the rosters of this node's hosts, with their subscriptions and presence. */
@@ -55,6 +57,8 @@ export function makeRosters(config: Config, parts: Surroundings & RosterParts): 
       },
     },
     privacy: parts.privacy,
+    approved: (owner, contact) => parts.pep.approved(owner, contact),
+    datacenterBack: () => parts.pep.datacenterBack(),
     exists: async (jid) => await accounts.get(jid.domainpart)?.exists(jid.localpart) ?? false,
     bounds: rosterBounds(config),
     maxRequestBytes: requestBounds(config).maxBytes,

@@ -10,6 +10,8 @@ import { HostServices } from "../services/mod.ts";
 import type { IqService } from "../services/mod.ts";
 import { blockingServices, privacyServices } from "../services/privacy/mod.ts";
 import type { PrivacyServer } from "../services/privacy/mod.ts";
+import type { PepServer } from "../services/pep/mod.ts";
+import { PepDisco, pepRequests } from "../services/pep/mod.ts";
 import { privateStorage } from "../services/private/mod.ts";
 import type { OfflineMessages } from "../services/offline/mod.ts";
 import type { RosterServer } from "../services/roster/mod.ts";
@@ -37,6 +39,7 @@ export interface ServiceParts {
   readonly requests: SubscriptionRequests;
   readonly privacy: PrivacyServer;
   readonly offline: OfflineMessages;
+  readonly pep: PepServer;
 }
 
 /** Makes the services that answer for this node's hosts and for its users' accounts. */
@@ -57,12 +60,17 @@ export function makeServices(config: Config, parts: Surroundings & ServiceParts)
         : parts.table.publicDomains();
     },
     reply: (answer, request) => parts.local.answered(answer, request),
+    accounts: new PepDisco(
+      parts.pep.hosts,
+      (host) => (config.modules.get(host)?.mod_vcard ?? false) !== false,
+    ),
     services: [
       ...accountServices(config, parts),
       ...parts.rosters.services,
       ...parts.carbons.services,
       ...blockingServices(parts.privacy),
       ...privacyServices(parts.privacy),
+      ...pepRequests({ server: parts.pep, hosts: parts.pep.hosts }),
     ],
     ...serviceBounds(config),
     metrics,
@@ -79,7 +87,7 @@ function accountServices(
   config: Config,
   parts: Surroundings & ServiceParts,
 ): readonly IqService[] {
-  const { stores, accounts, sessions, logouts, rosters, log, clock } = parts;
+  const { stores, accounts, sessions, logouts, rosters, pep, log, clock } = parts;
   const { modules, auth } = config;
   const gate = new HashGate(DERIVATIONS_AT_ONCE);
   return [
@@ -111,6 +119,7 @@ function accountServices(
     ...vcards({
       storeOf: (host) => stores.vcards(host),
       maxBytesOf: (host) => moduleOf(modules.get(host)?.mod_vcard).maxBytes,
+      photos: pep.photos,
     }),
     ...vcardSearch({
       storeOf: (host) => stores.vcards(host),

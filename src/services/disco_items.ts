@@ -1,5 +1,5 @@
 import { element } from "../xmpp/mod.ts";
-import type { IqAnswer, IqRequest, IqService } from "./iq_service.ts";
+import type { AccountDisco, IqAnswer, IqRequest, IqService } from "./iq_service.ts";
 
 /** Namespace of queries for the items of an address. */
 export const DISCO_ITEMS = "http://jabber.org/protocol/disco#items";
@@ -18,7 +18,7 @@ export type PublicDomains = (host: string) => Promise<readonly PublicDomain[]>;
 
 /**
  * Lists the components of all datacenters (XEP-0030 §4), each once however often it is connected.
- * An account has no items.
+ * The items of an account are its nodes.
  */
 export class DiscoItems implements IqService {
   readonly namespace = DISCO_ITEMS;
@@ -29,25 +29,43 @@ export class DiscoItems implements IqService {
   readonly features = [DISCO_ITEMS];
   readonly #publicDomains: PublicDomains;
 
-  constructor(publicDomains: PublicDomains) {
+  readonly #accounts: AccountDisco | undefined;
+
+  constructor(publicDomains: PublicDomains, accounts?: AccountDisco) {
     this.#publicDomains = publicDomains;
+    this.#accounts = accounts;
   }
 
   answer(request: IqRequest): IqAnswer | Promise<IqAnswer> {
     if (request.payload.attribute("node") !== undefined) return { error: "item-not-found" };
     return request.target === "host"
       ? this.#listDomains(request.stanza.to.domainpart)
-      : answerWith([]);
+      : this.#accounts === undefined
+      ? answerWith([])
+      : this.#listNodes(this.#accounts, request);
   }
 
   /**
-   * Answers with an empty result, for every disco node, a requester who may not see the account's
-   * presence. An account that does not exist gives the same answer (XEP-0030 §8).
+   * Answers with the nodes that the requester may see. An account that does not exist, or whose
+   * nodes are hidden, gives the same empty result, for every disco node (XEP-0030 §8).
    */
-  answerStranger(request: IqRequest): IqAnswer {
+  answerStranger(request: IqRequest): IqAnswer | Promise<IqAnswer> {
+    const isForNodes = request.payload.attribute("node") === undefined;
+    if (this.#accounts !== undefined && isForNodes) {
+      return this.#listNodes(this.#accounts, request);
+    }
     const asked = request.payload.attribute("node") ?? "";
     const node = asked === "" || asked.length > MAX_ECHOED_NODE ? undefined : asked;
     return { payload: element("query", { xmlns: DISCO_ITEMS, node }) };
+  }
+
+  async #listNodes(
+    accounts: AccountDisco,
+    { stanza: { to, from } }: IqRequest,
+  ): Promise<IqAnswer> {
+    const nodes = await accounts.nodes(to, from);
+    const items = nodes.map((node) => element("item", { jid: to.text, node }));
+    return { payload: element("query", { xmlns: DISCO_ITEMS }, ...items) };
   }
 
   async #listDomains(host: string): Promise<IqAnswer> {

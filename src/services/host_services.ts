@@ -2,7 +2,7 @@ import type { Clock } from "../base/mod.ts";
 import { CausewayError, describeError, integerIn, SystemClock } from "../base/mod.ts";
 import type { Logger, Metrics } from "../observe/mod.ts";
 import { SILENT_LOGGER } from "../observe/mod.ts";
-import type { ChildElement, Stanza, StanzaErrorCondition } from "../xmpp/mod.ts";
+import type { ChildElement, Stanza, StanzaErrorCondition, XmlElement } from "../xmpp/mod.ts";
 import {
   buildStanza,
   element,
@@ -21,6 +21,7 @@ import type { PublicDomains } from "./disco_items.ts";
 import { DiscoItems } from "./disco_items.ts";
 import { EntityTime } from "./entity_time.ts";
 import type {
+  AccountDisco,
   IqAnswer,
   IqRequest,
   IqService,
@@ -78,6 +79,8 @@ export interface HostServicesDeps extends HostServicesOptions {
   readonly hasModule?: (host: string, module: ServiceModule) => boolean;
   /** Returns features of a host that no service has, for disco#info. @default none */
   readonly hostFeatures?: (host: string) => readonly string[];
+  /** Discovery of accounts and their nodes. @default accounts have no nodes */
+  readonly accounts?: AccountDisco;
   /** Services beside the built-in ones. @default [] */
   readonly services?: readonly IqService[];
 }
@@ -116,13 +119,13 @@ export class HostServices {
     this.#isOn = ({ module }, host) =>
       module === undefined || hasModule === undefined || hasModule(host, module);
     const others = [
-      new DiscoItems(deps.publicDomains),
+      new DiscoItems(deps.publicDomains, deps.accounts),
       new Ping(),
       new SoftwareVersion(deps.software),
       new EntityTime(deps.clock ?? new SystemClock()),
       ...deps.services ?? [],
     ];
-    const info = new DiscoInfo(others, deps.software.name, this.#isOn, deps.hostFeatures);
+    const info = new DiscoInfo(others, deps.software.name, this.#isOn, deps);
     for (const service of [info, ...others]) {
       const key = serviceKey(service.type, service.name, service.namespace);
       if (this.#services.has(key)) throw new TypeError(`Cannot have two services for ${key}`);
@@ -290,7 +293,9 @@ export class HostServices {
   }
 
   #finish(request: IqRequest, answer: IqAnswer): void {
-    if (answer !== "empty" && "error" in answer) return this.#answerError(request, answer.error);
+    if (answer !== "empty" && "error" in answer) {
+      return this.#answerError(request, answer.error, answer.detail);
+    }
     const { stanza, id } = request;
     const payload = answer !== "empty" && "payload" in answer ? answer.payload : undefined;
     const iq = element("iq", { id, type: "result" }, payload);
@@ -315,8 +320,12 @@ export class HostServices {
     );
   }
 
-  #answerError({ stanza }: IqRequest, condition: StanzaErrorCondition): void {
-    const error = errorReply(stanza, condition);
+  #answerError(
+    { stanza }: IqRequest,
+    condition: StanzaErrorCondition,
+    detail?: XmlElement,
+  ): void {
+    const error = errorReply(stanza, condition, { ...detail !== undefined && { detail } });
     if (error === undefined) throw new TypeError("A request can always be answered with an error");
     this.#metrics.refused.inc();
     this.#reply(error, stanza);

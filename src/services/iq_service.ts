@@ -1,4 +1,4 @@
-import type { Stanza, StanzaErrorCondition, XmlElement } from "../xmpp/mod.ts";
+import type { Jid, Stanza, StanzaErrorCondition, XmlElement } from "../xmpp/mod.ts";
 
 /** Kind of addressee of a request: a host of this datacenter, or the bare JID of an account. */
 export type IqTarget = "host" | "account";
@@ -33,11 +33,11 @@ export interface Farewell {
 
 /**
  * Answer of a service: the payload of the result, `"empty"` for a result without a payload, an empty
- * result with a farewell, or the condition of the error.
+ * result with a farewell, or the condition of the error with what the protocol adds to it.
  */
 export type IqAnswer =
   | { readonly payload: XmlElement }
-  | { readonly error: StanzaErrorCondition }
+  | { readonly error: StanzaErrorCondition; readonly detail?: XmlElement }
   | { readonly farewell: Farewell }
   | "empty";
 
@@ -51,12 +51,30 @@ export type ServiceModule =
   | "mod_ping"
   | "mod_privacy"
   | "mod_private"
+  | "mod_pubsub"
   | "mod_register"
   | "mod_roster"
   | "mod_time"
   | "mod_vcard"
   | "mod_version"
   | "vcard_search";
+
+/** What service discovery says of accounts besides the features of services (XEP-0030). */
+export interface AccountDisco {
+  /** Identities of the accounts of a host, besides that of an account. */
+  identities(host: string): readonly XmlElement[];
+  /** Features of the accounts of a host, besides those of its services. */
+  features(host: string): readonly string[];
+  /**
+   * True when `asker` may discover an account: its owner, and those who see its presence. It takes
+   * the same steps for accounts that do not exist.
+   */
+  mayAsk(owner: Jid, asker: Jid): Promise<boolean>;
+  /** Returns the nodes of an account that `asker` may see. */
+  nodes(owner: Jid, asker: Jid): Promise<readonly string[]>;
+  /** Returns what a node shows of itself; undefined for one that `asker` may not see. */
+  node(owner: Jid, asker: Jid, name: string): Promise<readonly XmlElement[] | undefined>;
+}
 
 /**
  * One protocol that the server answers itself. To add another, implement this in a file of its own

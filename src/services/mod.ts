@@ -7,6 +7,7 @@ export {
   HostServices,
 } from "./host_services.ts";
 export type {
+  AccountDisco,
   IqAnswer,
   IqRequest,
   IqService,

@@ -56,6 +56,8 @@ const COLUMNS = {
   privacy_lists: "content",
   offline_messages: "stanza",
   vcard_search: "shown",
+  pep_nodes: "version",
+  pep_items: "sequence",
 } as const satisfies Record<keyof Tables | "causeway_schema", string>;
 
 const SCHEMAS: ReadonlyMap<string, SqlDialect> = new Map([

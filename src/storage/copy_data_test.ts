@@ -85,6 +85,15 @@ async function fill(stores: SqlStores): Promise<void> {
       ["one", "two 😀"].map((text) => conformanceMessage(text)),
       { maxMessages: 10, maxBytes: 1_000 },
     );
+    for (const [index, id] of ["😀", "'\0"].entries()) {
+      const expected = index === 0 ? undefined : "{}";
+      const publication = { node: "urn:ﬀ", expected, config: "{}", maxItems: 2 };
+      await stores.pep("example.com").publish(
+        name,
+        { ...publication, item: { id, xml: content } },
+        { maxNodes: 10, maxBytes: 10_000 },
+      );
+    }
   }
   const rosters = stores.rosters();
   for (const owner of [ALICE, "bob@example.com"]) {
@@ -118,6 +127,8 @@ async function contentOf(stores: SqlStores): Promise<unknown> {
       await stores.lastLogouts("example.com").read(name),
       await stores.privacyLists("example.com").read(name),
       await stores.offlineMessages("example.com").all(name),
+      await stores.pep("example.com").nodes(name),
+      await stores.pep("example.com").newest(name, "urn:ﬀ", 10),
     ])),
     secret: await stores.secret("fakes"),
   };
@@ -162,6 +173,7 @@ async function goAround(databases: Databases, way: readonly string[]): Promise<v
       last_activity: { ...NONE, added: 2 },
       privacy: { ...NONE, added: 2 },
       offline_messages: { ...NONE, added: 2 },
+      pep_nodes: { ...NONE, added: 2 },
     });
     const destination = await databases.open(to);
     assert.deepEqual(await contentOf(destination), content, `${from} to ${to}`);
@@ -174,6 +186,7 @@ async function goAround(databases: Databases, way: readonly string[]): Promise<v
       last_activity: { ...NONE, same: 2 },
       privacy: { ...NONE, same: 2 },
       offline_messages: { ...NONE, same: 2 },
+      pep_nodes: { ...NONE, same: 2 },
     });
     from = to;
   }

@@ -35,6 +35,15 @@ export type {
 export type { FoundPerson, SearchField, SearchOptions, SearchTerm } from "./vcard_search.ts";
 export { SEARCH_FIELDS } from "./vcard_search.ts";
 export type { VcardStore } from "./vcard_store.ts";
+export type {
+  LastItemsQuery,
+  LastPepItem,
+  PepBounds,
+  PepItem,
+  PepNode,
+  PepPublication,
+  PepStore,
+} from "./pep_store.ts";
 export type { InternalStoreOptions } from "./internal_store.ts";
 export { InternalStore } from "./internal_store.ts";
 export type {

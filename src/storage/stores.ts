@@ -11,6 +11,7 @@ import { SqlStores } from "./sql/sql_stores.ts";
 import type { LastStore } from "./last_store.ts";
 import type { PrivacyStore } from "./privacy_store.ts";
 import type { OfflineStore } from "./offline_store.ts";
+import type { PepStore } from "./pep_store.ts";
 import type { PrivateStore } from "./private_store.ts";
 import type { RequestBounds, SubscriptionRequestStore } from "./subscription_request_store.ts";
 import type { RosterStore } from "./roster_store.ts";
@@ -171,6 +172,11 @@ export class Stores implements AsyncDisposable {
     return this.#storesOf(domainpart, "offline").offlineMessages(domainpart);
   }
 
+  /** Returns the personal eventing of the accounts of one domain. */
+  pep(domainpart: string): PepStore {
+    return this.#storesOf(domainpart, "pep").pep(domainpart);
+  }
+
   /**
    * Deletes an account with all its data. Resolves to false when there was no account. Data goes
    * first: the account is there until everything else is gone, so that a removal that failed can be
@@ -195,6 +201,7 @@ export class Stores implements AsyncDisposable {
     await this.lastLogouts(domainpart).remove(localpart);
     await this.privacyLists(domainpart).removeAll(localpart);
     await this.offlineMessages(domainpart).removeAll(localpart);
+    await this.pep(domainpart).removeAll(localpart);
   }
 
   /** Returns the subscription requests that this node keeps. */

@@ -73,6 +73,13 @@ Deno.test("Stores.removeAccount() deletes the account and its data, wherever eac
       await stores.privateStorage(host).change("alice", [change], bounds);
       await stores.vcards(host).write("alice", "<vCard/>");
       await stores.privacyLists(host).write("alice", { expected: 0, defaultName: "a" });
+      await stores.pep(host).publish("alice", {
+        node: "urn:example",
+        expected: undefined,
+        config: "",
+        item: { id: "x", xml: "<x/>" },
+        maxItems: 1,
+      }, { maxNodes: 1, maxBytes: 9 });
       await stores.rosters(host).write(`alice@${host}`, {
         expected: 0,
         contact: "bob@example.com",
@@ -97,6 +104,8 @@ Deno.test("Stores.removeAccount() deletes the account and its data, wherever eac
     assert.equal(await stores.vcards("example.org").read("alice"), "<vCard/>");
     assert.equal((await stores.privacyLists("example.com").read("alice")).version, 0);
     assert.equal((await stores.privacyLists("example.org").read("alice")).defaultName, "a");
+    assert.deepEqual(await stores.pep("example.com").nodes("alice"), []);
+    assert.equal((await stores.pep("example.org").newest("alice", "urn:example", 1)).length, 1);
     const contacts = async (host: string) =>
       (await stores.rosters(host).read(`alice@${host}`)).items.map(({ jid }) => jid);
     assert.deepEqual(await contacts("example.com"), []);

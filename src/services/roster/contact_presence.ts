@@ -11,7 +11,8 @@ import type { PresenceView, RosterDeps } from "./roster_ports.ts";
 
 /** Collaborators of `ContactPresence`. */
 export interface ContactPresenceDeps
-  extends Pick<RosterDeps, "hosts" | "sessions" | "routes" | "privacy" | "clock" | "log"> {
+  extends
+    Pick<RosterDeps, "hosts" | "sessions" | "routes" | "privacy" | "approved" | "clock" | "log"> {
   readonly reach: AccountReach;
   readonly turns: AccountTurns;
   readonly metrics: RosterMetrics;
@@ -146,6 +147,7 @@ export class ContactPresence {
   /** Sends the presence of all sessions of `owner` to `contact`, who may see it from now on. */
   async announce(owner: Jid, contact: Jid): Promise<void> {
     const { reach, routes, hosts } = this.#deps;
+    this.#deps.approved?.(owner, contact);
     const { globalHost, localHost } = hosts;
     const { domainpart } = contact;
     const isOurs = domainpart !== globalHost && domainpart !== localHost &&

@@ -84,6 +84,10 @@ export interface RosterDeps {
   readonly bounds: Required<RosterBounds>;
   /** @default nobody has lists */
   readonly privacy?: PresencePrivacy | undefined;
+  /** Called when `contact` may see the presence of `owner` from now on. */
+  approved?(owner: Jid, contact: Jid): void;
+  /** Called when a datacenter can be reached again. */
+  datacenterBack?(): void;
   /** True when the account exists. */
   exists(account: Jid): Promise<boolean>;
   readonly clock: Clock;

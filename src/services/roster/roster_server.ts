@@ -111,6 +111,7 @@ export class RosterServer {
       },
       announce: (host) => {
         const cost = { payer: `announce ${host}`, bytes: 0 };
+        deps.datacenterBack?.();
         if (!turns.run(cost.payer, () => presence.announceAll(host), cost)) metrics.failures.inc();
       },
     });

@@ -445,6 +445,7 @@ Deno.test("a contact of the local host is sent the presence of all sessions, whe
     fixture.hosts.add(host);
     fixture.store.put(ALICE, item(contact, { request: new Uint8Array(1) }));
     await fixture.enter(PHONE, "subscribed", contact);
+    assert.equal(fixture.approved.pop(), `${ALICE} ${contact}`);
     // Another datacenter refuses what we send in the name of people of our further hosts.
     assert.deepEqual(
       fixture.sent.slice(asked).map(({ host }) => host).toSorted(),

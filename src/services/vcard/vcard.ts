@@ -1,8 +1,17 @@
 import type { VcardStore } from "../../storage/mod.ts";
+import type { Jid, XmlElement } from "../../xmpp/mod.ts";
 import { element, parseElement, serialize } from "../../xmpp/mod.ts";
 import type { IqAnswer, IqRequest, IqService } from "../iq_service.ts";
 
 const NAMESPACE = "vcard-temp";
+
+/** The conversion between photos and avatars (XEP-0398). */
+export interface VcardPhotos {
+  /** Returns a vCard as `asker` sees it; undefined where there is nothing to see. */
+  shown(owner: Jid, asker: Jid, vcard: XmlElement | undefined): Promise<XmlElement | undefined>;
+  /** Takes the vCard that its owner is about to store. */
+  stored(owner: Jid, vcard: XmlElement): Promise<void>;
+}
 
 /** Objects behind the vCards. */
 export interface VcardDeps {
@@ -10,6 +19,8 @@ export interface VcardDeps {
   storeOf(host: string): VcardStore;
   /** Returns the bytes that a vCard at this host may have. */
   maxBytesOf(host: string): number;
+  /** @default photos are what was stored */
+  readonly photos?: VcardPhotos;
 }
 
 /** Makes the services for vCards (XEP-0054): everybody reads them, their owners write them. */
@@ -52,7 +63,9 @@ class VcardGet extends VcardService implements IqService {
   async #read({ stanza }: IqRequest) {
     const { localpart, domainpart } = stanza.to;
     const xml = await this.deps.storeOf(domainpart).read(localpart);
-    return xml === undefined ? undefined : parseElement(new TextEncoder().encode(xml));
+    const vcard = xml === undefined ? undefined : parseElement(new TextEncoder().encode(xml));
+    const { photos } = this.deps;
+    return photos === undefined ? vcard : await photos.shown(stanza.to, stanza.from, vcard);
   }
 }
 
@@ -72,6 +85,7 @@ class VcardSet extends VcardService implements IqService {
       // Namespaces that a prefix declares once may be written often.
       const bytes = new TextEncoder().encode(xml).length;
       if (bytes > this.deps.maxBytesOf(domainpart)) return { error: "policy-violation" };
+      await this.deps.photos?.stored(stanza.to, payload);
       await store.write(localpart, xml);
     }
     return "empty";

@@ -72,6 +72,23 @@ export const COLUMNS = {
     shown: "bytes",
     visibility: "number",
   },
+  pep_nodes: {
+    account_key: "bytes",
+    node_key: "bytes",
+    node: "bytes",
+    config: "bytes",
+    version: "number",
+  },
+  pep_items: {
+    account_key: "bytes",
+    node_key: "bytes",
+    item_key: "bytes",
+    item: "bytes",
+    sequence: "number",
+    published_at: "number",
+    content: "bytes",
+    content_bytes: "number",
+  },
 } as const satisfies {
   readonly [Table in keyof Tables]: { readonly [Column in keyof Tables[Table]]: ColumnContent };
 };
@@ -114,6 +131,7 @@ export const COPIED_KINDS = {
     { key: "account_key", tables: ["privacy", "privacy_lists"], names: [], batch: 20 },
   ],
   offline: [{ key: "account_key", tables: ["offline_messages"], names: [], batch: 5 }],
+  pep: [{ key: "account_key", tables: ["pep_nodes", "pep_items"], names: [], batch: 5 }],
 } as const satisfies Partial<Record<DataKind, readonly TableGroup[]>>;
 
 /** Kind of data that can be copied. */

@@ -19,6 +19,7 @@ interface Operation {
 const [ALICE, BOB] = ["alice@example.com", "bob@example.com"];
 const ELEMENT = { namespace: "urn:x", name: "x" };
 const own = (stores: SqlStores) => stores.privateStorage("example.com");
+const pep = (stores: SqlStores) => stores.pep("example.com");
 const users = (stores: SqlStores) => stores.users("example.com");
 const offline = (stores: SqlStores) => stores.offlineMessages("example.com");
 const CLAIM = { id: new Uint8Array(16).fill(1), nowMs: 1, untilMs: 2 };
@@ -118,6 +119,34 @@ const OPERATIONS: readonly Operation[] = [
   writes("offline.removeAll", (stores) => offline(stores).removeAll("bob")),
   // It reads first, and nothing has expired.
   reads("offline.removeExpired", (stores) => offline(stores).removeExpired(2)),
+  reads("pep.nodes", (stores) => pep(stores).nodes("alice")),
+  reads("pep.node", (stores) => pep(stores).node("alice", "urn:x")),
+  reads("pep.newest", (stores) => pep(stores).newest("alice", "urn:x", 10)),
+  reads("pep.items", (stores) => pep(stores).items("alice", "urn:x", ["i"])),
+  reads(
+    "pep.lastItems",
+    (stores) =>
+      pep(stores).lastItems({ localparts: ["alice"], nodes: ["urn:x"], maxPayloadBytes: 10 }),
+  ),
+  writes(
+    "pep.publish",
+    (stores) =>
+      pep(stores).publish("alice", {
+        node: "urn:x",
+        expected: undefined,
+        config: "{}",
+        item: { id: "i", xml: "<x/>" },
+        maxItems: 1,
+      }, { maxNodes: 10, maxBytes: 1_000 }),
+  ),
+  writes(
+    "pep.configure",
+    (stores) =>
+      pep(stores).configure("bob", { node: "urn:x", expected: "{}", config: "{}", maxItems: 1 }),
+  ),
+  writes("pep.retract", (stores) => pep(stores).retract("bob", "urn:x", ["i"])),
+  writes("pep.remove", (stores) => pep(stores).remove("bob", "urn:x")),
+  writes("pep.removeAll", (stores) => pep(stores).removeAll("bob")),
   writes("secret", (stores) => stores.secret("fakes")),
 ];
 

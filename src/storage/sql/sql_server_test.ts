@@ -3,6 +3,7 @@ import { lastStoreConformance } from "../testing/last_store_conformance.ts";
 import { privacyStoreConformance } from "../testing/privacy_store_conformance.ts";
 import { offlineStoreConformance } from "../testing/offline_store_conformance.ts";
 import { privateStoreConformance } from "../testing/private_store_conformance.ts";
+import { pepStoreConformance } from "../testing/pep_store_conformance.ts";
 import { subscriptionRequestStoreConformance } from "../testing/subscription_request_store_conformance.ts";
 import { userStoreConformance } from "../testing/user_store_conformance.ts";
 import { vcardStoreConformance } from "../testing/vcard_store_conformance.ts";
@@ -25,6 +26,7 @@ for (const kind of SERVER_KINDS) {
       lastLogouts: stores.lastLogouts.bind(stores),
       privacyLists: stores.privacyLists.bind(stores),
       offlineMessages: stores.offlineMessages.bind(stores),
+      pep: stores.pep.bind(stores),
       [Symbol.asyncDispose]: () => stores.close(),
     };
   };
@@ -36,4 +38,5 @@ for (const kind of SERVER_KINDS) {
   lastStoreConformance(kind.name, open);
   privacyStoreConformance(kind.name, open);
   offlineStoreConformance(kind.name, open);
+  pepStoreConformance(kind.name, open);
 }

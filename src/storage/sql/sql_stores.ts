@@ -4,6 +4,7 @@ import type { RosterStore } from "../roster_store.ts";
 import type { LastStore } from "../last_store.ts";
 import type { PrivacyStore } from "../privacy_store.ts";
 import type { OfflineStore } from "../offline_store.ts";
+import type { PepStore } from "../pep_store.ts";
 import type { PrivateStore } from "../private_store.ts";
 import type { UserStore } from "../user_store.ts";
 import type { VcardStore } from "../vcard_store.ts";
@@ -11,6 +12,7 @@ import type { SqlDatabase } from "./sql_database.ts";
 import { SqlLastStore } from "./sql_last_store.ts";
 import { SqlPrivacyStore } from "./sql_privacy_store.ts";
 import { SqlOfflineStore } from "./sql_offline_store.ts";
+import { SqlPepStore } from "./sql_pep_store.ts";
 import { SqlPrivateStore } from "./sql_private_store.ts";
 import { SqlRosterStore } from "./sql_roster_store.ts";
 import { secretOf } from "./sql_secret_store.ts";
@@ -78,6 +80,11 @@ export class SqlStores implements AsyncDisposable {
   /** Returns the messages that wait for the accounts of one domain. */
   offlineMessages(domainpart: string): OfflineStore {
     return new SqlOfflineStore(this.#database, domainpart);
+  }
+
+  /** Returns the personal eventing of the accounts of one domain. */
+  pep(domainpart: string): PepStore {
+    return new SqlPepStore(this.#database, domainpart);
   }
 
   /** Returns the subscription requests that wait for their contacts, of all domains. */

@@ -137,6 +137,37 @@ export interface VcardSearchTable {
   visibility: number;
 }
 
+/** A node of an account's personal eventing. */
+export interface PepNodesTable {
+  account_key: Uint8Array;
+  /** The SHA-256 of the node's name. */
+  node_key: Uint8Array;
+  /** The name in UTF-8. */
+  node: Uint8Array;
+  /** Text in UTF-8. */
+  config: Uint8Array;
+  /** Drivers may return it as text. */
+  version: number;
+}
+
+/** An item of such a node. */
+export interface PepItemsTable {
+  account_key: Uint8Array;
+  node_key: Uint8Array;
+  /** The SHA-256 of the item's id. */
+  item_key: Uint8Array;
+  /** The id in UTF-8. */
+  item: Uint8Array;
+  /** Version of the node that the item came with. Drivers may return it as text. */
+  sequence: number;
+  /** Wall-clock milliseconds. Drivers may return it as text. */
+  published_at: number;
+  /** The payload in UTF-8. */
+  content: Uint8Array;
+  /** Bytes of id and payload. */
+  content_bytes: number;
+}
+
 /** The tables of a database, as all engines have them. */
 export interface Tables {
   users: UsersTable;
@@ -151,4 +182,6 @@ export interface Tables {
   privacy_lists: PrivacyListsTable;
   offline_messages: OfflineMessagesTable;
   vcard_search: VcardSearchTable;
+  pep_nodes: PepNodesTable;
+  pep_items: PepItemsTable;
 }

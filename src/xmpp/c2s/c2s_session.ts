@@ -137,6 +137,10 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
     return this.#sendNow(stanza, delivery);
   }
 
+  repeatPresence(): void {
+    if (this.isOpen) this.#stanzas.presence.repeat();
+  }
+
   #releasePresence(held: HeldPresence): void {
     for (const presence of held.takeAll()) this.#sendNow(presence, undefined);
   }

@@ -34,6 +34,8 @@ export interface LocalSession {
    * @param delivery kept by a managed session, whatever the stanza
    */
   send(stanza: Stanza, delivery?: Delivery): boolean;
+  /** Sends the last broadcast presence anew, with what the server adds to it by now. */
+  repeatPresence?(): void;
   /** Ends the stream with `condition`. */
   end(condition: StreamErrorCondition): void;
   /**
@@ -65,6 +67,8 @@ export interface SessionRegistryEvents {
   presence?(presence: Stanza, priority: number | undefined): void;
   /** Returns false when the account's resources here know newer presence of the same full JID. */
   isNews?(presence: Stanza): boolean;
+  /** Returns available presence of a client as it is sent: with what the server adds to it. */
+  completed?(presence: Stanza): Stanza;
   /** The session came from another node, where it had this priority; nobody else needs to hear of it. */
   arrived?(jid: FullJid, priority: number | undefined): void;
   /**

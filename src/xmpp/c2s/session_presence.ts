@@ -22,6 +22,8 @@ export class SessionPresence {
   readonly #deps: SharedSessionDeps;
   readonly #stanzaContext: StanzaContext;
   #isOver = false;
+  /** The last broadcast as the client wrote it. */
+  #written: Stanza | undefined;
 
   constructor(
     session: LocalSession & StanzaSource,
@@ -50,7 +52,19 @@ export class SessionPresence {
       this.#deps.metrics.limitHit("directed-presence");
       return "resource-constraint";
     }
-    return stanza;
+    return stanza.type === "available" ? this.#deps.registry.completed(stanza) : stanza;
+  }
+
+  /** Sends the last broadcast anew, with what the server adds to it by now. */
+  repeat(): void {
+    const { last, priority } = this.state;
+    if (last === undefined || priority === undefined || this.#isOver) return;
+    const completed = this.#deps.registry.completed(this.#written ?? last);
+    // It is no newer than a login elsewhere that has taken the full JID meanwhile.
+    const { sinceUs = this.#deps.clock.wallUs() } = last;
+    const presence = { ...completed, sinceUs };
+    this.state.becomeAvailable(presence, priority);
+    this.#broadcast(presence);
   }
 
   /**
@@ -87,7 +101,8 @@ export class SessionPresence {
     const session = this.#session;
     const { registry } = this.#deps;
     const isInitial = this.state.last === undefined;
-    const presence = { ...stanza, sinceUs: this.#deps.clock.wallUs() };
+    this.#written = stanza;
+    const presence = { ...registry.completed(stanza), sinceUs: this.#deps.clock.wallUs() };
     this.state.becomeAvailable(presence, priority);
     this.#broadcast(presence);
     if (!isInitial) return undefined;

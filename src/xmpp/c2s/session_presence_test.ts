@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
 import type { Stanza } from "../stanza/stanza.ts";
+import { buildStanza, stanzaElement } from "../stanza/stanza_builder.ts";
+import { element } from "../xml/xml_element.ts";
 import { C2sFixture, expectOnly } from "./testing/c2s_fixture.ts";
 import { until } from "./testing/stream_management_fixture.ts";
 
@@ -142,4 +144,34 @@ Deno.test("SessionPresence tells the account's resources nothing that is outdate
   home.cut();
   await until(() => fixture.registry.count === 1);
   await expectOnly(work, "alice@example.com/work");
+});
+
+Deno.test("SessionPresence sends presence with what the server adds to it, and anew on demand", async () => {
+  let added = "one";
+  await using fixture = new C2sFixture({
+    events: {
+      opened: () => Promise.resolve(),
+      closed: () => Promise.resolve(),
+      completed: (presence) => {
+        const x = element("x", { xmlns: "urn:x" }, added);
+        const { from, to } = presence;
+        const { name, attributes, children } = stanzaElement(presence);
+        return buildStanza(element(name, attributes, ...children, x), { from, to });
+      },
+    },
+  });
+  const home = await fixture.login("alice", "home");
+  const session = fixture.registry.ofAccount("alice@example.com")[0]!;
+  session.repeatPresence!();
+  await home.exchange(
+    "<presence><show>away</show></presence>",
+    /<presence [^>]*><show>away<\/show><x xmlns='urn:x'>one<\/x><\/presence>$/,
+  );
+  added = "two";
+  session.repeatPresence!();
+  await home.expectNext(/<presence [^>]*><show>away<\/show><x xmlns='urn:x'>two<\/x><\/presence>$/);
+  home.send("<presence type='unavailable'/>");
+  await home.expectNext(/<presence [^>]*type='unavailable'[^>]*\/>$/);
+  session.repeatPresence!();
+  await expectOnly(home, "alice@example.com/home");
 });

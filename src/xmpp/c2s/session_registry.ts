@@ -130,6 +130,11 @@ export class SessionRegistry {
     return this.#events.isNews?.(presence) ?? true;
   }
 
+  /** Returns available presence of a client as it is sent, broadcast or directed. */
+  completed(presence: Stanza): Stanza {
+    return this.#events.completed?.(presence) ?? presence;
+  }
+
   /** Reports that `session` has sent its presence to the account's resources here. */
   toldPresence(session: LocalSession, presence: Stanza): void {
     const isOver = presence.type === "unavailable";

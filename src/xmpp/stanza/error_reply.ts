@@ -7,6 +7,8 @@ import {
   type StanzaErrorCondition,
 } from "./stanza_error.ts";
 import { escapeText, escapeValue } from "../xml/escape.ts";
+import { serialize } from "../xml/serialize.ts";
+import type { XmlElement } from "../xml/xml_element.ts";
 
 const ENCODER = new TextEncoder();
 
@@ -15,6 +17,8 @@ export interface ErrorReplyOptions {
   readonly text?: string;
   /** Entity that found the error, if it is not the stanza's recipient (RFC 6120 §8.3.2). */
   readonly by?: Jid;
+  /** Condition that the application adds (RFC 6120 §8.3.4). */
+  readonly detail?: XmlElement;
 }
 
 /**
@@ -33,11 +37,12 @@ export function errorReply(
   const text = options.text === undefined
     ? ""
     : `<text xmlns='${STANZA_ERROR_NAMESPACE}' xml:lang='en'>${escapeText(options.text)}</text>`;
+  const detail = options.detail === undefined ? "" : serialize(options.detail);
   const bytes = ENCODER.encode(
     `<${stanza.kind} from='${escapeValue(stanza.to.text)}' to='${escapeValue(stanza.from.text)}'` +
       `${id === undefined ? "" : ` id=${id}`} type='error'>` +
       `<error type='${STANZA_ERROR_TYPES[condition]}'${by}>` +
-      `<${condition} xmlns='${STANZA_ERROR_NAMESPACE}'/>${text}</error></${stanza.kind}>`,
+      `<${condition} xmlns='${STANZA_ERROR_NAMESPACE}'/>${text}${detail}</error></${stanza.kind}>`,
   );
   return { kind: stanza.kind, type: "error", from: stanza.to, to: stanza.from, bytes };
 }

@@ -34,6 +34,8 @@ export class RosterFixture {
   readonly sent: { readonly host: string; readonly stanza: Stanza }[] = [];
   /** Presences that sessions of this node were given directly. */
   readonly delivered: { readonly to: string; readonly stanza: Stanza }[] = [];
+  /** Contacts that may see somebody's presence from now on, as `OWNER CONTACT`. */
+  readonly approved: string[] = [];
   readonly server: RosterServer;
 
   constructor({ maxItems = 3, maxRequests = 2 } = {}) {
@@ -73,6 +75,7 @@ export class RosterFixture {
           Promise.resolve(this.hidden.get(to.text)?.has(from.bare.text) === true),
       },
       bounds: resolveRosterBounds({ maxItems, maxRequests }),
+      approved: (owner, contact) => void this.approved.push(`${owner.text} ${contact.text}`),
       exists: (jid) => Promise.resolve(this.accounts.has(jid.text)),
       maxRequestBytes: 4096,
       clock: this.clock,

@@ -9,6 +9,7 @@ import schema3 from "../schema/mssql/3.sql" with { type: "text" };
 import schema4 from "../schema/mssql/4.sql" with { type: "text" };
 import schema5 from "../schema/mssql/5.sql" with { type: "text" };
 import schema6 from "../schema/mssql/6.sql" with { type: "text" };
+import schema7 from "../schema/mssql/7.sql" with { type: "text" };
 
 /** Error numbers of SQL Server that have a name. */
 const FAILURES: ReadonlyMap<number, StorageFailure | "constraint"> = new Map([
@@ -43,6 +44,7 @@ export const MSSQL: SqlDialect = {
     { version: 4, text: schema4 },
     { version: 5, text: schema5 },
     { version: 6, text: schema6 },
+    { version: 7, text: schema7 },
   ],
   hasTransactionalSchema: true,
   begin: "BEGIN TRANSACTION",

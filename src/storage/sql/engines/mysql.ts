@@ -16,6 +16,7 @@ import schema3 from "../schema/mysql/3.sql" with { type: "text" };
 import schema4 from "../schema/mysql/4.sql" with { type: "text" };
 import schema5 from "../schema/mysql/5.sql" with { type: "text" };
 import schema6 from "../schema/mysql/6.sql" with { type: "text" };
+import schema7 from "../schema/mysql/7.sql" with { type: "text" };
 
 /** Error numbers of MySQL and MariaDB that have a name. */
 const FAILURES: ReadonlyMap<number, StorageFailure | "constraint"> = new Map([
@@ -75,6 +76,7 @@ const DIALECT: SqlDialect = {
     { version: 4, text: schema4 },
     { version: 5, text: schema5 },
     { version: 6, text: schema6 },
+    { version: 7, text: schema7 },
   ],
   hasTransactionalSchema: false,
   begin: "START TRANSACTION",

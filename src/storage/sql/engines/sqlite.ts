@@ -15,6 +15,7 @@ import schema4 from "../schema/sqlite/4.sql" with { type: "text" };
 import schema5 from "../schema/sqlite/5.sql" with { type: "text" };
 import schema6 from "../schema/sqlite/6.sql" with { type: "text" };
 import schema7 from "../schema/sqlite/7.sql" with { type: "text" };
+import schema8 from "../schema/sqlite/8.sql" with { type: "text" };
 
 /** SQLite's primary result codes that have a name. */
 const FAILURES: ReadonlyMap<number, StorageFailure | "constraint"> = new Map([
@@ -41,6 +42,7 @@ export const SQLITE: SqlDialect = {
     { version: 5, text: schema5 },
     { version: 6, text: schema6 },
     { version: 7, text: schema7 },
+    { version: 8, text: schema8 },
   ],
   hasTransactionalSchema: true,
   begin: "BEGIN IMMEDIATE",

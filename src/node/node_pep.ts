@@ -1,0 +1,61 @@
+import type { Config } from "../config/mod.ts";
+import type { Domains, Router } from "../distribution/routing/mod.ts";
+import type { SessionTable } from "../distribution/table/mod.ts";
+import type { PepLimits } from "../services/pep/mod.ts";
+import { PepServer } from "../services/pep/mod.ts";
+import type { PepStore, RosterStore, Stores } from "../storage/mod.ts";
+import type { SessionRegistry } from "../xmpp/mod.ts";
+import type { Surroundings } from "./surroundings.ts";
+
+/** Parts that personal eventing uses. The last three are read when something happens. */
+export interface PepParts {
+  readonly stores: Stores;
+  readonly domains: Domains;
+  readonly sessions: SessionRegistry;
+  readonly table: SessionTable;
+  readonly router: Router;
+}
+
+/** Makes the personal eventing of this node's hosts. */
+export function makePep(config: Config, parts: Surroundings & PepParts): PepServer {
+  const { stores, domains, metrics, log, clock } = parts;
+  const { globalHost, localHost } = domains;
+  const nodes = new Map<string, { readonly store: PepStore; readonly limits: PepLimits }>();
+  const rosters = new Map<string, RosterStore>();
+  for (const [host, { mod_pubsub: pubsub, mod_roster: roster }] of config.modules) {
+    if (pubsub !== false) nodes.set(host, { store: stores.pep(host), limits: pubsub });
+    if (roster !== false) rosters.set(host, stores.rosters(host));
+  }
+  return new PepServer({
+    hosts: {
+      globalHost,
+      localHost,
+      store: (domain) => nodes.get(domain)?.store,
+      rosters: (domain) => rosters.get(domain),
+      limits: (domain) => {
+        const found = nodes.get(domain);
+        if (found === undefined) throw new TypeError(`Cannot use nodes of ${domain}: it has none`);
+        return found.limits;
+      },
+      isElsewhere: (domain) => domains.isOtherLocalHost(domain),
+    },
+    sessions: {
+      here: (account) => parts.sessions.ofAccount(account),
+      all: () => parts.sessions.sessions(),
+      everywhere: (accounts) => parts.table.sessionsOf(accounts),
+    },
+    routes: {
+      route: (stanza) => parts.router.accept(stanza),
+      sendTo: (host, stanza) => parts.router.sendTo(host, stanza),
+      deliver: (to, stanza) => {
+        // Items of a contact whom the session's owner blocks are not told.
+        if (stanza.kind === "message" && parts.sessions.refuses(to, stanza)) return false;
+        return parts.sessions.find(to)?.send(stanza) ?? false;
+      },
+    },
+    presenceAgain: (jid) => parts.sessions.find(jid)?.repeatPresence?.(),
+    clock,
+    metrics,
+    log,
+  });
+}

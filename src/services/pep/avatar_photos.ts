@@ -1,0 +1,250 @@
+import { Buffer } from "node:buffer";
+import { createHash } from "node:crypto";
+import { describeError } from "../../base/mod.ts";
+import type { FullJid, Jid, Stanza, XmlElement } from "../../xmpp/mod.ts";
+import { buildStanza, element, stanzaElement } from "../../xmpp/mod.ts";
+import { AVATAR_DATA, AVATAR_METADATA } from "./namespaces.ts";
+import { NodeConfig } from "./node_config.ts";
+import { admits, relationOf } from "./pep_access.ts";
+import { tree } from "./pep_events.ts";
+import type { PepDeps, PepOutcome, Publication } from "./pep_ports.ts";
+
+const VCARD = "vcard-temp";
+const VCARD_UPDATE = "vcard-temp:x:update";
+
+/** Feature of accounts whose avatars and photos are converted (XEP-0398 §2). */
+export const PHOTO_CONVERSION = "urn:xmpp:pep-vcard-conversion:0";
+
+/** Bytes of a presence that gets the hash of its sender's photo. */
+const MAX_PRESENCE_BYTES = 16_384;
+
+/** Bytes of metadata that are read for the hash. */
+const MAX_METADATA_BYTES = 16_384;
+
+/** Collaborators of `AvatarPhotos`. */
+export interface AvatarPhotosDeps extends PepDeps {
+  publish(owner: Jid, publication: Publication): Promise<PepOutcome>;
+}
+
+/** The picture that an avatar's metadata name. */
+interface Picture {
+  readonly id: string;
+  readonly type: string | undefined;
+}
+
+/** The avatar of an account that has sessions here. */
+interface Photo {
+  /** Sessions here. */
+  readonly sessions: Set<string>;
+  /**
+   * Hash of the photo, empty after its removal; undefined: there never was any, or those who see
+   * the presence may not see it.
+   */
+  hash: string | undefined;
+  /** True when everybody may see it. */
+  isOpen: boolean;
+  /** Times that the avatar was read: only the newest reading counts. */
+  readings: number;
+}
+
+/**
+ * The conversion between avatars (XEP-0084) and the photos of vCards (XEP-0398). The avatar is the
+ * one source: a photo that is stored is published as avatar, and a vCard that is read shows the
+ * avatar to those who may see that. The hash of the photo (XEP-0153) goes into the presence of all
+ * clients.
+ */
+export class AvatarPhotos {
+  readonly #deps: AvatarPhotosDeps;
+  readonly #photos = new Map<string, Photo>();
+  readonly #loading = new Set<Promise<void>>();
+
+  constructor(deps: AvatarPhotosDeps) {
+    this.#deps = deps;
+  }
+
+  /** Begins to follow the avatar of a session's account. */
+  opened(jid: FullJid): void {
+    if (this.#deps.hosts.store(jid.domainpart) === undefined) return;
+    const account = jid.bare;
+    const known = this.#photos.get(account.text);
+    if (known !== undefined) return void known.sessions.add(jid.text);
+    this.#photos.set(account.text, {
+      sessions: new Set([jid.text]),
+      hash: undefined,
+      isOpen: false,
+      readings: 0,
+    });
+    this.#load(account);
+  }
+
+  /** Forgets a session that has ended. */
+  closed(jid: FullJid): void {
+    const photo = this.#photos.get(jid.bare.text);
+    photo?.sessions.delete(jid.text);
+    if (photo?.sessions.size === 0) this.#photos.delete(jid.bare.text);
+  }
+
+  /** Takes the news that an account's metadata have changed. */
+  changed(account: Jid): void {
+    if (this.#photos.has(account.text)) this.#load(account);
+  }
+
+  /** Returns presence of a client of this node with the hash of the account's photo (XEP-0398 §4). */
+  complete(presence: Stanza): Stanza {
+    const account = presence.from.bare;
+    const { hash, isOpen = false } = this.#photos.get(account.text) ?? {};
+    if (hash === undefined || presence.bytes.length > MAX_PRESENCE_BYTES) return presence;
+    // Who gets directed presence need not be a contact.
+    if (!isOpen && presence.to.text !== account.text) return presence;
+    const written = stanzaElement(presence);
+    const update = written.child("x", VCARD_UPDATE);
+    const photo = update?.child("photo");
+    // An empty one says that the client does not want to show any.
+    if (photo !== undefined && (photo.text === "" || photo.text === hash)) return presence;
+    if (hash === "" && update === undefined) return presence;
+    const { from, to } = presence;
+    const others = written.children.filter((each) => each !== update);
+    const { name, attributes } = written;
+    const x = element("x", { xmlns: VCARD_UPDATE }, element("photo", {}, hash || undefined));
+    return buildStanza(element(name, attributes, ...others, x), { from, to });
+  }
+
+  /**
+   * Returns the vCard of an account as `asker` sees it: where the account has an avatar, that is its
+   * photo. It takes the same steps for accounts that do not exist.
+   *
+   * @throws CausewayError with a code `storage/…`
+   */
+  async shown(
+    owner: Jid,
+    asker: Jid,
+    vcard: XmlElement | undefined,
+  ): Promise<XmlElement | undefined> {
+    const { hosts } = this.#deps;
+    const store = hosts.store(owner.domainpart);
+    if (store === undefined) return vcard;
+    const { localpart } = owner;
+    const [node, [item], relation] = await Promise.all([
+      store.node(localpart, AVATAR_METADATA),
+      store.newest(localpart, AVATAR_METADATA, 1),
+      relationOf(hosts, owner, asker),
+    ]);
+    if (node === undefined || item === undefined) return vcard;
+    const picture = pictureIn(tree(item.xml));
+    const isAdmitted = admits(NodeConfig.decode(node.config), relation);
+    const photo = picture !== undefined && isAdmitted
+      ? await this.#photoOf(owner, picture, asker)
+      : undefined;
+    const others = (vcard?.children ?? []).filter((each) =>
+      typeof each === "string" || each.name !== "PHOTO"
+    );
+    const hasOthers = others.some((each) => typeof each !== "string");
+    if (photo === undefined && !hasOthers) return undefined;
+    return element("vCard", { xmlns: VCARD }, ...others, photo);
+  }
+
+  /**
+   * Publishes the photo of a vCard that its owner stores as avatar, unless it is that already.
+   * @throws CausewayError with a code `storage/…`
+   */
+  async stored(owner: Jid, vcard: XmlElement): Promise<void> {
+    const { hosts, publish, log } = this.#deps;
+    const store = hosts.store(owner.domainpart);
+    const photo = vcard.child("PHOTO");
+    const encoded = photo?.child("BINVAL")?.text.replaceAll(/\s/g, "") ?? "";
+    const type = photo?.child("TYPE")?.text.trim() ?? "image/png";
+    const bytes = Buffer.from(encoded, "base64");
+    if (store === undefined || bytes.length === 0 || !type.startsWith("image/")) return;
+    const id = createHash("sha1").update(bytes).digest("hex");
+    const [current] = await store.newest(owner.localpart, AVATAR_METADATA, 1);
+    if (current !== undefined && pictureIn(tree(current.xml))?.id === id) return;
+    const data = element("data", { xmlns: AVATAR_DATA }, bytes.toString("base64"));
+    const info = element("info", { bytes: `${bytes.length}`, id, type });
+    const metadata = element("metadata", { xmlns: AVATAR_METADATA }, info);
+    for (const [node, payload] of [[AVATAR_DATA, data], [AVATAR_METADATA, metadata]] as const) {
+      // Everybody may read a vCard. A node that is there already keeps what its owner has said.
+      const isNew = await store.node(owner.localpart, node) === undefined;
+      const options = new Map(isNew ? [["pubsub#access_model", ["open"]]] : []);
+      const outcome = await publish(owner, { node, id, payload, options });
+      if (outcome !== "done") return log.debug("pep.photo-not-published", { outcome });
+    }
+  }
+
+  /** Waits until all that is to be read has been read. */
+  async settled(): Promise<void> {
+    while (this.#loading.size > 0) await Promise.all(this.#loading);
+  }
+
+  async #photoOf(
+    owner: Jid,
+    { id, type }: Picture,
+    asker: Jid,
+  ): Promise<XmlElement | undefined> {
+    const { hosts } = this.#deps;
+    const store = hosts.store(owner.domainpart)!; // asked before
+    const [node, [item]] = await Promise.all([
+      store.node(owner.localpart, AVATAR_DATA),
+      store.items(owner.localpart, AVATAR_DATA, [id]),
+    ]);
+    if (node === undefined || item === undefined) return undefined;
+    if (!admits(NodeConfig.decode(node.config), await relationOf(hosts, owner, asker))) {
+      return undefined;
+    }
+    const data = tree(item.xml);
+    if (data.name !== "data" || data.namespace !== AVATAR_DATA) return undefined;
+    return element(
+      "PHOTO",
+      { xmlns: VCARD },
+      type === undefined ? undefined : element("TYPE", {}, type),
+      element("BINVAL", {}, data.text.replaceAll(/\s/g, "")),
+    );
+  }
+
+  /** Reads the hash of an account's photo. Its clients' presence is sent anew when that is news. */
+  #load(account: Jid): void {
+    const photo = this.#photos.get(account.text)!; // asked before
+    const reading = ++photo.readings;
+    const task = this.#read(account, photo, reading).catch((thrown) => {
+      this.#deps.log.warn("pep.photo-unread", { error: describeError(thrown) });
+    }).finally(() => this.#loading.delete(task));
+    this.#loading.add(task);
+  }
+
+  async #read(account: Jid, photo: Photo, reading: number): Promise<void> {
+    const store = this.#deps.hosts.store(account.domainpart)!; // asked before
+    const [last] = await store.lastItems({
+      localparts: [account.localpart],
+      nodes: [AVATAR_METADATA],
+      maxPayloadBytes: MAX_METADATA_BYTES,
+    });
+    if (photo.readings !== reading) return;
+    const model = last && NodeConfig.decode(last.node.config).accessModel;
+    photo.isOpen = model === "open";
+    const isShown = photo.isOpen || model === "presence";
+    const id = isShown && last?.xml !== undefined ? pictureIn(tree(last.xml))?.id ?? "" : undefined;
+    // What contacts have been told ends with the avatar.
+    this.#became(account, id ?? (photo.hash === undefined ? undefined : ""));
+  }
+
+  #became(account: Jid, hash: string | undefined): void {
+    const { sessions, presenceAgain } = this.#deps;
+    const photo = this.#photos.get(account.text);
+    if (photo === undefined || photo.hash === hash) return;
+    photo.hash = hash;
+    for (const { jid, lastPresence } of [...sessions.here(account.text)]) {
+      if (lastPresence !== undefined) presenceAgain(jid);
+    }
+  }
+}
+
+/** Returns the picture that is in the data node (XEP-0084 §4.2); undefined where there is none. */
+function pictureIn(metadata: XmlElement): Picture | undefined {
+  if (metadata.name !== "metadata") return undefined;
+  const info = metadata.elements.find((each) =>
+    each.name === "info" && each.attribute("url") === undefined
+  );
+  const id = info?.attribute("id");
+  return info === undefined || id === undefined || !/^[0-9a-fA-F]{40}$/.test(id)
+    ? undefined
+    : { id, type: info.attribute("type") };
+}

@@ -1,0 +1,135 @@
+import { deepStrictEqual, doesNotMatch, match, strictEqual } from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { parseJid } from "../../xmpp/mod.ts";
+import { PepFixture, presenceOf, textOf } from "./testing/pep_fixture.ts";
+
+const ALICE = "alice@example.com/desk";
+const BOB = "bob@example.com/phone";
+const STRANGER = "carol@example.com/desk";
+const DATA = "urn:xmpp:avatar:data";
+const METADATA = "urn:xmpp:avatar:metadata";
+const PICTURE = btoa("not really a picture");
+const ID = createHash("sha1").update("not really a picture").digest("hex");
+const VCARD = "<vCard xmlns='vcard-temp'/>";
+
+function vcard(content: string): string {
+  return `<vCard xmlns='vcard-temp'>${content}</vCard>`;
+}
+
+function photo(encoded = PICTURE): string {
+  return `<PHOTO><TYPE>image/png</TYPE><BINVAL>${encoded}</BINVAL></PHOTO>`;
+}
+
+/** Publishes an avatar as a client does (XEP-0084 §3.1). */
+async function publishAvatar(pep: PepFixture, model: string, encoded = PICTURE): Promise<string> {
+  const id = createHash("sha1").update(atob(encoded)).digest("hex");
+  const data = `<item id='${id}'><data xmlns='${DATA}'>${encoded}</data></item>`;
+  const info = "<info url='https://example.org/large.png' id='x' bytes='1' type='image/png'/>" +
+    `<info id='${id}' bytes='${atob(encoded).length}' type='image/png'/>`;
+  const metadata = `<item id='${id}'><metadata xmlns='${METADATA}'>${info}</metadata></item>`;
+  const options = { "pubsub#access_model": model };
+  match(await pep.publish(ALICE, DATA, data, options), /type='result'/);
+  match(await pep.publish(ALICE, METADATA, metadata, options), /type='result'/);
+  return id;
+}
+
+Deno.test("AvatarPhotos shows an avatar in the vCard to those who may see it", async () => {
+  await using pep = await PepFixture.open();
+  await pep.subscribe("alice@example.com", "bob@example.com");
+  await publishAvatar(pep, "presence");
+  const read = (asker: string) => pep.ask(asker, "get", VCARD, "alice@example.com");
+  for (const asker of [ALICE, BOB]) {
+    match(await read(asker), new RegExp(`<vCard [^>]+>${photo()}</vCard>`));
+  }
+  const hidden = await read(STRANGER);
+  strictEqual(
+    hidden,
+    (await pep.ask(STRANGER, "get", VCARD, "nobody@example.com")).replace("nobody", "alice"),
+  );
+  match(await pep.ask(ALICE, "set", vcard("<FN>Alice</FN>")), /type='result'/);
+  match(await read(BOB), new RegExp(`<FN>Alice</FN>${photo()}</vCard>`));
+  match(await read(STRANGER), /<vCard [^>]+><FN>Alice<\/FN><\/vCard>/);
+});
+
+Deno.test("AvatarPhotos shows everybody an avatar that is open, and none after its end", async () => {
+  await using pep = await PepFixture.open();
+  await pep.ask(ALICE, "set", vcard(`<FN>Alice</FN>${photo(btoa("older"))}`));
+  await publishAvatar(pep, "open");
+  const read = () => pep.ask(STRANGER, "get", VCARD, "alice@example.com");
+  match(await read(), new RegExp(`<FN>Alice</FN>${photo()}</vCard>`));
+  await pep.publish(ALICE, METADATA, `<item id='none'><metadata xmlns='${METADATA}'/></item>`);
+  match(await read(), /<FN>Alice<\/FN><\/vCard>/);
+});
+
+Deno.test("AvatarPhotos publishes the photo of a vCard as avatar, once", async () => {
+  await using pep = await PepFixture.open();
+  await pep.online(ALICE, [`${METADATA}+notify`]);
+  const folded = `${PICTURE.slice(0, 8)}\n  ${PICTURE.slice(8)}`;
+  match(await pep.ask(ALICE, "set", vcard(`<FN>A</FN>${photo(folded)}`)), /type='result'/);
+  match(
+    await pep.items(STRANGER, DATA, "alice@example.com"),
+    new RegExp(`<item id='${ID}'><data xmlns='${DATA}'>${PICTURE}</data></item>`),
+  );
+  match(
+    await pep.items(STRANGER, METADATA, "alice@example.com"),
+    new RegExp(`<info bytes='20' id='${ID}' type='image/png'/>`),
+  );
+  const notices = (await pep.received(ALICE)).filter((each) => each.startsWith("<message"));
+  strictEqual(notices.length, 1);
+  await pep.ask(ALICE, "set", vcard(`<FN>B</FN>${photo()}`));
+  deepStrictEqual(await pep.received(ALICE), [], "the avatar is the same");
+  await pep.ask(ALICE, "set", vcard("<FN>C</FN>"));
+  match(await pep.items(ALICE, METADATA), new RegExp(ID), "a vCard without photo says nothing");
+  for (const wrong of [photo(""), photo("!"), "<PHOTO><EXTVAL>http://x</EXTVAL></PHOTO>"]) {
+    match(await pep.ask(ALICE, "set", vcard(wrong)), /type='result'/);
+  }
+  match(await pep.items(ALICE, METADATA), new RegExp(ID));
+});
+
+Deno.test("AvatarPhotos leaves a node's access model as its owner wants it", async () => {
+  await using pep = await PepFixture.open();
+  await publishAvatar(pep, "whitelist", btoa("older"));
+  match(await pep.ask(ALICE, "set", vcard(photo())), /type='result'/);
+  match(await pep.items(ALICE, METADATA), new RegExp(ID));
+  match(await pep.items(STRANGER, METADATA, "alice@example.com"), /<item-not-found /);
+});
+
+Deno.test("AvatarPhotos adds the hash of the photo to presence, as XEP-0398 §4 says", async () => {
+  await using pep = await PepFixture.open();
+  await publishAvatar(pep, "open");
+  await pep.online(ALICE);
+  const x = (content: string) => `<x xmlns='vcard-temp:x:update'>${content}</x>`;
+  const completed = (content: string) =>
+    textOf(pep.server.photos.complete(presenceOf(ALICE, content)));
+  const own = x(`<photo>${ID}</photo>`);
+  match(textOf(pep.here.get(ALICE)!), new RegExp(`${own}</presence>`), "sent again when known");
+  match(completed("<show>away</show>"), new RegExp(`<show>away</show>${own}</presence>`));
+  match(completed(x("")), new RegExp(`>${own}</presence>`));
+  match(completed(x("<photo>other</photo>")), new RegExp(`>${own}</presence>`));
+  match(completed(x("<photo/>")), /<photo\/><\/x><\/presence>/);
+  const directed = { ...presenceOf(ALICE), to: parseJid("room@rooms.example.com/alice") };
+  match(textOf(pep.server.photos.complete(directed)), new RegExp(own));
+  const other = presenceOf(BOB);
+  strictEqual(pep.server.photos.complete(other), other, "bob has no avatar");
+});
+
+Deno.test("AvatarPhotos sends presence anew when the avatar changes, and when it ends", async () => {
+  await using pep = await PepFixture.open();
+  await pep.online(ALICE);
+  doesNotMatch(textOf(pep.here.get(ALICE)!), /vcard-temp:x:update/);
+  await publishAvatar(pep, "presence");
+  match(textOf(pep.here.get(ALICE)!), new RegExp(`<photo>${ID}</photo>`));
+  const directed = { ...presenceOf(ALICE), to: parseJid("room@rooms.example.com/alice") };
+  strictEqual(pep.server.photos.complete(directed), directed, "strangers may not see it");
+  const newer = await publishAvatar(pep, "presence", btoa("newer"));
+  match(textOf(pep.here.get(ALICE)!), new RegExp(`<photo>${newer}</photo>`));
+  await pep.publish(ALICE, METADATA, `<item id='none'><metadata xmlns='${METADATA}'/></item>`);
+  match(textOf(pep.here.get(ALICE)!), /<photo\/>/);
+});
+
+Deno.test("AvatarPhotos tells nobody the hash of an avatar that is its owner's alone", async () => {
+  await using pep = await PepFixture.open();
+  await pep.online(ALICE);
+  await publishAvatar(pep, "whitelist");
+  doesNotMatch(textOf(pep.here.get(ALICE)!), /vcard-temp:x:update/);
+});

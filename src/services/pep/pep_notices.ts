@@ -1,0 +1,215 @@
+import { describeError } from "../../base/mod.ts";
+import { seesPresence } from "../../storage/mod.ts";
+import type { Jid, Stanza } from "../../xmpp/mod.ts";
+import { FullJid, parseJid, readdress } from "../../xmpp/mod.ts";
+import { NodeConfig } from "./node_config.ts";
+import type { ArrivedEvent, NodeChange } from "./pep_events.ts";
+import { eventStanza, readEvent } from "./pep_events.ts";
+import type { PepMetrics } from "./pep_metrics.ts";
+import type { PepDeps } from "./pep_ports.ts";
+
+/**
+ * Bytes of a payload that goes along with its notification. A larger one is read by those nodes
+ * that have an interested client: most notifications of large items interest nobody.
+ */
+export const MAX_INLINE_BYTES = 4_096;
+
+/** Collaborators of `PepNotices`. */
+export interface PepNoticesDeps extends PepDeps {
+  readonly counters: PepMetrics;
+  /** Returns the nodes that a session here wants to hear of; undefined while that is not known. */
+  interests(jid: FullJid): ReadonlySet<string> | undefined;
+  /** Called when a session here is told of a change. */
+  told(jid: FullJid, owner: Jid, node: string): void;
+  /** Called with each notification that an account's own session here gets. */
+  seen(account: Jid, event: ArrivedEvent): void;
+}
+
+/**
+ * Notifications of changes, from the node where something is published to interested clients.
+ *
+ * The node of the publisher knows who may see a change: the owner's sessions, and those of contacts
+ * with a subscription to the owner's presence. It sends one notification to each of their sessions
+ * in all datacenters. Only the node of a session knows whether its client is interested, and drops
+ * the notification if not. So no node has to know the capabilities of clients elsewhere, and a
+ * session that moves is followed as for every other stanza.
+ */
+export class PepNotices {
+  readonly #deps: PepNoticesDeps;
+  readonly #filling = new Set<Promise<void>>();
+  #count = 0;
+
+  constructor(deps: PepNoticesDeps) {
+    this.#deps = deps;
+  }
+
+  /** Tells all who may see a node of a change. Never rejects. */
+  async tell(owner: Jid, node: string, config: NodeConfig, change: NodeChange): Promise<void> {
+    if (!config.delivers) return;
+    const { counters, log } = this.#deps;
+    try {
+      const contacts = await this.#contactsFor(owner, config);
+      await this.#send([owner, ...contacts], owner, { node, change: reduced(change, config) });
+    } catch (thrown) {
+      counters.failures.inc();
+      log.warn("pep.notification-failed", { error: describeError(thrown) });
+    }
+  }
+
+  /** Sends the last items of nodes to all sessions of one contact, who may see them. */
+  async tellContact(
+    owner: Jid,
+    contact: Jid,
+    items: readonly {
+      readonly node: string;
+      readonly config: NodeConfig;
+      readonly id: string;
+      readonly xml: string | undefined;
+    }[],
+  ): Promise<void> {
+    for (const { node, config, id, xml } of items) {
+      const change = reduced({ kind: "item", id, xml }, config);
+      await this.#send([contact], owner, { node, change });
+    }
+  }
+
+  /**
+   * Takes a notification that arrives for an account of this node. Undefined for another stanza,
+   * and for one that is delivered as every other.
+   */
+  arrived(stanza: Stanza): "delivered" | "ignored" | undefined {
+    const { hosts, sessions, counters } = this.#deps;
+    const { from, to } = stanza;
+    if (from !== from.bare || from.localpart === "") return undefined;
+    const { domainpart } = from;
+    if (hosts.store(domainpart) === undefined && !hosts.isElsewhere(domainpart)) return undefined;
+    const event = readEvent(stanza);
+    if (event === undefined) return undefined;
+    const here = sessions.here(to.bare.text);
+    const addressed = to instanceof FullJid ? here.filter(({ jid }) => jid.text === to.text) : here;
+    if (addressed.length === 0) return undefined; // the session may be elsewhere by now
+    if (from.text === to.bare.text) this.#deps.seen(from, event);
+    const wanted = addressed.filter(({ jid, lastPresence }) =>
+      lastPresence !== undefined && this.#deps.interests(jid)?.has(event.node) === true
+    );
+    for (const { jid } of wanted) this.#deps.told(jid, from, event.node);
+    if (wanted.length === 0) {
+      counters.unwanted.inc();
+      return "ignored";
+    }
+    const { item } = event;
+    if (item !== undefined && item.payload === undefined && hosts.store(domainpart) !== undefined) {
+      const clients = wanted.map(({ jid }) => jid);
+      const task = this.#fill(stanza, { node: event.node, id: item.id }, clients)
+        .finally(() => this.#filling.delete(task)); // it never rejects
+      this.#filling.add(task);
+      return "delivered";
+    }
+    if (to instanceof FullJid) return undefined;
+    for (const { jid } of wanted) this.#deps.routes.deliver(jid, readdress(stanza, jid));
+    return "delivered";
+  }
+
+  /** Waits until all payloads that are to be read have been read. */
+  async settled(): Promise<void> {
+    while (this.#filling.size > 0) await Promise.all(this.#filling);
+  }
+
+  /**
+   * Delivers a notification with the payload that the store has. An item that is gone by now is not
+   * told: another notification says so. Never rejects.
+   */
+  async #fill(
+    stanza: Stanza,
+    { node, id }: { readonly node: string; readonly id: string },
+    clients: readonly FullJid[],
+  ): Promise<void> {
+    const { hosts, routes, counters, log } = this.#deps;
+    const { from } = stanza;
+    const store = hosts.store(from.domainpart)!; // asked before
+    let told: Stanza | undefined = stanza;
+    try {
+      const [found, [item]] = await Promise.all([
+        store.node(from.localpart, node),
+        store.items(from.localpart, node, [id]),
+      ]);
+      if (found === undefined || item === undefined) told = undefined;
+      else if (NodeConfig.decode(found.config).deliversPayloads) {
+        const change = { kind: "item", id, xml: item.xml } as const;
+        told = eventStanza({ node, change }, { from, to: stanza.to, id: this.#newId() });
+      }
+    } catch (thrown) {
+      // The client can ask for the item itself.
+      counters.failures.inc();
+      log.warn("pep.payload-unread", { error: describeError(thrown) });
+    }
+    if (told === undefined) return;
+    for (const jid of clients) routes.deliver(jid, readdress(told, jid));
+  }
+
+  async #send(
+    accounts: readonly Jid[],
+    owner: Jid,
+    event: { readonly node: string; readonly change: NodeChange },
+  ): Promise<void> {
+    const { hosts, sessions, routes, counters } = this.#deps;
+    const [served, others]: [Jid[], Jid[]] = [[], []];
+    for (const each of accounts) {
+      const isServed = hosts.store(each.domainpart) !== undefined ||
+        hosts.rosters(each.domainpart) !== undefined;
+      (isServed ? served : others).push(each);
+    }
+    // Other datacenters take nothing from us in the name of people of our further hosts.
+    const { globalHost, localHost } = hosts;
+    const mayLeave = owner.domainpart === globalHost || owner.domainpart === localHost;
+    const stanza = eventStanza(event, { from: owner, to: owner, id: this.#newId() });
+    const found = await sessions.everywhere(served.map(({ text }) => text));
+    for (const account of served) {
+      const isGlobal = mayLeave && account.domainpart === globalHost;
+      const places = new Map<string, string>();
+      for (const { host, resourcepart } of found.get(account.text) ?? []) {
+        // Accounts of other hosts have sessions at this datacenter alone.
+        if (isGlobal || host === localHost) places.set(resourcepart, host);
+      }
+      for (const { jid } of sessions.here(account.text)) {
+        places.set(jid.resourcepart, localHost);
+      }
+      for (const [resourcepart, host] of places) {
+        counters.notified.inc();
+        // The place is known: no lookup is charged to the owner, whose messages do not wait.
+        routes.sendTo(host, readdress(stanza, parseJid(`${account.text}/${resourcepart}`)));
+      }
+    }
+    for (const account of others) {
+      if (!mayLeave || !hosts.isElsewhere(account.domainpart)) continue;
+      counters.notified.inc();
+      routes.route(readdress(stanza, account));
+    }
+  }
+
+  /** Returns the contacts who may see a node, apart from those who ask by themselves. */
+  async #contactsFor(owner: Jid, config: NodeConfig): Promise<readonly Jid[]> {
+    const rosters = this.#deps.hosts.rosters(owner.domainpart);
+    if (rosters === undefined || config.accessModel === "whitelist") return [];
+    if (config.accessModel === "roster") {
+      const { items } = await rosters.read(owner.text);
+      return items.filter(({ subscription, groups }) =>
+        seesPresence(subscription) && config.rosterGroups.some((group) => groups.includes(group))
+      ).map(({ jid }) => parseJid(jid));
+    }
+    const contacts = await rosters.contacts(owner.text);
+    return contacts.filter(({ subscription }) => seesPresence(subscription))
+      .map(({ jid }) => parseJid(jid));
+  }
+
+  #newId(): string {
+    return `pep-${(++this.#count).toString(36)}`;
+  }
+}
+
+/** Returns a change as it is sent: large payloads stay behind, where others can read them. */
+function reduced(change: NodeChange, config: NodeConfig): NodeChange {
+  if (change.kind !== "item" || change.xml === undefined) return change;
+  const isLarge = config.persists && new TextEncoder().encode(change.xml).length > MAX_INLINE_BYTES;
+  return isLarge || !config.deliversPayloads ? { ...change, xml: undefined } : change;
+}

@@ -1,0 +1,239 @@
+import { deepStrictEqual, doesNotMatch, match, strictEqual } from "node:assert/strict";
+import { parseJid } from "../../xmpp/mod.ts";
+import { PepFixture, submitted, textOf } from "./testing/pep_fixture.ts";
+
+const ALICE = "alice@example.com/desk";
+const BOB = "bob@example.com/phone";
+const TUNE = "http://jabber.org/protocol/tune";
+const MOOD = "http://jabber.org/protocol/mood";
+const OWNER = "http://jabber.org/protocol/pubsub#owner";
+
+function item(id: string, text = id): string {
+  return `<item id='${id}'><tune xmlns='${TUNE}'>${text}</tune></item>`;
+}
+
+/** Items, retracted items and other changes in notifications. */
+function changesIn(stanzas: readonly string[]): readonly string[] {
+  return stanzas.map((text) => /<(?:item|retract) id='([^']*)'|<(purge|delete) node/.exec(text))
+    .map((found) => found?.[1] ?? found?.[2] ?? "none");
+}
+
+Deno.test("PepNotices tells the interested clients of owner and contacts, and no others", async () => {
+  await using pep = await PepFixture.open();
+  await pep.subscribe("alice@example.com", "bob@example.com");
+  const interested = [`${TUNE}+notify`, "urn:other"];
+  await pep.online(ALICE, interested);
+  await pep.online("alice@example.com/phone", [`${MOOD}+notify`]);
+  await pep.online(BOB, interested);
+  await pep.online("bob@example.com/tv", [TUNE]);
+  await pep.online("carol@example.com/desk", interested);
+  await pep.publish(ALICE, TUNE, item("one", "Ä"));
+  for (const jid of [ALICE, BOB]) {
+    const [notice, ...more] = await pep.received(jid);
+    strictEqual(more.length, 0);
+    match(notice!, /^<message type='headline' id='[^']+' from='alice@example\.com'/);
+    match(notice!, new RegExp(` to='${jid}'>`));
+    match(
+      notice!,
+      /<event xmlns='[^']+#event'><items node='[^']+\/tune'><item id='one'><tune xmlns='[^']+'>Ä</,
+    );
+  }
+  deepStrictEqual(pep.delivered, []);
+  deepStrictEqual(pep.routed, []);
+});
+
+Deno.test("PepNotices sends one notification to each session elsewhere, and leaves its filter to it", async () => {
+  await using pep = await PepFixture.open();
+  for (const contact of ["bob@example.com", "dave@dc2.example.com", "eve@elsewhere.net"]) {
+    await pep.subscribe("alice@example.com", contact);
+  }
+  const place = (resourcepart: string) => ({
+    host: "dc2.example.com",
+    resourcepart,
+    process: 2,
+  });
+  pep.elsewhere.set("bob@example.com", [place("phone"), place("tv")]);
+  pep.elsewhere.set("alice@example.com", [place("laptop")]);
+  await pep.publish(ALICE, TUNE, item("one"));
+  deepStrictEqual(
+    new Set(pep.routed.map(({ to }) => to.text)),
+    new Set([
+      "alice@example.com/laptop",
+      "bob@example.com/phone",
+      "bob@example.com/tv",
+      "dave@dc2.example.com",
+    ]),
+  );
+});
+
+Deno.test("PepNotices tells only those whom the access model admits", async () => {
+  await using pep = await PepFixture.open();
+  await pep.subscribe("alice@example.com", "bob@example.com", ["Friends"]);
+  await pep.subscribe("alice@example.com", "carol@example.com");
+  const clients = [ALICE, BOB, "carol@example.com/desk"];
+  for (const jid of clients) await pep.online(jid, ["a+notify", "b+notify", "c+notify"]);
+  const nodes = { a: "whitelist", b: "roster", c: "open" };
+  for (const [node, model] of Object.entries(nodes)) {
+    const groups = model === "roster" ? { "pubsub#roster_groups_allowed": "Friends" } : {};
+    await pep.publish(ALICE, node, item(node), { "pubsub#access_model": model, ...groups });
+  }
+  for (const [index, expected] of [["a", "b", "c"], ["b", "c"], ["c"]].entries()) {
+    deepStrictEqual(changesIn(await pep.received(clients[index]!)), expected);
+  }
+});
+
+Deno.test("PepNotices tells of retracted items, purged and removed nodes", async () => {
+  await using pep = await PepFixture.open();
+  await pep.online(ALICE, [`${TUNE}+notify`]);
+  const pubsub = (content: string, owner = "") =>
+    pep.ask(ALICE, "set", `<pubsub xmlns='${OWNER.replace("#owner", owner)}'>${content}</pubsub>`);
+  await pep.publish(ALICE, TUNE, item("one"), { "pubsub#notify_retract": "false" });
+  await pubsub(`<retract node='${TUNE}'><item id='one'/></retract>`);
+  await pep.publish(ALICE, TUNE, item("two"));
+  await pubsub(`<retract node='${TUNE}' notify='true'><item id='two'/></retract>`);
+  const values = { "pubsub#notify_retract": "1" };
+  const form = submitted("http://jabber.org/protocol/pubsub#node_config", values);
+  await pubsub(`<configure node='${TUNE}'>${form}</configure>`, "#owner");
+  await pubsub(`<purge node='${TUNE}'/>`, "#owner");
+  await pubsub(`<delete node='${TUNE}'/>`, "#owner");
+  deepStrictEqual(
+    changesIn(await pep.received(ALICE)),
+    ["one", "two", "two", "purge", "delete"],
+  );
+});
+
+Deno.test("PepNotices leaves large payloads behind, and the node of an interested client reads them", async () => {
+  await using pep = await PepFixture.open();
+  await pep.subscribe("alice@example.com", "bob@example.com");
+  pep.elsewhere.set("bob@example.com", [{
+    host: "dc2.example.com",
+    resourcepart: "phone",
+    process: 2,
+  }]);
+  await pep.publish(ALICE, TUNE, item("one", "x".repeat(10_000)));
+  const [sent] = pep.routed.splice(0);
+  match(textOf(sent!), /<item id='one'\/>/);
+  strictEqual(sent!.bytes.length < 1000, true);
+  // As it arrives at the node of dc2, which shares the store.
+  await pep.online(BOB, [`${TUNE}+notify`]);
+  await pep.received(BOB);
+  strictEqual(pep.server.notified(sent!), "delivered");
+  match((await pep.received(BOB))[0]!, /<item id='one'><tune xmlns='[^']+'>x{10000}<\/tune>/);
+  await pep.publish(ALICE, TUNE, item("two", "y".repeat(10_000)));
+  deepStrictEqual(changesIn(await pep.received(BOB)), ["two"]);
+  strictEqual(pep.server.notified(sent!), "delivered", "the item is gone by now");
+  deepStrictEqual(await pep.received(BOB), []);
+});
+
+Deno.test("PepNotices keeps the payload of items that no node stores", async () => {
+  await using pep = await PepFixture.open();
+  await pep.subscribe("alice@example.com", "bob@example.com");
+  await pep.online(BOB, [`${TUNE}+notify`]);
+  const options = { "pubsub#persist_items": "0" };
+  await pep.publish(ALICE, TUNE, item("one", "x".repeat(10_000)), options);
+  match((await pep.received(BOB))[0]!, /x{10000}/);
+  doesNotMatch(await pep.items(ALICE, TUNE), /<item /);
+});
+
+Deno.test("PepNotices.arrived() leaves alone what is no notification of an account", async () => {
+  await using pep = await PepFixture.open();
+  await pep.online(BOB, []);
+  const event = `<event xmlns='http://jabber.org/protocol/pubsub#event'><items node='n'/></event>`;
+  for (
+    const [from, content, expected] of [
+      ["alice@example.com", event, "ignored"],
+      ["alice@example.com/desk", event, undefined],
+      ["pubsub.example.com", event, undefined],
+      ["node@pubsub.example.com", event, undefined],
+      ["alice@example.com", "<body>hello</body>", undefined],
+    ] as const
+  ) {
+    const text = `<message type='headline' from='${from}' to='${BOB}'>${content}</message>`;
+    const outcome = pep.server.notified({
+      kind: "message",
+      type: "headline",
+      from: parseJid(from),
+      to: parseJid(BOB),
+      bytes: new TextEncoder().encode(text),
+    });
+    strictEqual(outcome, expected, `${from} ${content}`);
+  }
+});
+
+Deno.test("LastItems gives a client that comes the last items that it is interested in and may see", async () => {
+  await using pep = await PepFixture.open();
+  await pep.subscribe("alice@example.com", "bob@example.com", ["Friends"]);
+  await pep.subscribe("carol@example.com", "alice@example.com");
+  const publish = (from: string, node: string, options = {}) =>
+    pep.publish(from, node, item(`${from[0]}-${node}`), options);
+  await publish(ALICE, "tune");
+  await publish(ALICE, "mood");
+  await publish(ALICE, "own", { "pubsub#access_model": "whitelist" });
+  await publish(ALICE, "never", { "pubsub#send_last_published_item": "never" });
+  const groups = { "pubsub#access_model": "roster", "pubsub#roster_groups_allowed": "Friends" };
+  await publish(ALICE, "friends", groups);
+  await publish("carol@example.com/x", "tune");
+  await publish("dave@example.com/x", "tune", { "pubsub#access_model": "open" });
+  await publish("bob@example.com/x", "own", { "pubsub#access_model": "whitelist" });
+  const nodes = ["tune", "own", "never", "friends", "none"];
+  await pep.online(BOB, nodes.map((each) => `${each}+notify`));
+  deepStrictEqual(
+    new Set(changesIn(await pep.received(BOB))),
+    new Set(["a-tune", "a-friends", "b-own"]),
+  );
+  const again = pep.here.get(BOB)!;
+  pep.presence(BOB, again);
+  deepStrictEqual(await pep.received(BOB), [], "presence again says nothing new");
+  await pep.online(ALICE, ["tune+notify", "mood+notify"]);
+  deepStrictEqual(
+    new Set(changesIn(await pep.received(ALICE))),
+    new Set(["a-tune", "a-mood", "c-tune"]),
+  );
+});
+
+Deno.test("PepServer.approved() gives a new contact the last items, through the nodes of its sessions", async () => {
+  await using pep = await PepFixture.open();
+  await pep.publish(ALICE, "tune", item("t"));
+  await pep.publish(ALICE, "own", item("o"), { "pubsub#access_model": "whitelist" });
+  await pep.publish(ALICE, "never", item("n"), { "pubsub#send_last_published_item": "never" });
+  await pep.online(BOB, ["tune+notify", "own+notify", "never+notify"]);
+  await pep.online("bob@example.com/tv", []);
+  await pep.received(BOB);
+  await pep.subscribe("alice@example.com", "bob@example.com");
+  pep.server.approved(parseJid("alice@example.com"), parseJid("bob@example.com"));
+  await pep.server.settled();
+  deepStrictEqual(changesIn(await pep.received(BOB)), ["t"]);
+  deepStrictEqual(pep.delivered, []);
+});
+
+Deno.test("PepServer.datacenterBack() gives clients again what they may have missed", async () => {
+  await using pep = await PepFixture.open();
+  await pep.subscribe("alice@example.com", "bob@example.com");
+  await pep.publish(ALICE, "tune", item("t"));
+  await pep.online(BOB, ["tune+notify"]);
+  await pep.online("bob@example.com/tv", []);
+  await pep.received(BOB);
+  pep.server.datacenterBack();
+  deepStrictEqual(changesIn(await pep.received(BOB)), ["t"]);
+  deepStrictEqual(pep.delivered, []);
+});
+
+Deno.test("LastItems sends nothing that a notification has overtaken", async () => {
+  await using pep = await PepFixture.open();
+  await pep.publish(ALICE, TUNE, item("old"));
+  const reading = pep.online(ALICE, [`${TUNE}+notify`]);
+  const notice = `<message type='headline' from='alice@example.com' to='${ALICE}'>` +
+    `<event xmlns='http://jabber.org/protocol/pubsub#event'><items node='${TUNE}'>` +
+    "<item id='new'><x xmlns='urn:x'/></item></items></event></message>";
+  // It arrives after the reading has begun, and before it ends.
+  const outcome = pep.server.notified({
+    kind: "message",
+    type: "headline",
+    from: parseJid("alice@example.com"),
+    to: parseJid(ALICE),
+    bytes: new TextEncoder().encode(notice),
+  });
+  strictEqual(outcome, undefined, "it is delivered as every message");
+  await reading;
+  deepStrictEqual(await pep.received(ALICE), []);
+});

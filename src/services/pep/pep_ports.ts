@@ -1,0 +1,83 @@
+import type { Clock } from "../../base/mod.ts";
+import type { Logger, Metrics } from "../../observe/mod.ts";
+import type { PepBounds, PepStore, RosterStore } from "../../storage/mod.ts";
+import type { FullJid, LocalSession, Stanza, XmlElement } from "../../xmpp/mod.ts";
+import type { SessionPlace } from "../roster/mod.ts";
+import type { FormValues } from "./data_form.ts";
+
+/** Limits on the nodes of each account of a host. */
+export interface PepLimits extends PepBounds {
+  /** Items that a node may keep; at least 1. */
+  readonly maxItemsPerNode: number;
+  /** Bytes of one item's payload; at least 1. */
+  readonly maxItemBytes: number;
+}
+
+/** A session of this node, as far as personal eventing needs it. */
+export type PepSession = Pick<LocalSession, "jid" | "lastPresence">;
+
+/** The sessions of accounts, at this node and elsewhere. */
+export interface PepSessions {
+  /** Sessions of an account at this node. */
+  here(account: string): readonly PepSession[];
+  /** All sessions of this node. */
+  all(): Iterable<PepSession>;
+  /** Returns the sessions of accounts in all datacenters. Never rejects. */
+  everywhere(accounts: readonly string[]): Promise<ReadonlyMap<string, readonly SessionPlace[]>>;
+}
+
+/** The hosts that personal eventing depends on. */
+export interface PepHosts {
+  readonly localHost: string;
+  /** The host whose accounts may have sessions in every datacenter. */
+  readonly globalHost: string;
+  /** Returns the nodes of a host's accounts; undefined: they have none here. */
+  store(domain: string): PepStore | undefined;
+  /** Returns the rosters of a host's accounts; undefined: they have none here. */
+  rosters(domain: string): RosterStore | undefined;
+  limits(domain: string): PepLimits;
+  /** True for a domain whose accounts belong to another datacenter of the mesh. */
+  isElsewhere(domain: string): boolean;
+}
+
+/** The ways that notifications take. */
+export interface PepRoutes {
+  /** Routes a stanza by its recipient. */
+  route(stanza: Stanza): void;
+  /** Sends a stanza to a session that is at this datacenter, without a lookup. */
+  sendTo(host: string, stanza: Stanza): void;
+  /** Writes to a session of this node. False when the session does not take it. */
+  deliver(to: FullJid, stanza: Stanza): boolean;
+}
+
+/** The parts that personal eventing works with. */
+export interface PepDeps {
+  readonly hosts: PepHosts;
+  readonly sessions: PepSessions;
+  readonly routes: PepRoutes;
+  /** Has a session send its presence anew, because the server adds something else to it now. */
+  presenceAgain(jid: FullJid): void;
+  readonly clock: Clock;
+  readonly metrics: Metrics;
+  readonly log: Logger;
+}
+
+/** One item to publish. */
+export interface Publication {
+  readonly node: string;
+  readonly id: string;
+  readonly payload: XmlElement;
+  /** Options that the node must have, or gets if it is made (XEP-0060 §7.1.5). */
+  readonly options?: FormValues;
+}
+
+/** Outcome of a change of a node. */
+export type PepOutcome =
+  | "done"
+  | "no-node"
+  | "exists"
+  | "not-acceptable"
+  | "precondition-not-met"
+  | "full"
+  | "too-large"
+  | "contended";

@@ -1,0 +1,243 @@
+import { deepStrictEqual, doesNotMatch, match, strictEqual } from "node:assert/strict";
+import { PepFixture, submitted } from "./testing/pep_fixture.ts";
+
+const ALICE = "alice@example.com/desk";
+const BOB = "bob@example.com/phone";
+const STRANGER = "carol@example.com/desk";
+const TUNE = "http://jabber.org/protocol/tune";
+const OWNER = "http://jabber.org/protocol/pubsub#owner";
+const CONFIG = "http://jabber.org/protocol/pubsub#node_config";
+
+function tune(id: string, text = id): string {
+  return `<item id='${id}'><tune xmlns='${TUNE}'>${text}</tune></item>`;
+}
+
+function pubsub(content: string, namespace = "http://jabber.org/protocol/pubsub"): string {
+  return `<pubsub xmlns='${namespace}'>${content}</pubsub>`;
+}
+
+function idsIn(answer: string): readonly string[] {
+  return [...answer.matchAll(/<item id='([^']*)'/g)].map(([, id]) => id!);
+}
+
+Deno.test("pepRequests() publishes into a node that is made, and gives the items back", async () => {
+  await using pep = await PepFixture.open();
+  match(
+    await pep.publish(ALICE, TUNE, tune("one", "Ä &lt;😀&gt;")),
+    /type='result'.*<publish node='[^']+'><item id='one'\/>/,
+  );
+  match(
+    await pep.items(ALICE, TUNE),
+    /<items node='[^']+'><item id='one'><tune xmlns='[^']+'>Ä &lt;😀&gt;<\/tune><\/item><\/items>/,
+  );
+  await pep.publish(ALICE, TUNE, tune("two"));
+  deepStrictEqual(idsIn(await pep.items(ALICE, TUNE)), ["two"], "one item by default");
+  match(await pep.publish(ALICE, TUNE, `<item><tune xmlns='${TUNE}'/></item>`), /<item id='\w+'/);
+  match(await pep.items(ALICE, "urn:none"), /<item-not-found /);
+});
+
+Deno.test("pepRequests() keeps the items that publish-options say, and gives some of them", async () => {
+  await using pep = await PepFixture.open({ maxItemsPerNode: 3 });
+  const options = { "pubsub#persist_items": "true", "pubsub#max_items": "max" };
+  for (const id of ["a", "b", "c", "d"]) {
+    match(await pep.publish(ALICE, TUNE, tune(id), options), /type='result'/);
+  }
+  deepStrictEqual(idsIn(await pep.items(ALICE, TUNE)), ["b", "c", "d"]);
+  const some = pubsub(`<items node='${TUNE}' max_items='2'/>`);
+  deepStrictEqual(idsIn(await pep.ask(ALICE, "get", some)), ["c", "d"]);
+  const named = await pep.items(ALICE, TUNE, undefined, "<item id='b'/><item id='a'/>");
+  deepStrictEqual(idsIn(named), ["b"]);
+  for (const wrong of ["0", "-1", "x", "1.5"]) {
+    const request = pubsub(`<items node='${TUNE}' max_items='${wrong}'/>`);
+    match(await pep.ask(ALICE, "get", request), /<bad-request /);
+  }
+});
+
+Deno.test("pepRequests() refuses a publication whose preconditions the node does not meet", async () => {
+  await using pep = await PepFixture.open();
+  const open = { "pubsub#access_model": "open" };
+  match(await pep.publish(ALICE, TUNE, tune("one"), open), /type='result'/);
+  match(await pep.publish(ALICE, TUNE, tune("two"), open), /type='result'/);
+  const closed = { "pubsub#access_model": "whitelist" };
+  match(
+    await pep.publish(ALICE, TUNE, tune("three"), closed),
+    /<conflict .*<precondition-not-met xmlns='http:\/\/jabber\.org\/protocol\/pubsub#errors'\/>/,
+  );
+  for (const [name, value] of [["pubsub#access_model", "authorize"], ["pubsub#other", "1"]]) {
+    match(
+      await pep.publish(ALICE, TUNE, tune("four"), { [name!]: value! }),
+      /<precondition-not-met /,
+    );
+    match(
+      await pep.publish(ALICE, "urn:new", tune("four"), { [name!]: value! }),
+      /<not-acceptable /,
+    );
+  }
+  deepStrictEqual(idsIn(await pep.items(ALICE, TUNE)), ["two"]);
+  match(await pep.items(ALICE, "urn:new"), /<item-not-found /, "it was not made");
+});
+
+Deno.test("pepRequests() refuses malformed publications, and others than the owner's", async () => {
+  await using pep = await PepFixture.open();
+  for (
+    const [content, expected] of [
+      [`<publish node='${TUNE}'/>`, "item-required"],
+      [`<publish>${tune("a")}</publish>`, "nodeid-required"],
+      [`<publish node='${"n".repeat(1024)}'>${tune("a")}</publish>`, "nodeid-required"],
+      [`<publish node='${TUNE}'><item id='a'/></publish>`, "payload-required"],
+      [`<publish node='${TUNE}'><item id='a'><x/><y/></item></publish>`, "invalid-payload"],
+      [`<publish node='${TUNE}'>${tune("a")}${tune("b")}</publish>`, "max-items-exceeded"],
+      [`<publish node='${TUNE}'>${tune("i".repeat(1024), "a")}</publish>`, "bad-request"],
+      [`<retract node='${TUNE}'/>`, "item-required"],
+      [`<retract node='${TUNE}'><item id='a'/></retract>`, "item-not-found"],
+      [`<subscribe node='${TUNE}' jid='alice@example.com'/>`, "feature-not-implemented"],
+      ["", "bad-request"],
+    ] as const
+  ) match(await pep.ask(ALICE, "set", pubsub(content)), new RegExp(`<${expected} `), content);
+  await pep.subscribe("alice@example.com", "bob@example.com");
+  const foreign = pubsub(`<publish node='${TUNE}'>${tune("a")}</publish>`);
+  strictEqual(await pep.ask(BOB, "set", foreign, "alice@example.com"), "service-unavailable");
+  match(await pep.items(ALICE, TUNE), /<item-not-found /);
+});
+
+Deno.test("pepRequests() holds the bounds on nodes, items and bytes", async () => {
+  await using pep = await PepFixture.open({ maxNodes: 2, maxItemBytes: 300, maxBytes: 700 });
+  const bytesOf = (id: string, bytes: number) => tune(id, "x".repeat(bytes - 53));
+  match(await pep.publish(ALICE, "a", bytesOf("1", 300)), /type='result'/);
+  match(await pep.publish(ALICE, "a", bytesOf("2", 301)), /<payload-too-big /);
+  match(await pep.publish(ALICE, "b", bytesOf("1", 300)), /type='result'/);
+  match(await pep.publish(ALICE, "c", tune("1")), /<resource-constraint /);
+  const many = { "pubsub#max_items": "5" };
+  const configure = `<configure node='b'>${submitted(CONFIG, many)}</configure>`;
+  match(await pep.ask(ALICE, "set", pubsub(configure, OWNER)), /type='result'/);
+  match(await pep.publish(ALICE, "b", bytesOf("2", 200)), /<resource-constraint /);
+  deepStrictEqual(idsIn(await pep.items(ALICE, "b")), ["1"]);
+  match(await pep.publish(ALICE, "a", bytesOf("2", 90)), /type='result'/, "it frees room");
+  match(await pep.publish(ALICE, "b", bytesOf("2", 200)), /type='result'/);
+});
+
+Deno.test("pepRequests() shows a node to those whom its access model admits, and to nobody else", async () => {
+  await using pep = await PepFixture.open();
+  await pep.subscribe("alice@example.com", "bob@example.com", ["Friends"]);
+  for (
+    const [model, bobSees, carolSees] of [
+      ["open", true, true],
+      ["presence", true, false],
+      ["roster", false, false],
+      ["whitelist", false, false],
+    ] as const
+  ) {
+    const options = { "pubsub#access_model": model };
+    match(await pep.publish(ALICE, `urn:${model}`, tune("one"), options), /type='result'/);
+    for (const [asker, sees] of [[BOB, bobSees], [STRANGER, carolSees]] as const) {
+      const answer = await pep.items(asker, `urn:${model}`, "alice@example.com");
+      deepStrictEqual(idsIn(answer), sees ? ["one"] : [], `${model} for ${asker}`);
+    }
+    deepStrictEqual(idsIn(await pep.items("alice@example.com/other", `urn:${model}`)), ["one"]);
+  }
+  const groups = { "pubsub#access_model": "roster", "pubsub#roster_groups_allowed": "Friends" };
+  await pep.publish(ALICE, "urn:friends", tune("one"), groups);
+  deepStrictEqual(idsIn(await pep.items(BOB, "urn:friends", "alice@example.com")), ["one"]);
+  deepStrictEqual(idsIn(await pep.items(STRANGER, "urn:friends", "alice@example.com")), []);
+});
+
+Deno.test("pepRequests() tells strangers nothing of what accounts and nodes there are", async () => {
+  await using pep = await PepFixture.open();
+  await pep.publish(ALICE, TUNE, tune("one"));
+  await pep.publish(ALICE, "urn:open", tune("one"), { "pubsub#access_model": "open" });
+  const info = (node = "") => `<query xmlns='http://jabber.org/protocol/disco#info'${node}/>`;
+  const items = "<query xmlns='http://jabber.org/protocol/disco#items'/>";
+  for (
+    const request of [
+      pubsub(`<items node='${TUNE}'/>`),
+      pubsub("<items node='urn:none'/>"),
+      info(),
+      info(` node='${TUNE}'`),
+    ]
+  ) {
+    const ask = async (name: string) =>
+      (await pep.ask(STRANGER, "get", request, `${name}@example.com`)).replaceAll(name, "NAME");
+    strictEqual(await ask("alice"), await ask("nobody"), request);
+    match(await ask("alice"), /<item-not-found |<service-unavailable /);
+  }
+  const seen = await pep.ask(STRANGER, "get", items, "alice@example.com");
+  deepStrictEqual(seen.match(/node='[^']+'/g), ["node='urn:open'"]);
+  doesNotMatch(await pep.ask(STRANGER, "get", items, "nobody@example.com"), /<item /);
+});
+
+Deno.test("pepRequests() is discovered by owners and contacts", async () => {
+  await using pep = await PepFixture.open();
+  await pep.subscribe("alice@example.com", "bob@example.com");
+  await pep.publish(ALICE, TUNE, tune("one"));
+  await pep.publish(ALICE, "urn:own", tune("one"), { "pubsub#access_model": "whitelist" });
+  const info = "<query xmlns='http://jabber.org/protocol/disco#info'/>";
+  const items = "<query xmlns='http://jabber.org/protocol/disco#items'/>";
+  for (const [asker, nodes] of [[ALICE, [TUNE, "urn:own"]], [BOB, [TUNE]]] as const) {
+    const answer = await pep.ask(asker, "get", info, "alice@example.com");
+    match(answer, /<identity category='account' type='registered'\/>/);
+    match(answer, /<identity category='pubsub' type='pep'\/>/);
+    match(answer, /<feature var='http:\/\/jabber\.org\/protocol\/pubsub#publish-options'\/>/);
+    match(answer, /<feature var='urn:xmpp:pep-vcard-conversion:0'\/>/);
+    const found = await pep.ask(asker, "get", items, "alice@example.com");
+    deepStrictEqual(
+      [...found.matchAll(/<item jid='alice@example\.com' node='([^']+)'/g)].map(([, each]) => each),
+      nodes,
+    );
+    const leaf = info.replace("/>", ` node='${TUNE}'/>`);
+    match(
+      await pep.ask(asker, "get", leaf, "alice@example.com"),
+      /node='[^']+'><identity category='pubsub' type='leaf'\/>/,
+    );
+  }
+  match(
+    await pep.ask(BOB, "get", info.replace("/>", " node='urn:own'/>"), "alice@example.com"),
+    /<service-unavailable /,
+  );
+});
+
+Deno.test("pepRequests() makes, configures, purges and removes nodes for their owner", async () => {
+  await using pep = await PepFixture.open();
+  const own = (type: "get" | "set", content: string) =>
+    pep.ask(ALICE, type, pubsub(content, OWNER));
+  const values = { "pubsub#max_items": "3", "pubsub#title": "Tunes" };
+  const configured = `<configure>${submitted(CONFIG, values)}</configure>`;
+  const create = pubsub(`<create node='${TUNE}'/>${configured}`);
+  match(await pep.ask(ALICE, "set", create), /<create node='[^']+'\/>/);
+  match(await pep.ask(ALICE, "set", create), /<conflict /);
+  for (const id of ["a", "b", "c"]) await pep.publish(ALICE, TUNE, tune(id));
+  const form = await own("get", `<configure node='${TUNE}'/>`);
+  match(form, /<field var='pubsub#max_items' type='text-single'><value>3<\/value>/);
+  match(form, /<field var='pubsub#title' type='text-single'><value>Tunes<\/value>/);
+  match(form, /<field var='pubsub#access_model' type='list-single'><value>presence<\/value>/);
+  const change = (fields: Readonly<Record<string, string>>, node = TUNE) =>
+    own("set", `<configure node='${node}'>${submitted(CONFIG, fields)}</configure>`);
+  match(await change({ "pubsub#max_items": "2", "pubsub#access_model": "open" }), /type='result'/);
+  deepStrictEqual(idsIn(await pep.items(STRANGER, TUNE, "alice@example.com")), ["b", "c"]);
+  match(await change({ "pubsub#access_model": "authorize" }), /<not-acceptable /);
+  match(await change({ "pubsub#max_items": "1" }, "urn:none"), /<item-not-found /);
+  match(await own("set", `<purge node='${TUNE}'/>`), /type='result'/);
+  deepStrictEqual(idsIn(await pep.items(ALICE, TUNE)), []);
+  match(await own("set", `<delete node='${TUNE}'/>`), /type='result'/);
+  match(await own("set", `<delete node='${TUNE}'/>`), /<item-not-found /);
+  match(await pep.items(ALICE, TUNE), /<item-not-found /);
+  match(await own("get", "<default/>"), /<default><x /);
+});
+
+Deno.test("pepRequests() gives bookmarks to their owner alone, all of them (XEP-0402)", async () => {
+  await using pep = await PepFixture.open();
+  await pep.subscribe("alice@example.com", "bob@example.com");
+  const bookmarks = "urn:xmpp:bookmarks:1";
+  const options = {
+    "pubsub#persist_items": "true",
+    "pubsub#max_items": "max",
+    "pubsub#send_last_published_item": "never",
+    "pubsub#access_model": "whitelist",
+  };
+  for (const room of ["tea@rooms", "cake@rooms"]) {
+    const item = `<item id='${room}'><conference xmlns='${bookmarks}'/></item>`;
+    match(await pep.publish(ALICE, bookmarks, item), /type='result'/, "with nothing said");
+    match(await pep.publish(ALICE, bookmarks, item, options), /type='result'/);
+  }
+  deepStrictEqual(idsIn(await pep.items(ALICE, bookmarks)), ["tea@rooms", "cake@rooms"]);
+  match(await pep.items(BOB, bookmarks, "alice@example.com"), /<item-not-found /);
+});

@@ -1,0 +1,321 @@
+import type { PepStore } from "../../storage/mod.ts";
+import type { FullJid, Jid, Stanza } from "../../xmpp/mod.ts";
+import { serialize, Turns } from "../../xmpp/mod.ts";
+import { AvatarPhotos } from "./avatar_photos.ts";
+import { ClientCaps } from "./client_caps.ts";
+import type { FormValues } from "./data_form.ts";
+import { LastItems } from "./last_items.ts";
+import { AVATAR_METADATA } from "./namespaces.ts";
+import { NodeConfig } from "./node_config.ts";
+import { admits, relationOf } from "./pep_access.ts";
+import type { NodeChange } from "./pep_events.ts";
+import { PepMetrics } from "./pep_metrics.ts";
+import { PepNotices } from "./pep_notices.ts";
+import type { PepDeps, PepHosts, PepOutcome, Publication } from "./pep_ports.ts";
+
+/** Attempts at a change of a node that others change at the same moment. */
+const MAX_ATTEMPTS = 8;
+/** Changes whose notifications may wait to be sent. */
+const MAX_UNTOLD = 10_000;
+/** Milliseconds of items that clients may have missed while datacenters were cut off. */
+const MISSED_WITHIN_MS = 86_400_000;
+/** Nodes of one query. */
+const NODES_AT_ONCE = 100;
+
+/** Personal eventing of the accounts of this datacenter's hosts (XEP-0163). */
+export class PepServer {
+  readonly hosts: PepHosts;
+  /** The conversion between avatars and the photos of vCards. */
+  readonly photos: AvatarPhotos;
+  readonly #deps: PepDeps;
+  readonly #counters: PepMetrics;
+  readonly #caps: ClientCaps;
+  readonly #notices: PepNotices;
+  readonly #last: LastItems;
+  /** Changes of one account are told in their order. */
+  readonly #turns = new Turns();
+  #untold = 0;
+
+  constructor(deps: PepDeps) {
+    this.#deps = deps;
+    this.hosts = deps.hosts;
+    const { routes, clock, metrics } = deps;
+    const counters = this.#counters = new PepMetrics(metrics);
+    this.#last = new LastItems({ ...deps, counters });
+    this.#caps = new ClientCaps({
+      deliver: (to, stanza) => routes.deliver(to, stanza),
+      interested: (jid, nodes) => this.#last.send(jid, nodes),
+      clock,
+      metrics,
+    });
+    this.photos = new AvatarPhotos({
+      ...deps,
+      publish: (owner, publication) => this.publish(owner, publication),
+    });
+    this.#notices = new PepNotices({
+      ...deps,
+      counters,
+      interests: (jid) => this.#caps.interests(jid),
+      told: (jid, owner, node) => this.#last.told(jid, owner, node),
+      seen: (account, event) => {
+        if (event.node === AVATAR_METADATA) this.photos.changed(account);
+      },
+    });
+  }
+
+  /** Takes the presence that a session of this node has broadcast. */
+  presenceChanged(jid: FullJid, presence: Stanza): void {
+    if (this.#deps.hosts.store(jid.domainpart) === undefined) return;
+    this.#caps.presence(jid, presence);
+  }
+
+  /** A session was bound at this node, and has not sent presence yet. */
+  opened(jid: FullJid): void {
+    this.photos.opened(jid);
+  }
+
+  /** A session came from another node, with this presence. */
+  arrived(jid: FullJid, presence: Stanza | undefined): void {
+    this.photos.opened(jid);
+    if (presence === undefined || this.#deps.hosts.store(jid.domainpart) === undefined) return;
+    this.#caps.presence(jid, presence, true);
+  }
+
+  /** A session has ended, or has moved away. */
+  closed(jid: FullJid): void {
+    this.#caps.closed(jid);
+    this.photos.closed(jid);
+  }
+
+  /** Takes a client's answer to a question of this server; false for another stanza. */
+  answered(stanza: Stanza): boolean {
+    return this.#caps.answered(stanza);
+  }
+
+  /**
+   * Takes a notification that arrives for an account of this node. Undefined for another stanza,
+   * and for one that is delivered as every other.
+   */
+  notified(stanza: Stanza): "delivered" | "ignored" | undefined {
+    return this.#notices.arrived(stanza);
+  }
+
+  /** Sends clients here what they may have missed while a datacenter was cut off. */
+  datacenterBack(): void {
+    const sinceMs = this.#deps.clock.wallMs() - MISSED_WITHIN_MS;
+    for (const { jid } of this.#deps.sessions.all()) {
+      const interests = this.#caps.interests(jid);
+      if (interests !== undefined && interests.size > 0) this.#last.send(jid, interests, sinceMs);
+    }
+  }
+
+  /** Sends somebody who may see the presence of `owner` from now on the last items of `owner`. */
+  approved(owner: Jid, contact: Jid): void {
+    this.#tellLater(owner, async () => {
+      const { hosts } = this.#deps;
+      const store = hosts.store(owner.domainpart);
+      if (store === undefined) return;
+      const relation = await relationOf(hosts, owner, contact);
+      const configs = new Map<string, NodeConfig>();
+      for (const { name, config: text } of await store.nodes(owner.localpart)) {
+        const config = NodeConfig.decode(text);
+        if (config.sendsLast === "never" || !config.delivers) continue;
+        if (admits(config, relation)) configs.set(name, config);
+      }
+      const names = [...configs.keys()];
+      for (let start = 0; start < names.length; start += NODES_AT_ONCE) {
+        const found = await store.lastItems({
+          localparts: [owner.localpart],
+          nodes: names.slice(start, start + NODES_AT_ONCE),
+          maxPayloadBytes: 0, // the nodes of interested clients read them
+        });
+        const items = found.map(({ node: { name: node }, id, xml }) => ({
+          node,
+          config: configs.get(node)!, // it was asked for
+          id,
+          xml,
+        }));
+        await this.#notices.tellContact(owner, contact, items);
+      }
+    });
+  }
+
+  /**
+   * Publishes an item. A node that is missing is made. Resolves once the item is durable; the
+   * notifications follow.
+   *
+   * @throws CausewayError with a code `storage/…`
+   */
+  async publish(
+    owner: Jid,
+    { node, id, payload, options = new Map() }: Publication,
+  ): Promise<PepOutcome> {
+    const limits = this.#deps.hosts.limits(owner.domainpart);
+    const xml = serialize(payload);
+    if (new TextEncoder().encode(xml).length > limits.maxItemBytes) return "too-large";
+    return await this.#change(owner, node, async (store, found) => {
+      if (found !== undefined && !found.config.meets(options, limits)) {
+        return "precondition-not-met";
+      }
+      const config = found?.config ?? NodeConfig.defaultOf(node).with(options, limits);
+      if (config === undefined) return "not-acceptable";
+      if (config.persists || found === undefined) {
+        const result = await store.publish(owner.localpart, {
+          node,
+          expected: found?.text,
+          config: config.encode(),
+          item: config.persists ? { id, xml } : undefined,
+          maxItems: config.maxItems(limits),
+        }, limits);
+        if (result !== "published") return result;
+      }
+      this.#counters.published.inc();
+      this.#tell(owner, node, config, { kind: "item", id, xml });
+      return "done";
+    });
+  }
+
+  /**
+   * Makes a node without an item.
+   * @throws CausewayError with a code `storage/…`
+   */
+  async create(owner: Jid, node: string, options: FormValues): Promise<PepOutcome> {
+    const limits = this.#deps.hosts.limits(owner.domainpart);
+    return await this.#change(owner, node, async (store, found) => {
+      if (found !== undefined) return "exists";
+      const config = NodeConfig.defaultOf(node).with(options, limits);
+      if (config === undefined) return "not-acceptable";
+      const result = await store.publish(owner.localpart, {
+        node,
+        expected: undefined,
+        config: config.encode(),
+        item: undefined,
+        maxItems: 1,
+      }, limits);
+      return result === "published" ? "done" : result;
+    });
+  }
+
+  /**
+   * Changes the configuration of a node.
+   * @throws CausewayError with a code `storage/…`
+   */
+  async configure(owner: Jid, node: string, values: FormValues): Promise<PepOutcome> {
+    const limits = this.#deps.hosts.limits(owner.domainpart);
+    return await this.#change(owner, node, async (store, found) => {
+      if (found === undefined) return "no-node";
+      const config = found.config.with(values, limits);
+      if (config === undefined) return "not-acceptable";
+      const isDone = await store.configure(owner.localpart, {
+        node,
+        expected: found.text,
+        config: config.encode(),
+        maxItems: config.maxItems(limits),
+      });
+      return isDone ? "done" : "changed";
+    });
+  }
+
+  /**
+   * Removes items of a node.
+   *
+   * @param isTold true to notify others even where the node does not say so
+   * @returns the number of items that there were; undefined without such a node
+   * @throws CausewayError with a code `storage/…`
+   */
+  async retract(
+    owner: Jid,
+    node: string,
+    ids: readonly string[],
+    isTold: boolean,
+  ): Promise<number | undefined> {
+    const config = await this.#configOf(owner, node);
+    if (config === undefined) return undefined;
+    const count = await this.#storeOf(owner).retract(owner.localpart, node, ids);
+    this.#counters.retracted.inc(count);
+    if (count > 0 && (isTold || config.notifiesRetract)) {
+      this.#tell(owner, node, config, { kind: "retract", ids });
+    }
+    return count;
+  }
+
+  /**
+   * Removes all items of a node; false without such a node.
+   * @throws CausewayError with a code `storage/…`
+   */
+  async purge(owner: Jid, node: string): Promise<boolean> {
+    const config = await this.#configOf(owner, node);
+    if (config === undefined) return false;
+    this.#counters.retracted.inc(await this.#storeOf(owner).retract(owner.localpart, node));
+    if (config.notifiesRetract) this.#tell(owner, node, config, { kind: "purge" });
+    return true;
+  }
+
+  /**
+   * Removes a node with its items; false without such a node.
+   * @throws CausewayError with a code `storage/…`
+   */
+  async remove(owner: Jid, node: string): Promise<boolean> {
+    const config = await this.#configOf(owner, node);
+    if (config === undefined || !await this.#storeOf(owner).remove(owner.localpart, node)) {
+      return false;
+    }
+    if (config.notifiesDelete) this.#tell(owner, node, config, { kind: "delete" });
+    return true;
+  }
+
+  /** Waits until all that has happened so far is told. */
+  async settled(): Promise<void> {
+    await this.#turns.settled();
+    await this.#last.settled();
+    await this.#notices.settled();
+    await this.photos.settled();
+  }
+
+  async #change(
+    owner: Jid,
+    node: string,
+    attempt: (
+      store: PepStore,
+      found: { readonly text: string; readonly config: NodeConfig } | undefined,
+    ) => Promise<PepOutcome | "changed">,
+  ): Promise<PepOutcome> {
+    const store = this.#storeOf(owner);
+    for (let count = 0; count < MAX_ATTEMPTS; count++) {
+      const found = await store.node(owner.localpart, node);
+      const text = found?.config;
+      const outcome = await attempt(
+        store,
+        text === undefined ? undefined : { text, config: NodeConfig.decode(text) },
+      );
+      if (outcome !== "changed") return outcome;
+    }
+    return "contended";
+  }
+
+  async #configOf(owner: Jid, node: string): Promise<NodeConfig | undefined> {
+    const found = await this.#storeOf(owner).node(owner.localpart, node);
+    return found && NodeConfig.decode(found.config);
+  }
+
+  #tell(owner: Jid, node: string, config: NodeConfig, change: NodeChange): void {
+    this.#tellLater(owner, () => this.#notices.tell(owner, node, config, change));
+  }
+
+  #tellLater(owner: Jid, tell: () => Promise<void>): void {
+    if (this.#untold >= MAX_UNTOLD) return this.#counters.failures.inc();
+    this.#untold++;
+    void this.#turns.run(owner.text, tell).catch((thrown) => {
+      this.#counters.failures.inc();
+      this.#deps.log.warn("pep.notification-failed", { error: String(thrown) });
+    }).finally(() => {
+      this.#untold--;
+    });
+  }
+
+  #storeOf({ domainpart }: Jid): PepStore {
+    const store = this.#deps.hosts.store(domainpart);
+    if (store === undefined) throw new TypeError(`Cannot use nodes of ${domainpart}: it has none`);
+    return store;
+  }
+}

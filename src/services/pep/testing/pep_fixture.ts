@@ -1,0 +1,275 @@
+import { ManualClock } from "../../../base/mod.ts";
+import { MemoryLogger, MetricsRegistry } from "../../../observe/mod.ts";
+import { InternalStore } from "../../../storage/mod.ts";
+import type { Subscription } from "../../../storage/mod.ts";
+import type { FullJid, Stanza } from "../../../xmpp/mod.ts";
+import { parseJid, readdress } from "../../../xmpp/mod.ts";
+import { HostServices } from "../../mod.ts";
+import type { SessionPlace } from "../../roster/mod.ts";
+import { vcards } from "../../vcard/mod.ts";
+import type { PepLimits } from "../mod.ts";
+import { PepDisco, pepRequests, PepServer } from "../mod.ts";
+
+/** Limits that a test of anything else never reaches. */
+const LIMITS: PepLimits = {
+  maxNodes: 20,
+  maxItemsPerNode: 10,
+  maxItemBytes: 20_000,
+  maxBytes: 1_000_000,
+};
+
+/** Personal eventing of dc1 over a built-in store, with sessions that are data alone. */
+export class PepFixture implements AsyncDisposable {
+  readonly clock = new ManualClock();
+  readonly log = new MemoryLogger();
+  readonly metrics = new MetricsRegistry(new ManualClock());
+  readonly server: PepServer;
+  readonly services: HostServices;
+  readonly store: InternalStore;
+  /** Sessions of this node, by full JID, with their last presence. */
+  readonly here = new Map<string, Stanza | undefined>();
+  /** Sessions in other datacenters, by account. */
+  readonly elsewhere = new Map<string, SessionPlace[]>();
+  /** Stanzas that were routed to sessions elsewhere, or to nobody. */
+  readonly routed: Stanza[] = [];
+  /** Stanzas that sessions of this node were given. */
+  readonly delivered: { readonly to: string; readonly stanza: Stanza }[] = [];
+  readonly #answers: string[] = [];
+  readonly #directory: string;
+
+  private constructor(directory: string, store: InternalStore, limits: Partial<PepLimits>) {
+    this.#directory = directory;
+    this.store = store;
+    const pep = store.pep("example.com");
+    const rosters = store.rosters();
+    this.server = new PepServer({
+      hosts: {
+        localHost: "dc1.example.com",
+        globalHost: "example.com",
+        store: (domain) => domain === "example.com" ? pep : undefined,
+        rosters: (domain) => domain === "example.com" ? rosters : undefined,
+        limits: () => ({ ...LIMITS, ...limits }),
+        isElsewhere: (domain) => domain === "dc2.example.com",
+      },
+      sessions: {
+        here: (account) => this.#sessions().filter(({ jid }) => jid.bare.text === account),
+        all: () => this.#sessions(),
+        everywhere: (accounts) =>
+          Promise.resolve(
+            new Map(accounts.map((each) => [each, this.elsewhere.get(each) ?? []])),
+          ),
+      },
+      routes: {
+        route: (stanza) => this.#route(stanza),
+        sendTo: (_host, stanza) => this.#route(stanza),
+        deliver: (to, stanza) => this.#deliver(to, stanza),
+      },
+      presenceAgain: (jid) => this.presence(jid.text, this.here.get(jid.text)!),
+      clock: this.clock,
+      metrics: this.metrics,
+      log: this.log,
+    });
+    const { hosts, photos } = this.server;
+    this.services = new HostServices({
+      software: { name: "Causeway", version: "1" },
+      publicDomains: () => Promise.resolve([]),
+      reply: ({ bytes }) => void this.#answers.push(new TextDecoder().decode(bytes)),
+      metrics: new MetricsRegistry(this.clock),
+      logger: this.log,
+      clock: this.clock,
+      accounts: new PepDisco(hosts, () => true),
+      services: [
+        ...pepRequests({ server: this.server, hosts }),
+        ...vcards({ storeOf: (host) => store.vcards(host), maxBytesOf: () => 100_000, photos }),
+      ],
+    });
+  }
+
+  static async open(limits: Partial<PepLimits> = {}): Promise<PepFixture> {
+    const directory = await Deno.makeTempDir({ prefix: "causeway-pep-" });
+    const store = await InternalStore.open({ path: `${directory}/store.sqlite` });
+    return new PepFixture(directory, store, limits);
+  }
+
+  /** Lets `contact` have this subscription to the presence of `owner`, and the other way round. */
+  async subscribe(owner: string, contact: string, groups: readonly string[] = []): Promise<void> {
+    for (
+      const [one, other, subscription] of [
+        [owner, contact, "from"],
+        [contact, owner, "to"],
+      ] as const
+    ) await this.#addItem(one, other, subscription, groups);
+  }
+
+  /** A client of this node becomes available, with the features that its capabilities stand for. */
+  async online(jid: string, features: readonly string[] = []): Promise<void> {
+    const session = fullJid(jid);
+    this.here.set(jid, undefined);
+    this.server.opened(session);
+    const node = "http://client.example";
+    // Legacy capabilities: this client alone is believed what it says.
+    const c = `<c xmlns='http://jabber.org/protocol/caps' node='${node}' ver='${jid}'/>`;
+    this.presence(jid, presenceOf(jid, c));
+    const question = this.delivered.find(({ to, stanza }) => to === jid && stanza.kind === "iq");
+    if (question === undefined) throw new Error(`Nobody asked ${jid} for its features`);
+    const id = /id='([^']+)'/.exec(textOf(question.stanza))![1]!;
+    const found = features.map((each) => `<feature var='${each}'/>`).join("");
+    this.answer(jid, id, `<query xmlns='http://jabber.org/protocol/disco#info'>${found}</query>`);
+    this.delivered.splice(this.delivered.indexOf(question), 1);
+    await this.server.settled();
+  }
+
+  /** A client of this node broadcasts presence. */
+  presence(jid: string, presence: Stanza): void {
+    const completed = this.server.photos.complete(presence);
+    this.here.set(jid, presence.type === "available" ? completed : undefined);
+    this.server.presenceChanged(fullJid(jid), completed);
+  }
+
+  /** A client answers a question of the server. */
+  answer(jid: string, id: string, payload: string, type: "result" | "error" = "result"): boolean {
+    const text = `<iq from='${jid}' to='example.com' id='${id}' type='${type}'>${payload}</iq>`;
+    return this.server.answered({
+      kind: "iq",
+      type,
+      from: parseJid(jid),
+      to: parseJid("example.com"),
+      bytes: new TextEncoder().encode(text),
+    });
+  }
+
+  /** Asks as a client of this node; returns the answer once all that follows it has happened. */
+  async ask(
+    from: string,
+    type: "get" | "set",
+    payload: string,
+    to = parseJid(from).bare.text,
+  ): Promise<string> {
+    const text = `<iq type='${type}' id='i1' from='${from}' to='${to}'>${payload}</iq>`;
+    const stanza: Stanza = {
+      kind: "iq",
+      type,
+      from: parseJid(from),
+      to: parseJid(to),
+      bytes: new TextEncoder().encode(text),
+    };
+    const outcome = this.services.handle(stanza, { isConfidential: true, hasCarbons: false });
+    await this.services.close();
+    await this.server.settled();
+    return this.#answers.splice(0)[0] ?? outcome;
+  }
+
+  /** Publishes as a client of this node; returns the answer. */
+  publish(from: string, node: string, item: string, options?: Readonly<Record<string, string>>) {
+    const form = options === undefined
+      ? ""
+      : `<publish-options>${
+        submitted("http://jabber.org/protocol/pubsub#publish-options", options)
+      }</publish-options>`;
+    return this.ask(
+      from,
+      "set",
+      `<pubsub xmlns='http://jabber.org/protocol/pubsub'><publish node='${node}'>${item}` +
+        `</publish>${form}</pubsub>`,
+    );
+  }
+
+  /** Asks for the items of a node; returns the answer. */
+  items(from: string, node: string, to?: string, content = ""): Promise<string> {
+    const items = `<items node='${node}'>${content}</items>`;
+    return this.ask(
+      from,
+      "get",
+      `<pubsub xmlns='http://jabber.org/protocol/pubsub'>${items}</pubsub>`,
+      to,
+    );
+  }
+
+  /** Returns what a client of this node was sent since the last call. */
+  async received(jid: string): Promise<readonly string[]> {
+    await this.server.settled();
+    const own = this.delivered.filter(({ to }) => to === jid);
+    for (const each of own) this.delivered.splice(this.delivered.indexOf(each), 1);
+    return own.map(({ stanza }) => textOf(stanza));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.server.settled();
+    await this.store.close();
+    await Deno.remove(this.#directory, { recursive: true });
+  }
+
+  #sessions() {
+    return [...this.here].map(([jid, lastPresence]) => ({ jid: fullJid(jid), lastPresence }));
+  }
+
+  /** Plays the node: what is for a session here meets the filter. */
+  #route(stanza: Stanza): void {
+    if (!this.here.has(stanza.to.text)) return void this.routed.push(stanza);
+    if (this.server.notified(stanza) === undefined) {
+      this.#deliver(stanza.to as FullJid, stanza); // the sessions here have full JIDs
+    }
+  }
+
+  #deliver(to: FullJid, stanza: Stanza): boolean {
+    if (!this.here.has(to.text)) return false;
+    this.delivered.push({ to: to.text, stanza: readdress(stanza, to) });
+    return true;
+  }
+
+  async #addItem(
+    owner: string,
+    contact: string,
+    wanted: "from" | "to",
+    groups: readonly string[],
+  ): Promise<void> {
+    const rosters = this.store.rosters();
+    const { version: expected, item } = await rosters.find(owner, contact);
+    const isOther = item !== undefined && item.subscription !== wanted;
+    const subscription: Subscription = isOther ? "both" : wanted;
+    await rosters.write(owner, {
+      expected,
+      contact,
+      item: {
+        jid: contact,
+        name: "",
+        groups,
+        subscription,
+        isAsking: false,
+        isApproved: false,
+        isListed: true,
+        request: undefined,
+      },
+    });
+  }
+}
+
+/** Returns available presence of a client, as its session broadcasts it. */
+export function presenceOf(jid: string, content = ""): Stanza {
+  const from = parseJid(jid);
+  const text = `<presence from='${jid}' to='${from.bare.text}'>${content}</presence>`;
+  return {
+    kind: "presence",
+    type: "available",
+    from,
+    to: from.bare,
+    bytes: new TextEncoder().encode(text),
+  };
+}
+
+/** Returns a form that is submitted. */
+export function submitted(type: string, values: Readonly<Record<string, string>>): string {
+  const fields = Object.entries({ FORM_TYPE: type, ...values }).map(([name, value]) =>
+    `<field var='${name}'><value>${value}</value></field>`
+  );
+  return `<x xmlns='jabber:x:data' type='submit'>${fields.join("")}</x>`;
+}
+
+/** Returns the XML of a stanza. */
+export function textOf({ bytes }: Stanza): string {
+  return new TextDecoder().decode(bytes);
+}
+
+function fullJid(text: string): FullJid {
+  return parseJid(text) as FullJid; // the tests name resources
+}

@@ -1,0 +1,23 @@
+-- Personal eventing (XEP-0163). account_key is the SHA-256 of the bare JID, node_key that of the
+-- node's name and item_key that of the item's id. Names, ids and contents are UTF-8. A node's version
+-- grows with each change; an item's sequence is the version that it came with.
+CREATE TABLE pep_nodes (
+  account_key BINARY(32) NOT NULL,
+  node_key BINARY(32) NOT NULL,
+  node VARBINARY(MAX) NOT NULL,
+  config VARBINARY(MAX) NOT NULL,
+  version BIGINT NOT NULL,
+  PRIMARY KEY (account_key, node_key)
+);
+
+CREATE TABLE pep_items (
+  account_key BINARY(32) NOT NULL,
+  node_key BINARY(32) NOT NULL,
+  item_key BINARY(32) NOT NULL,
+  item VARBINARY(MAX) NOT NULL,
+  sequence BIGINT NOT NULL,
+  published_at BIGINT NOT NULL,
+  content VARBINARY(MAX) NOT NULL,
+  content_bytes INT NOT NULL,
+  PRIMARY KEY (account_key, node_key, item_key)
+);
