@@ -1,25 +1,55 @@
 import type { Clock } from "../../base/mod.ts";
 import type { Envelope } from "../envelope.ts";
-import { RepeatFilter } from "./repeat_filter.ts";
+import { DEFAULT_MAX_PAIRS, RepeatFilter } from "./repeat_filter.ts";
 import type { DeliveredNumbers, RepeatFilterOptions } from "./repeat_filter.ts";
-import { ResendFilter } from "./resend_filter.ts";
+import { DEFAULT_MAX_STANZAS, ResendFilter } from "./resend_filter.ts";
 import type { ResendFilterOptions } from "./resend_filter.ts";
 
 /** Bounds of the delivery memory. */
 export type DeliveryMemoryOptions = Pick<RepeatFilterOptions, "maxPairs"> & ResendFilterOptions;
 
+/** Divisor of the bounds: the part that carbons have besides. */
+const CARBON_SHARE = 4;
+/** Carbons remembered per pair: a lane that ends brings about as many a second time. */
+const CARBON_WINDOW = 256;
+/** Carbons remembered of all pairs. */
+const MAX_CARBON_NUMBERS = 262_144;
+
+/** Filters of one kind of deliveries. */
+interface Filters {
+  readonly repeats: RepeatFilter;
+  readonly resends: ResendFilter;
+}
+
 /**
  * Stanzas that this node has delivered and that may come a second time: over another lane, found by
  * their number, or sent again by their client, found by their text. The memory moves with a
  * session.
+ *
+ * Carbons of a message are remembered apart from the message itself. When the session that has the
+ * message ends, it may go to sessions at a node that has only given its carbon.
  */
 export class DeliveryMemory {
-  readonly #repeats: RepeatFilter;
-  readonly #resends: ResendFilter;
+  readonly #stanzas: Filters;
+  readonly #carbons: Filters;
 
   constructor(options: DeliveryMemoryOptions, clock: Clock) {
-    this.#repeats = new RepeatFilter(options);
-    this.#resends = new ResendFilter(options, clock);
+    this.#stanzas = {
+      repeats: new RepeatFilter(options),
+      resends: new ResendFilter(options, clock),
+    };
+    const { maxPairs = DEFAULT_MAX_PAIRS, maxStanzas = DEFAULT_MAX_STANZAS } = options;
+    this.#carbons = {
+      repeats: new RepeatFilter({
+        maxPairs: Math.ceil(maxPairs / CARBON_SHARE),
+        window: CARBON_WINDOW,
+        maxNumbers: MAX_CARBON_NUMBERS,
+      }),
+      resends: new ResendFilter(
+        { ...options, maxStanzas: Math.ceil(maxStanzas / CARBON_SHARE) },
+        clock,
+      ),
+    };
   }
 
   /**
@@ -27,8 +57,8 @@ export class DeliveryMemory {
    * @param mayComeTwice false for a stanza that can have come over one lane only
    */
   hasDelivered(envelope: Envelope, mayComeTwice: boolean): boolean {
-    return (mayComeTwice && this.#repeats.isRepeat(envelope)) ||
-      this.#resends.has(envelope);
+    const { repeats, resends } = this.#filtersOf(envelope);
+    return (mayComeTwice && repeats.isRepeat(envelope)) || resends.has(envelope);
   }
 
   /**
@@ -37,16 +67,18 @@ export class DeliveryMemory {
    *   as the first answer may have been lost with the stream before
    */
   noteDelivered(envelope: Envelope, isForServer = false): void {
-    this.#repeats.remember(envelope);
-    if (envelope.entry !== "sent-once" && !isForServer) this.#resends.remember(envelope);
+    const { repeats, resends } = this.#filtersOf(envelope);
+    repeats.remember(envelope);
+    if (envelope.entry !== "sent-once" && !isForServer) resends.remember(envelope);
   }
 
   /**
    * Forgets a stanza that is to be delivered anew, or that moves with its session to another node.
    */
   forgetDelivered(envelope: Envelope): void {
-    this.#repeats.forget(envelope);
-    this.#resends.forget(envelope);
+    const { repeats, resends } = this.#filtersOf(envelope);
+    repeats.forget(envelope);
+    resends.forget(envelope);
   }
 
   /**
@@ -54,11 +86,15 @@ export class DeliveryMemory {
    * session.
    */
   deliveredTo(address: string, max: number): DeliveredNumbers[] {
-    return this.#repeats.deliveredTo(address, max);
+    return this.#stanzas.repeats.deliveredTo(address, max);
   }
 
   /** Adds the numbers that another node delivered to `address`, whose session has moved here. */
   learnDelivered(address: string, numbers: DeliveredNumbers): void {
-    this.#repeats.learnDelivered(address, numbers);
+    this.#stanzas.repeats.learnDelivered(address, numbers);
+  }
+
+  #filtersOf({ isCarbon }: Envelope): Filters {
+    return isCarbon ? this.#carbons : this.#stanzas;
   }
 }

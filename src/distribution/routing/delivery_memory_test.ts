@@ -63,6 +63,18 @@ Deno.test("DeliveryMemory.hasDelivered() finds by its text a stanza that arrives
   assert.equal(memory.hasDelivered(message(7, 2, { sentAtUs: 6 }), true), false, "said again");
 });
 
+Deno.test("DeliveryMemory does not take a message for the carbon of it that was delivered before", () => {
+  const memory = new DeliveryMemory({}, new ManualClock());
+  const carbon = (process: number, entry: StanzaEntry = "ordinary") =>
+    new Envelope({ ...message(process, 1, { entry }), isCopy: true, isCarbon: true });
+  memory.noteDelivered(carbon(7));
+  assert.equal(memory.hasDelivered(carbon(7), true), true);
+  assert.equal(memory.hasDelivered(carbon(8, "resent"), true), true);
+  assert.equal(memory.hasDelivered(message(7, 1), true), false);
+  assert.equal(memory.hasDelivered(message(8, 1, { entry: "resent" }), true), false);
+  assert.deepEqual(memory.deliveredTo("b@example.com/y", 1), []);
+});
+
 /** A message of another sender, with another text. */
 function other(name: string): Envelope {
   const { stanza, ...fields } = message(7, 1);
