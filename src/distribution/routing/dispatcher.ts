@@ -78,9 +78,23 @@ export class Dispatcher {
     const { from, to } = envelope.stanza;
     const { stop } = this.#deps;
     if (stop.isStopping && stop.follows(envelope)) return undefined;
+    if (envelope.arrival === "link" && !this.#isFairCopy(envelope)) {
+      return void this.#refusals.drop(envelope, "ignored");
+    }
     const decision = decide(from, to, this.#domains);
     if (envelope.stanza.kind === "presence") return this.#routePresence(envelope, decision);
     return this.#routeBy(decision, envelope);
+  }
+
+  /**
+   * False for a copy that no datacenter sends: only messages for people of the global host are copied
+   * between datacenters. A peer that marks anything else as a copy wants it handled unchecked, as the
+   * nodes of one datacenter handle each other's copies.
+   */
+  #isFairCopy({ isCopy, isCarbon, stanza: { kind, to } }: Envelope): boolean {
+    if (!isCopy) return !isCarbon;
+    return kind === "message" && to.localpart !== "" &&
+      to.domainpart === this.#domains.globalHost;
   }
 
   /**
@@ -221,10 +235,7 @@ export class Dispatcher {
         decision satisfies never;
     }
     const key = this.#lookups.keyOf(to);
-    if (this.#isSpreadHere(envelope)) {
-      this.#dispatch(envelope, decision, key, this.#domains.localHost);
-      return undefined;
-    }
+    if (this.#isSpreadHere(envelope)) return this.#dispatchLocal(envelope, decision);
     const host = this.#lookups.cached(envelope, key);
     if (host !== undefined) {
       this.#dispatch(envelope, decision, key, host);
@@ -235,8 +246,8 @@ export class Dispatcher {
   }
 
   /** True for a message to the sender's own account, whose sessions may be anywhere. */
-  #isForOwnDevices({ arrival, stanza: { kind, to } }: Envelope): boolean {
-    return kind === "message" && arrival !== "link" && to.localpart !== "" &&
+  #isForOwnDevices({ stanza: { kind, to } }: Envelope): boolean {
+    return kind === "message" && to.localpart !== "" &&
       to.domainpart === this.#domains.globalHost;
   }
 
@@ -267,6 +278,7 @@ export class Dispatcher {
   #routeCopy(envelope: Envelope): Promise<Finish> | undefined {
     const { copyFor } = envelope;
     const { local, locations } = this.#deps;
+    if (copyFor === this.#domains.localHost) return void this.#deliverCopy(envelope);
     if (copyFor !== undefined) {
       const key = this.#lookups.keyOf(envelope.stanza.to);
       const sendAgain = (host: string | null | undefined) => {
@@ -320,9 +332,9 @@ export class Dispatcher {
   }
 
   #sendCopy(copy: Envelope, host: string): void {
-    if (host === this.#domains.localHost) return this.#deliverCopy(copy);
     copy.copyFor = host;
-    this.#forward(copy, host);
+    if (host === this.#domains.localHost) this.#deliverCopy(copy);
+    else this.#forward(copy, host);
   }
 
   /** Delivers a copy to the sessions of this datacenter. The original answers for it. */
@@ -422,7 +434,7 @@ export class Dispatcher {
     const hosts = spread.length === 0 ? undefined : this.#datacentersOf(envelope, spread, host);
     if (hosts === undefined) this.#copyToDevices(envelope, spread, host);
     if (hosts !== undefined) {
-      if (this.#deliverToAll(envelope, hosts)) return true;
+      if (this.#deliverToAll(envelope, hosts) || this.#passOn(envelope, spread)) return true;
     } else if (host !== this.#domains.localHost) {
       this.#forward(envelope, host);
       return true;
@@ -478,9 +490,25 @@ export class Dispatcher {
     return true;
   }
 
+  /**
+   * Sends on a message that the sessions here could not take, and that other datacenters have copies
+   * of. The next one drops it if somebody there has it: then the sender gets no error.
+   * @returns false when there is no such datacenter
+   */
+  #passOn(envelope: Envelope, spread: readonly SessionHost[]): boolean {
+    if (!envelope.isSpread) return false;
+    const { localHost } = this.#domains;
+    const next = spread.find(({ host }) => host !== localHost && host !== envelope.cameFrom);
+    if (next === undefined) return false;
+    this.#forward(envelope, next.host);
+    return true;
+  }
+
   #forward(envelope: Envelope, host: string): void {
     // The recipient got it here and has moved since. The new place does not know of the delivery.
-    const mayComeTwice = envelope.mayBeRepeat || envelope.entry === "resent";
+    // A copy is for other sessions than those that got it here.
+    const mayComeTwice = !envelope.isCopy &&
+      (envelope.mayBeRepeat || envelope.entry === "resent");
     if (mayComeTwice && this.#memory.hasDelivered(envelope, true)) {
       return this.#refusals.drop(envelope, "repeat");
     }

@@ -32,6 +32,7 @@ export class Refusals {
   refuse(envelope: Envelope, condition: StanzaErrorCondition, reason: DropReason): void {
     const { stop } = this.#deps;
     if (stop.isStopping && envelope.isHeldBefore) return stop.leaveOpen(envelope);
+    if (envelope.isCopy) return this.drop(envelope, reason); // the original is answered
     const { stanza } = envelope;
     if (stanza.kind === "message") {
       if (envelope.hasKeeper) {

@@ -185,6 +185,102 @@ Deno.test("Router sends a note to oneself to one's devices in all datacenters", 
   assert.deepEqual(sent(fixture), [`${DC2} copy`]);
 });
 
+Deno.test("Router sends copies of what its client may have sent before, or what came back", () => {
+  const resent = bobAt(DC1, DC2);
+  bobHere(resent, 0);
+  resent.acceptResent(toBob());
+  assert.deepEqual(resent.delivered.length, 1);
+  assert.deepEqual(sent(resent), [`${DC2} copy`]);
+
+  const returned = bobAt(DC2);
+  returned.router.accept(toBob());
+  const { envelope } = returned.sent.splice(0)[0]!;
+  envelope.mayBeRepeat = true;
+  returned.spread.set(BOB, [DC1, DC3].map((host) => ({ host, resourcepart: host })));
+  bobHere(returned, 0);
+  returned.router.returned(envelope, "peer-restarted");
+  assert.equal(returned.delivered.length, 1);
+  assert.deepEqual(sent(returned).filter((each) => each === `${DC3} copy`), [`${DC3} copy`]);
+});
+
+Deno.test("Router answers no copy with an error: the message itself is answered", () => {
+  const fixture = bobAt(DC1, DC2);
+  bobHere(fixture, 0);
+  fixture.cache.set(ALICE, DC2);
+  fixture.kept.set(BOB, "full");
+  const link = new FakeLink();
+  const copy = new Envelope({ ...fromLink(toBob()), isCopy: true, isSpread: true }, link, 1);
+  fixture.received(copy, DC2);
+  assert.deepEqual(fixture.sent, []);
+  assert.deepEqual(link.settled, [1]);
+});
+
+Deno.test("Router passes on a note to oneself that was spread and finds nobody here", () => {
+  const fixture = bobAt(DC2, DC1, DC3);
+  bobHere(fixture, -1);
+  fixture.cache.set(`${BOB}/dc2`, DC2);
+  const note = new Envelope({ ...fromLink(stanza(`${BOB}/dc2`, BOB)), isSpread: true });
+  fixture.received(note, DC2);
+  assert.deepEqual(sent(fixture), [DC3], "and gives no error");
+  assert.equal(fixture.sent[0]!.envelope.stanza.type, "chat");
+});
+
+Deno.test("Router keeps a copy for the sessions here, when it had to wait", () => {
+  const fixture = bobAt(DC1, DC2);
+  bobHere(fixture, -1);
+  fixture.copiesToDevices = true;
+  const kept: Envelope[] = [];
+  fixture.whenKept = (envelope) => envelope.isCopy && kept.push(envelope) > 0;
+  fixture.router.accept(toBob());
+  assert.deepEqual(sent(fixture), [DC2]);
+  assert.equal(kept.length, 1);
+  fixture.whenKept = () => false;
+  fixture.local.set(BOB, "delivered"); // a carbon
+  fixture.router.returned(kept[0]!, "waited");
+  assert.equal(fixture.delivered.length, 1);
+  assert.deepEqual(sent(fixture), [DC2]);
+});
+
+Deno.test("Router passes on a message that was spread and that the session here cannot take", () => {
+  const fixture = bobAt(DC1, DC2, DC3);
+  bobHere(fixture, 0);
+  fixture.local.set(BOB, "resource-constraint");
+  fixture.received(new Envelope({ ...fromLink(toBob()), isSpread: true }), DC2);
+  assert.deepEqual(sent(fixture), [DC3], "which has a copy");
+  assert.equal(fixture.router.bouncing, 0);
+});
+
+Deno.test("Router finds the datacenter's nodes for a message that was spread", async () => {
+  const fixture = new RouterFixture();
+  bobHere(fixture, 0);
+  fixture.isUnplaced = true;
+  fixture.received(new Envelope({ ...fromLink(toBob()), isSpread: true }), DC2);
+  await fixture.settled();
+  assert.deepEqual(fixture.lookups, [BOB]);
+  assert.equal(fixture.delivered.length, 1);
+});
+
+Deno.test("Router drops copies that no datacenter sends", () => {
+  const fixture = new RouterFixture();
+  const marks = { isCopy: true, isSpread: true };
+  const rows: readonly [what: string, to: string, shape: StanzaShape, Partial<Envelope>][] = [
+    ["probe", BOB, { kind: "presence", type: "probe" }, marks],
+    ["approval", BOB, { kind: "presence", type: "subscribed" }, marks],
+    ["request", BOB, { kind: "iq", type: "get" }, marks],
+    ["for a host", "example.com", {}, marks],
+    ["for a local user", "bob@dc1.example.com", {}, marks],
+    ["carbon that is no copy", BOB, {}, { isCarbon: true }],
+  ];
+  for (const [i, [what, to, shape, flags]] of rows.entries()) {
+    fixture.local.set(to, "delivered");
+    const link = new FakeLink();
+    const fields = fromLink(stanza(ALICE, to, shape), { sequence: i + 1 });
+    fixture.received(new Envelope({ ...fields, ...flags }, link, 1), DC2);
+    assert.deepEqual([fixture.delivered, link.settled], [[], [1]], what);
+  }
+  assert.deepEqual(sent(fixture), []);
+});
+
 /** Messages that were sent on as carbons: their hosts. */
 function carbonHosts({ sent }: RouterFixture): string[] {
   return sent.filter(({ envelope }) => envelope.isCarbon).map(({ host }) => host);

@@ -48,6 +48,8 @@ export class RouterFixture {
   handedOn: string[] | undefined;
   /** Results of `keepBehind`, by recipient. */
   readonly kept = new Map<string, boolean | "full">();
+  /** Result of `keepBehind` for the others. */
+  whenKept: (envelope: Envelope) => boolean = () => false;
   /** Stanzas that wait behind others. */
   readonly waiting: Envelope[] = [];
   /** True while the nodes of this datacenter's users are not looked up. */
@@ -127,7 +129,7 @@ export class RouterFixture {
         sessionsOf: (to) =>
           this.sessions.get(to.bare.text) ??
             { isHere: false, isResourceHere: false, priority: undefined },
-        keepBehind: ({ stanza }) => this.kept.get(stanza.to.text) ?? false,
+        keepBehind: (envelope) => this.kept.get(envelope.stanza.to.text) ?? this.whenKept(envelope),
         giveUpWaiting: () => this.waiting.splice(0),
         handOn: (envelope) => {
           this.handedOn?.push(idOf(envelope.stanza));
