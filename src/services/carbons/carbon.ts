@@ -46,6 +46,14 @@ export function isEligible(stanza: Stanza, direction: CarbonDirection): boolean 
   return isConversation && !isRefused;
 }
 
+/** True for a carbon of a message that its account has sent, and not one of any other message. Pure. */
+export function isSentCarbon({ bytes }: Stanza): boolean {
+  return hasChild(
+    stanzaSource(bytes),
+    (name, namespace) => namespace === CARBONS_NAMESPACE && name === "sent",
+  );
+}
+
 const ENCODER = new TextEncoder();
 const END = ENCODER.encode("</forwarded></sent></message>");
 const END_RECEIVED = ENCODER.encode("</forwarded></received></message>");

@@ -2,7 +2,7 @@ import type { Clock } from "../../base/mod.ts";
 import type { Counter, Metrics } from "../../observe/mod.ts";
 import type { Jid, LocalSession, Stanza } from "../../xmpp/mod.ts";
 import { FullJid, leastPriority, readdress } from "../../xmpp/mod.ts";
-import { carbonOf, CARBONS_NAMESPACE, isEligible } from "./carbon.ts";
+import { carbonOf, CARBONS_NAMESPACE, isEligible, isSentCarbon } from "./carbon.ts";
 import type { CarbonDirection } from "./carbon.ts";
 import type { IqAnswer, IqRequest, IqService } from "../iq_service.ts";
 
@@ -103,40 +103,45 @@ export class Carbons {
     const { to } = stanza;
     const sessions = this.#deps.ofAccount(to.bare.text);
     if (sessions.length < 2 && sessions[0]?.jid.text === to.text) return false;
-    if (!sessions.some(({ hasCarbons }) => hasCarbons) || !this.copies(stanza)) return false;
+    if (!sessions.some(({ hasCarbons }) => hasCarbons)) return false;
     const isHere = to instanceof FullJid && sessions.some(({ jid }) => jid.text === to.text);
     const least = isHere ? Infinity : leastPriority(stanza, sessions);
     const takers = sessions.filter(({ hasCarbons, jid, priority }) =>
       hasCarbons && jid.text !== to.text && (priority === undefined || priority < least)
     );
-    return this.#wrapAndGive(stanza, takers);
+    return takers.length > 0 && this.copies(stanza) && this.#wrapAndGive(stanza, takers);
   }
 
   /**
    * Gives the carbon that another node has sent, or a carbon of the message that it has delivered,
-   * to the account's sessions here.
+   * to the account's sessions here. That node may have other modules, or lie.
    * @returns true when there was one
    */
   told(stanza: Stanza): boolean {
     const { from, to } = stanza;
     const takers = this.#deps.ofAccount(to.bare.text).filter(({ hasCarbons }) => hasCarbons);
-    if (from.text !== to.text) return this.#wrapAndGive(stanza, takers);
-    this.#give(stanza, takers, "sent");
-    return takers.length > 0;
+    if (takers.length === 0) return false;
+    if (from.text !== to.text) return this.copies(stanza) && this.#wrapAndGive(stanza, takers);
+    const isCarbon = to === to.bare && this.#deps.isOn(to.domainpart) && isSentCarbon(stanza);
+    return isCarbon && this.#give(stanza, takers, "sent");
   }
 
   #wrapAndGive(stanza: Stanza, all: readonly CarbonSession[]): boolean {
     const { refuses } = this.#deps;
     const takers = refuses === undefined ? all : all.filter(({ jid }) => !refuses(jid, stanza));
     const carbon = takers.length === 0 ? undefined : carbonOf("received", stanza, stanza.to.bare);
-    if (carbon === undefined) return false;
-    this.#give(carbon, takers, "received");
-    return true;
+    return carbon !== undefined && this.#give(carbon, takers, "received");
   }
 
-  #give(carbon: Stanza, takers: readonly CarbonSession[], direction: CarbonDirection): void {
-    for (const session of takers) session.send(readdress(carbon, session.jid));
-    if (takers.length > 0) this.#given[direction].inc(takers.length);
+  /**
+   * Gives a carbon to sessions; those that read too slowly miss it.
+   * @returns true when one has taken it
+   */
+  #give(carbon: Stanza, takers: readonly CarbonSession[], direction: CarbonDirection): boolean {
+    let given = 0;
+    for (const session of takers) if (session.send(readdress(carbon, session.jid))) given++;
+    if (given > 0) this.#given[direction].inc(given);
+    return given > 0;
   }
 }
 

@@ -26,11 +26,14 @@ class World {
   isElsewhere = false;
   /** Resource whose owner wants no message from bob. */
   deaf: string | undefined;
+  /** True while no session takes any more. */
+  isSlow = false;
+  isOn = true;
   readonly #sessions: CarbonSession[] = [];
   readonly clock = new ManualClock();
   readonly #metrics = new MetricsRegistry(this.clock);
   readonly carbons = new Carbons({
-    isOn: (host) => host === "example.com",
+    isOn: (host) => this.isOn && host === "example.com",
     isUsedHere: () => this.#sessions.some(({ hasCarbons }) => hasCarbons),
     ofAccount: (account) => this.#sessions.filter(({ jid }) => jid.bare.text === account),
     refuses: ({ resourcepart }, { from }) => resourcepart === this.deaf && from.bare.text === BOB,
@@ -48,10 +51,17 @@ class World {
       const [wrapper] = parseElement(stanza.bytes, "jabber:client").elements;
       assert.equal(stanza.from.text, jid.bare.text);
       assert.equal(stanza.to.text, text);
+      if (this.isSlow) return false;
       this.got.push(`${jid.resourcepart} ${wrapper!.name}`);
       return true;
     };
     this.#sessions.push({ jid, priority, hasCarbons, send });
+  }
+
+  /** Received carbons counted as given. */
+  async given(): Promise<number> {
+    const text = await this.#metrics.prometheus();
+    return Number(/causeway_carbons_total\{direction="received"\} (\d+)/.exec(text)?.[1]);
   }
 
   [Symbol.dispose](): void {
@@ -189,4 +199,34 @@ Deno.test("no copy of a message goes to a session whose owner does not want that
   assert.deepEqual(world.got.splice(0), ["phone received", "tablet received"]);
   world.carbons.received(message({ from: "carol@example.com/x", to: `${ALICE}/phone` }));
   assert.deepEqual(world.got, ["laptop received", "tablet received"]);
+});
+
+Deno.test("Carbons from other nodes are given only if they are carbons, and the host has any", () => {
+  using world = new World();
+  world.logIn(`${BOB}/phone`, true);
+  const sent = carbonOf("sent", message({ from: `${BOB}/x` }), parseJid(BOB))!;
+  const others: readonly Stanza[] = [
+    message({ to: `${BOB}/elsewhere`, type: "headline" }),
+    message({ to: BOB, content: `${BODY}<private xmlns='urn:xmpp:carbons:2'/>` }),
+    message({ from: BOB, to: BOB }),
+    message({ from: `${BOB}/x`, to: `${BOB}/x` }),
+  ];
+  for (const stanza of others) assert.equal(world.carbons.told(stanza), false);
+  world.isOn = false; // the session came from a node where they are on
+  for (const stanza of [sent, message({ to: `${BOB}/elsewhere` })]) {
+    assert.equal(world.carbons.told(stanza), false);
+  }
+  assert.deepEqual(world.got, []);
+});
+
+Deno.test("Carbons that a slow session does not take are not counted as given", async () => {
+  using world = new World();
+  world.logIn(`${BOB}/phone`, true);
+  world.logIn(`${BOB}/laptop`, true);
+  world.isSlow = true;
+  assert.equal(world.carbons.received(message({ to: `${BOB}/laptop` })), false);
+  assert.equal(await world.given(), 0);
+  world.isSlow = false;
+  assert.equal(world.carbons.received(message({ to: `${BOB}/laptop` })), true);
+  assert.equal(await world.given(), 1);
 });
