@@ -53,6 +53,8 @@ export interface EdgeDeps {
   readonly accountFeatures: (domain: string) => readonly AccountFeature[];
   /** Makes accounts for clients that have none; undefined where nobody may. */
   readonly creation: AccountCreation | undefined;
+  /** True when the accounts of a host have carbons. */
+  readonly hasCarbons: (domain: string) => boolean;
   readonly sink: StanzaSink;
   readonly certificates: Certificates;
   /** Undefined when clients are not offered stream management. */
@@ -215,11 +217,12 @@ export class Edge {
     },
   ): C2sListener {
     const { accounts, enumerationSecret, accountFeatures, sessions, sink, management } = this.#deps;
-    const { creation, metrics, log, clock } = this.#deps;
+    const { creation, hasCarbons, metrics, log, clock } = this.#deps;
     const port = new C2sListener({
       edge,
       hosts: accounts,
       accountFeatures,
+      hasCarbons,
       registry: sessions,
       sink,
       metrics,

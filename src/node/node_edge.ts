@@ -49,6 +49,7 @@ export function makeEdge(config: Config, parts: Surroundings & EdgeParts): Edge 
     components,
     accountFeatures: (domain) => rosterFeatures(config, domain),
     creation: makeRegistration(config, { accounts, log, clock }),
+    hasCarbons: (domain) => config.modules.get(domain)?.mod_carboncopy === true,
     sink: {
       accept: (stanza, source, fate, number) => {
         pressure.saw(source);

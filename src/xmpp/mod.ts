@@ -32,6 +32,7 @@ export type { BuildOptions } from "./stanza/stanza_builder.ts";
 export { buildStanza, stanzaElement } from "./stanza/stanza_builder.ts";
 export type { StanzaContext } from "./stanza/stanza_parser.ts";
 export { jidAttribute, RefusedStanza, stanzaFrom, stanzaKind } from "./stanza/stanza_parser.ts";
+export { CARBONS_NAMESPACE } from "./stream/namespaces.ts";
 export type { StreamErrorCondition } from "./stream/stream_error.ts";
 export { STREAM_ERROR_NAMESPACE, streamError, streamErrorContent } from "./stream/stream_error.ts";
 export type {

@@ -1,8 +1,11 @@
 import type { Jid, Stanza } from "../../xmpp/mod.ts";
-import { escapeValue, hasChild, isAsItSays, stanzaSource } from "../../xmpp/mod.ts";
-
-/** Namespace of message carbons (XEP-0280). */
-export const CARBONS_NAMESPACE = "urn:xmpp:carbons:2";
+import {
+  CARBONS_NAMESPACE,
+  escapeValue,
+  hasChild,
+  isAsItSays,
+  stanzaSource,
+} from "../../xmpp/mod.ts";
 
 const HINTS_NAMESPACE = "urn:xmpp:hints";
 const MUC_USER_NAMESPACE = "http://jabber.org/protocol/muc#user";

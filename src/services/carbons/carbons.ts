@@ -1,8 +1,8 @@
 import type { Clock } from "../../base/mod.ts";
 import type { Counter, Metrics } from "../../observe/mod.ts";
 import type { Jid, LocalSession, Stanza } from "../../xmpp/mod.ts";
-import { FullJid, leastPriority, readdress } from "../../xmpp/mod.ts";
-import { carbonOf, CARBONS_NAMESPACE, isEligible, isSentCarbon } from "./carbon.ts";
+import { CARBONS_NAMESPACE, FullJid, leastPriority, readdress } from "../../xmpp/mod.ts";
+import { carbonOf, isEligible, isSentCarbon } from "./carbon.ts";
 import type { CarbonDirection } from "./carbon.ts";
 import type { IqAnswer, IqRequest, IqService } from "../iq_service.ts";
 

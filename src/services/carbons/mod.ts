@@ -1,3 +1,2 @@
-export { CARBONS_NAMESPACE } from "./carbon.ts";
 export type { CarbonsDeps, CarbonSession } from "./carbons.ts";
 export { Carbons } from "./carbons.ts";

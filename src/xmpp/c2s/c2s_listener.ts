@@ -52,6 +52,8 @@ export interface C2sListenerDeps extends C2sListenerOptions {
   readonly accountFeatures?: (domain: string) => readonly AccountFeature[];
   /** Makes accounts for clients that have none. @default nobody may make one */
   readonly creation?: AccountCreation;
+  /** True when the accounts of a host have carbons (XEP-0280). @default false for all */
+  readonly hasCarbons?: (domain: string) => boolean;
   readonly registry: SessionRegistry;
   readonly sink: StanzaSink;
   readonly metrics: Metrics;
@@ -98,6 +100,7 @@ export class C2sListener {
       allowPlaintext: deps.allowPlaintext ?? false,
       accountFeatures: deps.accountFeatures ?? (() => []),
       creation: deps.creation,
+      hasCarbons: deps.hasCarbons ?? (() => false),
       registry: deps.registry,
       sink: deps.sink,
       fake: new FakeCredentials(

@@ -298,12 +298,19 @@ export class C2sStream extends StreamShell<C2sStreamDeps, C2sSession> {
 
   /** Answers a login by XEP-0388, with what was asked for together with it. */
   #succeed(success: PendingSuccess, jid: BareJid | FullJid, resumed = ""): void {
-    const session = this.receiver;
-    const enable = success.bind?.enable;
-    const content = resumed !== "" || !(jid instanceof FullJid)
-      ? resumed
-      : boundXml(enable === undefined ? "" : session!.enable(enable)); // bound, so there is one
+    const isBound = resumed === "" && jid instanceof FullJid;
+    const content = isBound ? boundXml(this.#enableInline(success.bind)) : resumed;
     this.transport.sendNonza(success2Xml(jid, success, content));
+  }
+
+  /** Turns on what a client has asked for together with its resource; returns the answers. */
+  #enableInline(bind: InlineBind | undefined): string {
+    const session = this.receiver!; // just bound
+    // XEP-0386 has no answer to carbons: the offer was one.
+    if (bind?.wantsCarbons === true && this.deps.hasCarbons(session.jid.domainpart)) {
+      session.hasCarbons = true;
+    }
+    return bind?.enable === undefined ? "" : session.enable(bind.enable);
   }
 
   #register(account: BareJid, resource: string | InlineBind | undefined): void {

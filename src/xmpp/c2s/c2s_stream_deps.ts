@@ -31,6 +31,8 @@ export interface C2sStreamDeps extends SharedSessionDeps {
   readonly accountFeatures: (domain: string) => readonly AccountFeature[];
   /** Makes accounts for clients that have none; undefined where nobody may. */
   readonly creation: AccountCreation | undefined;
+  /** True when the accounts of a host have carbons (XEP-0280). */
+  readonly hasCarbons: (domain: string) => boolean;
   readonly fake: FakeCredentials;
   /** The sessions whose streams a client may resume; undefined when stream management is not offered. */
   readonly management: StreamManagement<C2sSession> | undefined;

@@ -46,6 +46,7 @@ export function termsOf(transport: StreamTransport, deps: C2sStreamDeps): Negoti
     hasCsi: deps.maxHeldPresence > 0,
     // A password never goes over the wire in the clear, not even to this machine.
     canCreate: (host) => isEncrypted && deps.creation?.mayCreate(host, transport) === true,
+    hasCarbons: deps.hasCarbons,
     accountFeatures: deps.accountFeatures,
     maxAuthFailures: deps.limits.maxAuthFailures,
     hosts: (domain) => deps.hosts.has(domain),

@@ -22,6 +22,8 @@ export interface InlineBind {
   readonly clientId: string | undefined;
   /** Request for stream management. */
   readonly enable: EnableRequest | undefined;
+  /** True when the client wants carbons from the first message on (XEP-0280). */
+  readonly wantsCarbons: boolean;
 }
 
 /** A request of a client without an account (XEP-0077 §3.1). */
@@ -104,6 +106,13 @@ export type NegotiationEvent =
 /** Features of the accounts of a host (RFC 6121 §2.6.1, §3.4). */
 export type AccountFeature = "roster-versions" | "pre-approval";
 
+/** Features that a client may ask for together with its login by XEP-0388. */
+export interface InlineFeatures {
+  readonly isManageable: boolean;
+  /** True when the host's accounts have carbons (XEP-0280). */
+  readonly hasCarbons: boolean;
+}
+
 /** Features offered after a header (RFC 6120 §4.3.2). */
 export interface OfferedFeatures {
   readonly startTls: "required" | "optional" | "none";
@@ -111,7 +120,7 @@ export interface OfferedFeatures {
   /** Types of channel binding for the -PLUS mechanisms (XEP-0440). */
   readonly channelBindings: readonly string[];
   /** Present when the mechanisms are offered by XEP-0388 too, with what may be asked for besides. */
-  readonly sasl2: { readonly isManageable: boolean } | undefined;
+  readonly sasl2: InlineFeatures | undefined;
   readonly isBindable: boolean;
   /** True when stream management is offered. */
   readonly isManageable: boolean;

@@ -10,6 +10,7 @@ import type { ScannedElement } from "../xml/scanner_types.ts";
 import {
   BIND2_NAMESPACE,
   BIND_NAMESPACE,
+  CARBONS_NAMESPACE,
   CLIENT_NAMESPACE,
   REGISTER_NAMESPACE,
   SASL2_NAMESPACE,
@@ -127,6 +128,7 @@ function readInlineBind(authenticate: ElementSource): InlineBind | undefined {
     tag: tag && readResource(tag),
     clientId: clientId !== undefined && RANDOM_UUID.test(clientId) ? clientId : undefined,
     enable: enable && readEnable((name) => attributeOf(enable, name)),
+    wantsCarbons: findChild(bind, "enable", CARBONS_NAMESPACE) !== undefined,
   };
 }
 

@@ -57,7 +57,7 @@ const AUTH = {
 
 const SASL2 = `xmlns='${SASL2_NAMESPACE}'`;
 const UUID = "d4565fa7-4d72-4749-b3d3-740edbf87770";
-const NO_BIND = { tag: undefined, clientId: undefined, enable: undefined };
+const NO_BIND = { tag: undefined, clientId: undefined, enable: undefined, wantsCarbons: false };
 
 /** Content of `<authenticate/>`, and what it is read as. */
 const AUTHENTICATES: readonly [
@@ -73,6 +73,17 @@ const AUTHENTICATES: readonly [
     { resume: undefined, bind: undefined },
   ],
   ["<bind xmlns='urn:xmpp:bind:0'/>", undefined, { resume: undefined, bind: NO_BIND }],
+  [
+    "<bind xmlns='urn:xmpp:bind:0'><enable xmlns='urn:xmpp:carbons:2'/></bind>",
+    undefined,
+    { resume: undefined, bind: { ...NO_BIND, wantsCarbons: true } },
+  ],
+  [
+    "<bind xmlns='urn:xmpp:bind:0'><disable xmlns='urn:xmpp:carbons:2'/></bind>" +
+    "<enable xmlns='urn:xmpp:carbons:2'/>",
+    undefined,
+    { resume: undefined, bind: NO_BIND },
+  ],
   ["<bind/><resume/>", undefined, { resume: undefined, bind: undefined }],
   [
     "<bind xmlns='urn:xmpp:bind:0'><tag>a&lt;b</tag>" +
@@ -93,6 +104,7 @@ const AUTHENTICATES: readonly [
         tag: undefined,
         clientId: UUID,
         enable: { isResumable: false, maxSeconds: undefined },
+        wantsCarbons: false,
       },
     },
   ],

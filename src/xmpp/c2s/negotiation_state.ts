@@ -132,7 +132,12 @@ function opened(
         startTls: terms.startTls,
         mechanisms: terms.mechanisms,
         channelBindings: terms.channelBindings,
-        sasl2: terms.hasSasl2 ? { isManageable: terms.isManageable } : undefined,
+        sasl2: terms.hasSasl2
+          ? {
+            isManageable: terms.isManageable,
+            hasCarbons: terms.hasCarbons?.(checked.host) === true,
+          }
+          : undefined,
         isBindable: false,
         isManageable: false,
         hasCsi: false,

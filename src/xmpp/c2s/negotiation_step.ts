@@ -73,6 +73,8 @@ export interface NegotiationTerms {
   readonly hasCsi: boolean;
   /** Returns true for a host at which the client may make an account. @default never */
   canCreate?(host: string): boolean;
+  /** True when the accounts of a host have carbons (XEP-0280). @default false */
+  hasCarbons?(domain: string): boolean;
   /** Returns the features of a host's accounts. @default none */
   accountFeatures?(domain: string): readonly AccountFeature[];
   /** Number of failed attempts that ends the stream. */

@@ -7,6 +7,7 @@ import type { SaslCondition } from "../sasl/mod.ts";
 import {
   BIND2_NAMESPACE,
   BIND_NAMESPACE,
+  CARBONS_NAMESPACE,
   CHANNEL_BINDING_NAMESPACE,
   REGISTER_NAMESPACE,
   SASL2_NAMESPACE,
@@ -18,6 +19,7 @@ import { CSI_NAMESPACE } from "./held_presence.ts";
 import type {
   AccountFeature,
   CreationOutcome,
+  InlineFeatures,
   OfferedFeatures,
   PendingSuccess,
   SaslProfile,
@@ -63,10 +65,12 @@ export function featuresXml(features: OfferedFeatures): string {
 }
 
 /** `<inline/>`: what a client may ask for together with its login (XEP-0388 §2.2, XEP-0386 §3). */
-function inlineXml({ isManageable }: { readonly isManageable: boolean }): string {
-  const bind = isManageable
-    ? `<bind xmlns='${BIND2_NAMESPACE}'><inline><feature var='${SM_NAMESPACE}'/></inline></bind>`
-    : `<bind xmlns='${BIND2_NAMESPACE}'/>`;
+function inlineXml({ isManageable, hasCarbons }: InlineFeatures): string {
+  const features = (isManageable ? `<feature var='${SM_NAMESPACE}'/>` : "") +
+    (hasCarbons ? `<feature var='${CARBONS_NAMESPACE}'/>` : "");
+  const bind = features === ""
+    ? `<bind xmlns='${BIND2_NAMESPACE}'/>`
+    : `<bind xmlns='${BIND2_NAMESPACE}'><inline>${features}</inline></bind>`;
   return `<inline>${bind}${isManageable ? SM_FEATURE_XML : ""}</inline>`;
 }
 

@@ -12,3 +12,17 @@ Deno.test("featuresXml() names the features of the account's host behind those o
     `${plain}<ver xmlns='urn:xmpp:features:rosterver'/><sub xmlns='urn:xmpp:features:pre-approval'/>`,
   );
 });
+
+Deno.test("featuresXml() offers to enable inline what there is", () => {
+  const inline = (isManageable: boolean, hasCarbons: boolean) => {
+    const sasl2 = { isManageable, hasCarbons };
+    const xml = featuresXml({ ...NO_FEATURES, mechanisms: ["PLAIN"], sasl2 });
+    return /<bind xmlns='urn:xmpp:bind:0'(?:\/>|>(.*?)<\/bind>)/.exec(xml)![1];
+  };
+  const sm = "<feature var='urn:xmpp:sm:3'/>";
+  const carbons = "<feature var='urn:xmpp:carbons:2'/>";
+  assert.equal(inline(false, false), undefined);
+  assert.equal(inline(true, false), `<inline>${sm}</inline>`);
+  assert.equal(inline(false, true), `<inline>${carbons}</inline>`);
+  assert.equal(inline(true, true), `<inline>${sm}${carbons}</inline>`);
+});

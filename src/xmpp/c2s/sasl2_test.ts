@@ -169,6 +169,23 @@ Deno.test("<enable/> in <bind/> turns stream management on, from the answer on",
   await alice.exchange(`<enable xmlns='${SM}'/>`, FAILED("unexpected-request"));
 });
 
+for (const hasCarbons of [true, false]) {
+  Deno.test(`<enable/> in <bind/> ${hasCarbons ? "turns carbons on" : "is ignored where there are no carbons"}`, async () => {
+    await using fixture = quiet({ hasCarbons: (domain) => hasCarbons && domain === "example.com" });
+    const alice = fixture.connect();
+    alice.send(HEADER);
+    const offer = "<feature var='urn:xmpp:carbons:2'/>";
+    const features = await alice.expect("</stream:features>");
+    assert.equal(features.input.includes(offer), hasCarbons);
+    const enable = `<enable xmlns='${SM}'/><enable xmlns='urn:xmpp:carbons:2'/>`;
+    const { bound } = await enter(alice, "alice", { inBind: enable });
+    assert.equal(bound, `<enabled xmlns='${SM}'/>`);
+    await enter(await offered(fixture), "alice");
+    const wants = fixture.registry.ofAccount(ALICE).map((session) => session.hasCarbons);
+    assert.deepEqual(wants, [hasCarbons, false]);
+  });
+}
+
 Deno.test("a client that has bound by SASL2 may enable stream management later", async () => {
   await using fixture = quiet();
   const alice = await offered(fixture);

@@ -12,6 +12,8 @@ export const SASL2_NAMESPACE = "urn:xmpp:sasl:2";
 export const BIND2_NAMESPACE = "urn:xmpp:bind:0";
 /** XEP-0440 §2. */
 export const CHANNEL_BINDING_NAMESPACE = "urn:xmpp:sasl-cb:0";
+/** XEP-0280. */
+export const CARBONS_NAMESPACE = "urn:xmpp:carbons:2";
 /** RFC 6120 §7. */
 /** XEP-0077. */
 export const REGISTER_NAMESPACE = "jabber:iq:register";
