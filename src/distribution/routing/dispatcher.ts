@@ -18,7 +18,7 @@ import type { RouterDeps } from "./router_options.ts";
 import type { RoutingMetrics } from "./routing_metrics.ts";
 import type { Finish } from "./sender_workers.ts";
 import { copyEnvelope } from "./copy_envelope.ts";
-import { spreadOverDatacenters } from "./spread_over_datacenters.ts";
+import { nextDatacenter, spreadOverDatacenters } from "./spread_over_datacenters.ts";
 import type { StopOrder } from "./stop_order.ts";
 
 /** The parts that `Dispatcher` works with. */
@@ -473,11 +473,13 @@ export class Dispatcher {
   /**
    * Delivers or sends a message to several datacenters. The first of `hosts` answers for it, or the
    * second if the first is ours and nobody here gets it after all.
-   * @returns false when the only one is ours and nobody here gets it
+   * @returns false when the only one within reach is ours and nobody here gets it
    */
   #deliverToAll(envelope: Envelope, hosts: readonly string[]): boolean {
     const { localHost } = this.#domains;
     const [first, ...others] = hosts;
+    // All have been asked, or enough of them. It waits for somebody to become available here.
+    if (envelope.isSpread && envelope.ttl === 0) return this.#deliverHere(envelope, true, true);
     if (others.length === 0 && first === localHost) return this.#deliverHere(envelope, true, true);
     if (others.length > 0) envelope.isSpread = true;
     const copies = others.length === 0 ? [] : [...copyEnvelope(envelope, others.length)];
@@ -496,11 +498,10 @@ export class Dispatcher {
    * @returns false when there is no such datacenter
    */
   #passOn(envelope: Envelope, spread: readonly SessionHost[]): boolean {
-    if (!envelope.isSpread) return false;
-    const { localHost } = this.#domains;
-    const next = spread.find(({ host }) => host !== localHost && host !== envelope.cameFrom);
+    if (!envelope.isSpread || envelope.ttl === 0) return false;
+    const next = nextDatacenter(envelope, { localHost: this.#domains.localHost, spread });
     if (next === undefined) return false;
-    this.#forward(envelope, next.host);
+    this.#forward(envelope, next);
     return true;
   }
 

@@ -116,6 +116,50 @@ Deno.test("Router passes on what was spread and finds nobody here, not back to w
   assert.deepEqual(sent(fixture), [DC3]);
 });
 
+Deno.test("Router passes on what was spread to each datacenter once, without copies", async () => {
+  const hosts = ["dc1", "dc2", "dc3", "dc4"].map((name) => `${name}.example.com`);
+  const visited = ["dc1.example.com"];
+  // It entered at dc1, which has asked dc2 to answer, and sent copies to dc3 and dc4.
+  let cameFrom = "dc1.example.com";
+  let at = "dc2.example.com";
+  let ttl = 3;
+  while (ttl > 1) {
+    const spread = hosts.map((host) => ({ host, resourcepart: host }));
+    const fixture = new RouterFixture({
+      domains: {
+        globalHost: "example.com",
+        localHost: at,
+        hosts: new Set(["example.com", at]),
+        isOtherLocalHost: (domain) => domain !== at && hosts.includes(domain),
+      },
+    });
+    fixture.table.set(BOB, "dc2.example.com");
+    fixture.spread.set(BOB, spread);
+    bobHere(fixture, -1);
+    const message = fromLink(toBob(), { origin: "dc1.example.com", ttl });
+    fixture.received(new Envelope({ ...message, isSpread: true }), cameFrom);
+    await fixture.settled();
+    assert.equal(fixture.sent.length, 1, at);
+    const [{ host, envelope }] = fixture.sent as [typeof fixture.sent[number]];
+    visited.push(at);
+    [cameFrom, at, ttl] = [at, host, envelope.ttl];
+  }
+  assert.deepEqual([...visited, at], hosts);
+});
+
+Deno.test("Router holds what was spread when it has no hops left, and gives no error at once", () => {
+  const fixture = bobAt(DC1, DC2, DC3);
+  bobHere(fixture, undefined);
+  fixture.cache.set(ALICE, DC2);
+  const message = new Envelope({ ...fromLink(toBob(), { ttl: 0 }), isSpread: true });
+  fixture.received(message, DC2);
+  assert.deepEqual([fixture.router.bouncing, sent(fixture)], [1, []]);
+  bobHere(fixture, 0);
+  fixture.cache.set(BOB, DC1);
+  fixture.router.revealed(parseJid(BOB));
+  assert.deepEqual(fixture.delivered.map(idOf), ["1"]);
+});
+
 Deno.test("Router delivers a copy from a link, and drops one that nobody here gets", () => {
   const fixture = new RouterFixture();
   const copy = (sequence: number) =>

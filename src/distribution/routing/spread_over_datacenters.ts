@@ -20,18 +20,23 @@ export interface AccountPlaces {
  * sessions by the rules of §8.5. Undefined for a message that goes to one place alone.
  *
  * A message that was spread before stays here, if a session here can get it. Otherwise it goes on
- * to the others, which drop it if they have delivered their copies. Pure.
+ * to the next one, and all others have their copies. Pure.
  */
 export function spreadOverDatacenters(
   envelope: Envelope,
-  { localHost, host, spread, own }: AccountPlaces,
+  places: AccountPlaces,
 ): readonly string[] | undefined {
   const { stanza, isRerouted, isSpread, arrival, cameFrom } = envelope;
+  const { localHost, host, spread, own } = places;
   const isConnected = own.isResourceHere || isPlaced(stanza.to, spread);
   if (deliveryRule(stanza, isConnected, isRerouted) !== "account") return undefined;
   const isReachable = own.priority !== undefined && own.priority >= 0;
   const isFromLink = arrival === "link";
-  if (isFromLink && isSpread && isReachable) return [localHost];
+  if (isFromLink && isSpread) {
+    const next = isReachable ? undefined : nextDatacenter(envelope, places);
+    if (next === undefined) return isReachable || own.isHere ? [localHost] : undefined;
+    return own.isHere ? [next, localHost] : [next];
+  }
   const hosts = new Set<string>();
   if (isReachable) hosts.add(localHost);
   if (host !== localHost) hosts.add(host);
@@ -40,6 +45,21 @@ export function spreadOverDatacenters(
   if (isFromLink && cameFrom !== undefined) hosts.delete(cameFrom);
   if (own.isHere) hosts.add(localHost);
   return hosts.size > 0 ? [...hosts] : undefined;
+}
+
+/**
+ * Returns the datacenter that a message goes to when it was spread and nobody here gets it: the next
+ * one by name, so that it comes to each, and the one that has delivered its copy recognises it. The
+ * one where it entered has looked at home first. Undefined when there is no other. Pure.
+ */
+export function nextDatacenter(
+  { origin, cameFrom }: Envelope,
+  { localHost, spread }: Pick<AccountPlaces, "localHost" | "spread">,
+): string | undefined {
+  const others = spread.map(({ host }) => host)
+    .filter((host) => host !== localHost && host !== cameFrom && host !== origin)
+    .toSorted();
+  return others.find((host) => host > localHost) ?? others[0];
 }
 
 function isPlaced(to: Jid, spread: readonly SessionHost[]): boolean {
