@@ -18,7 +18,7 @@ import type { RouterDeps } from "./router_options.ts";
 import type { RoutingMetrics } from "./routing_metrics.ts";
 import type { Finish } from "./sender_workers.ts";
 import { copyEnvelope } from "./copy_envelope.ts";
-import { nextDatacenter, spreadOverDatacenters } from "./spread_over_datacenters.ts";
+import { isConnected, nextDatacenter, spreadOverDatacenters } from "./spread_over_datacenters.ts";
 import type { StopOrder } from "./stop_order.ts";
 
 /** The parts that `Dispatcher` works with. */
@@ -465,7 +465,11 @@ export class Dispatcher {
   /** Has the account's sessions in other datacenters than `host` get carbons of a message. */
   #copyToDevices(envelope: Envelope, spread: readonly SessionHost[], host: string): void {
     if (spread.length === 0 || envelope.isSpread) return;
-    if (this.#deps.carbons?.copies(envelope.stanza) !== true) return;
+    const { carbons, local } = this.#deps;
+    const { stanza } = envelope;
+    if (carbons?.copies(stanza) !== true) return;
+    // What no session gets comes back to its sender, and is none of the account's conversations.
+    if (!isConnected(stanza.to, { spread, own: local.sessionsOf(stanza.to) })) return;
     envelope.isSpread = true;
     this.#sendCarbons(envelope, spread, host);
   }

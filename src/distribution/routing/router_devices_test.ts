@@ -357,6 +357,14 @@ Deno.test("Router passes on no carbons for what was spread before, or is not to 
   assert.deepEqual(carbonHosts(fixture), [DC3, DC2].toSorted());
 });
 
+Deno.test("Router sends no carbons of a message for a resource that is connected nowhere", () => {
+  const fixture = bobAt(DC1, DC3, DC2);
+  fixture.copiesToDevices = true;
+  fixture.cache.set(`${BOB}/gone`, DC2);
+  fixture.router.accept(toBob({ type: "normal" }, `${BOB}/gone`));
+  assert.deepEqual(sent(fixture), [DC2]);
+});
+
 Deno.test("Router sends carbons of what a person has sent to their other datacenters, in order", async () => {
   const fixture = new RouterFixture();
   fixture.table.set(BOB, DC1);

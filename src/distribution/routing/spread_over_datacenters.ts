@@ -28,8 +28,8 @@ export function spreadOverDatacenters(
 ): readonly string[] | undefined {
   const { stanza, isRerouted, isSpread, arrival, cameFrom } = envelope;
   const { localHost, host, spread, own } = places;
-  const isConnected = own.isResourceHere || isPlaced(stanza.to, spread);
-  if (deliveryRule(stanza, isConnected, isRerouted) !== "account") return undefined;
+  const rule = deliveryRule(stanza, isConnected(stanza.to, places), isRerouted);
+  if (rule !== "account") return undefined;
   const isReachable = own.priority !== undefined && own.priority >= 0;
   const isFromLink = arrival === "link";
   if (isFromLink && isSpread) {
@@ -62,7 +62,11 @@ export function nextDatacenter(
   return others.find((host) => host > localHost) ?? others[0];
 }
 
-function isPlaced(to: Jid, spread: readonly SessionHost[]): boolean {
-  return to instanceof FullJid &&
-    spread.some(({ resourcepart }) => resourcepart === to.resourcepart);
+/** True for a full JID that is connected, here or in another datacenter. Pure. */
+export function isConnected(
+  to: Jid,
+  { spread, own }: Pick<AccountPlaces, "spread" | "own">,
+): boolean {
+  if (!(to instanceof FullJid)) return false;
+  return own.isResourceHere || spread.some(({ resourcepart }) => resourcepart === to.resourcepart);
 }
