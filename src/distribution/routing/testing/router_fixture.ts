@@ -64,7 +64,11 @@ export class RouterFixture {
   gate: Promise<void> | undefined;
   readonly router: Router;
 
-  constructor(options: Partial<RouterOptions> = {}, budget?: RouterDeps["budget"]) {
+  constructor(
+    options: Partial<RouterOptions> = {},
+    budget?: RouterDeps["budget"],
+    process = OWN_PROCESS,
+  ) {
     this.router = new Router({
       domains: {
         globalHost: "example.com",
@@ -74,7 +78,7 @@ export class RouterFixture {
       },
       ...options,
     }, {
-      process: OWN_PROCESS,
+      process,
       requests: { note: (stanza, entry) => this.requests?.note(stanza, entry) },
       carbons: { copies: () => this.copiesToDevices },
       offline: { keep: (...values) => this.offline?.keep(...values) ?? false },
