@@ -43,6 +43,10 @@ function figures(full: readonly RunFigures[]): BenchFigures {
     },
     full,
     paced: run(2000, [20, 20]),
+    withCarbons: full.map((each) => ({
+      ...each,
+      messagesPerSecond: each.messagesPerSecond / 2,
+    })),
     baseline: {
       framesPerSecond: 2_000_000,
       senderCpuUsPerFrame: 0.2,
@@ -79,6 +83,13 @@ Deno.test("summarize() misses the floors at 44 999 messages/s and at 15 µs", ()
   strictEqual(summarize(figures([run(44_999, [10, 14.9])])).missed.length, 1);
   strictEqual(summarize(figures([run(45_000, [10, 15])])).missed.length, 1);
   strictEqual(summarize(figures([run(45_000, [10, 14.9])])).missed.length, 0);
+});
+
+Deno.test("summarize() misses the floor for carbons below half of the messages without", () => {
+  const kept = figures([run(50_000, [10, 14])]);
+  const { missed } = summarize({ ...kept, withCarbons: [run(24_999, [10, 14])] });
+  deepStrictEqual(missed.length, 1);
+  match(formatReport(summarize(kept)), /carbon of each to a device elsewhere .* 25 000 .* 50 %/);
 });
 
 Deno.test("summarize() keeps and misses each floor of the table", () => {

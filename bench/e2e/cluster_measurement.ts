@@ -23,6 +23,8 @@ export interface MeasuredCluster {
 export interface ClusterFigures {
   readonly full: readonly RunFigures[];
   readonly paced: RunFigures;
+  /** At full load, while a second device of each sender gets carbons in another datacenter. */
+  readonly withCarbons: readonly RunFigures[];
 }
 
 type Load = BenchChild<LoadCommand, LoadEvent>;
@@ -35,6 +37,7 @@ export async function measureCluster(
 ): Promise<ClusterFigures> {
   const plan: LoadPlan = {
     pairs: planPairs(cluster, options),
+    devices: planDevices(cluster, options),
     inFlight: options.inFlight,
     messageBytes: options.messageBytes,
   };
@@ -56,28 +59,62 @@ export async function measureCluster(
   const command = { do: "pace", perSecond, warmUpMs: SETTLE_MS, measureMs } as const;
   const paced = await measureRun(cluster, load, options, command);
   progress(`at ${perSecond} messages/s: p99 ${paced.latency.p99Us} µs`);
-  return { full, paced };
+  await load.send({ do: "bring-devices" });
+  await load.expect("devices");
+  const withCarbons: RunFigures[] = [];
+  for (let run = 1; run <= options.runs; run++) {
+    const figures = await measureRun(cluster, load, options, {
+      do: "saturate",
+      warmUpMs: SETTLE_MS,
+      measureMs,
+    });
+    withCarbons.push(figures);
+    progress(`with carbons, run ${run}: ${Math.round(figures.messagesPerSecond)} messages/s`);
+  }
+  return { full, paced, withCarbons };
 }
 
 /** Milliseconds before a later run is measured: the load starts anew each time. */
 const SETTLE_MS = 500;
 
 function planPairs(cluster: MeasuredCluster, options: BenchOptions): PairPlan[] {
-  const client = (node: MeasuredNode, index: number): ClientPlan => ({
-    ...node.c2s,
-    domain: cluster.domain,
-    ...cluster.account(index),
-    resource: "bench",
-  });
-  const [first, second] = cluster.nodes;
-  if (first === undefined || second === undefined) throw new TypeError("Two nodes are needed");
   return Array.from({ length: options.pairs }, (_, index) => {
-    const isBack = options.direction === "both-ways" && index % 2 === 1;
+    const { from, to } = placesOf(index, cluster, options);
     return {
-      sender: client(isBack ? second : first, 2 * index),
-      recipient: client(isBack ? first : second, 2 * index + 1),
+      sender: planClient(cluster, { node: from, account: 2 * index, resource: "bench" }),
+      recipient: planClient(cluster, { node: to, account: 2 * index + 1, resource: "bench" }),
     };
   });
+}
+
+/** The second device of each sender, where its recipient is: each carbon crosses the link. */
+function planDevices(cluster: MeasuredCluster, options: BenchOptions): ClientPlan[] {
+  return Array.from({ length: options.pairs }, (_, index) => {
+    const { to } = placesOf(index, cluster, options);
+    return planClient(cluster, { node: to, account: 2 * index, resource: "device" });
+  });
+}
+
+/** Returns the node of a pair's sender, and that of its recipient. */
+function placesOf(
+  index: number,
+  { nodes: [first, second] }: MeasuredCluster,
+  { direction }: BenchOptions,
+): { readonly from: MeasuredNode; readonly to: MeasuredNode } {
+  if (first === undefined || second === undefined) throw new TypeError("Two nodes are needed");
+  const isBack = direction === "both-ways" && index % 2 === 1;
+  return isBack ? { from: second, to: first } : { from: first, to: second };
+}
+
+function planClient(
+  cluster: MeasuredCluster,
+  { node, account, resource }: {
+    readonly node: MeasuredNode;
+    readonly account: number;
+    readonly resource: string;
+  },
+): ClientPlan {
+  return { ...node.c2s, domain: cluster.domain, ...cluster.account(account), resource };
 }
 
 async function measureRun(

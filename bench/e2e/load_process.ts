@@ -3,6 +3,7 @@
  * and tells `LoadEvent`s. It shares two cores with the nodes it measures, so it never parses what
  * it receives and never writes a message alone when more are due.
  */
+import { CarbonDevice } from "./carbon_device.ts";
 import { jsonLine, readJsonLines } from "./json_lines.ts";
 import { LatencyRecorder } from "./latency_recorder.ts";
 import type { LoadCommand, LoadEvent, LoadPlan } from "./load_protocol.ts";
@@ -10,19 +11,28 @@ import { Pair } from "./pair.ts";
 
 const PACE_TICK_MS = 1;
 const DRAIN_WITHIN_MS = 15_000;
+/** Milliseconds between two messages to a device that may not be known yet. */
+const DEVICE_TICK_MS = 20;
 
 class LoadGenerator implements AsyncDisposable {
   readonly #inFlight: number;
   readonly #latency = new LatencyRecorder();
   #pairs: readonly Pair[] = [];
+  readonly #devicePlans: LoadPlan["devices"];
+  #devices: readonly CarbonDevice[] = [];
+  /** True once a carbon of every message comes to a device. */
+  #isCopying = false;
+  /** Messages of which carbons come, so far. */
+  #arrivedWithDevices = 0;
   #mode: "idle" | "refill" = "idle";
 
-  private constructor(inFlight: number) {
+  private constructor({ inFlight, devices }: LoadPlan) {
     this.#inFlight = inFlight;
+    this.#devicePlans = devices;
   }
 
   static async login(plan: LoadPlan): Promise<LoadGenerator> {
-    const generator = new LoadGenerator(plan.inFlight);
+    const generator = new LoadGenerator(plan);
     const options = {
       inFlight: plan.inFlight,
       messageBytes: plan.messageBytes,
@@ -34,6 +44,7 @@ class LoadGenerator implements AsyncDisposable {
   }
 
   async obey(command: LoadCommand): Promise<void> {
+    if (command.do === "bring-devices") return await this.#bringDevices();
     const pace = command.do === "pace" ? this.#startPacing(command.perSecond) : undefined;
     if (pace === undefined) this.#startRefilling();
     await this.#sleep(command.warmUpMs);
@@ -51,11 +62,36 @@ class LoadGenerator implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    for (const device of this.#devices) await device[Symbol.asyncDispose]();
     for (const pair of this.#pairs) await pair[Symbol.asyncDispose]();
+  }
+
+  /** Logs the devices in, and waits until each message comes to one of them. */
+  async #bringDevices(): Promise<void> {
+    this.#devices = await Promise.all(this.#devicePlans.map((plan) => CarbonDevice.login(plan)));
+    // The senders' nodes learn of the devices a moment later. Until then they copy nothing.
+    const endMs = performance.now() + DRAIN_WITHIN_MS;
+    for (const [index, device] of this.#devices.entries()) {
+      while (device.carbons === 0) {
+        if (performance.now() > endMs) throw new Error("No carbon came to a device");
+        this.#pairs[index]!.send(1);
+        await this.#sleep(DEVICE_TICK_MS);
+      }
+    }
+    await this.#drain();
+    await this.#sleep(DEVICE_TICK_MS);
+    this.#arrivedWithDevices = this.#carbons();
+    this.#isCopying = true;
+    tell({ event: "devices" });
+  }
+
+  #carbons(): number {
+    return this.#devices.reduce((sum, { carbons }) => sum + carbons, 0);
   }
 
   #arrived(pair: Pair, stamp: number): void {
     this.#latency.record(nowUs() - stamp);
+    this.#arrivedWithDevices++;
     if (this.#mode === "refill") pair.send(1);
   }
 
@@ -77,6 +113,7 @@ class LoadGenerator implements AsyncDisposable {
   async #sleep(forMs: number): Promise<void> {
     await new Promise((resolve) => setTimeout(resolve, forMs));
     for (const pair of this.#pairs) if (pair.failure !== undefined) throw pair.failure;
+    for (const device of this.#devices) if (device.failure !== undefined) throw device.failure;
   }
 
   async #drain(): Promise<void> {
@@ -84,9 +121,12 @@ class LoadGenerator implements AsyncDisposable {
     for (;;) {
       await this.#sleep(PACE_TICK_MS);
       const outstanding = this.#pairs.reduce((sum, pair) => sum + pair.outstanding, 0);
-      if (outstanding === 0) return;
+      const missing = this.#isCopying ? this.#arrivedWithDevices - this.#carbons() : 0;
+      if (outstanding === 0 && missing === 0) return;
       if (performance.now() > endMs) {
-        throw new Error(`Messages did not arrive within ${DRAIN_WITHIN_MS} ms: ${outstanding}`);
+        throw new Error(
+          `Messages did not arrive within ${DRAIN_WITHIN_MS} ms: ${outstanding}, carbons: ${missing}`,
+        );
       }
     }
   }

@@ -18,6 +18,8 @@ export interface ClientPlan {
 /** Argument of the load generator, as JSON. */
 export interface LoadPlan {
   readonly pairs: readonly PairPlan[];
+  /** A second device of each sender, for when they are asked for. */
+  readonly devices: readonly ClientPlan[];
   /** Messages on their way at once, for each pair, when the load is as high as it gets. */
   readonly inFlight: number;
   /** Bytes of one message as it is sent. */
@@ -26,9 +28,11 @@ export interface LoadPlan {
 
 /**
  * Commands to the load generator, one line each: send as much as the windows allow, or at a fixed
- * rate. The first `warmUpMs` are not counted.
+ * rate, of which the first `warmUpMs` are not counted; or log the devices in, which get a carbon of
+ * each message from then on.
  */
 export type LoadCommand =
+  | { readonly do: "bring-devices" }
   | { readonly do: "saturate"; readonly warmUpMs: number; readonly measureMs: number }
   | {
     readonly do: "pace";
@@ -45,10 +49,12 @@ export interface LoadResult {
 }
 
 /**
- * Events of the load generator: ready, measuring starts, measuring ends, everything has arrived.
+ * Events of the load generator: ready, the devices are there, measuring starts, measuring ends,
+ * everything has arrived.
  */
 export type LoadEvent =
   | { readonly event: "ready" }
+  | { readonly event: "devices" }
   | { readonly event: "begin" }
   | { readonly event: "end"; readonly result: LoadResult }
   | { readonly event: "drained" };

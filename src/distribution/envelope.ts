@@ -86,7 +86,7 @@ export class Envelope extends Duty implements EnvelopeFields {
   bounces: number;
   mayBeRepeat: boolean;
   readonly entry: StanzaEntry;
-  readonly isCopy: boolean;
+  isCopy: boolean;
   isRerouted: boolean;
   isSpread: boolean;
   isCarbon: boolean;

@@ -63,6 +63,7 @@ export {
   hasMoreElements,
   onlyChild,
   stanzaSource,
+  startsWith,
 } from "./xml/child_elements.ts";
 export { parseElement } from "./xml/parse_element.ts";
 export type {

@@ -24,12 +24,18 @@ class SharedDuty implements Fate {
  * copy, so its copies have no duty.
  */
 export function copyEnvelope(envelope: Envelope, count: number): readonly Envelope[] {
-  if (envelope.hasKeeper) {
-    return Array.from({ length: count }, () => new Envelope({ ...envelope, isCopy: true }));
+  if (envelope.hasKeeper || envelope.fate === undefined) {
+    return Array.from({ length: count }, () => copyOf(envelope));
   }
   const duty = new Envelope(envelope);
   duty.adoptDuty(envelope);
   const shared = new SharedDuty(duty, count + 1);
   envelope.adoptDuty(new Envelope(envelope, shared));
-  return Array.from({ length: count }, () => new Envelope({ ...envelope, isCopy: true }, shared));
+  return Array.from({ length: count }, () => copyOf(envelope, shared));
+}
+
+function copyOf(envelope: Envelope, fate?: Fate): Envelope {
+  const copy = new Envelope(envelope, fate);
+  copy.isCopy = true;
+  return copy;
 }

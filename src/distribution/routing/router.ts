@@ -130,7 +130,9 @@ export class Router {
    */
   carbon(stanza: Stanza): void {
     const envelope = this.#envelop(stanza, "sent-once");
-    this.#submit(new Envelope({ ...envelope, isCopy: true, isCarbon: true }), -1);
+    envelope.isCopy = true;
+    envelope.isCarbon = true;
+    this.#submit(envelope, -1);
   }
 
   /**

@@ -1,10 +1,12 @@
-import type { Jid, Stanza } from "../../xmpp/mod.ts";
+import { SlabAllocator } from "../../base/mod.ts";
+import type { Jid, Stanza, StanzaType } from "../../xmpp/mod.ts";
 import {
   CARBONS_NAMESPACE,
   escapeValue,
   hasChild,
   isAsItSays,
   stanzaSource,
+  startsWith,
 } from "../../xmpp/mod.ts";
 
 const HINTS_NAMESPACE = "urn:xmpp:hints";
@@ -49,19 +51,34 @@ export function isEligible(stanza: Stanza, direction: CarbonDirection): boolean 
   return isConversation && !isRefused;
 }
 
-/** True for a carbon of a message that its account has sent, and not one of any other message. Pure. */
+/**
+ * True for a carbon of a message that its account has sent, and not one of any other message. It
+ * begins with what `carbonOf` writes. Pure.
+ */
 export function isSentCarbon({ bytes }: Stanza): boolean {
-  return hasChild(
-    stanzaSource(bytes),
-    (name, namespace) => namespace === CARBONS_NAMESPACE && name === "sent",
-  );
+  return startsWith(stanzaSource(bytes), "sent", CARBONS_NAMESPACE);
 }
 
 const ENCODER = new TextEncoder();
-const END = ENCODER.encode("</forwarded></sent></message>");
-const END_RECEIVED = ENCODER.encode("</forwarded></received></message>");
+/** Memory for carbons, which live about equally long. */
+const SLAB = new SlabAllocator();
+const ENDS: Readonly<Record<CarbonDirection, Uint8Array>> = {
+  sent: ENCODER.encode("</forwarded></sent></message>"),
+  received: ENCODER.encode("</forwarded></received></message>"),
+};
 /** Bytes of `<message`, behind which the copied element declares its namespace. */
 const TAG_BYTES = "<message".length;
+/**
+ * Bytes up to which a message cannot be nested so deeply that the wrapped one could not be read: an
+ * element with content takes seven.
+ */
+const SURELY_SHALLOW_BYTES = 1_024;
+
+/** Beginnings of carbons of chat, by account: an account sends and gets many. */
+const STARTS: Readonly<Record<CarbonDirection, WeakMap<Jid, Uint8Array>>> = {
+  sent: new WeakMap(),
+  received: new WeakMap(),
+};
 
 /**
  * Wraps a message for the other sessions of `account`, and addresses it to the bare JID (XEP-0280
@@ -73,19 +90,27 @@ export function carbonOf(
   { type, bytes }: Stanza,
   account: Jid,
 ): Stanza | undefined {
+  const start = startOf(direction, type, account);
+  const end = ENDS[direction];
+  const wrapped = SLAB.allocate(start.length + bytes.length - TAG_BYTES + end.length);
+  wrapped.set(start);
+  wrapped.set(bytes.subarray(TAG_BYTES), start.length);
+  wrapped.set(end, wrapped.length - end.length);
+  const carbon: Stanza = { kind: "message", type, from: account, to: account, bytes: wrapped };
+  return bytes.length <= SURELY_SHALLOW_BYTES || isAsItSays(carbon) ? carbon : undefined;
+}
+
+function startOf(direction: CarbonDirection, type: StanzaType, account: Jid): Uint8Array {
+  const known = type === "chat" ? STARTS[direction].get(account) : undefined;
+  if (known !== undefined) return known;
   const typeAttribute = type === "normal" ? "" : ` type='${type}'`;
   const start = ENCODER.encode(
     `<message from=${quoted(account)} to=${quoted(account)}${typeAttribute}>` +
       `<${direction} xmlns='${CARBONS_NAMESPACE}'><forwarded xmlns='urn:xmpp:forward:0'>` +
       "<message xmlns='jabber:client'",
   );
-  const end = direction === "sent" ? END : END_RECEIVED;
-  const wrapped = new Uint8Array(start.length + bytes.length - TAG_BYTES + end.length);
-  wrapped.set(start);
-  wrapped.set(bytes.subarray(TAG_BYTES), start.length);
-  wrapped.set(end, wrapped.length - end.length);
-  const carbon: Stanza = { kind: "message", type, from: account, to: account, bytes: wrapped };
-  return isAsItSays(carbon) ? carbon : undefined;
+  if (type === "chat") STARTS[direction].set(account, start);
+  return start;
 }
 
 function quoted({ text }: Jid): string {

@@ -91,6 +91,12 @@ export function childElements(source: ElementSource): ChildElement[] {
   return children;
 }
 
+/** True when the first direct child has that name and namespace. Looks no further than its tag. */
+export function startsWith(source: ElementSource, name: string, namespace: string): boolean {
+  const walk = new ChildWalk(source);
+  return walk.enter() && walk.isNamed(name) && walk.namespace === namespace;
+}
+
 /** Returns the only child element; undefined without children or with several. */
 export function onlyChild(source: ElementSource): ChildElement | undefined {
   const walk = new ChildWalk(source);
@@ -176,6 +182,16 @@ class ChildWalk {
 
   /** Goes to the next child. Its tag stays in `CHILD` until the next scan. */
   next(): boolean {
+    if (!this.enter()) return false;
+    const { position } = this;
+    const { end } = this.#source;
+    if (!CHILD.isEmpty) this.position = skipContent(this.#bytes, position, end);
+    if (this.position === -1) this.position = end;
+    return true;
+  }
+
+  /** Goes to the next child, and no further than behind its start tag. */
+  enter(): boolean {
     const bytes = this.#bytes;
     const { end } = this.#source;
     if (this.#isEmpty) return false;
@@ -187,8 +203,7 @@ class ChildWalk {
     }
     const after = CHILD.scan(bytes, p + 1, end, Number.MAX_SAFE_INTEGER);
     this.start = p;
-    this.position = after === -1 || CHILD.isEmpty ? after : skipContent(bytes, after, end);
-    if (this.position === -1) this.position = end;
+    this.position = after === -1 ? end : after;
     return after !== -1;
   }
 
