@@ -84,10 +84,10 @@ const FLUSHED: Scenario = {
   },
 };
 
-/** Two logins at once: the newest has the bare JID, until it closes. */
+/** Two logins at once: the key of the bare JID names the newest, until it closes. */
 const TWO_HOMES: Scenario = {
   name: "two-homes",
-  summary: "bob is at dc2 and dc3 at once: the newest login gets the bare JID until it ends",
+  summary: "bob is at dc2 and dc3 at once: the bare JID names his newest login until it ends",
   // A cluster of its own: where replication is external, dc1 may remember for
   // `jid_lifetime_seconds` where bob was in an earlier scenario.
   options: {},
@@ -101,13 +101,13 @@ const TWO_HOMES: Scenario = {
     const tablet = await stage.enterAvailable("bob", "dc3", { resource: "tablet" });
     await stage.untilTableSaysOfSession(tablet, "dc3");
     await stage.untilTableSays(phone.jid, "dc2.example.com");
-    await alice.sendMessage(account, "to where you came last");
-    await tablet.expectMessage("to where you came last");
+    await alice.sendMessage(account, "to wherever you are");
+    for (const device of [tablet, phone]) await device.expectMessage("to wherever you are");
     await alice.sendMessage(phone.jid, "to the phone");
     await phone.expectMessage("to the phone");
     say(
-      "his tablet logged in last: it gets messages to the account, his phone those to its full " +
-        "JID",
+      "his tablet logged in last: the key names it, and both get messages to the account, but " +
+        "the phone alone those to its full JID",
     );
 
     await tablet.disconnect();
