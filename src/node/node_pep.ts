@@ -3,17 +3,19 @@ import type { Domains, Router } from "../distribution/routing/mod.ts";
 import type { SessionTable } from "../distribution/table/mod.ts";
 import type { PepLimits } from "../services/pep/mod.ts";
 import { PepServer } from "../services/pep/mod.ts";
+import type { PrivacyServer } from "../services/privacy/mod.ts";
 import type { PepStore, RosterStore, Stores } from "../storage/mod.ts";
 import type { SessionRegistry } from "../xmpp/mod.ts";
 import type { Surroundings } from "./surroundings.ts";
 
-/** Parts that personal eventing uses. The last three are read when something happens. */
+/** Parts that personal eventing uses. The last four are read when something happens. */
 export interface PepParts {
   readonly stores: Stores;
   readonly domains: Domains;
   readonly sessions: SessionRegistry;
   readonly table: SessionTable;
   readonly router: Router;
+  readonly privacy: PrivacyServer;
 }
 
 /** Makes the personal eventing of this node's hosts. */
@@ -38,6 +40,7 @@ export function makePep(config: Config, parts: Surroundings & PepParts): PepServ
         return found.limits;
       },
       isElsewhere: (domain) => domains.isOtherLocalHost(domain),
+      hiders: (owners) => parts.privacy.hiders(owners.map(({ bare }) => bare)),
     },
     sessions: {
       here: (account) => parts.sessions.ofAccount(account),

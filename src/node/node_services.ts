@@ -19,7 +19,7 @@ import { SubscriptionRequests } from "../services/subscriptions/mod.ts";
 import { vcards, vcardSearch } from "../services/vcard/mod.ts";
 import type { VcardSearchOptions } from "../services/vcard/mod.ts";
 import type { Stores, UserStore } from "../storage/mod.ts";
-import type { BareJid, SessionRegistry } from "../xmpp/mod.ts";
+import type { BareJid, Jid, SessionRegistry } from "../xmpp/mod.ts";
 import { deriveScramCredentials, HashGate, parseJid } from "../xmpp/mod.ts";
 import type { LocalSide } from "./local_side.ts";
 import { accountWatchOptions, requestBounds, serviceBounds } from "./options.ts";
@@ -113,7 +113,7 @@ function accountServices(
     new LastActivity({
       storeOf: (host) => stores.lastLogouts(host),
       isOnline: (account) => isOnline(account, parts),
-      maySee: (asker, account) => rosters.maySee(asker, account),
+      maySee: (asker, account) => maySee(asker, account, parts),
       clock,
     }),
     ...vcards({
@@ -143,6 +143,25 @@ export async function isOnline(
   if (sessions.ofAccount(text).some(({ priority }) => priority !== undefined)) return true;
   const found = (await table.sessionsOf([text])).get(text) ?? [];
   return found.some((session) => session.process !== process);
+}
+
+/**
+ * True for those who may see the presence of an account, unless its privacy list hides it from them.
+ * The steps are the same for every account.
+ */
+export async function maySee(
+  asker: Jid,
+  account: BareJid,
+  { rosters, privacy }: {
+    readonly rosters: Pick<RosterServer, "maySee">;
+    readonly privacy: Pick<PrivacyServer, "hiders">;
+  },
+): Promise<boolean> {
+  const [isAllowed, hiders] = await Promise.all([
+    rosters.maySee(asker, account),
+    privacy.hiders([account]),
+  ]);
+  return isAllowed && hiders.get(account.text)?.(asker) !== true;
 }
 
 /** Returns the options of the search at a host; undefined where it is off. */

@@ -138,8 +138,12 @@ export class LastItems {
         maxPayloadBytes: MAX_LAST_ITEM_BYTES,
         ...sinceMs !== undefined && { sinceMs },
       });
+      const owners = new Set(found.map(({ localpart }) => byLocalpart.get(localpart)!.jid));
+      const others = [...owners].filter(({ text }) => text !== to.bare.text);
+      const hiders = others.length === 0 ? undefined : await hosts.hiders?.(others);
       for (const { localpart, node, id, xml } of found) {
         const owner = byLocalpart.get(localpart)!; // it was asked for
+        if (hiders?.get(owner.jid.text)?.(to) === true) continue;
         const config = NodeConfig.decode(node.config);
         if (config.sendsLast !== "on_sub_and_presence") continue;
         if (!await this.#maySee(to, owner, config)) continue;

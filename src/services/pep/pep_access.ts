@@ -7,7 +7,7 @@ import type { PepHosts } from "./pep_ports.ts";
 /** Relation of somebody who asks to the owner of nodes. */
 export interface Relation {
   readonly isOwner: boolean;
-  /** The owner's roster item for the asker; undefined where there is none. */
+  /** The owner's roster item for the asker. Undefined without one, and if the owner hides from it. */
   readonly item: RosterItem | undefined;
 }
 
@@ -18,13 +18,17 @@ export interface Relation {
  * @throws CausewayError with a code `storage/…`
  */
 export async function relationOf(
-  hosts: Pick<PepHosts, "rosters">,
+  hosts: Pick<PepHosts, "rosters" | "hiders">,
   owner: Jid,
   asker: Jid,
 ): Promise<Relation> {
   if (owner.text === asker.bare.text) return { isOwner: true, item: undefined };
-  const entry = await hosts.rosters(owner.domainpart)?.find(owner.text, asker.bare.text);
-  return { isOwner: false, item: entry?.item };
+  const [entry, hiders] = await Promise.all([
+    hosts.rosters(owner.domainpart)?.find(owner.text, asker.bare.text),
+    hosts.hiders?.([owner]),
+  ]);
+  const isHidden = hiders?.get(owner.text)?.(asker) === true;
+  return { isOwner: false, item: isHidden ? undefined : entry?.item };
 }
 
 /** True when the access model of a node lets somebody see it (XEP-0060 §4.5). */

@@ -48,7 +48,9 @@ export class PepNotices {
     if (!config.delivers) return;
     const { counters, log } = this.#deps;
     try {
-      const contacts = await this.#contactsFor(owner, config);
+      const hides = (await this.#deps.hosts.hiders?.([owner]))?.get(owner.text);
+      const all = await this.#contactsFor(owner, config);
+      const contacts = hides === undefined ? all : all.filter((contact) => !hides(contact));
       await this.#send([owner, ...contacts], owner, { node, change: reduced(change, config) });
     } catch (thrown) {
       counters.failures.inc();

@@ -191,6 +191,24 @@ Deno.test("LastItems gives a client that comes the last items that it is interes
   );
 });
 
+Deno.test("contacts from whom a privacy list hides the owner get no notifications and no last items", async () => {
+  await using pep = await PepFixture.open();
+  await pep.subscribe("alice@example.com", "bob@example.com");
+  await pep.subscribe("carol@example.com", "bob@example.com");
+  pep.hiding.set("bob@example.com", new Set(["alice@example.com"]));
+  await pep.publish("alice@example.com/x", "tune", item("before"));
+  await pep.publish("carol@example.com/x", "tune", item("carol"));
+  await pep.online(BOB, ["tune+notify"]);
+  deepStrictEqual(changesIn(await pep.received(BOB)), ["carol"]);
+  await pep.publish("alice@example.com/x", "tune", item("after"));
+  deepStrictEqual(changesIn(await pep.received(BOB)), []);
+  pep.server.approved(parseJid("alice@example.com"), parseJid("bob@example.com"));
+  deepStrictEqual(changesIn(await pep.received(BOB)), []);
+  pep.hiding.clear();
+  await pep.publish("alice@example.com/x", "tune", item("again"));
+  deepStrictEqual(changesIn(await pep.received(BOB)), ["again"]);
+});
+
 Deno.test("PepServer.approved() gives a new contact the last items, through the nodes of its sessions", async () => {
   await using pep = await PepFixture.open();
   await pep.publish(ALICE, "tune", item("t"));

@@ -1,7 +1,7 @@
 import type { Clock } from "../../base/mod.ts";
 import type { Logger, Metrics } from "../../observe/mod.ts";
 import type { PepBounds, PepStore, RosterStore } from "../../storage/mod.ts";
-import type { FullJid, LocalSession, Stanza, XmlElement } from "../../xmpp/mod.ts";
+import type { FullJid, Jid, LocalSession, Stanza, XmlElement } from "../../xmpp/mod.ts";
 import type { SessionPlace } from "../roster/mod.ts";
 import type { FormValues } from "./data_form.ts";
 
@@ -38,6 +38,13 @@ export interface PepHosts {
   limits(domain: string): PepLimits;
   /** True for a domain whose accounts belong to another datacenter of the mesh. */
   isElsewhere(domain: string): boolean;
+  /**
+   * Returns those of some accounts of one host that hide from contacts by their privacy lists, each
+   * with a function that is true for such contacts. @default none does
+   *
+   * @throws CausewayError with a code `storage/…`
+   */
+  hiders?(owners: readonly Jid[]): Promise<ReadonlyMap<string, (contact: Jid) => boolean>>;
 }
 
 /** The ways that notifications take. */

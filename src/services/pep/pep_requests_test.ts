@@ -141,6 +141,24 @@ Deno.test("pepRequests() shows a node to those whom its access model admits, and
   deepStrictEqual(idsIn(await pep.items(STRANGER, "urn:friends", "alice@example.com")), []);
 });
 
+Deno.test("pepRequests() answers contacts from whom a privacy list hides the owner as strangers", async () => {
+  await using pep = await PepFixture.open();
+  await pep.subscribe("alice@example.com", "bob@example.com");
+  await pep.publish(ALICE, "tune", tune("one"));
+  const ask = () => pep.items(BOB, "tune", "alice@example.com");
+  const info = "<query xmlns='http://jabber.org/protocol/disco#info'/>";
+  const discover = (asker: string) => pep.ask(asker, "get", info, "alice@example.com");
+  deepStrictEqual(idsIn(await ask()), ["one"]);
+  match(await discover(BOB), /type='result'/);
+  pep.hiding.set("bob@example.com", new Set(["alice@example.com"]));
+  const unnamed = (answer: string) => answer.replaceAll(BOB, "X").replaceAll(STRANGER, "X");
+  strictEqual(
+    unnamed(await ask()),
+    unnamed(await pep.items(STRANGER, "tune", "alice@example.com")),
+  );
+  strictEqual(unnamed(await discover(BOB)), unnamed(await discover(STRANGER)));
+});
+
 Deno.test("pepRequests() tells strangers nothing of what accounts and nodes there are", async () => {
   await using pep = await PepFixture.open();
   await pep.publish(ALICE, TUNE, tune("one"));

@@ -148,15 +148,34 @@ export class PrivacyServer {
    */
   async refusesForAccount(stanza: Stanza): Promise<boolean> {
     const { from, to } = stanza;
-    if (this.#deps.hosts.store(to.domainpart) === undefined) return false;
-    const known = this.#accounts.get(to.bare.text);
-    const isHere = this.#here.get(to.bare.text)?.isRead === true;
-    const account = isHere ? known : await this.#read(to.bare);
-    if (account === undefined) return false;
-    const applied = { list: defaultOf(account.privacy), roster: account.roster };
-    if (!isDenied(applied, to, from, aspectInbound(stanza))) return false;
+    const applied = await this.#defaultFor(to.bare);
+    if (applied === undefined || !isDenied(applied, to, from, aspectInbound(stanza))) return false;
     this.#metrics.blocked("in", stanza.kind);
     return true;
+  }
+
+  /**
+   * Returns those accounts of one host that have lists, each with a function that is true for
+   * contacts from whom its default list hides it: those whose requests it denies, and those who do
+   * not get its presence. They are answered as strangers, whatever the account's roster says.
+   *
+   * @throws CausewayError with a code `storage/…`
+   */
+  async hiders(
+    accounts: readonly BareJid[],
+  ): Promise<ReadonlyMap<string, (contact: Jid) => boolean>> {
+    const found = new Map<string, (contact: Jid) => boolean>();
+    for (const account of await this.#withLists(accounts)) {
+      const applied = await this.#defaultFor(account);
+      if (applied?.list === undefined) continue;
+      found.set(
+        account.text,
+        (contact) =>
+          isDenied(applied, account, contact, "iq") ||
+          isDenied(applied, account, contact, "presence-out"),
+      );
+    }
+    return found;
   }
 
   /**
@@ -515,6 +534,23 @@ export class PrivacyServer {
     });
     this.#reads.set(key, read);
     return read;
+  }
+
+  /** Returns those of several accounts that have ever had lists. A single one is not asked for. */
+  async #withLists(accounts: readonly BareJid[]): Promise<readonly BareJid[]> {
+    const [first] = accounts;
+    const store = first && this.#deps.hosts.store(first.domainpart);
+    if (store === undefined || accounts.length === 1) return accounts;
+    const versions = await store.versions(accounts.map(({ localpart }) => localpart));
+    return accounts.filter(({ localpart }) => versions.has(localpart));
+  }
+
+  /** Returns the default list of an account, wherever its sessions are; undefined without lists. */
+  async #defaultFor(account: BareJid): Promise<AppliedList | undefined> {
+    if (this.#deps.hosts.store(account.domainpart) === undefined) return undefined;
+    const isHere = this.#here.get(account.text)?.isRead === true;
+    const found = isHere ? this.#accounts.get(account.text) : await this.#read(account);
+    return found && { list: defaultOf(found.privacy), roster: found.roster };
   }
 
   /** Reads the lists of an account; undefined when it never had any. */

@@ -413,3 +413,26 @@ Deno.test("pushes in the name of another account, or of other protocols, are lef
   assert.equal(fixture.server.takes(iq(ALICE, PHONE, "")), false);
   assert.equal(fixture.server.takes(iq(ALICE, PHONE, BLOCK_BOB)), true);
 });
+
+Deno.test("PrivacyServer.hiders() knows the accounts that hide, wherever their sessions are", async () => {
+  const fixture = await withPhone();
+  const [alice, bob] = [parseJid(ALICE).bare, parseJid(BOB)];
+  const isHidden = async (accounts = [alice]) =>
+    (await fixture.server.hiders(accounts)).get(ALICE)?.(bob);
+  assert.equal(await isHidden(), undefined);
+  await fixture.ask(PHONE, "set", BLOCK_BOB);
+  assert.equal(await isHidden(), true);
+  fixture.server.closed(fullJid(PHONE));
+  assert.equal(await isHidden(), true, "it is read while she has no session here");
+  const accounts = [alice, parseJid("carol@example.com").bare];
+  assert.equal(await isHidden(accounts), true);
+  assert.deepEqual([...(await fixture.server.hiders(accounts)).keys()], [ALICE]);
+  assert.equal((await fixture.server.hiders([alice])).get(ALICE)!(alice), false, "never herself");
+  await withPhone(fixture);
+  await fixture.ask(PHONE, "set", UNBLOCK_ALL);
+  assert.notEqual(await isHidden(), true);
+  const items = deny(1, `type='jid' value='${BOB}'`, "<presence-out/>");
+  await fixture.ask(PHONE, "set", listOf("hide", items));
+  await fixture.ask(PHONE, "set", query("<default name='hide'/>"));
+  assert.equal(await isHidden(), true);
+});

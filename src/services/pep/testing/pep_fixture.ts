@@ -30,6 +30,8 @@ export class PepFixture implements AsyncDisposable {
   readonly here = new Map<string, Stanza | undefined>();
   /** Sessions in other datacenters, by account. */
   readonly elsewhere = new Map<string, SessionPlace[]>();
+  /** Accounts whose privacy lists hide them, by the bare JID of the contact. */
+  readonly hiding = new Map<string, ReadonlySet<string>>();
   /** Stanzas that were routed to sessions elsewhere, or to nobody. */
   readonly routed: Stanza[] = [];
   /** Stanzas that sessions of this node were given. */
@@ -50,6 +52,13 @@ export class PepFixture implements AsyncDisposable {
         rosters: (domain) => domain === "example.com" ? rosters : undefined,
         limits: () => ({ ...LIMITS, ...limits }),
         isElsewhere: (domain) => domain === "dc2.example.com",
+        hiders: (owners) =>
+          Promise.resolve(
+            new Map(owners.map(({ text }) => [
+              text,
+              (contact) => this.hiding.get(contact.bare.text)?.has(text) === true,
+            ])),
+          ),
       },
       sessions: {
         here: (account) => this.#sessions().filter(({ jid }) => jid.bare.text === account),
