@@ -13,6 +13,8 @@ const MAX_VCARD_BYTES = 1_048_576;
 const MAX_SALT_BYTES = 255;
 /** PBKDF2 rounds beyond which a login would take seconds. */
 const MAX_ITERATIONS = 10_000_000;
+/** Findings of an account; more are counted. */
+const MAX_FINDINGS = 1_000;
 /** Texts of others in findings are cut here. */
 const SHOWN_CHARACTERS = 100;
 
@@ -40,6 +42,7 @@ export interface WrittenItem {
 export class AccountParts {
   readonly jid: BareJid;
   readonly #findings: MoveFinding[] = [];
+  #omitted = 0;
   readonly #items = new Map<string, RosterItem>();
   readonly #private = new Map<string, PrivateChange>();
   #password: string | undefined;
@@ -53,12 +56,15 @@ export class AccountParts {
   }
 
   get findings(): readonly MoveFinding[] {
-    return this.#findings;
+    if (this.#omitted === 0) return this.#findings;
+    const reason = `${this.#omitted} more parts were not taken`;
+    return [...this.#findings, { account: this.jid.text, kind: "other", reason }];
   }
 
   /** Notes something that was not taken. */
   note(kind: MovedKind, reason: string): void {
-    this.#findings.push({ account: this.jid.text, kind, reason });
+    if (this.#findings.length >= MAX_FINDINGS) this.#omitted++;
+    else this.#findings.push({ account: this.jid.text, kind, reason });
   }
 
   /** Takes a password in plain text. An empty one stands for none. */

@@ -39,7 +39,8 @@ export async function importAccounts(options: ImportOptions): Promise<ImportCoun
   const before = await state.read(source.id);
   let counts = before?.counts ?? NOTHING;
   using report = await Deno.open(options.reportPath, { write: true, create: true, mode: 0o600 });
-  let reportBytes = before?.reportBytes ?? 0;
+  // A report that somebody has removed, or another one, begins anew.
+  let reportBytes = Math.min(before?.reportBytes ?? 0, (await report.stat()).size);
   await report.truncate(reportBytes);
   await report.seek(reportBytes, Deno.SeekMode.Start);
   let batch: PlacedItem[] = [];

@@ -158,6 +158,7 @@ for (const reader of [undefined, "ejabberd"] as const) {
 class Numbered implements AccountSource {
   readonly id = "numbered";
   readonly asked: (string | undefined)[] = [];
+  readonly positions: string[] = [];
   breaksAt = Infinity;
 
   async *items(after: string | undefined): AsyncGenerator<PlacedItem> {
@@ -171,7 +172,8 @@ class Numbered implements AccountSource {
     );
     const path = await files.write(document(...users));
     for await (const placed of (await PieFiles.open([path])).items(after)) {
-      if (Number(placed.position) > this.breaksAt) throw new Error("the machine is off");
+      if (Number.parseInt(placed.position) > this.breaksAt) throw new Error("the machine is off");
+      this.positions.push(placed.position);
       yield placed;
     }
   }
@@ -191,14 +193,14 @@ Deno.test("importAccounts() continues where it was interrupted, and doubles noth
     path,
     JSON.stringify({
       ...state,
-      position: "16",
+      position: source.positions[15],
       counts: { ...state.counts, added: 16, findings: 16 },
       reportBytes: lengths.reduce((sum, length) => sum + length, 0),
     }),
   );
   source.breaksAt = Infinity;
   const counts = await destination.import(source);
-  assert.deepEqual(source.asked, [undefined, "16"]);
+  assert.deepEqual(source.asked, [undefined, source.positions[15]]);
   assert.deepEqual(counts, { ...NOTHING, added: 36, there: 4, findings: 40 });
   assert.equal(destination.report().length, 40, "no line twice, none missing");
   assert.equal(new Set(destination.report()).size, 40);
@@ -358,4 +360,63 @@ Deno.test("importAccounts() takes the accounts before a mistake", async () => {
     code: "migration/malformed",
   });
   assert.deepEqual(await destination.store.users(HOST).list(), ["alice"]);
+});
+
+const INCLUDE = (href: string) =>
+  `<xi:include xmlns:xi='http://www.w3.org/2001/XInclude' href='${href}'/>`;
+
+function user(name: string, content = ""): string {
+  return `<user xmlns='urn:xmpp:pie:0' name='${name}' password='x'>${content}</user>`;
+}
+
+Deno.test("importAccounts() takes an account whose own file comes before the file that includes it", async () => {
+  await using destination = await Destination.open();
+  await Deno.mkdir(destination.path("in"));
+  await destination.write(user("alice"), "in/alice.xml");
+  await destination.write(document(INCLUDE("alice.xml"), INCLUDE("zoe.xml")), "in/hosts.xml");
+  await destination.write(user("zoe"), "in/zoe.xml");
+  const counts = await destination.importFiles(destination.path("in"));
+  assert.deepEqual(await destination.store.users(HOST).list(), ["alice", "zoe"]);
+  assert.equal(counts.added, 2);
+});
+
+Deno.test("importAccounts() does not continue behind accounts that an included file no longer has", async () => {
+  await using destination = await Destination.open();
+  const users = Array.from({ length: 20 }, (_, i) => user(`user${i}`));
+  const included = (names: readonly string[]) =>
+    `<host xmlns='urn:xmpp:pie:0' jid='${HOST}'>${names.join("")}</host>`;
+  await destination.write(included([...users, "<"]), "host.part");
+  const whole = `<server-data xmlns='urn:xmpp:pie:0'>${INCLUDE("host.part")}</server-data>`;
+  const path = await destination.write(whole);
+  await assert.rejects(destination.importFiles(path), { code: "migration/malformed" });
+  await destination.write(included(["new", "other"].map((each) => user(each))), "host.part");
+  await assert.rejects(destination.importFiles(path), { code: "migration/state" });
+  await destination.write(included([user("new"), ...users]), "host.part");
+  await assert.rejects(destination.importFiles(path), { code: "migration/state" });
+  await destination.write(included([...users, user("new")]), "host.part");
+  assert.equal((await destination.importFiles(path)).added, 21, "the same accounts come first");
+});
+
+Deno.test("importAccounts() bounds the findings of one account", async () => {
+  await using destination = await Destination.open();
+  const path = await destination.write(
+    document(user("alice", "<new xmlns='urn:new'/>".repeat(1100))),
+  );
+  const counts = await destination.importFiles(path);
+  assert.deepEqual(counts, { ...NOTHING, added: 1, findings: 1001 });
+  assert.equal(
+    destination.report().at(-1),
+    "alice@example.com | other | 100 more parts were not taken",
+  );
+});
+
+Deno.test("importAccounts() begins a report anew that is gone when it continues", async () => {
+  await using destination = await Destination.open();
+  const source = new Numbered();
+  source.breaksAt = 20;
+  await assert.rejects(destination.import(source));
+  await Deno.remove(destination.path("report"));
+  source.breaksAt = Infinity;
+  await destination.import(source);
+  assert.match(destination.report()[0]!, /^user20@/);
 });

@@ -48,17 +48,44 @@ export class PieFiles implements AccountSource {
     return new PieFiles(`files ${hash.digest("hex")}`, found);
   }
 
+  /**
+   * A position is a number of items with a hash of what they are about. The parts in other files do
+   * not count for `id`, so that a position may no longer fit.
+   */
   async *items(after: string | undefined): AsyncGenerator<PlacedItem, void> {
-    const from = after === undefined ? 0 : Number(after);
-    const seen = new Set<string>();
+    const from = after === undefined ? 0 : Number.parseInt(after);
+    const seen: Seen = new Map();
     let count = 0;
+    let hash = "";
     for (const path of this.#paths) {
+      if (seen.has(path)) continue; // it was part of another one
       const whole = { path, folder: dirname(path), context: { host: undefined }, depth: 0 };
       for await (const item of read(whole, seen)) {
-        if (++count > from) yield { position: String(count), item };
+        count++;
+        hash = createHash("sha256").update(`${hash} ${nameOf(item)}`).digest("base64url");
+        const position = `${count} ${hash}`;
+        if (count > from) yield { position, item };
+        else if (count === from && position !== after) throw changed();
       }
     }
+    if (count < from) throw changed();
   }
+}
+
+/** The files that were read, each with the hosts that it was read for. */
+type Seen = Map<string, Set<string | undefined>>;
+
+function nameOf(item: SourceItem): string {
+  if (item.kind === "account") return item.account.jid.text;
+  return `${item.finding.account} ${item.finding.reason}`;
+}
+
+function changed(): CausewayError {
+  return new CausewayError(
+    "migration/state",
+    "Cannot continue the import: the accounts in the files have changed; remove the file of " +
+      "--state to begin anew, which is safe",
+  );
 }
 
 /** A document that is to be read. */
@@ -71,10 +98,11 @@ interface Opened {
   readonly depth: number;
 }
 
-async function* read(document: Opened, seen: Set<string>): AsyncGenerator<SourceItem, void> {
+async function* read(document: Opened, seen: Seen): AsyncGenerator<SourceItem, void> {
   const { path, folder, context, depth } = document;
-  if (seen.has(path)) return;
-  seen.add(path);
+  const hosts = seen.get(path) ?? new Set();
+  if (hosts.has(context.host)) return;
+  seen.set(path, hosts.add(context.host));
   const pie = new PieDocument(context);
   for await (const chunk of chunksOf(path)) {
     try {
