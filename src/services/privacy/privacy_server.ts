@@ -85,6 +85,8 @@ export class PrivacyServer {
   readonly #turns = new Turns();
   /** Reads that have not begun, by account: whoever needs one joins it. */
   readonly #reads = new Map<string, Promise<void>>();
+  /** Accounts with changes whose end is not known. */
+  readonly #doubted = new Set<string>();
   /** Full JIDs of the clients that get pushes of the block list (XEP-0191 §3.3). */
   readonly #blocking = new Set<string>();
   /** Full JIDs of sessions that came from another node, where they may have an active list. */
@@ -334,6 +336,8 @@ export class PrivacyServer {
     const account = this.#accounts.get(bare.text);
     const list = name === undefined ? undefined : account?.privacy.lists.get(name);
     if (name !== undefined && list === undefined) return "item-not-found";
+    if (!this.#isHere(client)) return "not-allowed"; // it has ended meanwhile
+    this.#arrived.delete(client.text); // this list, whatever it had at the node from which it came
     if (account !== undefined) this.#setActive(client, account, list);
     return undefined;
   }
@@ -342,7 +346,8 @@ export class PrivacyServer {
    * Changes the lists of a client's account: reads, lets `decide` choose, and writes. When another
    * node has changed them in between, it does so again with what it finds then.
    *
-   * @throws CausewayError with a code `storage/…`; then nothing was changed
+   * @throws CausewayError with a code `storage/…`. Then nothing was changed, or the database could not
+   * say that it was: all nodes look.
    */
   change(
     client: FullJid,
@@ -355,7 +360,10 @@ export class PrivacyServer {
         const edit = decide(before);
         if (edit === "unchanged") return undefined;
         if (typeof edit === "string") return edit;
-        const after = await this.#write(account, before, edit);
+        const after = await this.#write(account, before, edit).catch((thrown) => {
+          void this.#doubt(account);
+          throw thrown;
+        });
         if (after === "full") return "resource-constraint";
         if (after !== undefined) {
           await this.#told(client, { before, after, edit });
@@ -436,6 +444,21 @@ export class PrivacyServer {
     }
   }
 
+  /**
+   * Has all nodes with sessions of an account read its lists, after a change whose end is not known:
+   * a connection may break between the commit and its answer. Never rejects.
+   */
+  async #doubt(account: BareJid): Promise<void> {
+    if (this.#doubted.has(account.text)) return; // one may ask often while the database is away
+    this.#doubted.add(account.text);
+    await this.#readLater(account, true);
+    this.#doubted.delete(account.text);
+    if (this.#isClosed) return;
+    for (const { resourcepart } of await this.#sessionsOf(account)) {
+      this.#push(parseJid(`${account.text}/${resourcepart}`), CHANGE_SIGNAL);
+    }
+  }
+
   /** Sends a request in the name of the account to one of its sessions. */
   #push(to: Jid, payload: XmlElement): void {
     const id = `${this.#idPrefix}${(++this.#pushes).toString(36)}`;
@@ -453,8 +476,9 @@ export class PrivacyServer {
 
   /** Takes over the active list that a session had at the node from which it came. */
   #resume(session: FullJid, name: string): void {
-    if (!this.#arrived.delete(session.text)) return;
+    if (!this.#arrived.has(session.text)) return;
     void this.#readLater(session.bare).then(() => {
+      if (!this.#arrived.delete(session.text)) return; // its client has chosen meanwhile
       const account = this.#accounts.get(session.bare.text);
       const list = account?.privacy.lists.get(name);
       if (account === undefined || list === undefined) return;
@@ -647,10 +671,7 @@ function pushesFor(
 ): readonly XmlElement[] {
   const blocking = blockingPushes(before, after);
   if (isCommand && blocking.length > 0) return blocking;
-  // The nodes of all sessions must hear of a new default list, though clients do not.
-  const change = list === undefined || isCommand
-    ? element("query", { xmlns: PRIVACY_NAMESPACE }, element("default"))
-    : listPush(list.name);
+  const change = list === undefined || isCommand ? CHANGE_SIGNAL : listPush(list.name);
   return [...blocking, change];
 }
 
@@ -666,6 +687,9 @@ function blockingPushes(before: Privacy, after: Privacy): readonly XmlElement[] 
     ...blocked.length > 0 ? [blockingElement("block", blocked)] : [],
   ];
 }
+
+/** Tells the nodes of sessions that the lists have changed. Clients do not get it. */
+const CHANGE_SIGNAL = element("query", { xmlns: PRIVACY_NAMESPACE }, element("default"));
 
 /** Tells the node to which a session has moved of its active list. */
 function activeSignal(name: string): XmlElement {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { CausewayError } from "../../base/mod.ts";
-import { parseJid } from "../../xmpp/mod.ts";
+import { buildStanza, element, parseElement, parseJid } from "../../xmpp/mod.ts";
 import {
   contact,
   fullJid,
@@ -435,4 +435,67 @@ Deno.test("PrivacyServer.hiders() knows the accounts that hide, wherever their s
   await fixture.ask(PHONE, "set", listOf("hide", items));
   await fixture.ask(PHONE, "set", query("<default name='hide'/>"));
   assert.equal(await isHidden(), true);
+});
+
+Deno.test("a change holds at all nodes though the database could not say that it was made", async () => {
+  const store = new MemoryPrivacyStore();
+  const one = await withPhone(new PrivacyFixture({ store }));
+  const other = new PrivacyFixture({ store, process: 2 });
+  await other.server.opening(fullJid(LAPTOP));
+  one.elsewhere.set(ALICE, [{ host: "dc2.example.com", resourcepart: "laptop" }]);
+  store.lostAnswer = DOWN;
+  await assert.rejects(one.ask(PHONE, "set", BLOCK_BOB), DOWN);
+  await settled(one);
+  await one.carry(other);
+  assert.equal(refuses(one, BOB), true);
+  assert.equal(refuses(other, BOB, LAPTOP), true);
+});
+
+/** A node to which the phone's session has come. The list "strict" denies bob. */
+async function withMovedPhone(): Promise<PrivacyFixture> {
+  const fixture = await withPhone();
+  const strict = deny(1, `type='jid' value='${BOB}'`);
+  assert.equal(await fixture.ask(PHONE, "set", listOf("strict", strict)), "empty");
+  const others = deny(1, "type='jid' value='dave@example.com'");
+  assert.equal(await fixture.ask(PHONE, "set", listOf("other", others)), "empty");
+  fixture.server.arrived(fullJid(PHONE));
+  return fixture;
+}
+
+/** Has the node from which the phone's session came tell of its active list. */
+function tellOfActive({ server }: PrivacyFixture, name: string): void {
+  const payload = parseElement(new TextEncoder().encode(query(`<active name='${name}'/>`)));
+  const iq = element("iq", { type: "set", id: "privacy-9-1" }, payload);
+  server.takes(buildStanza(iq, { from: parseJid(ALICE), to: parseJid(PHONE) }));
+}
+
+for (
+  const [what, isFirst, wait] of [
+    ["before", true, true],
+    ["while", true, false],
+    ["after", false, true],
+  ] as const
+) {
+  Deno.test(`the list that a client chooses stays, ${what} its old node tells of another`, async () => {
+    const fixture = await withMovedPhone();
+    const choose = () => fixture.ask(PHONE, "set", query("<active name='strict'/>"));
+    const chosen = isFirst ? choose() : undefined;
+    if (wait) await chosen;
+    tellOfActive(fixture, "other");
+    if (!isFirst) await choose();
+    await chosen;
+    await settled(fixture);
+    assert.equal(fixture.server.activeOf(fullJid(PHONE)), "strict");
+    assert.equal(refuses(fixture, BOB), true);
+  });
+}
+
+Deno.test("a session that ends while it chooses a list leaves none to its successor", async () => {
+  const fixture = await withMovedPhone();
+  await fixture.server.opening(fullJid(LAPTOP));
+  const chosen = fixture.ask(PHONE, "set", query("<active name='strict'/>"));
+  fixture.server.closed(fullJid(PHONE));
+  assert.equal(await chosen, "not-allowed");
+  await withPhone(fixture);
+  assert.equal(fixture.server.activeOf(fullJid(PHONE)), undefined);
 });

@@ -23,6 +23,8 @@ export class MemoryPrivacyStore implements PrivacyStore {
   /** Called before each write, as another node would write in between. */
   beforeWrite: () => void = () => {};
   failure: Error | undefined;
+  /** Fails the answer to the next write, which is made. */
+  lostAnswer: Error | undefined;
 
   read(localpart: string): Promise<StoredPrivacy> {
     return this.#answer("read", () => this.#find(localpart));
@@ -31,7 +33,11 @@ export class MemoryPrivacyStore implements PrivacyStore {
   write(localpart: string, write: PrivacyWrite): Promise<number | undefined> {
     return this.#answer("write", () => {
       this.beforeWrite();
-      return this.put(localpart, write);
+      const version = this.put(localpart, write);
+      const { lostAnswer } = this;
+      this.lostAnswer = undefined;
+      if (lostAnswer !== undefined) throw lostAnswer;
+      return version;
     });
   }
 
