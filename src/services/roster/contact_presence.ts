@@ -159,15 +159,23 @@ export class ContactPresence {
     routes.sendTo(localHost, probe(contact, owner));
   }
 
-  /** Sends `contact` the end of the presence of all sessions of `owner`. */
+  /**
+   * Sends `contact` the end of the presence of all sessions of `owner`. A session that a list hides
+   * from the contact has ended for it before, or has never been there.
+   */
   async hide(owner: Jid, contact: Jid): Promise<void> {
     const { sessions, reach } = this.#deps;
+    const isHidden = await this.#hidesByDefault(owner);
+    const views = new Map(
+      sessions.here(owner.text).map(({ jid }) => [jid.resourcepart, this.#viewOf(jid)]),
+    );
     const found = (await sessions.everywhere([owner.text])).get(owner.text) ?? [];
     const resources = new Set([
       ...found.map(({ resourcepart }) => resourcepart),
       ...sessions.here(owner.text).map(({ jid }) => jid.resourcepart),
     ]);
     for (const resourcepart of resources) {
+      if (views.get(resourcepart)?.hidesFrom(contact) ?? isHidden(contact)) continue;
       const from = parseJid(`${owner.text}/${resourcepart}`);
       await reach.spread([contact], (to) => unavailable(from, to));
     }
@@ -378,6 +386,17 @@ export class ContactPresence {
       for (const resourcepart of resources) {
         routes.deliver(to, unavailable(parseJid(`${account}/${resourcepart}`), to));
       }
+    }
+  }
+
+  /** Returns a function that is true for contacts from whom an account's default list hides it. */
+  async #hidesByDefault({ bare, text }: Jid): Promise<(contact: Jid) => boolean> {
+    const { privacy, log } = this.#deps;
+    try {
+      return (await privacy?.hiders([bare]))?.get(text) ?? (() => false);
+    } catch (thrown) {
+      log.warn("roster.no-privacy", { error: describeError(thrown) });
+      return () => false; // better than presence that never ends
     }
   }
 

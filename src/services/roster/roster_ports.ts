@@ -1,7 +1,7 @@
 import type { Clock } from "../../base/mod.ts";
 import type { Logger, Metrics } from "../../observe/mod.ts";
 import type { RosterStore } from "../../storage/mod.ts";
-import type { FullJid, Jid, LocalSession, Stanza } from "../../xmpp/mod.ts";
+import type { BareJid, FullJid, Jid, LocalSession, Stanza } from "../../xmpp/mod.ts";
 import type { LiveProcesses, PresentSession } from "./remote_presence.ts";
 import type { RosterBounds } from "./roster_query.ts";
 
@@ -59,6 +59,12 @@ export interface PresencePrivacy {
    * @throws CausewayError with a code `storage/…`
    */
   refusesForAccount(stanza: Stanza): Promise<boolean>;
+  /**
+   * Returns those of some accounts of one host that hide from contacts by their default lists, each
+   * with a function that is true for such contacts.
+   * @throws CausewayError with a code `storage/…`
+   */
+  hiders(accounts: readonly BareJid[]): Promise<ReadonlyMap<string, (contact: Jid) => boolean>>;
 }
 
 /** The domains that rosters depend on. */

@@ -652,3 +652,25 @@ Deno.test("subscription stanzas that the account's list denies change nothing, a
   assert.deepEqual([fixture.routed, fixture.sent], [[], []]);
   assert.ok(await fixture.counts('causeway_subscriptions_total{outcome="blocked"} 3'));
 });
+
+Deno.test("a contact who is removed hears nothing of sessions that a list hid from it", async () => {
+  const fixture = withAlice();
+  fixture.store.put(ALICE, item(BOB, { subscription: "both" }));
+  fixture.elsewhere.set(BOB, [{ host: DC2, resourcepart: "x", process: 2 }]);
+  fixture.elsewhere.set(ALICE, [{ host: DC2, resourcepart: "tablet", process: 2 }]);
+  await fixture.changePresence(PHONE);
+  const unavailable = async () => {
+    fixture.sent.length = 0;
+    fixture.store.put(ALICE, item(BOB, { subscription: "from" }));
+    await fixture.enter(PHONE, "unsubscribed", BOB);
+    return lines(fixture.sent.map(({ stanza }) => stanza)).filter((line) =>
+      line.startsWith("unavailable") && line.endsWith(BOB)
+    );
+  };
+  const [phone, tablet] = [PHONE, `${ALICE}/tablet`].map((jid) => `unavailable: ${jid} → ${BOB}`);
+  assert.deepEqual((await unavailable()).toSorted(), [phone, tablet]);
+  fixture.hidden.set(ALICE, new Set([BOB]));
+  assert.deepEqual(await unavailable(), [phone], "the phone's own list lets it be seen");
+  fixture.hidden.set(PHONE, new Set([BOB]));
+  assert.deepEqual(await unavailable(), []);
+});

@@ -73,6 +73,12 @@ export class RosterFixture {
         viewOf: ({ text }) => hidingFrom(this.hidden.get(text)),
         refusesForAccount: ({ from, to }) =>
           Promise.resolve(this.hidden.get(to.text)?.has(from.bare.text) === true),
+        hiders: (accounts) =>
+          Promise.resolve(
+            new Map(
+              accounts.map(({ text }) => [text, hidingFrom(this.hidden.get(text)).hidesFrom]),
+            ),
+          ),
       },
       bounds: resolveRosterBounds({ maxItems, maxRequests }),
       approved: (owner, contact) => void this.approved.push(`${owner.text} ${contact.text}`),
