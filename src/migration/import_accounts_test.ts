@@ -101,7 +101,7 @@ for (const server of ["ejabberd", "prosody"]) {
         destination.report(),
         [
           "alice@example.com | other | privacy lists are not taken",
-          "alice@example.com | offline | 1 messages: this server has no store for them",
+          "alice@example.com | offline | 1 messages that wait are not taken",
         ],
       );
     }

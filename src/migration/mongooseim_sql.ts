@@ -210,7 +210,7 @@ export class MongooseimSql implements AccountSource {
     const [row] = await this.#rows("offline_message", "count(*) AS messages", key, 1);
     const messages = Number(row?.["messages"] ?? 0);
     if (messages === 0) return;
-    parts.note("offline", `${messages} messages: this server has no store for them`);
+    parts.note("offline", `${messages} messages that wait are not taken`);
   }
 
   /** Reads at most `limit` rows of an account; none where the table is missing. */

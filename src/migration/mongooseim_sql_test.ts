@@ -98,7 +98,7 @@ for (const kind of SERVER_KINDS.filter(({ name }) => name !== "MySQL")) {
         'alice@example.com | private | "urn:b" is not an element',
         'alice@example.com | roster | contact "not a jid@@": the address is malformed',
         'alice@example.com | roster | contact "odd@example.net": unknown subscription "X"',
-        "alice@example.com | offline | 1 messages: this server has no store for them",
+        "alice@example.com | offline | 1 messages that wait are not taken",
         "bob@example.com | vcard | it is not a vCard",
         "dave@example.com | account | nobody could log in to it",
         "dave@example.com | password | the form of its keys is not known",

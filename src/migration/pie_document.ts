@@ -164,7 +164,7 @@ export class PieDocument {
     const parts = this.#parts!;
     this.#parts = undefined;
     if (this.#offline > 0) {
-      parts.note("offline", `${this.#offline} messages: this server has no store for them`);
+      parts.note("offline", `${this.#offline} messages that wait are not taken`);
     }
     const account = parts.account();
     this.items.push({ kind: "account", account, findings: parts.findings });
