@@ -13,6 +13,8 @@ import {
 import { PING } from "./_ping.ts";
 import { Stage } from "./_stage.ts";
 
+const LAST = "<query xmlns='jabber:iq:last'/>";
+
 /** The blocking command over two datacenters, with the plugin of a real client (XEP-0191). */
 export const BLOCKED_CONTACTS: Scenario = {
   name: "blocked-contacts",
@@ -59,6 +61,8 @@ export const BLOCKED_CONTACTS: Scenario = {
       const answer = await bob.iq({ type: "get", to: jid, payload: PING });
       assert.equal(answer.errorCondition, "service-unavailable");
     }
+    const seen = await bob.iq({ type: "get", to: accountOf(phone), payload: LAST });
+    assert.equal(seen.errorCondition, "forbidden", "he may see her presence, and is blocked");
     const second = await enter("bob", "dc1", "second");
     await carol.presence({ to: accountOf(phone), type: "subscribe" });
     for (const client of clients) await expectPresence(client, accountOf(carol), "subscribe");
