@@ -180,13 +180,16 @@ export class Stores implements AsyncDisposable {
   /**
    * Deletes an account with all its data. Resolves to false when there was no account. Data goes
    * first: the account is there until everything else is gone, so that a removal that failed can be
-   * repeated.
+   * repeated. Data that others have written until the account was gone, such as messages for it, goes
+   * afterwards: whoever writes later finds no account.
    *
    * @throws CausewayError with a code `storage/…`
    */
   async removeAccount(localpart: string, domainpart: string): Promise<boolean> {
     await this.removeData(localpart, domainpart);
-    return await this.users(domainpart).remove(localpart);
+    const wasThere = await this.users(domainpart).remove(localpart);
+    if (wasThere) await this.removeData(localpart, domainpart);
+    return wasThere;
   }
 
   /**

@@ -8,6 +8,7 @@ import type { SqlAddress } from "./sql/sql_server.ts";
 import { withPath } from "./sql/testing/sqlite.ts";
 import { Stores } from "./stores.ts";
 import type { SqlPoolOptions, StoresOptions } from "./stores.ts";
+import { conformanceMessage } from "./testing/offline_store_conformance.ts";
 import { conformanceCredentials } from "./testing/user_store_conformance.ts";
 
 const [POSTGRES] = SERVER_KINDS;
@@ -113,6 +114,27 @@ Deno.test("Stores.removeAccount() deletes the account and its data, wherever eac
     assert.deepEqual(await internal.privateStorage("example.com").all("alice"), []);
     assert.deepEqual(await stores.privateStorage("example.org").all("alice"), ["<x/>"]);
     assert.equal(await stores.removeAccount("alice", "example.com"), false);
+  }));
+
+Deno.test("Stores.removeAccount() deletes data that was written until the account was gone", () =>
+  withPath(async (path) => {
+    const { address } = await preparedDatabase(server());
+    await using stores = await Stores.open(optionsWith(path, address));
+    await stores.users("example.com").add("alice", conformanceCredentials(1));
+    const users = stores.users.bind(stores);
+    stores.users = (host) => {
+      const store = users(host);
+      const remove = store.remove.bind(store);
+      store.remove = async (localpart) => {
+        const bounds = { maxMessages: 9, maxBytes: 999 };
+        // Another node has found the account just before.
+        await stores.offlineMessages(host).keep(localpart, [conformanceMessage("1")], bounds);
+        return await remove(localpart);
+      };
+      return store;
+    };
+    assert.equal(await stores.removeAccount("alice", "example.com"), true);
+    assert.deepEqual(await stores.offlineMessages("example.com").all("alice"), []);
   }));
 
 Deno.test("Stores.removeAccount() keeps the account while its data cannot be deleted", () =>
