@@ -26,6 +26,7 @@ export type {
 export type { AccountLogout, LastLogout, LastStore } from "./last_store.ts";
 export type { SqlAddress } from "./sql/sql_server.ts";
 export type {
+  HeldClaim,
   OfflineBounds,
   OfflineClaim,
   OfflineMessage,

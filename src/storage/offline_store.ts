@@ -36,6 +36,12 @@ export interface OfflineClaim {
   readonly untilMs: number;
 }
 
+/** A claim that is held, with the account whose messages it has. */
+export interface HeldClaim {
+  readonly localpart: string;
+  readonly id: Uint8Array;
+}
+
 /**
  * The messages that wait for the accounts of one domain (XEP-0160). Localparts are normalised (RFC
  * 7622 §3.3). The store does not know which accounts exist.
@@ -70,8 +76,8 @@ export interface OfflineStore {
     claimId: Uint8Array,
     options: { readonly after: number; readonly limit: number },
   ): Promise<readonly WaitingMessage[]>;
-  /** Holds a claim for longer. */
-  renew(localpart: string, claim: Pick<OfflineClaim, "id" | "untilMs">): Promise<void>;
+  /** Holds claims for longer, until `untilMs`. */
+  renew(claims: readonly HeldClaim[], untilMs: number): Promise<void>;
   /** Ends a claim on these messages: others may claim them. */
   release(localpart: string, claimId: Uint8Array, sequences: readonly number[]): Promise<void>;
   /** Removes claimed messages. Messages that someone else has claimed meanwhile stay. */

@@ -24,9 +24,9 @@ export interface ClaimEvents {
  */
 export class MessageClaim implements Fate {
   readonly isSentOnce = true;
+  readonly store: OfflineStore;
   readonly localpart: string;
   readonly id: Uint8Array;
-  readonly #store: OfflineStore;
   readonly #events: ClaimEvents;
   readonly #underWay = new Set<number>();
   #toRemove: number[] = [];
@@ -34,7 +34,7 @@ export class MessageClaim implements Fate {
   #isFlushing = false;
 
   constructor(store: OfflineStore, localpart: string, id: Uint8Array, events: ClaimEvents) {
-    this.#store = store;
+    this.store = store;
     this.localpart = localpart;
     this.id = id;
     this.#events = events;
@@ -91,23 +91,14 @@ export class MessageClaim implements Fate {
     try {
       this.#toRemove = [];
       this.#toRelease = [];
-      if (removed.length > 0) await this.#store.remove(this.localpart, this.id, removed);
+      if (removed.length > 0) await this.store.remove(this.localpart, this.id, removed);
       removed.length = 0;
-      if (released.length > 0) await this.#store.release(this.localpart, this.id, released);
+      if (released.length > 0) await this.store.release(this.localpart, this.id, released);
       released.length = 0;
     } finally {
       this.#toRemove.unshift(...removed);
       this.#toRelease.unshift(...released);
       this.#isFlushing = false;
     }
-  }
-
-  /**
-   * Holds the claim for longer.
-   *
-   * @throws CausewayError with a code `storage/…`
-   */
-  async renew(untilMs: number): Promise<void> {
-    await this.#store.renew(this.localpart, { id: this.id, untilMs });
   }
 }

@@ -82,6 +82,8 @@ const HOLD_MS = 2_000;
 const LEASE_MS = 60_000;
 /** Milliseconds between two renewals of a claim. */
 const RENEW_MS = 20_000;
+/** Claims that one query renews. */
+const CLAIMS_AT_ONCE = 500;
 /** Milliseconds in which removals gather. */
 const GATHER_MS = 20;
 /** Milliseconds between two looks for messages that wait for clients which are here already. */
@@ -133,6 +135,7 @@ interface Busy {
 export class OfflineMessages {
   readonly #deps: OfflineMessagesDeps;
   readonly #metrics: OfflineMetrics;
+  readonly #stores = new Map<string, OfflineStore>();
   readonly #busy = new Map<string, Busy>();
   /** Available clients with a priority of 0 or more, by full JID. */
   readonly #available = new Map<string, FullJid>();
@@ -243,6 +246,13 @@ export class OfflineMessages {
     if (this.#available.size > 0) this.#available.delete(jid.text);
   }
 
+  /** Returns the one store of a host that all its claims have. */
+  #storeOf(host: string): OfflineStore {
+    let store = this.#stores.get(host);
+    if (store === undefined) this.#stores.set(host, store = this.#deps.storeOf(host));
+    return store;
+  }
+
   // ---- keeping -----------------------------------------------------------------------------
 
   #busyWith(account: BareJid): Busy {
@@ -293,8 +303,8 @@ export class OfflineMessages {
     batch: readonly Pending[],
     host: OfflineHostOptions,
   ): Promise<readonly (StanzaErrorCondition | undefined)[]> {
-    const { storeOf, exists, logger } = this.#deps;
-    const store = storeOf(account.domainpart);
+    const { exists, logger } = this.#deps;
+    const store = this.#storeOf(account.domainpart);
     const refusal = batch.map((): StanzaErrorCondition => "service-unavailable");
     try {
       if (!await exists(account)) {
@@ -303,7 +313,7 @@ export class OfflineMessages {
       }
       const messages = batch.map(({ message }) => message);
       const kept = await store.keep(account.localpart, messages, host);
-      if (!await exists(account)) {
+      if (!await this.#stillExists(account)) {
         // It was deleted meanwhile. Nobody who takes the name later gets its messages.
         await store.removeAll(account.localpart);
         this.#metrics.refused.inc(batch.length);
@@ -319,6 +329,19 @@ export class OfflineMessages {
       logger.debug("offline.not-kept", { error: describeError(thrown) });
       const isFull = thrown instanceof CausewayError && thrown.code === "storage/pool-full";
       return batch.map(() => isFull ? "resource-constraint" : "internal-server-error");
+    }
+  }
+
+  /**
+   * Returns false for an account that was deleted since its messages were kept. When nobody can
+   * tell, the messages are on the disk: a sender who got an error would send them again.
+   */
+  async #stillExists(account: BareJid): Promise<boolean> {
+    try {
+      return await this.#deps.exists(account);
+    } catch (thrown) {
+      this.#deps.logger.debug("offline.not-checked", { error: describeError(thrown) });
+      return true;
     }
   }
 
@@ -347,7 +370,7 @@ export class OfflineMessages {
     busy.isDelivering = true;
     busy.holdUntilMs = this.#deps.clock.monotonicMs() + HOLD_MS;
     const { localpart, domainpart } = account;
-    const store = this.#deps.storeOf(domainpart);
+    const store = this.#storeOf(domainpart);
     try {
       for (;;) {
         busy.isAgain = false;
@@ -362,7 +385,10 @@ export class OfflineMessages {
         if (found === 0 && !busy.isAgain) break;
         if (found === 0) continue;
         this.#hold(claim);
-        if (!await this.#deliverPages(store, claim, account)) break;
+        if (await this.#deliverPages(store, claim, account)) continue;
+        // Another client may have come since the last one went. The rest is free before it asks.
+        if (!busy.isAgain || this.#targetOf(account) === undefined) break;
+        await claim.flush();
       }
     } catch (thrown) {
       this.#deps.logger.debug("offline.not-delivered", { error: describeError(thrown) });
@@ -383,24 +409,40 @@ export class OfflineMessages {
     account: BareJid,
   ): Promise<boolean> {
     let isTaking = true;
-    for (let after = 0;;) {
-      const page = await store.claimed(account.localpart, claim.id, { after, limit: PAGE });
+    for (let after = 0, refusals = 0;;) {
+      // A client that reads slowly is asked with one message at a time. None waits in memory for it.
+      const limit = refusals === 0 ? PAGE : 1;
+      const page = await store.claimed(account.localpart, claim.id, { after, limit });
       if (page.length === 0) return isTaking;
-      for (const [index, message] of page.entries()) {
-        isTaking &&= await this.#deliverOne(account, claim, message);
-        if (isTaking) continue;
-        claim.giveBack(page.slice(index).map((each) => each.sequence));
-        break;
+      const count = isTaking ? this.#deliverPage(account, claim, page) : 0;
+      if (count > 0) {
+        after = page[count - 1]!.sequence;
+        refusals = 0;
       }
-      after = page.at(-1)!.sequence;
+      if (count === page.length) continue;
+      const hasTarget = this.#targetOf(account) !== undefined;
+      isTaking &&= hasTarget && !this.#isClosed && ++refusals < SLOW_ATTEMPTS;
+      if (isTaking) await this.#pause(SLOW_PAUSE_MS);
+      else {
+        claim.giveBack(page.slice(count).map((each) => each.sequence));
+        after = page.at(-1)!.sequence;
+        refusals = 0;
+      }
     }
   }
 
-  async #deliverOne(
+  /** Gives messages to clients until none takes the next one. Returns how many were taken. */
+  #deliverPage(account: BareJid, claim: MessageClaim, page: readonly WaitingMessage[]): number {
+    const count = page.findIndex((message) => !this.#deliverOne(account, claim, message));
+    return count < 0 ? page.length : count;
+  }
+
+  /** Returns false when no client takes the message now. */
+  #deliverOne(
     account: BareJid,
     claim: MessageClaim,
     { stanza: bytes, sequence, sentAtMs }: WaitingMessage,
-  ): Promise<boolean> {
+  ): boolean {
     let stanza: Stanza;
     try {
       stanza = readOffline(bytes);
@@ -411,15 +453,13 @@ export class OfflineMessages {
       claim.settle(sequence);
       return true;
     }
-    for (let attempt = 0; attempt < SLOW_ATTEMPTS && !this.#isClosed; attempt++) {
-      const target = this.#targetOf(account);
-      if (target === undefined) return false;
-      claim.sending(sequence);
-      const options = { fate: claim, number: sequence, sentAtMs };
-      if (this.#deps.deliver(target, stanza, options)) return true;
-      claim.unsent(sequence);
-      await this.#pause(SLOW_PAUSE_MS);
+    const target = this.#isClosed ? undefined : this.#targetOf(account);
+    if (target === undefined) return false;
+    claim.sending(sequence);
+    if (this.#deps.deliver(target, stanza, { fate: claim, number: sequence, sentAtMs })) {
+      return true;
     }
+    claim.unsent(sequence);
     return false;
   }
 
@@ -435,22 +475,34 @@ export class OfflineMessages {
 
   #hold(claim: MessageClaim): void {
     this.#claims.add(claim);
+    this.#renewLater();
+  }
+
+  #renewLater(): void {
+    if (this.#isClosed || this.#claims.size === 0) return;
     this.#cancelRenewal ??= this.#deps.clock.after(RENEW_MS, () => {
       this.#cancelRenewal = undefined;
-      if (!this.#isClosed) this.#spawn(this.#renewAll());
+      this.#spawn(this.#renewAll().finally(() => this.#renewLater()));
     });
   }
 
+  /**
+   * Holds all claims for longer, and then tries again what could not be removed. Claims come first
+   * and many at once: with a slow store, the last of many would end before its turn. Never rejects.
+   */
   async #renewAll(): Promise<void> {
-    await this.#flush();
-    for (const claim of this.#claims) {
-      try {
-        await claim.renew(this.#deps.clock.wallMs() + LEASE_MS);
-      } catch (thrown) {
-        this.#deps.logger.debug("offline.not-renewed", { error: describeError(thrown) });
+    const stores = Map.groupBy(this.#claims, ({ store }) => store);
+    for (const [store, claims] of stores) {
+      for (let from = 0; from < claims.length; from += CLAIMS_AT_ONCE) {
+        try {
+          const some = claims.slice(from, from + CLAIMS_AT_ONCE);
+          await store.renew(some, this.#deps.clock.wallMs() + LEASE_MS);
+        } catch (thrown) {
+          this.#deps.logger.debug("offline.not-renewed", { error: describeError(thrown) });
+        }
       }
     }
-    for (const claim of this.#claims) this.#hold(claim);
+    await this.#flush();
   }
 
   #flushLater(): void {
@@ -499,7 +551,7 @@ export class OfflineMessages {
     const isExpiryDue = clock.monotonicMs() - this.#lastExpiryMs >= EXPIRY_MS;
     if (isExpiryDue) this.#lastExpiryMs = clock.monotonicMs();
     for (const [host, jids] of hosts) {
-      const store = this.#deps.storeOf(host);
+      const store = this.#storeOf(host);
       try {
         for (let from = 0; from < jids.length; from += ACCOUNTS_AT_ONCE) {
           if (this.#isClosed) return;
@@ -519,7 +571,7 @@ export class OfflineMessages {
   /** Never rejects. */
   async #removeExpired(): Promise<void> {
     for (const host of this.#deps.hosts.keys()) {
-      const store = this.#deps.storeOf(host);
+      const store = this.#storeOf(host);
       try {
         for (let step = 0; step < EXPIRY_STEPS; step++) {
           const count = await store.removeExpired(this.#deps.clock.wallMs());

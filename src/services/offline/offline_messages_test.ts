@@ -51,6 +51,10 @@ class Node implements AsyncDisposable {
   failure: Error | undefined;
   /** Set to make the store wait. */
   gate: Promise<void> | undefined;
+  /** Methods of the store that `gate` and `failure` are for. */
+  isTouched: (method: string) => boolean = () => true;
+  /** Answers whether an account exists. */
+  exists = (account: string) => Promise.resolve(this.people.has(account));
   /** Messages that clients still take. */
   room = Infinity;
   #ids = 0;
@@ -60,7 +64,7 @@ class Node implements AsyncDisposable {
     this.offline = new OfflineMessages({
       hosts: new Map([[HOST, OPTIONS]]),
       storeOf: () => this.#watched(store),
-      exists: ({ text }: BareJid) => Promise.resolve(this.people.has(text)),
+      exists: ({ text }: BareJid) => this.exists(text),
       isUserHost: (domain) => domain === HOST || domain === "example.com",
       sessionsOf: () => this.sessions,
       revealed: ({ text }) => void this.revealed.push(text),
@@ -114,8 +118,10 @@ class Node implements AsyncDisposable {
   #watched(store: OfflineStore): OfflineStore {
     return new Proxy(store, {
       get: (target, key) => async (...values: unknown[]) => {
-        await this.gate;
-        if (this.failure !== undefined) throw this.failure;
+        if (this.isTouched(key as string)) {
+          await this.gate;
+          if (this.failure !== undefined) throw this.failure;
+        }
         // Every member of a store is a method.
         return await (target[key as keyof OfflineStore] as (...all: unknown[]) => unknown)
           .apply(target, values);
@@ -358,4 +364,93 @@ Deno.test("OfflineMessages skips bytes that nobody can read, and delivers what i
     await pass(clock, 1_000);
     assert.equal((await store.all("bob")).length, 1);
     assert.deepEqual(one.logger.entries.map(({ event }) => event), ["offline.unreadable"]);
+  }));
+
+Deno.test("OfflineMessages holds no message in memory for a client that reads slowly", () =>
+  withNodes(async (one, _other, store, clock) => {
+    for (const text of ["1", "2", "3"]) one.keep(text);
+    await settle();
+    one.room = 1;
+    one.logIn("desk");
+    await pass(clock, 1_000, 100);
+    assert.deepEqual(one.texts, ["1"]);
+    await store.removeAll("bob");
+    one.room = Infinity;
+    await pass(clock, 1_000, 100);
+    assert.deepEqual(one.texts, ["1"], "what was removed meanwhile is not delivered");
+  }));
+
+Deno.test("OfflineMessages turns at once to a client that comes while another one leaves", () =>
+  withNodes(async (one) => {
+    for (const text of ["1", "2"]) one.keep(text);
+    await settle();
+    one.room = 1;
+    const desk = one.logIn("desk");
+    await settle();
+    const [page, rest] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    one.gate = page.promise;
+    one.logOut(desk);
+    one.clock.advance(100);
+    await settle();
+    page.resolve();
+    one.gate = rest.promise; // the node has found that nobody is there, and reads what is left
+    await settle();
+    one.room = Infinity;
+    one.logIn("phone");
+    one.gate = undefined;
+    rest.resolve();
+    await settle();
+    assert.deepEqual(one.delivered.map(({ to, text }) => `${to} ${text}`), [
+      `${BOB}/desk 1`,
+      `${BOB}/phone 2`,
+    ]);
+  }));
+
+Deno.test("OfflineMessages.close() leaves no timer when a claim is made meanwhile", () =>
+  withNodes(async (one, _other, _store, clock) => {
+    const timersBefore = clock.pendingTimers;
+    one.keep("1");
+    await settle();
+    const gate = Promise.withResolvers<void>();
+    one.gate = gate.promise;
+    one.logIn("desk");
+    const closed = one.offline.close();
+    gate.resolve();
+    await closed;
+    assert.equal(clock.pendingTimers, timersBefore);
+  }));
+
+Deno.test("OfflineMessages holds its claims for longer before it removes anything", () =>
+  withNodes(async (one, other, _store, clock) => {
+    for (const text of ["1", "2"]) one.keep(text);
+    await settle();
+    one.logIn("desk");
+    await settle();
+    one.isTouched = (method) => method === "remove";
+    one.failure = new Error("away");
+    one.delivered[0]!.fate.settle(one.delivered[0]!.number);
+    await pass(clock, 1_000);
+    one.failure = undefined;
+    const gate = Promise.withResolvers<void>();
+    one.gate = gate.promise; // the next removal takes very long
+    other.offline.start();
+    other.logIn("phone");
+    await pass(clock, 75_000);
+    assert.deepEqual(other.delivered, [], "the claim still holds");
+    gate.resolve();
+    await settle();
+  }));
+
+Deno.test("OfflineMessages answers no error for a message that is on the disk", () =>
+  withNodes(async (one, _other, store) => {
+    let isAway = false;
+    one.exists = () => {
+      if (isAway) return Promise.reject(new Error("away"));
+      isAway = true;
+      return Promise.resolve(true);
+    };
+    one.keep("1");
+    await settle();
+    assert.deepEqual(one.outcomes, ["1 kept"]);
+    assert.equal((await store.all("bob")).length, 1);
   }));

@@ -113,7 +113,10 @@ const OPERATIONS: readonly Operation[] = [
       maxBytes: 1_000,
     })),
   writes("offline.claim", (stores) => offline(stores).claim("bob", CLAIM)),
-  writes("offline.renew", (stores) => offline(stores).renew("bob", CLAIM)),
+  writes(
+    "offline.renew",
+    (stores) => offline(stores).renew([{ localpart: "bob", id: CLAIM.id }], 2),
+  ),
   writes("offline.release", (stores) => offline(stores).release("bob", CLAIM.id, [1])),
   writes("offline.remove", (stores) => offline(stores).remove("bob", CLAIM.id, [1])),
   writes("offline.removeAll", (stores) => offline(stores).removeAll("bob")),

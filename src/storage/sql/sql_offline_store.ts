@@ -1,5 +1,6 @@
 import { Buffer } from "node:buffer";
 import type {
+  HeldClaim,
   OfflineBounds,
   OfflineClaim,
   OfflineMessage,
@@ -85,13 +86,14 @@ export class SqlOfflineStore implements OfflineStore {
     });
   }
 
-  async renew(
-    localpart: string,
-    { id, untilMs }: Pick<OfflineClaim, "id" | "untilMs">,
-  ): Promise<void> {
-    await this.#database.run("renew a claim in", async (queries) => {
-      await queries.updateTable("offline_messages").set({ claimed_until: Math.trunc(untilMs) })
-        .where("account_key", "=", this.#keyOf(localpart)).where("claimed_by", "=", id).execute();
+  async renew(claims: readonly HeldClaim[], untilMs: number): Promise<void> {
+    await this.#database.run("renew claims in", async (queries) => {
+      for (const some of portions(claims)) {
+        // No two claims have one id: an id finds rows of its own account alone.
+        await queries.updateTable("offline_messages").set({ claimed_until: Math.trunc(untilMs) })
+          .where("account_key", "in", some.map(({ localpart }) => this.#keyOf(localpart)))
+          .where("claimed_by", "in", some.map(({ id }) => id)).execute();
+      }
     });
   }
 

@@ -73,7 +73,7 @@ const CHECKS: Readonly<Record<string, Check>> = {
     const [first, second] = await store.claimed("alice", ONE.id, FIRST_PAGE);
     await store.release("alice", ONE.id, [first!.sequence]);
     assert.equal(await store.claim("alice", OTHER), 1);
-    await store.renew("alice", { id: ONE.id, untilMs: NOW + 5_000 });
+    await store.renew([{ localpart: "alice", id: ONE.id }], NOW + 5_000);
     const later = { ...OTHER, nowMs: NOW + 2_000, untilMs: NOW + 9_000 };
     assert.equal(await store.claim("alice", later), 1, "the other's own, which was not renewed");
     const latest = { ...later, nowMs: NOW + 5_000 };
@@ -82,6 +82,25 @@ const CHECKS: Readonly<Record<string, Check>> = {
     assert.deepEqual(textsOf(await store.all("alice")), ["one", "two"], "no longer its own");
     await store.release("alice", ONE.id, [first!.sequence, second!.sequence]);
     assert.equal(await store.claim("alice", { ...ONE, nowMs: NOW + 6_000 }), 0);
+  },
+
+  async "many claims are held for longer at once, each with its own messages"(fixture) {
+    const store = fixture.offlineMessages("example.com");
+    for (const name of ["alice", "bob", "carol"]) await keepAll(store, name, name);
+    await store.claim("alice", ONE);
+    await store.claim("bob", OTHER);
+    await store.claim("carol", { ...ONE, id: new Uint8Array(16).fill(3) });
+    const many = Array.from({ length: 600 }, (_, i) => {
+      const id = new Uint8Array(16).fill(9);
+      id.set([i >> 8, i & 0xff]);
+      return { localpart: `nobody${i}`, id };
+    });
+    const own = [{ localpart: "alice", id: ONE.id }, ...many, { localpart: "bob", id: OTHER.id }];
+    await store.renew(own, NOW + 5_000);
+    await store.renew([], NOW + 9_000);
+    const names = ["alice", "bob", "carol"];
+    assert.deepEqual(await store.waiting(names, NOW + 4_999), ["carol"]);
+    assert.deepEqual((await store.waiting(names, NOW + 5_000)).toSorted(), names);
   },
 
   async "of claims that are made at once, each message goes to one"(fixture) {
