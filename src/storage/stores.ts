@@ -187,8 +187,10 @@ export class Stores implements AsyncDisposable {
    */
   async removeAccount(localpart: string, domainpart: string): Promise<boolean> {
     await this.removeData(localpart, domainpart);
-    const wasThere = await this.users(domainpart).remove(localpart);
-    if (wasThere) await this.removeData(localpart, domainpart);
+    const users = this.users(domainpart);
+    const wasThere = await users.remove(localpart);
+    const isGone = wasThere && !await users.exists(localpart); // or has a new owner already
+    if (isGone) await this.removeData(localpart, domainpart);
     return wasThere;
   }
 
