@@ -111,3 +111,12 @@ Deno.test("C2sStream refuses a request to make an account once its client is log
   await authenticate(peer, "alice");
   await ask(peer, ACCOUNT, "<not-authorized ");
 });
+
+Deno.test("C2sStream survives an outcome for which there is no answer", async () => {
+  const creation = new Maker();
+  creation.outcome = Symbol("bug") as unknown as CreationOutcome; // nothing can write it
+  await using fixture = new C2sFixture({ creation });
+  const peer = fixture.connect();
+  await open(peer);
+  await ask(peer, ACCOUNT, "<internal-server-error ");
+});

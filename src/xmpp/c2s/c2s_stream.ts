@@ -257,13 +257,11 @@ export class C2sStream extends StreamShell<C2sStreamDeps, C2sSession> {
       return this.#dispatch({ kind: "created", outcome: "resource-constraint" });
     }
     // Offered, or the state would not ask.
-    creation!.create(account, this.transport).then(
-      (outcome) => this.#dispatch({ kind: "created", outcome }),
-      (thrown) => {
+    creation!.create(account, this.transport)
+      .then((outcome) => this.#dispatch({ kind: "created", outcome })).catch((thrown) => {
         this.broke("auth", thrown);
         this.fail("internal-server-error");
-      },
-    );
+      });
   }
 
   #respond(text: string | undefined): void {
