@@ -90,8 +90,8 @@ const GATHER_MS = 20;
 const LOOK_MS = 15_000;
 /** Accounts that one query looks for. */
 const ACCOUNTS_AT_ONCE = 500;
-/** Milliseconds between two removals of expired messages. */
-const EXPIRY_MS = 3_600_000;
+/** Milliseconds between two removals of expired messages. Until then they take room from others. */
+const EXPIRY_MS = 60_000;
 /** Queries of one removal of expired messages. */
 const EXPIRY_STEPS = 100;
 /** Attempts to give a message to a client that reads slowly, and milliseconds between them. */

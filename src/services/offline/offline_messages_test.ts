@@ -454,3 +454,13 @@ Deno.test("OfflineMessages answers no error for a message that is on the disk", 
     assert.deepEqual(one.outcomes, ["1 kept"]);
     assert.equal((await store.all("bob")).length, 1);
   }));
+
+Deno.test("OfflineMessages gives the room of messages that have expired to others soon", () =>
+  withNodes(async (one, _other, store, clock) => {
+    for (let i = 0; i < 5; i++) one.keep(`${i}`);
+    one.offline.start();
+    await pass(clock, OPTIONS.lifetimeMs - 10_000, 15_000);
+    assert.equal((await store.all("bob")).length, 5);
+    await pass(clock, 100_000, 5_000);
+    assert.deepEqual(await store.all("bob"), []);
+  }));
