@@ -137,6 +137,27 @@ Deno.test("Stores.removeAccount() deletes data that was written until the accoun
     assert.deepEqual(await stores.offlineMessages("example.com").all("alice"), []);
   }));
 
+Deno.test("Stores.removeAccount() leaves the data of who takes the name at once", () =>
+  withPath(async (path) => {
+    const { address } = await preparedDatabase(server());
+    await using stores = await Stores.open(optionsWith(path, address));
+    await stores.users("example.com").add("alice", conformanceCredentials(1));
+    const users = stores.users.bind(stores);
+    stores.users = (host) => {
+      const store = users(host);
+      const remove = store.remove.bind(store);
+      store.remove = async (localpart) => {
+        const wasThere = await remove(localpart);
+        await store.add(localpart, conformanceCredentials(2));
+        await stores.vcards(host).write(localpart, "<vCard/>");
+        return wasThere;
+      };
+      return store;
+    };
+    assert.equal(await stores.removeAccount("alice", "example.com"), true);
+    assert.equal(await stores.vcards("example.com").read("alice"), "<vCard/>");
+  }));
+
 Deno.test("Stores.removeAccount() keeps the account while its data cannot be deleted", () =>
   withPath(async (path) => {
     const { address } = await emptyDatabase(server());
