@@ -2,7 +2,7 @@ import { Buffer } from "node:buffer";
 import { createHash } from "node:crypto";
 import { describeError } from "../../base/mod.ts";
 import type { FullJid, Jid, Stanza, XmlElement } from "../../xmpp/mod.ts";
-import { buildStanza, element, stanzaElement } from "../../xmpp/mod.ts";
+import { buildStanza, element, findChild, stanzaElement, stanzaSource } from "../../xmpp/mod.ts";
 import { AVATAR_DATA, AVATAR_METADATA } from "./namespaces.ts";
 import { NodeConfig } from "./node_config.ts";
 import { admits, relationOf } from "./pep_access.ts";
@@ -43,8 +43,9 @@ interface Photo {
   hash: string | undefined;
   /** True when everybody may see it. */
   isOpen: boolean;
-  /** Times that the avatar was read: only the newest reading counts. */
-  readings: number;
+  /** True while the avatar is read; changes of that time make it be read once more. */
+  isRead: boolean;
+  hasChanged: boolean;
 }
 
 /**
@@ -72,7 +73,8 @@ export class AvatarPhotos {
       sessions: new Set([jid.text]),
       hash: undefined,
       isOpen: false,
-      readings: 0,
+      isRead: false,
+      hasChanged: false,
     });
     this.#load(account);
   }
@@ -203,38 +205,58 @@ export class AvatarPhotos {
   /** Reads the hash of an account's photo. Its clients' presence is sent anew when that is news. */
   #load(account: Jid): void {
     const photo = this.#photos.get(account.text)!; // asked before
-    const reading = ++photo.readings;
-    const task = this.#read(account, photo, reading).catch((thrown) => {
-      this.#deps.log.warn("pep.photo-unread", { error: describeError(thrown) });
-    }).finally(() => this.#loading.delete(task));
+    photo.hasChanged = true;
+    // All sessions of an account here hear of a change.
+    if (photo.isRead) return;
+    photo.isRead = true;
+    const task = this.#readAll(account, photo).finally(() => this.#loading.delete(task));
     this.#loading.add(task);
   }
 
-  async #read(account: Jid, photo: Photo, reading: number): Promise<void> {
+  /** Reads the avatar until nothing has changed meanwhile. Never rejects. */
+  async #readAll(account: Jid, photo: Photo): Promise<void> {
+    while (photo.hasChanged && this.#photos.get(account.text) === photo) {
+      photo.hasChanged = false;
+      try {
+        await this.#read(account, photo);
+      } catch (thrown) {
+        this.#deps.log.warn("pep.photo-unread", { error: describeError(thrown) });
+      }
+    }
+    photo.isRead = false;
+  }
+
+  async #read(account: Jid, photo: Photo): Promise<void> {
     const store = this.#deps.hosts.store(account.domainpart)!; // asked before
     const [last] = await store.lastItems({
       localparts: [account.localpart],
       nodes: [AVATAR_METADATA],
       maxPayloadBytes: MAX_METADATA_BYTES,
     });
-    if (photo.readings !== reading) return;
+    if (photo.hasChanged || this.#photos.get(account.text) !== photo) return;
     const model = last && NodeConfig.decode(last.node.config).accessModel;
     photo.isOpen = model === "open";
     const isShown = photo.isOpen || model === "presence";
     const id = isShown && last?.xml !== undefined ? pictureIn(tree(last.xml))?.id ?? "" : undefined;
     // What contacts have been told ends with the avatar.
-    this.#became(account, id ?? (photo.hash === undefined ? undefined : ""));
+    this.#became(account, photo, id ?? (photo.hash === undefined ? undefined : ""));
   }
 
-  #became(account: Jid, hash: string | undefined): void {
+  #became(account: Jid, photo: Photo, hash: string | undefined): void {
     const { sessions, presenceAgain } = this.#deps;
-    const photo = this.#photos.get(account.text);
-    if (photo === undefined || photo.hash === hash) return;
+    if (photo.hash === hash) return;
     photo.hash = hash;
     for (const { jid, lastPresence } of [...sessions.here(account.text)]) {
-      if (lastPresence !== undefined) presenceAgain(jid);
+      // A session that comes from another node has told its contacts already.
+      if (lastPresence !== undefined && hashIn(lastPresence) !== hash) presenceAgain(jid);
     }
   }
+}
+
+/** Returns the hash of the photo that a presence names; undefined where it names none. */
+function hashIn(presence: Stanza): string | undefined {
+  if (findChild(stanzaSource(presence.bytes), "x", VCARD_UPDATE) === undefined) return undefined;
+  return stanzaElement(presence).child("x", VCARD_UPDATE)?.child("photo")?.text;
 }
 
 /** Returns the picture that is in the data node (XEP-0084 §4.2); undefined where there is none. */

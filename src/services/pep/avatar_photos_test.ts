@@ -1,7 +1,8 @@
 import { deepStrictEqual, doesNotMatch, match, strictEqual } from "node:assert/strict";
 import { createHash } from "node:crypto";
+import type { FullJid } from "../../xmpp/mod.ts";
 import { parseJid } from "../../xmpp/mod.ts";
-import { PepFixture, presenceOf, textOf } from "./testing/pep_fixture.ts";
+import { PepFixture, presenceOf, submitted, textOf } from "./testing/pep_fixture.ts";
 
 const ALICE = "alice@example.com/desk";
 const BOB = "bob@example.com/phone";
@@ -11,6 +12,12 @@ const METADATA = "urn:xmpp:avatar:metadata";
 const PICTURE = btoa("not really a picture");
 const ID = createHash("sha1").update("not really a picture").digest("hex");
 const VCARD = "<vCard xmlns='vcard-temp'/>";
+
+const OWNER = "http://jabber.org/protocol/pubsub#owner";
+
+function form(values: Readonly<Record<string, string>>): string {
+  return submitted("http://jabber.org/protocol/pubsub#node_config", values);
+}
 
 function vcard(content: string): string {
   return `<vCard xmlns='vcard-temp'>${content}</vCard>`;
@@ -132,4 +139,59 @@ Deno.test("AvatarPhotos tells nobody the hash of an avatar that is its owner's a
   await pep.online(ALICE);
   await publishAvatar(pep, "whitelist");
   doesNotMatch(textOf(pep.here.get(ALICE)!), /vcard-temp:x:update/);
+});
+
+Deno.test("AvatarPhotos no longer shows the hash of an avatar that its owner hides or removes, told or not", async () => {
+  const ends: readonly [string, string][] = [
+    [
+      "hides it",
+      `<configure node='${METADATA}'>${form({ "pubsub#access_model": "whitelist" })}` +
+      "</configure>",
+    ],
+    ["removes it", `<delete node='${METADATA}'/>`],
+    ["empties the node", `<purge node='${METADATA}'/>`],
+  ];
+  for (const [name, action] of ends) {
+    for (const told of [{}, { "pubsub#deliver_notifications": "0" }]) {
+      await using pep = await PepFixture.open();
+      const others = [{ host: "dc2.example.com", resourcepart: "laptop", process: 2 }];
+      pep.elsewhere.set("alice@example.com", others);
+      await pep.online(ALICE, [`${METADATA}+notify`]);
+      await publishAvatar(pep, "presence");
+      match(textOf(pep.here.get(ALICE)!), new RegExp(`<photo>${ID}</photo>`));
+      const owned = (content: string) =>
+        pep.ask(ALICE, "set", `<pubsub xmlns='${OWNER}'>${content}</pubsub>`);
+      const silent = { ...told, "pubsub#notify_delete": "0", "pubsub#notify_retract": "0" };
+      await owned(`<configure node='${METADATA}'>${form(silent)}</configure>`);
+      await pep.received(ALICE);
+      pep.routed.length = 0;
+      match(await owned(action), /type='result'/);
+      match(textOf(pep.here.get(ALICE)!), /<photo\/>/, name);
+      deepStrictEqual(await pep.received(ALICE), [], "no client is told");
+      deepStrictEqual(pep.routed.map(({ to }) => to.text), ["alice@example.com/laptop"]);
+    }
+  }
+});
+
+Deno.test("AvatarPhotos sends no presence anew that has the hash, as that of a session that moved here", async () => {
+  await using pep = await PepFixture.open();
+  await publishAvatar(pep, "presence");
+  const x = `<x xmlns='vcard-temp:x:update'><photo>${ID}</photo></x>`;
+  const presence = presenceOf(ALICE, x);
+  pep.here.set(ALICE, presence);
+  pep.server.arrived(parseJid(ALICE) as FullJid, presence);
+  await pep.server.settled();
+  deepStrictEqual(pep.repeated, []);
+  await publishAvatar(pep, "presence", btoa("newer"));
+  deepStrictEqual(pep.repeated, [ALICE]);
+});
+
+Deno.test("AvatarPhotos reads a changed avatar once or twice, however many sessions hear of it", async () => {
+  await using pep = await PepFixture.open();
+  const clients = Array.from({ length: 20 }, (_, index) => `alice@example.com/${index}`);
+  for (const jid of clients) await pep.online(jid);
+  const before = pep.readings;
+  const id = await publishAvatar(pep, "presence");
+  strictEqual(pep.readings - before <= 2, true, `${pep.readings - before} readings`);
+  for (const jid of clients) match(textOf(pep.here.get(jid)!), new RegExp(id));
 });

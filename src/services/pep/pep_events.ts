@@ -14,11 +14,15 @@ export type NodeChange =
   /** Without `xml`, the item has no payload, or one that the recipient's node reads itself. */
   | { readonly kind: "item"; readonly id: string; readonly xml: string | undefined }
   | { readonly kind: "retract"; readonly ids: readonly string[] }
-  | { readonly kind: "purge" | "delete" };
+  | { readonly kind: "purge" | "delete" }
+  /** Anything that concerns the nodes of the owner's sessions alone, and no client. */
+  | { readonly kind: "configuration" };
 
 /** A notification as it arrives. */
 export interface ArrivedEvent {
   readonly node: string;
+  /** True for a change that no client is told of. */
+  readonly isInternal: boolean;
   /** The item that was published; undefined for another change. */
   readonly item: { readonly id: string; readonly payload: XmlElement | undefined } | undefined;
 }
@@ -56,7 +60,11 @@ export function readEvent(stanza: Stanza): ArrivedEvent | undefined {
   if (content === undefined || node === undefined) return undefined;
   const item = content.name === "items" ? content.child("item") : undefined;
   const [payload] = item?.elements ?? [];
-  return { node, item: item && { id: item.attribute("id") ?? "", payload } };
+  return {
+    node,
+    isInternal: content.name === "configuration",
+    item: item && { id: item.attribute("id") ?? "", payload },
+  };
 }
 
 /** Returns the tree of stored XML. */

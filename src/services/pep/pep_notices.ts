@@ -43,13 +43,15 @@ export class PepNotices {
     this.#deps = deps;
   }
 
-  /** Tells all who may see a node of a change. Never rejects. */
+  /** Tells all whom a change of a node concerns. Never rejects. */
   async tell(owner: Jid, node: string, config: NodeConfig, change: NodeChange): Promise<void> {
-    if (!config.delivers) return;
     const { counters, log } = this.#deps;
     try {
-      const hides = (await this.#deps.hosts.hiders?.([owner]))?.get(owner.text);
-      const all = await this.#contactsFor(owner, config);
+      const isInternal = change.kind === "configuration";
+      const hides = isInternal
+        ? undefined
+        : (await this.#deps.hosts.hiders?.([owner]))?.get(owner.text);
+      const all = isInternal ? [] : await this.#contactsFor(owner, config);
       const contacts = hides === undefined ? all : all.filter((contact) => !hides(contact));
       await this.#send([owner, ...contacts], owner, { node, change: reduced(change, config) });
     } catch (thrown) {
@@ -91,6 +93,7 @@ export class PepNotices {
     const addressed = to instanceof FullJid ? here.filter(({ jid }) => jid.text === to.text) : here;
     if (addressed.length === 0) return undefined; // the session may be elsewhere by now
     if (from.text === to.bare.text) this.#deps.seen(from, event);
+    if (event.isInternal) return "ignored";
     const wanted = addressed.filter(({ jid, lastPresence }) =>
       lastPresence !== undefined && this.#deps.interests(jid)?.has(event.node) === true
     );

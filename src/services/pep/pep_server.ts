@@ -212,7 +212,9 @@ export class PepServer {
         config: config.encode(),
         maxItems: config.maxItems(limits),
       });
-      return isDone ? "done" : "changed";
+      if (!isDone) return "changed";
+      this.#tell(owner, node, config, { kind: "configuration" });
+      return "done";
     });
   }
 
@@ -233,9 +235,14 @@ export class PepServer {
     if (config === undefined) return undefined;
     const count = await this.#storeOf(owner).retract(owner.localpart, node, ids);
     this.#counters.retracted.inc(count);
-    if (count > 0 && (isTold || config.notifiesRetract)) {
-      this.#tell(owner, node, config, { kind: "retract", ids });
-    }
+    if (count === 0) return count;
+    const isSilent = !isTold && !config.notifiesRetract;
+    this.#tell(
+      owner,
+      node,
+      config,
+      isSilent ? { kind: "configuration" } : { kind: "retract", ids },
+    );
     return count;
   }
 
@@ -247,7 +254,8 @@ export class PepServer {
     const config = await this.#configOf(owner, node);
     if (config === undefined) return false;
     this.#counters.retracted.inc(await this.#storeOf(owner).retract(owner.localpart, node));
-    if (config.notifiesRetract) this.#tell(owner, node, config, { kind: "purge" });
+    const kind = config.notifiesRetract ? "purge" : "configuration";
+    this.#tell(owner, node, config, { kind });
     return true;
   }
 
@@ -260,7 +268,8 @@ export class PepServer {
     if (config === undefined || !await this.#storeOf(owner).remove(owner.localpart, node)) {
       return false;
     }
-    if (config.notifiesDelete) this.#tell(owner, node, config, { kind: "delete" });
+    const kind = config.notifiesDelete ? "delete" : "configuration";
+    this.#tell(owner, node, config, { kind });
     return true;
   }
 
@@ -299,7 +308,11 @@ export class PepServer {
   }
 
   #tell(owner: Jid, node: string, config: NodeConfig, change: NodeChange): void {
-    this.#tellLater(owner, () => this.#notices.tell(owner, node, config, change));
+    const isSilent = !config.delivers || change.kind === "configuration";
+    // The nodes of the owner's sessions have the avatar in presence: they hear of it in any case.
+    if (isSilent && node !== AVATAR_METADATA) return;
+    const told = isSilent ? { kind: "configuration" } as const : change;
+    this.#tellLater(owner, () => this.#notices.tell(owner, node, config, told));
   }
 
   #tellLater(owner: Jid, tell: () => Promise<void>): void {

@@ -1,7 +1,7 @@
 import { ManualClock } from "../../../base/mod.ts";
 import { MemoryLogger, MetricsRegistry } from "../../../observe/mod.ts";
 import { InternalStore } from "../../../storage/mod.ts";
-import type { Subscription } from "../../../storage/mod.ts";
+import type { PepStore, Subscription } from "../../../storage/mod.ts";
 import type { FullJid, Stanza } from "../../../xmpp/mod.ts";
 import { parseJid, readdress } from "../../../xmpp/mod.ts";
 import { HostServices } from "../../mod.ts";
@@ -36,13 +36,23 @@ export class PepFixture implements AsyncDisposable {
   readonly routed: Stanza[] = [];
   /** Stanzas that sessions of this node were given. */
   readonly delivered: { readonly to: string; readonly stanza: Stanza }[] = [];
+  /** Readings of last items so far. */
+  readings = 0;
+  /** Sessions that were told to send their presence anew. */
+  readonly repeated: string[] = [];
   readonly #answers: string[] = [];
   readonly #directory: string;
 
   private constructor(directory: string, store: InternalStore, limits: Partial<PepLimits>) {
     this.#directory = directory;
     this.store = store;
-    const pep = store.pep("example.com");
+    const stored = store.pep("example.com");
+    const pep = new Proxy(stored, {
+      get: (_, name: keyof PepStore) => {
+        if (name === "lastItems") this.readings++;
+        return stored[name].bind(stored);
+      },
+    });
     const rosters = store.rosters();
     this.server = new PepServer({
       hosts: {
@@ -73,7 +83,10 @@ export class PepFixture implements AsyncDisposable {
         sendTo: (_host, stanza) => this.#route(stanza),
         deliver: (to, stanza) => this.#deliver(to, stanza),
       },
-      presenceAgain: (jid) => this.presence(jid.text, this.here.get(jid.text)!),
+      presenceAgain: (jid) => {
+        this.repeated.push(jid.text);
+        this.presence(jid.text, this.here.get(jid.text)!);
+      },
       clock: this.clock,
       metrics: this.metrics,
       log: this.log,
