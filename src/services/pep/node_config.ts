@@ -22,6 +22,8 @@ interface Option {
 /** Longest value of an option, and longest list of values. */
 const MAX_VALUE = 1_000;
 const MAX_VALUES = 100;
+/** Bytes of a whole configuration: it is read with every request, and MySQL keeps 65,535. */
+const MAX_CONFIG_BYTES = 16_384;
 
 const ACCESS_MODELS = ["open", "presence", "roster", "whitelist"] as const;
 
@@ -160,7 +162,8 @@ export class NodeConfig {
       if (isSame(value, option.byDefault)) all.delete(name);
       else all.set(name, value);
     }
-    return new NodeConfig(all);
+    const config = new NodeConfig(all);
+    return new TextEncoder().encode(config.encode()).length > MAX_CONFIG_BYTES ? undefined : config;
   }
 
   /** True when each of these values is the one that the configuration has. */

@@ -116,6 +116,28 @@ Deno.test("pepRequests() holds the bounds on nodes, items and bytes", async () =
   match(await pep.publish(ALICE, "b", bytesOf("2", 200)), /type='result'/);
 });
 
+Deno.test("pepRequests() refuses large items that no node would store, and large configurations", async () => {
+  await using pep = await PepFixture.open();
+  const transient = { "pubsub#persist_items": "0" };
+  const bytesOf = (bytes: number) => tune("1", "x".repeat(bytes - 53));
+  match(await pep.publish(ALICE, "a", bytesOf(16_385), transient), /<payload-too-big /);
+  match(await pep.publish(ALICE, "a", bytesOf(16_384), transient), /type='result'/);
+  const silent = { ...transient, "pubsub#deliver_payloads": "0" };
+  match(await pep.publish(ALICE, "b", bytesOf(16_385), silent), /type='result'/);
+  match(await pep.publish(ALICE, "c", bytesOf(16_385)), /type='result'/);
+  const configured = (count: number) => {
+    const groups = Array.from(
+      { length: count },
+      (_, index) => `<value>${index}${"\u{1f98a}".repeat(249)}</value>`,
+    );
+    const form = `<x xmlns='jabber:x:data' type='submit'>` +
+      `<field var='pubsub#roster_groups_allowed'>${groups.join("")}</field></x>`;
+    return pep.ask(ALICE, "set", pubsub(`<configure node='c'>${form}</configure>`, OWNER));
+  };
+  match(await configured(16), /type='result'/);
+  match(await configured(17), /<not-acceptable /);
+});
+
 Deno.test("pepRequests() shows a node to those whom its access model admits, and to nobody else", async () => {
   await using pep = await PepFixture.open();
   await pep.subscribe("alice@example.com", "bob@example.com", ["Friends"]);

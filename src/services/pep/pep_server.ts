@@ -19,6 +19,8 @@ const MAX_ATTEMPTS = 8;
 const MAX_UNTOLD = 10_000;
 /** Milliseconds of items that clients may have missed while datacenters were cut off. */
 const MISSED_WITHIN_MS = 86_400_000;
+/** Bytes of an item that no node stores: all sessions of all contacts are sent it. */
+const MAX_TRANSIENT_BYTES = 16_384;
 /** Nodes of one query. */
 const NODES_AT_ONCE = 100;
 
@@ -152,13 +154,17 @@ export class PepServer {
   ): Promise<PepOutcome> {
     const limits = this.#deps.hosts.limits(owner.domainpart);
     const xml = serialize(payload);
-    if (new TextEncoder().encode(xml).length > limits.maxItemBytes) return "too-large";
+    const bytes = new TextEncoder().encode(xml).length;
+    if (bytes > limits.maxItemBytes) return "too-large";
     return await this.#change(owner, node, async (store, found) => {
       if (found !== undefined && !found.config.meets(options, limits)) {
         return "precondition-not-met";
       }
       const config = found?.config ?? NodeConfig.defaultOf(node).with(options, limits);
       if (config === undefined) return "not-acceptable";
+      if (!config.persists && config.deliversPayloads && bytes > MAX_TRANSIENT_BYTES) {
+        return "too-large";
+      }
       if (config.persists || found === undefined) {
         const result = await store.publish(owner.localpart, {
           node,
