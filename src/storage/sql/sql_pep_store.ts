@@ -72,7 +72,12 @@ export class SqlPepStore implements PepStore {
         if (made !== "made") return made;
       } else if (!await changeNode(queries, keys, { expected })) return "changed";
       if (item === undefined) return "published";
-      return await this.#put(queries, keys, item, { maxItems, ...bounds });
+      const outcome = await this.#put(queries, keys, item, { maxItems, ...bounds });
+      if (outcome === "full" && expected === undefined) {
+        await queries.deleteFrom("pep_nodes")
+          .where("account_key", "=", keys.account).where("node_key", "=", keys.node).execute();
+      }
+      return outcome;
     });
   }
 

@@ -116,6 +116,10 @@ const CHECKS: Readonly<Record<string, Check>> = {
     }
     assert.equal(await store.publish("alice", make("c"), bounds), "full");
     assert.equal(await store.node("alice", "c"), undefined);
+    const roomy = { ...bounds, maxNodes: 3 };
+    const inNew = { ...make("c"), item: item("i", "x".repeat(10)) };
+    assert.equal(await store.publish("alice", inNew, roomy), "full");
+    assert.equal(await store.node("alice", "c"), undefined, "no node without its item");
     assert.equal(await store.publish("alice", big("j", 11), bounds), "full");
     assert.deepEqual(await idsIn(store), ["i"]);
     assert.equal(await store.publish("alice", big("j", 10), bounds), "published");
