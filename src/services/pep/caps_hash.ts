@@ -20,6 +20,8 @@ const HASHES: ReadonlyMap<string, string> = new Map([
 
 /** Suffix of features that ask for notifications (XEP-0060 §9.2). */
 const NOTIFY = "+notify";
+/** Nodes that one client may be interested in: each costs its node more queries at login. */
+const MAX_INTERESTS = 100;
 /** Characters of all node names that one client may be interested in; the rest is left out. */
 const MAX_INTEREST_CHARS = 8_192;
 
@@ -102,7 +104,7 @@ function interestsIn(parts: readonly string[]): ReadonlySet<string> {
   for (const part of parts) {
     if (!part.endsWith(NOTIFY)) continue;
     chars += part.length;
-    if (chars > MAX_INTEREST_CHARS) break;
+    if (chars > MAX_INTEREST_CHARS || names.size >= MAX_INTERESTS) break;
     names.add(part.slice(0, -NOTIFY.length));
   }
   return names;

@@ -13,9 +13,10 @@ import type { PepDeps } from "./pep_ports.ts";
 export const MAX_LAST_ITEM_BYTES = 16_384;
 /** Last items that one client is sent at once. It keeps none of them from reading on. */
 const MAX_AT_ONCE = 1_000;
-/** Accounts, and nodes, of one query. */
+/** Accounts, and nodes, of one query; their product bounds what it returns. */
 const ACCOUNTS_AT_ONCE = 100;
 const NODES_AT_ONCE = 100;
+const ITEMS_AT_ONCE = 1_000;
 /** Clients whose last items are read at once, and clients that may wait for that. */
 const MAX_RUNNING = 10;
 const MAX_WAITING = 100_000;
@@ -112,9 +113,11 @@ export class LastItems {
       others.push({ jid: contact, reverse });
       byDomain.set(domainpart, others);
     }
+    const nodesAtOnce = Math.min(reading.nodes.length, NODES_AT_ONCE);
+    const atOnce = Math.min(ACCOUNTS_AT_ONCE, Math.max(1, Math.floor(ITEMS_AT_ONCE / nodesAtOnce)));
     for (const accounts of byDomain.values()) {
-      for (let start = 0; start < accounts.length && left > 0; start += ACCOUNTS_AT_ONCE) {
-        const some = accounts.slice(start, start + ACCOUNTS_AT_ONCE);
+      for (let start = 0; start < accounts.length && left > 0; start += atOnce) {
+        const some = accounts.slice(start, start + atOnce);
         left -= await this.#sendFrom(reading, left, some);
       }
     }

@@ -209,6 +209,17 @@ Deno.test("contacts from whom a privacy list hides the owner get no notification
   deepStrictEqual(changesIn(await pep.received(BOB)), ["again"]);
 });
 
+Deno.test("LastItems reads at most a thousand items at once, of at most a hundred nodes", async () => {
+  await using pep = await PepFixture.open();
+  for (let count = 0; count < 21; count++) {
+    await pep.subscribe(`alice${count}@example.com`, "bob@example.com");
+  }
+  await pep.online(BOB, Array.from({ length: 300 }, (_, index) => `urn:${index}+notify`));
+  const contacts = pep.readings.filter(({ localparts }) => localparts[0] !== "bob");
+  deepStrictEqual(contacts.map(({ localparts }) => localparts.length), [10, 10, 1]);
+  deepStrictEqual(contacts.map(({ nodes }) => nodes.length), [100, 100, 100]);
+});
+
 Deno.test("PepServer.approved() gives a new contact the last items, through the nodes of its sessions", async () => {
   await using pep = await PepFixture.open();
   await pep.publish(ALICE, "tune", item("t"));

@@ -1,7 +1,7 @@
 import { ManualClock } from "../../../base/mod.ts";
 import { MemoryLogger, MetricsRegistry } from "../../../observe/mod.ts";
 import { InternalStore } from "../../../storage/mod.ts";
-import type { PepStore, Subscription } from "../../../storage/mod.ts";
+import type { LastItemsQuery, PepStore, Subscription } from "../../../storage/mod.ts";
 import type { FullJid, Stanza } from "../../../xmpp/mod.ts";
 import { parseJid, readdress } from "../../../xmpp/mod.ts";
 import { HostServices } from "../../mod.ts";
@@ -37,7 +37,7 @@ export class PepFixture implements AsyncDisposable {
   /** Stanzas that sessions of this node were given. */
   readonly delivered: { readonly to: string; readonly stanza: Stanza }[] = [];
   /** Readings of last items so far. */
-  readings = 0;
+  readonly readings: LastItemsQuery[] = [];
   /** Sessions that were told to send their presence anew. */
   readonly repeated: string[] = [];
   readonly #answers: string[] = [];
@@ -49,8 +49,11 @@ export class PepFixture implements AsyncDisposable {
     const stored = store.pep("example.com");
     const pep = new Proxy(stored, {
       get: (_, name: keyof PepStore) => {
-        if (name === "lastItems") this.readings++;
-        return stored[name].bind(stored);
+        if (name !== "lastItems") return stored[name].bind(stored);
+        return (query: LastItemsQuery) => {
+          this.readings.push(query);
+          return stored.lastItems(query);
+        };
       },
     });
     const rosters = store.rosters();
