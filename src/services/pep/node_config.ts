@@ -70,13 +70,16 @@ const OPTIONS: Readonly<Record<string, Option>> = {
 };
 
 /** Nodes whose default configuration is another one (XEP-0402 §4). */
-const NODE_DEFAULTS: Readonly<Record<string, FormValues>> = {
-  "urn:xmpp:bookmarks:1": new Map([
-    ["pubsub#max_items", ["max"]],
-    ["pubsub#send_last_published_item", ["never"]],
-    ["pubsub#access_model", ["whitelist"]],
-  ]),
-};
+const NODE_DEFAULTS: ReadonlyMap<string, FormValues> = new Map([
+  [
+    "urn:xmpp:bookmarks:1",
+    new Map([
+      ["pubsub#max_items", ["max"]],
+      ["pubsub#send_last_published_item", ["never"]],
+      ["pubsub#access_model", ["whitelist"]],
+    ]),
+  ],
+]);
 
 /** The configuration of a node. Immutable. */
 export class NodeConfig {
@@ -88,7 +91,7 @@ export class NodeConfig {
 
   /** Returns the configuration that a node of that name gets when nobody says otherwise. */
   static defaultOf(node: string): NodeConfig {
-    return new NodeConfig(NODE_DEFAULTS[node] ?? new Map());
+    return new NodeConfig(NODE_DEFAULTS.get(node) ?? new Map());
   }
 
   /** @throws CausewayError `storage/corrupt` for a text that `encode` did not write */

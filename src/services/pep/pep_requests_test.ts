@@ -235,6 +235,17 @@ Deno.test("pepRequests() is discovered by owners and contacts", async () => {
   );
 });
 
+Deno.test("pepRequests() takes every name for a node, an item and an option", async () => {
+  await using pep = await PepFixture.open();
+  for (const name of ["constructor", "toString", "__proto__", "\u{1f98a}&lt;&apos;&quot;"]) {
+    match(await pep.publish(ALICE, name, tune(name)), /type='result'/, name);
+    match(await pep.items(ALICE, name), new RegExp(`<item id='${name}'>`));
+    const create = `<create node='${name}-made'/>`;
+    match(await pep.ask(ALICE, "set", pubsub(create)), /type='result'/);
+    match(await pep.publish(ALICE, "other", tune("one"), { [name]: "1" }), /<not-acceptable /);
+  }
+});
+
 Deno.test("pepRequests() makes, configures, purges and removes nodes for their owner", async () => {
   await using pep = await PepFixture.open();
   const own = (type: "get" | "set", content: string) =>
