@@ -35,6 +35,8 @@ export class LastItems {
   readonly #deps: LastItemsDeps;
   readonly #waiting: (() => Promise<void>)[] = [];
   readonly #readings = new Set<Reading>();
+  /** Full JIDs of clients that wait for what they may have missed: once is enough for them. */
+  readonly #missing = new Set<string>();
   #running = 0;
   #idle: PromiseWithResolvers<void> | undefined;
 
@@ -49,8 +51,12 @@ export class LastItems {
    * @param sinceMs wall-clock milliseconds: only items published since then
    */
   send(jid: FullJid, nodes: ReadonlySet<string>, sinceMs?: number): void {
+    if (sinceMs !== undefined && this.#missing.has(jid.text)) return;
     if (this.#waiting.length >= MAX_WAITING) return this.#deps.counters.failures.inc();
+    if (sinceMs !== undefined) this.#missing.add(jid.text);
     this.#waiting.push(async () => {
+      if (sinceMs !== undefined) this.#missing.delete(jid.text);
+      if (!this.#isThere(jid)) return;
       const reading = { to: jid, nodes: [...nodes], sinceMs, told: new Set<string>() };
       this.#readings.add(reading);
       try {
@@ -129,7 +135,7 @@ export class LastItems {
     left: number,
     accounts: readonly Contact[],
   ): Promise<number> {
-    const { hosts, sessions, routes, counters } = this.#deps;
+    const { hosts, routes, counters } = this.#deps;
     const store = hosts.store(accounts[0]!.jid.domainpart); // all have one domain
     if (store === undefined) return 0;
     const byLocalpart = new Map(accounts.map((each) => [each.jid.localpart, each]));
@@ -151,10 +157,7 @@ export class LastItems {
         if (config.sendsLast !== "on_sub_and_presence") continue;
         if (!await this.#maySee(to, owner, config)) continue;
         if (sent >= left) return sent;
-        const isThere = sessions.here(to.bare.text).some(({ jid, lastPresence }) =>
-          jid.text === to.text && lastPresence !== undefined
-        );
-        if (!isThere) return left;
+        if (!this.#isThere(to)) return left;
         const payload = config.deliversPayloads ? xml : undefined;
         if (told.has(nodeKey(owner.jid, node.name))) continue;
         const change = { kind: "item", id, xml: payload } as const;
@@ -164,6 +167,12 @@ export class LastItems {
       }
     }
     return sent;
+  }
+
+  #isThere({ bare, text }: FullJid): boolean {
+    return this.#deps.sessions.here(bare.text).some(({ jid, lastPresence }) =>
+      jid.text === text && lastPresence !== undefined
+    );
   }
 
   async #maySee(asker: FullJid, { jid, reverse }: Contact, config: NodeConfig): Promise<boolean> {

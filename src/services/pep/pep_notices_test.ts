@@ -247,6 +247,19 @@ Deno.test("PepServer.datacenterBack() gives clients again what they may have mis
   deepStrictEqual(pep.delivered, []);
 });
 
+Deno.test("PepServer.datacenterBack() gives clients that still wait for that nothing twice", async () => {
+  await using pep = await PepFixture.open();
+  await pep.publish(ALICE, "tune", item("t"));
+  const clients = Array.from({ length: 12 }, (_, index) => `alice@example.com/${index}`);
+  for (const jid of clients) await pep.online(jid, ["tune+notify"]);
+  pep.delivered.length = 0;
+  // Ten are read at once: the others wait.
+  for (let count = 0; count < 3; count++) pep.server.datacenterBack();
+  deepStrictEqual(changesIn(await pep.received(clients.at(-1)!)), ["t"]);
+  deepStrictEqual(changesIn(await pep.received(clients.at(-2)!)), ["t"]);
+  strictEqual((await pep.received(clients[0]!)).length > 0, true);
+});
+
 Deno.test("LastItems sends nothing that a notification has overtaken", async () => {
   await using pep = await PepFixture.open();
   await pep.publish(ALICE, TUNE, item("old"));
