@@ -1,8 +1,9 @@
 import { describeError } from "../../base/mod.ts";
 import { seesPresence } from "../../storage/mod.ts";
 import type { Jid, Stanza } from "../../xmpp/mod.ts";
-import { FullJid, parseJid, readdress } from "../../xmpp/mod.ts";
+import { FullJid, parseJid, readdress, stanzaId } from "../../xmpp/mod.ts";
 import { NodeConfig } from "./node_config.ts";
+import { admits, relationOf } from "./pep_access.ts";
 import type { ArrivedEvent, NodeChange } from "./pep_events.ts";
 import { eventStanza, readEvent } from "./pep_events.ts";
 import type { PepMetrics } from "./pep_metrics.ts";
@@ -37,6 +38,8 @@ export interface PepNoticesDeps extends PepDeps {
 export class PepNotices {
   readonly #deps: PepNoticesDeps;
   readonly #filling = new Set<Promise<void>>();
+  /** Items that are read, by the notification that they are read for: it comes for many sessions. */
+  readonly #items = new Map<string, Promise<FoundItem | undefined>>();
   #count = 0;
 
   constructor(deps: PepNoticesDeps) {
@@ -129,18 +132,15 @@ export class PepNotices {
     { node, id }: { readonly node: string; readonly id: string },
     clients: readonly FullJid[],
   ): Promise<void> {
-    const { hosts, routes, counters, log } = this.#deps;
+    const { routes, counters, log } = this.#deps;
     const { from } = stanza;
-    const store = hosts.store(from.domainpart)!; // asked before
     let told: Stanza | undefined = stanza;
     try {
-      const [found, [item]] = await Promise.all([
-        store.node(from.localpart, node),
-        store.items(from.localpart, node, [id]),
-      ]);
-      if (found === undefined || item === undefined) told = undefined;
-      else if (NodeConfig.decode(found.config).deliversPayloads) {
-        const change = { kind: "item", id, xml: item.xml } as const;
+      const found = await this.#itemOf(stanza, { node, id });
+      // The item may be newer than the notification, and the node hidden by now.
+      if (found === undefined || !await this.#isAdmitted(stanza, found.config)) told = undefined;
+      else if (found.config.deliversPayloads) {
+        const change = { kind: "item", id, xml: found.xml } as const;
         told = eventStanza({ node, change }, { from, to: stanza.to, id: this.#newId() });
       }
     } catch (thrown) {
@@ -150,6 +150,40 @@ export class PepNotices {
     }
     if (told === undefined) return;
     for (const jid of clients) routes.deliver(jid, readdress(told, jid));
+  }
+
+  /** Reads an item, once for all sessions here that the same notification is for. */
+  #itemOf(
+    stanza: Stanza,
+    { node, id }: { readonly node: string; readonly id: string },
+  ): Promise<FoundItem | undefined> {
+    const { from } = stanza;
+    const key = JSON.stringify([from.text, stanzaId(stanza), node, id]);
+    let reading = this.#items.get(key);
+    if (reading === undefined) {
+      const store = this.#deps.hosts.store(from.domainpart)!; // asked before
+      const read = async () => {
+        try {
+          const [found, [item]] = await Promise.all([
+            store.node(from.localpart, node),
+            store.items(from.localpart, node, [id]),
+          ]);
+          return found && item && { config: NodeConfig.decode(found.config), xml: item.xml };
+        } finally {
+          this.#items.delete(key);
+        }
+      };
+      this.#items.set(key, reading = read());
+    }
+    return reading;
+  }
+
+  /** True unless the access model certainly keeps the recipient out: the sender's node has asked. */
+  async #isAdmitted({ from, to }: Stanza, config: NodeConfig): Promise<boolean> {
+    if (from.text === to.bare.text) return true;
+    if (config.accessModel === "whitelist") return false;
+    return config.accessModel !== "roster" ||
+      admits(config, await relationOf(this.#deps.hosts, from, to));
   }
 
   async #send(
@@ -210,6 +244,12 @@ export class PepNotices {
   #newId(): string {
     return `pep-${(++this.#count).toString(36)}`;
   }
+}
+
+/** An item with the configuration of its node. */
+interface FoundItem {
+  readonly config: NodeConfig;
+  readonly xml: string;
 }
 
 /** Returns a change as it is sent: large payloads stay behind, where others can read them. */

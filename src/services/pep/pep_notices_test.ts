@@ -125,6 +125,44 @@ Deno.test("PepNotices leaves large payloads behind, and the node of an intereste
   deepStrictEqual(await pep.received(BOB), []);
 });
 
+Deno.test("PepNotices reads a large item once for all sessions that a notification is for", async () => {
+  await using pep = await PepFixture.open();
+  const clients = Array.from({ length: 10 }, (_, index) => `alice@example.com/${index}`);
+  for (const jid of clients) await pep.online(jid, [`${TUNE}+notify`]);
+  for (const id of ["one", "two"]) {
+    const before = pep.itemReadings;
+    await pep.publish(ALICE, TUNE, item(id, id.repeat(3_000)));
+    strictEqual(pep.itemReadings - before, 1);
+    for (const jid of clients) deepStrictEqual(changesIn(await pep.received(jid)), [id]);
+  }
+});
+
+Deno.test("PepNotices gives nobody a large item of a node that was hidden meanwhile", async () => {
+  await using pep = await PepFixture.open();
+  await pep.subscribe("alice@example.com", "bob@example.com", ["Friends"]);
+  pep.elsewhere.set("bob@example.com", [{
+    host: "dc2.example.com",
+    resourcepart: "phone",
+    process: 2,
+  }]);
+  await pep.publish(ALICE, TUNE, item("one", "x".repeat(10_000)));
+  const [late] = pep.routed.splice(0);
+  await pep.online(BOB, [`${TUNE}+notify`]);
+  await pep.received(BOB);
+  const models = ["whitelist", "roster", "presence"] as const;
+  const received: number[] = [];
+  for (const model of models) {
+    const form = submitted("http://jabber.org/protocol/pubsub#node_config", {
+      "pubsub#access_model": model,
+    });
+    const configure = `<configure node='${TUNE}'>${form}</configure>`;
+    match(await pep.ask(ALICE, "set", `<pubsub xmlns='${OWNER}'>${configure}</pubsub>`), /result/);
+    strictEqual(pep.server.notified(late!), "delivered");
+    received.push((await pep.received(BOB)).length);
+  }
+  deepStrictEqual(received, [0, 0, 1]);
+});
+
 Deno.test("PepNotices keeps the payload of items that no node stores", async () => {
   await using pep = await PepFixture.open();
   await pep.subscribe("alice@example.com", "bob@example.com");

@@ -38,6 +38,8 @@ export class PepFixture implements AsyncDisposable {
   readonly delivered: { readonly to: string; readonly stanza: Stanza }[] = [];
   /** Readings of last items so far. */
   readonly readings: LastItemsQuery[] = [];
+  /** Readings of items by their ids so far. */
+  itemReadings = 0;
   /** Sessions that were told to send their presence anew. */
   readonly repeated: string[] = [];
   readonly #answers: string[] = [];
@@ -49,6 +51,7 @@ export class PepFixture implements AsyncDisposable {
     const stored = store.pep("example.com");
     const pep = new Proxy(stored, {
       get: (_, name: keyof PepStore) => {
+        if (name === "items") this.itemReadings++;
         if (name !== "lastItems") return stored[name].bind(stored);
         return (query: LastItemsQuery) => {
           this.readings.push(query);
