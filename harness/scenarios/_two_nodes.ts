@@ -13,6 +13,20 @@ export const TWO_NODES: ClusterOptions = {
   },
 };
 
+/**
+ * The same datacenters, where each lookup asks Redis: what its table says, every node knows at
+ * once.
+ */
+export function withoutCache(options: ClusterOptions): ClusterOptions {
+  return {
+    ...options,
+    configure: (configuration, place) => {
+      options.configure?.(configuration, place);
+      configuration.modules.mod_global_distrib["cache"] = { jid_lifetime_seconds: 0 };
+    },
+  };
+}
+
 /** Yields every ordered pair of two different items. */
 export function* pairs<T>(all: readonly T[]): Iterable<readonly [T, T]> {
   for (const one of all) for (const other of all) if (one !== other) yield [one, other];

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import type { ChatClient } from "../clients/mod.ts";
 import { REPLICATIONS, type Scenario } from "../scenario.ts";
 import { bare, Stage } from "./_stage.ts";
-import { TWO_NODES } from "./_two_nodes.ts";
+import { TWO_NODES, withoutCache } from "./_two_nodes.ts";
 
 const ENABLE = "<enable xmlns='urn:xmpp:carbons:2'/>";
 const DISABLE = "<disable xmlns='urn:xmpp:carbons:2'/>";
@@ -15,7 +15,7 @@ export const CARBONS: Scenario = {
   name: "carbons",
   summary: "each device of a person gets what the others send and receive, in every datacenter",
   replications: REPLICATIONS,
-  options: TWO_NODES,
+  options: withoutCache(TWO_NODES),
   async run(cluster, say) {
     await using stage = new Stage(cluster);
     const alice = await stage.enterAvailable("alice", "dc2");

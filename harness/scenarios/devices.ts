@@ -3,7 +3,7 @@ import type { ChatClient } from "../clients/mod.ts";
 import { type Scenario } from "../scenario.ts";
 import { untilNothingIsHeld } from "./_figures.ts";
 import { bare, becomeAvailable, Stage } from "./_stage.ts";
-import { TWO_NODES } from "./_two_nodes.ts";
+import { TWO_NODES, withoutCache } from "./_two_nodes.ts";
 
 /** Messages of the run that shows each device's order. */
 const MESSAGES = 60;
@@ -12,7 +12,7 @@ const MESSAGES = 60;
 export const DEVICES: Scenario = {
   name: "devices",
   summary: "messages for a person reach all their devices, in whichever datacenter each is",
-  options: { ...TWO_NODES, datacenters: 3 },
+  options: withoutCache({ ...TWO_NODES, datacenters: 3 }),
   async run(cluster, say) {
     await using stage = new Stage(cluster);
     const senders: ChatClient[] = [];

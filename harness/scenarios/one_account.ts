@@ -3,6 +3,7 @@ import type { ChatClient } from "../clients/mod.ts";
 import type { Scenario } from "../scenario.ts";
 import { PING } from "./_ping.ts";
 import { bare, becomeAvailable, isPresence, Stage } from "./_stage.ts";
+import { untilChat } from "./_two_nodes.ts";
 
 /** Two clients that bind the same full JID. */
 export const RESOURCE_CONFLICT: Scenario = {
@@ -80,11 +81,17 @@ export const ONESELF: Scenario = {
     await stage.untilTableSaysOfSession(laptop, "dc3");
     await expectChat(phone, laptop, laptop.jid);
     await expectChat(laptop, desk, desk.jid);
-    await expectChat(laptop, laptop, bare(laptop.jid));
-    await expectChat(phone, desk, bare(phone.jid));
+    // Memory may still say that all her clients are at one datacenter.
+    await untilChat(cluster, laptop, desk, bare(phone.jid), (body) => laptop.expectMessage(body));
+    await untilChat(cluster, phone, laptop, bare(phone.jid), (body) => desk.expectMessage(body));
+    for (const client of [phone, laptop]) {
+      const body = `a note of ${client.jid}`;
+      await client.sendMessage(bare(phone.jid), body);
+      for (const device of [desk, laptop]) await device.expectMessage(body);
+    }
     say(
-      "a third client at dc3 is reached too; messages to the bare JID stay in the sender's " +
-        "datacenter",
+      "a third client at dc3 is reached too; messages to the bare JID reach the best client of " +
+        "each datacenter",
     );
 
     // The table does not know this resource, so the bare JID decides: it is where the last login
@@ -104,6 +111,7 @@ export const ONESELF: Scenario = {
     await desk.disconnect();
     await phone.expectStanza(isPresence({ from: desk.jid, type: "unavailable" }));
     await expectChat(phone, phone, bare(phone.jid));
+    await laptop.expectMessage(`${phone.jid} writes to ${bare(phone.jid)}`);
     await phone.expectNothingElse(laptop);
     await laptop.expectNothingElse(phone);
     say("the desk leaves: the phone gets its unavailable presence, and nothing else arrived");

@@ -147,7 +147,8 @@ export async function isOnline(
 
 /**
  * True for those who may see the presence of an account, unless its privacy list hides it from them.
- * The steps are the same for every account.
+ * For strangers the steps are the same, whether or not the account exists: the list is read only for
+ * those who may see it.
  */
 export async function maySee(
   asker: Jid,
@@ -157,11 +158,8 @@ export async function maySee(
     readonly privacy: Pick<PrivacyServer, "hiders">;
   },
 ): Promise<boolean> {
-  const [isAllowed, hiders] = await Promise.all([
-    rosters.maySee(asker, account),
-    privacy.hiders([account]),
-  ]);
-  return isAllowed && hiders.get(account.text)?.(asker) !== true;
+  if (!await rosters.maySee(asker, account)) return false;
+  return (await privacy.hiders([account])).get(account.text)?.(asker) !== true;
 }
 
 /** Returns the options of the search at a host; undefined where it is off. */

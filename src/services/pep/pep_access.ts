@@ -12,8 +12,8 @@ export interface Relation {
 }
 
 /**
- * Returns the relation of an asker to an account. It takes the same steps for accounts that do not
- * exist.
+ * Returns the relation of an asker to an account. For strangers it takes the same steps, whether or
+ * not the account exists: what the owner's lists say is read only for those in the owner's roster.
  *
  * @throws CausewayError with a code `storage/…`
  */
@@ -23,12 +23,10 @@ export async function relationOf(
   asker: Jid,
 ): Promise<Relation> {
   if (owner.text === asker.bare.text) return { isOwner: true, item: undefined };
-  const [entry, hiders] = await Promise.all([
-    hosts.rosters(owner.domainpart)?.find(owner.text, asker.bare.text),
-    hosts.hiders?.([owner]),
-  ]);
-  const isHidden = hiders?.get(owner.text)?.(asker) === true;
-  return { isOwner: false, item: isHidden ? undefined : entry?.item };
+  const entry = await hosts.rosters(owner.domainpart)?.find(owner.text, asker.bare.text);
+  if (entry?.item === undefined) return { isOwner: false, item: undefined };
+  const isHidden = (await hosts.hiders?.([owner]))?.get(owner.text)?.(asker) === true;
+  return { isOwner: false, item: isHidden ? undefined : entry.item };
 }
 
 /** True when the access model of a node lets somebody see it (XEP-0060 §4.5). */
