@@ -15,9 +15,9 @@ export interface ImportCounts {
   readonly findings: number;
 }
 
-/** How far an import has come. */
+/** Progress of an import. */
 export interface ImportState {
-  /** Of the source; see `AccountSource`. */
+  /** Id of the source; see `AccountSource`. */
   readonly source: string;
   /** Position behind which it continues. */
   readonly position: string;

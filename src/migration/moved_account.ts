@@ -17,7 +17,7 @@ export interface MoveFinding {
   /** Address of the account as its source wrote it; empty for the source as a whole. */
   readonly account: string;
   readonly kind: MovedKind;
-  /** What happened to what, without any content: `contact "a b": the address is malformed`. */
+  /** The event and its object, without any content: `contact "a b": the address is malformed`. */
   readonly reason: string;
 }
 
@@ -44,7 +44,7 @@ export type SourceItem =
   | {
     readonly kind: "account";
     readonly account: MovedAccount;
-    /** What could not be taken of this account. */
+    /** Findings about parts of this account that could not be taken. */
     readonly findings: readonly MoveFinding[];
   }
   /** An account that cannot be taken at all, or something else about the source. */

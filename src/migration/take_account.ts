@@ -5,7 +5,7 @@ import type { CompleteCredentials, ScramCredentials, ScramSecret } from "../xmpp
 import { parseElement } from "../xmpp/mod.ts";
 import type { MovedAccount, MovedKind, MovedLogin } from "./moved_account.ts";
 
-/** Where accounts are taken to, and by which rules. */
+/** Stores that accounts are taken to, with the rules for it. */
 export interface TakingDeps {
   readonly stores: Pick<
     Stores,

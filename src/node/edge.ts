@@ -91,7 +91,7 @@ export class Edge {
   readonly #listeners: { readonly kind: EdgeKind; readonly listener: Listener }[] = [];
   readonly #ports: StreamPort[] = [];
   #cancelShapes: CancelTimer | undefined;
-  /** What was last said about accounts that cannot use a mechanism. */
+  /** The last log line about accounts that cannot use a mechanism. */
   #missingKeys = "[]";
   #isClosed = false;
 

@@ -250,7 +250,6 @@ function usersOf(accounts: ReadonlyMap<string, UserStore>, host: string): UserSt
   return users;
 }
 
-/** Parts that the keeper of requests uses. The last three are read when it uses them. */
 /** Parts that the keeper of requests uses. The last four are read when it uses them. */
 export interface RequestParts {
   readonly stores: Stores;

@@ -14,7 +14,7 @@ interface Identity {
   readonly name?: string;
 }
 
-/** What a discovery lists that no service has. */
+/** Things that a discovery lists and no service has. */
 export interface DiscoveredBeside {
   /** Returns features of a host. @default none */
   readonly hostFeatures?: (host: string) => readonly string[];

@@ -59,7 +59,7 @@ export type ServiceModule =
   | "mod_version"
   | "vcard_search";
 
-/** What service discovery says of accounts besides the features of services (XEP-0030). */
+/** Answers of service discovery about accounts, besides the features of services (XEP-0030). */
 export interface AccountDisco {
   /** Identities of the accounts of a host, besides that of an account. */
   identities(host: string): readonly XmlElement[];

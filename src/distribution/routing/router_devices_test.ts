@@ -34,7 +34,7 @@ function toBob(shape: StanzaShape = {}, to = BOB) {
   return stanza(ALICE, to, shape);
 }
 
-/** What was sent on: its host, and whether it was a copy. */
+/** Returns the host of each stanza that was sent on, marked if it was a copy. */
 function sent({ sent }: RouterFixture): string[] {
   return sent.map(({ host, envelope }) => `${host}${envelope.isCopy ? " copy" : ""}`);
 }

@@ -3,7 +3,7 @@ import type { Jid } from "../../xmpp/mod.ts";
 import type { Envelope } from "../envelope.ts";
 import type { OwnSessions, SessionHost } from "./ports.ts";
 
-/** What is known of the account that a message is for. */
+/** Places of the account that a message is for, as far as they are known. */
 export interface AccountPlaces {
   readonly localHost: string;
   /** Datacenter that the session table names for the recipient: the one of its newest login. */

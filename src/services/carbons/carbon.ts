@@ -12,7 +12,7 @@ import {
 const HINTS_NAMESPACE = "urn:xmpp:hints";
 const MUC_USER_NAMESPACE = "http://jabber.org/protocol/muc#user";
 
-/** Whether the account has sent the message or received it. */
+/** Direction of a message, as its account sees it. */
 export type CarbonDirection = "sent" | "received";
 
 /**

@@ -33,7 +33,7 @@ export interface PrivacyItem {
   readonly kinds: readonly PrivacyKind[];
 }
 
-/** What rules by group or subscription depend on. */
+/** Facts of a roster that rules by group or subscription depend on. */
 export interface PrivacyContact {
   readonly subscription: Subscription;
   readonly groups: readonly string[];
