@@ -25,7 +25,19 @@ const SHAPES = [
 
 const step = fc.record({
   kind: fc.constantFrom(
-    ...["send", "send", "send", "send", "receive", "move", "move", "learn", "learn", "forget"],
+    ...[
+      "send",
+      "send",
+      "send",
+      "send",
+      "receive",
+      "move",
+      "move",
+      "learn",
+      "learn",
+      "forget",
+      "lose",
+    ],
     ...["reveal", "work", "work", "restart", "gone", "kill", "expire"],
     ...["acknowledge", "turn", "clock", "gate", "drain"],
   ),
@@ -78,6 +90,9 @@ async function act(
     case "learn":
       return world.learn(account);
     case "forget":
+      return world.forget(account);
+    case "lose":
+      world.lose(account);
       return world.forget(account);
     case "reveal":
       return world.reveal(account);

@@ -421,6 +421,21 @@ Deno.test("SessionTable answers from old entries and its own sessions while Redi
   await test.table.close();
 });
 
+Deno.test("SessionTable.locate() finds its own sessions while Redis has lost their keys", async () => {
+  const test = await TestTable.started();
+  await test.table.sessionOpened(PHONE);
+  test.redis.flush();
+  for (const jid of [PHONE, BOB]) {
+    test.table.forget(jid);
+    assert.equal(await test.table.locate(jid), HERE, jid.text);
+    assert.equal(test.table.cached(jid), HERE, jid.text);
+  }
+  assert.equal(await test.table.locate(LAPTOP), undefined, "it may be elsewhere");
+  await test.table.sessionClosed(PHONE);
+  assert.equal(await test.table.locate(PHONE), undefined);
+  await test.table.close();
+});
+
 Deno.test("SessionTable writes all its own entries at once when Redis is back", async () => {
   const test = await TestTable.started();
   for (let i = 0; i < 600; i++) await test.table.sessionOpened(fullJid(`user${i}`, "r"));

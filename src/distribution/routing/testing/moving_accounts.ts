@@ -28,6 +28,8 @@ export class MovingAccounts implements Locations {
   /** Datacenter where the account came last, or where the node has come to believe it to be. */
   readonly #lastHosts = new Map<string, string>();
   #open: (() => void) | undefined;
+  /** Accounts whose entries the table has lost. */
+  readonly #lost = new Set<string>();
   #gate: Promise<void> | undefined;
 
   /** @param accounts resources of each account, by bare JID; nobody is logged in yet */
@@ -57,6 +59,7 @@ export class MovingAccounts implements Locations {
   }
 
   move(account: string, resource: string, place: Place): void {
+    this.#lost.delete(account);
     if (place !== "nobody") this.#came(account, datacenterOf(place));
     this.#sessions.get(account)!.set(resource, place);
   }
@@ -74,6 +77,16 @@ export class MovingAccounts implements Locations {
     for (const text of [...this.#view.keys()]) {
       if (text === account || text.startsWith(`${account}/`)) this.#view.delete(text);
     }
+  }
+
+  /** Has the table lose what it has on the account, until `restore` or the account's next move. */
+  lose(account: string): void {
+    this.#lost.add(account);
+  }
+
+  /** Has the table know again where the account is. */
+  restore(account: string): void {
+    this.#lost.delete(account);
   }
 
   /** True while lookups wait. */
@@ -125,11 +138,13 @@ export class MovingAccounts implements Locations {
   }
 
   async locate(jid: Jid): Promise<string | undefined> {
-    const answer = this.#truth(jid);
+    const isLost = this.#lost.has(jid.bare.text);
+    const answer = isLost ? NOWHERE : this.#truth(jid);
     await (this.#gate ?? Promise.resolve());
     // A node knows its own sessions, whatever Redis has said.
     const isOwn = this.moves(jid) && this.ownSessions(jid).isHere;
-    this.#view.set(jid.text, isOwn ? this.#truth(jid) : answer);
+    const { host, placed } = isOwn ? this.#truth(jid) : answer;
+    this.#view.set(jid.text, { host, placed: isLost ? [] : placed });
     return this.cached(jid) ?? undefined;
   }
 
@@ -170,6 +185,8 @@ export class MovingAccounts implements Locations {
     this.#epochs.set(account, this.epochOf(account) + 1);
   }
 }
+
+const NOWHERE: View = { host: null, placed: [] };
 
 function datacenterOf(place: Exclude<Place, "nobody">): string {
   return DATACENTERS.has(place) ? place : DC1;

@@ -208,8 +208,14 @@ export class OrderWorld {
     for (const jid of known) this.router.revealed(jid);
   }
 
+  /** Has the session table lose its entries of the account, as by FLUSHALL. */
+  lose(account: string): void {
+    this.#accounts.lose(account);
+  }
+
   /** Has this node learn where the account's sessions are. */
   learn(account: string): void {
+    this.#accounts.restore(account);
     for (const jid of this.#accounts.learnAll(account)) this.router.revealed(jid);
   }
 

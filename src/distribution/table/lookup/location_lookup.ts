@@ -318,8 +318,14 @@ export class LocationLookup {
     return live;
   }
 
+  /** Answers for an address of which Redis knows nothing, or has lost it. */
   #answerUnknown(question: Question): void {
+    const { isOwn, localHost } = this.#deps;
     const { jid, flight } = question;
+    if (isOwn(jid)) {
+      this.#keep(question, jid, localHost);
+      return question.resolve(localHost);
+    }
     if (flight.learned === undefined) this.#keep(question, jid, null);
     else if (!this.#isOvertaken(question)) this.#deps.cache.putLearned(jid, flight.learned);
     question.resolve(flight.learned);
