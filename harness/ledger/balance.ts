@@ -199,7 +199,8 @@ export function balanceOf(
 
 function describe(flow: Flow, seq: number): string {
   const sentAtMs = flow.sentAtMs(seq);
-  const parts = [`${flow.kindOf(seq)} ${flow.sender}→${flow.to} ${seq} of ${flow.sent}`];
+  const mark = `L${flow.number}.${seq}`;
+  const parts = [`${flow.kindOf(seq)} ${mark} ${flow.sender}→${flow.to}, of ${flow.sent}`];
   parts.push(`sent at ${Math.round(sentAtMs)}`);
   if (flow.arrivals(seq) > 0) {
     const afterMs = Math.round(flow.arrivedAtMs(seq) - sentAtMs);

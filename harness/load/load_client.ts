@@ -98,6 +98,8 @@ export class LoadClient implements AsyncDisposable {
   /** The node to which its connection broke, until it is logged in again. */
   #lostPlace: LoadPlace | undefined;
   #killedAtMs: number | undefined;
+  /** Stanzas that came during a login: the ledger hears of them once it has heard of the login. */
+  #early: string[] = [];
   #moved: PromiseWithResolvers<void> | undefined;
   #failure: unknown;
 
@@ -130,6 +132,7 @@ export class LoadClient implements AsyncDisposable {
   /** Logs in and stays logged in until it is disposed of. Rejects when the first login fails. */
   async start(): Promise<void> {
     await this.#logIn(this.#places[0]!);
+    this.#takeEarly();
     this.#living = this.#live().catch((thrown) => {
       this.#failure = thrown;
     });
@@ -284,6 +287,7 @@ export class LoadClient implements AsyncDisposable {
             isOtherNode: from.name !== place.name,
             isOtherDatacenter: datacenterOf(from) !== datacenterOf(place),
           });
+          this.#takeEarly();
           if (this.#isLeaving) {
             this.#isLeaving = false;
             this.#moved?.resolve();
@@ -319,6 +323,7 @@ export class LoadClient implements AsyncDisposable {
       this.counts.logins++;
       return isResumed;
     } catch (thrown) {
+      this.#takeEarly();
       await socket.close();
       throw thrown;
     }
@@ -343,7 +348,7 @@ export class LoadClient implements AsyncDisposable {
     await socket.send(`<enable ${SM} resume='true'/>`);
     let answer = await readElement(socket);
     while (/^<(message|presence|iq)\b/.test(answer)) {
-      this.#take(answer); // delivered before: it is not counted
+      this.#early.push(answer); // sent before `<enabled/>`: the client does not count it
       answer = await readElement(socket);
     }
     const id = answer.startsWith("<enabled") ? / id=['"]([^'"]+)['"]/.exec(answer)?.[1] : undefined;
@@ -419,6 +424,11 @@ export class LoadClient implements AsyncDisposable {
       this.#lastWord = element;
       if (element === "</stream:stream>" && !this.#isLeaving) this.#dismissed();
     }
+  }
+
+  #takeEarly(): void {
+    for (const element of this.#early.splice(0)) this.#takeStanza(element);
+    this.flush();
   }
 
   #takeStanza(element: string): void {
