@@ -92,6 +92,8 @@ export class Envelope extends Duty implements EnvelopeFields {
   isCarbon: boolean;
   /** Local host of the datacenter that a copy made here is for. */
   copyFor: string | undefined;
+  /** Local host of the datacenter where the stanza entered that this error made here answers. */
+  answersTo: string | undefined;
   #arrival: Arrival = "here";
   #cameFrom: string | undefined;
   /** Sessions that keep it until their client has acknowledged it. */

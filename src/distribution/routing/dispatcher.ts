@@ -132,9 +132,9 @@ export class Dispatcher {
       giveUp: (envelope, why) => this.giveUpBounced(envelope, why),
       senderOf: ({ stanza }) => senderKey(stanza.from, domains),
       holdersOf: (envelope) => holdersOf(envelope, domains),
-      payerOf: ({ stanza }) => rates.payerOf(stanza.from),
-      takeRetry: ({ stanza }) => rates.takeRetry(stanza.from),
-      bookRetry: ({ stanza }) => rates.bookRetry(stanza.from),
+      payerOf: (envelope) => rates.payerOf(causeOf(envelope)),
+      takeRetry: (envelope) => rates.takeRetry(causeOf(envelope)),
+      bookRetry: (envelope) => rates.bookRetry(causeOf(envelope)),
     }, {
       metrics,
       clock,
@@ -417,7 +417,7 @@ export class Dispatcher {
     if (this.bounce?.holds(key) === true && !(host === null && envelope.hasKeeper)) {
       // With a route, presence and answers wait too, lest they overtake. Without one they are not
       // held: they have no route.
-      const waits = host === null ? isBounceable(envelope.stanza) : !this.bounce.flush(key, host);
+      const waits = host === null ? mayWait(envelope) : !this.bounce.flush(key, host);
       if (waits) return this.bounce.hold(envelope, key);
     }
     if (host === null || !this.#deliverOrForward(envelope, key, host)) {
@@ -597,16 +597,42 @@ export class Dispatcher {
       this.#deps.presence?.serves(stanza.to.domainpart) === true;
   }
 
+  /**
+   * True when an owed error is on its way to where the stanza had entered that it answers. The table
+   * may not know of its recipient, such as after a partition, and that datacenter still does.
+   */
+  #goesBack(envelope: Envelope): boolean {
+    const host = envelope.answersTo;
+    envelope.answersTo = undefined; // once: it may come back
+    if (host === undefined || !this.#domains.isOtherLocalHost(host)) return false;
+    this.#forward(envelope, host);
+    return true;
+  }
+
   #noRoute(envelope: Envelope, decision: Decision, key: Jid): void {
     if (decision === "outside") {
       return this.#refusals.refuse(envelope, "remote-server-not-found", "no-route");
     }
     if (this.#isForClient(envelope.stanza)) return this.#refusals.drop(envelope, "no-route");
-    if (this.bounce !== undefined && isBounceable(envelope.stanza) && !envelope.hasKeeper) {
+    if (this.#goesBack(envelope)) return;
+    if (this.bounce !== undefined && mayWait(envelope) && !envelope.hasKeeper) {
       return this.bounce.hold(envelope, key);
     }
     this.#refusals.refuse(envelope, "service-unavailable", "no-route");
   }
+}
+
+/** The account or component that pays for the lookups of a stanza. */
+function causeOf({ isOwed, stanza: { from, to } }: Envelope): Jid {
+  return isOwed ? to : from;
+}
+
+/**
+ * True for a stanza that is held while nothing is known of its recipient. That is true of an owed
+ * error too: its recipient hears nothing else.
+ */
+function mayWait({ isOwed, stanza }: Envelope): boolean {
+  return isOwed || isBounceable(stanza);
 }
 
 const NO_SPREAD: readonly SessionHost[] = [];

@@ -175,7 +175,10 @@ export class Router {
    */
   answer(reply: Stanza, request: Envelope | undefined): void {
     const envelope = this.#envelop(reply, reply.type === "error" ? "owed" : "ordinary");
-    if (request !== undefined) envelope.adoptDuty(request);
+    if (request !== undefined) {
+      envelope.adoptDuty(request);
+      if (envelope.isOwed) envelope.answersTo = request.origin;
+    }
     this.#submit(envelope, -1);
   }
 

@@ -969,6 +969,49 @@ Deno.test("Router looks up the recipients of its errors, even when their sender'
   fixture.close();
 });
 
+Deno.test("Router sends its error back to where the stanza entered, if the table has lost the sender", async () => {
+  const fixture = new RouterFixture();
+  fixture.local.set(BOB, "resource-constraint");
+  fixture.cache.set(BOB, "dc1.example.com");
+  const link = new FakeLink();
+  const message = new Envelope(fromLink(stanza(ALICE, BOB)), link, 7);
+  fixture.cache.set(ALICE, "dc3.example.com"); // so that the link teaches nothing new
+  fixture.received(message, "dc3.example.com");
+  assert.equal(fixture.sentTo("dc3.example.com").length, 1, "the table goes before the link");
+  fixture.sent.length = 0;
+
+  fixture.received(new Envelope(fromLink(stanza(ALICE, BOB), { sequence: 2 }), link, 8));
+  fixture.cache.set(ALICE, null);
+  const owed = fixture.sent.pop()!.envelope;
+  fixture.router.returned(owed, "peer-gone");
+  await fixture.settled();
+  assert.deepEqual(fixture.sentTo("dc2.example.com"), ["1"]);
+  assert.deepEqual(link.settled, [], "its fate is open until the error has met its own");
+  fixture.router.returned(fixture.sent.pop()!.envelope, "peer-gone");
+  await fixture.settled();
+  assert.deepEqual(fixture.sent, [], "it goes there once");
+  assert.equal(fixture.router.bouncing, 1);
+});
+
+Deno.test("Router holds its error until its recipient is found, and counts it if that never happens", async () => {
+  for (const isFound of [true, false]) {
+    const fixture = new RouterFixture();
+    const link = new FakeLink();
+    fixture.local.set(BOB, "resource-constraint");
+    fixture.cache.set(BOB, "dc1.example.com");
+    fixture.cache.set(ALICE, null);
+    fixture.router.accept(stanza(ALICE, BOB), link, 3);
+    assert.deepEqual([fixture.router.bouncing, link.settled], [1, []]);
+    if (isFound) fixture.table.set(ALICE, "dc3.example.com");
+    await fixture.clock.advanceAsync(20_000, 100);
+    await fixture.settled();
+    assert.equal(fixture.router.bouncing, 0);
+    assert.equal(fixture.sentTo("dc3.example.com").length, isFound ? 1 : 0);
+    assert.deepEqual(link.settled, isFound ? [] : [3]);
+    fixture.close();
+  }
+});
+
 Deno.test("Router takes a stanza from a known sender for no news of its place", async () => {
   const fixture = new RouterFixture();
   fixture.local.set("dc1.example.com", "delivered");
