@@ -59,9 +59,9 @@ export const PERSONAL_EVENTING: Scenario = {
       "she sets her avatar: bob's client hears of it, fetches it, and sees it in presence and vCard",
     );
 
-    for (const  of of[alice, `nobody@${cluster.globalHost}`]) {
-      await assert.rejects(stranger.task("fetch_avatar", { of, id }), /item-not-found/);
-      await assert.rejects(vcardOf(stranger, of), /item-not-found/);
+    for (const account of [alice, `nobody@${cluster.globalHost}`]) {
+      await assert.rejects(stranger.task("fetch_avatar", { of: account, id }), /item-not-found/);
+      await assert.rejects(vcardOf(stranger, account), /item-not-found/);
     }
     say("carol cannot tell alice from an account that does not exist");
 
