@@ -57,6 +57,31 @@ def tell_stanza(stanza):
     return stanza
 
 
+async def fetch_roster(xmpp):
+    await xmpp.get_roster()
+
+
+async def add_contact(xmpp, jid, name):
+    """Puts somebody on the roster, and asks to see them."""
+    await xmpp.update_roster(JID(jid), name=name)
+    xmpp.send_presence_subscription(pto=jid, ptype="subscribe")
+
+
+async def read_contact(xmpp, jid):
+    """Returns what the library knows of a contact: name, subscription and online resources."""
+    contact = xmpp.client_roster[jid]
+    return {
+        "name": contact["name"],
+        "subscription": contact["subscription"],
+        "resources": sorted(contact.resources),
+    }
+
+
+async def enable_carbons(xmpp):
+    xmpp.register_plugin("xep_0280")
+    await xmpp["xep_0280"].enable()
+
+
 async def store_bookmark(xmpp, room, nick):
     xmpp.register_plugin("xep_0048")
     bookmarks = Bookmarks()
@@ -108,6 +133,8 @@ async def read_blocked(xmpp):
     xmpp.register_plugin("xep_0191")
     answer = await xmpp["xep_0191"].get_blocked()
     return sorted(str(each) for each in answer["blocklist"]["items"])
+
+
 async def follow(xmpp, nodes):
     """Tells of an interest in nodes; the next presence says so by its capabilities."""
     xmpp.register_plugin("xep_0084")
@@ -160,6 +187,10 @@ async def retract_item(xmpp, node, id):
 TASKS = {
     task.__name__: task
     for task in (
+        fetch_roster,
+        add_contact,
+        read_contact,
+        enable_carbons,
         store_bookmark,
         read_bookmarks,
         publish_name,

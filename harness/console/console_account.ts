@@ -9,6 +9,8 @@ export interface ConsoleAccount {
   readonly domain: string;
   readonly localpart: string;
   readonly password: string;
+  /** @default "console" */
+  readonly resource?: string;
   readonly security: ClientSecurity;
   /** PEM file of the authority that the server's certificate is checked against. */
   readonly caFile: string;

@@ -5,11 +5,11 @@ import { Terminal } from "./terminal.ts";
 /** Programs that people chat with in a terminal. */
 export type ConsoleProgram = "profanity" | "mcabber";
 
-const RESOURCE = "console";
+const DEFAULT_RESOURCE = "console";
 
 interface Manner {
   /** Files in the program's home. */
-  files(account: ConsoleAccount): Readonly<Record<string, string>>;
+  files(account: Required<ConsoleAccount>): Readonly<Record<string, string>>;
   args(home: string): readonly string[];
   /** Text on the screen once the program is online. */
   readonly online: RegExp;
@@ -17,15 +17,31 @@ interface Manner {
   say(to: string, body: string): readonly string[];
 }
 
+/** The first window shows contacts on its right, each with a line for each of its resources. */
+const PROFANITY_PREFERENCES = [
+  "[ui]",
+  "splash=false",
+  "roster=true",
+  "roster.size=30",
+  "roster.offline=true",
+  "roster.resource=true",
+  "roster.resource.join=false",
+  "roster.count=off",
+  "roster.unread=off",
+  "roster.priority=false",
+  "statuses.console=none",
+  "",
+].join("\n");
+
 const MANNERS: Readonly<Record<ConsoleProgram, Manner>> = {
   profanity: {
-    files: ({ localpart, domain, password, host, port, security }) => ({
-      ".config/profanity/profrc": "[ui]\nsplash=false\n",
+    files: ({ localpart, domain, password, resource, host, port, security }) => ({
+      ".config/profanity/profrc": PROFANITY_PREFERENCES,
       ".local/share/profanity/accounts": [
         "[me]",
         "enabled=true",
         `jid=${localpart}@${domain}`,
-        `resource=${RESOURCE}`,
+        `resource=${resource}`,
         `password=${password}`,
         `server=${host}`,
         `port=${port}`,
@@ -38,7 +54,7 @@ const MANNERS: Readonly<Record<ConsoleProgram, Manner>> = {
     say: (to, body) => [`/msg ${to} ${body}`],
   },
   mcabber: {
-    files: ({ localpart, domain, password, host, port, security, caFile }) => ({
+    files: ({ localpart, domain, password, resource, host, port, security, caFile }) => ({
       ".mcabber/mcabberrc": [
         `set jid = ${localpart}@${domain}`,
         `set password = ${password}`,
@@ -47,7 +63,7 @@ const MANNERS: Readonly<Record<ConsoleProgram, Manner>> = {
         `set tls = ${security === "starttls" ? 1 : 0}`,
         `set ssl = ${security === "direct" ? 1 : 0}`,
         `set ssl_ca = ${caFile}`,
-        `set resource = ${RESOURCE}`,
+        `set resource = ${resource}`,
         "set disable_random_resource = 1",
         "set beep_on_message = 0",
         "",
@@ -75,15 +91,16 @@ export class ConsoleClient implements AsyncDisposable {
   /** A client that is online. */
   static async connect(program: ConsoleProgram, account: ConsoleAccount): Promise<ConsoleClient> {
     const manner = MANNERS[program];
-    const { run, localpart, domain, caFile } = account;
-    const { name, directory } = await makeHome(run, program, manner.files(account));
+    const { run, localpart, domain, caFile, resource = DEFAULT_RESOURCE } = account;
+    const files = manner.files({ ...account, resource });
+    const { name, directory } = await makeHome(run, program, files);
     const terminal = await Terminal.open(run, {
       name,
       program,
       args: manner.args(directory),
       env: environmentOf(directory, caFile),
     });
-    const jid = `${localpart}@${domain}/${RESOURCE}`;
+    const jid = `${localpart}@${domain}/${resource}`;
     const client = new ConsoleClient(jid, terminal, manner);
     try {
       await terminal.expect(manner.online, `${program} to be online as ${jid}`);
@@ -101,7 +118,22 @@ export class ConsoleClient implements AsyncDisposable {
 
   /** Waits until the screen shows what somebody has said. */
   async expectMessage(body: string): Promise<void> {
-    await this.#terminal.expect(body, `${body} to be on the screen of ${this.jid}`);
+    await this.expectScreen(body);
+  }
+
+  /** Types a line, a command of the program or what it takes for one. */
+  async type(line: string): Promise<void> {
+    await this.#terminal.type(line);
+  }
+
+  /** Returns the text on the screen now. */
+  async screen(): Promise<string> {
+    return await this.#terminal.screen();
+  }
+
+  /** Waits until the screen shows `pattern`. */
+  async expectScreen(pattern: string | RegExp): Promise<void> {
+    await this.#terminal.expect(pattern, `${pattern} to be on the screen of ${this.jid}`);
   }
 
   /** Logs out. */

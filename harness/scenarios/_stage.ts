@@ -52,6 +52,11 @@ export class Stage implements AsyncDisposable {
     await runUsersCommand(this.cluster, this.cluster.datacenter(at), ["add", jid], ADDED_PASSWORD);
   }
 
+  /** Has the scenario's end log out `entered` too. */
+  use<T extends AsyncDisposable>(entered: T): T {
+    return this.#entered.use(entered);
+  }
+
   /** Logs in the account `who` at the datacenter `at`, without presence. */
   async enter(who: string, at: string, entrance: Entrance = {}): Promise<ChatClient> {
     const { cluster } = this;

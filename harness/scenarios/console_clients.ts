@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import type { ChatClient, ClientSecurity } from "../clients/mod.ts";
-import type { Cluster } from "../cluster/mod.ts";
-import type { ConsoleAccount, MessageProgram } from "../console/mod.ts";
+import type { MessageProgram } from "../console/mod.ts";
 import { ConsoleClient, MessagePrinter, sendWith } from "../console/mod.ts";
 import type { Scenario } from "../scenario.ts";
+import { consoleAccountOf } from "./_console_account.ts";
 import { bare, Stage } from "./_stage.ts";
 
 /** Programs with the kinds of security they can log in with. */
@@ -25,7 +25,7 @@ export const SENDING_PROGRAMS: Scenario = {
     for (const [program, security] of PROGRAMS) {
       for (const [who, at] of [["alice", "dc1"], ["carol", "dc3"]] as const) {
         const body = `by ${program} with ${security} at ${at}: grüße & <ünïcödé>`;
-        const account = accountOf(cluster, { who, at, security });
+        const account = consoleAccountOf(cluster, { who, at, security });
         await sendWith(program, account, { to: bare(bob.jid), body });
         // sendxmpp ends each message with a line break.
         const message = await bob.expectMessage((each) => each.body?.trimEnd() === body);
@@ -36,7 +36,7 @@ export const SENDING_PROGRAMS: Scenario = {
     await bob.expectNothingElse();
 
     await using carol = await MessagePrinter.connect(
-      accountOf(cluster, { who: "carol", at: "dc3", security: "starttls" }),
+      consoleAccountOf(cluster, { who: "carol", at: "dc3", security: "starttls" }),
     );
     const address = `carol@${cluster.globalHost}`;
     await stage.untilTableSays(address, cluster.datacenter("dc3").localHost);
@@ -59,11 +59,11 @@ export const TERMINAL_CLIENTS: Scenario = {
     const bob = await stage.enterAvailable("bob", "dc2");
     await using alice = await ConsoleClient.connect(
       "profanity",
-      accountOf(cluster, { who: "alice", at: "dc1", security: "starttls" }),
+      consoleAccountOf(cluster, { who: "alice", at: "dc1", security: "starttls" }),
     );
     await using carol = await ConsoleClient.connect(
       "mcabber",
-      accountOf(cluster, { who: "carol", at: "dc3", security: "starttls" }),
+      consoleAccountOf(cluster, { who: "carol", at: "dc3", security: "starttls" }),
     );
     say(`${alice.jid} and ${carol.jid} are online`);
 
@@ -93,24 +93,4 @@ async function talk(person: ConsoleClient, bob: ChatClient): Promise<void> {
   assert.equal(message.from, person.jid);
   await bob.sendMessage(person.jid, answer);
   await person.expectMessage(answer);
-}
-
-function accountOf(
-  cluster: Cluster,
-  { who, at, security }: {
-    readonly who: string;
-    readonly at: string;
-    readonly security: ClientSecurity;
-  },
-): ConsoleAccount {
-  const user = cluster.users.find(({ localpart }) => localpart === who);
-  assert(user !== undefined, `The cluster has no account ${who}`);
-  return {
-    run: cluster.run,
-    ...cluster.datacenter(at).clientAddress(security),
-    domain: cluster.globalHost,
-    ...user,
-    security,
-    caFile: cluster.caFile,
-  };
 }

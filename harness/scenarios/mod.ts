@@ -49,6 +49,7 @@ import { NODES_ONE_NAME } from "./nodes_one_name.ts";
 import { NODES_ORDER } from "./nodes_order.ts";
 import { ONESELF, RESOURCE_CONFLICT } from "./one_account.ts";
 import { ORDER_UNDER_FAULTS } from "./order_under_faults.ts";
+import { PEOPLE } from "./people.ts";
 import { PERSONAL_EVENTING } from "./personal_eventing.ts";
 import { RATE_LIMITS } from "./rate_limits.ts";
 import { RECIPIENT_DISCONNECTS } from "./recipient_disconnects.ts";
@@ -105,6 +106,7 @@ export const SCENARIOS: readonly Scenario[] = [
   ...SHARED_ACCOUNTS,
   ACCOUNT_DATA,
   PERSONAL_EVENTING,
+  ...PEOPLE,
   SUBSCRIPTION_REQUESTS,
   OFFLINE_MESSAGES,
   CONTACTS,
