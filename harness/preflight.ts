@@ -41,6 +41,10 @@ export const TEST_NEEDS: readonly Need[] = [
   program("profanity", "profanity-light"),
   program("mcabber", "mcabber"),
   program("tmux", "tmux"),
+  // A graphical client, with a screen in memory and its keyboard.
+  program("dino-im", "dino-im"),
+  program("Xvfb", "xvfb"),
+  program("xdotool", "xdotool"),
   pythonModule("lxml", "python3-lxml"),
   { what: "initdb of PostgreSQL", debianPackage: "postgresql", isThere: POSTGRESQL.isThere },
   program("mariadbd", "mariadb-server"),

@@ -21,6 +21,7 @@ import { FAILING_STARTS } from "./failing_starts.ts";
 import { FULL_LANES_SCENARIOS } from "./full_lanes.ts";
 import { FAIR_BOUNCE, WAITING_BUDGET } from "./fair_waiting.ts";
 import { GHOSTS } from "./ghosts.ts";
+import { GRAPHICAL_CLIENT } from "./graphical_client.ts";
 import { GRACEFUL_MOVE } from "./graceful_move.ts";
 import { GRACEFUL_STOPS } from "./graceful_stops.ts";
 import { HIDDEN_COMPONENTS } from "./hidden_components.ts";
@@ -100,6 +101,7 @@ export const SCENARIOS: readonly Scenario[] = [
   ONESELF,
   SENDING_PROGRAMS,
   TERMINAL_CLIENTS,
+  GRAPHICAL_CLIENT,
   HOST_SERVICES,
   LOCAL_PEOPLE,
   LOGIN_OFFERS,
