@@ -99,7 +99,7 @@ function accountServices(
         await rosters.leave(account);
         await stores.removeAccount(account.localpart, account.domainpart);
       },
-      endSessions: (account) => endSessions(sessions, account),
+      endSessions: (account) => end(sessionsOf(sessions, account)),
       cleanUp: async (account) => {
         parts.requests.forget(account.text);
         await cleanUp(account, { stores, accounts, logouts });
@@ -215,10 +215,12 @@ export function makeAccountWatch(
       await privacy.look(host, localparts);
       return await usersOf(accounts, host).existing(localparts);
     },
-    end: (account) => {
-      rosters.gone(account);
+    end: ({ jid: account, creation }) => {
+      const ending = sessionsOf(sessions, account)
+        .filter((session) => (session.creation ?? "") !== creation);
+      rosters.gone(ending.map(({ jid }) => jid));
       parts.requests.forget(account.text);
-      endSessions(sessions, account);
+      end(ending);
       services.runInTurn(account.text, () => cleanUp(account, { stores, accounts, logouts }));
     },
     clock,
@@ -226,10 +228,13 @@ export function makeAccountWatch(
   });
 }
 
-function endSessions(sessions: SessionRegistry, account: BareJid): void {
-  for (const session of [...sessions.ofAccount(account.text)]) {
-    if (session.isOpen) session.end("not-authorized"); // XEP-0077 §3.2
-  }
+/** Returns the open sessions of an account here. */
+function sessionsOf(sessions: SessionRegistry, account: BareJid) {
+  return sessions.ofAccount(account.text).filter(({ isOpen }) => isOpen);
+}
+
+function end(sessions: ReturnType<typeof sessionsOf>): void {
+  for (const session of sessions) session.end("not-authorized"); // XEP-0077 §3.2
 }
 
 /** Deletes the data of an account that is gone. */

@@ -102,6 +102,11 @@ export interface RosterStore {
     options?: { readonly withRequests?: boolean },
   ): Promise<readonly RosterContact[]>;
   /**
+   * Ends all subscriptions and requests that `owner` has with `contact`, as if the contact were gone.
+   * An item that the owner has listed stays in the roster. Nobody is told of it.
+   */
+  part(owner: string, contact: string): Promise<void>;
+  /**
    * Removes the roster, with all requests to the account, and ends what its contacts in this store
    * share with it: another person may get the name later. Safe to repeat.
    */

@@ -195,11 +195,13 @@ export class Stores implements AsyncDisposable {
   }
 
   /**
-   * Deletes the data of an account, and keeps the account.
+   * Deletes the data of an account, and keeps the account. Its subscriptions end in the rosters of
+   * its contacts at all hosts, in whichever database these are.
    *
    * @throws CausewayError with a code `storage/…`
    */
   async removeData(localpart: string, domainpart: string): Promise<void> {
+    await this.#partElsewhere(`${localpart}@${domainpart}`, domainpart);
     await this.rosters(domainpart).removeAll(`${localpart}@${domainpart}`);
     await this.privateStorage(domainpart).removeAll(localpart);
     await this.vcards(domainpart).remove(localpart);
@@ -230,6 +232,18 @@ export class Stores implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
+  }
+
+  /** Ends what an account shares with contacts whose rosters lie in other databases than its own. */
+  async #partElsewhere(account: string, domainpart: string): Promise<void> {
+    const isElsewhere = (host: string) => !this.shareRosters(host, domainpart);
+    const hosts = new Set([...this.#options.users.keys()].filter(isElsewhere));
+    if (hosts.size === 0) return;
+    const contacts = await this.rosters(domainpart).contacts(account, { withRequests: true });
+    for (const { jid } of contacts) {
+      const host = jid.slice(jid.indexOf("@") + 1);
+      if (hosts.has(host)) await this.rosters(host).part(jid, account);
+    }
   }
 
   #storesOf(domainpart: string, kind: DataKind = "users"): SqlStores {

@@ -9,7 +9,7 @@ import { withPath } from "./sql/testing/sqlite.ts";
 import { Stores } from "./stores.ts";
 import type { SqlPoolOptions, StoresOptions } from "./stores.ts";
 import { conformanceMessage } from "./testing/offline_store_conformance.ts";
-import { conformanceCredentials } from "./testing/user_store_conformance.ts";
+import { conformanceCredentials, keysOf } from "./testing/user_store_conformance.ts";
 
 const [POSTGRES] = SERVER_KINDS;
 const server = serverDuringTests(POSTGRES!);
@@ -45,7 +45,7 @@ Deno.test("Stores of two nodes share the accounts and the secret of a database, 
     await using other = await Stores.open(optionsWith(`${path}.other`, address));
     await one.users("example.com").add("alice", conformanceCredentials(1));
     assert.deepEqual(
-      await other.users("example.com").credentials("alice"),
+      await keysOf(other.users("example.com"), "alice"),
       conformanceCredentials(1),
     );
     assert.equal(await other.users("example.org").exists("alice"), false);
@@ -114,6 +114,35 @@ Deno.test("Stores.removeAccount() deletes the account and its data, wherever eac
     assert.deepEqual(await internal.privateStorage("example.com").all("alice"), []);
     assert.deepEqual(await stores.privateStorage("example.org").all("alice"), ["<x/>"]);
     assert.equal(await stores.removeAccount("alice", "example.com"), false);
+  }));
+
+Deno.test("Stores.removeAccount() ends subscriptions in rosters of other databases, too", () =>
+  withPath(async (path) => {
+    const { address } = await preparedDatabase(server());
+    await using stores = await Stores.open({
+      ...optionsWith(path, address),
+      data: new Map([["roster", new Map([["example.org", { backend: "internal" as const }]])]]),
+    });
+    const [alice, bob] = ["alice@example.com", "bob@example.org"];
+    const both = (jid: string) => ({
+      jid,
+      name: "",
+      groups: [],
+      subscription: "both" as const,
+      isAsking: false,
+      isApproved: false,
+      isListed: true,
+      request: undefined,
+    });
+    await stores.users("example.com").add("alice", conformanceCredentials(1));
+    await stores.rosters("example.com").fill(alice, [both(bob), both("carol@elsewhere.example")]);
+    await stores.rosters("example.org").fill(bob, [both(alice), both("dave@example.com")]);
+    assert.equal(await stores.removeAccount("alice", "example.com"), true);
+    const { items } = await stores.rosters("example.org").read(bob);
+    assert.deepEqual(items.map(({ jid, subscription }) => [jid, subscription]), [
+      [alice, "none"],
+      ["dave@example.com", "both"],
+    ]);
   }));
 
 Deno.test("Stores.removeAccount() deletes data that was written until the account was gone", () =>

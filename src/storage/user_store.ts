@@ -34,8 +34,11 @@ export interface UserStore extends CredentialSource {
   /** Counts the accounts by the shape of their keys. A large store may sample its accounts. */
   credentialShapes(): Promise<readonly CountedShape[]>;
   exists(localpart: string): Promise<boolean>;
-  /** Returns those of at most 500 localparts that have an account. */
-  existing(localparts: readonly string[]): Promise<ReadonlySet<string>>;
+  /**
+   * Returns those of at most 500 localparts that have an account, each with its
+   * `AccountCredentials.creation`.
+   */
+  existing(localparts: readonly string[]): Promise<ReadonlyMap<string, string>>;
   /** Localparts in the order of their code points; fewer than `limit` on the last page. */
   list(page?: ListPage): Promise<readonly string[]>;
 }

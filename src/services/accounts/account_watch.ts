@@ -20,24 +20,45 @@ export interface AccountWatchOptions {
   readonly checkIntervalMs?: number;
 }
 
+/** A session, as the watch sees it. */
+interface WatchedSession {
+  readonly jid: FullJid;
+  readonly isOpen: boolean;
+  /** See `LocalSession.creation`. */
+  readonly creation?: string;
+}
+
+/** An account that is no longer the one of a session. */
+export interface EndedAccount {
+  readonly jid: BareJid;
+  /** That of the account which has the name now; undefined: there is none. */
+  readonly creation: string | undefined;
+}
+
+/** Sessions of one account. */
+type AccountSessions = [WatchedSession, ...WatchedSession[]];
+
 /** Objects behind the watch, with its options. */
 export interface AccountWatchDeps extends AccountWatchOptions {
   /** Sessions at this node. */
   readonly sessions: {
     readonly count: number;
-    sessions(): IterableIterator<{ readonly jid: FullJid; readonly isOpen: boolean }>;
+    sessions(): IterableIterator<WatchedSession>;
   };
-  /** Returns those of the localparts that have an account at a host. */
-  existing(host: string, localparts: readonly string[]): Promise<ReadonlySet<string>>;
-  /** Ends all sessions of an account that are here, and deletes what they may have stored. */
-  end(account: BareJid): void;
+  /** Returns those of the localparts that have an account at a host, with its creation. */
+  existing(host: string, localparts: readonly string[]): Promise<ReadonlyMap<string, string>>;
+  /**
+   * Ends the sessions here that belong to an account which is gone, and deletes what they may have
+   * stored. The name may have a new account. Sessions with its creation stay.
+   */
+  end(account: EndedAccount): void;
   readonly clock: Clock;
   readonly logger: Logger;
 }
 
 /**
  * Looks up, again and again, whether the accounts with sessions here still exist, and ends the
- * sessions of those that do not. An account that was deleted at another node, at another
+ * sessions of those that do not, or that were made anew. An account that was deleted at another node, at another
  * datacenter or by the command thus loses its sessions everywhere. A database that does not answer
  * ends no session.
  */
@@ -47,7 +68,7 @@ export class AccountWatch {
   #cancel: CancelTimer | undefined;
   #isStopped = false;
   /** The rest of the round; the registry's iterator bears sessions that come and go. */
-  #round: IterableIterator<{ readonly jid: FullJid; readonly isOpen: boolean }> | undefined;
+  #round: IterableIterator<WatchedSession> | undefined;
 
   constructor(deps: AccountWatchDeps) {
     this.#deps = deps;
@@ -75,11 +96,11 @@ export class AccountWatch {
   /** Looks up the next accounts of the round, each host's by themselves. */
   async #step(): Promise<void> {
     const accounts = this.#next();
-    const byHost = Map.groupBy(accounts.values(), ({ domainpart }) => domainpart);
-    for (const [host, jids] of byHost) {
+    const byHost = Map.groupBy(accounts.values(), ([{ jid }]) => jid.domainpart);
+    for (const [host, some] of byHost) {
       if (this.#isStopped) return;
       try {
-        await this.#check(host, jids);
+        await this.#check(host, some);
       } catch (thrown) {
         // The other hosts may have a database of their own.
         this.#deps.logger.debug("accounts.unchecked", { host, error: describeError(thrown) });
@@ -87,20 +108,30 @@ export class AccountWatch {
     }
   }
 
-  /** Looks up accounts of one host. */
-  async #check(host: string, jids: readonly BareJid[]): Promise<void> {
-    const existing = await this.#deps.existing(host, jids.map(({ localpart }) => localpart));
+  /** Looks up accounts of one host, given by their sessions. */
+  async #check(host: string, accounts: readonly AccountSessions[]): Promise<void> {
+    const names = accounts.map(([{ jid }]) => jid.localpart);
+    const existing = await this.#deps.existing(host, names);
     if (this.#isStopped) return;
-    for (const jid of jids) {
-      if (existing.has(jid.localpart)) continue;
-      this.#deps.logger.info("account.gone", { jid: jid.text });
-      this.#deps.end(jid);
+    for (const sessions of accounts) {
+      const jid = sessions[0].jid.bare;
+      const creation = existing.get(jid.localpart);
+      const isOther = (session: WatchedSession) => (session.creation ?? "") !== creation;
+      if (!sessions.some(isOther)) continue;
+      this.#deps.logger.info("account.gone", {
+        jid: jid.text,
+        isMadeAgain: creation !== undefined,
+      });
+      this.#deps.end({ jid, creation });
     }
   }
 
-  /** Returns the next accounts of the round; at its end, the next round begins. */
-  #next(): ReadonlyMap<string, BareJid> {
-    const accounts = new Map<string, BareJid>();
+  /**
+   * Returns the next accounts of the round, with those of their sessions that are next too. At the
+   * end of a round, the next one begins.
+   */
+  #next(): ReadonlyMap<string, AccountSessions> {
+    const accounts = new Map<string, AccountSessions>();
     this.#round ??= this.#deps.sessions.sessions();
     while (accounts.size < ACCOUNTS_AT_ONCE) {
       const { done, value } = this.#round.next();
@@ -108,7 +139,11 @@ export class AccountWatch {
         this.#round = undefined;
         break;
       }
-      if (value.isOpen) accounts.set(value.jid.bare.text, value.jid.bare);
+      if (!value.isOpen) continue;
+      const { text } = value.jid.bare;
+      const sessions = accounts.get(text);
+      if (sessions === undefined) accounts.set(text, [value]);
+      else sessions.push(value);
     }
     return accounts;
   }

@@ -8,9 +8,12 @@ import { AccountWatch } from "./account_watch.ts";
 class Setup {
   readonly clock = new ManualClock();
   readonly logger = new MemoryLogger();
-  readonly sessions = new Map<string, { readonly jid: FullJid; readonly isOpen: boolean }>();
-  /** Accounts that exist, by bare JID. */
-  readonly accounts = new Set<string>();
+  readonly sessions = new Map<
+    string,
+    { readonly jid: FullJid; readonly isOpen: boolean; readonly creation: string }
+  >();
+  /** Creations of the accounts that exist, by bare JID. */
+  readonly accounts = new Map<string, string>();
   readonly asked: (readonly string[])[] = [];
   readonly ended: string[] = [];
   failure: Error | undefined;
@@ -33,13 +36,17 @@ class Setup {
         if (host === this.failingHost) return Promise.reject(new Error("away"));
         this.asked.push(localparts.map((localpart) => `${localpart}@${host}`));
         return Promise.resolve(
-          new Set(localparts.filter((localpart) => this.accounts.has(`${localpart}@${host}`))),
+          new Map(localparts.flatMap((localpart) => {
+            const creation = this.accounts.get(`${localpart}@${host}`);
+            return creation === undefined ? [] : [[localpart, creation]];
+          })),
         );
       },
-      end: (account) => {
-        this.ended.push(account.text);
-        for (const [key, { jid }] of sessions) {
-          if (jid.bare.text === account.text) sessions.delete(key);
+      end: ({ jid: account, creation: present }) => {
+        for (const [key, { jid, creation }] of sessions) {
+          if (jid.bare.text !== account.text || creation === present) continue;
+          this.ended.push(key);
+          sessions.delete(key);
         }
       },
       clock: this.clock,
@@ -48,10 +55,10 @@ class Setup {
   }
 
   /** Opens a session, of an account that exists unless told otherwise. */
-  login(text: string, { exists = true, isOpen = true } = {}): void {
+  login(text: string, { exists = true, isOpen = true, creation = "" } = {}): void {
     const jid = parseJid(text) as FullJid;
-    if (exists) this.accounts.add(jid.bare.text);
-    this.sessions.set(text, { jid, isOpen });
+    if (exists) this.accounts.set(jid.bare.text, creation);
+    this.sessions.set(text, { jid, isOpen, creation });
   }
 
   /** Lets time pass, and everything that follows from it happen. */
@@ -79,12 +86,32 @@ Deno.test("AccountWatch ends the sessions of accounts that are gone, and no othe
   deepStrictEqual(setup.ended, []);
   setup.accounts.delete("alice@example.com");
   await setup.pass(1000, 100);
-  deepStrictEqual(setup.ended, ["alice@example.com"]);
+  deepStrictEqual(setup.ended, ["alice@example.com/1", "alice@example.com/2"]);
   deepStrictEqual(setup.logger.named("account.gone").map(({ fields }) => fields), [
-    { jid: "alice@example.com" },
+    { jid: "alice@example.com", isMadeAgain: false },
   ]);
   await setup.pass(3000, 100);
-  deepStrictEqual(setup.ended, ["alice@example.com"]);
+  strictEqual(setup.ended.length, 2);
+  setup.watch.stop();
+});
+
+Deno.test("AccountWatch ends the sessions of an account that was made again, and not those of the new one", async () => {
+  const setup = new Setup(1000);
+  setup.login("alice@example.com/old", { creation: "01" });
+  setup.login("bob@example.com/old"); // made by an earlier version
+  setup.login("bob@example.com/new", { creation: "02" });
+  setup.watch.start();
+  await setup.pass(1000, 100);
+  deepStrictEqual(setup.ended, ["bob@example.com/old"]);
+  setup.login("alice@example.com/new", { creation: "03" });
+  await setup.pass(1000, 100);
+  deepStrictEqual(setup.ended, ["bob@example.com/old", "alice@example.com/old"]);
+  deepStrictEqual(setup.logger.named("account.gone").map(({ fields }) => fields), [
+    { jid: "bob@example.com", isMadeAgain: true },
+    { jid: "alice@example.com", isMadeAgain: true },
+  ]);
+  await setup.pass(3000, 100);
+  strictEqual(setup.ended.length, 2);
   setup.watch.stop();
 });
 
@@ -96,7 +123,7 @@ Deno.test("AccountWatch looks up many accounts in bounded queries, all within it
   await setup.pass(1300);
   ok(setup.asked.every((names) => names.length <= 500));
   strictEqual(new Set(setup.asked.flat()).size, 2601);
-  deepStrictEqual(setup.ended, ["gone@example.com"]);
+  deepStrictEqual(setup.ended, ["gone@example.com/x"]);
   setup.watch.stop();
 });
 
@@ -109,7 +136,7 @@ Deno.test("AccountWatch ends no session while the store does not answer, and tri
   deepStrictEqual(setup.ended, []);
   setup.failure = undefined;
   await setup.pass(2000, 100);
-  deepStrictEqual(setup.ended, ["alice@example.com"]);
+  deepStrictEqual(setup.ended, ["alice@example.com/1"]);
   setup.watch.stop();
 });
 
@@ -120,7 +147,7 @@ Deno.test("AccountWatch looks accounts up while the store of another host does n
   setup.login("bob@dc1.example.com/1", { exists: false });
   setup.watch.start();
   await setup.pass(1000, 100);
-  deepStrictEqual(setup.ended, ["bob@dc1.example.com"]);
+  deepStrictEqual(setup.ended, ["bob@dc1.example.com/1"]);
   setup.watch.stop();
 });
 

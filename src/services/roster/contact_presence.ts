@@ -78,10 +78,9 @@ export class ContactPresence {
     if (isKnown || this.#changes.has(jid.text)) this.#add(jid, "left");
   }
 
-  /** Notes that the rosters no longer say who knows of an account's sessions here. */
-  gone({ text }: Jid): void {
-    const sessions = this.#deps.sessions.here(text);
-    for (const { jid } of sessions) if (this.#told.has(jid.text)) this.#orphans.add(jid.text);
+  /** Notes that the rosters no longer say who knows of these sessions here: their account is gone. */
+  gone(sessions: readonly FullJid[]): void {
+    for (const { text } of sessions) if (this.#told.has(text)) this.#orphans.add(text);
   }
 
   /**

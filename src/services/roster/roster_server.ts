@@ -288,11 +288,11 @@ export class RosterServer {
   }
 
   /**
-   * Notes that an account was deleted elsewhere, and its roster with it: the end of its sessions
-   * here is told to those who were told of their presence.
+   * Notes that the account of these sessions here was deleted elsewhere, and its roster with it: their
+   * end is told to those who were told of their presence.
    */
-  gone(account: Jid): void {
-    this.#presence.gone(account);
+  gone(sessions: readonly FullJid[]): void {
+    this.#presence.gone(sessions);
   }
 
   /** Waits until all that was taken has had its effect. */

@@ -575,7 +575,7 @@ Deno.test("the end of a session whose account is gone is told to those who knew 
     await fixture.changePresence(PHONE);
     await fixture.store.removeAll(ALICE);
     fixture.sent.length = 0;
-    if (isGone) fixture.server.gone(parseJid(ALICE));
+    if (isGone) fixture.server.gone([fullJid(PHONE)]);
     fixture.sendPresence(PHONE, "unavailable");
     fixture.server.closed(fullJid(PHONE));
     await fixture.server.settled();

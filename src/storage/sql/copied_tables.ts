@@ -18,6 +18,7 @@ export const COLUMNS = {
     sha256_iterations: "number",
     sha256_stored_key: "bytes",
     sha256_server_key: "bytes",
+    creation: "bytes",
   },
   subscription_requests: {
     id: "number",

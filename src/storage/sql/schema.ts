@@ -125,7 +125,13 @@ async function carryOut(
   place: string,
 ): Promise<readonly string[]> {
   const plan = planSchema(dialect, await readSchema(dialect, connection), place);
-  for (const statement of plan) await connection.execute(statement);
+  for (const statement of plan) {
+    try {
+      await connection.execute(statement);
+    } catch (thrown) {
+      if (dialect.wasDone?.(thrown) !== true) throw thrown;
+    }
+  }
   return plan;
 }
 

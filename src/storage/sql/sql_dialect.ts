@@ -50,6 +50,11 @@ export interface SqlDialect {
    * Undefined: a failure without a name.
    */
   failureOf(thrown: unknown): StorageFailure | "constraint" | undefined;
+  /**
+   * True when a statement of the schema failed because what it adds is there already: a crash came
+   * between the statement and the note that it was done. @default never, as with transactions
+   */
+  wasDone?(thrown: unknown): boolean;
   /** Asks the server for its version. */
   serverVersion(connection: SqlConnection): Promise<ServerVersion>;
   /** Lists the tables of the database, in lower case. */

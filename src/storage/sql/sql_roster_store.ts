@@ -186,10 +186,26 @@ export class SqlRosterStore implements RosterStore {
     });
   }
 
+  async part(owner: string, contact: string): Promise<void> {
+    for (;;) {
+      const { version: expected, item: before } = await this.find(owner, contact);
+      if (before === undefined) return;
+      const parted: RosterItem = {
+        ...before,
+        subscription: "none",
+        isAsking: false,
+        isApproved: false,
+        request: undefined,
+      };
+      const item = before.isListed ? parted : undefined;
+      if (await this.write(owner, { expected, contact, item }) !== undefined) return;
+    }
+  }
+
   async removeAll(owner: string): Promise<void> {
     const ownerKey = keyOf(owner);
     for (const { jid } of await this.contacts(owner, { withRequests: true })) {
-      await this.#part(jid, owner);
+      await this.part(jid, owner);
     }
     await this.#database.transact("remove a roster from", async (queries) => {
       await queries.deleteFrom("rosters").where("owner_key", "=", ownerKey).execute();
@@ -228,23 +244,6 @@ export class SqlRosterStore implements RosterStore {
       await queries.insertInto("roster_items").values(rows).execute();
     }
     return kept;
-  }
-
-  /** Ends all subscriptions that `owner` has with `contact`, however often others are faster. */
-  async #part(owner: string, contact: string): Promise<void> {
-    for (;;) {
-      const { version: expected, item: before } = await this.find(owner, contact);
-      if (before === undefined) return;
-      const parted: RosterItem = {
-        ...before,
-        subscription: "none",
-        isAsking: false,
-        isApproved: false,
-        request: undefined,
-      };
-      const item = before.isListed ? parted : undefined;
-      if (await this.write(owner, { expected, contact, item }) !== undefined) return;
-    }
   }
 
   /** Makes an empty roster; false when another node has made it meanwhile. */

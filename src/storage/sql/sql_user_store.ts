@@ -1,6 +1,9 @@
+import { Buffer } from "node:buffer";
+import { randomBytes } from "node:crypto";
 import type { Selectable } from "kysely";
 import { CausewayError } from "../../base/mod.ts";
 import type {
+  AccountCredentials,
   CompleteCredentials,
   CountedShape,
   ScramCredentials,
@@ -41,6 +44,7 @@ const ADD = new Statement((tables, place: PlaceOf<Selectable<UsersTable>>) =>
     domainpart: place("domainpart"),
     localpart: place("localpart"),
     ...placesOf(place),
+    creation: place("creation"),
   })
 );
 
@@ -58,11 +62,14 @@ const EXISTS = new Statement((tables, place: PlaceOf<KeyValue>) =>
 
 const CREDENTIALS = new Statement((tables, place: PlaceOf<KeyValue>, dialect) =>
   dialect.limit(
-    tables.selectFrom("users").select(["account_key", ...SECRET_COLUMNS])
+    tables.selectFrom("users").select(["account_key", ...SECRET_COLUMNS, "creation"])
       .where("account_key", ">=", place("key")).orderBy("account_key"),
     1,
   )
 );
+
+/** Bytes of what tells an account from an earlier one of the same name. */
+const CREATION_BYTES = 16;
 
 /** Accounts that are sampled for the shapes of their keys. Reading them takes a few milliseconds. */
 const SAMPLE_ACCOUNTS = 10_000;
@@ -84,6 +91,7 @@ export class SqlUserStore implements UserStore {
       domainpart: dialect.text(this.#domainpart),
       localpart: dialect.text(localpart),
       ...secretsOf(credentials),
+      creation: randomBytes(CREATION_BYTES),
     };
     try {
       await this.#database.run("add an account to", async (queries) => {
@@ -120,12 +128,12 @@ export class SqlUserStore implements UserStore {
     });
   }
 
-  async existing(localparts: readonly string[]): Promise<ReadonlySet<string>> {
-    if (localparts.length === 0) return new Set();
+  async existing(localparts: readonly string[]): Promise<ReadonlyMap<string, string>> {
+    if (localparts.length === 0) return new Map();
     return await this.#database.run("read accounts from", async (queries) => {
-      const rows = await queries.selectFrom("users").select("localpart")
+      const rows = await queries.selectFrom("users").select(["localpart", "creation"])
         .where("account_key", "in", padded(localparts.map((each) => this.#keyOf(each)))).execute();
-      return new Set(rows.map((row) => textOf(row.localpart)));
+      return new Map(rows.map((row) => [textOf(row.localpart), creationIn(row.creation)]));
     });
   }
 
@@ -134,7 +142,7 @@ export class SqlUserStore implements UserStore {
    * in the same steps whether or not the account exists: a stranger may measure the time. A row that
    * is no account sorts behind all others (`schema/`).
    */
-  async credentials(localpart: string): Promise<ScramCredentials | undefined> {
+  async credentials(localpart: string): Promise<AccountCredentials | undefined> {
     const key = this.#keyOf(localpart);
     return await this.#database.run("read an account from", async (queries) => {
       const question = CREDENTIALS.with(this.#database.dialect, { key });
@@ -146,7 +154,9 @@ export class SqlUserStore implements UserStore {
         );
       }
       const credentials = credentialsIn(row);
-      return key.equals(row.account_key) ? credentials : undefined;
+      const creation = creationIn(row.creation);
+      const isAccount = key.equals(row.account_key) && credentials !== undefined;
+      return isAccount ? { ...credentials, creation } : undefined;
     });
   }
 
@@ -256,6 +266,11 @@ function sha256ColumnsOf(secret: ScramSecret | undefined) {
     sha256_stored_key: secret?.storedKey ?? null,
     sha256_server_key: secret?.serverKey ?? null,
   };
+}
+
+/** Empty for an account that was made by an earlier version. */
+function creationIn(creation: Uint8Array | null): string {
+  return creation === null ? "" : Buffer.from(creation).toString("hex");
 }
 
 /** Undefined for a row without any key, which nobody of ours writes. */

@@ -17,6 +17,8 @@ export interface UsersTable {
   sha256_iterations: number | null;
   sha256_stored_key: Uint8Array | null;
   sha256_server_key: Uint8Array | null;
+  /** Random bytes of an account that was made by this version or a later one. */
+  creation: Uint8Array | null;
 }
 
 /** A subscription request. Two requests of one pair share `pair_key`, the SHA-256 of both JIDs. */

@@ -41,6 +41,8 @@ export const RESENDING_MS = 60_000;
 export interface C2sSessionDeps extends StreamSessionDeps<SharedSessionDeps> {
   /** `xml:lang` of the stream's header. */
   readonly lang: string | undefined;
+  /** See `LocalSession.creation`. @default empty */
+  readonly creation?: string;
   /** True when its client tried in vain to resume a stream, and will resend what that stream left open. */
   readonly hasFailedToResume: boolean;
   /** Tells the client that its stream is resumed, before any stanza: takes `<resumed/>`. */
@@ -56,6 +58,7 @@ export interface C2sSessionDeps extends StreamSessionDeps<SharedSessionDeps> {
 export class C2sSession extends StreamSession<SharedSessionDeps>
   implements LocalSession, ManagedStreamSession, FollowedSession {
   override readonly jid: FullJid;
+  readonly creation: string;
   loneUntilMs = 0;
   readonly #stanzas: ClientStanzas;
   #stream: C2sSessionDeps;
@@ -78,6 +81,7 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
     super(transport, deps);
     this.#stream = deps;
     this.jid = jid;
+    this.creation = deps.creation ?? "";
     this.#lang = deps.lang;
     this.#resendingUntilMs = deps.hasFailedToResume
       ? deps.shared.clock.monotonicMs() + RESENDING_MS

@@ -57,6 +57,8 @@ export class C2sStream extends StreamShell<C2sStreamDeps, C2sSession> {
   /** JID and language that the client claimed in its last header. */
   #claimedFrom: string | undefined;
   #lang: string | undefined;
+  /** See `LocalSession.creation`; set by a login. */
+  #creation = "";
   /** Content of the next stream error besides its condition. */
   #errorContent: string | undefined;
   /** True once the client has ended its side. */
@@ -275,6 +277,7 @@ export class C2sStream extends StreamShell<C2sStreamDeps, C2sSession> {
 
   #replied(exchange: SaslExchange, reply: SaslReply): void {
     if (reply.kind === "success") {
+      this.#creation = reply.creation ?? "";
       this.deps.metrics.authSucceeded(exchange.mechanism);
       this.transport.trust();
       this.events.authenticated();
@@ -340,6 +343,7 @@ export class C2sStream extends StreamShell<C2sStreamDeps, C2sSession> {
     return {
       shared: this.deps,
       lang: this.#lang,
+      creation: this.#creation,
       hasFailedToResume: this.#hasFailedToResume,
       opened,
       resumed: (xml) => {

@@ -1,5 +1,14 @@
 import assert from "node:assert/strict";
-import { bind, C2sFixture, HEADER, mechanismsXml, plainOf, SASL } from "./testing/c2s_fixture.ts";
+import type { CredentialSource } from "../sasl/mod.ts";
+import {
+  bind,
+  C2sFixture,
+  HEADER,
+  HOSTS,
+  mechanismsXml,
+  plainOf,
+  SASL,
+} from "./testing/c2s_fixture.ts";
 
 Deno.test("C2sListener serves a client from its first byte to its end", async () => {
   await using fixture = new C2sFixture();
@@ -53,4 +62,21 @@ Deno.test("C2sListener accepts a pipelined login", async () => {
   await alice.expect(/<jid>alice@example\.com\/[0-9a-f]{16}<\/jid>/);
   await alice.expect("service-unavailable");
   assert.equal(fixture.accepted.length, 1);
+});
+
+Deno.test("a session remembers which account of its name it has logged in to", async () => {
+  let creation = "01";
+  const [source] = HOSTS.values();
+  const changing: CredentialSource = {
+    credentials: async (localpart) => {
+      const keys = await source!.credentials(localpart);
+      return keys && { ...keys, creation };
+    },
+  };
+  await using fixture = new C2sFixture({ hosts: new Map([["example.com", changing]]) });
+  await fixture.login("alice", "old");
+  creation = "02";
+  await fixture.login("alice", "new");
+  const creations = fixture.registry.ofAccount("alice@example.com").map((each) => each.creation);
+  assert.deepEqual(creations, ["01", "02"]);
 });

@@ -7,6 +7,11 @@ import type { StreamErrorCondition } from "../stream/stream_error.ts";
 /** A bound client, as the registry that delivers to it sees it. */
 export interface LocalSession {
   readonly jid: FullJid;
+  /**
+   * What tells the account from another one of the same name, as it was at the login.
+   * @default empty: its store has nothing of the kind
+   */
+  readonly creation?: string;
   /** RFC 6121 §4.7.2.3, −128 to 127; undefined while the resource is connected but not available. */
   readonly priority: number | undefined;
   /**

@@ -27,6 +27,15 @@ export type ScramCredentials =
   | { readonly sha1: ScramSecret; readonly sha256: undefined }
   | { readonly sha1: undefined; readonly sha256: ScramSecret };
 
+/** Credentials of an account, with what tells it from an earlier account of the same name. */
+export type AccountCredentials = ScramCredentials & {
+  /**
+   * Random text that the account got when it was made. Sessions remember it, so that those of an
+   * account that was deleted and made again end. @default empty: made by an earlier version
+   */
+  readonly creation?: string;
+};
+
 /** Source of the accounts of one host; the user store implements it. */
 export interface CredentialSource {
   /**
@@ -35,7 +44,7 @@ export interface CredentialSource {
    * @param localpart normalised (RFC 7622 §3.3)
    * @throws when the store cannot be asked; the login then fails with `temporary-auth-failure`
    */
-  credentials(localpart: string): Promise<ScramCredentials | undefined>;
+  credentials(localpart: string): Promise<AccountCredentials | undefined>;
   /**
    * Adds the secret that an account lacks. Does nothing when the account has another password by now,
    * or has both secrets.

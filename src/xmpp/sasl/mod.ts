@@ -1,4 +1,5 @@
 export type {
+  AccountCredentials,
   CompleteCredentials,
   CredentialSource,
   ScramCredentials,

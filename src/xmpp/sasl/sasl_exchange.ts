@@ -5,7 +5,12 @@ import {
   tryParseJid,
   tryPrepareLocalpart,
 } from "../jid/jid_parser.ts";
-import type { CredentialSource, ScramCredentials, ScramHash } from "./credentials.ts";
+import type {
+  AccountCredentials,
+  CredentialSource,
+  ScramCredentials,
+  ScramHash,
+} from "./credentials.ts";
 import { secretFor } from "./credentials.ts";
 import type { FakeCredentials, LoginSecrets } from "./fake_credentials.ts";
 import type { SaslMechanism } from "./mechanism.ts";
@@ -46,7 +51,13 @@ export interface SaslExchangeDeps {
 /** Next reply of the server. `text` is base64 as it stands in the element. */
 export type SaslReply =
   | { readonly kind: "challenge"; readonly text: string }
-  | { readonly kind: "success"; readonly account: BareJid; readonly text: string | undefined }
+  | {
+    readonly kind: "success";
+    readonly account: BareJid;
+    readonly text: string | undefined;
+    /** See `AccountCredentials.creation`. @default empty */
+    readonly creation?: string;
+  }
   | { readonly kind: "failure"; readonly condition: SaslCondition };
 
 type Expecting =
@@ -64,7 +75,7 @@ interface Found {
   readonly isAccount: boolean;
   readonly secrets: LoginSecrets;
   /** Credentials of the account as its store has them; undefined without an account. */
-  readonly stored: ScramCredentials | undefined;
+  readonly stored: AccountCredentials | undefined;
   readonly localpart: string;
   /** Key by which its attempts are counted: the bare JID of the account, if there can be one. */
   readonly name: string;
@@ -134,7 +145,7 @@ export class SaslExchange {
     if (!isRight || !found.isAccount) return failure("not-authorized");
     this.#deps.attempts?.succeeded(found.name);
     await this.#complete(found, password);
-    return this.#authorize(found.name, plain.authzid, undefined);
+    return this.#authorize(found, plain.authzid, undefined);
   }
 
   async #scramFirst(hash: ScramHash, message: string): Promise<SaslReply> {
@@ -161,7 +172,7 @@ export class SaslExchange {
     if (!verified.ok) return failure(verified.condition);
     if (!found.isAccount) return failure("not-authorized");
     this.#deps.attempts?.succeeded(found.name);
-    return this.#authorize(found.name, challenge.first.authzid, encodeSaslText(verified.value));
+    return this.#authorize(found, challenge.first.authzid, encodeSaslText(verified.value));
   }
 
   /**
@@ -186,16 +197,24 @@ export class SaslExchange {
     return this.#deps.attempts?.begin(found.name) ?? true;
   }
 
-  /**
-   * Refuses an authorization identity other than the account itself (RFC 6120 §6.3.8).
-   * @param account its bare JID
-   */
-  #authorize(account: string, authzid: string | undefined, text: string | undefined): SaslReply {
-    const { bare } = parseJid(account);
+  /** Refuses an authorization identity other than the account itself (RFC 6120 §6.3.8). */
+  #authorize(
+    { name, stored }: Found,
+    authzid: string | undefined,
+    text: string | undefined,
+  ): SaslReply {
+    const { bare } = parseJid(name);
     const { claimed } = this.#deps;
     const isOther = (authzid !== undefined && tryParseJid(authzid)?.text !== bare.text) ||
       (claimed !== undefined && tryParseJid(claimed)?.bare.text !== bare.text);
-    return isOther ? failure("invalid-authzid") : { kind: "success", account: bare, text };
+    if (isOther) return failure("invalid-authzid");
+    const { creation } = stored ?? {};
+    return {
+      kind: "success",
+      account: bare,
+      text,
+      ...(creation === undefined ? {} : { creation }),
+    };
   }
 
   /**

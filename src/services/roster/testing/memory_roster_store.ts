@@ -86,6 +86,10 @@ export class MemoryRosterStore implements RosterStore {
     );
   }
 
+  part(): Promise<void> {
+    throw new TypeError("Cannot part contacts: no roster server does");
+  }
+
   removeAll(owner: string): Promise<void> {
     return this.#called("removeAll", () => void this.#rosters.delete(owner));
   }

@@ -10,6 +10,7 @@ import schema4 from "../schema/mssql/4.sql" with { type: "text" };
 import schema5 from "../schema/mssql/5.sql" with { type: "text" };
 import schema6 from "../schema/mssql/6.sql" with { type: "text" };
 import schema7 from "../schema/mssql/7.sql" with { type: "text" };
+import schema8 from "../schema/mssql/8.sql" with { type: "text" };
 
 /** Error numbers of SQL Server that have a name. */
 const FAILURES: ReadonlyMap<number, StorageFailure | "constraint"> = new Map([
@@ -45,6 +46,7 @@ export const MSSQL: SqlDialect = {
     { version: 5, text: schema5 },
     { version: 6, text: schema6 },
     { version: 7, text: schema7 },
+    { version: 8, text: schema8 },
   ],
   hasTransactionalSchema: true,
   begin: "BEGIN TRANSACTION",

@@ -67,8 +67,8 @@ Deno.test("the accounts' statements for SQL Server", async () => {
   const shape = '"sha1_iterations", "sha256_iterations", "sha1_salt_bytes", "sha256_salt_bytes", ' +
     '"shares_salt"';
   assert.deepEqual(connection.statements, [
-    `insert into "users" ("account_key", "domainpart", "localpart", ${secrets}) ` +
-    `values (${Array.from({ length: 11 }, (_, i) => `@${i + 1}`).join(", ")})`,
+    `insert into "users" ("account_key", "domainpart", "localpart", ${secrets}, "creation") ` +
+    `values (${Array.from({ length: 12 }, (_, i) => `@${i + 1}`).join(", ")})`,
     'delete from "users" where "account_key" = @1',
     'select "account_key" from "users" where "account_key" = @1',
     `select ${shape}, count(*) as "accounts" from (select top(10000) "sha1_iterations", ` +

@@ -17,6 +17,7 @@ import schema4 from "../schema/mysql/4.sql" with { type: "text" };
 import schema5 from "../schema/mysql/5.sql" with { type: "text" };
 import schema6 from "../schema/mysql/6.sql" with { type: "text" };
 import schema7 from "../schema/mysql/7.sql" with { type: "text" };
+import schema8 from "../schema/mysql/8.sql" with { type: "text" };
 
 /** Error numbers of MySQL and MariaDB that have a name. */
 const FAILURES: ReadonlyMap<number, StorageFailure | "constraint"> = new Map([
@@ -48,6 +49,9 @@ const FAILURES: ReadonlyMap<number, StorageFailure | "constraint"> = new Map([
   [4031, "unreachable"],
 ]);
 
+/** Error numbers for a column and an index that a statement would add and that are there already. */
+const THERE_ALREADY: ReadonlySet<unknown> = new Set([1060, 1061]);
+
 /** Codes of the driver about connections that ended. */
 const CONNECTION_ENDED: ReadonlySet<unknown> = new Set([
   ...["PROTOCOL_CONNECTION_LOST", "PROTOCOL_SEQUENCE_TIMEOUT"],
@@ -77,6 +81,7 @@ const DIALECT: SqlDialect = {
     { version: 5, text: schema5 },
     { version: 6, text: schema6 },
     { version: 7, text: schema7 },
+    { version: 8, text: schema8 },
   ],
   hasTransactionalSchema: false,
   begin: "START TRANSACTION",
@@ -100,6 +105,10 @@ const DIALECT: SqlDialect = {
     if (CLOSED_MESSAGE.test(message)) return "unreachable";
     return "sqlState" in thrown && thrown.sqlState ? undefined : connectionFailureOf(thrown);
   },
+
+  wasDone: (thrown) =>
+    typeof thrown === "object" && thrown !== null && "errno" in thrown &&
+    THERE_ALREADY.has(thrown.errno),
 
   async serverVersion(connection) {
     const { rows } = await connection.execute("SELECT VERSION() AS version");

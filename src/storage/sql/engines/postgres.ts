@@ -16,6 +16,7 @@ import schema4 from "../schema/pgsql/4.sql" with { type: "text" };
 import schema5 from "../schema/pgsql/5.sql" with { type: "text" };
 import schema6 from "../schema/pgsql/6.sql" with { type: "text" };
 import schema7 from "../schema/pgsql/7.sql" with { type: "text" };
+import schema8 from "../schema/pgsql/8.sql" with { type: "text" };
 
 /** SQLSTATEs that have a name (PostgreSQL documentation, appendix A); two letters name a class. */
 const FAILURES: ReadonlyMap<string, StorageFailure | "constraint"> = new Map([
@@ -58,6 +59,7 @@ const DIALECT: SqlDialect = {
     { version: 5, text: schema5 },
     { version: 6, text: schema6 },
     { version: 7, text: schema7 },
+    { version: 8, text: schema8 },
   ],
   hasTransactionalSchema: true,
   begin: "BEGIN",

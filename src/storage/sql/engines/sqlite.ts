@@ -16,6 +16,7 @@ import schema5 from "../schema/sqlite/5.sql" with { type: "text" };
 import schema6 from "../schema/sqlite/6.sql" with { type: "text" };
 import schema7 from "../schema/sqlite/7.sql" with { type: "text" };
 import schema8 from "../schema/sqlite/8.sql" with { type: "text" };
+import schema9 from "../schema/sqlite/9.sql" with { type: "text" };
 
 /** SQLite's primary result codes that have a name. */
 const FAILURES: ReadonlyMap<number, StorageFailure | "constraint"> = new Map([
@@ -43,6 +44,7 @@ export const SQLITE: SqlDialect = {
     { version: 6, text: schema6 },
     { version: 7, text: schema7 },
     { version: 8, text: schema8 },
+    { version: 9, text: schema9 },
   ],
   hasTransactionalSchema: true,
   begin: "BEGIN IMMEDIATE",

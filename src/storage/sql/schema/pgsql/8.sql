@@ -1,0 +1,13 @@
+-- Random bytes that an account gets when it is made: one that was deleted and made again has others.
+-- Accounts of earlier versions have none.
+ALTER TABLE users ADD COLUMN creation BYTEA;
+
+-- The row that is read for a name without an account looks like that of an account.
+UPDATE users SET creation = decode(repeat('00', 16), 'hex')
+  WHERE account_key = decode(repeat('ff', 32), 'hex');
+
+-- Those who want to be found, and those who do not mind, each in the order of an answer.
+DROP INDEX vcard_search_by_value;
+
+CREATE INDEX vcard_search_by_value
+  ON vcard_search (host_key, field, visibility, value, account_key);
