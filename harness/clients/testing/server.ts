@@ -134,7 +134,9 @@ export class TestServer implements AsyncDisposable {
     const isForAccount = stanza.to.domainpart === DOMAIN;
     const outcome = (isForAccount ? this.#sessions : this.#components).deliver(stanza);
     if (outcome === "delivered" || outcome === "ignored") return;
-    const reply = errorReply(stanza, outcome === "no-session" ? "service-unavailable" : outcome);
+    const isAbsent = outcome === "no-session" || outcome === "hidden";
+    const condition = isAbsent ? "service-unavailable" : outcome;
+    const reply = errorReply(stanza, condition);
     if (reply !== undefined) this.#route(reply);
   }
 }

@@ -1,5 +1,5 @@
 import { MATH_RANDOM } from "../../base/mod.ts";
-import { isReply, isSubscription, ruleForAccount } from "../../xmpp/mod.ts";
+import { FullJid, isReply, isSubscription, ruleForAccount } from "../../xmpp/mod.ts";
 import type { Jid, Stanza } from "../../xmpp/mod.ts";
 import { isUserHost, senderKey } from "../mod.ts";
 import type { Envelope } from "../envelope.ts";
@@ -57,6 +57,8 @@ export class Dispatcher {
   readonly #memory: DeliveryMemory;
   readonly #lookups: Lookups;
   readonly #refusals: Refusals;
+  /** Requests to clients that are here and must seem not to be. */
+  readonly #hidden = new WeakSet<Envelope>();
   /** Requests for subscriptions that found no room while their keeper was writing them. */
   readonly #turnedAway = new WeakSet<Envelope>();
 
@@ -128,7 +130,9 @@ export class Dispatcher {
           : locations.cached(key),
       relocate: (keys) => this.#lookups.relocate(keys),
       release: (envelope, key, host) =>
-        this.#isKeptBehind(envelope) || this.#deliverOrForward(envelope, key, host),
+        this.#hidden.has(envelope)
+          ? this.#deliverHere(envelope, true)
+          : this.#isKeptBehind(envelope) || this.#deliverOrForward(envelope, key, host),
       giveUp: (envelope, why) => this.giveUpBounced(envelope, why),
       senderOf: ({ stanza }) => senderKey(stanza.from, domains),
       holdersOf: (envelope) => holdersOf(envelope, domains),
@@ -394,7 +398,7 @@ export class Dispatcher {
       return this.bounce.hold(envelope, key);
     }
     if (this.#deliverHere(envelope, true)) return;
-    this.#deps.locations.forget(key);
+    if (!this.#hidden.has(envelope)) this.#deps.locations.forget(key);
     this.#noRoute(envelope, decision, key);
   }
 
@@ -439,7 +443,7 @@ export class Dispatcher {
       this.#forward(envelope, host);
       return true;
     } else if (this.#deliverHere(envelope, !isLocalUser(key, this.#domains))) return true;
-    this.#deps.locations.forget(key);
+    if (!this.#hidden.has(envelope)) this.#deps.locations.forget(key);
     return false;
   }
 
@@ -556,6 +560,9 @@ export class Dispatcher {
     switch (outcome) {
       case "no-session":
         return false;
+      case "hidden":
+        this.#hidden.add(envelope);
+        return false;
       case "handed-over":
         return true;
       case "delivered":
@@ -616,7 +623,7 @@ export class Dispatcher {
     if (this.#isForClient(envelope.stanza)) return this.#refusals.drop(envelope, "no-route");
     if (this.#goesBack(envelope)) return;
     if (this.bounce !== undefined && mayWait(envelope) && !envelope.hasKeeper) {
-      return this.bounce.hold(envelope, key);
+      return this.bounce.hold(envelope, this.#hidden.has(envelope) ? absentResourceOf(key) : key);
     }
     this.#refusals.refuse(envelope, "service-unavailable", "no-route");
   }
@@ -633,6 +640,15 @@ function causeOf({ isOwed, stanza: { from, to } }: Envelope): Jid {
  */
 function mayWait({ isOwed, stanza }: Envelope): boolean {
   return isOwed || isBounceable(stanza);
+}
+
+/**
+ * Returns the address of a resource that the account of `key` cannot have (RFC 7622 §3.4). A request
+ * to a client that must seem not to be there waits for it. It goes through the retries of a request
+ * to a client that is not there, with the same lookups, and nothing else waits behind it.
+ */
+function absentResourceOf(key: Jid): Jid {
+  return key instanceof FullJid ? new FullJid(key.bare, `${key.resourcepart}\0`) : key;
 }
 
 const NO_SPREAD: readonly SessionHost[] = [];

@@ -88,10 +88,16 @@ export interface Handover {
 
 /**
  * Fate of a stanza handed to this node's side: `delivered` (it now owns the envelope and settles
- * it), `no-session` (nothing here answers to the address), `ignored` (RFC 6121 says to drop it
- * silently), or the stanza error that RFC 6121 §8.5 asks for.
+ * it), `no-session` (nothing here answers to the address), `hidden` (a session here does, and the
+ * sender must not learn of it), `ignored` (RFC 6121 says to drop it silently), or the stanza error
+ * that RFC 6121 §8.5 asks for.
  */
-export type NodeOutcome = "delivered" | "no-session" | "ignored" | StanzaErrorCondition;
+export type NodeOutcome =
+  | "delivered"
+  | "no-session"
+  | "hidden"
+  | "ignored"
+  | StanzaErrorCondition;
 
 /**
  * Fate of a stanza on the datacenter's side: `handed-over` when another of its nodes has the

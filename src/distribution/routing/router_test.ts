@@ -348,6 +348,54 @@ Deno.test("Router answers service-unavailable after the last retry, each after t
   assert.equal(fixture.clock.pendingTimers, 0);
 });
 
+Deno.test("Router answers a request to a client that must seem not to be there like one to a missing client", async () => {
+  const outcomes: unknown[] = [];
+  for (const outcome of ["no-session", "hidden"] as const) {
+    const fixture = new RouterFixture();
+    const phone = `${BOB}/phone`;
+    fixture.cache.set(ALICE, "dc1.example.com");
+    fixture.local.set(ALICE, "delivered");
+    fixture.local.set(phone, outcome);
+    fixture.table.set(BOB, "dc1.example.com");
+    fixture.cache.set(phone, "dc1.example.com");
+    for (const id of ["1", "2"]) {
+      fixture.router.accept(stanza(ALICE, phone, { id, kind: "iq", type: "get" }));
+    }
+    await fixture.settled();
+    const answers: unknown[] = [];
+    for (let ms = 0; ms <= 3_000; ms += 100) {
+      answers.push([ms, errorsTo(fixture).length, fixture.relocated.length]);
+      await fixture.clock.advanceAsync(100, 50);
+      await fixture.settled();
+    }
+    assert.deepEqual(errorsTo(fixture), ["service-unavailable", "service-unavailable"]);
+    assert.equal(fixture.router.bouncing, 0);
+    outcomes.push(answers);
+  }
+  assert.deepEqual(outcomes[1], outcomes[0]);
+});
+
+Deno.test("Router lets nobody wait behind a request to a client that must seem not to be there", async () => {
+  const fixture = new RouterFixture();
+  const phone = `${BOB}/phone`;
+  fixture.cache.set(phone, "dc1.example.com");
+  fixture.local.set(phone, "hidden");
+  fixture.router.accept(stanza(ALICE, phone, { id: "1", kind: "iq", type: "get" }));
+  assert.equal(fixture.router.bouncing, 1);
+  fixture.local.set(phone, "delivered");
+  fixture.router.accept(stanza("carol@example.com/x", phone, { id: "2" }));
+  assert.deepEqual(fixture.delivered.map(({ from }) => from.text), ["carol@example.com/x"]);
+  assert.deepEqual(fixture.forgotten, []);
+  await fixture.clock.advanceAsync(200, 50);
+  await fixture.settled();
+  assert.equal(fixture.router.bouncing, 1, "nothing has found its account");
+  fixture.table.set(BOB, "dc2.example.com");
+  await fixture.clock.advanceAsync(400, 50);
+  await fixture.settled();
+  assert.equal(fixture.delivered.length, 2, "it is tried here, whose session is no longer hidden");
+  assert.deepEqual(fixture.sentTo("dc2.example.com"), []);
+});
+
 Deno.test("Router sends stanzas held for a recipient as soon as the recipient writes", () => {
   const fixture = new RouterFixture();
   fixture.cache.set("bob@example.com/x", null);

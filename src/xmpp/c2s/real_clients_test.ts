@@ -110,7 +110,9 @@ class RealServer implements AsyncDisposable {
     const isForComponent = stanza.to.domainpart !== "example.com";
     const outcome = (isForComponent ? this.components : this.fixture.registry).deliver(stanza);
     if (outcome === "delivered" || outcome === "ignored") return;
-    const reply = errorReply(stanza, outcome === "no-session" ? "service-unavailable" : outcome);
+    const isAbsent = outcome === "no-session" || outcome === "hidden";
+    const condition = isAbsent ? "service-unavailable" : outcome;
+    const reply = errorReply(stanza, condition);
     if (reply !== undefined) this.#route(reply);
   }
 }

@@ -231,16 +231,16 @@ export class SessionRegistry {
   /**
    * Delivers to one session, unless its owner does not want the stanza. What is refused is dropped in
    * silence, as if the client had got it and said nothing: its sender must not see a difference. Only a
-   * request has to be answered, by the error that most clients give.
+   * request has to be answered, as if the client were not there.
    */
   deliverTo(
     session: Pick<LocalSession, "jid" | "send">,
     stanza: Stanza,
     delivery?: Delivery,
-  ): "delivered" | "ignored" | "service-unavailable" | "resource-constraint" {
+  ): "delivered" | "ignored" | "hidden" | "resource-constraint" {
     if (this.refuses(session.jid, stanza)) {
       const isRequest = stanza.kind === "iq" && !isReply(stanza);
-      return isRequest ? "service-unavailable" : "ignored";
+      return isRequest ? "hidden" : "ignored";
     }
     return session.send(stanza, delivery) ? "delivered" : "resource-constraint";
   }

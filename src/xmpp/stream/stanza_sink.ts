@@ -28,9 +28,13 @@ export interface StanzaSink {
   accept(stanza: Stanza, source: StanzaSource, fate?: Fate, number?: number): void;
 }
 
-/** Result of an attempt to deliver a stanza to a session or component. */
+/**
+ * Result of an attempt to deliver a stanza to a session or component. `hidden` is a request whose
+ * sender must not learn that the session is there.
+ */
 export type DeliveryOutcome =
   | "delivered"
   | "no-session"
+  | "hidden"
   | "ignored"
   | import("../stanza/stanza_error.ts").StanzaErrorCondition;

@@ -178,7 +178,8 @@ export class C2sFixture implements AsyncDisposable {
     const outcome = this.registry.deliver(stanza, delivery);
     if (!delivery.isKept) delivery.settle();
     if (outcome === "delivered" || outcome === "ignored") return;
-    const condition = outcome === "no-session" ? "service-unavailable" : outcome;
+    const isAbsent = outcome === "no-session" || outcome === "hidden";
+    const condition = isAbsent ? "service-unavailable" : outcome;
     const reply = errorReply(stanza, condition);
     if (reply !== undefined) this.registry.deliver(reply);
   }
