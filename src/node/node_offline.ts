@@ -4,8 +4,11 @@ import { isUserHost } from "../distribution/mod.ts";
 import type { Domains, Router } from "../distribution/routing/mod.ts";
 import { OfflineMessages } from "../services/offline/mod.ts";
 import type { OfflineHostOptions } from "../services/offline/mod.ts";
+import type { PrivacyServer } from "../services/privacy/mod.ts";
+import type { RosterServer } from "../services/roster/mod.ts";
 import type { Stores, UserStore } from "../storage/mod.ts";
 import type { SessionRegistry } from "../xmpp/mod.ts";
+import { maySee } from "./node_services.ts";
 import type { Surroundings } from "./surroundings.ts";
 import type { WaitingBudget } from "./waiting_budget.ts";
 
@@ -17,6 +20,8 @@ export interface OfflineParts {
   readonly domains: Domains;
   readonly places: WaitingBudget["places"];
   readonly sessions: SessionRegistry;
+  readonly rosters: RosterServer;
+  readonly privacy: PrivacyServer;
   readonly router: Router;
 }
 
@@ -31,6 +36,7 @@ export function makeOffline(config: Config, parts: Surroundings & OfflineParts):
     hosts,
     storeOf: (host) => stores.offlineMessages(host),
     exists: async (jid) => await accounts.get(jid.domainpart)?.exists(jid.localpart) ?? false,
+    maySee: (asker, account) => maySee(asker, account, parts),
     isUserHost: (domain) => isUserHost(domain, domains),
     sessionsOf: (account) => parts.sessions.ofAccount(account),
     revealed: (account) => parts.router.revealed(account),

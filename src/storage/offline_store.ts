@@ -30,10 +30,10 @@ export interface OfflineBounds {
 export interface OfflineClaim {
   /** 16 bytes that no other claim has. */
   readonly id: Uint8Array;
-  /** Wall-clock milliseconds now. */
+  /** Wall-clock milliseconds now, which the end of a message's life is compared with. */
   readonly nowMs: number;
-  /** Wall-clock milliseconds until which nobody else may claim the messages. */
-  readonly untilMs: number;
+  /** Milliseconds for which nobody else may claim the messages, by the clock of the backend. */
+  readonly forMs: number;
 }
 
 /** A claim that is held, with the account whose messages it has. */
@@ -47,6 +47,7 @@ export interface HeldClaim {
  * 7622 §3.3). The store does not know which accounts exist.
  *
  * A node that delivers messages claims them first. Until the claim ends, nobody else gets them. The
+ * backend's own clock says when it ends: those of two nodes may differ. The
  * node removes each message once its client has it, and renews the claim meanwhile. The messages of a
  * node that dies are free again when its claim ends.
  *
@@ -76,13 +77,16 @@ export interface OfflineStore {
     claimId: Uint8Array,
     options: { readonly after: number; readonly limit: number },
   ): Promise<readonly WaitingMessage[]>;
-  /** Holds claims for longer, until `untilMs`. */
-  renew(claims: readonly HeldClaim[], untilMs: number): Promise<void>;
+  /** Holds claims for `forMs` from now. */
+  renew(claims: readonly HeldClaim[], forMs: number): Promise<void>;
   /** Ends a claim on these messages: others may claim them. */
   release(localpart: string, claimId: Uint8Array, sequences: readonly number[]): Promise<void>;
   /** Removes claimed messages. Messages that someone else has claimed meanwhile stay. */
   remove(localpart: string, claimId: Uint8Array, sequences: readonly number[]): Promise<void>;
-  /** Returns the accounts among `localparts` that have messages which nobody has claimed. */
+  /**
+   * Returns the accounts among `localparts` that have messages which nobody has claimed, and which
+   * have not expired at the wall-clock time `nowMs`.
+   */
   waiting(localparts: readonly string[], nowMs: number): Promise<readonly string[]>;
   /** Returns all messages of an account, claimed or not, in their order. */
   all(localpart: string): Promise<readonly WaitingMessage[]>;

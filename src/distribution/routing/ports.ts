@@ -121,15 +121,15 @@ export interface RequestKeeper {
 export interface OfflineKeeper {
   /**
    * Takes over a message for which its sender would get `service-unavailable`. Returns false for a
-   * message that is not kept: the sender gets the error at once. Otherwise calls one of `kept` and
-   * `refused`, later.
+   * message that is not kept: the sender gets the error at once. Otherwise calls one of `kept`,
+   * `refused` and `dropped`, later. A dropped message is lost, and its sender must not learn so.
    *
    * @param sentAtMs wall-clock milliseconds when the message was accepted
    */
   keep(
     stanza: Stanza,
     sentAtMs: number,
-    outcome: { kept(): void; refused(condition: StanzaErrorCondition): void },
+    outcome: { kept(): void; refused(condition: StanzaErrorCondition): void; dropped(): void },
   ): boolean;
 }
 

@@ -50,11 +50,12 @@ export class Refusals {
   /** True when the message is dealt with: it waits for its recipient, or its sender will get an error. */
   #isKept(envelope: Envelope, reason: DropReason): boolean {
     const { offline } = this.#deps;
-    if (offline === undefined || envelope.isCopy) return false;
+    if (offline === undefined || envelope.isCopy || !isForAccount(envelope)) return false;
     envelope.detach();
     return offline.keep(envelope.stanza, Math.trunc(envelope.sentAtUs / 1000), {
       kept: () => envelope.settle(),
       refused: (condition) => this.#answer(envelope, condition, reason),
+      dropped: () => this.drop(envelope, "refused"),
     });
   }
 
@@ -101,4 +102,12 @@ export class Refusals {
     return type === "headline" && to.localpart !== "" && !(to instanceof FullJid) &&
       isUserHost(to.domainpart, this.#deps.hosts);
   }
+}
+
+/**
+ * True for a message that any resource of the account may get. One for a resource that is gone is not,
+ * except of type `chat` (RFC 6121 §8.5.3.2.1), or when that resource had it and left without it.
+ */
+function isForAccount({ stanza: { to, type }, isRerouted }: Envelope): boolean {
+  return !(to instanceof FullJid) || type === "chat" || isRerouted;
 }

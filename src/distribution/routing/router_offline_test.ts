@@ -1,13 +1,24 @@
 import assert from "node:assert/strict";
 import type { StanzaErrorCondition } from "../../xmpp/mod.ts";
-import { conditionOf, FakeLink, idOf, RouterFixture, stanza } from "./testing/router_fixture.ts";
+import {
+  conditionOf,
+  FakeLink,
+  fromLink,
+  idOf,
+  RouterFixture,
+  stanza,
+} from "./testing/router_fixture.ts";
 
 const [ALICE, BOB] = ["alice@example.com/desk", "bob@example.com"];
 
 /** A router whose keeper takes what the test says, and answers when it says so. */
 class Fixture extends RouterFixture {
   readonly asked: string[] = [];
-  readonly outcomes: { kept(): void; refused(condition: StanzaErrorCondition): void }[] = [];
+  readonly outcomes: {
+    kept(): void;
+    refused(condition: StanzaErrorCondition): void;
+    dropped(): void;
+  }[] = [];
   isTaking = true;
 
   constructor() {
@@ -57,6 +68,36 @@ Deno.test("Router answers a message that could not be kept, or is not one to kee
     assert.deepEqual(fixture.delivered.map(conditionOf), [expected]);
     fixture.close();
   }
+});
+
+Deno.test("Router drops a message without room, and settles it like one that was kept", async () => {
+  const fixture = new Fixture();
+  const client = new FakeLink();
+  fixture.router.accept(message("1"), client, 7);
+  await fixture.giveUp();
+  fixture.outcomes[0]!.dropped();
+  assert.deepEqual([client.settled, fixture.delivered], [[7], []]);
+  const shown = await fixture.metrics.prometheus();
+  assert.match(shown, /causeway_stanzas_dropped_total\{reason="refused"\} 1/);
+  fixture.close();
+});
+
+Deno.test("Router has a message to a resource that is gone kept if it is a chat, or was rerouted", async () => {
+  const fixture = new Fixture();
+  const to = `${BOB}/gone`;
+  fixture.router.accept(stanza(ALICE, to, { type: "normal", id: "1" }));
+  await fixture.giveUp();
+  assert.deepEqual([fixture.asked, fixture.delivered.map(conditionOf)], [[], [
+    "service-unavailable",
+  ]]);
+  fixture.router.accept(stanza(ALICE, to, { type: "chat", id: "2" }));
+  fixture.router.accept(stanza(ALICE, BOB, { type: "normal", id: "3" }));
+  await fixture.giveUp();
+  const returned = fromLink(stanza(ALICE, to, { type: "normal", id: "4" }));
+  fixture.router.returned(returned, "unacknowledged");
+  await fixture.giveUp();
+  assert.deepEqual(fixture.asked.toSorted(), ["2", "3", "4"]);
+  fixture.close();
 });
 
 Deno.test("Router asks the keeper for no other error and no other stanza", async () => {

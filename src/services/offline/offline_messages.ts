@@ -7,7 +7,7 @@ import type {
   OfflineStore,
   WaitingMessage,
 } from "../../storage/mod.ts";
-import type { BareJid, Fate, FullJid, Stanza, StanzaErrorCondition } from "../../xmpp/mod.ts";
+import type { BareJid, Fate, FullJid, Jid, Stanza, StanzaErrorCondition } from "../../xmpp/mod.ts";
 import { recipientHolders, senderHolders } from "../../xmpp/mod.ts";
 import { MessageClaim } from "./message_claim.ts";
 import { isForOffline, readOffline, withDelay } from "./offline_form.ts";
@@ -33,6 +33,8 @@ export interface KeepOutcome {
   kept(): void;
   /** The message was not kept. */
   refused(condition: StanzaErrorCondition): void;
+  /** The message was not kept, and its sender must not see it. */
+  dropped(): void;
 }
 
 /** Objects behind the offline messages. */
@@ -42,6 +44,8 @@ export interface OfflineMessagesDeps {
   /** Returns the waiting messages of such a host. */
   storeOf(domainpart: string): OfflineStore;
   exists(account: BareJid): Promise<boolean>;
+  /** True for those who may know whether an account is online. */
+  maySee(asker: Jid, account: BareJid): Promise<boolean>;
   /** True for a domain whose people log in at this node. */
   isUserHost(domainpart: string): boolean;
   /** Sessions of an account at this node. */
@@ -99,6 +103,7 @@ const [SLOW_ATTEMPTS, SLOW_PAUSE_MS] = [50, 100];
 
 /** A message that is to be kept. */
 interface Pending {
+  readonly from: Jid;
   readonly message: OfflineMessage;
   readonly outcome: KeepOutcome;
   readonly holders: Holders;
@@ -211,7 +216,7 @@ export class OfflineMessages {
       sentAtMs,
       expiresAtMs: this.#deps.clock.wallMs() + host.lifetimeMs,
     };
-    busy.pending.push({ message, outcome, holders, bytes: cost });
+    busy.pending.push({ from, message, outcome, holders, bytes: cost });
     if (!busy.isWriting) this.#spawn(this.#write(busy, host));
     return true;
   }
@@ -288,6 +293,7 @@ export class OfflineMessages {
         this.#deps.budget.release(holders, bytes);
         const condition = outcomes[index];
         if (condition === undefined) outcome.kept();
+        else if (condition === "dropped") outcome.dropped();
         else outcome.refused(condition);
       }
     }
@@ -297,12 +303,12 @@ export class OfflineMessages {
     this.#rest(busy);
   }
 
-  /** Resolves to the error of each message that was not kept. Never rejects. */
+  /** Resolves to what becomes of each message that was not kept. Never rejects. */
   async #keepAll(
     account: BareJid,
     batch: readonly Pending[],
     host: OfflineHostOptions,
-  ): Promise<readonly (StanzaErrorCondition | undefined)[]> {
+  ): Promise<readonly (StanzaErrorCondition | "dropped" | undefined)[]> {
     const { exists, logger } = this.#deps;
     const store = this.#storeOf(account.domainpart);
     const refusal = batch.map((): StanzaErrorCondition => "service-unavailable");
@@ -322,13 +328,28 @@ export class OfflineMessages {
       const count = kept.filter((isKept) => isKept).length;
       this.#metrics.kept.inc(count);
       this.#metrics.refused.inc(kept.length - count);
-      // XEP-0160 §2 names the error for a full mailbox: it is the one of an account that is offline.
-      return kept.map((isKept) => isKept ? undefined : "service-unavailable");
+      return await Promise.all(
+        batch.map(({ from }, index) => kept[index] ? undefined : this.#withoutRoom(from, account)),
+      );
     } catch (thrown) {
       this.#metrics.failed.inc(batch.length);
       logger.debug("offline.not-kept", { error: describeError(thrown) });
       const isFull = thrown instanceof CausewayError && thrown.code === "storage/pool-full";
       return batch.map(() => isFull ? "resource-constraint" : "internal-server-error");
+    }
+  }
+
+  /**
+   * Returns what becomes of a message for a full mailbox. An error would show that the account is
+   * offline: XEP-0160 §2 names that of an account which does not exist, and a client that is online
+   * takes all. Only those who may know it get one. It is that of a client without room.
+   */
+  async #withoutRoom(from: Jid, account: BareJid): Promise<StanzaErrorCondition | "dropped"> {
+    try {
+      return await this.#deps.maySee(from, account) ? "resource-constraint" : "dropped";
+    } catch (thrown) {
+      this.#deps.logger.debug("offline.not-checked", { error: describeError(thrown) });
+      return "dropped";
     }
   }
 
@@ -374,16 +395,9 @@ export class OfflineMessages {
     try {
       for (;;) {
         busy.isAgain = false;
-        // Sequences begin anew in an empty mailbox, so each round has a claim of its own.
-        const claim = this.#claimOf(store, localpart);
-        const nowMs = this.#deps.clock.wallMs();
-        const found = await store.claim(localpart, {
-          id: claim.id,
-          nowMs,
-          untilMs: nowMs + LEASE_MS,
-        });
-        if (found === 0 && !busy.isAgain) break;
-        if (found === 0) continue;
+        const claim = await this.#claim(store, localpart);
+        if (claim === undefined && !busy.isAgain) break;
+        if (claim === undefined) continue;
         this.#hold(claim);
         if (await this.#deliverPages(store, claim, account)) continue;
         // Another client may have come since the last one went. The rest is free before it asks.
@@ -397,6 +411,19 @@ export class OfflineMessages {
       this.#flushLater();
       this.#rest(busy);
     }
+  }
+
+  /**
+   * Claims what waits for an account; undefined: nothing. Sequences begin anew in an empty mailbox, so
+   * each round has a claim of its own.
+   */
+  async #claim(store: OfflineStore, localpart: string): Promise<MessageClaim | undefined> {
+    const nowMs = this.#deps.clock.wallMs();
+    // Nothing waits for most logins, and to look is no write.
+    if ((await store.waiting([localpart], nowMs)).length === 0) return undefined;
+    const claim = this.#claimOf(store, localpart);
+    const found = await store.claim(localpart, { id: claim.id, nowMs, forMs: LEASE_MS });
+    return found === 0 ? undefined : claim;
   }
 
   /**
@@ -496,7 +523,7 @@ export class OfflineMessages {
       for (let from = 0; from < claims.length; from += CLAIMS_AT_ONCE) {
         try {
           const some = claims.slice(from, from + CLAIMS_AT_ONCE);
-          await store.renew(some, this.#deps.clock.wallMs() + LEASE_MS);
+          await store.renew(some, LEASE_MS);
         } catch (thrown) {
           this.#deps.logger.debug("offline.not-renewed", { error: describeError(thrown) });
         }

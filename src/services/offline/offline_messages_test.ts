@@ -45,18 +45,24 @@ class Node implements AsyncDisposable {
   readonly revealed: string[] = [];
   readonly outcomes: string[] = [];
   readonly people = new Set([BOB]);
+  /** Those who may see whether an account is online, by bare JID. */
+  readonly contacts = new Set<string>();
   readonly logger = new MemoryLogger();
   readonly offline: OfflineMessages;
   /** Set to make the store fail. */
   failure: Error | undefined;
   /** Set to make the store wait. */
   gate: Promise<void> | undefined;
+  /** Calls of the store by method. */
+  readonly calls = new Map<string, number>();
   /** Methods of the store that `gate` and `failure` are for. */
   isTouched: (method: string) => boolean = () => true;
   /** Answers whether an account exists. */
   exists = (account: string) => Promise.resolve(this.people.has(account));
   /** Messages that clients still take. */
   room = Infinity;
+  /** The id of the latest claim. */
+  lastId = new Uint8Array();
   #ids = 0;
 
   constructor(name: number, { store, clock }: { store: OfflineStore; clock: ManualClock }) {
@@ -65,6 +71,7 @@ class Node implements AsyncDisposable {
       hosts: new Map([[HOST, OPTIONS]]),
       storeOf: () => this.#watched(store),
       exists: ({ text }: BareJid) => this.exists(text),
+      maySee: (asker) => Promise.resolve(this.contacts.has(asker.bare.text)),
       isUserHost: (domain) => domain === HOST || domain === "example.com",
       sessionsOf: () => this.sessions,
       revealed: ({ text }) => void this.revealed.push(text),
@@ -75,7 +82,7 @@ class Node implements AsyncDisposable {
         this.delivered.push({ to: to.text, text: text!, fate, number });
         return true;
       },
-      randomId: () => new Uint8Array(16).fill(name * 50 + ++this.#ids),
+      randomId: () => this.lastId = new Uint8Array(16).fill(name * 50 + ++this.#ids),
       budget: new FairShares(),
       metrics: new MetricsRegistry(clock),
       logger: this.logger,
@@ -91,6 +98,7 @@ class Node implements AsyncDisposable {
     return this.offline.keep(message(text, from, to), this.clock.wallMs(), {
       kept: () => void this.outcomes.push(`${text} kept`),
       refused: (condition) => void this.outcomes.push(`${text} ${condition}`),
+      dropped: () => void this.outcomes.push(`${text} dropped`),
     });
   }
 
@@ -118,6 +126,7 @@ class Node implements AsyncDisposable {
   #watched(store: OfflineStore): OfflineStore {
     return new Proxy(store, {
       get: (target, key) => async (...values: unknown[]) => {
+        this.calls.set(key as string, (this.calls.get(key as string) ?? 0) + 1);
         if (this.isTouched(key as string)) {
           await this.gate;
           if (this.failure !== undefined) throw this.failure;
@@ -183,6 +192,13 @@ Deno.test("OfflineMessages keeps messages, and delivers them in order to the fir
     assert.deepEqual(one.delivered, []);
   }));
 
+Deno.test("OfflineMessages writes nothing for a login while no message waits", () =>
+  withNodes(async (one) => {
+    one.logIn("desk");
+    await settle();
+    assert.deepEqual([...one.calls], [["waiting", 1]]);
+  }));
+
 Deno.test("OfflineMessages gives each message to one of two clients that log in at once", () =>
   withNodes(async (one, other) => {
     for (let i = 0; i < 5; i++) one.keep(`${i}`, `user${i}@example.com/x`);
@@ -211,7 +227,7 @@ Deno.test("OfflineMessages keeps what a vanished client did not take, for the ne
   }));
 
 Deno.test("OfflineMessages delivers what a dead node had claimed, once the claim has ended", () =>
-  withNodes(async (one, other, _store, clock) => {
+  withNodes(async (one, other, store, clock) => {
     one.keep("1");
     await settle();
     one.logIn("desk");
@@ -222,7 +238,8 @@ Deno.test("OfflineMessages delivers what a dead node had claimed, once the claim
     other.logIn("phone");
     await pass(clock, 30_000);
     assert.deepEqual(other.delivered, [], "the claim still holds");
-    await pass(clock, 60_000);
+    await store.renew([{ localpart: "bob", id: one.lastId }], -1); // the database's clock has gone on
+    await pass(clock, 15_000);
     assert.deepEqual(other.texts, ["1"]);
   }));
 
@@ -236,6 +253,7 @@ Deno.test("OfflineMessages holds its claim for as long as a client takes to ackn
     other.logIn("phone");
     await pass(clock, 200_000);
     assert.deepEqual(other.delivered, []);
+    assert.equal(one.calls.get("renew"), 10, "each time before a third of it is over");
     one.acknowledge();
     await pass(clock, 1_000);
     assert.deepEqual(await store.all("bob"), []);
@@ -313,9 +331,14 @@ Deno.test("OfflineMessages refuses what it cannot keep with the error that says 
     await settle();
     assert.deepEqual(one.outcomes.toSorted(), [
       ...["0", "1", "2", "3", "4"].map((text) => `${text} kept`),
-      "5 service-unavailable",
+      "5 dropped",
       "stranger service-unavailable",
     ]);
+    one.outcomes.length = 0;
+    one.contacts.add("alice@example.com");
+    one.keep("contact");
+    await settle();
+    assert.deepEqual(one.outcomes, ["contact resource-constraint"], "who may see that bob is away");
     one.outcomes.length = 0;
     one.failure = new Error("away");
     one.keep("6", "carol@example.com/x");
@@ -335,6 +358,7 @@ Deno.test("OfflineMessages takes no message for hosts without it, and none of a 
   }));
 
 const FAILS = {
+  dropped: () => assert.fail("it is not to be taken"),
   kept: () => assert.fail("it is not to be kept"),
   refused: () => assert.fail("it is not to be taken"),
 };
@@ -437,6 +461,7 @@ Deno.test("OfflineMessages holds its claims for longer before it removes anythin
     other.logIn("phone");
     await pass(clock, 75_000);
     assert.deepEqual(other.delivered, [], "the claim still holds");
+    assert.ok(one.calls.get("renew")! >= 1, "before the removal that takes so long");
     gate.resolve();
     await settle();
   }));

@@ -22,7 +22,7 @@ const own = (stores: SqlStores) => stores.privateStorage("example.com");
 const pep = (stores: SqlStores) => stores.pep("example.com");
 const users = (stores: SqlStores) => stores.users("example.com");
 const offline = (stores: SqlStores) => stores.offlineMessages("example.com");
-const CLAIM = { id: new Uint8Array(16).fill(1), nowMs: 1, untilMs: 2 };
+const CLAIM = { id: new Uint8Array(16).fill(1), nowMs: 1, forMs: 1_000 };
 const FIRST = { after: 0, limit: 10 };
 
 function reads(name: string, run: Operation["run"]): Operation {

@@ -1,4 +1,4 @@
-import type { QueryCompiler } from "kysely";
+import type { QueryCompiler, RawBuilder } from "kysely";
 import type { ServerProductId } from "../catalogue/catalogue.ts";
 import type { StorageFailure } from "../storage_error.ts";
 import type { SqlConnection } from "./sql_connection.ts";
@@ -41,6 +41,8 @@ export interface SqlDialect {
   compiler(): QueryCompiler;
   /** Limits a query to its first `count` rows. */
   limit<Q>(query: Limited<Q>, count: number): Q;
+  /** Wall clock of the server in milliseconds, or in whole seconds where it counts no parts. */
+  readonly clockMs: RawBuilder<number>;
   /** Function that returns the number of bytes in a column of bytes. */
   readonly byteLength: string;
   /** Returns the value to store in a column of text. */

@@ -1,4 +1,6 @@
 import { Buffer } from "node:buffer";
+import { sql as raw } from "kysely";
+import type { RawBuilder } from "kysely";
 import type {
   HeldClaim,
   OfflineBounds,
@@ -59,13 +61,13 @@ export class SqlOfflineStore implements OfflineStore {
     });
   }
 
-  async claim(localpart: string, { id, nowMs, untilMs }: OfflineClaim): Promise<number> {
+  async claim(localpart: string, { id, nowMs, forMs }: OfflineClaim): Promise<number> {
     return await this.#database.transact("claim messages in", async (queries) => {
       // The condition holds at the moment of the change: of two claims, one gets the message.
       const { numUpdatedRows } = await queries.updateTable("offline_messages")
-        .set({ claimed_by: id, claimed_until: Math.trunc(untilMs) })
+        .set({ claimed_by: id, claimed_until: this.#clockPlus(forMs) })
         .where("account_key", "=", this.#keyOf(localpart))
-        .where("claimed_until", "<=", Math.trunc(nowMs))
+        .where("claimed_until", "<=", this.#clockPlus(0))
         .where("expires_at", ">", Math.trunc(nowMs))
         .executeTakeFirstOrThrow();
       return Number(numUpdatedRows);
@@ -86,11 +88,12 @@ export class SqlOfflineStore implements OfflineStore {
     });
   }
 
-  async renew(claims: readonly HeldClaim[], untilMs: number): Promise<void> {
+  async renew(claims: readonly HeldClaim[], forMs: number): Promise<void> {
     await this.#database.run("renew claims in", async (queries) => {
       for (const some of portions(claims)) {
         // No two claims have one id: an id finds rows of its own account alone.
-        await queries.updateTable("offline_messages").set({ claimed_until: Math.trunc(untilMs) })
+        await queries.updateTable("offline_messages")
+          .set({ claimed_until: this.#clockPlus(forMs) })
           .where("account_key", "in", some.map(({ localpart }) => this.#keyOf(localpart)))
           .where("claimed_by", "in", some.map(({ id }) => id)).execute();
       }
@@ -135,7 +138,7 @@ export class SqlOfflineStore implements OfflineStore {
       for (const some of portions([...names.values()])) {
         const rows = await queries.selectFrom("offline_messages").select("account_key").distinct()
           .where("account_key", "in", some.map((name) => this.#keyOf(name)))
-          .where("claimed_until", "<=", Math.trunc(nowMs))
+          .where("claimed_until", "<=", this.#clockPlus(0))
           .where("expires_at", ">", Math.trunc(nowMs)).execute();
         for (const { account_key: key } of rows) {
           found.push(names.get(Buffer.from(key).toString("hex"))!);
@@ -172,6 +175,11 @@ export class SqlOfflineStore implements OfflineStore {
         .where("expires_at", "<=", last.expires_at).executeTakeFirstOrThrow();
       return Number(numDeletedRows);
     });
+  }
+
+  /** The database's clock in milliseconds, and some more of them. */
+  #clockPlus(ms: number): RawBuilder<number> {
+    return raw<number>`${this.#database.dialect.clockMs} + ${raw.lit(Math.trunc(ms))}`;
   }
 
   #keyOf(localpart: string): Key {

@@ -12,7 +12,8 @@ type Check = (fixture: OfflineStoreFixture) => Promise<void>;
 
 const ROOMY = { maxMessages: 1_000, maxBytes: 100_000_000 };
 const NOW = 1_700_000_000_000;
-const ONE = { id: new Uint8Array(16).fill(1), nowMs: NOW, untilMs: NOW + 1_000 };
+const LONG_MS = 3_600_000;
+const ONE = { id: new Uint8Array(16).fill(1), nowMs: NOW, forMs: LONG_MS };
 const OTHER = { ...ONE, id: new Uint8Array(16).fill(2) };
 const FIRST_PAGE = { after: 0, limit: 1_000 };
 
@@ -73,15 +74,25 @@ const CHECKS: Readonly<Record<string, Check>> = {
     const [first, second] = await store.claimed("alice", ONE.id, FIRST_PAGE);
     await store.release("alice", ONE.id, [first!.sequence]);
     assert.equal(await store.claim("alice", OTHER), 1);
-    await store.renew([{ localpart: "alice", id: ONE.id }], NOW + 5_000);
-    const later = { ...OTHER, nowMs: NOW + 2_000, untilMs: NOW + 9_000 };
-    assert.equal(await store.claim("alice", later), 1, "the other's own, which was not renewed");
-    const latest = { ...later, nowMs: NOW + 5_000 };
-    assert.equal(await store.claim("alice", latest), 1, "the first claim has ended");
+    await store.renew([{ localpart: "alice", id: OTHER.id }], -1);
+    assert.equal(await store.claim("alice", { ...OTHER, nowMs: NOW + 1 }), 1, "its own has ended");
+    await store.renew([{ localpart: "alice", id: ONE.id }], -1);
+    assert.equal(await store.claim("alice", OTHER), 1, "the first claim has ended");
     await store.remove("alice", ONE.id, [first!.sequence, second!.sequence]);
     assert.deepEqual(textsOf(await store.all("alice")), ["one", "two"], "no longer its own");
     await store.release("alice", ONE.id, [first!.sequence, second!.sequence]);
-    assert.equal(await store.claim("alice", { ...ONE, nowMs: NOW + 6_000 }), 0);
+    assert.equal(await store.claim("alice", ONE), 0);
+  },
+
+  async "the clock of a node that claims says nothing about the end of a claim"(fixture) {
+    const store = fixture.offlineMessages("example.com");
+    const lasting = conformanceMessage("one", undefined, 8e15);
+    assert.deepEqual(await store.keep("alice", [lasting], ROOMY), [true]);
+    await store.claim("alice", { ...ONE, nowMs: 0 });
+    for (const nowMs of [0, NOW, 4e15]) {
+      assert.deepEqual(await store.waiting(["alice"], nowMs), []);
+      assert.equal(await store.claim("alice", { ...OTHER, nowMs }), 0);
+    }
   },
 
   async "many claims are held for longer at once, each with its own messages"(fixture) {
@@ -96,11 +107,12 @@ const CHECKS: Readonly<Record<string, Check>> = {
       return { localpart: `nobody${i}`, id };
     });
     const own = [{ localpart: "alice", id: ONE.id }, ...many, { localpart: "bob", id: OTHER.id }];
-    await store.renew(own, NOW + 5_000);
-    await store.renew([], NOW + 9_000);
     const names = ["alice", "bob", "carol"];
-    assert.deepEqual(await store.waiting(names, NOW + 4_999), ["carol"]);
-    assert.deepEqual((await store.waiting(names, NOW + 5_000)).toSorted(), names);
+    await store.renew([...own, { localpart: "carol", id: new Uint8Array(16).fill(3) }], -1);
+    assert.deepEqual((await store.waiting(names, NOW)).toSorted(), names);
+    await store.renew(own, LONG_MS);
+    await store.renew([], -1);
+    assert.deepEqual(await store.waiting(names, NOW), ["carol"]);
   },
 
   async "of claims that are made at once, each message goes to one"(fixture) {
@@ -184,7 +196,8 @@ const CHECKS: Readonly<Record<string, Check>> = {
     const many = Array.from({ length: 1_200 }, (_, i) => `nobody${i}`);
     const names = ["alice", "bob", "dave", "erin", ...many];
     assert.deepEqual(await store.waiting(names, NOW), ["alice"]);
-    assert.deepEqual((await store.waiting(names, ONE.untilMs)).toSorted(), ["alice", "bob"]);
+    await store.renew([{ localpart: "bob", id: ONE.id }], -1);
+    assert.deepEqual((await store.waiting(names, NOW)).toSorted(), ["alice", "bob"]);
     assert.deepEqual(await store.waiting([], NOW), []);
     assert.deepEqual(await fixture.offlineMessages("example.org").waiting(names, NOW), []);
   },

@@ -1,4 +1,4 @@
-import { MssqlQueryCompiler } from "kysely";
+import { MssqlQueryCompiler, sql as raw } from "kysely";
 import type { StorageFailure } from "../../storage_error.ts";
 import { connectionFailureOf } from "../../storage_error.ts";
 import type { SqlDialect } from "../sql_dialect.ts";
@@ -54,6 +54,7 @@ export const MSSQL: SqlDialect = {
   rollback: "IF @@TRANCOUNT > 0 ROLLBACK TRANSACTION", // a severe error has ended it already
   compiler: () => new MssqlQueryCompiler(),
   limit: (query, count) => query.top(count),
+  clockMs: raw<number>`CAST(DATEDIFF(SECOND, '1970-01-01', SYSUTCDATETIME()) AS BIGINT) * 1000`,
   byteLength: "datalength",
   text: (value) => new TextEncoder().encode(value),
 

@@ -90,6 +90,7 @@ const DIALECT: SqlDialect = {
   compiler: () => new MysqlQueryCompiler(),
   // Servers refuse a LIMIT parameter that is not an integer, as which the driver sends no number.
   limit: (query, count) => query.limit(raw.lit(Math.trunc(count))),
+  clockMs: raw<number>`UNIX_TIMESTAMP() * 1000`,
   byteLength: "length",
   text: (value) => value,
 

@@ -1,7 +1,7 @@
 import { Socket } from "node:net";
 // @ts-types="@types/pg"
 import type { Client } from "pg";
-import { PostgresQueryCompiler } from "kysely";
+import { PostgresQueryCompiler, sql as raw } from "kysely";
 import type { StorageFailure } from "../../storage_error.ts";
 import { codeOf, connectionFailureOf } from "../../storage_error.ts";
 import type { SqlConnection, SqlResult, SqlRow } from "../sql_connection.ts";
@@ -67,6 +67,7 @@ const DIALECT: SqlDialect = {
   rollback: "ROLLBACK",
   compiler: () => new PostgresQueryCompiler(),
   limit: (query, count) => query.limit(count),
+  clockMs: raw<number>`(EXTRACT(EPOCH FROM clock_timestamp()) * 1000)::BIGINT`,
   byteLength: "length",
   text: (value) => value,
 

@@ -53,6 +53,7 @@ export const SQLITE: SqlDialect = {
   compiler: () => new SqliteQueryCompiler(),
   // To read one row by its key takes twice as long when the limit is a parameter.
   limit: (query, count) => query.limit(count === 1 ? sql.lit(1) : count),
+  clockMs: sql<number>`CAST(unixepoch('subsec') * 1000 AS INTEGER)`,
   byteLength: "length",
   text: (value) => value,
 
