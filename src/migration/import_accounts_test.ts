@@ -209,6 +209,59 @@ Deno.test("importAccounts() continues where it was interrupted, and doubles noth
   await assert.rejects(Deno.stat(path), Deno.errors.NotFound);
 });
 
+Deno.test("importAccounts() leaves no data under a name without an account when it is killed", async () => {
+  await using destination = await Destination.open();
+  const { store } = destination;
+  const card = "<vCard xmlns='vcard-temp'><FN>Alice</FN></vCard>";
+  const roster = "<query xmlns='jabber:iq:roster'><item jid='bob@example.com'/></query>";
+  const path = await destination.write(
+    document(`<user name='alice' password='one'>${roster}${card}</user>`),
+  );
+  const users = store.users(HOST);
+  /** As if the process was killed at the `count`-th call of a store; 0: never. */
+  const killedAt = (count: number): TakingDeps => {
+    let calls = 0;
+    const dying = <T extends object>(part: T): T =>
+      new Proxy(part, {
+        get: (target, key) => (...values: unknown[]) => {
+          if (++calls === count) throw new Error("killed");
+          // Every member of a store is a method.
+          return (target[key as keyof T] as (...all: unknown[]) => unknown).apply(target, values);
+        },
+      });
+    const stores = {
+      users: (host: string) => dying(store.users(host)),
+      rosters: () => dying(store.rosters()),
+      vcards: (host: string) => dying(store.vcards(host)),
+      privateStorage: (host: string) => dying(store.privateStorage(host)),
+      lastLogouts: (host: string) => dying(store.lastLogouts(host)),
+    };
+    return { ...destination.taking, stores };
+  };
+  for (let count = 1;; count++) {
+    const source = await PieFiles.open([path]);
+    const outcome = await destination.import(source, killedAt(count)).then(() => "done", String);
+    if (outcome === "done") {
+      assert.ok(count > 5, "it was killed between all steps");
+      break;
+    }
+    const hasData = await store.vcards(HOST).read("alice") !== undefined ||
+      (await store.rosters().read("alice@example.com")).items.length > 0;
+    assert.ok(!hasData || await users.exists("alice"), `killed at call ${count}`);
+    const credentials = await users.credentials("alice");
+    if (credentials !== undefined) assert.ok(!await verify(credentials, "one"));
+    if (count % 2 === 0) {
+      // It continues, or an operator deletes what is there.
+      assert.equal((await destination.importFiles(path)).added, 1);
+      assert.ok(await verify((await users.credentials("alice"))!, "one"));
+      assert.equal(await store.vcards(HOST).read("alice"), card);
+    }
+    await users.remove("alice");
+    await store.vcards(HOST).remove("alice");
+    await store.rosters().removeAll("alice@example.com");
+  }
+});
+
 Deno.test("importAccounts() refuses to continue with another source", async () => {
   await using destination = await Destination.open();
   const source = new Numbered();

@@ -32,7 +32,11 @@ export interface Taken {
 
 /**
  * Takes an account with its data. What is here already stays as it is, so that to repeat it is safe.
- * The account itself comes last: as soon as people can log in, their data are there.
+ *
+ * A new account comes first, with keys that no password has, so that nobody can log in or take the
+ * name. Then come its data, and last its keys. If the process is killed in between and never
+ * continues, no later owner of the name gets the data: an operator deletes the account, or gives it a
+ * password.
  *
  * @throws CausewayError with a code `storage/…`; then the account may be taken again
  */
@@ -44,17 +48,18 @@ export async function takeAccount(account: MovedAccount, deps: TakingDeps): Prom
   const users = deps.stores.users(domainpart);
   const existing = await users.credentials(localpart);
   const taking = new Taking(account, deps);
-  if (existing === undefined) {
+  if (existing === undefined || isLocked(existing)) {
     if (account.login === undefined) return refused("account", "nobody could log in to it");
     const credentials = await taking.credentials(account.login);
     if (credentials === undefined) return refused("account", "its password cannot be used");
-    await taking.data();
-    try {
-      await users.add(localpart, credentials);
-    } catch (thrown) {
-      if (!(thrown instanceof CausewayError) || thrown.code !== "storage/user-exists") throw thrown;
+    if (existing === undefined && !await taking.reserve(credentials)) {
+      await taking.data();
       taking.note("password", "the account was made meanwhile, and keeps its password");
       return { outcome: "there", findings: taking.findings };
+    }
+    await taking.data();
+    if (!await users.setPassword(localpart, credentials)) {
+      return refused("account", "it was deleted while it was taken");
     }
     return { outcome: "added", ...onlyKeyOf(credentials), findings: taking.findings };
   }
@@ -90,6 +95,18 @@ class Taking {
       if (thrown instanceof CausewayError && thrown.code === "sasl/password-unusable") {
         return undefined;
       }
+      throw thrown;
+    }
+  }
+
+  /** Makes the account, and leaves it locked; false when it is there by now. */
+  async reserve(credentials: ScramCredentials): Promise<boolean> {
+    const { localpart, domainpart } = this.#account.jid;
+    try {
+      await this.#deps.stores.users(domainpart).add(localpart, locked(credentials));
+      return true;
+    } catch (thrown) {
+      if (thrown instanceof CausewayError && thrown.code === "storage/user-exists") return false;
       throw thrown;
     }
   }
@@ -170,6 +187,24 @@ class Taking {
       this.note("private", `element ${nameOf(change)}: the account has no room for it`);
     }
   }
+}
+
+/** Returns keys of the same shape to which no password is known, and nobody can find one. */
+function locked({ sha1, sha256 }: ScramCredentials): ScramCredentials {
+  const lock = (secret: ScramSecret): ScramSecret => ({
+    ...secret,
+    storedKey: new Uint8Array(secret.storedKey.length),
+    serverKey: new Uint8Array(secret.serverKey.length),
+  });
+  if (sha1 === undefined) return { sha1, sha256: lock(sha256) };
+  return sha256 === undefined
+    ? { sha1: lock(sha1), sha256 }
+    : { sha1: lock(sha1), sha256: lock(sha256) };
+}
+
+/** True for keys that `locked` made, in an import that was interrupted. */
+function isLocked({ sha1, sha256 }: ScramCredentials): boolean {
+  return (sha1 ?? sha256)!.storedKey.every((byte) => byte === 0); // it has one of the two
 }
 
 function nameOf({ name, namespace }: PrivateChange): string {
