@@ -6,6 +6,7 @@ import {
   exportedAccounts,
   PIE_HOST_TAIL,
   PIE_TAIL,
+  pieFileName,
   pieHead,
   pieHostHead,
 } from "../migration/mod.ts";
@@ -42,7 +43,7 @@ export function exportCommand(io: CommandIo): Command {
         await Deno.mkdir(split, { recursive: true, mode: 0o700 });
         for (const host of config.hosts) {
           for await (const { jid, xml } of accountsOf(host)) {
-            using file = await create(join(split, `${jid.text}.xml`));
+            using file = await create(join(split, pieFileName(jid)));
             await write(file, pieHead() + pieHostHead(host) + xml + PIE_HOST_TAIL + PIE_TAIL);
             count++;
           }

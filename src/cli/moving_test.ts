@@ -16,6 +16,16 @@ async function given(fixture: CommandFixture, name: string): Promise<string> {
   return path;
 }
 
+/** Copies a folder to where a command of the fixture may read it. */
+async function copyOf(folder: string, { directory }: CommandFixture): Promise<string> {
+  const copied = join(directory, "back");
+  await Deno.mkdir(copied);
+  for await (const { name } of Deno.readDir(folder)) {
+    await Deno.copyFile(join(folder, name), join(copied, name));
+  }
+  return copied;
+}
+
 /** Returns what a document says, in an order of its own: other servers order it as they like. */
 function factsIn(xml: string): readonly string[] {
   const facts = [
@@ -43,11 +53,7 @@ Deno.test("accounts go to ejabberd and come back, with their passwords", async (
   const folder = await ejabberd.export();
 
   await using other = await CommandFixture.make();
-  const copied = join(other.directory, "back");
-  await Deno.mkdir(copied);
-  for await (const { name } of Deno.readDir(folder)) {
-    await Deno.copyFile(join(folder, name), join(copied, name));
-  }
+  const copied = await copyOf(folder, other);
   const back = await other.run(["import", copied, "--config", other.config, "--json"]);
   assert.deepEqual([back.code, back.error], [0, ""]);
   assert.equal(JSON.parse(back.out).added, 2);
@@ -84,6 +90,33 @@ Deno.test("accounts go to Prosody and come back, with their passwords", async ()
   await prosody.read();
   await prosody.write();
   assert.deepEqual(await facts(prosody.folder), before);
+});
+
+Deno.test("causeway export --split writes accounts of any name, and import reads them", async () => {
+  await using fixture = await CommandFixture.make();
+  const names = ["..", "a?b", "straße", "strasse", "x".repeat(250), "alice"];
+  const users = names.map((name) => `<user name='${name}' password='x'/>`).join("");
+  const path = join(fixture.directory, "in.xml");
+  await Deno.writeTextFile(
+    path,
+    `<server-data xmlns='urn:xmpp:pie:0'><host jid='example.com'>${users}</host></server-data>`,
+  );
+  const config = ["--config", fixture.config];
+  await fixture.run(["import", path, ...config]);
+  const split = join(fixture.directory, "split");
+  const written = await fixture.run(["export", "--split", split, ...config]);
+  assert.deepEqual([written.code, written.error], [0, ""]);
+  const files = (await Array.fromAsync(Deno.readDir(split))).map(({ name }) => name).sort();
+  assert.deepEqual(files.filter((name) => name.includes("@")), [
+    "alice@example.com.xml",
+    "strasse@example.com.xml",
+  ]);
+  assert.equal(files.length, names.length);
+  await using other = await CommandFixture.make();
+  const copied = await copyOf(split, other);
+  const back = await other.run(["import", copied, "--config", other.config, "--json"]);
+  assert.deepEqual([back.code, back.error], [0, ""]);
+  assert.equal(JSON.parse(back.out).added, names.length);
 });
 
 Deno.test("causeway import asks for one source", async () => {

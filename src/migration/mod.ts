@@ -5,6 +5,7 @@ export type { ImportCounts } from "./import_state.ts";
 export { StateFile } from "./import_state.ts";
 export type { MongooseimDatabase } from "./mongooseim_sql.ts";
 export { MongooseimSql } from "./mongooseim_sql.ts";
+export { pieFileName } from "./pie_file_name.ts";
 export { PieFiles } from "./pie_files.ts";
 export type { TakingDeps } from "./take_account.ts";
 export type { ExportedAccount, ExportOptions } from "./write_pie.ts";
