@@ -102,6 +102,8 @@ function takingDeps(config: Config, stores: Stores): TakingDeps {
     stores,
     hosts: config.hosts,
     privateBoundsOf: (host) => config.modules.get(host)?.mod_private || PRIVATE_BOUNDS,
+    offlineOptionsOf: (host) => config.modules.get(host)?.mod_offline || undefined,
+    nowMs: () => Date.now(),
     derive: (password) => deriveScramCredentials(password, config.auth.scramIterations),
     async verify(credentials, password) {
       const hash = credentials.sha256 === undefined ? "SHA-1" : "SHA-256";

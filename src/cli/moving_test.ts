@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Ejabberd, Prosody } from "../../harness/other_servers/mod.ts";
+import { SOUND } from "../config/testing/config.ts";
 import { CommandFixture } from "./testing/command.ts";
 
 const FIXTURES = fileURLToPath(new URL("../../fixtures/migration/", import.meta.url));
@@ -65,6 +66,58 @@ Deno.test("accounts go to ejabberd and come back, with their passwords", async (
   const before = await facts(fixture);
   assert.equal(before.length, 11);
   assert.deepEqual(await facts(other), before);
+});
+
+/** A configuration in which messages wait for accounts of example.com. */
+const WITH_OFFLINE = SOUND.replaceAll("example.com", "example.org")
+  .replace('["example.org"', '["example.com", "example.org"') +
+  '[host_config."example.com".modules.mod_offline]\n';
+
+Deno.test("messages that wait go to ejabberd and come back, and Prosody leaves them out", async () => {
+  const waiting = async (of: CommandFixture) => {
+    const file = join(of.directory, "all.xml");
+    const { error } = await of.run(["export", "--output", file, "--config", of.config]);
+    assert.equal(error, "");
+    const text = await Deno.readTextFile(file);
+    return [...text.matchAll(/<message .*?<\/message>/g)].map(([message]) => ({
+      attributes: ["from", "to", "type", "id"].map((name) =>
+        new RegExp(` ${name}='([^']*)'`).exec(message)?.[1]
+      ),
+      body: /<body>(.*)<\/body>/.exec(message)?.[1],
+      stamp: /stamp='([^']*)'/.exec(message)?.[1]?.slice(0, 19),
+    }));
+  };
+  await using fixture = await CommandFixture.make(WITH_OFFLINE);
+  await using ejabberd = await Ejabberd.make();
+  const config = ["--config", fixture.config];
+  const first = await fixture.run(["import", await given(fixture, "ejabberd"), ...config]);
+  assert.deepEqual([first.code, first.error], [0, ""]);
+  const before = await waiting(fixture);
+  assert.deepEqual(before, [{
+    attributes: ["bob@example.com/x", "alice@example.com", "chat", "m1"],
+    body: "hello",
+    stamp: "2020-01-01T00:00:00",
+  }]);
+  const path = join(fixture.directory, "out.xml");
+  await fixture.run(["export", "--output", path, "--for", "ejabberd", ...config]);
+  await ejabberd.import(await Deno.readTextFile(path));
+  await using other = await CommandFixture.make(WITH_OFFLINE);
+  const copied = await copyOf(await ejabberd.export(), other);
+  const back = await other.run(["import", copied, "--config", other.config]);
+  assert.deepEqual([back.code, back.error], [0, ""]);
+  assert.deepEqual(await waiting(other), before);
+
+  await using prosody = await Prosody.make();
+  const split = join(fixture.directory, "split");
+  await fixture.run(["export", "--split", split, ...config]);
+  for await (const { name } of Deno.readDir(split)) {
+    await Deno.copyFile(join(split, name), join(prosody.folder, name));
+  }
+  await prosody.read();
+  await prosody.write();
+  const written = await Deno.readTextFile(join(prosody.folder, "alice@example.com.xml"));
+  assert.match(written, /stored-key/);
+  assert.ok(!written.includes("hello"), "its store for XEP-0227 has no such messages");
 });
 
 Deno.test("accounts go to Prosody and come back, with their passwords", async () => {

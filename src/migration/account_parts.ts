@@ -1,7 +1,22 @@
 import type { LastLogout, PrivateChange, RosterItem, Subscription } from "../storage/mod.ts";
 import type { BareJid, ScramHash, ScramSecret } from "../xmpp/mod.ts";
-import { buildStanza, element, serialize, tryParseJid, XmlElement } from "../xmpp/mod.ts";
-import type { MovedAccount, MovedKind, MovedLogin, MoveFinding } from "./moved_account.ts";
+import {
+  buildStanza,
+  CLIENT_NAMESPACE,
+  element,
+  serialize,
+  tryParseJid,
+  XmlElement,
+} from "../xmpp/mod.ts";
+import type {
+  MovedAccount,
+  MovedKind,
+  MovedLogin,
+  MovedMessage,
+  MoveFinding,
+} from "./moved_account.ts";
+
+const DELAY = "urn:xmpp:delay";
 
 /** Items of a roster, those included that only hold a request. */
 const MAX_ROSTER_ITEMS = 11_000;
@@ -13,6 +28,10 @@ const MAX_VCARD_BYTES = 1_048_576;
 const MAX_SALT_BYTES = 255;
 /** PBKDF2 rounds beyond which a login would take seconds. */
 const MAX_ITERATIONS = 10_000_000;
+/** Messages that wait for an account. */
+const MAX_MESSAGES = 10_000;
+/** Bytes of such a message. */
+const MAX_MESSAGE_BYTES = 1_048_576;
 /** Findings of an account; more are counted. */
 const MAX_FINDINGS = 1_000;
 /** Texts of others in findings are cut here. */
@@ -38,6 +57,14 @@ export interface WrittenItem {
   readonly isApproved: boolean;
 }
 
+/** Facts about a message that its element may lack. */
+export interface WrittenMessage {
+  readonly from?: string;
+  /** Wall-clock milliseconds. */
+  readonly sentAtMs?: number;
+  readonly expiresAtMs?: number;
+}
+
 /** Collects the parts of one account, with a finding for each that cannot be taken. */
 export class AccountParts {
   readonly jid: BareJid;
@@ -50,12 +77,24 @@ export class AccountParts {
   #sha256: ScramSecret | undefined;
   #vcard: string | undefined;
   #last: LastLogout | undefined;
+  readonly #messages: MovedMessage[] = [];
+  #messagesLeft = 0;
 
   constructor(jid: BareJid) {
     this.jid = jid;
   }
 
   get findings(): readonly MoveFinding[] {
+    if (this.#messagesLeft > 0) {
+      const reason =
+        `${this.#messagesLeft} messages that wait are malformed, of another type than ` +
+        `chat and normal, or more than ${MAX_MESSAGES}`;
+      return [...this.#shownFindings(), { account: this.jid.text, kind: "offline", reason }];
+    }
+    return this.#shownFindings();
+  }
+
+  #shownFindings(): readonly MoveFinding[] {
     if (this.#omitted === 0) return this.#findings;
     const reason = `${this.#omitted} more parts were not taken`;
     return [...this.#findings, { account: this.jid.text, kind: "other", reason }];
@@ -164,6 +203,13 @@ export class AccountParts {
     this.#private.set(`${name} ${namespace}`, { name, namespace, xml });
   }
 
+  /** Takes a message that waits; undefined for one that could not be read. */
+  message(read: XmlElement | undefined, written: WrittenMessage = {}): void {
+    const message = read && movedMessage(read, this.jid, written);
+    if (message === undefined || this.#messages.length >= MAX_MESSAGES) this.#messagesLeft++;
+    else this.#messages.push(message);
+  }
+
   /** Takes the time of the last logout, in milliseconds since 1970. */
   lastLogout(atMs: number, status: string): void {
     if (!Number.isSafeInteger(atMs) || atMs < 0) return this.note("last", "its time is malformed");
@@ -181,6 +227,7 @@ export class AccountParts {
       vcard: this.#vcard,
       privateElements: [...this.#private.values()],
       last: this.#last,
+      messages: this.#messages,
     };
   }
 
@@ -244,6 +291,46 @@ function secretOf(written: WrittenSecret, keyBytes: number): ScramSecret | undef
   if (storedKey?.length !== keyBytes || serverKey?.length !== keyBytes) return undefined;
   if (salt === undefined || salt.length < 1 || salt.length > MAX_SALT_BYTES) return undefined;
   return { salt, iterations, storedKey, serverKey };
+}
+
+/** Returns a message for `account` as our store keeps it; undefined for one that it never has. */
+function movedMessage(
+  read: XmlElement,
+  account: BareJid,
+  written: WrittenMessage,
+): MovedMessage | undefined {
+  // A database may have it without the namespace that its stream had.
+  if (read.namespace === "") return movedMessage(ofClient(read), account, written);
+  if (read.name !== "message" || read.namespace !== CLIENT_NAMESPACE) return undefined;
+  const from = tryParseJid(read.attribute("from") ?? written.from ?? "");
+  const type = read.attribute("type") ?? "normal";
+  if (from === undefined || (type !== "chat" && type !== "normal")) return undefined;
+  const to = tryParseJid(read.attribute("to") ?? "");
+  const delays = read.elements.filter((each) => each.name === "delay" && each.namespace === DELAY);
+  const stamps = delays.map((each) => Date.parse(each.attribute("stamp") ?? ""));
+  const sentAtMs = stamps.findLast((ms) => ms >= 0) ?? written.sentAtMs;
+  const note = delays.length > 0 || sentAtMs === undefined ? undefined : element("delay", {
+    xmlns: DELAY,
+    from: account.domainpart,
+    stamp: new Date(sentAtMs).toISOString(),
+  }, "Offline storage");
+  const { xmlns: _, ...attributes } = read.attributes;
+  const { bytes } = buildStanza(element("message", attributes, ...read.children, note), {
+    from,
+    to: to?.bare.text === account.text ? to : account,
+  });
+  if (bytes.length > MAX_MESSAGE_BYTES) return undefined;
+  const sender = from.localpart === "" ? from.domainpart : from.bare.text;
+  return { sender, stanza: bytes, sentAtMs, expiresAtMs: written.expiresAtMs };
+}
+
+function ofClient({ name, namespace, attributes, children }: XmlElement): XmlElement {
+  return new XmlElement(
+    name,
+    namespace === "" ? CLIENT_NAMESPACE : namespace,
+    attributes,
+    children.map((each) => typeof each === "string" ? each : ofClient(each)),
+  );
 }
 
 function decode(base64: string): Uint8Array | undefined {

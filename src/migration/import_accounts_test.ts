@@ -14,6 +14,7 @@ import { exportedAccounts, PIE_HOST_TAIL, PIE_TAIL, pieHead, pieHostHead } from 
 
 const FIXTURES = fileURLToPath(new URL("../../fixtures/migration/", import.meta.url));
 const HOST = "example.com";
+const NOW = 1_700_000_000_000;
 
 async function verify(credentials: ScramCredentials, password: string): Promise<boolean> {
   const hash = credentials.sha256 === undefined ? "SHA-1" : "SHA-256";
@@ -35,6 +36,8 @@ class Destination implements AsyncDisposable {
       stores: store,
       hosts: [HOST],
       privateBoundsOf: () => ({ maxElements: 200, maxBytes: 1_048_576 }),
+      offlineOptionsOf: () => ({ maxMessages: 100, maxBytes: 1_048_576, lifetimeMs: 1_000_000 }),
+      nowMs: () => NOW,
       derive: (password) => deriveScramCredentials(password, 16),
       verify,
     };
@@ -63,6 +66,12 @@ class Destination implements AsyncDisposable {
 
   async importFiles(...paths: readonly string[]) {
     return await this.import(await PieFiles.open(paths));
+  }
+
+  /** Returns the messages that wait for an account, in their order. */
+  async waiting(localpart: string): Promise<readonly string[]> {
+    const messages = await this.store.offlineMessages(HOST).all(localpart);
+    return messages.map(({ stanza }) => new TextDecoder().decode(stanza));
   }
 
   report(): readonly string[] {
@@ -95,15 +104,17 @@ for (const server of ["ejabberd", "prosody"]) {
     const { store } = destination;
     const counts = await destination.importFiles(join(FIXTURES, server));
     const isEjabberd = server === "ejabberd";
-    assert.deepEqual(counts, { ...NOTHING, added: 2, onlySha1: 2, findings: isEjabberd ? 2 : 0 });
+    assert.deepEqual(counts, { ...NOTHING, added: 2, onlySha1: 2, findings: Number(isEjabberd) });
     if (isEjabberd) {
       assert.deepEqual(
         destination.report(),
-        [
-          "alice@example.com | other | privacy lists are not taken",
-          "alice@example.com | offline | 1 messages that wait are not taken",
-        ],
+        ["alice@example.com | other | privacy lists are not taken"],
       );
+      assert.deepEqual(await destination.waiting("alice"), [
+        "<message to='alice@example.com' from='bob@example.com/x' type='chat' id='m1'>" +
+        "<delay xmlns='urn:xmpp:delay' stamp='2020-01-01T00:00:00Z' from='example.com'/>" +
+        "<body>hello</body></message>",
+      ]);
     }
     for (const [name, password] of [["alice", "wonder land"], ["bob", "sesame"]] as const) {
       const credentials = (await store.users(HOST).credentials(name))!;
@@ -130,20 +141,33 @@ for (const server of ["ejabberd", "prosody"]) {
     assert.match((await store.privateStorage(HOST).read("alice", bookmarks))!, /tea@rooms/);
 
     const again = await destination.importFiles(join(FIXTURES, server));
-    assert.deepEqual(again, { ...NOTHING, there: 2, findings: isEjabberd ? 2 : 0 });
+    assert.deepEqual(again, { ...NOTHING, there: 2, findings: Number(isEjabberd) });
+    assert.equal((await destination.waiting("alice")).length, Number(isEjabberd), "not twice");
   });
 }
 
 for (const reader of [undefined, "ejabberd"] as const) {
   Deno.test(`importAccounts() takes what was exported for ${reader ?? "everybody"}`, async () => {
     await using first = await Destination.open();
-    await first.importFiles(join(FIXTURES, "prosody"));
+    await first.importFiles(join(FIXTURES, "ejabberd"));
+    const more = ["one", "two"].map((text) => ({
+      sender: "bob@example.com",
+      stanza: new TextEncoder().encode(
+        `<message from='bob@example.com/x' xml:lang='en' to='alice@example.com/y' type='chat'>` +
+          `<body>${text} &lt;ä</body><x xmlns='urn:x'><y/></x></message>`,
+      ),
+      sentAtMs: NOW,
+      expiresAtMs: 2 * NOW,
+    }));
+    await first.store.offlineMessages(HOST).keep("alice", more, { maxMessages: 9, maxBytes: 9999 });
     await first.store.users(HOST).add("carol", await deriveScramCredentials("tea", 16));
     await using second = await Destination.open();
     const path = await second.write(await first.export(reader));
     const counts = await second.importFiles(path);
     const onlySha1 = reader === "ejabberd" ? 3 : 2;
     assert.deepEqual(counts, { ...NOTHING, added: 3, onlySha1 });
+    assert.equal((await second.waiting("alice")).length, 3);
+    assert.deepEqual(await second.waiting("alice"), await first.waiting("alice"));
     assert.equal(
       await second.export(),
       (await first.export()).replaceAll(
@@ -235,6 +259,7 @@ Deno.test("importAccounts() leaves no data under a name without an account when 
       vcards: (host: string) => dying(store.vcards(host)),
       privateStorage: (host: string) => dying(store.privateStorage(host)),
       lastLogouts: (host: string) => dying(store.lastLogouts(host)),
+      offlineMessages: (host: string) => dying(store.offlineMessages(host)),
     };
     return { ...destination.taking, stores };
   };
@@ -303,6 +328,45 @@ Deno.test("importAccounts() leaves what is here as it is, and says so", async ()
   assert.ok(await verify((await store.users(HOST).credentials("alice"))!, "one"));
   const { items } = await store.rosters().read("alice@example.com");
   assert.deepEqual(items.map(({ name, isListed }) => [name, isListed]), [["B", true], ["", false]]);
+});
+
+Deno.test("importAccounts() takes messages for accounts that are new alone, and says what it left", async () => {
+  await using destination = await Destination.open();
+  const message = (text: string, type = "chat") =>
+    `<message xmlns='jabber:client' from='bob@example.com/x' type='${type}'><body>${text}</body>` +
+    "</message>";
+  const messages = (...texts: readonly string[]) =>
+    `<offline-messages>${texts.map((text) => message(text)).join("")}` +
+    `${message("x", "groupchat")}<message xmlns='jabber:client'/><a xmlns='b'/></offline-messages>`;
+  const texts = Array.from({ length: 3 }, (_, i) => `${i}`);
+  const path = await destination.write(document(user("alice", messages(...texts))));
+  const few: TakingDeps = {
+    ...destination.taking,
+    offlineOptionsOf: () => ({ maxMessages: 4, maxBytes: 100_000, lifetimeMs: 1 }),
+  };
+  const counts = await destination.import(await PieFiles.open([path]), few);
+  assert.deepEqual(counts, { ...NOTHING, added: 1, findings: 2 });
+  const malformed =
+    "alice@example.com | offline | 3 messages that wait are malformed, of another " +
+    "type than chat and normal, or more than 10000";
+  assert.deepEqual(destination.report(), [
+    malformed,
+    "alice@example.com | offline | 1 messages: they have expired, or there is no room",
+  ]);
+  assert.equal((await destination.waiting("alice")).length, 2, "the share of one sender");
+  await destination.importFiles(path);
+  assert.deepEqual(destination.report(), [
+    malformed,
+    "alice@example.com | offline | 1 messages: the account is here, and may have got them already",
+  ]);
+  const off: TakingDeps = { ...destination.taking, offlineOptionsOf: () => undefined };
+  const other = await destination.write(document(user("zoe", messages("1"))));
+  await destination.import(await PieFiles.open([other]), off);
+  assert.equal(
+    destination.report()[1],
+    "zoe@example.com | offline | 1 messages: the host keeps none (mod_offline)",
+  );
+  assert.deepEqual(await destination.waiting("zoe"), []);
 });
 
 Deno.test("importAccounts() adds the key that an account lacks, of the same password", async () => {

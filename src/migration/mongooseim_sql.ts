@@ -26,6 +26,12 @@ const MAX_PRIVATE_ROWS = 1000;
 /** Bytes of a vCard, or of an element of private storage, that are read. */
 const MAX_XML_BYTES = 2_097_152;
 
+/** Messages of an account that are read, and their bytes. */
+const MAX_MESSAGES = 10_000;
+const MAX_MESSAGES_BYTES = 16_777_216;
+/** The year 1973 in microseconds; as seconds, it is further away than any date. */
+const LEAST_MICROSECONDS = 1e14;
+
 /** Tables that are read, with the columns that must be there. All but `users` may be missing. */
 const TABLES: Readonly<Record<string, readonly string[]>> = {
   users: ["server", "username", "password", "pass_details"],
@@ -34,7 +40,7 @@ const TABLES: Readonly<Record<string, readonly string[]>> = {
   vcard: ["server", "username", "vcard"],
   private_storage: ["server", "username", "namespace", "data"],
   last: ["server", "username", "seconds", "state"],
-  offline_message: ["server", "username"],
+  offline_message: ["id", "timestamp", "expire", "server", "username", "from_jid", "packet"],
 };
 
 const SUBSCRIPTIONS: Readonly<Record<string, string>> = {
@@ -207,10 +213,34 @@ export class MongooseimSql implements AccountSource {
   }
 
   async #offline(parts: AccountParts, key: readonly [string, string]): Promise<void> {
-    const [row] = await this.#rows("offline_message", "count(*) AS messages", key, 1);
-    const messages = Number(row?.["messages"] ?? 0);
-    if (messages === 0) return;
-    parts.note("offline", `${messages} messages that wait are not taken`);
+    const columns = "id, octet_length(packet) AS bytes";
+    const rows = await this.#rows("offline_message", columns, key, MAX_MESSAGES);
+    let room = MAX_MESSAGES_BYTES;
+    for (
+      const { id, bytes } of rows.toSorted((one, other) => Number(one["id"]) - Number(other["id"]))
+    ) {
+      room -= Number(bytes);
+      if (room < 0) {
+        return parts.note(
+          "offline",
+          `messages that wait have more than ${MAX_MESSAGES_BYTES} bytes`,
+        );
+      }
+      const [row] = await this.#database.query(
+        "SELECT timestamp, expire, from_jid, packet FROM offline_message WHERE id = ?",
+        [Number(id)],
+      );
+      if (row === undefined) continue; // delivered meanwhile
+      const expiresAtMs = msOf(row["expire"]);
+      parts.message(tryRead(textOf(row["packet"])), {
+        from: textOf(row["from_jid"]),
+        ...(msOf(row["timestamp"]) === undefined ? {} : { sentAtMs: msOf(row["timestamp"])! }),
+        ...(expiresAtMs === undefined ? {} : { expiresAtMs }),
+      });
+    }
+    if (rows.length === MAX_MESSAGES) {
+      parts.note("offline", `messages after the first ${MAX_MESSAGES} are not read`);
+    }
   }
 
   /** Reads at most `limit` rows of an account; none where the table is missing. */
@@ -265,6 +295,13 @@ function tryRead(text: string): XmlElement | undefined {
     throw thrown;
   }
   return root;
+}
+
+/** Returns the milliseconds of a time in microseconds, as MongooseIM stores it, or in seconds. */
+function msOf(value: unknown): number | undefined {
+  const time = Number(textOf(value));
+  if (!Number.isFinite(time) || time <= 0) return undefined;
+  return Math.trunc(time >= LEAST_MICROSECONDS ? time / 1000 : time * 1000);
 }
 
 function textOf(value: unknown): string {

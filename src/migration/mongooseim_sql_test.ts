@@ -17,7 +17,8 @@ const TABLES: Readonly<Record<string, string>> = {
   vcard: "server varchar(250), username varchar(150), vcard text",
   private_storage: "server varchar(250), username varchar(250), namespace varchar(250), data text",
   last: "server varchar(250), username varchar(250), seconds integer, state text",
-  offline_message: "id integer, server varchar(250), username varchar(250), packet text",
+  offline_message: "id integer, timestamp bigint, expire bigint, server varchar(250), " +
+    "username varchar(250), from_jid varchar(250), packet text",
 };
 
 /** Keys of the passwords `padthai` and `misio`, from MongooseIM's documentation of their form. */
@@ -27,6 +28,8 @@ const BOTH_KEYS =
   "0Tm46vWQyO/XWpAtcDCUH++7ImWVDe0VDx274zMzMXQ=,==SHA512==abc|def";
 const OLD_KEYS = "==SCRAM==,tmi5IE+9pceRV/jkPLFHEaVY33c=,MiWNa8T3dniVDwmh77ufJ41fpAQ=," +
   "inKXODlSY5y5SCsLxibi0w==,4096";
+
+const NOW = 1_700_000_000_000;
 
 const OF_ALICE = "'example.com', 'alice'";
 
@@ -52,7 +55,14 @@ const STATEMENTS: readonly string[] = [
   `INSERT INTO private_storage VALUES (${OF_ALICE}, 'urn:a', '<a xmlns="urn:a"><b/></a>')`,
   `INSERT INTO private_storage VALUES (${OF_ALICE}, 'urn:b', '<a')`,
   `INSERT INTO last VALUES (${OF_ALICE}, 1600000000, 'gone')`,
-  `INSERT INTO offline_message VALUES (1, ${OF_ALICE}, '<message/>')`,
+  `INSERT INTO offline_message VALUES (2, ${1000 * NOW}, NULL, ${OF_ALICE}, 'bob@example.com/x', ` +
+  `'<message to="alice@example.com" type="chat"><body>two ä</body></message>')`,
+  `INSERT INTO offline_message VALUES (1, ${1000 * NOW}, ${1000 * NOW + 900_000}, ${OF_ALICE}, ` +
+  `'carol@example.com', '<message from="bob@example.com/x"><body>one</body></message>')`,
+  `INSERT INTO offline_message VALUES (3, ${1000 * NOW}, ${1000 * NOW}, ${OF_ALICE}, ` +
+  `'bob@example.com', '<message><body>expired</body></message>')`,
+  `INSERT INTO offline_message VALUES (4, 1, NULL, ${OF_ALICE}, 'bob@example.com', '<message')`,
+  `INSERT INTO offline_message VALUES (5, 1, NULL, 'example.com', 'erin', 'x', '<message/>')`,
 ];
 
 /** Opens a database with `statements` carried out. */
@@ -81,6 +91,8 @@ for (const kind of SERVER_KINDS.filter(({ name }) => name !== "MySQL")) {
           stores: store,
           hosts: ["example.com"],
           privateBoundsOf: () => ({ maxElements: 10, maxBytes: 10_000 }),
+          offlineOptionsOf: () => ({ maxMessages: 10, maxBytes: 10_000, lifetimeMs: 1_000 }),
+          nowMs: () => NOW,
           derive: (password) => deriveScramCredentials(password, 16),
           verify: () => Promise.resolve(true),
         },
@@ -98,7 +110,9 @@ for (const kind of SERVER_KINDS.filter(({ name }) => name !== "MySQL")) {
         'alice@example.com | private | "urn:b" is not an element',
         'alice@example.com | roster | contact "not a jid@@": the address is malformed',
         'alice@example.com | roster | contact "odd@example.net": unknown subscription "X"',
-        "alice@example.com | offline | 1 messages that wait are not taken",
+        "alice@example.com | offline | 1 messages that wait are malformed, of another type than " +
+        "chat and normal, or more than 10000",
+        "alice@example.com | offline | 1 messages: they have expired, or there is no room",
         "bob@example.com | vcard | it is not a vCard",
         "dave@example.com | account | nobody could log in to it",
         "dave@example.com | password | the form of its keys is not known",
@@ -142,6 +156,16 @@ for (const kind of SERVER_KINDS.filter(({ name }) => name !== "MySQL")) {
       atMs: 1_600_000_000_000,
       status: "gone",
     });
+    const waiting = await store.offlineMessages("example.com").all("alice");
+    const delay = "<delay xmlns='urn:xmpp:delay' from='example.com' " +
+      "stamp='2023-11-14T22:13:20.000Z'>Offline storage</delay>";
+    assert.deepEqual(waiting.map(({ stanza }) => new TextDecoder().decode(stanza)), [
+      "<message from='bob@example.com/x' to='alice@example.com'><body>one</body>" +
+      `${delay}</message>`,
+      "<message to='alice@example.com' type='chat' from='bob@example.com/x'>" +
+      `<body>two ä</body>${delay}</message>`,
+    ]);
+    assert.deepEqual(waiting.map(({ sentAtMs }) => sentAtMs), [NOW, NOW]);
     const again = await take();
     assert.deepEqual([again.added, again.there, again.refused], [0, 3, 2]);
 

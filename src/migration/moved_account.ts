@@ -27,6 +27,18 @@ export type MovedLogin =
   /** The keys are derived when the account is taken. */
   | { readonly kind: "password"; readonly password: string };
 
+/** A message that waits for the account. */
+export interface MovedMessage {
+  /** Bare JID of the sender, or its domain. */
+  readonly sender: string;
+  /** The stanza as our store keeps it. */
+  readonly stanza: Uint8Array;
+  /** Wall-clock milliseconds when the other server took it; undefined: it does not say. */
+  readonly sentAtMs: number | undefined;
+  /** Wall-clock milliseconds when it is no longer wanted. @default as that of every message */
+  readonly expiresAtMs?: number | undefined;
+}
+
 /** An account of another server with all that is taken of it. */
 export interface MovedAccount {
   readonly jid: BareJid;
@@ -37,6 +49,8 @@ export interface MovedAccount {
   readonly vcard: string | undefined;
   readonly privateElements: readonly PrivateChange[];
   readonly last: LastLogout | undefined;
+  /** In their order. */
+  readonly messages: readonly MovedMessage[];
 }
 
 /** The next thing that a source says. */

@@ -51,7 +51,6 @@ export class PieDocument {
   readonly #context: PieContext;
   #host: string | undefined;
   #parts: AccountParts | undefined;
-  #offline = 0;
 
   constructor(context: PieContext) {
     this.#context = context;
@@ -60,7 +59,9 @@ export class PieDocument {
       opened: (tag) => this.#opened(tag),
       built: (element) => this.#built(element),
       tooLarge: ({ name, namespace }) => {
-        const kind = kindOf(name, namespace);
+        const kind = this.#within.at(-1) === "offline-messages"
+          ? "offline"
+          : kindOf(name, namespace);
         this.#parts?.note(kind, `${shown(name)} of ${shown(namespace)}: the account is too large`);
       },
       closed: () => this.#closed(),
@@ -82,10 +83,7 @@ export class PieDocument {
     const isOurs = namespace === PIE_NAMESPACE || namespace === OLD_PIE_NAMESPACE;
     const around = this.#within.at(-1);
     if (around === "user") return this.#openedPart(tag, isOurs);
-    if (around === "offline-messages") {
-      this.#offline++;
-      return "skip";
-    }
+    if (around === "offline-messages") return "build";
     if (namespace === XINCLUDE_NAMESPACE && name === "include" && around !== undefined) {
       const href = tag.attribute("href") ?? "";
       const host = around === "host" ? this.#host : undefined;
@@ -131,7 +129,6 @@ export class PieDocument {
 
   #begin(jid: BareJid): void {
     this.#parts = new AccountParts(jid);
-    this.#offline = 0;
   }
 
   #openedPart(tag: DocumentTag, isOurs: boolean): DocumentStep {
@@ -146,6 +143,7 @@ export class PieDocument {
   #built(part: XmlElement): void {
     const parts = this.#parts!; // only parts of accounts are built
     const { name, namespace } = part;
+    if (this.#within.at(-1) === "offline-messages") return parts.message(part);
     if (name === "vCard") parts.vcard(part);
     else if (name === "presence") {
       if (part.attribute("type") !== "subscribe") return;
@@ -163,9 +161,6 @@ export class PieDocument {
     if (ended !== "user") return;
     const parts = this.#parts!;
     this.#parts = undefined;
-    if (this.#offline > 0) {
-      parts.note("offline", `${this.#offline} messages that wait are not taken`);
-    }
     const account = parts.account();
     this.items.push({ kind: "account", account, findings: parts.findings });
   }

@@ -1,6 +1,12 @@
 import { timingSafeEqual } from "node:crypto";
 import { CausewayError } from "../base/mod.ts";
-import type { PrivateBounds, PrivateChange, RosterItem, Stores } from "../storage/mod.ts";
+import type {
+  OfflineBounds,
+  PrivateBounds,
+  PrivateChange,
+  RosterItem,
+  Stores,
+} from "../storage/mod.ts";
 import type { CompleteCredentials, ScramCredentials, ScramSecret } from "../xmpp/mod.ts";
 import { parseElement } from "../xmpp/mod.ts";
 import type { MovedAccount, MovedKind, MovedLogin } from "./moved_account.ts";
@@ -9,17 +15,24 @@ import type { MovedAccount, MovedKind, MovedLogin } from "./moved_account.ts";
 export interface TakingDeps {
   readonly stores: Pick<
     Stores,
-    "users" | "rosters" | "vcards" | "privateStorage" | "lastLogouts"
+    "users" | "rosters" | "vcards" | "privateStorage" | "lastLogouts" | "offlineMessages"
   >;
   /** Hosts whose accounts are taken. */
   readonly hosts: readonly string[];
   /** Returns the limits on the private storage of an account of a host. */
   privateBoundsOf(host: string): PrivateBounds;
+  /** Returns the limits on messages that wait at a host, and milliseconds for which they do. */
+  offlineOptionsOf(host: string): OfflineBounds & { readonly lifetimeMs: number } | undefined;
+  /** Wall-clock milliseconds. */
+  nowMs(): number;
   /** Derives the keys of a new password. Rejects with `sasl/password-unusable` for a bad one. */
   derive(password: string): Promise<CompleteCredentials>;
   /** Returns true when a password belongs to these keys. */
   verify(credentials: ScramCredentials, password: string): Promise<boolean>;
 }
+
+/** Messages that one step writes. */
+const MESSAGES_AT_ONCE = 64;
 
 /** Result of taking one account. */
 export interface Taken {
@@ -53,17 +66,17 @@ export async function takeAccount(account: MovedAccount, deps: TakingDeps): Prom
     const credentials = await taking.credentials(account.login);
     if (credentials === undefined) return refused("account", "its password cannot be used");
     if (existing === undefined && !await taking.reserve(credentials)) {
-      await taking.data();
+      await taking.data(false);
       taking.note("password", "the account was made meanwhile, and keeps its password");
       return { outcome: "there", findings: taking.findings };
     }
-    await taking.data();
+    await taking.data(true);
     if (!await users.setPassword(localpart, credentials)) {
       return refused("account", "it was deleted while it was taken");
     }
     return { outcome: "added", ...onlyKeyOf(credentials), findings: taking.findings };
   }
-  await taking.data();
+  await taking.data(false);
   if (account.login !== undefined) await taking.compareLogin(account.login, existing);
   return { outcome: "there", findings: taking.findings };
 }
@@ -111,7 +124,9 @@ class Taking {
     }
   }
 
-  async data(): Promise<void> {
+  /** @param isNew false for an account that may have got its messages already */
+  async data(isNew: boolean): Promise<void> {
+    await this.#messages(isNew);
     await this.#roster();
     await this.#vcard();
     await this.#private();
@@ -151,6 +166,38 @@ class Taking {
       if (!kept.has(item.jid) || areEqual(item, items.get(item.jid))) continue;
       this.note("roster", `contact ${item.jid}: it is in the roster already, and differs`);
     }
+  }
+
+  async #messages(isNew: boolean): Promise<void> {
+    const { jid: { localpart, domainpart }, messages } = this.#account;
+    if (messages.length === 0) return;
+    const options = this.#deps.offlineOptionsOf(domainpart);
+    if (options === undefined) {
+      return this.note("offline", `${messages.length} messages: the host keeps none (mod_offline)`);
+    }
+    const store = this.#deps.stores.offlineMessages(domainpart);
+    const here = new Set((await store.all(localpart)).map(({ stanza }) => textOf(stanza)));
+    const missing = messages.filter(({ stanza }) => !here.has(textOf(stanza)));
+    if (missing.length === 0) return;
+    if (!isNew) {
+      const reason =
+        `${missing.length} messages: the account is here, and may have got them already`;
+      return this.note("offline", reason);
+    }
+    const nowMs = this.#deps.nowMs();
+    const lasting = missing.filter(({ expiresAtMs = Infinity }) => expiresAtMs > nowMs);
+    let kept = 0;
+    for (let from = 0; from < lasting.length; from += MESSAGES_AT_ONCE) {
+      const some = lasting.slice(from, from + MESSAGES_AT_ONCE).map((each) => ({
+        sender: each.sender,
+        stanza: each.stanza,
+        sentAtMs: each.sentAtMs ?? nowMs,
+        expiresAtMs: Math.min(each.expiresAtMs ?? Infinity, nowMs + options.lifetimeMs),
+      }));
+      kept += (await store.keep(localpart, some, options)).filter((isKept) => isKept).length;
+    }
+    const lost = missing.length - kept;
+    if (lost > 0) this.note("offline", `${lost} messages: they have expired, or there is no room`);
   }
 
   async #vcard(): Promise<void> {
@@ -245,4 +292,8 @@ function factsOf(item: RosterItem): string {
     isListed,
     hasRequest,
   ]);
+}
+
+function textOf(bytes: Uint8Array): string {
+  return new TextDecoder().decode(bytes);
 }

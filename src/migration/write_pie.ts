@@ -1,11 +1,22 @@
-import type { Roster, RosterItem, Stores } from "../storage/mod.ts";
+import type { Roster, RosterItem, Stores, WaitingMessage } from "../storage/mod.ts";
 import { listUsers } from "../storage/mod.ts";
 import type { ScramCredentials, ScramHash, ScramSecret, XmlElement } from "../xmpp/mod.ts";
-import { BareJid, element, escapeValue, parseElement, serialize, tryMakeJid } from "../xmpp/mod.ts";
+import {
+  BareJid,
+  CLIENT_NAMESPACE,
+  element,
+  escapeValue,
+  parseElement,
+  serialize,
+  tryMakeJid,
+} from "../xmpp/mod.ts";
 import { PIE_NAMESPACE, PIE_SCRAM_NAMESPACE } from "./pie_document.ts";
 
 /** Stores that an export reads. */
-export type ExportedStores = Pick<Stores, "users" | "rosters" | "vcards" | "privateStorage">;
+export type ExportedStores = Pick<
+  Stores,
+  "users" | "rosters" | "vcards" | "privateStorage" | "offlineMessages"
+>;
 
 /** Options of `exportedAccounts`. */
 export interface ExportOptions {
@@ -51,6 +62,7 @@ export async function* exportedAccounts(
     const roster = await stores.rosters(host).read(jid.text);
     const vcard = await stores.vcards(host).read(localpart);
     const stored = await stores.privateStorage(host).all(localpart);
+    const messages = await stores.offlineMessages(host).all(localpart);
     const user = element(
       "user",
       { xmlns: PIE_NAMESPACE, name: localpart },
@@ -61,6 +73,7 @@ export async function* exportedAccounts(
       stored.length === 0
         ? undefined
         : element("query", { xmlns: "jabber:iq:private" }, ...stored.map(parsed)),
+      offlineElement(messages),
     );
     yield { jid, xml: `${serialize(user, PIE_NAMESPACE)}\n` };
   }
@@ -113,6 +126,18 @@ function requestElement({ request }: RosterItem): XmlElement[] {
   if (request === undefined) return [];
   const { attributes, children } = parseElement(request);
   return [element("presence", { ...attributes, xmlns: "jabber:client" }, ...children)];
+}
+
+function offlineElement(messages: readonly WaitingMessage[]): XmlElement | undefined {
+  if (messages.length === 0) return undefined;
+  return element(
+    "offline-messages",
+    {},
+    ...messages.map(({ stanza }) => {
+      const { attributes, children } = parseElement(stanza, CLIENT_NAMESPACE);
+      return element("message", { ...attributes, xmlns: CLIENT_NAMESPACE }, ...children);
+    }),
+  );
 }
 
 function parsed(xml: string): XmlElement {
