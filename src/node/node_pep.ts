@@ -4,7 +4,7 @@ import type { SessionTable } from "../distribution/table/mod.ts";
 import type { PepLimits } from "../services/pep/mod.ts";
 import { PepServer } from "../services/pep/mod.ts";
 import type { PrivacyServer } from "../services/privacy/mod.ts";
-import type { PepStore, RosterStore, Stores } from "../storage/mod.ts";
+import type { PepStore, RosterStore, Stores, VcardStore } from "../storage/mod.ts";
 import type { SessionRegistry } from "../xmpp/mod.ts";
 import type { Surroundings } from "./surroundings.ts";
 
@@ -24,7 +24,10 @@ export function makePep(config: Config, parts: Surroundings & PepParts): PepServ
   const { globalHost, localHost } = domains;
   const nodes = new Map<string, { readonly store: PepStore; readonly limits: PepLimits }>();
   const rosters = new Map<string, RosterStore>();
-  for (const [host, { mod_pubsub: pubsub, mod_roster: roster }] of config.modules) {
+  const vcards = new Map<string, VcardStore>();
+  for (const [host, modules] of config.modules) {
+    const { mod_pubsub: pubsub, mod_roster: roster, mod_vcard: vcard } = modules;
+    if (vcard !== false) vcards.set(host, stores.vcards(host));
     if (pubsub !== false) nodes.set(host, { store: stores.pep(host), limits: pubsub });
     if (roster !== false) rosters.set(host, stores.rosters(host));
   }
@@ -34,6 +37,7 @@ export function makePep(config: Config, parts: Surroundings & PepParts): PepServ
       localHost,
       store: (domain) => nodes.get(domain)?.store,
       rosters: (domain) => rosters.get(domain),
+      vcards: (domain) => vcards.get(domain),
       limits: (domain) => {
         const found = nodes.get(domain);
         if (found === undefined) throw new TypeError(`Cannot use nodes of ${domain}: it has none`);

@@ -2,7 +2,14 @@ import { Buffer } from "node:buffer";
 import { createHash } from "node:crypto";
 import { describeError } from "../../base/mod.ts";
 import type { FullJid, Jid, Stanza, XmlElement } from "../../xmpp/mod.ts";
-import { buildStanza, element, findChild, stanzaElement, stanzaSource } from "../../xmpp/mod.ts";
+import {
+  buildStanza,
+  element,
+  findChild,
+  serialize,
+  stanzaElement,
+  stanzaSource,
+} from "../../xmpp/mod.ts";
 import { AVATAR_DATA, AVATAR_METADATA } from "./namespaces.ts";
 import { NodeConfig } from "./node_config.ts";
 import { admits, relationOf } from "./pep_access.ts";
@@ -170,6 +177,27 @@ export class AvatarPhotos {
       const outcome = await publish(owner, { node, id, payload, options });
       if (outcome !== "done") return log.debug("pep.photo-not-published", { outcome });
     }
+  }
+
+  /**
+   * Removes the photo from the vCard of an account whose avatar is about to be removed. The avatar
+   * stood for it, and an older photo must not be seen again.
+   * @throws CausewayError with a code `storage/…`
+   */
+  async removing({ localpart, domainpart }: Jid): Promise<void> {
+    const { hosts } = this.#deps;
+    const vcards = hosts.vcards(domainpart);
+    const [avatar] = await hosts.store(domainpart)?.newest(localpart, AVATAR_METADATA, 1) ?? [];
+    if (vcards === undefined || avatar === undefined) return;
+    const xml = await vcards.read(localpart);
+    const vcard = xml === undefined ? undefined : tree(xml);
+    if (vcard?.child("PHOTO") === undefined) return;
+    const others = vcard.elements.filter(({ name }) => name !== "PHOTO");
+    if (others.length === 0) return await vcards.remove(localpart);
+    await vcards.write(
+      localpart,
+      serialize(element("vCard", { ...vcard.attributes, xmlns: VCARD }, ...others)),
+    );
   }
 
   /** Waits until all that is to be read has been read. */

@@ -195,3 +195,37 @@ Deno.test("AvatarPhotos reads a changed avatar once or twice, however many sessi
   strictEqual(pep.readings.length - before <= 2, true, `${pep.readings.length - before} readings`);
   for (const jid of clients) match(textOf(pep.here.get(jid)!), new RegExp(id));
 });
+
+for (
+  const [what, request] of [
+    ["deleted", `<pubsub xmlns='${OWNER}'><delete node='${METADATA}'/></pubsub>`],
+    ["purged", `<pubsub xmlns='${OWNER}'><purge node='${METADATA}'/></pubsub>`],
+    [
+      "retracted",
+      `<pubsub xmlns='http://jabber.org/protocol/pubsub'><retract node='${METADATA}'>` +
+      `<item id='${ID}'/></retract></pubsub>`,
+    ],
+  ] as const
+) {
+  Deno.test(`AvatarPhotos shows no photo once the avatar is ${what}, and keeps the rest`, async () => {
+    await using pep = await PepFixture.open();
+    const read = () => pep.ask(BOB, "get", VCARD, "alice@example.com");
+    const whole = vcard(`<FN>Alice</FN>${photo()}<NICKNAME>A</NICKNAME>`);
+    match(await pep.ask(ALICE, "set", whole), /type='result'/);
+    match(await read(), /<BINVAL>/);
+    match(await pep.ask(ALICE, "set", request), /type='result'/);
+    match(await read(), /<vCard [^>]+><FN>Alice<\/FN><NICKNAME>A<\/NICKNAME><\/vCard>/);
+    match(await pep.ask(ALICE, "set", vcard(photo())), /type='result'/);
+    match(await read(), /<BINVAL>/);
+    match(await pep.ask(ALICE, "set", request), /type='result'/);
+    match(await read(), /<item-not-found /);
+  });
+}
+
+Deno.test("AvatarPhotos keeps the photo of a vCard that never was an avatar", async () => {
+  await using pep = await PepFixture.open();
+  await pep.store.vcards("example.com").write("alice", vcard(`<FN>Alice</FN>${photo()}`));
+  const remove = `<pubsub xmlns='${OWNER}'><delete node='${METADATA}'/></pubsub>`;
+  match(await pep.ask(ALICE, "set", remove), /<item-not-found /);
+  match(await pep.ask(BOB, "get", VCARD, "alice@example.com"), /<BINVAL>/);
+});

@@ -177,11 +177,21 @@ export class LastItems {
 
   async #maySee(asker: FullJid, { jid, reverse }: Contact, config: NodeConfig): Promise<boolean> {
     if (jid.text === asker.bare.text) return true;
-    if (config.accessModel === "whitelist") return false;
+    const affiliation = config.affiliationOf(asker.bare.text);
+    if (affiliation === "outcast") return false;
+    // Nobody is sent anything unasked who may not see the presence.
+    if (config.accessModel === "whitelist" && (affiliation === undefined || !seesIt(reverse))) {
+      return false;
+    }
     if (config.accessModel === "open") return true;
     if (config.accessModel === "presence" && reverse !== undefined) return seesPresence(reverse);
     return admits(config, await relationOf(this.#deps.hosts, jid, asker));
   }
+}
+
+/** False for a subscription that certainly does not show the presence. */
+function seesIt(reverse: Contact["reverse"]): boolean {
+  return reverse === undefined || seesPresence(reverse);
 }
 
 function nodeKey(owner: Jid, node: string): string {

@@ -4,6 +4,9 @@ import type { FormField, FormValues } from "./data_form.ts";
 /** Those who may see a node and its items (XEP-0060 §4.5), besides its owner. */
 export type AccessModel = "open" | "presence" | "roster" | "whitelist";
 
+/** Affiliations that an owner gives to others (XEP-0060 §4.1). Everybody else has `none`. */
+export type Affiliation = "member" | "outcast";
+
 /** Bounds that a configuration depends on. */
 export interface ConfigBounds {
   /** Items that a node may keep: the value of `max`. */
@@ -25,6 +28,12 @@ const MAX_VALUES = 100;
 /** Bytes of a whole configuration: it is read with every request, and MySQL keeps 65,535. */
 const MAX_CONFIG_BYTES = 16_384;
 
+/** Key of the affiliations among the values. They are no option. */
+const AFFILIATIONS = "affiliations";
+
+/** Name of the option with the access model. */
+export const ACCESS_MODEL = "pubsub#access_model";
+
 const ACCESS_MODELS = ["open", "presence", "roster", "whitelist"] as const;
 
 /** Options that a node of personal eventing has. An option with one choice only says so. */
@@ -32,7 +41,7 @@ const OPTIONS: Readonly<Record<string, Option>> = {
   "pubsub#title": text(),
   "pubsub#description": text(),
   "pubsub#type": text(),
-  "pubsub#access_model": choice(ACCESS_MODELS, "presence"),
+  [ACCESS_MODEL]: choice(ACCESS_MODELS, "presence"),
   "pubsub#roster_groups_allowed": {
     type: "text-multi",
     byDefault: [],
@@ -117,7 +126,7 @@ export class NodeConfig {
   }
 
   get accessModel(): AccessModel {
-    return this.#first("pubsub#access_model") as AccessModel; // `with` takes no other
+    return this.#first(ACCESS_MODEL) as AccessModel; // `with` takes no other
   }
 
   get rosterGroups(): readonly string[] {
@@ -165,8 +174,39 @@ export class NodeConfig {
       if (isSame(value, option.byDefault)) all.delete(name);
       else all.set(name, value);
     }
-    const config = new NodeConfig(all);
-    return new TextEncoder().encode(config.encode()).length > MAX_CONFIG_BYTES ? undefined : config;
+    return new NodeConfig(all).#withinBounds();
+  }
+
+  /** Affiliations by bare JID. */
+  get affiliations(): ReadonlyMap<string, Affiliation> {
+    return new Map((this.#values.get(AFFILIATIONS) ?? []).map((entry) => {
+      const [affiliation = "", account = ""] = entry.split(" ");
+      return [account, affiliation as Affiliation]; // `affiliate` writes no other
+    }));
+  }
+
+  /** Returns the affiliation of an account, given by its bare JID. */
+  affiliationOf(account: string): Affiliation | undefined {
+    return this.#values.has(AFFILIATIONS) ? this.affiliations.get(account) : undefined;
+  }
+
+  /** Returns the configuration with these affiliations changed; undefined when there are too many. */
+  affiliate(changes: ReadonlyMap<string, Affiliation | "none">): NodeConfig | undefined {
+    const affiliations = new Map<string, Affiliation>(this.affiliations);
+    for (const [account, affiliation] of changes) {
+      if (affiliation === "none") affiliations.delete(account);
+      else affiliations.set(account, affiliation);
+    }
+    const all = new Map(this.#values);
+    // No bare JID has a space in it.
+    const entries = [...affiliations].map(([account, each]) => `${each} ${account}`).toSorted();
+    if (entries.length === 0) all.delete(AFFILIATIONS);
+    else all.set(AFFILIATIONS, entries);
+    return new NodeConfig(all).#withinBounds();
+  }
+
+  #withinBounds(): NodeConfig | undefined {
+    return new TextEncoder().encode(this.encode()).length > MAX_CONFIG_BYTES ? undefined : this;
   }
 
   /** True when each of these values is the one that the configuration has. */

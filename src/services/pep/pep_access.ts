@@ -7,8 +7,12 @@ import type { PepHosts } from "./pep_ports.ts";
 /** Relation of somebody who asks to the owner of nodes. */
 export interface Relation {
   readonly isOwner: boolean;
+  /** Bare JID of the asker. */
+  readonly account: string;
   /** The owner's roster item for the asker. Undefined without one, and if the owner hides from it. */
   readonly item: RosterItem | undefined;
+  /** True when the owner hides from somebody in its roster. @default false */
+  readonly isHidden?: boolean;
 }
 
 /**
@@ -22,16 +26,22 @@ export async function relationOf(
   owner: Jid,
   asker: Jid,
 ): Promise<Relation> {
-  if (owner.text === asker.bare.text) return { isOwner: true, item: undefined };
-  const entry = await hosts.rosters(owner.domainpart)?.find(owner.text, asker.bare.text);
-  if (entry?.item === undefined) return { isOwner: false, item: undefined };
+  const account = asker.bare.text;
+  if (owner.text === account) return { isOwner: true, account, item: undefined };
+  const entry = await hosts.rosters(owner.domainpart)?.find(owner.text, account);
+  if (entry?.item === undefined) return { isOwner: false, account, item: undefined };
   const isHidden = (await hosts.hiders?.([owner]))?.get(owner.text)?.(asker) === true;
-  return { isOwner: false, item: isHidden ? undefined : entry.item };
+  return { isOwner: false, account, item: isHidden ? undefined : entry.item, isHidden };
 }
 
-/** True when the access model of a node lets somebody see it (XEP-0060 §4.5). */
-export function admits(config: NodeConfig, { isOwner, item }: Relation): boolean {
+/** True when access model and affiliations of a node let somebody see it (XEP-0060 §4.1, §4.5). */
+export function admits(
+  config: NodeConfig,
+  { isOwner, account, item, isHidden = false }: Relation,
+): boolean {
   if (isOwner) return true;
+  const affiliation = config.affiliationOf(account);
+  if (affiliation === "outcast") return false;
   switch (config.accessModel) {
     case "open":
       return true;
@@ -41,7 +51,7 @@ export function admits(config: NodeConfig, { isOwner, item }: Relation): boolean
       return seesPresence(item?.subscription) &&
         config.rosterGroups.some((group) => item!.groups.includes(group)); // it has a subscription
     case "whitelist":
-      return false; // nobody is on the list but the owner
+      return affiliation === "member" && !isHidden;
     default:
       return config.accessModel satisfies never;
   }

@@ -181,7 +181,9 @@ export class PepNotices {
   /** True unless the access model certainly keeps the recipient out: the sender's node has asked. */
   async #isAdmitted({ from, to }: Stanza, config: NodeConfig): Promise<boolean> {
     if (from.text === to.bare.text) return true;
-    if (config.accessModel === "whitelist") return false;
+    const affiliation = config.affiliationOf(to.bare.text);
+    if (affiliation === "outcast") return false;
+    if (config.accessModel === "whitelist") return affiliation === "member";
     return config.accessModel !== "roster" ||
       admits(config, await relationOf(this.#deps.hosts, from, to));
   }
@@ -229,16 +231,22 @@ export class PepNotices {
   /** Returns the contacts who may see a node, apart from those who ask by themselves. */
   async #contactsFor(owner: Jid, config: NodeConfig): Promise<readonly Jid[]> {
     const rosters = this.#deps.hosts.rosters(owner.domainpart);
-    if (rosters === undefined || config.accessModel === "whitelist") return [];
-    if (config.accessModel === "roster") {
+    const { accessModel, affiliations } = config;
+    const hasMembers = [...affiliations.values()].includes("member");
+    if (rosters === undefined || (accessModel === "whitelist" && !hasMembers)) return [];
+    if (accessModel === "roster") {
       const { items } = await rosters.read(owner.text);
-      return items.filter(({ subscription, groups }) =>
-        seesPresence(subscription) && config.rosterGroups.some((group) => groups.includes(group))
+      return items.filter(({ jid, subscription, groups }) =>
+        seesPresence(subscription) && affiliations.get(jid) !== "outcast" &&
+        config.rosterGroups.some((group) => groups.includes(group))
       ).map(({ jid }) => parseJid(jid));
     }
+    // A member who may not see the presence can read the node, and is sent nothing unasked.
     const contacts = await rosters.contacts(owner.text);
-    return contacts.filter(({ subscription }) => seesPresence(subscription))
-      .map(({ jid }) => parseJid(jid));
+    return contacts.filter(({ jid, subscription }) =>
+      seesPresence(subscription) && affiliations.get(jid) !== "outcast" &&
+      (accessModel !== "whitelist" || affiliations.get(jid) === "member")
+    ).map(({ jid }) => parseJid(jid));
   }
 
   #newId(): string {

@@ -317,3 +317,38 @@ Deno.test("LastItems sends nothing that a notification has overtaken", async () 
   await reading;
   deepStrictEqual(await pep.received(ALICE), []);
 });
+
+Deno.test("PepNotices tells members of a whitelist who may see the presence, and no outcast", async () => {
+  await using pep = await PepFixture.open();
+  const [carol, dave] = ["carol@example.com/desk", "dave@example.com/desk"];
+  for (const contact of ["bob@example.com", "dave@example.com"]) {
+    await pep.subscribe("alice@example.com", contact);
+  }
+  const clients = [ALICE, BOB, carol, dave];
+  for (const jid of clients) await pep.online(jid, ["a+notify", "b+notify"]);
+  const affiliate = (node: string, list: Readonly<Record<string, string>>) => {
+    const each = Object.entries(list).map(([jid, affiliation]) =>
+      `<affiliation jid='${jid}' affiliation='${affiliation}'/>`
+    );
+    const content = `<affiliations node='${node}'>${each.join("")}</affiliations>`;
+    return pep.ask(ALICE, "set", `<pubsub xmlns='${OWNER}'>${content}</pubsub>`);
+  };
+  await pep.publish(ALICE, "a", item("1"), { "pubsub#access_model": "whitelist" });
+  await pep.publish(ALICE, "b", item("1"));
+  await affiliate("a", { "bob@example.com": "member", "carol@example.com": "member" });
+  await affiliate("b", { "dave@example.com": "outcast" });
+  pep.delivered.splice(0);
+  await pep.publish(ALICE, "a", item("2"));
+  await pep.publish(ALICE, "b", item("3"));
+  const told = async () =>
+    await Promise.all(clients.map(async (jid) => changesIn(await pep.received(jid))));
+  deepStrictEqual(await told(), [["2", "3"], ["2", "3"], [], []]);
+  for (const jid of [BOB, carol, dave]) await pep.online(`${jid}2`, ["a+notify", "b+notify"]);
+  deepStrictEqual(
+    await Promise.all(
+      [BOB, carol, dave].map(async (jid) => changesIn(await pep.received(`${jid}2`)).toSorted()),
+    ),
+    [["2", "3"], [], []],
+    "the last items go to the same",
+  );
+});

@@ -1,6 +1,6 @@
 import type { Clock } from "../../base/mod.ts";
 import type { Logger, Metrics } from "../../observe/mod.ts";
-import type { PepBounds, PepStore, RosterStore } from "../../storage/mod.ts";
+import type { PepBounds, PepStore, RosterStore, VcardStore } from "../../storage/mod.ts";
 import type { FullJid, Jid, LocalSession, Stanza, XmlElement } from "../../xmpp/mod.ts";
 import type { SessionPlace } from "../roster/mod.ts";
 import type { FormValues } from "./data_form.ts";
@@ -35,6 +35,8 @@ export interface PepHosts {
   store(domain: string): PepStore | undefined;
   /** Returns the rosters of a host's accounts; undefined: they have none here. */
   rosters(domain: string): RosterStore | undefined;
+  /** Returns the vCards of a host's accounts; undefined: they have none here. */
+  vcards(domain: string): Pick<VcardStore, "read" | "write" | "remove"> | undefined;
   limits(domain: string): PepLimits;
   /** True for a domain whose accounts belong to another datacenter of the mesh. */
   isElsewhere(domain: string): boolean;
@@ -84,6 +86,7 @@ export type PepOutcome =
   | "no-node"
   | "exists"
   | "not-acceptable"
+  | "no-access-model"
   | "precondition-not-met"
   | "full"
   | "too-large"

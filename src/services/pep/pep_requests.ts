@@ -1,7 +1,7 @@
 import { randomHex } from "../../base/mod.ts";
 import type { PepItem, PepStore } from "../../storage/mod.ts";
 import type { Jid, StanzaErrorCondition, XmlElement } from "../../xmpp/mod.ts";
-import { element } from "../../xmpp/mod.ts";
+import { element, tryParseJid } from "../../xmpp/mod.ts";
 import type { IqAnswer, IqRequest, IqService } from "../iq_service.ts";
 import type { FormValues } from "./data_form.ts";
 import { readForm, showForm } from "./data_form.ts";
@@ -14,6 +14,7 @@ import {
   PUBSUB_OWNER,
   RESULT_SET,
 } from "./namespaces.ts";
+import type { Affiliation } from "./node_config.ts";
 import { NodeConfig } from "./node_config.ts";
 import { admits, relationOf } from "./pep_access.ts";
 import { tree } from "./pep_events.ts";
@@ -27,6 +28,8 @@ const MAX_NAMED_ITEMS = 200;
 /** Bytes of the payloads in an answer to a client of this node, and to others over links. */
 const MAX_ANSWER_BYTES = 1_048_576;
 const MAX_DISTANT_ANSWER_BYTES = 131_072;
+/** Affiliations that one request changes. */
+const MAX_AFFILIATIONS = 100;
 /** Bytes of a request besides the payload of its item. */
 const REQUEST_BYTES = 8_192;
 
@@ -49,7 +52,10 @@ export const PEP_FEATURES = [
     "filtered-notifications",
     "item-ids",
     "last-published",
+    "member-affiliation",
+    "modify-affiliations",
     "multi-items",
+    "outcast-affiliation",
     "persistent-items",
     "presence-subscribe",
     "publish",
@@ -237,7 +243,7 @@ class PubsubSet extends PepService implements IqService {
   }
 }
 
-/** Forms by which owners configure nodes. */
+/** Forms by which owners configure nodes, and affiliations. */
 class OwnerGet extends PepService implements IqService {
   readonly namespace = PUBSUB_OWNER;
   readonly type = "get";
@@ -248,18 +254,23 @@ class OwnerGet extends PepService implements IqService {
       const form = showForm(NODE_CONFIG, NodeConfig.defaultOf("").fields());
       return answerWith(element("default", {}, form));
     }
-    if (asked?.name !== "configure") return notImplemented();
+    if (asked?.name !== "configure" && asked?.name !== "affiliations") return notImplemented();
     const node = nodeOf(asked);
     if (node === undefined) return failure("bad-request", "nodeid-required");
     const { to: owner } = stanza;
     const found = await this.storeOf(owner).node(owner.localpart, node);
     if (found === undefined) return { error: "item-not-found" };
-    const form = showForm(NODE_CONFIG, NodeConfig.decode(found.config).fields());
-    return answerWith(element("configure", { node }, form));
+    const config = NodeConfig.decode(found.config);
+    if (asked.name === "affiliations") {
+      const all = [[owner.text, "owner"], ...config.affiliations];
+      const shown = all.map(([jid, affiliation]) => element("affiliation", { jid, affiliation }));
+      return answerWith(element("affiliations", { node }, ...shown));
+    }
+    return answerWith(element("configure", { node }, showForm(NODE_CONFIG, config.fields())));
   }
 }
 
-/** Configuration and removal of nodes. */
+/** Configuration, affiliations and removal of nodes. */
 class OwnerSet extends PepService implements IqService {
   readonly namespace = PUBSUB_OWNER;
   readonly type = "set";
@@ -268,9 +279,12 @@ class OwnerSet extends PepService implements IqService {
     const [action] = payload.elements;
     const node = action && nodeOf(action);
     if (action === undefined) return { error: "bad-request" };
-    if (!["configure", "delete", "purge"].includes(action.name)) return notImplemented();
+    if (!["configure", "affiliations", "delete", "purge"].includes(action.name)) {
+      return notImplemented();
+    }
     if (node === undefined) return failure("bad-request", "nodeid-required");
     const { to: owner } = stanza;
+    if (action.name === "affiliations") return await this.#affiliate(owner, node, action);
     if (action.name !== "configure") {
       const isDone = action.name === "delete"
         ? await this.server.remove(owner, node)
@@ -283,6 +297,36 @@ class OwnerSet extends PepService implements IqService {
     const outcome = await this.server.configure(owner, node, values);
     return outcome === "done" ? "empty" : refusal(outcome);
   }
+
+  async #affiliate(owner: Jid, node: string, action: XmlElement): Promise<IqAnswer> {
+    const changes = affiliationsIn(owner, action);
+    if (changes === undefined) return { error: "not-acceptable" };
+    const outcome = await this.server.affiliate(owner, node, changes);
+    return outcome === "done" ? "empty" : refusal(outcome);
+  }
+}
+
+/** Returns the changes of a request; undefined for one that asks for what there is not. */
+function affiliationsIn(
+  owner: Jid,
+  { elements }: XmlElement,
+): ReadonlyMap<string, Affiliation | "none"> | undefined {
+  const changes = new Map<string, Affiliation | "none">();
+  if (elements.length > MAX_AFFILIATIONS) return undefined;
+  for (const each of elements) {
+    const jid = tryParseJid(each.attribute("jid") ?? "");
+    const affiliation = each.attribute("affiliation");
+    if (each.name !== "affiliation" || jid === undefined || jid !== jid.bare) return undefined;
+    if (jid.text === owner.text) {
+      if (affiliation !== "owner") return undefined; // a node has its owner (XEP-0060 §8.9.2)
+      continue;
+    }
+    if (affiliation !== "member" && affiliation !== "outcast" && affiliation !== "none") {
+      return undefined;
+    }
+    changes.set(jid.text, affiliation);
+  }
+  return changes;
 }
 
 /** Returns the values of the form in an element, none without one; undefined for a wrong form. */
@@ -353,6 +397,8 @@ function refusal(outcome: Exclude<PepOutcome, "done">): IqAnswer {
       return failure("not-acceptable", "payload-too-big");
     case "not-acceptable":
       return { error: "not-acceptable" };
+    case "no-access-model":
+      return failure("not-acceptable", "unsupported-access-model");
     case "full":
       return { error: "resource-constraint" };
     case "contended":

@@ -292,3 +292,97 @@ Deno.test("pepRequests() gives bookmarks to their owner alone, all of them (XEP-
   deepStrictEqual(idsIn(await pep.items(ALICE, bookmarks)), ["tea@rooms", "cake@rooms"]);
   match(await pep.items(BOB, bookmarks, "alice@example.com"), /<item-not-found /);
 });
+
+function affiliations(list: Readonly<Record<string, string>>, node = TUNE): string {
+  const each = Object.entries(list).map(([jid, affiliation]) =>
+    `<affiliation jid='${jid}' affiliation='${affiliation}'/>`
+  );
+  return pubsub(`<affiliations node='${node}'>${each.join("")}</affiliations>`, OWNER);
+}
+
+Deno.test("pepRequests() shows a whitelisted node to its members, and takes it away again", async () => {
+  await using pep = await PepFixture.open();
+  await pep.publish(ALICE, TUNE, tune("one"), { "pubsub#access_model": "whitelist" });
+  const read = (asker: string) => pep.items(asker, TUNE, "alice@example.com");
+  match(await read(BOB), /<item-not-found /);
+  const members = { "bob@example.com": "member", "carol@example.com": "member" };
+  match(await pep.ask(ALICE, "set", affiliations(members)), /type='result'/);
+  for (const asker of [BOB, STRANGER]) deepStrictEqual(idsIn(await read(asker)), ["one"]);
+  await pep.publish(ALICE, TUNE, tune("two"));
+  deepStrictEqual(idsIn(await read(BOB)), ["two"], "a publication keeps them");
+  const shown = await pep.ask(ALICE, "get", affiliations({}));
+  deepStrictEqual(
+    [...shown.matchAll(/jid='([^']+)' affiliation='(\w+)'/g)].map(([, jid, each]) => [
+      jid,
+      each,
+    ]),
+    [
+      ["alice@example.com", "owner"],
+      ["bob@example.com", "member"],
+      ["carol@example.com", "member"],
+    ],
+  );
+  const changed = { "bob@example.com": "none", "alice@example.com": "owner" };
+  match(await pep.ask(ALICE, "set", affiliations(changed)), /type='result'/);
+  match(await read(BOB), /<item-not-found /);
+  deepStrictEqual(idsIn(await read(STRANGER)), ["two"]);
+});
+
+Deno.test("pepRequests() hides a node from outcasts, whatever its access model", async () => {
+  await using pep = await PepFixture.open();
+  await pep.subscribe("alice@example.com", "bob@example.com", ["Friends"]);
+  for (const model of ["open", "presence", "whitelist"]) {
+    const node = `urn:${model}`;
+    await pep.publish(ALICE, node, tune("one"), { "pubsub#access_model": model });
+    const outcast = affiliations({ "bob@example.com": "outcast" }, node);
+    match(await pep.ask(ALICE, "set", outcast), /type='result'/);
+    const answer = await pep.items(BOB, node, "alice@example.com");
+    strictEqual(
+      answer,
+      (await pep.items(BOB, node, "nobody@example.com")).replaceAll("nobody", "alice"),
+    );
+    deepStrictEqual(idsIn(await pep.items(ALICE, node)), ["one"]);
+  }
+});
+
+Deno.test("pepRequests() refuses affiliations that there are not, and too many of them", async () => {
+  await using pep = await PepFixture.open();
+  match(await pep.ask(ALICE, "set", affiliations({})), /<item-not-found /);
+  await pep.publish(ALICE, TUNE, tune("one"));
+  for (
+    const wrong of [
+      { "bob@example.com": "owner" },
+      { "bob@example.com": "publisher" },
+      { "bob@example.com/phone": "member" },
+      { "a@b@c": "member" },
+      { "alice@example.com": "none" },
+    ]
+  ) match(await pep.ask(ALICE, "set", affiliations(wrong)), /<not-acceptable /);
+  const many = (from: number, count: number) =>
+    affiliations(Object.fromEntries(
+      Array.from(
+        { length: count },
+        (_, i) => [`${"x".repeat(50)}${from + i}@example.com`, "member"],
+      ),
+    ));
+  match(await pep.ask(ALICE, "set", many(0, 101)), /<not-acceptable /);
+  let count = 0;
+  while (/type='result'/.test(await pep.ask(ALICE, "set", many(50 * count, 50)))) count++;
+  match(await pep.ask(ALICE, "set", many(10_000, 50)), /<resource-constraint /);
+  deepStrictEqual([count > 1, count < 10], [true, true]);
+  deepStrictEqual(idsIn(await pep.items(ALICE, TUNE)), ["one"], "the node is as it was");
+  await pep.subscribe("alice@example.com", "bob@example.com");
+  const foreign = affiliations({ "bob@example.com": "member" });
+  strictEqual(await pep.ask(BOB, "set", foreign, "alice@example.com"), "service-unavailable");
+});
+
+Deno.test("pepRequests() refuses the access model authorize by its name", async () => {
+  await using pep = await PepFixture.open();
+  await pep.publish(ALICE, TUNE, tune("one"));
+  const form = submitted(CONFIG, { "pubsub#access_model": "authorize" });
+  const configure = pubsub(`<configure node='${TUNE}'>${form}</configure>`, OWNER);
+  const create = pubsub(`<create node='urn:new'/><configure>${form}</configure>`);
+  for (const request of [configure, create]) {
+    match(await pep.ask(ALICE, "set", request), /<not-acceptable .*<unsupported-access-model /);
+  }
+});

@@ -6,7 +6,8 @@ import { ClientCaps } from "./client_caps.ts";
 import type { FormValues } from "./data_form.ts";
 import { LastItems } from "./last_items.ts";
 import { AVATAR_METADATA } from "./namespaces.ts";
-import { NodeConfig } from "./node_config.ts";
+import type { Affiliation } from "./node_config.ts";
+import { ACCESS_MODEL, NodeConfig } from "./node_config.ts";
 import { admits, relationOf } from "./pep_access.ts";
 import type { NodeChange } from "./pep_events.ts";
 import { PepMetrics } from "./pep_metrics.ts";
@@ -161,7 +162,7 @@ export class PepServer {
         return "precondition-not-met";
       }
       const config = found?.config ?? NodeConfig.defaultOf(node).with(options, limits);
-      if (config === undefined) return "not-acceptable";
+      if (config === undefined) return refusalOf(options);
       if (!config.persists && config.deliversPayloads && bytes > MAX_TRANSIENT_BYTES) {
         return "too-large";
       }
@@ -190,7 +191,7 @@ export class PepServer {
     return await this.#change(owner, node, async (store, found) => {
       if (found !== undefined) return "exists";
       const config = NodeConfig.defaultOf(node).with(options, limits);
-      if (config === undefined) return "not-acceptable";
+      if (config === undefined) return refusalOf(options);
       const result = await store.publish(owner.localpart, {
         node,
         expected: undefined,
@@ -208,10 +209,23 @@ export class PepServer {
    */
   async configure(owner: Jid, node: string, values: FormValues): Promise<PepOutcome> {
     const limits = this.#deps.hosts.limits(owner.domainpart);
+    return await this.#reconfigure(
+      owner,
+      node,
+      (config) => config.with(values, limits) ?? refusalOf(values),
+    );
+  }
+
+  async #reconfigure(
+    owner: Jid,
+    node: string,
+    changed: (config: NodeConfig) => NodeConfig | PepOutcome,
+  ): Promise<PepOutcome> {
+    const limits = this.#deps.hosts.limits(owner.domainpart);
     return await this.#change(owner, node, async (store, found) => {
       if (found === undefined) return "no-node";
-      const config = found.config.with(values, limits);
-      if (config === undefined) return "not-acceptable";
+      const config = changed(found.config);
+      if (typeof config === "string") return config;
       const isDone = await store.configure(owner.localpart, {
         node,
         expected: found.text,
@@ -222,6 +236,18 @@ export class PepServer {
       this.#tell(owner, node, config, { kind: "configuration" });
       return "done";
     });
+  }
+
+  /**
+   * Changes affiliations of accounts with a node, by their bare JIDs.
+   * @throws CausewayError with a code `storage/…`
+   */
+  async affiliate(
+    owner: Jid,
+    node: string,
+    changes: ReadonlyMap<string, Affiliation | "none">,
+  ): Promise<PepOutcome> {
+    return await this.#reconfigure(owner, node, (config) => config.affiliate(changes) ?? "full");
   }
 
   /**
@@ -239,6 +265,7 @@ export class PepServer {
   ): Promise<number | undefined> {
     const config = await this.#configOf(owner, node);
     if (config === undefined) return undefined;
+    await this.#removing(owner, node);
     const count = await this.#storeOf(owner).retract(owner.localpart, node, ids);
     this.#counters.retracted.inc(count);
     if (count === 0) return count;
@@ -259,6 +286,7 @@ export class PepServer {
   async purge(owner: Jid, node: string): Promise<boolean> {
     const config = await this.#configOf(owner, node);
     if (config === undefined) return false;
+    await this.#removing(owner, node);
     this.#counters.retracted.inc(await this.#storeOf(owner).retract(owner.localpart, node));
     const kind = config.notifiesRetract ? "purge" : "configuration";
     this.#tell(owner, node, config, { kind });
@@ -271,9 +299,9 @@ export class PepServer {
    */
   async remove(owner: Jid, node: string): Promise<boolean> {
     const config = await this.#configOf(owner, node);
-    if (config === undefined || !await this.#storeOf(owner).remove(owner.localpart, node)) {
-      return false;
-    }
+    if (config === undefined) return false;
+    await this.#removing(owner, node);
+    if (!await this.#storeOf(owner).remove(owner.localpart, node)) return false;
     const kind = config.notifiesDelete ? "delete" : "configuration";
     this.#tell(owner, node, config, { kind });
     return true;
@@ -308,6 +336,10 @@ export class PepServer {
     return "contended";
   }
 
+  async #removing(owner: Jid, node: string): Promise<void> {
+    if (node === AVATAR_METADATA) await this.photos.removing(owner);
+  }
+
   async #configOf(owner: Jid, node: string): Promise<NodeConfig | undefined> {
     const found = await this.#storeOf(owner).node(owner.localpart, node);
     return found && NodeConfig.decode(found.config);
@@ -337,4 +369,10 @@ export class PepServer {
     if (store === undefined) throw new TypeError(`Cannot use nodes of ${domainpart}: it has none`);
     return store;
   }
+}
+
+/** Returns why a configuration cannot have these values. */
+function refusalOf(values: FormValues): PepOutcome {
+  const [model] = values.get(ACCESS_MODEL) ?? [];
+  return model === "authorize" ? "no-access-model" : "not-acceptable";
 }

@@ -66,6 +66,7 @@ export class PepFixture implements AsyncDisposable {
         globalHost: "example.com",
         store: (domain) => domain === "example.com" ? pep : undefined,
         rosters: (domain) => domain === "example.com" ? rosters : undefined,
+        vcards: (domain) => store.vcards(domain),
         limits: () => ({ ...LIMITS, ...limits }),
         isElsewhere: (domain) => domain === "dc2.example.com",
         hiders: (owners) =>
