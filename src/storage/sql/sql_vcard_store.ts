@@ -1,6 +1,12 @@
 import { Buffer } from "node:buffer";
 import { comparedText, SEARCH_FIELDS, searchEntryOf } from "../vcard_search.ts";
-import type { FoundPerson, SearchField, SearchOptions, SearchTerm } from "../vcard_search.ts";
+import type {
+  FoundPerson,
+  SearchField,
+  SearchOptions,
+  SearchTerm,
+  Visibility,
+} from "../vcard_search.ts";
 import type { VcardStore } from "../vcard_store.ts";
 import type { Key } from "./keys.ts";
 import { accountKey, keyOf } from "./keys.ts";
@@ -8,6 +14,9 @@ import type { Queries, SqlDatabase } from "./sql_database.ts";
 
 /** People that the first term of a search is followed to; the other terms look at these alone. */
 const MAX_CANDIDATES = 1_000;
+
+/** Visibilities of people whom a search may find. */
+const [DOES_NOT_MIND, WANTS_TO]: readonly [Visibility, Visibility] = [1, 2];
 
 /** The vCards of the accounts of one domain in an SQL database. */
 export class SqlVcardStore implements VcardStore {
@@ -51,35 +60,52 @@ export class SqlVcardStore implements VcardStore {
   ): Promise<readonly FoundPerson[]> {
     const ranges = terms.flatMap((term) => rangeOf(term) ?? [])
       .toSorted((one, other) => other.from.length - one.from.length);
-    if (ranges.length === 0) return [];
+    const [first, ...others] = ranges;
+    if (first === undefined) return [];
     return await this.#database.run("search vCards in", async (queries) => {
-      const keys = await this.#keysOf(queries, ranges, options);
-      return await peopleOf(queries, keys.slice(0, options.limit));
+      return await peopleOf(queries, await this.#keysOf(queries, [first, ...others], options));
     });
   }
 
-  /** Each step reads the rows of one range of an index, or of a bounded number of accounts. */
+  /**
+   * Returns the people whom all terms find. The first term reads ranges of an index, in the order of
+   * the answer; each other term looks at the people found so far alone, by their keys.
+   */
   async #keysOf(
     queries: Queries,
-    ranges: readonly Range[],
+    [first, ...others]: readonly [Range, ...Range[]],
     { findsAll, limit }: SearchOptions,
   ): Promise<readonly Uint8Array[]> {
-    const { dialect } = this.#database;
-    const host = keyOf(this.#domainpart);
-    let keys: readonly Uint8Array[] | undefined;
-    for (const [index, { field, from, to }] of ranges.entries()) {
-      let query = queries.selectFrom("vcard_search").select("account_key")
-        .where("host_key", "=", host).where("field", "=", field)
-        .where("value", ">=", from).where("visibility", ">=", findsAll ? 1 : 2)
-        .orderBy("value").orderBy("account_key");
-      query = to === undefined ? query.where("value", "=", from) : query.where("value", "<", to);
-      if (keys !== undefined) query = query.where("account_key", "in", keys);
-      const isLast = index === ranges.length - 1;
-      const rows = await dialect.limit(query, isLast ? limit : MAX_CANDIDATES).execute();
-      keys = rows.map(({ account_key: key }) => Buffer.from(key));
-      if (keys.length === 0) break;
+    const count = others.length === 0 ? limit : MAX_CANDIDATES;
+    const candidates: Candidate[] = [];
+    // The index has them apart, so that nobody is passed over who is not to be found.
+    for (const visibility of findsAll ? [WANTS_TO, DOES_NOT_MIND] : [WANTS_TO]) {
+      candidates.push(...await this.#candidates(queries, first, { visibility, count }));
     }
-    return keys ?? [];
+    let found = candidates.toSorted(inOrder).slice(0, count);
+    for (const range of others) {
+      if (found.length === 0) break;
+      const rows = await queries.selectFrom("vcard_search").select(["account_key", "value"])
+        .where("account_key", "in", found.map(({ key }) => key)).where("field", "=", range.field)
+        .execute();
+      found = rows.map(candidateIn).filter(({ value }) => isWithin(value, range)).toSorted(inOrder);
+    }
+    return found.slice(0, limit).map(({ key }) => key);
+  }
+
+  async #candidates(
+    queries: Queries,
+    { field, from, to }: Range,
+    { visibility, count }: { readonly visibility: Visibility; readonly count: number },
+  ): Promise<readonly Candidate[]> {
+    const query = queries.selectFrom("vcard_search").select(["account_key", "value"])
+      .where("host_key", "=", keyOf(this.#domainpart)).where("field", "=", field)
+      .where("visibility", "=", visibility)
+      .orderBy("value").orderBy("account_key");
+    const ranged = to === undefined
+      ? query.where("value", "=", from)
+      : query.where("value", ">=", from).where("value", "<", to);
+    return (await this.#database.dialect.limit(ranged, count).execute()).map(candidateIn);
   }
 
   #searchRows(account: Key, localpart: string, xml: string) {
@@ -103,6 +129,27 @@ interface Range {
   readonly from: Uint8Array;
   /** The first value behind them; undefined: `from` alone. */
   readonly to: Uint8Array | undefined;
+}
+
+/** A person found by one term. */
+interface Candidate {
+  readonly key: Buffer;
+  /** Value of the field that the term is about. */
+  readonly value: Buffer;
+}
+
+function candidateIn(
+  row: { readonly account_key: Uint8Array; readonly value: Uint8Array },
+): Candidate {
+  return { key: Buffer.from(row.account_key), value: Buffer.from(row.value) };
+}
+
+function inOrder(one: Candidate, other: Candidate): number {
+  return one.value.compare(other.value) || one.key.compare(other.key);
+}
+
+function isWithin(value: Buffer, { from, to }: Range): boolean {
+  return to === undefined ? value.equals(from) : value.compare(from) >= 0 && value.compare(to) < 0;
 }
 
 /** Returns the range of a term; undefined for one that asks for nothing. */
