@@ -14,6 +14,9 @@ import { normalizeDomain } from "./normalize_domain.ts";
  */
 export const FRAME_OVERHEAD_BYTES = 24_576;
 
+/** Bytes of a request besides the vCard or the item that it brings. */
+const REQUEST_OVERHEAD_BYTES = 8_192;
+
 /** Domains that no host or component can have: the session table itself uses their keys in Redis. */
 export const RESERVED_DOMAINS: ReadonlySet<string> = new Set(["hosts"]);
 
@@ -37,6 +40,7 @@ const RULES: readonly Rule[] = [
   componentDomainsAreDistinct,
   adminIsGuarded,
   stanzasFitFrames,
+  payloadsFitStanzas,
   stanzasFitShares,
   creditFitsOutput,
   clusterAddressIsOne,
@@ -308,6 +312,35 @@ function creditFitsOutput(file: PartialFile): Mistake[] {
     path: ["limits", "link_max_pending_bytes"],
     problem: `expected link_credit_bytes + link_max_frame_bytes (${least}) or more, found ${found}`,
   }];
+}
+
+/**
+ * Checks that the largest vCard and the largest item that a module allows fit into a stanza. A
+ * default that does not is no mistake: `max_stanza_bytes` is the smaller bound then.
+ */
+function payloadsFitStanzas(file: PartialFile): Mistake[] {
+  const { max_stanza_bytes: stanzaBytes } = LIMITS.parse(file.limits ?? {});
+  const most = stanzaBytes - REQUEST_OVERHEAD_BYTES;
+  const inModules = (path: readonly (string | number)[], modules: PartialFile["modules"]) =>
+    ([["mod_vcard", "max_bytes"], ["mod_pubsub", "max_payload_size"]] as const).flatMap(
+      ([name, option]) => {
+        const module: unknown = modules?.[name];
+        if (typeof module !== "object" || module === null) return [];
+        const found: unknown = Reflect.get(module, option);
+        if (typeof found !== "number" || found <= most) return [];
+        return [{
+          path: [...path, name, option],
+          problem: `expected ${most} or less, so that a request with it fits max_stanza_bytes ` +
+            `(${stanzaBytes}), found ${found}`,
+        }];
+      },
+    );
+  return [
+    ...inModules(["modules"], file.modules),
+    ...Object.entries(file.host_config ?? {}).flatMap(([host, config]) =>
+      inModules(["host_config", host, "modules"], config?.modules)
+    ),
+  ];
 }
 
 function stanzasFitFrames(file: PartialFile): Mistake[] {

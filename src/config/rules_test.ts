@@ -432,6 +432,31 @@ const CASES: readonly Case[] = [
     ],
   })),
   {
+    what: "vCards and items that no stanza can bring",
+    text: appended(
+      "[modules.mod_vcard]\nmax_bytes = 253_953\n[modules.mod_pubsub]\n" +
+        'max_payload_size = 300_000\n[host_config."example.com".modules.mod_vcard]\n' +
+        "max_bytes = 1_000_000\n",
+    ),
+    expected: [
+      ...[
+        "10: modules.mod_vcard.max_bytes: expected 253952 or less, ",
+        "12: modules.mod_pubsub.max_payload_size: expected 253952 or less, ",
+        '14: host_config."example.com".modules.mod_vcard.max_bytes: expected 253952 or less, ',
+      ].map((begin, index) =>
+        `${begin}so that a request with it fits max_stanza_bytes (262144), found ` +
+        ["253953", "300000", "1000000"][index]
+      ),
+    ],
+  },
+  {
+    what: "the largest vCards and items that a stanza can bring, and defaults that are larger",
+    text: appended(
+      "[modules.mod_vcard]\nmax_bytes = 1808\n[limits]\nmax_stanza_bytes = 10_000\n",
+    ),
+    expected: [],
+  },
+  {
     what: "offline storage on a third host",
     text: edited('"dc1.example.com"]', '"dc1.example.com", "other.net"]') +
       '[host_config."other.net".modules.mod_offline]\n',

@@ -321,7 +321,7 @@ export const MOD_PUBSUB = z.strictObject({
     "items that one node may keep: the value of `max` in its configuration",
   ),
   max_payload_size: integer(1024, 1_048_576).default(131_072).describe(
-    "bytes of one item; a larger one is refused. It also fits into `max_stanza_bytes`",
+    "bytes of one item; a larger one is refused; at most `max_stanza_bytes` less 8192",
   ),
   max_bytes: integer(1024, 1_073_741_824).default(8_388_608).describe(
     "bytes of all items of one account; more is refused",
@@ -340,7 +340,7 @@ export const MOD_ROSTER = z.strictObject({
 export const MOD_VCARD = z.strictObject({
   ...DATA_PLACE,
   max_bytes: integer(1024, 1_048_576).default(131_072).describe(
-    "bytes of a vCard; a larger one is refused. It also fits into `max_stanza_bytes`",
+    "bytes of a vCard; a larger one is refused; at most `max_stanza_bytes` less 8192",
   ),
   search: z.boolean().default(false).describe(
     "lets people of the host search for one another by their vCards (XEP-0055)",
