@@ -1,6 +1,7 @@
 import type { Jid, Stanza, XmlElement } from "../../xmpp/mod.ts";
 import { buildStanza, element, parseJid, readdress } from "../../xmpp/mod.ts";
 import type { RosterDeps } from "./roster_ports.ts";
+import type { SessionsByAccount } from "./second_look.ts";
 
 /** Datacenters with sessions of accounts, by bare JID. An account without an entry is offline. */
 export type AccountHosts = ReadonlyMap<string, ReadonlySet<string>>;
@@ -38,16 +39,24 @@ export class AccountReach {
 
   /** Returns the datacenters where each of `accounts` has sessions. */
   async hostsOf(accounts: readonly Jid[]): Promise<AccountHosts> {
+    return this.hostsWith(accounts, await this.sessionsOf(accounts));
+  }
+
+  /** Returns the sessions of those of `accounts` that may have some in every datacenter. */
+  sessionsOf(accounts: readonly Jid[]): Promise<SessionsByAccount> {
+    return this.#deps.sessions.everywhere(
+      accounts.filter((account) => this.#isGlobal(account)).map(({ text }) => text),
+    );
+  }
+
+  /** Returns the datacenters where each of `accounts` has sessions, as `sessionsOf` has found. */
+  hostsWith(accounts: readonly Jid[], places: SessionsByAccount): AccountHosts {
     const { hosts, sessions } = this.#deps;
     const found = new Map<string, Set<string>>();
-    const isGlobal = ({ domainpart }: Jid) => domainpart === hosts.globalHost;
-    const asked = accounts.filter(isGlobal).map(({ text }) => text);
-    for (const [account, places] of await sessions.everywhere(asked)) {
-      found.set(account, new Set(places.map(({ host }) => host)));
-    }
+    for (const [account, all] of places) found.set(account, new Set(all.map(({ host }) => host)));
     for (const account of accounts) {
       if (hosts.store(account.domainpart) === undefined) continue;
-      if (isGlobal(account) && sessions.here(account.text).length === 0) continue;
+      if (this.#isGlobal(account) && sessions.here(account.text).length === 0) continue;
       // Sessions of this node are known while Redis is away, too.
       const known = found.get(account.text);
       if (known === undefined) found.set(account.text, new Set([hosts.localHost]));
@@ -71,6 +80,10 @@ export class AccountReach {
     if (store(stanza.to.domainpart) === undefined) return routes.route(stanza);
     // Without an entry the account is offline.
     for (const host of hosts.get(stanza.to.text) ?? []) routes.sendTo(host, stanza);
+  }
+
+  #isGlobal({ domainpart }: Jid): boolean {
+    return domainpart === this.#deps.hosts.globalHost;
   }
 
   async #sessionsOf(owner: Jid): Promise<readonly Jid[]> {

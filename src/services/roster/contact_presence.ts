@@ -8,11 +8,15 @@ import type { AccountHosts, AccountReach } from "./account_reach.ts";
 import type { AccountTurns } from "./account_turns.ts";
 import type { RosterMetrics } from "./roster_metrics.ts";
 import type { PresenceView, RosterDeps } from "./roster_ports.ts";
+import type { SessionsByAccount } from "./second_look.ts";
+import { SecondLook } from "./second_look.ts";
 
 /** Collaborators of `ContactPresence`. */
-export interface ContactPresenceDeps
-  extends
-    Pick<RosterDeps, "hosts" | "sessions" | "routes" | "privacy" | "approved" | "clock" | "log"> {
+export interface ContactPresenceDeps extends
+  Pick<
+    RosterDeps,
+    "process" | "hosts" | "sessions" | "routes" | "privacy" | "approved" | "clock" | "log"
+  > {
   readonly reach: AccountReach;
   readonly turns: AccountTurns;
   readonly metrics: RosterMetrics;
@@ -51,12 +55,14 @@ export class ContactPresence {
   readonly #failed = new Map<string, Failed>();
   /** Full JIDs of told sessions whose account is gone, with its roster. */
   readonly #orphans = new Set<string>();
+  readonly #secondLook: SecondLook;
   /** Requests that were repeated so far: each login goes on with the next ones. */
   #repeated = 0;
   #isClosed = false;
 
   constructor(deps: ContactPresenceDeps) {
     this.#deps = deps;
+    this.#secondLook = new SecondLook(deps);
   }
 
   /** Broadcasts what a session of this node has told the account's resources here. */
@@ -99,6 +105,7 @@ export class ContactPresence {
   /** Tries nothing again from now on. */
   close(): void {
     this.#isClosed = true;
+    this.#secondLook.close();
     for (const { cancel } of this.#failed.values()) cancel();
     this.#failed.clear();
   }
@@ -226,9 +233,10 @@ export class ContactPresence {
     }
   }
 
-  #forget({ text }: FullJid): void {
-    this.#told.delete(text);
-    this.#orphans.delete(text);
+  #forget(jid: FullJid): void {
+    this.#told.delete(jid.text);
+    this.#orphans.delete(jid.text);
+    this.#secondLook.forget(jid);
   }
 
   /** Tells of a presence later, as the database failed. A newer one makes that needless. */
@@ -260,12 +268,46 @@ export class ContactPresence {
     const probed = isInitial ? this.#probedBy(jid, contacts) : [];
     const { reach } = this.#deps;
     // One lookup serves both ways.
-    const hosts = await reach.hostsOf([...told, ...probed, jid.bare]);
+    const all = [...told, ...probed, jid.bare];
+    const found = await reach.sessionsOf(all);
+    const hosts = reach.hostsWith(all, found);
     this.#tell(jid, presence, { contacts: told, hosts });
     if (!isInitial) return;
+    this.#lookAgain(jid, { found, probed });
     for (const contact of probed) reach.send(probe(jid, contact), hosts);
     this.#toOwnElsewhere(jid, probe(jid, jid.bare), hosts);
     this.#bringRequests(jid, contacts);
+  }
+
+  /**
+   * Tells contacts, and the account's own clients, whose sessions were not known yet, and asks for
+   * their presence: it may have come here before this session could get it.
+   */
+  #lookAgain(
+    jid: FullJid,
+    { found, probed }: { readonly found: SessionsByAccount; readonly probed: readonly Jid[] },
+  ): void {
+    const { sessions, routes } = this.#deps;
+    const current = () =>
+      sessions.here(jid.bare.text).find((each) => each.jid.text === jid.text)?.lastPresence;
+    const asked = new Set(probed.map(({ text }) => text)).add(jid.bare.text);
+    this.#secondLook.later({
+      jid,
+      found,
+      accounts: () => {
+        const told = this.#told.get(jid.text);
+        return told && current() && [...told, ...probed, jid.bare];
+      },
+      missed: (account, host) => {
+        const presence = current();
+        if (presence === undefined) return;
+        const told = [...this.#told.get(jid.text) ?? [], jid.bare];
+        const isTold = told.some(({ text }) => text === account.text);
+        if (isTold) routes.sendTo(host, readdress(presence, account));
+        // By this session itself: its node drops presence for the account that it has had.
+        if (asked.has(account.text)) routes.sendTo(host, probe(jid, account));
+      },
+    });
   }
 
   async #withdraw(jid: FullJid, presence: Stanza): Promise<void> {

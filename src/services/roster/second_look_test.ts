@@ -1,0 +1,88 @@
+import assert from "node:assert/strict";
+import { fullJid, item, lines, RosterFixture } from "./testing/roster_fixture.ts";
+
+const ALICE = "alice@example.com";
+const PHONE = `${ALICE}/phone`;
+const BOB = "bob@example.com";
+const DC1 = "dc1.example.com";
+const DC2 = "dc2.example.com";
+const DELAY_MS = 5_000;
+
+/** alice has just logged in at dc1, and nobody else was found. bob is her contact. */
+async function loggedIn(): Promise<RosterFixture> {
+  const fixture = new RosterFixture();
+  fixture.store.put(ALICE, item(BOB, { subscription: "both" }));
+  fixture.store.put(BOB, item(ALICE, { subscription: "both" }));
+  await fixture.changePresence(PHONE);
+  fixture.sent.length = 0;
+  return fixture;
+}
+
+async function afterAMoment(fixture: RosterFixture): Promise<readonly string[]> {
+  fixture.clock.advance(DELAY_MS);
+  await fixture.server.settled();
+  return fixture.sent.map(({ host, stanza }) => `${lines([stanza])[0]} at ${host}`);
+}
+
+Deno.test("a contact whose login at the same moment was not known yet is told and asked", async () => {
+  const fixture = await loggedIn();
+  fixture.elsewhere.set(BOB, [{ host: DC2, resourcepart: "x", process: 2 }]);
+  fixture.elsewhere.set(ALICE, [{ host: DC2, resourcepart: "tablet", process: 2 }]);
+  assert.deepEqual((await afterAMoment(fixture)).toSorted(), [
+    `available: ${PHONE} → ${ALICE} at ${DC2}`,
+    `available: ${PHONE} → ${BOB} at ${DC2}`,
+    `probe: ${PHONE} → ${ALICE} at ${DC2}`,
+    `probe: ${PHONE} → ${BOB} at ${DC2}`,
+  ]);
+  fixture.sent.length = 0;
+  assert.deepEqual(await afterAMoment(fixture), [], "one second look only");
+});
+
+Deno.test("a second look tells the node of another session of a contact who was found", async () => {
+  const fixture = new RosterFixture();
+  fixture.store.put(ALICE, item(BOB, { subscription: "both" }));
+  const first = { host: DC1, resourcepart: "x", process: 2 };
+  fixture.elsewhere.set(BOB, [first]);
+  await fixture.changePresence(PHONE);
+  fixture.sent.length = 0;
+  fixture.elsewhere.set(BOB, [first, { host: DC1, resourcepart: "y", process: 3 }]);
+  assert.deepEqual(await afterAMoment(fixture), [`available: ${PHONE} → ${BOB} at ${DC1}`]);
+});
+
+Deno.test("a second look tells nobody who was found before, or logged in at this node", async () => {
+  const fixture = new RosterFixture();
+  fixture.store.put(ALICE, item(BOB, { subscription: "both" }));
+  fixture.elsewhere.set(BOB, [{ host: DC2, resourcepart: "x", process: 2 }]);
+  await fixture.changePresence(PHONE);
+  fixture.sent.length = 0;
+  fixture.here.set(`${BOB}/here`, undefined);
+  assert.deepEqual(await afterAMoment(fixture), []);
+});
+
+Deno.test("a second look tells and asks only those who may see or be seen", async () => {
+  for (
+    const [own, theirs, expected] of [["from", "to", "available"], ["to", "from", "probe"]] as const
+  ) {
+    const fixture = new RosterFixture();
+    fixture.store.put(ALICE, item(BOB, { subscription: own }));
+    fixture.store.put(BOB, item(ALICE, { subscription: theirs }));
+    await fixture.changePresence(PHONE);
+    fixture.sent.length = 0;
+    fixture.elsewhere.set(BOB, [{ host: DC2, resourcepart: "x", process: 2 }]);
+    await afterAMoment(fixture);
+    assert.deepEqual(fixture.sent.map(({ stanza }) => stanza.type), [expected]);
+  }
+});
+
+for (const how of ["has become unavailable", "has ended"]) {
+  Deno.test(`a second look tells nothing of a session that ${how}`, async () => {
+    const fixture = await loggedIn();
+    fixture.elsewhere.set(BOB, [{ host: DC2, resourcepart: "x", process: 2 }]);
+    if (how === "has ended") {
+      fixture.here.delete(PHONE);
+      fixture.server.closed(fullJid(PHONE));
+    } else await fixture.changePresence(PHONE, "unavailable");
+    fixture.sent.length = 0;
+    assert.deepEqual(await afterAMoment(fixture), []);
+  });
+}
