@@ -1,32 +1,8 @@
+import type { BalanceOptions, Due, Split } from "./counts.ts";
 import { mayBeLate } from "./allowances.ts";
+import type { DeviceBalance } from "./device_balance.ts";
 import type { Flow, StanzaKind } from "./flow.ts";
-import { MAY_BE_DOUBLE, MAY_BE_UNTOLD } from "./flow.ts";
-import type { Span } from "./span.ts";
-
-/** Facts about the run that the balance needs. */
-export interface BalanceOptions {
-  /** Times of the fault. Stanzas due outside them must arrive. */
-  readonly windows: readonly Span[];
-  /**
-   * Milliseconds after which a partitioned datacenter's stanzas are answered by errors, where a fault
-   * lasted longer: what had been delivered there may then be answered too.
-   */
-  readonly outlivedExpiryMs?: number;
-  /** Counts only some of the flows. @default all */
-  readonly only?: (flow: Flow) => boolean;
-}
-
-/** Number of allowed and forbidden cases of a kind. */
-export interface Split {
-  readonly allowed: number;
-  readonly forbidden: number;
-}
-
-/** Number of stanzas due, and of those that arrived. */
-export interface Due {
-  readonly due: number;
-  readonly came: number;
-}
+import { CAME_TO_DEVICE, MAY_BE_DOUBLE, MAY_BE_UNTOLD } from "./flow.ts";
 
 /** Fates of the stanzas of one kind. */
 export interface KindBalance {
@@ -43,6 +19,8 @@ export interface Balance {
   readonly delivered: number;
   /** By an error, and not delivered. */
   readonly answered: number;
+  /** To the bare JID, and got by a further device of the recipient alone. */
+  readonly elsewhere: number;
   /** Presence with neither a delivery nor an error: no error is owed for it. */
   readonly vanished: number;
   /** Neither, of anything else; `forbidden` ones are lost. */
@@ -74,6 +52,8 @@ export interface Balance {
     /** Delivered requests whose result came back. */
     readonly results: Due;
   };
+  /** What came to further devices of the clients' accounts. */
+  readonly devices: DeviceBalance;
   /** Milliseconds that the slowest delivery took. */
   readonly slowestMs: number;
   /** The first few forbidden cases, for finding the cause. */
@@ -87,10 +67,7 @@ const SLACK_MS = 100;
 /** Counts the fates of the stanzas of `flows`. */
 export function balanceOf(
   flows: readonly Flow[],
-  apart: {
-    readonly strays: number;
-    readonly conditions: Readonly<Record<string, number>>;
-  },
+  apart: Pick<Balance, "strays" | "conditions" | "devices">,
   { windows, outlivedExpiryMs, only = () => true }: BalanceOptions,
 ): Balance {
   const count = {
@@ -102,6 +79,7 @@ export function balanceOf(
     },
     delivered: 0,
     answered: 0,
+    elsewhere: 0,
     vanished: 0,
     results: { requests: 0, again: 0 },
     unknown: { allowed: 0, forbidden: 0 },
@@ -154,7 +132,8 @@ export function balanceOf(
         count.answered++;
         ofKind.answered++;
         show("answered", flow, seq);
-      } else if (kind === "presence") count.vanished++;
+      } else if (flow.has(seq, CAME_TO_DEVICE)) count.elsewhere++;
+      else if (kind === "presence") count.vanished++;
       else if (!note("unknown", flow.mayBeUnknown(seq))) show("lost", flow, seq);
       if (isOutside(sentAtMs)) {
         count.outside.offered++;
@@ -193,8 +172,7 @@ export function balanceOf(
       if (!note("reordered", mayBeLate(flow, seq))) show("reordered", flow, seq);
     }
   }
-  const { strays, conditions } = apart;
-  return { ...count, strays, conditions, examples };
+  return { ...count, ...apart, examples: [...examples, ...apart.devices.examples] };
 }
 
 function describe(flow: Flow, seq: number): string {

@@ -11,6 +11,8 @@ export const SENT_AGAIN = 4;
  * node.
  */
 export const MAY_BE_UNTOLD = 8;
+/** A further device of its recipient has got it, so it is not lost. */
+export const CAME_TO_DEVICE = 16;
 
 /** Kinds of stanzas that a flow mixes. */
 export const STANZA_KINDS = ["message", "iq", "presence"] as const;
@@ -209,7 +211,7 @@ export class Flow {
   /** True while its fate is unknown; presence may vanish, and is owed none. */
   isOpen(seq: number): boolean {
     return this.#arrivals[seq] === 0 && this.#answers[seq] === 0 &&
-      this.kindOf(seq) !== "presence";
+      this.kindOf(seq) !== "presence" && !this.has(seq, CAME_TO_DEVICE);
   }
 
   arrivals(seq: number): number {

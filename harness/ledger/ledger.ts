@@ -6,7 +6,10 @@ import {
   UNNOTICED_MS,
   UNTOLD_MS,
 } from "./allowances.ts";
-import { type Balance, balanceOf, type BalanceOptions } from "./balance.ts";
+import { type Balance, balanceOf } from "./balance.ts";
+import type { BalanceOptions } from "./counts.ts";
+import { type CarbonDirection, DeviceAccount } from "./device_account.ts";
+import { deviceBalanceOf } from "./device_balance.ts";
 import {
   Flow,
   MAY_BE_DOUBLE,
@@ -15,34 +18,8 @@ import {
   SENT_AGAIN,
   type StanzaKind,
 } from "./flow.ts";
+import type { Login, LostConnection } from "./logins.ts";
 import type { Span } from "./span.ts";
-
-/** Circumstances in which a client lost its connection. */
-export interface LostConnection {
-  /** Stream management: what was on its way is not lost with the connection. */
-  readonly isManaged: boolean;
-  /** Time at which the client noticed the end. @default now */
-  readonly brokeAtMs?: number;
-  /** Time at which the node at the other end was killed, if it was. */
-  readonly killedAtMs?: number;
-  /**
-   * Time at which the node at the other end was told to stop, if it was. From then on it reads
-   * nothing more.
-   */
-  readonly stoppedAtMs?: number;
-  /**
-   * Time since which the client has not read, if so. All stanzas since then are on the connection.
-   */
-  readonly unreadSinceMs?: number;
-}
-
-/** Place of a login relative to the client's place before, and its time. */
-export interface Login extends Span {
-  readonly isOtherNode: boolean;
-  readonly isOtherDatacenter: boolean;
-  /** Its session has come along. @default false */
-  readonly isResumed?: boolean;
-}
 
 /** Identity of a stanza, known wherever it turns up. */
 export interface StanzaMark {
@@ -63,10 +40,12 @@ export class Ledger {
    * connection broke.
    */
   readonly #brokenAtMs = new Map<string, number>();
+  readonly #devices: DeviceAccount;
   #strays = 0;
 
   constructor(nowMs: () => number = liveMs) {
     this.#nowMs = nowMs;
+    this.#devices = new DeviceAccount(nowMs);
   }
 
   get flows(): readonly Flow[] {
@@ -85,6 +64,19 @@ export class Ledger {
     return flow;
   }
 
+  /**
+   * Adds a further device of the account of `main`. It gets carbons of all messages of `main`, and
+   * all messages to the bare JID.
+   */
+  addDevice(device: string, main: string): void {
+    this.#devices.add(device, main);
+  }
+
+  /** True when the account of `main` has a further device. */
+  hasDevice(main: string): boolean {
+    return this.#devices.deviceOf(main) !== undefined;
+  }
+
   /** Notes that `flow` sends one more; gives its number. */
   sending(flow: Flow, kind: StanzaKind = "message"): number {
     return flow.send(this.#nowMs(), kind);
@@ -98,8 +90,22 @@ export class Ledger {
   /** Notes what `recipient` has received. */
   arrived(recipient: string, { flow: number, seq }: StanzaMark): void {
     const flow = this.#flows[number];
-    if (flow === undefined || flow.recipient !== recipient || seq >= flow.sent) this.#strays++;
-    else flow.arrive(seq, this.#nowMs());
+    if (flow !== undefined && this.#devices.has(recipient)) {
+      if (!this.#devices.arrived(recipient, "bare", { flow, seq })) this.#strays++;
+    } else if (flow === undefined || flow.recipient !== recipient || seq >= flow.sent) {
+      this.#strays++;
+    } else flow.arrive(seq, this.#nowMs());
+  }
+
+  /** Notes a carbon that `device` has received. */
+  carbonArrived(
+    device: string,
+    direction: CarbonDirection,
+    { flow: number, seq }: StanzaMark,
+  ): void {
+    const flow = this.#flows[number];
+    const isDue = flow !== undefined && this.#devices.arrived(device, direction, { flow, seq });
+    if (!isDue) this.#strays++;
   }
 
   /** Notes an error that `sender` has received. */
@@ -128,8 +134,27 @@ export class Ledger {
     this.#strays++;
   }
 
+  /**
+   * Notes that all nodes know of the first logins of all clients. Devices may have missed what was
+   * sent before.
+   */
+  everyoneIsKnown(): void {
+    this.#devices.everyoneIsKnown();
+  }
+
+  /** Number of messages sent since then that have not come to every device that is due them. */
+  missingAtDevices(sinceMs: number): number {
+    return this.#devices.missing(this.#flows, sinceMs);
+  }
+
+  /** Notes that `client` takes nothing more, because it logs out. */
+  left(client: string): void {
+    this.#devices.left(client);
+  }
+
   /** Notes that `client` has lost its connection, with what was on it. */
   connectionLost(client: string, lost: LostConnection): void {
+    this.#devices.connectionLost(client, lost);
     const { isManaged, brokeAtMs = this.#nowMs(), killedAtMs } = lost;
     const unreadMs = Math.min(
       brokeAtMs,
@@ -161,6 +186,7 @@ export class Ledger {
    * may come there again.
    */
   nodeKilled(atMs: number = this.#nowMs()): void {
+    this.#devices.nodeKilled(atMs);
     const sinceMs = atMs - UNACKNOWLEDGED_MS;
     for (const flow of this.#flows) {
       markSince(flow, sinceMs, MAY_BE_UNTOLD);
@@ -172,6 +198,7 @@ export class Ledger {
 
   /** Notes a login of `client` that was not its first. */
   loggedIn(client: string, login: Login): void {
+    this.#devices.loggedIn(client, login);
     const { isOtherNode, isOtherDatacenter, isResumed = false } = login;
     const fromMs = this.#brokenAtMs.get(client);
     this.#brokenAtMs.delete(client);
@@ -213,6 +240,7 @@ export class Ledger {
     return balanceOf(this.#flows, {
       strays: this.#strays,
       conditions: Object.fromEntries(this.#conditions),
+      devices: deviceBalanceOf(this.#flows, this.#devices, options),
     }, options);
   }
 }

@@ -1,4 +1,6 @@
-import type { Balance, Split } from "./balance.ts";
+import type { Balance } from "./balance.ts";
+import type { Split } from "./counts.ts";
+import { deviceFindings } from "./side_verdict.ts";
 
 /** Required result of a run. */
 export interface Demands {
@@ -30,6 +32,7 @@ export function findings(balance: Balance, demands: Demands): readonly string[] 
   none(balance.contradicted.forbidden, "delivered and answered by an error as well");
   none(balance.answeredAgain, "answered more than once");
   none(balance.strays, "strays");
+  found.push(...deviceFindings(balance.devices));
   if (demands.answers === "none") {
     none(
       balance.answered + balance.contradicted.allowed,
@@ -62,7 +65,8 @@ export function balanceLine(balance: Balance): string {
   const share = outside.offered === 0 ? 100 : 100 * outside.delivered / outside.offered;
   return [
     `${balance.sent} sent (${kinds.iq.sent} requests, ${kinds.presence.sent} presence)`,
-    `${balance.delivered} delivered`,
+    `${balance.delivered} delivered` +
+    (balance.elsewhere > 0 ? ` (+${balance.elsewhere} to another device alone)` : ""),
     `${balance.answered} answered`,
     `${results.requests} results${results.again > 0 ? ` (+${results.again} again)` : ""}`,
     `${balance.vanished} presence vanished`,

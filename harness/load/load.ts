@@ -3,7 +3,9 @@ import { type Flow, type Ledger, msOutside, type Span } from "../ledger/mod.ts";
 import { liveMs } from "../live_clock.ts";
 import { Patience } from "../patience.ts";
 import type { LoadClient } from "./load_client.ts";
+import type { LoadStanzaOptions } from "./load_stanza.ts";
 import { DEFAULT_MIX, FormDraw, type Mix } from "./mix.ts";
+import type { SideLoad } from "./side_load.ts";
 
 /** Options of a load. */
 export interface LoadOptions {
@@ -12,6 +14,8 @@ export interface LoadOptions {
   readonly mix?: Mix;
   /** Clients that write to nobody. @default none */
   readonly silent?: readonly LoadClient[];
+  /** Traffic beside the numbered stanzas. @default none */
+  readonly side?: SideLoad;
 }
 
 const TICK_MS = 5;
@@ -31,8 +35,12 @@ interface Turn {
 
 /** Everyone writes to everyone, at a fixed rate whatever comes back. */
 export class Load implements AsyncDisposable {
+  /** Clients that write to one another. */
   readonly clients: readonly LoadClient[];
+  /** These, and further devices of their accounts. */
+  readonly everyone: readonly LoadClient[];
   readonly ledger: Ledger;
+  readonly side: SideLoad | undefined;
   readonly #turns: Turn[] = [];
   readonly #draw: FormDraw;
   #perSecond: number;
@@ -48,6 +56,8 @@ export class Load implements AsyncDisposable {
 
   constructor(clients: readonly LoadClient[], ledger: Ledger, options: LoadOptions) {
     this.clients = clients;
+    this.side = options.side;
+    this.everyone = [...clients, ...options.side?.devices ?? []];
     this.ledger = ledger;
     this.#perSecond = options.perSecond;
     this.#draw = new FormDraw(options.mix ?? DEFAULT_MIX);
@@ -65,16 +75,19 @@ export class Load implements AsyncDisposable {
 
   /** Logs everyone in. */
   async enter(): Promise<void> {
-    await Promise.all(this.clients.map((client) => client.start()));
+    await Promise.all(this.everyone.map((client) => client.start()));
     this.#asking = setInterval(() => {
       liveMs(); // it has to be looked at all the time
-      for (const client of this.clients) client.ask();
+      for (const client of this.everyone) client.ask();
+      this.side?.presence.look();
     }, ASK_MS);
   }
 
   /** Everyone writes once to everyone else, at this kind of address. */
   greet(address: "full" | "bare"): void {
-    for (const turn of this.#turns) turn.from.send(turn[address], "message");
+    for (const turn of this.#turns) {
+      turn.from.send(turn[address], "message", this.#formOf(turn, address === "bare"));
+    }
     for (const client of this.clients) client.flush();
   }
 
@@ -118,7 +131,18 @@ export class Load implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.pause();
     clearInterval(this.#asking);
-    await Promise.all(this.clients.map((client) => client[Symbol.asyncDispose]()));
+    await Promise.all(this.everyone.map((client) => client[Symbol.asyncDispose]()));
+  }
+
+  /**
+   * A message to the full JID of somebody with several devices is no chat: that would go to the other
+   * device while the JID is not connected (RFC 6121 §8.5.3.2.1), and say nothing of the main one.
+   */
+  #formOf({ to, full }: Turn, isBare: boolean): LoadStanzaOptions {
+    return {
+      padding: this.#swollen.has(to) ? this.#padding : "",
+      type: !isBare && this.ledger.hasDevice(full.recipient) ? "normal" : "chat",
+    };
   }
 
   #send(): void {
@@ -127,12 +151,13 @@ export class Load implements AsyncDisposable {
     this.#lastMs = nowMs;
     this.#due += elapsedMs * this.#perSecond / 1000;
     for (; this.#due >= 1; this.#due--) {
-      const { from, to, full, bare } = this.#turns[this.#next]!;
+      const turn = this.#turns[this.#next]!;
       this.#next = (this.#next + 1) % this.#turns.length;
       const { kind, isBare } = this.#draw.next();
-      from.send(isBare ? bare : full, kind, this.#swollen.has(to) ? this.#padding : "");
+      turn.from.send(isBare ? turn.bare : turn.full, kind, this.#formOf(turn, isBare));
     }
-    for (const client of this.clients) client.flush();
+    this.side?.change(elapsedMs);
+    for (const client of this.everyone) client.flush();
   }
 }
 

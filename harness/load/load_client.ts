@@ -1,51 +1,19 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { bindResource, openAuthenticated, type RawSocket } from "../clients/mod.ts";
-import type { Flow, Ledger, StanzaKind } from "../ledger/mod.ts";
+import type { Flow, StanzaKind } from "../ledger/mod.ts";
 import { liveMs } from "../live_clock.ts";
-import type { Address } from "../process/mod.ts";
-import { loadResult, loadStanza, readLoadStanza } from "./load_stanza.ts";
+import type {
+  LoadClientCounts,
+  LoadClientOptions,
+  LoadPlace,
+  NodeEnd,
+} from "./load_client_options.ts";
+import { loadResult, loadStanza, type LoadStanzaOptions, readLoadStanza } from "./load_stanza.ts";
+import type { Sideline, SidelineClient } from "./sideline.ts";
 import { StanzaSplitter } from "./stanza_splitter.ts";
+import { requestManagement, requestResume, SM } from "./stream_management.ts";
 import { Unacknowledged } from "./unacknowledged.ts";
 
-/** A node as a client sees it. */
-export interface LoadPlace {
-  /** For messages, and to be recognised by `endOf`; what precedes the first `-` is its datacenter. */
-  readonly name: string;
-  /** Returns its address for clients now; undefined while it does not run. */
-  readonly address: () => Address | undefined;
-}
-
-/** Way in which a node was ended, and the time on the clock of `liveMs`. */
-export interface NodeEnd {
-  readonly how: "killed" | "stopped";
-  readonly atMs: number;
-}
-
-/** Account and nodes of a client. */
-export interface LoadClientOptions {
-  readonly localpart: string;
-  readonly password: string;
-  readonly domain: string;
-  readonly resource: string;
-  /** Stream management with resumption. */
-  readonly isManaged: boolean;
-  /** Nodes to try, the first one first. */
-  readonly places: readonly LoadPlace[];
-  readonly ledger: Ledger;
-  /** Returns how the process behind a connection was ended; undefined if it was not. */
-  readonly endOf: (place: LoadPlace) => NodeEnd | undefined;
-}
-
-/** Counts of a client's events other than stanzas, as proof of faults. */
-export interface LoadClientCounts {
-  logins: number;
-  lost: number;
-  resumed: number;
-  resumeFailures: number;
-  resent: number;
-}
-
-const SM = "xmlns='urn:xmpp:sm:3'";
 /** Stanzas after which the server is asked what it has handled. */
 const ACK_EVERY = 25;
 /** More that waits to be written means that the server does not read: nothing more is sent. */
@@ -59,8 +27,8 @@ const WAKING_MS = 3_000;
  * A client that sends numbered stanzas, answers requests, tells the ledger of all it does and sees, and comes back
  * whenever it has lost its connection: by resumption where it can.
  */
-export class LoadClient implements AsyncDisposable {
-  /** Full JID. */
+export class LoadClient implements AsyncDisposable, SidelineClient {
+  /** Full JID, and name in the ledger. A client that is renamed has the JID with a number added. */
   readonly jid: string;
   readonly isManaged: boolean;
   readonly counts: LoadClientCounts = {
@@ -71,6 +39,7 @@ export class LoadClient implements AsyncDisposable {
     resent: 0,
   };
   readonly #options: LoadClientOptions;
+  readonly #sidelines: readonly Sideline[];
   readonly #unacknowledged = new Unacknowledged();
   readonly #decoder = new TextDecoder();
   #places: readonly LoadPlace[];
@@ -102,12 +71,20 @@ export class LoadClient implements AsyncDisposable {
   #early: string[] = [];
   #moved: PromiseWithResolvers<void> | undefined;
   #failure: unknown;
+  /** Sessions that it has bound. */
+  #sessions = 0;
 
   constructor(options: LoadClientOptions) {
     this.#options = options;
     this.jid = `${options.localpart}@${options.domain}/${options.resource}`;
     this.isManaged = options.isManaged;
     this.#places = options.places;
+    this.#sidelines = options.sidelines ?? [];
+    for (const sideline of this.#sidelines) sideline.join?.(this);
+  }
+
+  get name(): string {
+    return this.jid;
   }
 
   get isOnline(): boolean {
@@ -144,14 +121,20 @@ export class LoadClient implements AsyncDisposable {
   }
 
   /** Queues the next stanza of `flow`; `flush` writes it. */
-  send(flow: Flow, kind: StanzaKind, padding?: string): void {
+  send(flow: Flow, kind: StanzaKind, form?: LoadStanzaOptions): void {
     const { ledger } = this.#options;
     if (!this.#mayWrite || this.#out.length > MAX_WAITING_CHARS) {
       ledger.skipped(flow);
       return;
     }
     const seq = ledger.sending(flow, kind);
-    this.#write(loadStanza(kind, flow.to, { flow: flow.number, seq }, padding));
+    this.#write(loadStanza(kind, flow.to, { flow: flow.number, seq }, form));
+  }
+
+  /** Queues a stanza of a sideline; false when there is no connection to write it to. */
+  write(stanza: string): boolean {
+    if (this.#mayWrite) this.#write(stanza);
+    return this.#mayWrite;
   }
 
   get #mayWrite(): boolean {
@@ -205,6 +188,18 @@ export class LoadClient implements AsyncDisposable {
     await moved.promise;
   }
 
+  /** Logs out in an orderly way, and stays away. */
+  async leave(): Promise<void> {
+    this.#isStopping = true;
+    this.#isLeaving = true;
+    if (this.#socket !== undefined) {
+      this.#sayLast();
+      this.flush();
+    }
+    await this.#living;
+    for (const sideline of this.#sidelines) sideline.left?.();
+  }
+
   /** Moves to the next of its places. */
   async relocate(): Promise<void> {
     const at = this.#places.findIndex((place) => place === this.#place) + 1;
@@ -241,6 +236,7 @@ export class LoadClient implements AsyncDisposable {
     await socket.close();
     await this.#writing;
     this.#out = "";
+    for (const sideline of this.#sidelines) sideline.lost?.();
     if (this.#isStopping) return;
     const wasOrderly = this.#isLeaving && this.#lastWord === "</stream:stream>";
     if (wasOrderly) {
@@ -311,14 +307,20 @@ export class LoadClient implements AsyncDisposable {
     const socket = await openAuthenticated({ ...address, localpart, password, domain });
     this.#hasSaidLast = false;
     try {
-      const isResumed = this.#previd !== undefined && await this.#resume(socket);
+      const previd = this.#previd;
+      const isResumed = previd !== undefined && await this.#resume(socket, previd);
+      const greetings: string[] = [];
       if (!isResumed) {
-        await bindResource(socket, resource);
+        const jid = await bindResource(
+          socket,
+          this.#options.isRenamed ? `${resource}${++this.#sessions}` : resource,
+        );
+        for (const sideline of this.#sidelines) greetings.push(...sideline.opened?.(jid) ?? []);
         if (this.isManaged) await this.#enable(socket);
       }
       if (this.#isStopping) throw new Error("it is not wanted any more");
       if (!isResumed) this.#tellIfKilledSince();
-      this.#start(socket, isResumed);
+      this.#start(socket, { isResumed, greetings });
       this.#place = place;
       this.counts.logins++;
       return isResumed;
@@ -330,35 +332,32 @@ export class LoadClient implements AsyncDisposable {
   }
 
   /** True when the server takes the stream up again; what it had not handled is still kept. */
-  async #resume(socket: RawSocket): Promise<boolean> {
-    await socket.send(`<resume ${SM} h='${this.#handled}' previd='${this.#previd}'/>`);
-    const answer = await readElement(socket);
-    const h = / h=['"](\d+)['"]/.exec(answer)?.[1];
-    if (h !== undefined) this.#unacknowledged.acknowledge(Number(h));
-    if (answer.startsWith("<resumed")) {
-      this.counts.resumed++;
-      return true;
+  async #resume(socket: RawSocket, previd: string): Promise<boolean> {
+    const { isResumed, h } = await requestResume(socket, previd, this.#handled);
+    if (h !== undefined) this.#unacknowledged.acknowledge(h);
+    if (isResumed) this.counts.resumed++;
+    else {
+      this.#previd = undefined;
+      this.counts.resumeFailures++;
     }
-    this.#previd = undefined;
-    this.counts.resumeFailures++;
-    return false;
+    return isResumed;
   }
 
   async #enable(socket: RawSocket): Promise<void> {
-    await socket.send(`<enable ${SM} resume='true'/>`);
-    let answer = await readElement(socket);
-    while (/^<(message|presence|iq)\b/.test(answer)) {
-      this.#early.push(answer); // sent before `<enabled/>`: the client does not count it
-      answer = await readElement(socket);
-    }
-    const id = answer.startsWith("<enabled") ? / id=['"]([^'"]+)['"]/.exec(answer)?.[1] : undefined;
-    if (id === undefined) throw new Error(`Cannot enable stream management: got ${answer}`);
-    this.#previd = id;
+    // The client does not count what comes before the answer.
+    this.#previd = await requestManagement(socket, (stanza) => this.#early.push(stanza));
     this.#handled = 0;
   }
 
   /** From here on everything is as if nothing had happened: what was not handled goes first. */
-  #start(socket: RawSocket, isResumed: boolean): void {
+  #start(
+    socket: RawSocket,
+    { isResumed, greetings }: {
+      readonly isResumed: boolean;
+      /** Stanzas to write before the initial presence. */
+      readonly greetings: readonly string[];
+    },
+  ): void {
     const again = isResumed ? this.#unacknowledged.all() : this.#unacknowledged.restart();
     this.#socket = socket;
     this.#isDismissed = false;
@@ -366,9 +365,11 @@ export class LoadClient implements AsyncDisposable {
     this.#sinceAsked = 0;
     if (isResumed) this.#out += again.join("");
     else {
+      for (const greeting of greetings) this.#write(greeting);
       this.#write("<presence/>");
-      for (const stanza of again) if (stanza !== "<presence/>") this.#writeAgain(stanza);
+      for (const stanza of again) this.#writeAgain(stanza);
     }
+    for (const sideline of this.#sidelines) sideline.online?.();
     this.#brokeAtMs = undefined;
     this.#lostPlace = undefined;
     this.#killedAtMs = undefined;
@@ -385,8 +386,10 @@ export class LoadClient implements AsyncDisposable {
     this.#out += `<r ${SM}/>`;
   }
 
+  /** Only numbered stanzas are sent again: all else belongs to the session before. */
   #writeAgain(stanza: string): void {
     const mark = readLoadStanza(stanza);
+    if (mark.kind === "foreign") return;
     if (this.#killedAtMs !== undefined && mark.kind === "arrival") {
       this.#options.ledger.sentAgain(this.jid, mark.mark);
     }
@@ -433,6 +436,9 @@ export class LoadClient implements AsyncDisposable {
 
   #takeStanza(element: string): void {
     const { ledger } = this.#options;
+    if (element.startsWith("<presence")) {
+      for (const sideline of this.#sidelines) sideline.sawPresence?.(element);
+    }
     const stanza = readLoadStanza(element);
     switch (stanza.kind) {
       case "arrival":
@@ -444,6 +450,7 @@ export class LoadClient implements AsyncDisposable {
       case "error":
         return ledger.answered(this.jid, stanza.mark, stanza.condition);
       case "foreign":
+        if (this.#sidelines.some((sideline) => sideline.take?.(element))) return;
         // presence and requests of the server's own are welcome
         if (!element.startsWith("<message")) return;
     }
@@ -458,16 +465,9 @@ export class LoadClient implements AsyncDisposable {
   }
 
   #sayLast(): void {
+    this.#options.ledger.left(this.jid);
     this.#hasSaidLast = this.isManaged;
     if (this.isManaged) this.#out += `<a ${SM} h='${this.#handled}'/>`;
     this.#out += "</stream:stream>";
   }
-}
-
-/** One element without children, or up to the end tag of its own name. */
-async function readElement(socket: RawSocket): Promise<string> {
-  const start = await socket.readUntil(">");
-  if (start.endsWith("/>")) return start;
-  const name = /^<([^\s>]+)/.exec(start)?.[1];
-  return start + await socket.readUntil(`</${name}>`);
 }

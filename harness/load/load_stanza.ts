@@ -9,19 +9,27 @@ const CONDITION = /<([a-z-]+) xmlns=['"]urn:ietf:params:xml:ns:xmpp-stanzas/;
 const TYPE = / type=['"]([a-z]+)['"]/;
 const FROM = / from=['"]([^'"]+)['"]/;
 
-/** A stanza that tells in its id and in its text which one it is; `padding` makes it longer. */
+/** Form of a numbered stanza. */
+export interface LoadStanzaOptions {
+  /** Makes it longer. @default nothing */
+  readonly padding?: string;
+  /** Type of a message. @default "chat" */
+  readonly type?: "chat" | "normal";
+}
+
+/** A stanza that tells in its id and in its text which one it is. */
 export function loadStanza(
   kind: StanzaKind,
   to: string,
   { flow, seq }: StanzaMark,
-  padding = "",
+  { padding = "", type = "chat" }: LoadStanzaOptions = {},
 ): string {
   const attributes = `to='${to}' id='L${flow}.${seq}'`;
   const text = `~${flow}.${seq} ${FILLER}`;
   const more = padding === "" ? "" : `<more xmlns='${NAMESPACE}'>${padding}</more>`;
   switch (kind) {
     case "message":
-      return `<message type='chat' ${attributes}><body>${text}</body>${more}</message>`;
+      return `<message type='${type}' ${attributes}><body>${text}</body>${more}</message>`;
     case "iq":
       return `<iq type='get' ${attributes}><question xmlns='${NAMESPACE}'>${text}` +
         `${more}</question></iq>`;

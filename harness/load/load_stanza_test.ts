@@ -8,7 +8,7 @@ const KINDS = ["message", "iq", "presence"] as const;
 Deno.test("readLoadStanza() reads what loadStanza() wrote, however it is quoted", () => {
   for (const kind of KINDS) {
     for (const padding of ["", "xxx"]) {
-      const text = loadStanza(kind, BEN, MARK, padding);
+      const text = loadStanza(kind, BEN, MARK, { padding });
       assert.ok(text.startsWith(`<${kind} `) && text.includes(padding), text);
       assert.deepEqual(readLoadStanza(text), { kind: "arrival", mark: MARK });
       assert.deepEqual(readLoadStanza(text.replaceAll("'", '"')), { kind: "arrival", mark: MARK });

@@ -1,9 +1,12 @@
 import type { CausewayNode } from "../cluster/mod.ts";
+import type { LoadClient } from "../load/mod.ts";
 import { placesOf, type TrialStage } from "../trials/mod.ts";
 
 /** An event that happens repeatedly during a soak. Its promise resolves when the event is over. */
 type Event = (stage: TrialStage, round: number) => Promise<void> | void;
 
+/** Multiples of it fall evenly into any number of parts, and so does every n-th of them. */
+const GOLDEN_RATIO = 0.618_033_988_75;
 /** Between one event and the next. */
 const PAUSE_MS = 1_000;
 
@@ -45,7 +48,7 @@ async function roam(stage: TrialStage, round: number): Promise<void> {
 }
 
 async function cutClient(stage: TrialStage, round: number): Promise<void> {
-  await clientOf(stage, 5 * round).cut();
+  await clientOf(stage, round).cut();
   stage.prove("cut clients");
 }
 
@@ -83,7 +86,8 @@ async function endNode(stage: TrialStage, victim: CausewayNode, round: number): 
   stage.prove("ended nodes");
 }
 
-function clientOf(stage: TrialStage, round: number) {
-  const { clients } = stage.load;
-  return clients[(7 * round) % clients.length]!;
+/** Draws main clients and further devices evenly, whichever rounds an event has. */
+function clientOf(stage: TrialStage, round: number): LoadClient {
+  const { everyone } = stage.load;
+  return everyone[Math.floor((round * GOLDEN_RATIO) % 1 * everyone.length)]!; // below its length
 }

@@ -1,16 +1,26 @@
 import { setTimeout as delay } from "node:timers/promises";
+import { type Cluster, type ClusterOptions, withCluster } from "../cluster/mod.ts";
 import {
-  type Cluster,
-  type ClusterOptions,
-  type ClusterUser,
-  withCluster,
-} from "../cluster/mod.ts";
-import { type Balance, balanceLine, findings, Ledger } from "../ledger/mod.ts";
-import { Load, LoadClient, type Mix, type NodeEnd } from "../load/mod.ts";
+  type Balance,
+  balanceLine,
+  deviceLines,
+  findings,
+  Ledger,
+  type PresenceBalance,
+  presenceFindings,
+  presenceLine,
+  type RosterBalance,
+  rosterFindings,
+  rosterLine,
+} from "../ledger/mod.ts";
+import { Load, type LoadClient, type Mix, type NodeEnd } from "../load/mod.ts";
+import { liveMs } from "../live_clock.ts";
 import { MaliciousPeer } from "../peers/mod.ts";
 import { PATIENCE_MS } from "../until.ts";
+import { befriendedUsers } from "./befriended_users.ts";
+import { clientsWithSides, DATACENTERS, GUESTS, LOAD_USERS, NODES } from "./load_clients.ts";
 import type { Trial } from "./trial.ts";
-import { placesOf, TrialStage } from "./trial_stage.ts";
+import { TrialStage } from "./trial_stage.ts";
 
 /** Options of a trial: load and duration. */
 export interface TrialOptions {
@@ -33,15 +43,17 @@ export interface TrialResult {
   readonly findings: readonly string[];
   readonly proofs: Readonly<Record<string, number>>;
   readonly balance?: Balance;
+  readonly rosters?: RosterBalance;
+  readonly presence?: PresenceBalance;
   readonly seconds: number;
 }
 
-const NODES = 2;
-const DATACENTERS = 3;
 /** Milliseconds for which the load runs alone before and after the fault. */
 const LEAD_MS = 2_000;
 /** Milliseconds after the logins in which every client must hear from every other. */
 const FOUND_WITHIN_MS = 2 * PATIENCE_MS;
+/** Milliseconds after which everyone greets once more, for devices that were not known. */
+const GREET_AGAIN_MS = 3_000;
 /** Milliseconds in which every stanza must get its fate once the load has ended. */
 const SETTLE_MS = 2 * PATIENCE_MS;
 /** Stanzas wait for 25 s: longer than a client needs to come back, on a busy machine too. */
@@ -50,11 +62,6 @@ const BOUNCE = { resend_after_ms: 200, max_retries: 7 };
 const SHUTDOWN_S = 20;
 /** Milliseconds in which late duplicates and errors show up. */
 const QUIET_MS = 1_500;
-
-/** Two at each node: one with and one without stream management. */
-export const LOAD_USERS = usersCalled("load", 2 * NODES * DATACENTERS);
-/** Clients that bring no load. A trial may use them freely. */
-const GUESTS = usersCalled("guest", 4);
 
 /** Plays one trial on a cluster of its own. Rejects only when there cannot be one. */
 export async function runTrial(trial: Trial, options: TrialOptions): Promise<TrialResult> {
@@ -70,6 +77,7 @@ export async function runTrial(trial: Trial, options: TrialOptions): Promise<Tri
     datacenters: DATACENTERS,
     nodes: NODES,
     users: [...LOAD_USERS, ...GUESTS],
+    addUsers: befriendedUsers(LOAD_USERS),
     components: [],
     ...ofTrial,
     configure(configuration, place) {
@@ -104,13 +112,13 @@ async function playOn(
   { faultMs, perSecond, mix, hasMalice = true, say }: TrialOptions & {
     readonly say: (line: string) => void;
   },
-): Promise<Pick<TrialResult, "findings" | "proofs"> & { readonly balance: Balance }> {
+): Promise<Omit<TrialResult, "trial" | "outcome" | "seconds">> {
   const ends = new Map<string, NodeEnd>();
   const ledger = new Ledger();
-  const clients = loadClients(cluster, ledger, ends);
+  const { clients, side } = clientsWithSides(cluster, ledger, ends);
   await using _prepared = await trial.prepare?.(cluster);
   await using malice = hasMalice ? await MaliciousPeer.beside(cluster) : undefined;
-  await using load = new Load(clients, ledger, { perSecond, ...(mix && { mix }) });
+  await using load = new Load(clients, ledger, { perSecond, side, ...(mix && { mix }) });
   await load.enter();
   const endMalice = async () => await malice?.stop();
   const stage = new TrialStage({ cluster, load, faultMs, say, endMalice }, ends);
@@ -132,6 +140,7 @@ async function playOn(
   }
   load.pause();
   if (!await load.settle(SETTLE_MS)) say(`${ledger.unsettled()} stanzas without a fate`);
+  await side.end(SETTLE_MS);
   await delay(QUIET_MS);
   const outlived = trial.outlivedExpiryMs?.(faultMs);
   const options = {
@@ -139,7 +148,13 @@ async function playOn(
     ...(outlived !== undefined && { outlivedExpiryMs: outlived }),
   };
   const balance = ledger.balance(options);
+  const rosters = side.rosters.balance(options);
+  const presence = side.presence.balance();
   say(balanceLine(balance));
+  for (const line of deviceLines(balance.devices)) say(line);
+  say(rosterLine(rosters));
+  say(presenceLine(presence));
+  found.push(...rosterFindings(rosters), ...presenceFindings(presence));
   const { answers } = trial;
   found.push(...findings(balance, { answers, askedOutside: load.asked(stage.windows) }));
   if (stage.bystanders !== undefined) {
@@ -149,31 +164,52 @@ async function playOn(
       ...findings(beside, { answers: "none" }).map((finding) => `bystanders: ${finding}`),
     );
   }
-  for (const { jid, failure } of clients) {
+  for (const { jid, failure } of load.everyone) {
     if (failure !== undefined) found.push(`${jid} gave up: ${failure}`);
   }
   const proofs = Object.fromEntries(stage.proofs);
   say(`seen: ${Object.entries(proofs).map(([what, times]) => `${times} ${what}`).join(", ")}`);
-  say(`clients: ${clientsLine(clients)}`);
+  say(`clients: ${clientsLine(load.everyone)}`);
   if (malice !== undefined) say(`malice: ${malice.count} acts, seed ${malice.seed}`);
   if (stage.proofs.size === 0 || Object.values(proofs).some((times) => !(times > 0))) {
     found.push("the fault was not seen to happen");
   }
-  for (const example of found.length > 0 ? balance.examples : []) say(example);
-  return { findings: found, proofs, balance };
+  const examples = [...balance.examples, ...rosters.examples, ...presence.examples];
+  for (const example of found.length > 0 ? examples : []) say(example);
+  return { findings: found, proofs, balance, rosters, presence };
 }
 
 /** A fault is one of a cluster that has started: whoever has logged in is known everywhere. */
 async function untilEveryoneIsFound({ cluster, load }: TrialStage): Promise<void> {
+  const { ledger, side } = load;
   // A client whose message has arrived is available too: its presence came before the message.
   for (const address of ["full", "bare"] as const) {
     load.greet(address);
-    await cluster.until(() => load.ledger.unsettled() === 0, {
+    await cluster.until(() => ledger.unsettled() === 0, {
       what: `everyone has heard from everyone at the ${address} address`,
-      evidence: () => `${load.ledger.unsettled()} greetings have not come`,
+      evidence: () => `${ledger.unsettled()} greetings have not come`,
       withinMs: FOUND_WITHIN_MS,
     });
   }
+  let greetedMs = -Infinity;
+  // A device that was not known yet gets nothing of the greetings: they are repeated for it.
+  await cluster.until(() => {
+    if (ledger.missingAtDevices(greetedMs) === 0 && greetedMs > 0) return true;
+    if (liveMs() - greetedMs < GREET_AGAIN_MS) return false;
+    greetedMs = liveMs();
+    for (const address of ["full", "bare"] as const) load.greet(address);
+    return false;
+  }, {
+    what: "every device gets what it is due",
+    evidence: () => `${ledger.missingAtDevices(greetedMs)} greetings have not come to a device`,
+    withinMs: FOUND_WITHIN_MS,
+  });
+  await cluster.until(() => side === undefined || side.presence.wrong === 0, {
+    what: "everyone sees everyone",
+    evidence: () => side?.presence.balance().examples.join("\n") ?? "",
+    withinMs: FOUND_WITHIN_MS,
+  });
+  ledger.everyoneIsKnown();
 }
 
 function clientsLine(clients: readonly LoadClient[]): string {
@@ -182,36 +218,4 @@ function clientsLine(clients: readonly LoadClient[]): string {
     for (const key of Object.keys(sum) as (keyof typeof sum)[]) sum[key] += counts[key];
   }
   return Object.entries(sum).map(([what, times]) => `${times} ${what}`).join(", ");
-}
-
-function usersCalled(name: string, count: number): readonly ClusterUser[] {
-  return Array.from({ length: count }, (_, index) => ({
-    localpart: `${name}${index + 1}`,
-    password: "secret",
-  }));
-}
-
-/** Two clients at each node; when it does not run, they go to the other one of its datacenter. */
-export function loadClients(
-  cluster: Cluster,
-  ledger: Ledger,
-  ends: ReadonlyMap<string, NodeEnd> = new Map(),
-  users: readonly ClusterUser[] = LOAD_USERS,
-): LoadClient[] {
-  const places = placesOf(cluster);
-  return users.map((user, index) => {
-    const home = places[index % places.length]!;
-    const others = places.filter((place) =>
-      place !== home && place.name.split("-")[0] === home.name.split("-")[0]
-    );
-    return new LoadClient({
-      ...user,
-      domain: cluster.globalHost,
-      resource: "load",
-      isManaged: index >= places.length,
-      places: [home, ...others],
-      ledger,
-      endOf: ({ name }) => ends.get(name),
-    });
-  });
 }

@@ -1,4 +1,5 @@
 import { causewayCommand, PROJECT_DIRECTORY, runProgram } from "../process/mod.ts";
+import { PATIENCE_MS } from "../until.ts";
 import type { Trial } from "./trial.ts";
 
 export const REDIS_LOST: Trial = {
@@ -42,6 +43,8 @@ export const DISK_FULL: Trial = {
     const node = stage.node("dc2");
     const directory = stage.cluster.run.path("small-disk");
     await Deno.mkdir(directory);
+    // The node gets a copy of the database: nobody else would see a roster that is changed there.
+    await stage.load.side?.avoid(node.name, PATIENCE_MS);
     await stage.stop(node);
     const unmount = ["umount", directory];
     stage.cluster.run.guardWith(unmount);

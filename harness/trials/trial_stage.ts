@@ -140,11 +140,11 @@ export class TrialStage {
 
   /** Waits until every client is logged in. */
   async untilEveryoneIsOnline(withinMs = 2 * PATIENCE_MS): Promise<void> {
-    await this.cluster.until(() => this.load.clients.every(({ isOnline }) => isOnline), {
+    await this.cluster.until(() => this.load.everyone.every(({ isOnline }) => isOnline), {
       what: "every client is logged in",
       withinMs,
       evidence: () =>
-        this.load.clients.filter(({ isOnline }) => !isOnline)
+        this.load.everyone.filter(({ isOnline }) => !isOnline)
           .map(({ jid, lastWord }) => `${jid}: ${lastWord}`).join("\n"),
     });
   }

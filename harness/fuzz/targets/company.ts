@@ -35,7 +35,7 @@ export class Company implements AsyncDisposable {
   /** @param answers "some" where errors may come instead of stanzas, as Redis is not to be relied on */
   static async join(cluster: Cluster, answers: Demands["answers"] = "none"): Promise<Company> {
     const ledger = new Ledger();
-    const clients = loadClients(cluster, ledger, new Map(), HONEST_USERS);
+    const clients = loadClients(cluster, ledger, { users: HONEST_USERS });
     const load = new Load(clients, ledger, { perSecond: PER_SECOND });
     await load.enter();
     const malice = await MaliciousPeer.beside(cluster);
