@@ -1,11 +1,13 @@
 /**
- * Entry of `deno task soak`: `--minutes N` [30], `--rate N` messages a second [1000], and
- * `--without-malice` to leave out the malicious datacenter.
+ * Entry of `deno task soak`: `--minutes N` [30], `--rate N` messages a second [1000],
+ * `--without-malice` to leave out the malicious datacenter, and `--beside none|contacts|devices`
+ * for what the accounts do besides [contacts].
  */
 import { parseArgs } from "node:util";
 import { soak } from "./soak/soak.ts";
+import { SIDES } from "./trials/mod.ts";
 
-const USAGE = "deno task soak [--minutes N] [--rate N] [--without-malice]";
+const USAGE = "deno task soak [--minutes N] [--rate N] [--without-malice] [--beside WHAT]";
 
 if (import.meta.main) {
   const write = (text: string) => void Deno.stdout.writeSync(new TextEncoder().encode(text));
@@ -15,11 +17,13 @@ if (import.meta.main) {
       minutes: { type: "string", default: "30" },
       rate: { type: "string", default: "1000" },
       "without-malice": { type: "boolean", default: false },
+      beside: { type: "string", default: "contacts" },
     },
   });
   const minutes = Number(values.minutes);
   const perSecond = Number(values.rate);
-  if (!(minutes > 0 && perSecond > 0)) {
+  const side = SIDES.find((each) => each === values.beside);
+  if (!(minutes > 0 && perSecond > 0) || side === undefined) {
     write(`${USAGE}\n`);
     Deno.exit(2);
   }
@@ -27,6 +31,7 @@ if (import.meta.main) {
     minutes,
     perSecond,
     hasMalice: !values["without-malice"],
+    side,
     say: (line) => write(`${line}\n`),
   });
   for (const finding of result.findings) write(`✗ ${finding}\n`);

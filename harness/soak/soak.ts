@@ -1,5 +1,11 @@
 import type { Cluster } from "../cluster/mod.ts";
-import { runTrial, type Trial, type TrialResult, type TrialStage } from "../trials/mod.ts";
+import {
+  runTrial,
+  type Side,
+  type Trial,
+  type TrialResult,
+  type TrialStage,
+} from "../trials/mod.ts";
 import { liveMs } from "../live_clock.ts";
 import { commotion } from "./commotion.ts";
 import { Progress } from "./progress.ts";
@@ -12,6 +18,8 @@ export interface SoakOptions {
   readonly perSecond: number;
   /** A malicious datacenter is there all the time. */
   readonly hasMalice: boolean;
+  /** What the accounts do beside sending numbered stanzas. */
+  readonly side: Side;
   readonly say: (line: string) => void;
 }
 
@@ -27,7 +35,7 @@ const MEBIBYTE = 1024 * 1024;
 
 /** Runs load, clients that come and go, and faults, and checks that no resource leaks. */
 export async function soak(
-  { minutes, perSecond, hasMalice, say }: SoakOptions,
+  { minutes, perSecond, hasMalice, side, say }: SoakOptions,
 ): Promise<TrialResult> {
   const trial: Trial = {
     name: "soak",
@@ -38,7 +46,7 @@ export async function soak(
       if (found.length > 0) throw new Error(found.join("; "));
     },
   };
-  return await runTrial(trial, { faultMs: minutes * 60_000, perSecond, hasMalice, say });
+  return await runTrial(trial, { faultMs: minutes * 60_000, perSecond, hasMalice, side, say });
 }
 
 async function commotionUnderWatch(stage: TrialStage): Promise<readonly string[]> {

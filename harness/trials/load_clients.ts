@@ -37,6 +37,13 @@ const WITH_DEVICE: readonly { readonly user: number; readonly isManaged: boolean
   { user: 10, isManaged: true },
 ];
 
+/**
+ * What the accounts of a load do beside sending numbered stanzas: nothing; change their rosters and
+ * watch their contacts' presence; or that, and use a further device with carbons.
+ */
+export const SIDES = ["none", "contacts", "devices"] as const;
+export type Side = typeof SIDES[number];
+
 /** Circumstances of load clients. */
 export interface LoadClientsOptions {
   /** Ends of nodes, by their names. @default none */
@@ -75,7 +82,10 @@ export function loadClients(
 export function clientsWithSides(
   cluster: Cluster,
   ledger: Ledger,
-  ends: ReadonlyMap<string, NodeEnd>,
+  { ends, hasDevices }: {
+    readonly ends: ReadonlyMap<string, NodeEnd>;
+    readonly hasDevices: boolean;
+  },
 ): { readonly clients: readonly LoadClient[]; readonly side: SideLoad } {
   const presence = new PresenceAccount(liveMs);
   const rosters = new RosterAccount(liveMs);
@@ -98,7 +108,7 @@ export function clientsWithSides(
   for (const [index, client] of clients.entries()) {
     writers.push([client, mainWriters.get(LOAD_USERS[index]!)!]);
   }
-  const devices = WITH_DEVICE.map(({ user: index, isManaged }) => {
+  const devices = (hasDevices ? WITH_DEVICE : []).map(({ user: index, isManaged }) => {
     const user = LOAD_USERS[index]!;
     const writer = writersOf(user);
     const device = new LoadClient({

@@ -1,10 +1,11 @@
 import { parseArgs } from "node:util";
+import { type Side, SIDES } from "./load_clients.ts";
 import type { Trial } from "./trial.ts";
 import { DEFAULT_MIX, type Mix, tryMix } from "../load/mod.ts";
 import { runTrial, type TrialResult } from "./run_trial.ts";
 
 const USAGE = `deno task test:faults [--list] [--only NAME]… [--seconds N] [--rate N] [--mix PARTS]
-                        [--without-malice] [--json]
+                        [--without-malice] [--beside WHAT] [--json]
 
   --list       shows the trials
   --only NAME  plays this one; may be given more than once
@@ -12,6 +13,7 @@ const USAGE = `deno task test:faults [--list] [--only NAME]… [--seconds N] [--
   --rate N     stanzas a second through the whole cluster [2680]
   --mix PARTS  of messages to full and to bare JIDs, requests, and presence [68,15,15,2]
   --without-malice  leaves out the malicious datacenter (2 acts a second) that is there otherwise
+  --beside WHAT  the accounts do beside: none, contacts or devices [contacts]
   --json       an object on each line, for machines
 `;
 
@@ -66,11 +68,12 @@ interface Command {
   readonly perSecond: number;
   readonly mix: Mix;
   readonly hasMalice: boolean;
+  readonly side: Side;
 }
 
 async function play(
   trial: Trial,
-  { seconds, perSecond, mix, hasMalice }: Command,
+  { seconds, perSecond, mix, hasMalice, side }: Command,
   write: (text: string) => void,
 ): Promise<TrialResult> {
   try {
@@ -79,6 +82,7 @@ async function play(
       perSecond,
       mix,
       hasMalice,
+      side,
       say: (line) => write(`  ${line}\n`),
     });
     for (const finding of result.findings) write(`  ✗ ${finding}\n`);
@@ -105,6 +109,7 @@ function parse(args: readonly string[], trials: readonly Trial[]): Command | str
         rate: { type: "string", default: String(DEFAULT_PER_SECOND) },
         "without-malice": { type: "boolean", default: false },
         mix: { type: "string", default: Object.values(DEFAULT_MIX).join(",") },
+        beside: { type: "string", default: "contacts" },
       },
     });
     const unknown = values.only?.find((name) => trials.every((trial) => trial.name !== name));
@@ -118,6 +123,8 @@ function parse(args: readonly string[], trials: readonly Trial[]): Command | str
     if (!(perSecond > 0)) return `--rate is no positive number: ${values.rate}\n`;
     const mix = tryMix(values.mix);
     if (mix === undefined) return `--mix is no list of up to four parts: ${values.mix}\n`;
+    const side = SIDES.find((each) => each === values.beside);
+    if (side === undefined) return `--beside is none of ${SIDES.join(", ")}: ${values.beside}\n`;
     return {
       isHelp: values.help,
       isList: values.list,
@@ -127,6 +134,7 @@ function parse(args: readonly string[], trials: readonly Trial[]): Command | str
       perSecond,
       mix,
       hasMalice: !values["without-malice"],
+      side,
     };
   } catch (thrown) {
     return `${thrown instanceof Error ? thrown.message : thrown}\n${USAGE}`;

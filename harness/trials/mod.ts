@@ -14,7 +14,8 @@ import type { Trial } from "./trial.ts";
 
 export type { Trial } from "./trial.ts";
 export type { TrialOptions, TrialResult } from "./run_trial.ts";
-export { LOAD_USERS, loadClients } from "./load_clients.ts";
+export { LOAD_USERS, loadClients, SIDES } from "./load_clients.ts";
+export type { Side } from "./load_clients.ts";
 export { runTrial } from "./run_trial.ts";
 export { placesOf, TrialStage } from "./trial_stage.ts";
 

@@ -18,7 +18,15 @@ import { liveMs } from "../live_clock.ts";
 import { MaliciousPeer } from "../peers/mod.ts";
 import { PATIENCE_MS } from "../until.ts";
 import { befriendedUsers } from "./befriended_users.ts";
-import { clientsWithSides, DATACENTERS, GUESTS, LOAD_USERS, NODES } from "./load_clients.ts";
+import {
+  clientsWithSides,
+  DATACENTERS,
+  GUESTS,
+  LOAD_USERS,
+  loadClients,
+  NODES,
+  type Side,
+} from "./load_clients.ts";
 import type { Trial } from "./trial.ts";
 import { TrialStage } from "./trial_stage.ts";
 
@@ -31,6 +39,8 @@ export interface TrialOptions {
   readonly mix?: Mix;
   /** A malicious datacenter is there all the time. @default true */
   readonly hasMalice?: boolean;
+  /** What the accounts do beside sending numbered stanzas. @default "contacts" */
+  readonly side?: Side;
   /** Added to what the trial asks of its cluster. */
   readonly cluster?: ClusterOptions;
   readonly say?: (line: string) => void;
@@ -77,7 +87,7 @@ export async function runTrial(trial: Trial, options: TrialOptions): Promise<Tri
     datacenters: DATACENTERS,
     nodes: NODES,
     users: [...LOAD_USERS, ...GUESTS],
-    addUsers: befriendedUsers(LOAD_USERS),
+    ...(options.side !== "none" && { addUsers: befriendedUsers(LOAD_USERS) }),
     components: [],
     ...ofTrial,
     configure(configuration, place) {
@@ -109,16 +119,22 @@ export async function runTrial(trial: Trial, options: TrialOptions): Promise<Tri
 async function playOn(
   cluster: Cluster,
   trial: Trial,
-  { faultMs, perSecond, mix, hasMalice = true, say }: TrialOptions & {
+  { faultMs, perSecond, mix, hasMalice = true, side: kind = "contacts", say }: TrialOptions & {
     readonly say: (line: string) => void;
   },
 ): Promise<Omit<TrialResult, "trial" | "outcome" | "seconds">> {
   const ends = new Map<string, NodeEnd>();
   const ledger = new Ledger();
-  const { clients, side } = clientsWithSides(cluster, ledger, ends);
+  const { clients, side = undefined } = kind === "none"
+    ? { clients: loadClients(cluster, ledger, { ends }) }
+    : clientsWithSides(cluster, ledger, { ends, hasDevices: kind === "devices" });
   await using _prepared = await trial.prepare?.(cluster);
   await using malice = hasMalice ? await MaliciousPeer.beside(cluster) : undefined;
-  await using load = new Load(clients, ledger, { perSecond, side, ...(mix && { mix }) });
+  await using load = new Load(clients, ledger, {
+    perSecond,
+    ...(side && { side }),
+    ...(mix && { mix }),
+  });
   await load.enter();
   const endMalice = async () => await malice?.stop();
   const stage = new TrialStage({ cluster, load, faultMs, say, endMalice }, ends);
@@ -140,7 +156,7 @@ async function playOn(
   }
   load.pause();
   if (!await load.settle(SETTLE_MS)) say(`${ledger.unsettled()} stanzas without a fate`);
-  await side.end(SETTLE_MS);
+  await side?.end(SETTLE_MS);
   await delay(QUIET_MS);
   const outlived = trial.outlivedExpiryMs?.(faultMs);
   const options = {
@@ -148,13 +164,15 @@ async function playOn(
     ...(outlived !== undefined && { outlivedExpiryMs: outlived }),
   };
   const balance = ledger.balance(options);
-  const rosters = side.rosters.balance(options);
-  const presence = side.presence.balance();
+  const rosters = side?.rosters.balance(options);
+  const presence = side?.presence.balance();
   say(balanceLine(balance));
   for (const line of deviceLines(balance.devices)) say(line);
-  say(rosterLine(rosters));
-  say(presenceLine(presence));
-  found.push(...rosterFindings(rosters), ...presenceFindings(presence));
+  if (rosters !== undefined && presence !== undefined) {
+    say(rosterLine(rosters));
+    say(presenceLine(presence));
+    found.push(...rosterFindings(rosters), ...presenceFindings(presence));
+  }
   const { answers } = trial;
   found.push(...findings(balance, { answers, askedOutside: load.asked(stage.windows) }));
   if (stage.bystanders !== undefined) {
@@ -174,9 +192,10 @@ async function playOn(
   if (stage.proofs.size === 0 || Object.values(proofs).some((times) => !(times > 0))) {
     found.push("the fault was not seen to happen");
   }
-  const examples = [...balance.examples, ...rosters.examples, ...presence.examples];
+  const sideExamples = [...rosters?.examples ?? [], ...presence?.examples ?? []];
+  const examples = [...balance.examples, ...sideExamples];
   for (const example of found.length > 0 ? examples : []) say(example);
-  return { findings: found, proofs, balance, rosters, presence };
+  return { findings: found, proofs, balance, ...(rosters && presence && { rosters, presence }) };
 }
 
 /** A fault is one of a cluster that has started: whoever has logged in is known everywhere. */
