@@ -1,4 +1,4 @@
-import { backoffMs, FairShares, RateLimit, RETAINED_OVERHEAD_BYTES } from "../../base/mod.ts";
+import { backoffMs, FairShares, RateLimit } from "../../base/mod.ts";
 import type { CancelTimer, Clock, Holders, Random } from "../../base/mod.ts";
 import { recipientHolders } from "../../xmpp/mod.ts";
 import type { Jid } from "../../xmpp/mod.ts";
@@ -7,6 +7,7 @@ import { resolveBounceOptions } from "./bounce_options.ts";
 import type { BounceFailure, BounceOptions } from "./bounce_options.ts";
 import { HeldAddress } from "./held_address.ts";
 import type { HeldStanza } from "./held_address.ts";
+import { costOf } from "./holders_of.ts";
 import type { RoutingMetrics } from "./routing_metrics.ts";
 
 /** Callbacks by which the store uses the router. */
@@ -410,9 +411,4 @@ export class BounceStore {
     this.#metrics.bounceQueueSize.set(this.#shares.items);
     this.#metrics.bounceQueueBytes.set(this.#shares.bytes);
   }
-}
-
-/** Returns the bytes that a stanza counts for. */
-function costOf({ stanza }: Envelope): number {
-  return stanza.bytes.length + RETAINED_OVERHEAD_BYTES;
 }

@@ -1,10 +1,10 @@
 import type { Fate } from "../../xmpp/mod.ts";
-import { FairShares, RETAINED_OVERHEAD_BYTES } from "../../base/mod.ts";
+import { FairShares } from "../../base/mod.ts";
 import type { Holders } from "../../base/mod.ts";
 import { senderKey } from "../mod.ts";
 import type { UserHosts } from "../mod.ts";
 import type { Envelope } from "../envelope.ts";
-import { holdersOf } from "./holders_of.ts";
+import { costOf, holdersOf } from "./holders_of.ts";
 
 /** Bounds of the stanzas that wait. */
 export interface HandoverOrderOptions {
@@ -230,10 +230,6 @@ export class HandoverOrder {
 
 function envelopeOf({ envelope }: Kept): Envelope {
   return envelope;
-}
-
-function costOf({ stanza }: Envelope): number {
-  return stanza.bytes.length + RETAINED_OVERHEAD_BYTES;
 }
 
 /** Tells a stanza's fate to the receiver that it had before, then to the order. */

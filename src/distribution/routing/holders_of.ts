@@ -1,3 +1,4 @@
+import { RETAINED_OVERHEAD_BYTES } from "../../base/mod.ts";
 import type { Holders } from "../../base/mod.ts";
 import { senderHolders } from "../../xmpp/mod.ts";
 import { datacenterHolder, isUserHost } from "../mod.ts";
@@ -13,4 +14,9 @@ export function holdersOf({ stanza, isOwed, cameFrom }: Envelope, hosts: UserHos
   const holders = senderHolders(sender, isUserHost(sender.domainpart, hosts));
   if (cameFrom === undefined) return holders;
   return { singles: holders.singles, crowds: [...holders.crowds, datacenterHolder(cameFrom)] };
+}
+
+/** Returns the bytes that a waiting stanza counts for. */
+export function costOf({ stanza }: Envelope): number {
+  return stanza.bytes.length + RETAINED_OVERHEAD_BYTES;
 }

@@ -1,4 +1,4 @@
-import { FairShares, RETAINED_OVERHEAD_BYTES } from "../../base/mod.ts";
+import { FairShares } from "../../base/mod.ts";
 import type { Holders } from "../../base/mod.ts";
 import { SILENT_LOGGER } from "../../observe/mod.ts";
 import { isReply } from "../../xmpp/mod.ts";
@@ -11,7 +11,7 @@ import { resolveBounceOptions } from "./bounce_options.ts";
 import type { Domains } from "./decision.ts";
 import { DeliveryMemory } from "./delivery_memory.ts";
 import { Dispatcher, isBounceable } from "./dispatcher.ts";
-import { holdersOf } from "./holders_of.ts";
+import { costOf, holdersOf } from "./holders_of.ts";
 import { LookupRates } from "./lookup_rates.ts";
 import { Lookups } from "./lookups.ts";
 import type { EntryPoint, Keeper } from "./ports.ts";
@@ -388,7 +388,7 @@ export class Router {
         sharesOf: ({ envelope }) => isReply(envelope.stanza) ? answers : stanzas,
         lookedUp,
         holdersOf: ({ holders }) => holders,
-        bytesOf: ({ envelope }) => envelope.stanza.bytes.length + RETAINED_OVERHEAD_BYTES,
+        bytesOf: ({ envelope }) => costOf(envelope),
         isOlder: ({ envelope }, other) => envelope.isOlderThan(other.envelope),
       },
       ({ envelope }, isOver) => {
