@@ -38,15 +38,17 @@ interface Way {
   last: number;
   /** Stanzas at the node that are not settled. */
   open: number;
-  readonly returned: Kept[];
-  readonly waiting: Kept[];
+  /** Stanzas that go on once all of those are settled or given back. */
+  readonly kept: Kept[];
   /** True once nothing waits for its open stanzas any more. */
   hasEnded: boolean;
 }
 
 interface Kept {
   readonly envelope: Envelope;
-  /** Holders of the stanza's shares of the bounds. */
+  readonly reason: Parameters<ReturnWaiting>[1];
+  /** The bound that it counts for, with the holders of its shares. */
+  readonly shares: FairShares;
   readonly holders: Holders;
 }
 
@@ -134,9 +136,7 @@ export class HandoverOrder {
     const holders = holdersOf(envelope, this.#hosts);
     if (!this.#shares.mayHold(holders, costOf(envelope))) return "full";
     envelope.detach();
-    this.#shares.hold(holders, costOf(envelope));
-    way.waiting.push({ envelope, holders });
-    this.#stalled.add(way);
+    this.#keep(way, { envelope, reason: "waited", shares: this.#shares, holders });
     return way;
   }
 
@@ -153,9 +153,7 @@ export class HandoverOrder {
     const isTaken = isToGoOn && !way.hasEnded;
     if (isTaken) {
       const holders = holdersOf(envelope, this.#hosts);
-      this.#budget.hold(holders, costOf(envelope));
-      way.returned.push({ envelope, holders });
-      this.#stalled.add(way);
+      this.#keep(way, { envelope, reason: "node-gone", shares: this.#budget, holders });
     }
     this.settled(way);
     return isTaken;
@@ -173,28 +171,29 @@ export class HandoverOrder {
   drain(): readonly Envelope[] {
     const ways = [...this.#stalled];
     for (const way of ways) this.#end(way);
-    return ways.flatMap(({ returned, waiting }) => [...returned, ...waiting].map(envelopeOf));
+    return ways.flatMap(({ kept }) => kept.map(({ envelope }) => envelope));
   }
 
   #goOn(way: Way): void {
     if (way.open > 0 || !this.#stalled.has(way)) return;
     this.#end(way);
-    for (const { envelope } of way.returned) this.#returned(envelope, "node-gone");
-    for (const { envelope } of way.waiting) this.#returned(envelope, "waited");
+    for (const { envelope, reason } of way.kept) this.#returned(envelope, reason);
+  }
+
+  #keep(way: Way, kept: Kept): void {
+    kept.shares.hold(kept.holders, costOf(kept.envelope));
+    way.kept.push(kept);
+    this.#stalled.add(way);
   }
 
   #end(way: Way): void {
     way.hasEnded = true;
     this.#stalled.delete(way);
     this.#forget(way);
-    // A stanza that has bounced comes to wait behind younger ones.
-    way.waiting.sort((a, b) => a.envelope.sequence - b.envelope.sequence);
-    for (const { envelope, holders } of way.waiting) {
-      this.#shares.release(holders, costOf(envelope));
-    }
-    for (const { envelope, holders } of way.returned) {
-      this.#budget.release(holders, costOf(envelope));
-    }
+    // A stanza that has bounced comes to wait behind younger ones, and one that a node gives back is
+    // older than all that wait for it.
+    way.kept.sort((a, b) => a.envelope.sequence - b.envelope.sequence);
+    for (const { envelope, shares, holders } of way.kept) shares.release(holders, costOf(envelope));
   }
 
   #find({ stanza: { to, from } }: Envelope): Way | undefined {
@@ -210,8 +209,7 @@ export class HandoverOrder {
       process,
       last: 0,
       open: 0,
-      returned: [],
-      waiting: [],
+      kept: [],
       hasEnded: false,
     };
     const senders = this.#ways.get(way.to);
@@ -226,10 +224,6 @@ export class HandoverOrder {
     senders.delete(way.from);
     if (senders.size === 0) this.#ways.delete(way.to);
   }
-}
-
-function envelopeOf({ envelope }: Kept): Envelope {
-  return envelope;
 }
 
 /** Tells a stanza's fate to the receiver that it had before, then to the order. */
