@@ -121,9 +121,10 @@ export class SenderWorkers<T> {
     const { lookedUp } = this.#deps;
     if (!lookedUp.mayHold(this.#deps.holdersOf(item), this.#deps.bytesOf(item))) return false;
     this.#holdLookedUp(item);
-    const queue: Queue<T> = { items: [], returned: [], nextReturned: 0, heldBy: undefined };
+    const entry: Entry<T> = { item, isReturned, finish: undefined };
+    const queue: Queue<T> = { items: [], started: [entry], first: 0, heldBy: undefined };
     this.#queues.set(sender, queue);
-    const running = this.#work(sender, queue, { item, isReturned, first });
+    const running = this.#work(sender, queue, first);
     this.#running.add(running);
     void running.then(() => this.#running.delete(running));
     return true;
@@ -134,32 +135,23 @@ export class SenderWorkers<T> {
     while (this.#running.size > 0) await Promise.all(this.#running);
   }
 
-  async #work(
-    sender: string,
-    queue: Queue<T>,
-    { item, isReturned, first }: Omit<Ready<T>, "finish"> & { readonly first: Promise<Finish> },
-  ): Promise<void> {
-    const { items } = queue;
-    // The oldest last: an item that is returned during a lookup goes before the one looked up.
-    const ready: Ready<T>[] = [{ item, isReturned, finish: await first }];
+  /** @param pending the rest of the work on the first item */
+  async #work(sender: string, queue: Queue<T>, pending: Promise<Finish>): Promise<void> {
+    const { items, started } = queue;
     let next = 0;
+    const begun = started[0]!; // an older one may come before it
+    begun.finish = await pending;
     // During each await more items may have come behind or before: the loop ends when there are
     // none.
     for (;;) {
-      const oldest = ready.at(-1);
-      const before = this.#takeReturned(queue, oldest);
-      if (before !== undefined) {
-        const pending = this.#handleNext(before);
-        if (pending !== undefined) {
-          ready.push({ item: before, isReturned: true, finish: await pending });
-        }
-      } else if (oldest !== undefined) {
-        ready.pop();
-        this.#deps.lookedUp.release(
-          this.#deps.holdersOf(oldest.item),
-          this.#deps.bytesOf(oldest.item),
-        );
-        oldest.finish();
+      const entry = started[queue.first];
+      if (entry?.finish !== undefined) {
+        if (++queue.first === started.length) started.length = queue.first = 0;
+        if (entry.finish !== DONE) this.#releaseLookedUp(entry.item);
+        entry.finish();
+      } else if (entry !== undefined) {
+        const pending = this.#handleNext(entry.item);
+        entry.finish = pending === undefined ? DONE : await pending;
       } else if (next < items.length) {
         const item = items[next++]!;
         const pending = this.#handleNext(item);
@@ -168,7 +160,10 @@ export class SenderWorkers<T> {
           items.splice(0, next);
           next = 0;
         }
-        if (pending !== undefined) ready.push({ item, isReturned: false, finish: await pending });
+        if (pending === undefined) continue;
+        const entry: Entry<T> = { item, isReturned: false, finish: undefined };
+        started.push(entry);
+        entry.finish = await pending;
       } else break;
     }
     this.#queues.delete(sender);
@@ -189,45 +184,43 @@ export class SenderWorkers<T> {
     this.#deps.lookedUp.hold(this.#deps.holdersOf(item), this.#deps.bytesOf(item));
   }
 
-  /** Inserts a returned item by age, mostly at the end: a lane returns items in order. */
-  #insert(item: T, { returned, nextReturned }: Queue<T>): void {
-    const isBehind = (at: number) => !this.#deps.isOlder(item, returned[at]!);
-    let [low, high] = [nextReturned, returned.length];
-    if (low === high || isBehind(high - 1)) low = high;
+  #releaseLookedUp(item: T): void {
+    this.#deps.lookedUp.release(this.#deps.holdersOf(item), this.#deps.bytesOf(item));
+  }
+
+  /** Inserts a returned item by age, before the one that was taken from `items`. */
+  #insert(item: T, { started, first }: Queue<T>): void {
+    const isBehind = (at: number) =>
+      started[at]!.isReturned && !this.#deps.isOlder(item, started[at]!.item);
+    let [low, high] = [first, started.length];
     while (low < high) {
       const middle = (low + high) >> 1;
       if (isBehind(middle)) low = middle + 1;
       else high = middle;
     }
-    returned.splice(low, 0, item);
-  }
-
-  /** Takes the first returned item, unless an older one is ready. */
-  #takeReturned(queue: Queue<T>, oldest: Ready<T> | undefined): T | undefined {
-    const { returned } = queue;
-    if (queue.nextReturned === returned.length) return undefined;
-    const item = returned[queue.nextReturned]!;
-    if (oldest?.isReturned === true && !this.#deps.isOlder(item, oldest.item)) return undefined;
-    if (++queue.nextReturned === returned.length) {
-      returned.length = 0;
-      queue.nextReturned = 0;
-    }
-    return item;
+    started.splice(low, 0, { item, isReturned: true, finish: undefined });
   }
 }
 
+/** The rest of an item's work when there is none. */
+const DONE: Finish = () => {};
+
 interface Queue<T> {
   readonly items: T[];
-  /** Returned items, before all in `items`; from `nextReturned` on, the oldest first. */
-  readonly returned: T[];
-  nextReturned: number;
+  /**
+   * Items that go before all in `items`, from `first` on: returned ones, the oldest first, then the
+   * one that was taken from `items` and is looked up.
+   */
+  readonly started: Entry<T>[];
+  first: number;
   /** The item at which the queue became long. */
   heldBy: T | undefined;
 }
 
-/** An item whose lookup is done. */
-interface Ready<T> {
+/** An item that goes before all that have not been begun. */
+interface Entry<T> {
   readonly item: T;
   readonly isReturned: boolean;
-  readonly finish: Finish;
+  /** The rest of its work, once its lookup is done. */
+  finish: Finish | undefined;
 }
