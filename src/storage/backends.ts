@@ -58,6 +58,8 @@ const COLUMNS = {
   vcard_search: "shown",
   pep_nodes: "version",
   pep_items: "sequence",
+  archives: "last_position",
+  archive_messages: "sent_at",
 } as const satisfies Record<keyof Tables | "causeway_schema", string>;
 
 const SCHEMAS: ReadonlyMap<string, SqlDialect> = new Map([

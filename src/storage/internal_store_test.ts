@@ -8,6 +8,7 @@ import { lastStoreConformance } from "./testing/last_store_conformance.ts";
 import { privacyStoreConformance } from "./testing/privacy_store_conformance.ts";
 import { offlineStoreConformance } from "./testing/offline_store_conformance.ts";
 import { privateStoreConformance } from "./testing/private_store_conformance.ts";
+import { archiveStoreConformance } from "./testing/archive_store_conformance.ts";
 import { pepStoreConformance } from "./testing/pep_store_conformance.ts";
 import { subscriptionRequestStoreConformance } from "./testing/subscription_request_store_conformance.ts";
 import {
@@ -31,6 +32,7 @@ async function open() {
     privacyLists: store.privacyLists.bind(store),
     offlineMessages: store.offlineMessages.bind(store),
     pep: store.pep.bind(store),
+    archives: store.archives.bind(store),
     async [Symbol.asyncDispose]() {
       await store.close();
       await Deno.remove(directory, { recursive: true });
@@ -47,6 +49,7 @@ lastStoreConformance("InternalStore", open);
 privacyStoreConformance("InternalStore", open);
 offlineStoreConformance("InternalStore", open);
 pepStoreConformance("InternalStore", open);
+archiveStoreConformance("InternalStore", open);
 
 Deno.test("InternalStore keeps accounts when it is closed and opened again", () =>
   withPath(async (path) => {
@@ -170,7 +173,7 @@ Deno.test("InternalStore refuses the schema of a newer version", () =>
     await assert.rejects(InternalStore.open({ path }), {
       code: "storage/schema-too-new",
       message: `Cannot use the built-in store ${path}: its schema has version 99, and this ` +
-        "program knows versions up to 9",
+        "program knows versions up to 10",
     });
   }));
 

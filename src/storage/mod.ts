@@ -24,6 +24,20 @@ export type {
   StoredPrivacyList,
 } from "./privacy_store.ts";
 export type { AccountLogout, LastLogout, LastStore } from "./last_store.ts";
+export type {
+  ArchivedMessage,
+  ArchiveEnd,
+  ArchiveFilter,
+  ArchiveId,
+  ArchiveOutcome,
+  ArchivePage,
+  ArchivePageRequest,
+  ArchivePeer,
+  ArchivePreferences,
+  ArchiveStore,
+  StoredMessage,
+} from "./archive_store.ts";
+export { DEFAULT_ARCHIVE_PREFERENCES, MAX_ARCHIVE_IDS } from "./archive_store.ts";
 export type { SqlAddress } from "./sql/sql_server.ts";
 export type {
   HeldClaim,

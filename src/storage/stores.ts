@@ -8,6 +8,7 @@ import type { PoolBounds } from "./sql/connection_pool.ts";
 import { sqlServerDatabase } from "./sql/sql_server.ts";
 import type { SqlAddress, SqlEngine, SqlServerOptions } from "./sql/sql_server.ts";
 import { SqlStores } from "./sql/sql_stores.ts";
+import type { ArchiveStore } from "./archive_store.ts";
 import type { LastStore } from "./last_store.ts";
 import type { PrivacyStore } from "./privacy_store.ts";
 import type { OfflineStore } from "./offline_store.ts";
@@ -177,6 +178,11 @@ export class Stores implements AsyncDisposable {
     return this.#storesOf(domainpart, "pep").pep(domainpart);
   }
 
+  /** Returns the archives of a domain's accounts: the same object for all domains of a database. */
+  archives(domainpart: string): ArchiveStore {
+    return this.#storesOf(domainpart, "mam").archives();
+  }
+
   /**
    * Deletes an account with all its data. Resolves to false when there was no account. Data goes
    * first: the account is there until everything else is gone, so that a removal that failed can be
@@ -209,6 +215,7 @@ export class Stores implements AsyncDisposable {
     await this.privacyLists(domainpart).removeAll(localpart);
     await this.offlineMessages(domainpart).removeAll(localpart);
     await this.pep(domainpart).removeAll(localpart);
+    await this.archives(domainpart).removeAll(`${localpart}@${domainpart}`);
   }
 
   /** Returns the subscription requests that this node keeps. */

@@ -90,6 +90,24 @@ export const COLUMNS = {
     content: "bytes",
     content_bytes: "number",
   },
+  archives: {
+    account_key: "bytes",
+    last_position: "number",
+    visible_at: "number",
+    most_late: "number",
+    preferences: "bytes",
+  },
+  archive_messages: {
+    account_key: "bytes",
+    position: "number",
+    process: "number",
+    sequence: "number",
+    peer_key: "bytes",
+    peer_resource: "bytes",
+    sent_at: "number",
+    visible_at: "number",
+    stanza: "bytes",
+  },
 } as const satisfies {
   readonly [Table in keyof Tables]: { readonly [Column in keyof Tables[Table]]: ColumnContent };
 };
@@ -141,4 +159,6 @@ export type CopiedKind = keyof typeof COPIED_KINDS;
 /** Tables that no kind names, each with the reason. */
 export const TABLES_LEFT_OUT: Readonly<Partial<Record<TableName, string>>> = {
   subscription_requests: "requests follow their contacts from node to node by themselves",
+  archives: "an archive may be larger than memory: it is not copied whole",
+  archive_messages: "as its archive",
 };

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { conformanceArchived } from "../testing/archive_store_conformance.ts";
 import { conformanceMessage } from "../testing/offline_store_conformance.ts";
 import { conformanceItem } from "../testing/roster_store_conformance.ts";
 import { conformanceRequest } from "../testing/subscription_request_store_conformance.ts";
@@ -23,6 +24,7 @@ const pep = (stores: SqlStores) => stores.pep("example.com");
 const users = (stores: SqlStores) => stores.users("example.com");
 const offline = (stores: SqlStores) => stores.offlineMessages("example.com");
 const CLAIM = { id: new Uint8Array(16).fill(1), nowMs: 1, forMs: 1_000 };
+const PAGE = { limit: 10, from: "start" } as const;
 const FIRST = { after: 0, limit: 10 };
 
 function reads(name: string, run: Operation["run"]): Operation {
@@ -150,6 +152,17 @@ const OPERATIONS: readonly Operation[] = [
   writes("pep.retract", (stores) => pep(stores).retract("bob", "urn:x", ["i"])),
   writes("pep.remove", (stores) => pep(stores).remove("bob", "urn:x")),
   writes("pep.removeAll", (stores) => pep(stores).removeAll("bob")),
+  reads("archives.read", (stores) => stores.archives().read(ALICE, {}, PAGE)),
+  reads("archives.count", (stores) => stores.archives().count(ALICE, {}, 10)),
+  reads("archives.ends", (stores) => stores.archives().ends(ALICE)),
+  reads("archives.preferences", (stores) => stores.archives().preferences(ALICE)),
+  writes("archives.append", (stores) => stores.archives().append([conformanceArchived(1)], 1)),
+  writes(
+    "archives.setPreferences",
+    (stores) =>
+      stores.archives().setPreferences(BOB, { byDefault: "always", always: [], never: [] }),
+  ),
+  writes("archives.removeAll", (stores) => stores.archives().removeAll(BOB)),
   writes("secret", (stores) => stores.secret("fakes")),
 ];
 

@@ -43,6 +43,11 @@ export interface SqlDialect {
   limit<Q>(query: Limited<Q>, count: number): Q;
   /** Wall clock of the server in milliseconds, or in whole seconds where it counts no parts. */
   readonly clockMs: RawBuilder<number>;
+  /**
+   * Way to lock rows that a transaction reads until its end: the transaction has locked everything
+   * already, `FOR UPDATE`, or a change of the rows that changes nothing.
+   */
+  readonly rowLocks: "transaction" | "for-update" | "update";
   /** Function that returns the number of bytes in a column of bytes. */
   readonly byteLength: string;
   /** Returns the value to store in a column of text. */

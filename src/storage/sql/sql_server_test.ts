@@ -3,6 +3,7 @@ import { lastStoreConformance } from "../testing/last_store_conformance.ts";
 import { privacyStoreConformance } from "../testing/privacy_store_conformance.ts";
 import { offlineStoreConformance } from "../testing/offline_store_conformance.ts";
 import { privateStoreConformance } from "../testing/private_store_conformance.ts";
+import { archiveStoreConformance } from "../testing/archive_store_conformance.ts";
 import { pepStoreConformance } from "../testing/pep_store_conformance.ts";
 import { subscriptionRequestStoreConformance } from "../testing/subscription_request_store_conformance.ts";
 import { userStoreConformance } from "../testing/user_store_conformance.ts";
@@ -27,6 +28,7 @@ for (const kind of SERVER_KINDS) {
       privacyLists: stores.privacyLists.bind(stores),
       offlineMessages: stores.offlineMessages.bind(stores),
       pep: stores.pep.bind(stores),
+      archives: stores.archives.bind(stores),
       [Symbol.asyncDispose]: () => stores.close(),
     };
   };
@@ -39,4 +41,5 @@ for (const kind of SERVER_KINDS) {
   privacyStoreConformance(kind.name, open);
   offlineStoreConformance(kind.name, open);
   pepStoreConformance(kind.name, open);
+  archiveStoreConformance(kind.name, open);
 }

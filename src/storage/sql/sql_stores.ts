@@ -1,5 +1,6 @@
 import type { Logger, Metrics } from "../../observe/mod.ts";
 import type { RequestBounds, SubscriptionRequestStore } from "../subscription_request_store.ts";
+import type { ArchiveStore } from "../archive_store.ts";
 import type { RosterStore } from "../roster_store.ts";
 import type { LastStore } from "../last_store.ts";
 import type { PrivacyStore } from "../privacy_store.ts";
@@ -8,6 +9,7 @@ import type { PepStore } from "../pep_store.ts";
 import type { PrivateStore } from "../private_store.ts";
 import type { UserStore } from "../user_store.ts";
 import type { VcardStore } from "../vcard_store.ts";
+import { SqlArchiveStore } from "./sql_archive_store.ts";
 import type { SqlDatabase } from "./sql_database.ts";
 import { SqlLastStore } from "./sql_last_store.ts";
 import { SqlPrivacyStore } from "./sql_privacy_store.ts";
@@ -23,9 +25,11 @@ import { SqlVcardStore } from "./sql_vcard_store.ts";
 /** The stores in one SQL database, whatever its engine. */
 export class SqlStores implements AsyncDisposable {
   readonly #database: SqlDatabase;
+  readonly #archives: ArchiveStore;
 
   constructor(database: SqlDatabase) {
     this.#database = database;
+    this.#archives = new SqlArchiveStore(database);
   }
 
   /**
@@ -85,6 +89,11 @@ export class SqlStores implements AsyncDisposable {
   /** Returns the personal eventing of the accounts of one domain. */
   pep(domainpart: string): PepStore {
     return new SqlPepStore(this.#database, domainpart);
+  }
+
+  /** Returns the archives of all accounts: the same object each time. */
+  archives(): ArchiveStore {
+    return this.#archives;
   }
 
   /** Returns the subscription requests that wait for their contacts, of all domains. */

@@ -170,6 +170,37 @@ export interface PepItemsTable {
   content_bytes: number;
 }
 
+/** An archive of messages. */
+export interface ArchivesTable {
+  account_key: Uint8Array;
+  /** Of the newest message. Drivers may return it as text, as the next two. */
+  last_position: number;
+  /** Wall-clock milliseconds. */
+  visible_at: number;
+  /** Milliseconds from the sending of a message to its being visible: the most of any. */
+  most_late: number;
+  /** JSON in UTF-8. */
+  preferences: Uint8Array | null;
+}
+
+/** A message in an archive. */
+export interface ArchiveMessagesTable {
+  account_key: Uint8Array;
+  /** Grows in the order in which messages become visible. Drivers may return numbers as text. */
+  position: number;
+  process: number;
+  sequence: number;
+  /** The SHA-256 of the bare JID of the other side. */
+  peer_key: Uint8Array;
+  /** Text in UTF-8. */
+  peer_resource: Uint8Array;
+  /** Wall-clock milliseconds, as the next one. */
+  sent_at: number;
+  /** Grows with `position`. */
+  visible_at: number;
+  stanza: Uint8Array;
+}
+
 /** The tables of a database, as all engines have them. */
 export interface Tables {
   users: UsersTable;
@@ -186,4 +217,6 @@ export interface Tables {
   vcard_search: VcardSearchTable;
   pep_nodes: PepNodesTable;
   pep_items: PepItemsTable;
+  archives: ArchivesTable;
+  archive_messages: ArchiveMessagesTable;
 }

@@ -11,6 +11,7 @@ import schema5 from "../schema/mssql/5.sql" with { type: "text" };
 import schema6 from "../schema/mssql/6.sql" with { type: "text" };
 import schema7 from "../schema/mssql/7.sql" with { type: "text" };
 import schema8 from "../schema/mssql/8.sql" with { type: "text" };
+import schema9 from "../schema/mssql/9.sql" with { type: "text" };
 
 /** Error numbers of SQL Server that have a name. */
 const FAILURES: ReadonlyMap<number, StorageFailure | "constraint"> = new Map([
@@ -47,6 +48,7 @@ export const MSSQL: SqlDialect = {
     { version: 6, text: schema6 },
     { version: 7, text: schema7 },
     { version: 8, text: schema8 },
+    { version: 9, text: schema9 },
   ],
   hasTransactionalSchema: true,
   begin: "BEGIN TRANSACTION",
@@ -55,6 +57,7 @@ export const MSSQL: SqlDialect = {
   compiler: () => new MssqlQueryCompiler(),
   limit: (query, count) => query.top(count),
   clockMs: raw<number>`CAST(DATEDIFF(SECOND, '1970-01-01', SYSUTCDATETIME()) AS BIGINT) * 1000`,
+  rowLocks: "update",
   byteLength: "datalength",
   text: (value) => new TextEncoder().encode(value),
 

@@ -18,6 +18,7 @@ import schema5 from "../schema/mysql/5.sql" with { type: "text" };
 import schema6 from "../schema/mysql/6.sql" with { type: "text" };
 import schema7 from "../schema/mysql/7.sql" with { type: "text" };
 import schema8 from "../schema/mysql/8.sql" with { type: "text" };
+import schema9 from "../schema/mysql/9.sql" with { type: "text" };
 
 /** Error numbers of MySQL and MariaDB that have a name. */
 const FAILURES: ReadonlyMap<number, StorageFailure | "constraint"> = new Map([
@@ -82,6 +83,7 @@ const DIALECT: SqlDialect = {
     { version: 6, text: schema6 },
     { version: 7, text: schema7 },
     { version: 8, text: schema8 },
+    { version: 9, text: schema9 },
   ],
   hasTransactionalSchema: false,
   begin: "START TRANSACTION",
@@ -91,6 +93,7 @@ const DIALECT: SqlDialect = {
   // Servers refuse a LIMIT parameter that is not an integer, as which the driver sends no number.
   limit: (query, count) => query.limit(raw.lit(Math.trunc(count))),
   clockMs: raw<number>`UNIX_TIMESTAMP() * 1000`,
+  rowLocks: "for-update",
   byteLength: "length",
   text: (value) => value,
 

@@ -17,6 +17,7 @@ import schema5 from "../schema/pgsql/5.sql" with { type: "text" };
 import schema6 from "../schema/pgsql/6.sql" with { type: "text" };
 import schema7 from "../schema/pgsql/7.sql" with { type: "text" };
 import schema8 from "../schema/pgsql/8.sql" with { type: "text" };
+import schema9 from "../schema/pgsql/9.sql" with { type: "text" };
 
 /** SQLSTATEs that have a name (PostgreSQL documentation, appendix A); two letters name a class. */
 const FAILURES: ReadonlyMap<string, StorageFailure | "constraint"> = new Map([
@@ -60,6 +61,7 @@ const DIALECT: SqlDialect = {
     { version: 6, text: schema6 },
     { version: 7, text: schema7 },
     { version: 8, text: schema8 },
+    { version: 9, text: schema9 },
   ],
   hasTransactionalSchema: true,
   begin: "BEGIN",
@@ -68,6 +70,7 @@ const DIALECT: SqlDialect = {
   compiler: () => new PostgresQueryCompiler(),
   limit: (query, count) => query.limit(count),
   clockMs: raw<number>`(EXTRACT(EPOCH FROM clock_timestamp()) * 1000)::BIGINT`,
+  rowLocks: "for-update",
   byteLength: "length",
   text: (value) => value,
 

@@ -17,6 +17,7 @@ import schema6 from "../schema/sqlite/6.sql" with { type: "text" };
 import schema7 from "../schema/sqlite/7.sql" with { type: "text" };
 import schema8 from "../schema/sqlite/8.sql" with { type: "text" };
 import schema9 from "../schema/sqlite/9.sql" with { type: "text" };
+import schema10 from "../schema/sqlite/10.sql" with { type: "text" };
 
 /** SQLite's primary result codes that have a name. */
 const FAILURES: ReadonlyMap<number, StorageFailure | "constraint"> = new Map([
@@ -45,6 +46,7 @@ export const SQLITE: SqlDialect = {
     { version: 7, text: schema7 },
     { version: 8, text: schema8 },
     { version: 9, text: schema9 },
+    { version: 10, text: schema10 },
   ],
   hasTransactionalSchema: true,
   begin: "BEGIN IMMEDIATE",
@@ -54,6 +56,7 @@ export const SQLITE: SqlDialect = {
   // To read one row by its key takes twice as long when the limit is a parameter.
   limit: (query, count) => query.limit(count === 1 ? sql.lit(1) : count),
   clockMs: sql<number>`CAST(unixepoch('subsec') * 1000 AS INTEGER)`,
+  rowLocks: "transaction",
   byteLength: "length",
   text: (value) => value,
 

@@ -1,0 +1,170 @@
+/** The id of a message in every archive that has it: that of the stanza inside Causeway. */
+export interface ArchiveId {
+  /** Incarnation of the process where the stanza entered the mesh; an integer in [1, 2^52). */
+  readonly process: number;
+  /** Running number that this process gave it. */
+  readonly sequence: number;
+}
+
+/** The other side of a conversation. */
+export interface ArchivePeer {
+  /** Bare JID. */
+  readonly bare: string;
+  /** Empty for a bare JID. */
+  readonly resourcepart: string;
+}
+
+/** A message for one archive. */
+export interface ArchivedMessage extends ArchiveId {
+  /** Bare JID of the account whose archive it is. */
+  readonly account: string;
+  readonly peer: ArchivePeer;
+  /** Wall-clock milliseconds when the server accepted it. */
+  readonly sentAtMs: number;
+  readonly stanza: Uint8Array;
+  /**
+   * True when the account's roster has the peer. Undefined: it has not been asked, which an account
+   * without a wish for contacts needs not.
+   */
+  readonly isContact?: boolean | undefined;
+}
+
+/**
+ * Outcome for one message.
+ *
+ * | outcome | meaning |
+ * | --- | --- |
+ * | `stored` | the archive has it, from now on or from before |
+ * | `unwanted` | the account's preferences keep it out |
+ * | `ask-roster` | the preferences ask whether the peer is a contact: not stored yet |
+ */
+export type ArchiveOutcome = "stored" | "unwanted" | "ask-roster";
+
+/** Messages that an account wants in its archive (XEP-0441). */
+export interface ArchivePreferences {
+  /** Messages that neither list names: all, none, or those of contacts. */
+  readonly byDefault: "always" | "never" | "roster";
+  /** Normalised JIDs. A bare JID stands for all of its resources too. */
+  readonly always: readonly string[];
+  readonly never: readonly string[];
+}
+
+/** Preferences of an account that has set none. */
+export const DEFAULT_ARCHIVE_PREFERENCES: ArchivePreferences = {
+  byDefault: "always",
+  always: [],
+  never: [],
+};
+
+/** Messages that a query wants. Every part that is given narrows it. */
+export interface ArchiveFilter {
+  /** Without a resource: the messages of all resources. */
+  readonly peer?: ArchivePeer | undefined;
+  /** Wall-clock milliseconds at which a message was sent, both included. */
+  readonly startMs?: number | undefined;
+  readonly endMs?: number | undefined;
+  /** Messages that became visible behind this one. */
+  readonly afterId?: ArchiveId | undefined;
+  /** Messages that became visible before this one. */
+  readonly beforeId?: ArchiveId | undefined;
+  /** These messages alone; at most `MAX_ARCHIVE_IDS`. */
+  readonly ids?: readonly ArchiveId[] | undefined;
+}
+
+/** Ids that one query may name. */
+export const MAX_ARCHIVE_IDS = 100;
+
+/** One page of the result of a query. */
+export interface ArchivePageRequest {
+  /** Messages; at least 1. */
+  readonly limit: number;
+  /** The first ones of the result, or the last ones. */
+  readonly from: "start" | "end";
+  /** The first ones behind this message. */
+  readonly after?: ArchiveId | undefined;
+  /** The last ones before this message. */
+  readonly before?: ArchiveId | undefined;
+}
+
+/** A message as it lies in an archive. */
+export interface StoredMessage extends ArchiveId {
+  readonly sentAtMs: number;
+  readonly stanza: Uint8Array;
+}
+
+/** One page, in the order in which its messages became visible. */
+export interface ArchivePage {
+  readonly messages: readonly StoredMessage[];
+  /** True when the page is the end of the result in its direction. */
+  readonly isComplete: boolean;
+}
+
+/** A message at one end of an archive. */
+export interface ArchiveEnd extends ArchiveId {
+  readonly sentAtMs: number;
+}
+
+/**
+ * Archives of messages (XEP-0313), by the bare JIDs of their accounts. JIDs are normalised. The
+ * store does not know which accounts exist.
+ *
+ * An archive has an order of its own: that in which its messages became visible to readers. A reader
+ * who has read up to some message, and later asks for those behind it, gets each other message of
+ * the archive once, however many nodes write at the same time. Times do not matter for that: a
+ * message that arrives late is behind those that were there before it, with its own time.
+ *
+ * Every method rejects with a `CausewayError` whose code begins with `storage/` when the backend
+ * cannot do it. A change that was reported as done is on the disk.
+ */
+export interface ArchiveStore {
+  /**
+   * Adds messages, all in one step, those of one archive in their order. A message that its archive
+   * has already is left as it is, whoever added it. Resolves to the outcome of each.
+   *
+   * @param nowMs wall-clock milliseconds
+   */
+  append(
+    messages: readonly ArchivedMessage[],
+    nowMs: number,
+  ): Promise<readonly ArchiveOutcome[]>;
+  /** Returns a page of an archive; undefined when it lacks a message that the request names. */
+  read(
+    account: string,
+    filter: ArchiveFilter,
+    page: ArchivePageRequest,
+  ): Promise<ArchivePage | undefined>;
+  /**
+   * Counts the messages that a query wants, up to `limit`. Undefined when the archive lacks a message
+   * that the filter names.
+   */
+  count(account: string, filter: ArchiveFilter, limit: number): Promise<number | undefined>;
+  /** Returns the first and the last message of an archive; undefined for an empty one. */
+  ends(
+    account: string,
+  ): Promise<{ readonly first: ArchiveEnd; readonly last: ArchiveEnd } | undefined>;
+  /** Returns the preferences of an account; undefined when it has set none. */
+  preferences(account: string): Promise<ArchivePreferences | undefined>;
+  /** Sets the preferences of an account. Messages that are added later obey them. */
+  setPreferences(account: string, preferences: ArchivePreferences): Promise<void>;
+  /** Removes the archive of an account, and its preferences. */
+  removeAll(account: string): Promise<void>;
+}
+
+/**
+ * Returns whether preferences want a message; `ask-roster` when that depends on the roster. An entry
+ * for a full JID counts before one for a bare JID, and `never` before `always`. Pure.
+ */
+export function isArchiveWanted(
+  preferences: ArchivePreferences | undefined,
+  { peer, isContact }: Pick<ArchivedMessage, "peer" | "isContact">,
+): boolean | "ask-roster" {
+  if (preferences === undefined) return true;
+  const { always, never, byDefault } = preferences;
+  const full = peer.resourcepart === "" ? undefined : `${peer.bare}/${peer.resourcepart}`;
+  for (const jid of full === undefined ? [peer.bare] : [full, peer.bare]) {
+    if (never.includes(jid)) return false;
+    if (always.includes(jid)) return true;
+  }
+  if (byDefault !== "roster") return byDefault === "always";
+  return isContact ?? "ask-roster";
+}

@@ -1,0 +1,316 @@
+import { Buffer } from "node:buffer";
+import type { ArchivedMessage, ArchiveOutcome, ArchivePreferences } from "../archive_store.ts";
+import { isArchiveWanted } from "../archive_store.ts";
+import type { Key } from "./keys.ts";
+import { keyOf } from "./keys.ts";
+import type { SqlDialect } from "./sql_dialect.ts";
+import type { Queries } from "./sql_database.ts";
+import { Statement } from "./statement.ts";
+
+/** Most values in one list: SQL Server takes 2100 parameters. */
+const MAX_VALUES = 500;
+/** Rows of one insertion: ten values each. */
+const MAX_ROWS = 64;
+/** Bytes after which an insertion takes no more rows. MariaDB takes 16 MB at once. */
+const FULL_INSERTION_BYTES = 1_000_000;
+/** Archives that one statement changes, with three values each. */
+const ARCHIVES_AT_ONCE = 200;
+
+/** The row of an archive, locked by the transaction that has read it. */
+interface ArchiveState {
+  readonly key: Key;
+  readonly preferences: ArchivePreferences | undefined;
+  lastPosition: number;
+  visibleAt: number;
+  mostLate: number;
+  hasNews: boolean;
+}
+
+/**
+ * Adds messages to archives within a transaction, as `ArchiveStore.append` says.
+ *
+ * The transaction locks the rows of its archives first, in the order of their keys, and gives
+ * positions last. Whoever adds to one of these archives meanwhile waits for its end. So the positions
+ * of an archive become visible in their order, and nobody can read one before those below it.
+ */
+export async function appendBatch(
+  queries: Queries,
+  dialect: SqlDialect,
+  messages: readonly ArchivedMessage[],
+  nowMs: number,
+): Promise<readonly ArchiveOutcome[]> {
+  const keys = new Map<string, Key>();
+  for (const { account } of messages) {
+    if (!keys.has(account)) keys.set(account, keyOf(account));
+  }
+  const archives = await lockArchives(queries, dialect, [...keys.values()]);
+  // What is there is looked for behind the lock: whoever has stored it has held that lock.
+  const there = await idsThere(queries, messages);
+  const rows: Row[] = [];
+  const outcomes = messages.map((message): ArchiveOutcome => {
+    const key = keys.get(message.account)!; // set above
+    const id = idOf(key, message);
+    if (there.has(id)) return "stored";
+    const archive = archives.get(key.toString("hex"))!; // all of them are locked
+    const wanted = isArchiveWanted(archive.preferences, message);
+    if (wanted !== true) return wanted === false ? "unwanted" : "ask-roster";
+    there.add(id);
+    rows.push(rowOf(archive, message, nowMs));
+    return "stored";
+  });
+  for (const some of insertions(rows, dialect)) {
+    await queries.executeQuery(insertion(some.length).with(dialect, valuesOf(some)));
+  }
+  await noteNews(queries, [...archives.values()].filter(({ hasNews }) => hasNews));
+  return outcomes;
+}
+
+/** Locks the rows of archives and returns them by their keys in hexadecimal. Makes missing ones. */
+async function lockArchives(
+  queries: Queries,
+  dialect: SqlDialect,
+  keys: readonly Key[],
+): Promise<ReadonlyMap<string, ArchiveState>> {
+  const archives = new Map<string, ArchiveState>();
+  // Transactions that lock rows in one order do not wait for each other in a circle.
+  const ordered = keys.toSorted((one, other) => one.compare(other));
+  for (const some of portions(ordered, MAX_VALUES)) {
+    for (const state of await lockSome(queries, dialect, some)) {
+      archives.set(state.key.toString("hex"), state);
+    }
+    for (const key of some) {
+      const hex = key.toString("hex");
+      if (archives.has(hex)) continue;
+      // Of two transactions that make one row, the later one is tried again.
+      await insertArchive(queries, key, null);
+      archives.set(hex, stateOf({ account_key: key, ...EMPTY, preferences: null }));
+    }
+  }
+  return archives;
+}
+
+const EMPTY = { last_position: 0, visible_at: 0, most_late: 0 };
+
+async function insertArchive(
+  queries: Queries,
+  key: Key,
+  preferences: Uint8Array | null,
+): Promise<void> {
+  await queries.insertInto("archives").values({ account_key: key, ...EMPTY, preferences })
+    .execute();
+}
+
+async function lockSome(
+  queries: Queries,
+  { rowLocks }: SqlDialect,
+  keys: readonly Key[],
+): Promise<readonly ArchiveState[]> {
+  if (rowLocks === "update") {
+    await queries.updateTable("archives").set((each) => ({
+      last_position: each.ref("last_position"),
+    })).where("account_key", "in", keys).execute();
+  }
+  const query = queries.selectFrom("archives").selectAll().where("account_key", "in", keys)
+    .orderBy("account_key");
+  const rows = await (rowLocks === "for-update" ? query.forUpdate() : query).execute();
+  return rows.map(stateOf);
+}
+
+function stateOf(
+  row: {
+    readonly account_key: Uint8Array;
+    readonly last_position: number | string;
+    readonly visible_at: number | string;
+    readonly most_late: number | string;
+    readonly preferences: Uint8Array | null;
+  },
+): ArchiveState {
+  return {
+    key: bufferOf(row.account_key),
+    preferences: readPreferences(row.preferences),
+    lastPosition: Number(row.last_position),
+    visibleAt: Number(row.visible_at),
+    mostLate: Number(row.most_late),
+    hasNews: false,
+  };
+}
+
+function bufferOf({ buffer, byteOffset, byteLength }: Uint8Array): Key {
+  return Buffer.from(buffer as ArrayBuffer, byteOffset, byteLength);
+}
+
+/** Reads the preferences of an archive's row. */
+export function readPreferences(content: Uint8Array | null): ArchivePreferences | undefined {
+  // `writePreferences` wrote them.
+  return content === null ? undefined : JSON.parse(new TextDecoder().decode(content));
+}
+
+/** Sets the preferences of an archive within a transaction. */
+export async function writePreferences(
+  queries: Queries,
+  dialect: SqlDialect,
+  key: Key,
+  { byDefault, always, never }: ArchivePreferences,
+): Promise<void> {
+  const preferences = new TextEncoder().encode(JSON.stringify({ byDefault, always, never }));
+  const [found] = await lockSome(queries, dialect, [key]);
+  if (found === undefined) return await insertArchive(queries, key, preferences);
+  await queries.updateTable("archives").set({ preferences }).where("account_key", "=", key)
+    .execute();
+}
+
+/**
+ * Locks the row of an archive, if there is one, and removes what it has: within a transaction, so
+ * that nobody adds to an archive without a row.
+ */
+export async function dropArchive(
+  queries: Queries,
+  dialect: SqlDialect,
+  key: Key,
+): Promise<void> {
+  await lockSome(queries, dialect, [key]);
+  await queries.deleteFrom("archive_messages").where("account_key", "=", key).execute();
+  await queries.deleteFrom("archives").where("account_key", "=", key).execute();
+}
+
+function idOf(key: Key, { process, sequence }: ArchivedMessage): string {
+  return `${key.toString("hex")} ${process} ${sequence}`;
+}
+
+/** Returns which of the messages, by `idOf`, archives have. They may have others of these, too. */
+async function idsThere(
+  queries: Queries,
+  messages: readonly ArchivedMessage[],
+): Promise<Set<string>> {
+  const there = new Set<string>();
+  for (const [process, ofProcess] of Map.groupBy(messages, (each) => each.process)) {
+    const sequences = [...new Set(ofProcess.map(({ sequence }) => sequence))];
+    for (const some of portions(sequences, MAX_VALUES)) {
+      const rows = await queries.selectFrom("archive_messages").select(["account_key", "sequence"])
+        .where("process", "=", process).where("sequence", "in", some).execute();
+      for (const { account_key: key, sequence } of rows) {
+        there.add(`${bufferOf(key).toString("hex")} ${process} ${Number(sequence)}`);
+      }
+    }
+  }
+  return there;
+}
+
+/** Values of a row, in the order of the columns. */
+interface Row {
+  readonly account_key: Uint8Array;
+  readonly position: number;
+  readonly process: number;
+  readonly sequence: number;
+  readonly peer_key: Uint8Array;
+  readonly peer_resource: Uint8Array;
+  readonly sent_at: number;
+  readonly visible_at: number;
+  readonly stanza: Uint8Array;
+}
+
+const ENCODER = new TextEncoder();
+
+/** Gives a message the next position of its archive. */
+function rowOf(
+  archive: ArchiveState,
+  { process, sequence, peer, sentAtMs, stanza }: ArchivedMessage,
+  nowMs: number,
+): Row {
+  const now = Math.trunc(nowMs);
+  // Another clock may be ahead of this one. Nothing is visible before it was sent.
+  const sentAt = Math.min(Math.trunc(sentAtMs), now);
+  archive.hasNews = true;
+  archive.lastPosition++;
+  archive.visibleAt = Math.max(archive.visibleAt, now);
+  archive.mostLate = Math.max(archive.mostLate, archive.visibleAt - sentAt);
+  return {
+    account_key: archive.key,
+    position: archive.lastPosition,
+    process,
+    sequence,
+    peer_key: keyOf(peer.bare),
+    peer_resource: ENCODER.encode(peer.resourcepart),
+    sent_at: sentAt,
+    visible_at: archive.visibleAt,
+    stanza,
+  };
+}
+
+/** Values of several rows, each under its column's name and the number of the row. */
+type Values = { readonly [Column in keyof Row as `${Column}${number}`]: Row[Column] };
+
+const INSERTIONS = new Map<number, Statement<Values, never>>();
+
+/** Returns the statement that inserts `count` rows. */
+function insertion(count: number): Statement<Values, never> {
+  let statement = INSERTIONS.get(count);
+  if (statement === undefined) {
+    statement = new Statement<Values, never>((tables, place) =>
+      tables.insertInto("archive_messages").values(
+        Array.from({ length: count }, (_, i): Row => ({
+          account_key: place(`account_key${i}`),
+          position: place(`position${i}`),
+          process: place(`process${i}`),
+          sequence: place(`sequence${i}`),
+          peer_key: place(`peer_key${i}`),
+          peer_resource: place(`peer_resource${i}`),
+          sent_at: place(`sent_at${i}`),
+          visible_at: place(`visible_at${i}`),
+          stanza: place(`stanza${i}`),
+        })),
+      )
+    );
+    INSERTIONS.set(count, statement);
+  }
+  return statement;
+}
+
+function valuesOf(rows: readonly Row[]): Values {
+  const values: Record<string, number | Uint8Array> = {};
+  for (const [i, row] of rows.entries()) {
+    for (const [column, value] of Object.entries(row)) values[`${column}${i}`] = value;
+  }
+  return values as Values; // the names are those of `Values`
+}
+
+/** Cuts rows into insertions. SQLite is within the process: it gains nothing by large ones. */
+function* insertions(rows: readonly Row[], { name }: SqlDialect): Generator<readonly Row[]> {
+  const most = name === "sqlite" ? 1 : MAX_ROWS;
+  for (let from = 0; from < rows.length;) {
+    let to = from;
+    let bytes = 0;
+    while (to < rows.length && to - from < most && bytes < FULL_INSERTION_BYTES) {
+      bytes += rows[to++]!.stanza.length;
+    }
+    yield rows.slice(from, to);
+    from = to;
+  }
+}
+
+/** Writes the newest position of each archive. */
+async function noteNews(queries: Queries, archives: readonly ArchiveState[]): Promise<void> {
+  for (const some of portions(archives, ARCHIVES_AT_ONCE)) {
+    await queries.updateTable("archives").set((each) => {
+      const choose = (
+        column: "last_position" | "visible_at" | "most_late",
+        valueOf: (archive: ArchiveState) => number,
+      ) => {
+        const [first, ...others] = some;
+        let chosen = each.case("account_key").when(first!.key).then(valueOf(first!));
+        for (const archive of others) chosen = chosen.when(archive.key).then(valueOf(archive));
+        return chosen.else(each.ref(column)).end();
+      };
+      return {
+        last_position: choose("last_position", ({ lastPosition }) => lastPosition),
+        visible_at: choose("visible_at", ({ visibleAt }) => visibleAt),
+        most_late: choose("most_late", ({ mostLate }) => mostLate),
+      };
+    }).where("account_key", "in", some.map(({ key }) => key)).execute();
+  }
+}
+
+/** Cuts a list into parts that one statement takes. */
+function* portions<T>(list: readonly T[], most: number): Generator<T[]> {
+  for (let from = 0; from < list.length; from += most) yield list.slice(from, from + most);
+}

@@ -1,0 +1,265 @@
+import type { ExpressionBuilder, SelectQueryBuilder } from "kysely";
+import type {
+  ArchivedMessage,
+  ArchiveEnd,
+  ArchiveFilter,
+  ArchiveId,
+  ArchiveOutcome,
+  ArchivePage,
+  ArchivePageRequest,
+  ArchivePreferences,
+  ArchiveStore,
+} from "../archive_store.ts";
+import { appendBatch, dropArchive, readPreferences, writePreferences } from "./archive_batch.ts";
+import type { Key } from "./keys.ts";
+import { keyOf } from "./keys.ts";
+import type { Queries, SqlDatabase } from "./sql_database.ts";
+import { bytesOf } from "./sql_dialect.ts";
+import type { Tables } from "./tables.ts";
+
+/** Messages that one step of a removal removes. */
+const REMOVED_AT_ONCE = 1_000;
+
+/** Positions between which a query looks, both left out. */
+interface Span {
+  after: number;
+  before: number;
+}
+
+/** The archives of all accounts, in an SQL database. */
+export class SqlArchiveStore implements ArchiveStore {
+  readonly #database: SqlDatabase;
+
+  constructor(database: SqlDatabase) {
+    this.#database = database;
+  }
+
+  async append(
+    messages: readonly ArchivedMessage[],
+    nowMs: number,
+  ): Promise<readonly ArchiveOutcome[]> {
+    if (messages.length === 0) return [];
+    return await this.#database.transact(
+      "archive messages in",
+      (queries) => appendBatch(queries, this.#database.dialect, messages, nowMs),
+    );
+  }
+
+  async read(
+    account: string,
+    filter: ArchiveFilter,
+    { limit, from, after, before }: ArchivePageRequest,
+  ): Promise<ArchivePage | undefined> {
+    const key = keyOf(account);
+    return await this.#database.run("read an archive from", async (queries) => {
+      const span = await this.#spanOf(queries, key, filter);
+      if (span === undefined) return undefined;
+      if (!await narrow(queries, key, span, { after, before })) return undefined;
+      if (filter.ids !== undefined && !await hasAll(queries, key, filter.ids)) return undefined;
+      if (span.after + 1 >= span.before) return { messages: [], isComplete: true };
+      const query = matching(queries, key, filter, span)
+        .select(["process", "sequence", "sent_at", "stanza"])
+        .orderBy("position", from === "start" ? "asc" : "desc");
+      const rows = await this.#database.dialect.limit(query, limit + 1).execute();
+      const isComplete = rows.length <= limit;
+      const messages = rows.slice(0, limit).map((row) => ({
+        ...endOf(row),
+        stanza: bytesOf(row.stanza),
+      }));
+      return { messages: from === "start" ? messages : messages.reverse(), isComplete };
+    });
+  }
+
+  async count(account: string, filter: ArchiveFilter, limit: number): Promise<number | undefined> {
+    const key = keyOf(account);
+    return await this.#database.run("count messages in", async (queries) => {
+      const span = await this.#spanOf(queries, key, filter);
+      if (span === undefined) return undefined;
+      const some = this.#database.dialect.limit(
+        matching(queries, key, filter, span).select("position"),
+        limit,
+      );
+      const { total } = await queries.selectFrom(some.as("some"))
+        .select((each) => each.fn.countAll<number | string>().as("total"))
+        .executeTakeFirstOrThrow();
+      return Number(total);
+    });
+  }
+
+  async ends(
+    account: string,
+  ): Promise<{ readonly first: ArchiveEnd; readonly last: ArchiveEnd } | undefined> {
+    return await this.#database.run("read an archive from", async (queries) => {
+      const end = async (direction: "asc" | "desc") => {
+        const query = queries.selectFrom("archive_messages")
+          .select(["process", "sequence", "sent_at"])
+          .where("account_key", "=", keyOf(account)).orderBy("position", direction);
+        const [row] = await this.#database.dialect.limit(query, 1).execute();
+        return row && endOf(row);
+      };
+      const [first, last] = [await end("asc"), await end("desc")];
+      return first && last && { first, last };
+    });
+  }
+
+  async preferences(account: string): Promise<ArchivePreferences | undefined> {
+    return await this.#database.run("read the preferences of an archive from", async (queries) => {
+      const row = await queries.selectFrom("archives").select("preferences")
+        .where("account_key", "=", keyOf(account)).executeTakeFirst();
+      return readPreferences(row?.preferences ?? null);
+    });
+  }
+
+  async setPreferences(account: string, preferences: ArchivePreferences): Promise<void> {
+    await this.#database.transact(
+      "change the preferences of an archive in",
+      (queries) => writePreferences(queries, this.#database.dialect, keyOf(account), preferences),
+    );
+  }
+
+  async removeAll(account: string): Promise<void> {
+    const key = keyOf(account);
+    // In steps: one statement for ten million messages would not end within its time.
+    for (;;) {
+      const isMore = await this.#database.transact("remove an archive from", async (queries) => {
+        const oldest = queries.selectFrom("archive_messages").select("position")
+          .where("account_key", "=", key).orderBy("position");
+        const rows = await this.#database.dialect.limit(oldest, REMOVED_AT_ONCE).execute();
+        if (rows.length < REMOVED_AT_ONCE) return false;
+        await queries.deleteFrom("archive_messages").where("account_key", "=", key)
+          .where("position", "<=", rows.at(-1)!.position).execute();
+        return true;
+      });
+      if (!isMore) break;
+    }
+    await this.#database.transact(
+      "remove an archive from",
+      (queries) => dropArchive(queries, this.#database.dialect, key),
+    );
+  }
+
+  /**
+   * Returns the positions that a filter leaves. Undefined when the archive lacks a message that it
+   * names. The times of sending, which are in no order, are checked for each message besides.
+   */
+  async #spanOf(queries: Queries, key: Key, filter: ArchiveFilter): Promise<Span | undefined> {
+    const { startMs, endMs, afterId, beforeId } = filter;
+    const span: Span = { after: 0, before: Number.MAX_SAFE_INTEGER };
+    if (!await narrow(queries, key, span, { after: afterId, before: beforeId })) return undefined;
+    if (startMs !== undefined) {
+      // Nothing is visible before it was sent.
+      const first = await this.#firstVisible(queries, key, ">=", startMs);
+      span.after = Math.max(span.after, first === undefined ? span.before : first - 1);
+    }
+    if (endMs !== undefined) {
+      const row = await queries.selectFrom("archives").select("most_late")
+        .where("account_key", "=", key).executeTakeFirst();
+      const mostLate = Number(row?.most_late ?? 0);
+      const first = await this.#firstVisible(queries, key, ">", endMs + mostLate);
+      if (first !== undefined) span.before = Math.min(span.before, first);
+    }
+    return span;
+  }
+
+  /** Returns the first position that became visible at or past a time. */
+  async #firstVisible(
+    queries: Queries,
+    key: Key,
+    comparison: ">" | ">=",
+    timeMs: number,
+  ): Promise<number | undefined> {
+    const query = queries.selectFrom("archive_messages").select("position")
+      .where("account_key", "=", key).where("visible_at", comparison, Math.trunc(timeMs))
+      .orderBy("visible_at").orderBy("position");
+    const [row] = await this.#database.dialect.limit(query, 1).execute();
+    return row && Number(row.position);
+  }
+}
+
+/** Narrows a span to both sides of two messages; false when the archive lacks one of them. */
+async function narrow(
+  queries: Queries,
+  key: Key,
+  span: Span,
+  { after, before }: {
+    readonly after: ArchiveId | undefined;
+    readonly before: ArchiveId | undefined;
+  },
+): Promise<boolean> {
+  if (after !== undefined) {
+    const position = await positionOf(queries, key, after);
+    if (position === undefined) return false;
+    span.after = Math.max(span.after, position);
+  }
+  if (before !== undefined) {
+    const position = await positionOf(queries, key, before);
+    if (position === undefined) return false;
+    span.before = Math.min(span.before, position);
+  }
+  return true;
+}
+
+async function positionOf(
+  queries: Queries,
+  key: Key,
+  { process, sequence }: ArchiveId,
+): Promise<number | undefined> {
+  const row = await queries.selectFrom("archive_messages").select("position")
+    .where("process", "=", process).where("sequence", "=", sequence)
+    .where("account_key", "=", key).executeTakeFirst();
+  return row && Number(row.position);
+}
+
+async function hasAll(queries: Queries, key: Key, ids: readonly ArchiveId[]): Promise<boolean> {
+  const rows = await queries.selectFrom("archive_messages").select(["process", "sequence"])
+    .where("account_key", "=", key).where((each) => isOneOf(each, ids)).execute();
+  const wanted = new Set(ids.map(({ process, sequence }) => `${process} ${sequence}`));
+  return rows.length === wanted.size;
+}
+
+type MessageExpressions = ExpressionBuilder<Tables, "archive_messages">;
+
+function isOneOf(each: MessageExpressions, ids: readonly ArchiveId[]) {
+  const groups = [...Map.groupBy(ids, ({ process }) => process)];
+  return each.or(
+    groups.map(([process, some]) =>
+      each.and([
+        each("process", "=", process),
+        each("sequence", "in", some.map(({ sequence }) => sequence)),
+      ])
+    ),
+  );
+}
+
+/** Selects the messages that a filter wants, within a span. */
+function matching(
+  queries: Queries,
+  key: Key,
+  { peer, startMs, endMs, ids }: ArchiveFilter,
+  span: Span,
+): SelectQueryBuilder<Tables, "archive_messages", unknown> {
+  let query = queries.selectFrom("archive_messages").where("account_key", "=", key)
+    .where("position", ">", span.after).where("position", "<", span.before);
+  if (peer !== undefined) {
+    query = query.where("peer_key", "=", keyOf(peer.bare));
+    if (peer.resourcepart !== "") {
+      const resource = new TextEncoder().encode(peer.resourcepart);
+      query = query.where("peer_resource", "=", resource);
+    }
+  }
+  if (startMs !== undefined) query = query.where("sent_at", ">=", Math.trunc(startMs));
+  if (endMs !== undefined) query = query.where("sent_at", "<=", Math.trunc(endMs));
+  if (ids !== undefined) query = query.where((each) => isOneOf(each, ids));
+  return query;
+}
+
+function endOf(
+  row: {
+    readonly process: number | string;
+    readonly sequence: number | string;
+    readonly sent_at: number | string;
+  },
+): ArchiveEnd {
+  const { process, sequence, sent_at: sentAt } = row;
+  return { process: Number(process), sequence: Number(sequence), sentAtMs: Number(sentAt) };
+}

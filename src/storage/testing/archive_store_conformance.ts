@@ -1,0 +1,356 @@
+import assert from "node:assert/strict";
+import type {
+  ArchivedMessage,
+  ArchiveFilter,
+  ArchiveId,
+  ArchivePageRequest,
+  ArchiveStore,
+  StoredMessage,
+} from "../archive_store.ts";
+import { AWKWARD_TEXTS, MEGABYTE_XML } from "./awkward_texts.ts";
+
+/** One backend, empty, opened for one test. */
+export interface ArchiveStoreFixture extends AsyncDisposable {
+  archives(): ArchiveStore;
+}
+
+type Check = (store: ArchiveStore) => Promise<void>;
+
+const [ALICE, BOB, CAROL] = ["alice@example.com", "bob@example.com", "carol@example.org"];
+const NOW = 1_700_000_000_000;
+const PROCESS = 2 ** 52 - 7;
+const ALL: ArchivePageRequest = { limit: 1_000, from: "start" };
+
+/** Returns a message of alice's archive; `sequence` is its text too, unless it says otherwise. */
+export function conformanceArchived(
+  sequence: number,
+  fields: Partial<ArchivedMessage> & { readonly text?: string } = {},
+): ArchivedMessage {
+  const { text = `${sequence}`, ...others } = fields;
+  return {
+    account: ALICE,
+    process: PROCESS,
+    sequence,
+    peer: { bare: BOB, resourcepart: "" },
+    sentAtMs: NOW,
+    stanza: new TextEncoder().encode(text),
+    ...others,
+  };
+}
+
+function idOf(sequence: number): ArchiveId {
+  return { process: PROCESS, sequence };
+}
+
+function textsOf(messages: readonly StoredMessage[] | undefined): readonly string[] | undefined {
+  return messages?.map(({ stanza }) => new TextDecoder().decode(stanza));
+}
+
+async function read(
+  store: ArchiveStore,
+  filter: ArchiveFilter = {},
+  page: Partial<ArchivePageRequest> = {},
+  account = ALICE,
+): Promise<readonly string[] | undefined> {
+  return textsOf((await store.read(account, filter, { ...ALL, ...page }))?.messages);
+}
+
+async function append(store: ArchiveStore, ...messages: readonly ArchivedMessage[]): Promise<void> {
+  const outcomes = await store.append(messages, NOW);
+  assert.deepEqual(outcomes, messages.map(() => "stored"));
+}
+
+/** Reads an archive page by page, each behind the last message of the one before. */
+class Follower {
+  readonly seen: string[] = [];
+  readonly #store: ArchiveStore;
+  readonly #limit: number;
+  #last: ArchiveId | undefined;
+
+  constructor(store: ArchiveStore, limit: number) {
+    this.#store = store;
+    this.#limit = limit;
+  }
+
+  async readOn(): Promise<void> {
+    for (;;) {
+      const request = { from: "start", limit: this.#limit, after: this.#last } as const;
+      const page = await this.#store.read(ALICE, {}, request);
+      assert.ok(page, "the last message that it has read is there");
+      this.seen.push(...textsOf(page.messages)!);
+      this.#last = page.messages.at(-1) ?? this.#last;
+      if (page.isComplete) return;
+    }
+  }
+}
+
+const CHECKS: Readonly<Record<string, Check>> = {
+  async "messages come in the order in which they were added, with their own times"(store) {
+    await append(store, conformanceArchived(3, { sentAtMs: NOW - 5 }), conformanceArchived(1));
+    await append(store, conformanceArchived(2, { sentAtMs: NOW - 60_000, process: 7 }));
+    const page = await store.read(ALICE, {}, ALL);
+    assert.deepEqual(textsOf(page!.messages), ["3", "1", "2"]);
+    assert.deepEqual(page!.messages.map(({ sentAtMs }) => sentAtMs), [NOW - 5, NOW, NOW - 60_000]);
+    assert.deepEqual(page!.messages.map(({ process }) => process), [PROCESS, PROCESS, 7]);
+    assert.equal(page!.isComplete, true);
+    assert.deepEqual(await read(store, {}, {}, BOB), []);
+    assert.deepEqual(await store.append([], NOW), []);
+  },
+
+  async "a time in the future is that of the store"(store) {
+    await append(store, conformanceArchived(1, { sentAtMs: NOW + 1e12 }));
+    const page = await store.read(ALICE, {}, ALL);
+    assert.equal(page!.messages[0]!.sentAtMs, NOW);
+  },
+
+  async "a message is in an archive once, however often and by whomever it is added"(store) {
+    const [one, two, three] = [1, 2, 3].map((each) => conformanceArchived(each));
+    await append(store, one!, two!, one!);
+    await append(store, two!, three!);
+    await Promise.all(Array.from({ length: 6 }, () => append(store, one!, three!)));
+    assert.deepEqual(await read(store), ["1", "2", "3"]);
+    // Another process may give the same number, and another archive may have the same message.
+    await append(store, { ...one!, process: 1 }, { ...one!, account: BOB });
+    assert.deepEqual(await read(store), ["1", "2", "3", "1"]);
+    assert.deepEqual(await read(store, {}, {}, BOB), ["1"]);
+  },
+
+  async "a batch goes to many archives, each in its order"(store) {
+    const accounts = Array.from({ length: 250 }, (_, i) => `user${i}@example.com`);
+    const messages = accounts.flatMap((account, i) =>
+      [0, 1].map((each) => conformanceArchived(2 * i + each, { account }))
+    );
+    await append(store, ...messages);
+    await append(store, ...messages);
+    for (const i of [0, 100, 249]) {
+      assert.deepEqual(await read(store, {}, {}, accounts[i]), [`${2 * i}`, `${2 * i + 1}`]);
+    }
+  },
+
+  async "pages go forwards and backwards, and say when they end"(store) {
+    await append(store, ...Array.from({ length: 7 }, (_, i) => conformanceArchived(i + 1)));
+    const page = async (request: ArchivePageRequest) => {
+      const { messages, isComplete } = (await store.read(ALICE, {}, request))!;
+      return [textsOf(messages)!.join(" "), isComplete];
+    };
+    assert.deepEqual(await page({ limit: 3, from: "start" }), ["1 2 3", false]);
+    assert.deepEqual(await page({ limit: 3, from: "start", after: idOf(3) }), ["4 5 6", false]);
+    assert.deepEqual(await page({ limit: 3, from: "start", after: idOf(6) }), ["7", true]);
+    assert.deepEqual(await page({ limit: 3, from: "start", after: idOf(4) }), ["5 6 7", true]);
+    assert.deepEqual(await page({ limit: 3, from: "start", after: idOf(7) }), ["", true]);
+    assert.deepEqual(await page({ limit: 3, from: "end" }), ["5 6 7", false]);
+    assert.deepEqual(await page({ limit: 3, from: "end", before: idOf(5) }), ["2 3 4", false]);
+    assert.deepEqual(await page({ limit: 3, from: "end", before: idOf(2) }), ["1", true]);
+    assert.deepEqual(await page({ limit: 3, from: "end", before: idOf(1) }), ["", true]);
+    const between = { limit: 9, after: idOf(2), before: idOf(5) };
+    assert.deepEqual(await page({ ...between, from: "start" }), ["3 4", true]);
+    assert.deepEqual(await page({ ...between, from: "end" }), ["3 4", true]);
+    const crossed = { limit: 9, from: "start", after: idOf(5), before: idOf(2) } as const;
+    assert.deepEqual(await page(crossed), ["", true]);
+  },
+
+  async "a message that an archive lacks is no place in it"(store) {
+    await append(store, conformanceArchived(1), conformanceArchived(2, { account: BOB }));
+    const [unknown, others] = [idOf(9), idOf(2)];
+    for (const id of [unknown, others, { ...idOf(1), process: 1 }]) {
+      assert.equal(await read(store, {}, { after: id }), undefined);
+      assert.equal(await read(store, {}, { before: id, from: "end" }), undefined);
+      assert.equal(await read(store, { afterId: id }), undefined);
+      assert.equal(await read(store, { beforeId: id }), undefined);
+      assert.equal(await read(store, { ids: [idOf(1), id] }), undefined);
+      assert.equal(await store.count(ALICE, { afterId: id }, 10), undefined);
+    }
+    assert.deepEqual(await read(store, { ids: [idOf(1)] }), ["1"]);
+  },
+
+  async "filters by person and resource, by time, and by id go together"(store) {
+    const peer = (bare: string, resourcepart = "") => ({ bare, resourcepart });
+    await append(
+      store,
+      conformanceArchived(1, { peer: peer(BOB, "phone"), sentAtMs: NOW - 4_000 }),
+      conformanceArchived(2, { peer: peer(CAROL), sentAtMs: NOW - 3_000 }),
+      conformanceArchived(3, { peer: peer(BOB, "Phone"), sentAtMs: NOW - 2_000 }),
+      conformanceArchived(4, { peer: peer(BOB), sentAtMs: NOW - 9_000 }), // it came late
+      conformanceArchived(5, { peer: peer(BOB, "phone"), sentAtMs: NOW }),
+    );
+    assert.deepEqual(await read(store, { peer: peer(BOB) }), ["1", "3", "4", "5"]);
+    assert.deepEqual(await read(store, { peer: peer(BOB, "phone") }), ["1", "5"]);
+    assert.deepEqual(await read(store, { peer: peer("Bob@example.com") }), []);
+    assert.deepEqual(await read(store, { startMs: NOW - 3_000 }), ["2", "3", "5"]);
+    assert.deepEqual(await read(store, { endMs: NOW - 3_000 }), ["1", "2", "4"]);
+    assert.deepEqual(await read(store, { startMs: NOW - 3_000, endMs: NOW - 1 }), ["2", "3"]);
+    assert.deepEqual(await read(store, { startMs: NOW + 1 }), []);
+    assert.deepEqual(await read(store, { endMs: NOW - 9_001 }), []);
+    assert.deepEqual(await read(store, { afterId: idOf(1), beforeId: idOf(5) }), ["2", "3", "4"]);
+    assert.deepEqual(await read(store, { afterId: idOf(4), beforeId: idOf(2) }), []);
+    const ids = [5, 1, 4, 1].map(idOf);
+    assert.deepEqual(await read(store, { ids }), ["1", "4", "5"]);
+    assert.deepEqual(await read(store, { ids, afterId: idOf(1), peer: peer(BOB, "phone") }), ["5"]);
+    assert.deepEqual(await read(store, { peer: peer(BOB) }, { after: idOf(2), limit: 2 }), [
+      "3",
+      "4",
+    ]);
+    assert.deepEqual(await read(store, { endMs: NOW - 2_000 }, { from: "end", limit: 2 }), [
+      "3",
+      "4",
+    ]);
+  },
+
+  async "times bound a query in an archive that grew over time"(store) {
+    for (let i = 0; i < 50; i++) {
+      const message = conformanceArchived(i, { sentAtMs: NOW + i * 1_000 - (i % 7) * 300 });
+      assert.deepEqual(await store.append([message], NOW + i * 1_000), ["stored"]);
+    }
+    const sentAt = (i: number) => NOW + i * 1_000 - (i % 7) * 300;
+    for (const [startMs, endMs] of [[NOW, NOW + 9_000], [sentAt(13), sentAt(27)], [0, NOW]]) {
+      const expected = Array.from({ length: 50 }, (_, i) => i)
+        .filter((i) => sentAt(i) >= startMs! && sentAt(i) <= endMs!).map(String);
+      assert.deepEqual(await read(store, { startMs, endMs }), expected);
+      assert.deepEqual(await read(store, { startMs, endMs }, { from: "end" }), expected);
+    }
+    // A clock that was set back does not change the order.
+    assert.deepEqual(await store.append([conformanceArchived(99)], NOW - 1e9), ["stored"]);
+    assert.deepEqual((await read(store))!.at(-1), "99");
+    assert.deepEqual(await read(store, { endMs: NOW - 1e9 }), ["99"]);
+    assert.deepEqual(await read(store, { startMs: NOW + 49_000 }), ["49"]);
+  },
+
+  async "whoever reads on gets each message once while many write"(store) {
+    const [writers, rounds] = [6, 15];
+    let isWriting = true;
+    const write = async (writer: number) => {
+      for (let round = 0; round < rounds; round++) {
+        const own = [0, 1].map((each) => conformanceArchived(1_000 * writer + 2 * round + each));
+        // Some write to other archives too, before or behind alice's by their keys.
+        const other = { ...own[0]!, account: `user${writer}@example.com` };
+        await append(store, ...(writer % 2 === 0 ? [other, ...own] : own));
+      }
+    };
+    const followers = [1, 3, 50].map((limit) => new Follower(store, limit));
+    const follow = async (follower: Follower) => {
+      while (isWriting) await follower.readOn();
+    };
+    const following = followers.map(follow);
+    try {
+      await Promise.all(Array.from({ length: writers }, (_, i) => write(i)));
+    } finally {
+      isWriting = false;
+    }
+    await Promise.all(following);
+    const all = (await read(store))!;
+    assert.equal(new Set(all).size, 2 * writers * rounds);
+    assert.equal(all.length, 2 * writers * rounds);
+    for (const follower of followers) {
+      await follower.readOn();
+      assert.deepEqual(follower.seen, all);
+    }
+    // Each writer's messages are in its order.
+    for (let writer = 0; writer < writers; writer++) {
+      const own = all.map(Number).filter((each) => Math.trunc(each / 1_000) === writer);
+      assert.deepEqual(own, own.toSorted((one, other) => one - other));
+    }
+  },
+
+  async "count() and ends() tell the size of a result and the ends of an archive"(store) {
+    assert.equal(await store.count(ALICE, {}, 10), 0);
+    assert.equal(await store.ends(ALICE), undefined);
+    const messages = Array.from({ length: 5 }, (_, i) => conformanceArchived(i, { sentAtMs: i }));
+    await append(store, ...messages, conformanceArchived(7, { account: BOB }));
+    assert.equal(await store.count(ALICE, {}, 10), 5);
+    assert.equal(await store.count(ALICE, {}, 3), 3);
+    assert.equal(await store.count(ALICE, { startMs: 2, afterId: idOf(0) }, 10), 3);
+    assert.deepEqual(await store.ends(ALICE), {
+      first: { ...idOf(0), sentAtMs: 0 },
+      last: { ...idOf(4), sentAtMs: 4 },
+    });
+  },
+
+  async "preferences keep messages out"(store) {
+    assert.equal(await store.preferences(ALICE), undefined);
+    const preferences = {
+      byDefault: "roster",
+      always: [`${CAROL}/work`, "dave@example.com"],
+      never: [CAROL, "dave@example.com/spam"],
+    } as const;
+    await store.setPreferences(ALICE, preferences);
+    assert.deepEqual(await store.preferences(ALICE), preferences);
+    const from = (sequence: number, jid: string, isContact?: boolean) => {
+      const [bare, resourcepart = ""] = jid.split("/");
+      return conformanceArchived(sequence, { peer: { bare: bare!, resourcepart }, isContact });
+    };
+    const outcomes = await store.append([
+      from(1, BOB),
+      from(2, BOB, true),
+      from(3, BOB, false),
+      from(4, CAROL),
+      from(5, `${CAROL}/work`),
+      from(6, `${CAROL}/home`),
+      from(7, "dave@example.com/any"),
+      from(8, "dave@example.com/spam"),
+      { ...from(9, CAROL), account: BOB },
+    ], NOW);
+    assert.deepEqual(outcomes, [
+      ...["ask-roster", "stored", "unwanted", "unwanted", "stored", "unwanted"],
+      ...["stored", "unwanted", "stored"],
+    ]);
+    assert.deepEqual(await read(store), ["2", "5", "7"]);
+    const changed = { byDefault: "never", always: [], never: [] } as const;
+    await store.setPreferences(ALICE, changed);
+    assert.deepEqual(await store.preferences(ALICE), changed);
+    const [again, fresh] = await store.append([from(2, BOB), from(10, BOB)], NOW);
+    assert.deepEqual([again, fresh], ["stored", "unwanted"], "what is there stays there");
+    await store.setPreferences(ALICE, { ...changed, byDefault: "always" });
+    await append(store, from(11, BOB));
+  },
+
+  async "removeAll() removes an archive and its preferences, and nothing else"(store) {
+    const many = Array.from({ length: 2_500 }, (_, i) => conformanceArchived(i));
+    for (let i = 0; i < many.length; i += 500) await append(store, ...many.slice(i, i + 500));
+    await append(store, conformanceArchived(1, { account: BOB }));
+    await store.setPreferences(ALICE, { byDefault: "never", always: [], never: [] });
+    await store.removeAll(ALICE);
+    await store.removeAll(ALICE);
+    assert.deepEqual(await read(store), []);
+    assert.equal(await store.ends(ALICE), undefined);
+    assert.equal(await store.preferences(ALICE), undefined);
+    assert.deepEqual(await read(store, {}, {}, BOB), ["1"]);
+    await append(store, conformanceArchived(7));
+    assert.deepEqual(await read(store), ["7"]);
+  },
+
+  async "what is added while an archive is removed is in an archive that works"(store) {
+    await append(store, ...Array.from({ length: 20 }, (_, i) => conformanceArchived(i)));
+    const adding = Array.from(
+      { length: 10 },
+      (_, i) => append(store, conformanceArchived(100 + i)),
+    );
+    await Promise.all([store.removeAll(ALICE), ...adding, store.removeAll(ALICE)]);
+    await append(store, conformanceArchived(1_000), conformanceArchived(1_001));
+    assert.deepEqual((await read(store))!.slice(-2), ["1000", "1001"]);
+  },
+
+  async "metacharacters, NUL, characters beyond the BMP and 1 MB are kept as they are"(store) {
+    for (const [index, text] of [...AWKWARD_TEXTS, MEGABYTE_XML].entries()) {
+      const account = `${text.slice(0, 20)}${index}@'; --`;
+      const peer = { bare: `${text.slice(0, 300)}@x`, resourcepart: text.slice(0, 200) };
+      await append(store, conformanceArchived(index, { account, peer, text }));
+      const [found] = (await read(store, { peer }, {}, account))!;
+      assert.ok(found === text);
+      await store.setPreferences(account, { byDefault: "always", always: [peer.bare], never: [] });
+      assert.deepEqual((await store.preferences(account))!.always, [peer.bare]);
+    }
+  },
+};
+
+/** Registers the tests that every `ArchiveStore` passes unchanged; `open` gives an empty backend. */
+export function archiveStoreConformance(
+  name: string,
+  open: () => Promise<ArchiveStoreFixture>,
+): void {
+  for (const [behaviour, check] of Object.entries(CHECKS)) {
+    Deno.test(`${name}: archives: ${behaviour}`, async () => {
+      await using fixture = await open();
+      await check(fixture.archives());
+    });
+  }
+}
