@@ -101,6 +101,7 @@ const ROOMS: Readonly<Record<string, Rooms>> = {
       "storage_error.ts",
       "last_store.ts",
       "privacy_store.ts",
+      "archive_store.ts",
       "offline_store.ts",
       "private_store.ts",
       "pep_store.ts",

@@ -184,6 +184,53 @@ async def retract_item(xmpp, node, id):
     await xmpp["xep_0060"].retract(None, node, id, notify=True)
 
 
+async def read_archive(xmpp, **options):
+    """Asks for one page of the archive; returns its messages as "id body", and whether it ends."""
+    xmpp.register_plugin("xep_0313")
+    rsm = {name: options[name] for name in ("max", "after") if name in options}
+    peer = JID(options["peer"]) if "peer" in options else None
+    answer = await xmpp["xep_0313"].retrieve(with_jid=peer, rsm=rsm)
+    results = [each["mam_result"] for each in answer["mam"]["results"]]
+    messages = [f"{each['id']} {each['forwarded']['stanza']['body']}" for each in results]
+    return {"messages": messages, "complete": answer["mam_fin"].xml.get("complete") == "true"}
+
+
+async def follow_archive(xmpp, last):
+    """Reads pages of the archive, each behind the last message, until it has one with the body `last`."""
+    xmpp.register_plugin("xep_0313")
+    bodies, rsm = [], {"max": "7"}
+    while last not in bodies:
+        answer = await xmpp["xep_0313"].retrieve(rsm=rsm)
+        for each in answer["mam"]["results"]:
+            bodies.append(each["mam_result"]["forwarded"]["stanza"]["body"])
+            rsm["after"] = each["mam_result"]["id"]
+    return bodies
+
+
+async def last_archived(xmpp, count):
+    """Reads the archive from its end, page by page; returns the last messages as "id body"."""
+    xmpp.register_plugin("xep_0313")
+    messages = []
+    pages = xmpp["xep_0313"].iterate(reverse=True, rsm={"max": "7"}, total=int(count))
+    async for each in pages:
+        result = each["mam_result"]
+        messages.insert(0, f"{result['id']} {result['forwarded']['stanza']['body']}")
+    return messages
+
+
+async def archive_fields(xmpp):
+    xmpp.register_plugin("xep_0313")
+    form = await xmpp["xep_0313"].get_fields()
+    return sorted(form.get_fields())
+
+
+async def archive_ends(xmpp):
+    """Returns the ids of the first and the last message of the archive."""
+    xmpp.register_plugin("xep_0313")
+    metadata = (await xmpp["xep_0313"].get_archive_metadata())["mam_metadata"]
+    return [metadata["start"]["id"], metadata["end"]["id"]]
+
+
 TASKS = {
     task.__name__: task
     for task in (
@@ -206,6 +253,11 @@ TASKS = {
         publish_item,
         read_items,
         retract_item,
+        read_archive,
+        follow_archive,
+        last_archived,
+        archive_fields,
+        archive_ends,
     )
 }
 

@@ -88,6 +88,7 @@ export interface ConfigurationFacts {
   /** Options that say where Redis is, in place of a server and a port. */
   readonly redisPlace: Readonly<Record<string, unknown>> | undefined;
   readonly replication: "builtin" | "external";
+  readonly hasArchives: boolean;
   /** Nodes of other datacenters that tell of the mesh. */
   readonly seeds: readonly Target[];
   /** Addresses to use instead of the advertised ones, by remote local host. */
@@ -122,6 +123,8 @@ export function causewayConfiguration(facts: ConfigurationFacts): CausewayConfig
     // A copy for each node, which a scenario may change.
     ...structuredClone(facts.database),
     modules: {
+      // Without archives, a message to somebody offline comes back as an error.
+      ...facts.hasArchives ? {} : { mod_mam: false },
       mod_global_distrib: {
         global_host: facts.globalHost,
         local_host: facts.localHost,

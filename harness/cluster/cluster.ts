@@ -240,6 +240,7 @@ export class Cluster implements AsyncDisposable {
       redis: redis.address,
       redisPlace: redis.place,
       replication: options.replication,
+      hasArchives: options.archives,
       // one is enough: it tells where the others are
       seeds: options.links === "direct" && options.replication === "builtin"
         ? Object.values(this.#mesh.addresses(place.name))[0] ?? []

@@ -42,6 +42,11 @@ export interface ClusterOptions {
   readonly database?: DatabaseChoice;
   /** Way in which the session table gets to other datacenters. @default "builtin" */
   readonly replication?: "external" | "builtin";
+  /**
+   * Archives of messages. Without them, a message to an account that is offline comes back as an
+   * error, which most scenarios count on. @default false
+   */
+  readonly archives?: boolean;
   /** @default "example.com" */
   readonly globalHost?: string;
   /** @default alice, bob and carol */
@@ -128,6 +133,7 @@ export function resolveClusterOptions(options: ClusterOptions): ResolvedClusterO
     database: options.database ?? "internal",
     redisPassword: options.redisPassword ?? "",
     replication: options.replication ?? "builtin",
+    archives: options.archives ?? false,
     users: options.users ?? DEFAULT_USERS,
     components: options.components ?? [
       { name: `echo.${globalHost}`, secret: "secret" },

@@ -51,6 +51,7 @@ import { NODES_ORDER } from "./nodes_order.ts";
 import { ONESELF, RESOURCE_CONFLICT } from "./one_account.ts";
 import { ORDER_UNDER_FAULTS } from "./order_under_faults.ts";
 import { PEOPLE } from "./people.ts";
+import { MESSAGE_ARCHIVE } from "./message_archive.ts";
 import { PERSONAL_EVENTING } from "./personal_eventing.ts";
 import { RATE_LIMITS } from "./rate_limits.ts";
 import { RECIPIENT_DISCONNECTS } from "./recipient_disconnects.ts";
@@ -109,6 +110,7 @@ export const SCENARIOS: readonly Scenario[] = [
   ACCOUNT_DATA,
   PERSONAL_EVENTING,
   ...PEOPLE,
+  MESSAGE_ARCHIVE,
   SUBSCRIPTION_REQUESTS,
   OFFLINE_MESSAGES,
   CONTACTS,

@@ -152,6 +152,7 @@ Deno.test("causeway backends list shows the catalogue, and what a configuration 
   assert.deepEqual(used.out.filter((line) => line.startsWith("  holds:")), [
     "  holds: users of dc1.example.com",
     "  holds: last of dc1.example.com",
+    "  holds: mam of dc1.example.com",
     "  holds: privacy of dc1.example.com",
     "  holds: private of dc1.example.com",
     "  holds: pep of dc1.example.com",
@@ -160,6 +161,7 @@ Deno.test("causeway backends list shows the catalogue, and what a configuration 
     "  holds: sessions",
     "  holds: users of example.com in the pool people",
     "  holds: last of example.com in the pool people",
+    "  holds: mam of example.com in the pool people",
     "  holds: privacy of example.com in the pool people",
     "  holds: private of example.com in the pool people",
     "  holds: pep of example.com in the pool people",
@@ -172,6 +174,7 @@ Deno.test("causeway backends list shows the catalogue, and what a configuration 
   assert.deepEqual(json.backends[2].uses, [
     { kind: "users", host: "example.com", pool: "people" },
     { kind: "last", host: "example.com", pool: "people" },
+    { kind: "mam", host: "example.com", pool: "people" },
     { kind: "privacy", host: "example.com", pool: "people" },
     { kind: "private", host: "example.com", pool: "people" },
     { kind: "pep", host: "example.com", pool: "people" },
@@ -186,7 +189,7 @@ Deno.test("causeway backends schema prints the files as shipped", async () => {
     const { code, out } = await run("backends", "schema", name);
     assert.equal(code, 0);
     const files = [...Deno.readDirSync(new URL(`${folder ?? name}/`, shipped))]
-      .map((each) => each.name).toSorted();
+      .map((each) => each.name).toSorted((one, other) => parseInt(one) - parseInt(other));
     const texts = files.map((file) =>
       Deno.readTextFileSync(new URL(`${folder ?? name}/${file}`, shipped)).trimEnd()
     );

@@ -1,3 +1,4 @@
+import type { ArchiveHostOptions } from "../services/archive/mod.ts";
 import type { PrivacyBounds } from "../services/privacy/mod.ts";
 import type { VcardSearchOptions } from "../services/vcard/mod.ts";
 import type { IpRule } from "../services/accounts/mod.ts";
@@ -138,6 +139,7 @@ export interface HostModulesConfig {
   readonly mod_time: boolean;
   readonly mod_version: boolean;
   readonly mod_last: boolean;
+  readonly mod_mam: false | ArchiveHostOptions;
   readonly mod_blocking: boolean;
   readonly mod_privacy: false | PrivacyBounds;
   readonly mod_private: false | PrivateBounds;

@@ -7,6 +7,14 @@ import { loadConfig } from "./load_config.ts";
 
 const FIXTURES = new URL("../../fixtures/config/", import.meta.url);
 
+const MAM = {
+  defaultLimit: 50,
+  maxLimit: 50,
+  hasChatMarkers: false,
+  hasGroupchats: false,
+  hasStanzaIds: true,
+};
+
 const PUBSUB = {
   maxNodes: 200,
   maxItemsPerNode: 1000,
@@ -57,7 +65,7 @@ Deno.test("parseConfig() fills in every default", () => {
         backend: "internal",
       }])),
       data: new Map(
-        ["last", "privacy", "offline", "private", "pep", "roster", "vcard"].map((
+        ["last", "mam", "privacy", "offline", "private", "pep", "roster", "vcard"].map((
           kind,
         ) => [kind, new Map()]),
       ),
@@ -82,6 +90,7 @@ Deno.test("parseConfig() fills in every default", () => {
       mod_time: true,
       mod_version: true,
       mod_last: true,
+      mod_mam: MAM,
       mod_blocking: true,
       mod_privacy: { maxLists: 50, maxItems: 1_000, maxBytes: 131_072 },
       mod_offline: false,
@@ -293,6 +302,7 @@ Deno.test("parseConfig() turns every service on unless it is false", () => {
     mod_time: true,
     mod_version: true,
     mod_last: true,
+    mod_mam: MAM,
     mod_blocking: true,
     mod_privacy: { maxLists: 50, maxItems: 1_000, maxBytes: 131_072 },
     mod_offline: false,
@@ -310,9 +320,12 @@ Deno.test("parseConfig() turns every service on unless it is false", () => {
   assert.deepEqual(both(""), [{ mod_disco: disco, ...on }, { mod_disco: disco, ...on }]);
   assert.deepEqual(
     both(
-      "[modules]\nmod_ping = false\nmod_disco = false\nmod_private = { max_bytes = 7 }\nmod_roster.versioning = false\n" +
+      "[modules]\nmod_ping = false\nmod_disco = false\n" +
+        "mod_mam = { max_result_limit = 20, archive_chat_markers = true, no_stanzaid_element = true }\n" +
+        "mod_private = { max_bytes = 7 }\nmod_roster.versioning = false\n" +
         '[host_config."dc1.example.com".modules]\nmod_ping = {}\nmod_version = false\n' +
-        "mod_private = false\nmod_roster = false\n",
+        'mod_private = false\nmod_roster = false\n[host_config."dc1.example.com".modules.mod_mam]\n' +
+        "pm = false\n",
     ),
     [
       {
@@ -320,10 +333,24 @@ Deno.test("parseConfig() turns every service on unless it is false", () => {
         ...on,
         mod_carboncopy: true,
         mod_ping: false,
+        mod_mam: {
+          ...MAM,
+          defaultLimit: 20,
+          maxLimit: 20,
+          hasChatMarkers: true,
+          hasStanzaIds: false,
+        },
         mod_private: { maxElements: 200, maxBytes: 7 },
         mod_roster: { hasVersions: false },
       },
-      { mod_disco: false, ...on, mod_version: false, mod_private: false, mod_roster: false },
+      {
+        mod_disco: false,
+        ...on,
+        mod_mam: false,
+        mod_version: false,
+        mod_private: false,
+        mod_roster: false,
+      },
     ],
   );
 });

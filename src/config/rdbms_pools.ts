@@ -32,6 +32,7 @@ const DEFAULT_TAG = "default";
 /** Modules that keep data, with the kind of that data. */
 const STORING_MODULES = {
   mod_last: "last",
+  mod_mam: "mam",
   mod_privacy: "privacy",
   mod_offline: "offline",
   mod_private: "private",

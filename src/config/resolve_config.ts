@@ -1,4 +1,5 @@
 import type { z } from "zod";
+import type { ArchiveHostOptions } from "../services/archive/mod.ts";
 import type { PrivacyBounds } from "../services/privacy/mod.ts";
 import type { DataPlace, PrivateBounds } from "../storage/mod.ts";
 import type {
@@ -16,7 +17,14 @@ import { FILE_SCHEMA } from "./file_schema.ts";
 import { normalizeDomain } from "./normalize_domain.ts";
 import type { PartOptions } from "./part_options.ts";
 import { isTlsDefault, resolveData, resolvePools, resolveUsers } from "./rdbms_pools.ts";
-import { MOD_PRIVACY, MOD_PRIVATE, MOD_PUBSUB, MOD_REGISTER, MOD_VCARD } from "./schema_modules.ts";
+import {
+  MOD_MAM,
+  MOD_PRIVACY,
+  MOD_PRIVATE,
+  MOD_PUBSUB,
+  MOD_REGISTER,
+  MOD_VCARD,
+} from "./schema_modules.ts";
 import type { SecretInput } from "./schema_words.ts";
 import { Secret } from "./secret.ts";
 import type { Surroundings } from "./surroundings.ts";
@@ -169,6 +177,7 @@ function resolveModules(file: FileConfig): ReadonlyMap<string, HostModulesConfig
       mod_time: tables.mod_time !== false,
       mod_version: tables.mod_version !== false,
       mod_last: tables.mod_last !== false,
+      mod_mam: tables.mod_mam !== false && archiveOptions(tables.mod_mam),
       mod_blocking: tables.mod_blocking !== false,
       mod_privacy: tables.mod_privacy !== false && privacyBounds(tables.mod_privacy),
       mod_private: tables.mod_private !== false && privateBounds(tables.mod_private),
@@ -210,6 +219,18 @@ function registerOptions(table: z.output<typeof MOD_REGISTER> = MOD_REGISTER.par
         passwordStrength: table.password_strength,
       }
       : undefined,
+  };
+}
+
+function archiveOptions(
+  table: z.output<typeof MOD_MAM> = MOD_MAM.parse({}),
+): false | ArchiveHostOptions {
+  return table.pm !== false && {
+    defaultLimit: Math.min(table.default_result_limit, table.max_result_limit),
+    maxLimit: table.max_result_limit,
+    hasChatMarkers: table.archive_chat_markers,
+    hasGroupchats: table.pm.archive_groupchats,
+    hasStanzaIds: !table.no_stanzaid_element,
   };
 }
 

@@ -369,6 +369,34 @@ export const MOD_OFFLINE = z.strictObject({
   ),
 });
 
+/** `mod_mam`. */
+export const MOD_MAM = z.strictObject({
+  ...DATA_PLACE,
+  default_result_limit: integer(1, 1_000).default(50).describe(
+    "messages of one page, when the client names no number",
+  ),
+  max_result_limit: integer(1, 1_000).default(50).describe(
+    "messages of one page at most; a client that asks for more gets as many",
+  ),
+  archive_chat_markers: z.boolean().default(false).describe(
+    "archives chat markers without a body too (XEP-0333)",
+  ),
+  no_stanzaid_element: z.boolean().default(false).describe(
+    "delivers messages without the id that they have in the archive of their recipient (XEP-0359)",
+  ),
+  pm: withWords(
+    z.union([
+      z.literal(false),
+      z.strictObject({
+        archive_groupchats: z.boolean().default(false).describe(
+          "archives messages of type `groupchat` for the people who get them, too",
+        ),
+      }),
+    ]),
+    { allowed: "a table, or false to turn it off" },
+  ).prefault({}).describe("archives of people"),
+});
+
 /** `mod_register`. */
 export const MOD_REGISTER = z.strictObject({
   allow_removal: z.boolean().default(true).describe(
@@ -419,6 +447,10 @@ function hostModules(byDefault: string) {
     mod_last: service(
       MOD_LAST,
       "time since the last logout of an account, and since the start of the server (XEP-0012)",
+    ),
+    mod_mam: service(
+      MOD_MAM,
+      "archives of messages (XEP-0313): a message to an account that is offline is accepted, too",
     ),
     mod_blocking: service(
       z.strictObject({}),

@@ -69,6 +69,11 @@ export interface EnvelopeFields {
    * it. @default false
    */
   isCarbon?: boolean;
+  /**
+   * True when the archive of its recipient has it, under the id that `process` and `sequence` make, or
+   * will have it. @default false
+   */
+  isArchived?: boolean;
 }
 
 /**
@@ -90,6 +95,7 @@ export class Envelope extends Duty implements EnvelopeFields {
   isRerouted: boolean;
   isSpread: boolean;
   isCarbon: boolean;
+  isArchived: boolean;
   /** Local host of the datacenter that a copy made here is for. */
   copyFor: string | undefined;
   /** Local host of the datacenter where the stanza entered that this error made here answers. */
@@ -118,6 +124,7 @@ export class Envelope extends Duty implements EnvelopeFields {
     this.isRerouted = fields.isRerouted ?? false;
     this.isSpread = fields.isSpread ?? false;
     this.isCarbon = fields.isCarbon ?? false;
+    this.isArchived = fields.isArchived ?? false;
   }
 
   /** Way in which it came to this node. */

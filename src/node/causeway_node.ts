@@ -160,6 +160,7 @@ export class CausewayNode {
     await drainRouter();
     await wait("requests", requests.close());
     await wait("offline", parts.offline.close());
+    await wait("archive", parts.archive?.close() ?? Promise.resolve());
     await wait("logouts", logouts.close(), budget.halfMs(CLOSE_MS));
     await wait("privacy", parts.privacy.close(), budget.halfMs(CLOSE_MS));
     await wait("table", table.close());

@@ -31,6 +31,8 @@ export interface LocalSideDeps extends UserHosts {
   readonly carbons?: Pick<Carbons, "received" | "told">;
   /** Messages that wait for accounts. A message that `holds` names waits behind them. */
   readonly offline?: { holds(message: Stanza): boolean };
+  /** Archives, which give messages to their accounts an id. @default there are none */
+  readonly archive?: { stamped(message: Envelope): Stanza };
   /** Rosters and presence. */
   readonly rosters?: Pick<RosterServer, "serves" | "probed" | "isUnwantedPush" | "saw">;
   /** Privacy lists. @default nobody has any */
@@ -155,8 +157,8 @@ export class LocalSide implements NodeSide {
 
   /** Delivers a message, and tells the account's other sessions here of it (XEP-0280). */
   #handMessage(envelope: Envelope): NodeOutcome {
-    const { sessions, carbons } = this.#deps;
-    const { stanza } = envelope;
+    const { sessions, carbons, archive } = this.#deps;
+    const stanza = archive?.stamped(envelope) ?? envelope.stanza;
     if (envelope.isCarbon) return carbons?.told(stanza) === true ? "delivered" : "ignored";
     const outcome = sessions.deliver(stanza, envelope);
     if (outcome !== "delivered" && !envelope.isCopy) return outcome;

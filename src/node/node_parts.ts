@@ -8,6 +8,7 @@ import type { Domains, Router } from "../distribution/routing/mod.ts";
 import type { SessionTable } from "../distribution/table/mod.ts";
 import type { Logger } from "../observe/mod.ts";
 import { MetricsRegistry, registerProcessMetrics } from "../observe/mod.ts";
+import type { MessageArchive } from "../services/archive/mod.ts";
 import type { AccountWatch } from "../services/accounts/mod.ts";
 import type { LogoutNotes } from "../services/last/mod.ts";
 import type { HostServices } from "../services/mod.ts";
@@ -34,6 +35,7 @@ import type { NodeLinks } from "./node_links.ts";
 import { makeManagement } from "./node_management.ts";
 import { makeComponents, makeSessions } from "./node_registries.ts";
 import { makePrivacy } from "./node_privacy.ts";
+import { makeArchive } from "./node_archive.ts";
 import { makeOffline } from "./node_offline.ts";
 import { makePep } from "./node_pep.ts";
 import { makeResumption } from "./node_resumption.ts";
@@ -84,6 +86,8 @@ export class NodeParts implements Surroundings {
   readonly rosters: RosterServer;
   readonly carbons: Carbons;
   readonly offline: OfflineMessages;
+  /** Undefined when no host has archives. */
+  readonly archive: MessageArchive | undefined;
   readonly pep: PepServer;
   readonly services: HostServices;
   readonly accountWatch: AccountWatch;
@@ -129,6 +133,7 @@ export class NodeParts implements Surroundings {
     this.rosters = makeRosters(config, this);
     this.carbons = makeCarbons(config, this);
     this.offline = makeOffline(config, this);
+    this.archive = makeArchive(config, this);
     this.pep = makePep(config, this);
     this.services = makeServices(config, this);
     this.accountWatch = makeAccountWatch(config, this);
@@ -142,6 +147,7 @@ export class NodeParts implements Surroundings {
       carbons: this.carbons,
       privacy: this.privacy,
       offline: this.offline,
+      ...this.archive !== undefined && { archive: this.archive },
       pep: this.pep,
       answer: (reply, request) => this.router.answer(reply, request),
     });

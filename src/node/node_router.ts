@@ -5,6 +5,7 @@ import type { Domains } from "../distribution/routing/mod.ts";
 import { DatacenterSide, Router } from "../distribution/routing/mod.ts";
 import type { SessionTable } from "../distribution/table/mod.ts";
 import type { Carbons } from "../services/carbons/mod.ts";
+import type { MessageArchive } from "../services/archive/mod.ts";
 import type { OfflineMessages } from "../services/offline/mod.ts";
 import type { RosterServer } from "../services/roster/mod.ts";
 import type { SubscriptionRequests } from "../services/subscriptions/mod.ts";
@@ -22,6 +23,7 @@ export interface RouterParts {
   readonly rosters: RosterServer;
   readonly carbons: Carbons;
   readonly offline: OfflineMessages;
+  readonly archive: MessageArchive | undefined;
   readonly pressure: Pressure;
   readonly router: Router;
   readonly resumption: Resumption | undefined;
@@ -69,6 +71,7 @@ export function makeRouter(config: Config, parts: Surroundings & RouterParts): R
     carbons: parts.carbons,
     requests: parts.requests,
     offline: parts.offline,
+    ...parts.archive !== undefined && { archive: parts.archive },
     presence: {
       serves: (domain) => parts.rosters.serves(domain),
       take: (envelope) => parts.rosters.take(envelope),

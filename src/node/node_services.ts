@@ -3,6 +3,8 @@ import { VERSION } from "../config/mod.ts";
 import { isUserHost } from "../distribution/mod.ts";
 import type { Domains, Router } from "../distribution/routing/mod.ts";
 import type { SessionTable } from "../distribution/table/mod.ts";
+import { archiveRequests } from "../services/archive/mod.ts";
+import type { MessageArchive } from "../services/archive/mod.ts";
 import { AccountWatch, ownAccount } from "../services/accounts/mod.ts";
 import type { Carbons } from "../services/carbons/mod.ts";
 import { LastActivity, LogoutNotes } from "../services/last/mod.ts";
@@ -39,6 +41,7 @@ export interface ServiceParts {
   readonly requests: SubscriptionRequests;
   readonly privacy: PrivacyServer;
   readonly offline: OfflineMessages;
+  readonly archive: MessageArchive | undefined;
   readonly pep: PepServer;
 }
 
@@ -71,6 +74,10 @@ export function makeServices(config: Config, parts: Surroundings & ServiceParts)
       ...blockingServices(parts.privacy),
       ...privacyServices(parts.privacy),
       ...pepRequests({ server: parts.pep, hosts: parts.pep.hosts }),
+      ...parts.archive === undefined ? [] : archiveRequests({
+        archive: parts.archive,
+        send: (to, message) => parts.sessions.find(to)?.send(message) ?? false,
+      }),
     ],
     ...serviceBounds(config),
     metrics,

@@ -12,6 +12,7 @@ const PLACES = [
   "bounce",
   "unproven",
   "offline",
+  "archive",
 ] as const;
 
 export type WaitingPlace = typeof PLACES[number];

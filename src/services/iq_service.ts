@@ -47,6 +47,7 @@ export type ServiceModule =
   | "mod_blocking"
   | "mod_disco"
   | "mod_last"
+  | "mod_mam"
   | "mod_offline"
   | "mod_ping"
   | "mod_privacy"

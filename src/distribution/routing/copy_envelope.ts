@@ -1,13 +1,14 @@
 import type { Fate } from "../../xmpp/mod.ts";
+import { Duty } from "../mod.ts";
 import { Envelope } from "../envelope.ts";
 
 /** Settles the duty of a stanza once it and all its copies are settled. */
 class SharedDuty implements Fate {
-  readonly #duty: Envelope;
+  readonly #duty: Duty;
   readonly leftOpen?: () => void;
   #open: number;
 
-  constructor(duty: Envelope, open: number) {
+  constructor(duty: Duty, open: number) {
     this.#duty = duty;
     this.#open = open;
     if (duty.isHeldBefore) this.leftOpen = () => duty.leaveOpen();
@@ -32,6 +33,16 @@ export function copyEnvelope(envelope: Envelope, count: number): readonly Envelo
   const shared = new SharedDuty(duty, count + 1);
   envelope.adoptDuty(new Envelope(envelope, shared));
   return Array.from({ length: count }, () => copyOf(envelope, shared));
+}
+
+/** Keeps a stanza unsettled until the function that is returned has been called, too. */
+export function keepOpen(envelope: Envelope): () => void {
+  if (envelope.hasKeeper || envelope.fate === undefined) return () => {};
+  const duty = new Duty();
+  duty.adoptDuty(envelope);
+  const shared = new SharedDuty(duty, 2);
+  envelope.adoptDuty(new Duty(shared));
+  return () => shared.settle();
 }
 
 function copyOf(envelope: Envelope, fate?: Fate): Envelope {

@@ -4,6 +4,8 @@ import type { Jid, Stanza } from "../../xmpp/mod.ts";
 import { isUserHost, senderKey } from "../mod.ts";
 import type { Envelope } from "../envelope.ts";
 import { isLocalUser, isUser } from "./addresses.ts";
+import { Archiving } from "./archiving.ts";
+import type { Noted } from "./archiving.ts";
 import { BounceStore } from "./bounce_store.ts";
 import type { BounceFailure, BounceOptions } from "./bounce_options.ts";
 import { decide } from "./decision.ts";
@@ -32,6 +34,7 @@ export interface DispatcherDeps extends
     | "carbons"
     | "requests"
     | "presence"
+    | "archive"
     | "clock"
     | "random"
     | "budget"
@@ -59,6 +62,8 @@ export class Dispatcher {
   readonly #refusals: Refusals;
   /** Requests to clients that are here and must seem not to be. */
   readonly #hidden = new WeakSet<Envelope>();
+  /** Undefined where no host has archives. */
+  readonly #archiving: Archiving | undefined;
   /** Requests for subscriptions that found no room while their keeper was writing them. */
   readonly #turnedAway = new WeakSet<Envelope>();
 
@@ -69,6 +74,8 @@ export class Dispatcher {
     this.#memory = deps.memory;
     this.#lookups = deps.lookups;
     this.#refusals = deps.refusals;
+    const { archive } = deps;
+    this.#archiving = archive && new Archiving({ ...deps, archive });
     this.bounce = bounce && this.#bounceStore(bounce);
   }
 
@@ -84,8 +91,73 @@ export class Dispatcher {
       return void this.#refusals.drop(envelope, "ignored");
     }
     const decision = decide(from, to, this.#domains);
-    if (envelope.stanza.kind === "presence") return this.#routePresence(envelope, decision);
-    return this.#routeBy(decision, envelope);
+    switch (envelope.stanza.kind) {
+      case "presence":
+        return this.#routePresence(envelope, decision);
+      case "message":
+        return this.#routeMessage(envelope, decision);
+      default:
+        return this.#routeBy(decision, envelope);
+    }
+  }
+
+  /** Has archives begin with a message that waits behind others of its sender. */
+  foresee(envelope: Envelope): void {
+    if (this.#archiving === undefined || envelope.stanza.kind !== "message") return;
+    const { from, to } = envelope.stanza;
+    const decision = decide(from, to, this.#domains);
+    const host = this.#isLookedUp(envelope, decision)
+      ? this.#lookups.cached(envelope, this.#lookups.keyOf(to))
+      : this.#domains.localHost;
+    if (host !== undefined) this.#archiving.note(envelope, decision, host);
+  }
+
+  /** Routes a message once the archives have it that are to have it by then. */
+  #routeMessage(envelope: Envelope, decision: Decision): Promise<Finish> | undefined {
+    const archiving = this.#archiving;
+    if (archiving === undefined) return this.#routeBy(decision, envelope);
+    if (!this.#isLookedUp(envelope, decision)) {
+      const noted = archiving.note(envelope, decision, this.#domains.localHost);
+      return noted === undefined
+        ? this.#routeBy(decision, envelope)
+        : this.#whenNoted(envelope, noted, () => this.#routeBy(decision, envelope));
+    }
+    const key = this.#lookups.keyOf(envelope.stanza.to);
+    const routeTo = (host: string | null) => {
+      const noted = archiving.note(envelope, decision, host);
+      const finish = () => this.#dispatch(envelope, decision, key, host);
+      return noted === undefined ? finish : this.#whenNoted(envelope, noted, finish);
+    };
+    const host = this.#lookups.cached(envelope, key);
+    if (host === undefined) {
+      return this.#lookups.find(envelope, key).then((found) => routeTo(found ?? null));
+    }
+    const waiting = routeTo(host);
+    if (waiting instanceof Promise) return waiting;
+    waiting();
+    return undefined;
+  }
+
+  /** True for a message that `#routeBy` would look up. */
+  #isLookedUp({ arrival, isCopy, stanza }: Envelope, decision: Decision): boolean {
+    if (decision !== "user" && decision !== "own-resource") return false;
+    if (arrival === "link" || arrival === "handed-over") return false;
+    return !isCopy && !this.#isAnsweredHere(stanza);
+  }
+
+  /** Waits for archives before `finish`. */
+  #whenNoted(
+    envelope: Envelope,
+    noted: Exclude<Noted, undefined>,
+    finish: Finish,
+  ): Promise<Finish> {
+    if (noted === "resource-constraint") {
+      return Promise.resolve(() => this.#refusals.refuseForRoom(envelope, "archive"));
+    }
+    return noted.ready.then(() => () => {
+      this.#archiving!.goOn(envelope, noted);
+      return finish();
+    });
   }
 
   /**
@@ -105,7 +177,7 @@ export class Dispatcher {
    */
   routeTo(host: string, envelope: Envelope): void {
     if (host !== this.#domains.localHost) return this.#forward(envelope, host);
-    void this.#dispatchLocal(envelope, "local-user")?.then((finish) => finish());
+    void this.#dispatchLocal(envelope, "local-user")?.then((finish) => void finish());
   }
 
   /** Notes that a stanza is refused while its `route` still waits. */

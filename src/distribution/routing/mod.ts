@@ -4,6 +4,7 @@ export type { Domains } from "./decision.ts";
 export type { DatacenterSideDeps } from "./datacenter_side.ts";
 export { DatacenterSide } from "./datacenter_side.ts";
 export type {
+  Archive,
   CarbonCopies,
   EntryPoint,
   Handover,

@@ -133,6 +133,39 @@ export interface OfflineKeeper {
   ): boolean;
 }
 
+/** Sides of a message whose archives are to have it. */
+export interface ArchiveSides {
+  readonly isSender: boolean;
+  /** `unseen`: nobody has seen the account, so that it may not exist. */
+  readonly recipient: "known" | "unseen" | undefined;
+}
+
+/** A message on its way into archives. */
+export interface Noting {
+  /** Resolves when the message may go on. Never rejects. */
+  readonly ready: Promise<void>;
+  /** Resolves when it needs no longer be kept for the archives. Never rejects. */
+  readonly settled: Promise<void>;
+  /** True once `settled` is resolved. */
+  readonly isSettled: boolean;
+  /** True when the recipient's archive has the message, or will. */
+  readonly isRecipients: boolean;
+}
+
+/** Archives the messages of accounts (XEP-0313). */
+export interface Archive {
+  /**
+   * Has archives take a message. Undefined when none does. Otherwise the message waits, or there is no
+   * room for it.
+   */
+  note(envelope: Envelope, sides: ArchiveSides): Noting | "resource-constraint" | undefined;
+  /** As `OfflineKeeper.keep`. A message that the archive has already counts as kept. */
+  keep(
+    envelope: Envelope,
+    outcome: { kept(): void; refused(condition: StanzaErrorCondition): void },
+  ): boolean;
+}
+
 /** Handles presence for accounts on their behalf (RFC 6121 §3, §4.3). */
 export interface PresenceServer {
   /** True for a host whose accounts have rosters at this datacenter. */

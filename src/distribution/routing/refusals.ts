@@ -5,7 +5,7 @@ import { isUserHost } from "../mod.ts";
 import type { UserHosts } from "../mod.ts";
 import type { Envelope } from "../envelope.ts";
 import { isUser } from "./addresses.ts";
-import type { OfflineKeeper } from "./ports.ts";
+import type { Archive, OfflineKeeper } from "./ports.ts";
 import type { DropReason, RoutingMetrics, WaitingPlace } from "./routing_metrics.ts";
 import type { StopOrder } from "./stop_order.ts";
 
@@ -16,6 +16,7 @@ export interface RefusalsDeps {
   readonly metrics: RoutingMetrics;
   readonly log: Logger;
   readonly offline?: OfflineKeeper | undefined;
+  readonly archive?: Archive | undefined;
   /** Sends an error on its way; it takes over the duty of the stanza that it answers. */
   readonly answer: (reply: Stanza, request: Envelope) => void;
 }
@@ -49,14 +50,18 @@ export class Refusals {
 
   /** True when the message is dealt with: it waits for its recipient, or its sender will get an error. */
   #isKept(envelope: Envelope, reason: DropReason): boolean {
-    const { offline } = this.#deps;
-    if (offline === undefined || envelope.isCopy || !isForAccount(envelope)) return false;
+    const { offline, archive } = this.#deps;
+    if (offline === undefined && archive === undefined) return false;
+    if (envelope.isCopy || !isForAccount(envelope)) return false;
     envelope.detach();
-    return offline.keep(envelope.stanza, Math.trunc(envelope.sentAtUs / 1000), {
+    const outcome = {
       kept: () => envelope.settle(),
-      refused: (condition) => this.#answer(envelope, condition, reason),
+      refused: (condition: StanzaErrorCondition) => this.#answer(envelope, condition, reason),
       dropped: () => this.drop(envelope, "refused"),
-    });
+    };
+    const sentAtMs = Math.trunc(envelope.sentAtUs / 1000);
+    return offline?.keep(envelope.stanza, sentAtMs, outcome) === true ||
+      archive?.keep(envelope, outcome) === true;
   }
 
   #answer(envelope: Envelope, condition: StanzaErrorCondition, reason: DropReason): void {

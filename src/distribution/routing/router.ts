@@ -69,6 +69,7 @@ export class Router {
       log: deps.log ?? SILENT_LOGGER,
       answer: (reply, request) => this.answer(reply, request),
       offline: deps.offline,
+      archive: deps.archive,
     });
     const bounce = options.bounce === false ? undefined : options.bounce ?? {};
     const rates = new LookupRates(options.lookupRates ?? {}, {
@@ -360,7 +361,9 @@ export class Router {
       this.#dispatcher.turnAway(envelope);
     } else {
       const waiting = { envelope, sinceMs, holders: holdersOf(envelope, this.#domains) };
-      if (this.#workers.enqueue(key, waiting, { isReturned })) return;
+      if (this.#workers.enqueue(key, waiting, { isReturned })) {
+        return this.#dispatcher.foresee(envelope);
+      }
     }
     this.#refusals.refuseForRoom(envelope, "lookup");
   }

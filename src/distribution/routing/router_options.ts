@@ -5,6 +5,7 @@ import type { Domains } from "./decision.ts";
 import type { DeliveryMemoryOptions } from "./delivery_memory.ts";
 import type { LookupRateOptions } from "./lookup_rates.ts";
 import type {
+  Archive,
   CarbonCopies,
   LocalDelivery,
   Locations,
@@ -52,6 +53,8 @@ export interface RouterDeps {
   readonly carbons?: CarbonCopies;
   /** @default no message is kept for an account that is offline */
   readonly offline?: OfflineKeeper;
+  /** @default messages are not archived */
+  readonly archive?: Archive;
   /** @default presence is routed like messages */
   readonly presence?: PresenceServer;
   readonly clock: Clock;

@@ -29,7 +29,7 @@ const DROP_REASONS: readonly DropReason[] = [
 ];
 
 /** The queue in which a stanza would have had to wait. */
-export type WaitingPlace = "bounce" | "handover" | "lookup";
+export type WaitingPlace = "archive" | "bounce" | "handover" | "lookup";
 
 /**
  * The lookup that had to wait: a stanza's first, a retry, or one after a recipient was revealed.
@@ -114,6 +114,7 @@ export function bindRoutingMetrics(metrics: Metrics): RoutingMetrics {
       DROP_REASONS.map((reason) => [reason, dropped(reason)]),
     ) as Record<DropReason, Counter>, // fromEntries forgets the keys
     noRoom: {
+      archive: noRoom("archive"),
       bounce: noRoom("bounce"),
       handover: noRoom("handover"),
       lookup: noRoom("lookup"),

@@ -6,8 +6,11 @@ import type { FairShares, Holders } from "../../base/mod.ts";
  */
 const LONG_QUEUE = 256;
 
-/** The rest of an item's work, once its lookup is done. */
-export type Finish = () => void;
+/**
+ * The rest of an item's work, once its lookup is done. If that has to wait again, it returns a promise
+ * of what is left.
+ */
+export type Finish = () => Promise<Finish> | undefined | void;
 
 /** Bounds of items, and callbacks about them; each must give the same answer about one item every time. */
 export interface SenderWorkersDeps<T> {
@@ -148,7 +151,12 @@ export class SenderWorkers<T> {
       if (entry?.finish !== undefined) {
         if (++queue.first === started.length) started.length = queue.first = 0;
         if (entry.finish !== DONE) this.#releaseLookedUp(entry.item);
-        entry.finish();
+        const rest = entry.finish();
+        if (rest !== undefined) {
+          this.#holdLookedUp(entry.item);
+          this.#putBack(entry, queue);
+          entry.finish = await rest;
+        }
       } else if (entry !== undefined) {
         const pending = this.#handleNext(entry.item);
         entry.finish = pending === undefined ? DONE : await pending;
@@ -186,6 +194,16 @@ export class SenderWorkers<T> {
 
   #releaseLookedUp(item: T): void {
     this.#deps.lookedUp.release(this.#deps.holdersOf(item), this.#deps.bytesOf(item));
+  }
+
+  /** Puts an entry whose work has to wait again behind returned items that are older. */
+  #putBack(entry: Entry<T>, { started, first }: Queue<T>): void {
+    let at = first;
+    while (started[at]?.isReturned === true) {
+      if (entry.isReturned && this.#deps.isOlder(entry.item, started[at]!.item)) break;
+      at++;
+    }
+    started.splice(at, 0, entry);
   }
 
   /** Inserts a returned item by age, before the one that was taken from `items`. */

@@ -104,10 +104,15 @@ export class PrivacyServer {
 
   /** True when the list of a session here keeps the stanza from it. Counts the stanza then. */
   refuses(session: FullJid, stanza: Stanza): boolean {
-    const account = this.#accounts.get(session.bare.text);
-    if (account?.denies(session, stanza.from, aspectInbound(stanza)) !== true) return false;
+    if (!this.wouldRefuse(session, stanza)) return false;
     this.#metrics.blocked("in", stanza.kind);
     return true;
+  }
+
+  /** As `refuses`, and counts nothing. */
+  wouldRefuse(session: FullJid, stanza: Stanza): boolean {
+    const account = this.#accounts.get(session.bare.text);
+    return account?.denies(session, stanza.from, aspectInbound(stanza)) === true;
   }
 
   /** True when no session here gets the presence, if any of its recipients is here. */

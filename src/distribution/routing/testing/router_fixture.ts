@@ -4,6 +4,7 @@ import { parseJid } from "../../../xmpp/mod.ts";
 import type { Fate, Jid, Stanza, StanzaKind, StanzaType } from "../../../xmpp/mod.ts";
 import { Envelope } from "../../envelope.ts";
 import type {
+  Archive,
   LocalOutcome,
   OfflineKeeper,
   OwnSessions,
@@ -68,6 +69,7 @@ export class RouterFixture {
     options: Partial<RouterOptions> = {},
     budget?: RouterDeps["budget"],
     process = OWN_PROCESS,
+    archive?: Archive,
   ) {
     this.router = new Router({
       domains: {
@@ -86,6 +88,7 @@ export class RouterFixture {
         serves: (domain) => this.presence?.serves(domain) ?? false,
         take: (envelope) => this.presence?.take(envelope),
       },
+      ...(archive !== undefined && { archive }),
       clock: this.clock,
       metrics: this.metrics,
       ...(budget !== undefined && { budget }),

@@ -1,0 +1,101 @@
+import type { ChildElement, Stanza } from "../../xmpp/mod.ts";
+import {
+  attributeOf,
+  childElements,
+  CLIENT_NAMESPACE,
+  escapeValue,
+  stanzaSource,
+  tryParseJid,
+} from "../../xmpp/mod.ts";
+
+/** Namespace of the ids that a server gives to messages (XEP-0359). */
+export const STANZA_IDS = "urn:xmpp:sid:0";
+const HINTS = "urn:xmpp:hints";
+const CHAT_MARKERS = "urn:xmpp:chat-markers:0";
+const LT = 0x3c;
+
+/** Payloads of encrypted messages, which need not have a body. */
+const ENCRYPTED: ReadonlySet<string> = new Set([
+  "eu.siacs.conversations.axolotl",
+  "urn:xmpp:omemo:2",
+]);
+
+/** Options of which messages are archived. */
+export interface ArchivableOptions {
+  /** Chat markers without a body (XEP-0333), too. */
+  readonly hasChatMarkers: boolean;
+  /** Messages of type `groupchat`, too. */
+  readonly hasGroupchats: boolean;
+}
+
+/**
+ * Returns true for a message that archives take: one with a body or an encrypted payload, or with
+ * the hint `store`, and without a hint against it (XEP-0334). Errors and headlines are for the
+ * moment. Pure.
+ */
+export function isArchivable({ kind, type, bytes }: Stanza, options: ArchivableOptions): boolean {
+  if (kind !== "message") return false;
+  const isTaken = type === "chat" || type === "normal" ||
+    (type === "groupchat" && options.hasGroupchats);
+  if (!isTaken) return false;
+  let isWanted = false;
+  for (const { name, namespace } of childElements(stanzaSource(bytes))) {
+    if (namespace === HINTS) {
+      if (name === "no-store" || name === "no-permanent-store") return false;
+      isWanted ||= name === "store";
+    } else if (namespace === CLIENT_NAMESPACE) isWanted ||= name === "body";
+    else if (namespace === CHAT_MARKERS) {
+      isWanted ||= options.hasChatMarkers && name !== "markable";
+    } else isWanted ||= ENCRYPTED.has(namespace);
+  }
+  return isWanted;
+}
+
+/**
+ * Returns a message's bytes without the ids that claim to be from `account` (XEP-0359 §6), and with
+ * the one that its archive has given it, if any. Pure.
+ */
+export function withArchiveId(
+  { bytes }: Stanza,
+  account: string,
+  id: string | undefined,
+): Uint8Array {
+  const parts: Uint8Array[] = [];
+  let from = 0;
+  for (const child of childElements(stanzaSource(bytes))) {
+    if (!isIdOf(child, account)) continue;
+    parts.push(bytes.subarray(from, child.start));
+    from = child.end;
+  }
+  if (id === undefined) {
+    if (from === 0) return bytes;
+    parts.push(bytes.subarray(from));
+    return joined(parts);
+  }
+  // It was archived, so it has children: the last tag is the end tag of the root.
+  const end = bytes.lastIndexOf(LT);
+  parts.push(bytes.subarray(from, end), elementOf(account, id), bytes.subarray(end));
+  return joined(parts);
+}
+
+function elementOf(account: string, id: string): Uint8Array {
+  return new TextEncoder().encode(
+    `<stanza-id xmlns='${STANZA_IDS}' by='${escapeValue(account)}' id='${id}'/>`,
+  );
+}
+
+function isIdOf(child: ChildElement, account: string): boolean {
+  if (child.namespace !== STANZA_IDS || child.name !== "stanza-id") return false;
+  const by = attributeOf(child, "by");
+  return by !== undefined && tryParseJid(by)?.text === account;
+}
+
+function joined(parts: readonly Uint8Array[]): Uint8Array {
+  const bytes = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  for (const part of parts) {
+    bytes.set(part, at);
+    at += part.length;
+  }
+  return bytes;
+}

@@ -1,0 +1,289 @@
+import { deepStrictEqual, doesNotMatch, match, ok, strictEqual } from "node:assert/strict";
+import { FairShares } from "../../base/mod.ts";
+import { MetricsRegistry, SILENT_LOGGER } from "../../observe/mod.ts";
+import type { InternalStore } from "../../storage/mod.ts";
+import type { Stanza } from "../../xmpp/mod.ts";
+import { isAsItSays } from "../../xmpp/mod.ts";
+import { AccountServices } from "../testing/account_services.ts";
+import { archiveIdText } from "./archive_id.ts";
+import { archiveRequests } from "./archive_requests.ts";
+import { MessageArchive } from "./message_archive.ts";
+
+const ALICE = "alice@example.com";
+const [BOB, CAROL] = ["bob@example.com", "carol@example.com"];
+/** 2023-11-14T22:13:20Z, where the clock stands. */
+const NOW = 1_700_000_000_000;
+const PROCESS = 77;
+
+/** The services over a store, with what alice's client was sent. */
+class Setup implements AsyncDisposable {
+  readonly sent: string[] = [];
+  isSlow = false;
+  #services: AccountServices | undefined;
+  #store: InternalStore | undefined;
+
+  static async open(maxLimit = 50): Promise<Setup> {
+    const setup = new Setup();
+    setup.#services = await AccountServices.open((store, clock) => {
+      setup.#store = store;
+      const archive = new MessageArchive({
+        hosts: new Map([["example.com", {
+          defaultLimit: maxLimit,
+          maxLimit,
+          hasChatMarkers: false,
+          hasGroupchats: false,
+          hasStanzaIds: true,
+        }]]),
+        storeOf: () => store.archives(),
+        exists: () => Promise.resolve(true),
+        isBlocked: () => Promise.resolve(false),
+        here: () => "somebody",
+        isContact: () => Promise.resolve(false),
+        isUserHost: () => true,
+        budget: new FairShares(),
+        metrics: new MetricsRegistry(clock),
+        logger: SILENT_LOGGER,
+        clock,
+      });
+      return archiveRequests({ archive, send: (_to, message) => setup.#send(message) });
+    });
+    return setup;
+  }
+
+  #send(message: Stanza): boolean {
+    ok(isAsItSays(message));
+    strictEqual(message.to.text, `${ALICE}/desk`);
+    strictEqual(message.from.text, ALICE);
+    this.sent.push(new TextDecoder().decode(message.bytes));
+    return !this.isSlow;
+  }
+
+  async add(...messages: readonly (readonly [peer: string, body: string])[]): Promise<void> {
+    const last = await this.#store!.archives().ends(ALICE);
+    await this.#store!.archives().append(
+      messages.map(([peer, body], i) => ({
+        account: ALICE,
+        process: PROCESS,
+        sequence: (last?.last.sequence ?? 0) + 1 + i,
+        peer: { bare: peer, resourcepart: "" },
+        sentAtMs: NOW - 60_000 + i * 1_000,
+        stanza: new TextEncoder().encode(
+          `<message from='${peer}/x' to='${ALICE}' type='chat'><body>${body}</body></message>`,
+        ),
+      })),
+      NOW,
+    );
+  }
+
+  /** Sends a request, and returns its answer. */
+  async ask(type: "get" | "set", payload: string, from?: string): Promise<string> {
+    return await this.#services!.ask(type, payload, from === undefined ? {} : { from });
+  }
+
+  /** Queries alice's archive; returns the bodies that came, and the answer. */
+  async query(content = "", attributes = ""): Promise<[string, string]> {
+    const answer = await this.ask(
+      "set",
+      `<query xmlns='urn:xmpp:mam:2'${attributes}>${content}</query>`,
+    );
+    const bodies = this.sent.splice(0).map((each) => /<body>([^<]*)</.exec(each)?.[1]);
+    return [bodies.join(" "), answer];
+  }
+
+  features(to: string): Promise<readonly string[]> {
+    return this.#services!.features(to);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#services?.[Symbol.asyncDispose]();
+  }
+}
+
+function id(sequence: number): string {
+  return archiveIdText({ process: PROCESS, sequence });
+}
+
+function form(...fields: readonly (readonly [string, ...string[]])[]): string {
+  const all = [["FORM_TYPE", "urn:xmpp:mam:2"], ...fields].map(([name, ...values]) =>
+    `<field var='${name}'>${values.map((each) => `<value>${each}</value>`).join("")}</field>`
+  );
+  return `<x xmlns='jabber:x:data' type='submit'>${all.join("")}</x>`;
+}
+
+function set(content: string): string {
+  return `<set xmlns='http://jabber.org/protocol/rsm'>${content}</set>`;
+}
+
+async function filled(maxLimit?: number): Promise<Setup> {
+  const setup = await Setup.open(maxLimit);
+  await setup.add([BOB, "1"], [CAROL, "2"], [BOB, "3"], [BOB, "4"], [CAROL, "5"]);
+  return setup;
+}
+
+Deno.test("archiveRequests() sends each message with its id and time, and then the summary", async () => {
+  await using setup = await filled();
+  const answer = await setup.ask("set", "<query xmlns='urn:xmpp:mam:2' queryid='q1'/>");
+  strictEqual(setup.sent.length, 5);
+  strictEqual(
+    setup.sent[0],
+    `<message from='${ALICE}' to='${ALICE}/desk'><result xmlns='urn:xmpp:mam:2' queryid='q1' ` +
+      `id='${id(1)}'><forwarded xmlns='urn:xmpp:forward:0'><delay xmlns='urn:xmpp:delay' ` +
+      `stamp='2023-11-14T22:12:20.000Z'/><message xmlns='jabber:client' from='${BOB}/x' ` +
+      `to='${ALICE}' type='chat'><body>1</body></message></forwarded></result></message>`,
+  );
+  match(
+    answer,
+    new RegExp(
+      "<fin xmlns='urn:xmpp:mam:2' complete='true'><set xmlns='http://jabber.org/protocol/rsm'>" +
+        `<first index='0'>${id(1)}</first><last>${id(5)}</last><count>5</count></set></fin>`,
+    ),
+  );
+});
+
+Deno.test("archiveRequests() pages forwards and backwards, within the limit, flipped or not", async () => {
+  await using setup = await filled(3);
+  const rows: readonly [string, string, boolean][] = [
+    ["", "1 2 3", false],
+    [set("<max>2</max>"), "1 2", false],
+    [set("<max>1000</max>"), "1 2 3", false],
+    [set(`<max>2</max><after>${id(2)}</after>`), "3 4", false],
+    [set(`<after>${id(2)}</after>`), "3 4 5", true],
+    [set(`<after>${id(5)}</after>`), "", true],
+    [set("<max>2</max><before/>"), "4 5", false],
+    [set(`<max>2</max><before>${id(4)}</before>`), "2 3", false],
+    [set(`<before>${id(4)}</before>`), "1 2 3", true],
+    [`${set("<max>2</max><before/>")}<flip-page/>`, "5 4", false],
+    [`${form(["with", BOB])}${set("<max>2</max>")}<flip-page/>`, "3 1", false],
+  ];
+  for (const [content, expected, isComplete] of rows) {
+    const [bodies, answer] = await setup.query(content);
+    strictEqual(bodies, expected, content);
+    strictEqual(answer.includes("complete='true'"), isComplete, content);
+  }
+  const [, flipped] = await setup.query(`${set("<max>2</max><before/>")}<flip-page/>`);
+  match(flipped, new RegExp(`<first>${id(4)}</first><last>${id(5)}</last>`));
+});
+
+Deno.test("archiveRequests() filters, and counts", async () => {
+  await using setup = await filled();
+  const rows: readonly [string, string][] = [
+    [form(["with", BOB]), "1 3 4"],
+    [form(["with", "BOB@Example.com"]), "1 3 4"],
+    [form(["with", `${BOB}/x`]), ""],
+    [form(["start", "2023-11-14T22:12:22Z"]), "3 4 5"],
+    [form(["end", "2023-11-14T23:12:21.000+01:00"]), "1 2"],
+    [form(["start", "2023-11-14T22:12:21Z"], ["end", "2023-11-14T22:12:22Z"]), "2 3"],
+    [form(["after-id", id(1)], ["before-id", id(4)]), "2 3"],
+    [form(["ids", id(4), id(1)]), "1 4"],
+    [form(["with", ""]), "1 2 3 4 5"],
+  ];
+  for (const [content, expected] of rows) {
+    strictEqual((await setup.query(content))[0], expected, content);
+  }
+  const [bodies, counted] = await setup.query(form(["with", BOB]) + set("<max>0</max>"));
+  strictEqual(bodies, "");
+  match(counted, /<fin xmlns='urn:xmpp:mam:2'><set [^>]*><count>3<\/count><\/set><\/fin>/);
+});
+
+Deno.test("archiveRequests() names what is wrong with a query, and sends nothing", async () => {
+  await using setup = await filled();
+  const rows: readonly [string, string][] = [
+    [form(["with", "@"]), "jid-malformed"],
+    [form(["start", "yesterday"]), "bad-request"],
+    [form(["start", "2023-13-45T99:00:00Z"]), "bad-request"],
+    [form(["end", "1700000000"]), "bad-request"],
+    [form(["with", BOB, CAROL]), "bad-request"],
+    [form(["with", BOB], ["with", CAROL]), "bad-request"],
+    [form(["after-id", "'; DROP TABLE archives; --"]), "item-not-found"],
+    [form(["before-id", id(99)]), "item-not-found"],
+    [form(["ids", id(1), id(99)]), "item-not-found"],
+    [form(["ids", ...Array.from({ length: 101 }, (_, i) => id(i))]), "policy-violation"],
+    [form(["mood", "happy"]), "feature-not-implemented"],
+    ["<x xmlns='jabber:x:data' type='cancel'/>", "bad-request"],
+    [form().replace("urn:xmpp:mam:2", "urn:x"), "bad-request"],
+    [set(`<after>${id(99)}</after>`), "item-not-found"],
+    [set("<before>made-up</before>"), "item-not-found"],
+    [set("<max>many</max>"), "bad-request"],
+    [set("<max>-1</max>"), "bad-request"],
+    [set("<max>99999999999999999999</max>"), "bad-request"],
+    [set("<index>3</index>"), "feature-not-implemented"],
+  ];
+  for (const [content, condition] of rows) {
+    const [bodies, answer] = await setup.query(content);
+    strictEqual(bodies, "", content);
+    match(answer, new RegExp(`<${condition} `), content);
+  }
+  match((await setup.query("", ` queryid='${"x".repeat(257)}'`))[1], /<bad-request /);
+});
+
+Deno.test("archiveRequests() stops at a megabyte, and at a client that reads too slowly", async () => {
+  await using setup = await Setup.open();
+  const long = "x".repeat(400_000);
+  await setup.add([BOB, `1${long}`], [BOB, `2${long}`], [BOB, `3${long}`]);
+  const first = await setup.query();
+  deepStrictEqual(first[0].split(" ").map((each) => each[0]), ["1", "2"]);
+  doesNotMatch(first[1], /complete=/);
+  const last = await setup.query(set("<before/>"));
+  deepStrictEqual(last[0].split(" ").map((each) => each[0]), ["2", "3"]);
+  setup.isSlow = true;
+  match((await setup.query())[1], /<resource-constraint /);
+});
+
+Deno.test("archiveRequests() shows an archive to its owner alone, with its form and features", async () => {
+  await using setup = await filled();
+  const query = "<query xmlns='urn:xmpp:mam:2'/>";
+  strictEqual(await setup.ask("set", query, `${BOB}/x`), "service-unavailable");
+  strictEqual(setup.sent.length, 0);
+  const fields = await setup.ask("get", query);
+  for (const name of ["with", "start", "end", "before-id", "after-id", "ids"]) {
+    ok(fields.includes(`var='${name}'`), fields);
+  }
+  for (const to of [ALICE, "example.com"]) {
+    const features = await setup.features(to);
+    for (const feature of ["urn:xmpp:mam:2", "urn:xmpp:mam:2#extended", "urn:xmpp:sid:0"]) {
+      ok(features.includes(feature), `${to} ${feature}`);
+    }
+  }
+});
+
+Deno.test("archiveRequests() tells the ends of an archive", async () => {
+  await using setup = await Setup.open();
+  const metadata = "<metadata xmlns='urn:xmpp:mam:2'/>";
+  match(await setup.ask("get", metadata), /<metadata xmlns='urn:xmpp:mam:2'\/>/);
+  await setup.add([BOB, "1"], [BOB, "2"]);
+  match(
+    await setup.ask("get", metadata),
+    new RegExp(
+      `<start id='${id(1)}' timestamp='2023-11-14T22:12:20.000Z'/>` +
+        `<end id='${id(2)}' timestamp='2023-11-14T22:12:21.000Z'/>`,
+    ),
+  );
+});
+
+Deno.test("archiveRequests() keeps preferences, and refuses others", async () => {
+  await using setup = await Setup.open();
+  const prefs = (attributes: string, content = "") =>
+    `<prefs xmlns='urn:xmpp:mam:2'${attributes}>${content}</prefs>`;
+  match(await setup.ask("get", prefs("")), /<prefs [^>]*default='always'><always\/><never\/>/);
+  const jids = (...all: readonly string[]) => all.map((each) => `<jid>${each}</jid>`).join("");
+  const wanted = `<always>${jids("BOB@example.com", BOB)}</always><never>${jids(CAROL)}</never>`;
+  const expected = `default='roster'><always><jid>${BOB}</jid></always>` +
+    `<never><jid>${CAROL}</jid></never></prefs>`;
+  ok((await setup.ask("set", prefs(" default='roster'", wanted))).includes(expected));
+  ok((await setup.ask("get", prefs(""))).includes(expected));
+  const many = jids(...Array.from({ length: 101 }, (_, i) => `user${i}@example.com`));
+  for (
+    const [request, condition] of [
+      [prefs(""), "bad-request"],
+      [prefs(" default='sometimes'"), "bad-request"],
+      [prefs(" default='never'", `<always>${jids("@")}</always>`), "jid-malformed"],
+      [
+        prefs(" default='never'", `<always>${many}</always><never>${many}</never>`),
+        "policy-violation",
+      ],
+    ] as const
+  ) {
+    match(await setup.ask("set", request), new RegExp(`<${condition} `), request.slice(0, 200));
+  }
+  ok((await setup.ask("get", prefs(""))).includes(expected));
+});

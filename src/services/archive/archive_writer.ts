@@ -1,0 +1,163 @@
+import type { CancelTimer, Clock } from "../../base/mod.ts";
+import { CausewayError, describeError } from "../../base/mod.ts";
+import type { Logger } from "../../observe/mod.ts";
+import type { ArchivedMessage, ArchiveOutcome, ArchiveStore } from "../../storage/mod.ts";
+
+/** Messages, and bytes of their stanzas, after which a transaction takes no more. */
+const [MOST_AT_ONCE, FULL_BYTES] = [256, 1_000_000];
+/** Milliseconds between two attempts at a store that fails. */
+const RETRY_MS = 500;
+/** Milliseconds after which a message no longer waits for a store that is slow or fails. */
+export const GRACE_MS = 1_000;
+
+/** A message on its way into its archive. */
+export interface ArchiveEntry {
+  readonly message: ArchivedMessage;
+  /** It has waited for so long that those who wait for it go on. It stays on its way. */
+  late(): void;
+  /** Its way is over. `failed`: it is not in its archive. */
+  done(outcome: ArchiveOutcome | "failed"): void;
+}
+
+/** Objects behind a writer. */
+export interface ArchiveWriterDeps {
+  readonly store: ArchiveStore;
+  readonly logger: Logger;
+  readonly clock: Clock;
+}
+
+/**
+ * Writes messages to the archives of one store, in the order in which they came: one transaction at a
+ * time, with all that has gathered meanwhile. While the store fails, the messages wait, and are tried
+ * again. The caller bounds how many there are.
+ */
+export class ArchiveWriter {
+  readonly #deps: ArchiveWriterDeps;
+  #waiting: ArchiveEntry[] = [];
+  /** Entries of the present transaction; they are the first ones of those that wait. */
+  #underWay = 0;
+  #writing: Promise<void> = Promise.resolve();
+  #isWriting = false;
+  #cancelGrace: CancelTimer | undefined;
+  #endPause: (() => void) | undefined;
+  /** True since the oldest entry has waited for too long. */
+  #isLate = false;
+  #isClosed = false;
+  /** Messages of one transaction. */
+  #most = MOST_AT_ONCE;
+
+  constructor(deps: ArchiveWriterDeps) {
+    this.#deps = deps;
+  }
+
+  /** Entries that are not done. */
+  get pending(): number {
+    return this.#waiting.length;
+  }
+
+  /** Takes an entry over. One of its callbacks may be called at once. */
+  add(entry: ArchiveEntry): void {
+    if (this.#isClosed) return entry.done("failed");
+    this.#waiting.push(entry);
+    if (this.#isLate) entry.late();
+    if (this.#isWriting) return;
+    this.#isWriting = true;
+    this.#writing = this.#write();
+  }
+
+  /** Takes an entry back. Returns false when a transaction has it: it will be done in a moment. */
+  cancel(entry: ArchiveEntry): boolean {
+    const at = this.#waiting.indexOf(entry);
+    if (at < this.#underWay) return false;
+    this.#waiting.splice(at, 1);
+    return true;
+  }
+
+  /** Waits until all entries are done. Those that the store does not take now have failed. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#endPause?.();
+    while (this.#isWriting) await this.#writing;
+  }
+
+  async #write(): Promise<void> {
+    await Promise.resolve(); // all messages of this turn go together
+    while (this.#waiting.length > 0) {
+      this.#watch();
+      const batch = this.#nextBatch();
+      this.#underWay = batch.length;
+      const outcomes = await this.#append(batch);
+      this.#underWay = 0;
+      if (outcomes === "again") continue;
+      if (outcomes === "fails") {
+        if (this.#isClosed) this.#finish(this.#waiting, () => "failed");
+        else await this.#pause();
+        continue;
+      }
+      this.#most = Math.min(2 * this.#most, MOST_AT_ONCE);
+      this.#inTime();
+      this.#finish(batch, (i) => outcomes[i]!);
+    }
+    this.#inTime();
+    this.#isWriting = false; // at once: the next entry begins anew
+  }
+
+  #nextBatch(): readonly ArchiveEntry[] {
+    let [count, bytes] = [0, 0];
+    while (count < this.#waiting.length && count < this.#most && bytes < FULL_BYTES) {
+      bytes += this.#waiting[count++]!.message.stanza.length;
+    }
+    return this.#waiting.slice(0, count);
+  }
+
+  /** `again`: with fewer messages. `fails`: the store may take the batch later. */
+  async #append(
+    batch: readonly ArchiveEntry[],
+  ): Promise<readonly (ArchiveOutcome | "failed")[] | "again" | "fails"> {
+    const { store, clock, logger } = this.#deps;
+    try {
+      return await store.append(batch.map(({ message }) => message), clock.wallMs());
+    } catch (thrown) {
+      logger.debug("archive.not-stored", { error: describeError(thrown) });
+      // A failure without a name is that of a message that the store cannot hold. Each is tried alone.
+      const isOfMessage = !(thrown instanceof CausewayError) || thrown.code === "storage/failed";
+      if (!isOfMessage) return "fails";
+      if (batch.length === 1) return ["failed"];
+      this.#most = 1;
+      return "again";
+    }
+  }
+
+  #finish(
+    entries: readonly ArchiveEntry[],
+    outcomeOf: (index: number) => ArchiveOutcome | "failed",
+  ): void {
+    const done = entries.slice();
+    this.#waiting.splice(0, done.length);
+    for (const [i, entry] of done.entries()) entry.done(outcomeOf(i));
+  }
+
+  #inTime(): void {
+    this.#isLate = false;
+    this.#cancelGrace?.();
+    this.#cancelGrace = undefined;
+  }
+
+  /** Lets go those who wait, if the oldest entry waits for too long. */
+  #watch(): void {
+    if (this.#isLate || this.#cancelGrace !== undefined) return;
+    this.#cancelGrace = this.#deps.clock.after(GRACE_MS, () => {
+      this.#isLate = true;
+      for (const entry of this.#waiting.slice()) entry.late();
+    });
+  }
+
+  async #pause(): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const cancel = this.#deps.clock.after(RETRY_MS, resolve);
+    this.#endPause = resolve;
+    await promise;
+    cancel();
+    this.#endPause = undefined;
+  }
+}

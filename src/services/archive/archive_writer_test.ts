@@ -1,0 +1,135 @@
+import { deepStrictEqual, strictEqual } from "node:assert/strict";
+import { CausewayError, ManualClock } from "../../base/mod.ts";
+import { SILENT_LOGGER } from "../../observe/mod.ts";
+import type { ArchivedMessage, ArchiveOutcome, ArchiveStore } from "../../storage/mod.ts";
+import { conformanceArchived } from "../../storage/testing/archive_store_conformance.ts";
+import { ArchiveWriter, GRACE_MS } from "./archive_writer.ts";
+
+/** A store that the test lets answer. */
+class HeldStore {
+  readonly batches: number[][] = [];
+  #answer: ((error?: Error) => void) | undefined;
+
+  append(messages: readonly ArchivedMessage[]): Promise<readonly ArchiveOutcome[]> {
+    this.batches.push(messages.map(({ sequence }) => sequence));
+    return new Promise((resolve, reject) => {
+      this.#answer = (error) => error ? reject(error) : resolve(messages.map(() => "stored"));
+    });
+  }
+
+  async answer(error?: Error): Promise<void> {
+    this.#answer!(error);
+    await turn();
+  }
+}
+
+async function turn(): Promise<void> {
+  await new Promise((resolve) => setImmediate(resolve));
+}
+
+function open() {
+  const store = new HeldStore();
+  const clock = new ManualClock();
+  const writer = new ArchiveWriter({
+    store: store as unknown as ArchiveStore, // a writer only adds
+    logger: SILENT_LOGGER,
+    clock,
+  });
+  const told: string[] = [];
+  const add = (sequence: number) => {
+    const entry = {
+      message: conformanceArchived(sequence),
+      late: () => void told.push(`${sequence} late`),
+      done: (outcome: string) => void told.push(`${sequence} ${outcome}`),
+    };
+    writer.add(entry);
+    return entry;
+  };
+  return { store, clock, writer, told, add };
+}
+
+const DOWN = new CausewayError("storage/unreachable", "Cannot reach it", { retryable: true });
+const ODD = new CausewayError("storage/failed", "Cannot store it");
+
+Deno.test("ArchiveWriter writes what gathers while it writes, in one transaction and in order", async () => {
+  const { store, told, add } = open();
+  add(1);
+  add(2);
+  await turn();
+  add(3);
+  add(4);
+  deepStrictEqual([store.batches, told], [[[1, 2]], []]);
+  await store.answer();
+  deepStrictEqual([store.batches, told], [[[1, 2], [3, 4]], ["1 stored", "2 stored"]]);
+  await store.answer();
+  deepStrictEqual(told.slice(2), ["3 stored", "4 stored"]);
+  add(5);
+  await turn();
+  await store.answer();
+  strictEqual(told.at(-1), "5 stored");
+});
+
+Deno.test("ArchiveWriter tries again when the store fails, and lets go who waits for too long", async () => {
+  const { store, clock, writer, told, add } = open();
+  add(1);
+  await turn();
+  await store.answer(DOWN);
+  deepStrictEqual([store.batches.length, told], [1, []]);
+  clock.advance(GRACE_MS);
+  await turn();
+  deepStrictEqual(told, ["1 late"]);
+  add(2);
+  deepStrictEqual(told.slice(1), ["2 late"], "no other waits as long");
+  await store.answer(DOWN);
+  clock.advance(GRACE_MS);
+  await turn();
+  deepStrictEqual(store.batches.at(-1), [1, 2]);
+  strictEqual(writer.pending, 2);
+  await store.answer();
+  deepStrictEqual(told.slice(2), ["1 stored", "2 stored"]);
+  add(3);
+  strictEqual(told.length, 4, "the store is fast again");
+  await turn();
+  await store.answer();
+  strictEqual(clock.pendingTimers, 0);
+});
+
+Deno.test("ArchiveWriter gives up a message that the store cannot hold, and no other", async () => {
+  const { store, told, add } = open();
+  for (const each of [1, 2, 3]) add(each);
+  await turn();
+  await store.answer(ODD);
+  deepStrictEqual(store.batches.at(-1), [1]);
+  await store.answer();
+  deepStrictEqual(store.batches.at(-1), [2, 3]);
+  await store.answer(ODD);
+  await store.answer(ODD);
+  await store.answer();
+  deepStrictEqual(told, ["1 stored", "2 failed", "3 stored"]);
+});
+
+Deno.test("ArchiveWriter gives an entry back, unless a transaction has it", async () => {
+  const { store, writer, told, add } = open();
+  const first = add(1);
+  await turn();
+  const second = add(2);
+  strictEqual(writer.cancel(first), false);
+  strictEqual(writer.cancel(second), true);
+  strictEqual(writer.cancel(second), false);
+  await store.answer();
+  deepStrictEqual([store.batches, told, writer.pending], [[[1]], ["1 stored"], 0]);
+});
+
+Deno.test("ArchiveWriter.close() writes what it has, or gives it up when the store fails", async () => {
+  const { store, writer, told, add } = open();
+  add(1);
+  await turn();
+  add(2);
+  const closing = writer.close();
+  await store.answer();
+  await store.answer(DOWN);
+  await closing;
+  deepStrictEqual(told, ["1 stored", "2 failed"]);
+  add(3);
+  strictEqual(told.at(-1), "3 failed");
+});

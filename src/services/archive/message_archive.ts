@@ -1,0 +1,397 @@
+import type { Clock, FairShares, Holders } from "../../base/mod.ts";
+import { describeError, RETAINED_OVERHEAD_BYTES } from "../../base/mod.ts";
+import type { Logger, Metrics } from "../../observe/mod.ts";
+import type {
+  ArchivedMessage,
+  ArchiveId,
+  ArchiveOutcome,
+  ArchiveStore,
+} from "../../storage/mod.ts";
+import type { BareJid, Jid, Stanza, StanzaErrorCondition } from "../../xmpp/mod.ts";
+import { FullJid, recipientHolders, senderHolders } from "../../xmpp/mod.ts";
+import type { ArchivableOptions } from "./archive_form.ts";
+import { isArchivable, withArchiveId } from "./archive_form.ts";
+import { archiveIdText } from "./archive_id.ts";
+import { ArchiveMetrics } from "./archive_metrics.ts";
+import type { ArchiveEntry } from "./archive_writer.ts";
+import { ArchiveWriter, GRACE_MS } from "./archive_writer.ts";
+
+/** Options of the archives of one host. */
+export interface ArchiveHostOptions extends ArchivableOptions {
+  /** Messages of a page, if the client names no number, and at most. */
+  readonly defaultLimit: number;
+  readonly maxLimit: number;
+  /** Clients are told the id of a message that they get (XEP-0359). */
+  readonly hasStanzaIds: boolean;
+}
+
+/** A message on its way, as archives see it. */
+export interface ArchivableMessage extends ArchiveId {
+  readonly stanza: Stanza;
+  /** Wall-clock microseconds when it was accepted. */
+  readonly sentAtUs: number;
+}
+
+/** Sides of a message whose archives are to have it. */
+export interface ArchiveSides {
+  readonly isSender: boolean;
+  /** `unseen`: nobody has seen the account, so that it may not exist. */
+  readonly recipient: "known" | "unseen" | undefined;
+}
+
+/** A message on its way into archives. */
+export interface Noting {
+  /** Resolves when the message may go on. Never rejects. */
+  readonly ready: Promise<void>;
+  /** Resolves when it needs no longer be kept for the archives. Never rejects. */
+  readonly settled: Promise<void>;
+  /** True once `settled` is resolved. */
+  readonly isSettled: boolean;
+  /** True when the recipient's archive has the message, or will. */
+  readonly isRecipients: boolean;
+}
+
+/** Objects behind the archives. */
+export interface MessageArchiveDeps {
+  /** Hosts whose accounts have archives, with their options. */
+  readonly hosts: ReadonlyMap<string, ArchiveHostOptions>;
+  /** Returns the archives of such a host: the same object for hosts that share one. */
+  storeOf(domainpart: string): ArchiveStore;
+  exists(account: BareJid): Promise<boolean>;
+  /** True when the default privacy list of an account keeps a message out. */
+  isBlocked(message: Stanza): Promise<boolean>;
+  /**
+   * Returns who is at this node of a message's recipient: nobody, sessions whose lists all keep the
+   * message out, or others.
+   */
+  here(message: Stanza): "nobody" | "blocked" | "somebody";
+  /** True when the roster of an account has a contact. */
+  isContact(account: BareJid, contact: BareJid): Promise<boolean>;
+  isUserHost(domainpart: string): boolean;
+  /** Bound on the memory of messages that are being written. */
+  readonly budget: FairShares;
+  readonly metrics: Metrics;
+  readonly logger: Logger;
+  readonly clock: Clock;
+}
+
+/** Milliseconds for which the sender of a message for somebody offline waits for a store that fails. */
+const KEEP_MS = 5_000;
+
+/**
+ * Archives the messages of accounts (XEP-0313).
+ *
+ * The sender's archive has a message where it enters the mesh. The recipient's archive has it where it
+ * is about to be delivered, or where it turns out that nobody is there: by then its place among the
+ * others that reach the account is certain. A message goes on when it is durable. The store knows it by
+ * its id inside Causeway, so that two nodes, or one node twice, may write the same.
+ *
+ * While the store is slow or fails, messages go on after a second, and stay unsettled until they are
+ * durable. Their number is bounded. Beyond that senders get `resource-constraint`.
+ */
+export class MessageArchive {
+  readonly metrics: ArchiveMetrics;
+  readonly #deps: MessageArchiveDeps;
+  readonly #writers = new Map<ArchiveStore, ArchiveWriter>();
+
+  constructor(deps: MessageArchiveDeps) {
+    this.#deps = deps;
+    this.metrics = new ArchiveMetrics(deps.metrics, () => this.pending);
+  }
+
+  /** Messages that wait to be written. */
+  get pending(): number {
+    let pending = 0;
+    for (const writer of this.#writers.values()) pending += writer.pending;
+    return pending;
+  }
+
+  /** True for a host whose accounts have archives. */
+  serves(host: string): boolean {
+    return this.#deps.hosts.has(host);
+  }
+
+  /** Returns the options of a host whose accounts have archives. */
+  optionsOf(host: string): ArchiveHostOptions | undefined {
+    return this.#deps.hosts.get(host);
+  }
+
+  storeOf(host: string): ArchiveStore {
+    return this.#deps.storeOf(host);
+  }
+
+  /** Waits until everything is written. What the stores do not take now is counted as failed. */
+  async close(): Promise<void> {
+    await Promise.all([...this.#writers.values()].map((writer) => writer.close()));
+  }
+
+  /**
+   * Returns a message as its recipient gets it: without ids that others have made up, and with that of
+   * the recipient's archive, if it has one.
+   */
+  stamped(
+    message: ArchiveId & { readonly stanza: Stanza; readonly isArchived: boolean },
+  ): Stanza {
+    const { stanza } = message;
+    const options = this.#deps.hosts.get(stanza.to.domainpart);
+    if (options === undefined || stanza.to.localpart === "") return stanza;
+    const id = message.isArchived && options.hasStanzaIds ? archiveIdText(message) : undefined;
+    const bytes = withArchiveId(stanza, stanza.to.bare.text, id);
+    return bytes === stanza.bytes ? stanza : { ...stanza, bytes };
+  }
+
+  /**
+   * Has archives take a message. Undefined when none does. Otherwise the message waits, or there is no
+   * room for it.
+   */
+  note(
+    message: ArchivableMessage,
+    { isSender, recipient }: ArchiveSides,
+  ): Noting | "resource-constraint" | undefined {
+    const { stanza } = message;
+    const { from, to } = stanza;
+    const senders = isSender ? this.#accountOf(from, stanza) : undefined;
+    const recipients = recipient === undefined ? undefined : this.#accountOf(to, stanza);
+    if (senders === undefined && recipients === undefined) return undefined;
+    const isToSelf = senders?.text === recipients?.text;
+    const noting = new OpenNoting();
+    const holders = this.#holdersOf(stanza);
+    const write = (account: BareJid, peer: Jid, done: (isStored: boolean) => void) =>
+      this.#add({ account, peer, message }, { noting, holders, done });
+    if (senders !== undefined) {
+      const done = (isStored: boolean) => noting.isRecipients ||= isStored && isToSelf;
+      if (!write(senders, to, done)) return "resource-constraint";
+    }
+    if (recipients !== undefined && !isToSelf) {
+      const done = (isStored: boolean) => noting.isRecipients ||= isStored;
+      if (recipient === "known") {
+        // Another node of this datacenter, which has the sessions, does the same for them.
+        const isWanted = this.#deps.here(stanza) === "somebody";
+        if (isWanted && !write(recipients, from, done)) return "resource-constraint";
+      } else {
+        noting.begin();
+        const cancel = this.#deps.clock.after(GRACE_MS, () => noting.goOn());
+        void this.#mayTake(recipients, stanza).then((mayTake) => {
+          cancel();
+          if (mayTake) write(recipients, from, done);
+          noting.end();
+        });
+      }
+    }
+    return noting.isSettled ? undefined : noting;
+  }
+
+  /**
+   * Takes over a message for which its sender would get an error because nobody is there. Returns false
+   * for a message that is not kept. Otherwise calls one of `kept` and `refused`.
+   */
+  keep(
+    message: ArchivableMessage,
+    outcome: { kept(): void; refused(condition: StanzaErrorCondition): void },
+  ): boolean {
+    const { stanza } = message;
+    const account = this.#accountOf(stanza.to, stanza);
+    if (account === undefined || stanza.type === "groupchat") return false;
+    void this.#keep(account, message).then((condition) => {
+      if (condition === undefined) outcome.kept();
+      else outcome.refused(condition);
+    });
+    return true;
+  }
+
+  /** Resolves to the error for a message that the archive does not have. Never rejects. */
+  async #keep(
+    account: BareJid,
+    message: ArchivableMessage,
+  ): Promise<StanzaErrorCondition | undefined> {
+    const { exists, isBlocked, logger } = this.#deps;
+    const { stanza } = message;
+    try {
+      if (!await exists(account)) return "service-unavailable";
+      // Its sender sees no difference between an account that has blocked them and another one.
+      if (await isBlocked(stanza)) return undefined;
+    } catch (thrown) {
+      logger.debug("archive.not-asked", { error: describeError(thrown) });
+      return "internal-server-error";
+    }
+    return await new Promise((resolve) => {
+      const noting = new OpenNoting();
+      let isStored = false;
+      const isTaken = this.#add({ account, peer: stanza.from, message }, {
+        noting,
+        holders: this.#holdersOf(stanza),
+        done: (stored) => isStored = stored,
+        withinMs: KEEP_MS,
+      });
+      if (!isTaken) return resolve("resource-constraint");
+      void noting.settled.then(() => resolve(isStored ? undefined : noting.failure));
+    });
+  }
+
+  /** Returns the account whose archive takes a message from or to `side`. */
+  #accountOf({ bare, localpart, domainpart }: Jid, stanza: Stanza): BareJid | undefined {
+    const options = localpart === "" ? undefined : this.#deps.hosts.get(domainpart);
+    return options !== undefined && isArchivable(stanza, options) ? bare : undefined;
+  }
+
+  /** False for an account that is not there, or that has blocked the sender. Never rejects. */
+  async #mayTake(account: BareJid, stanza: Stanza): Promise<boolean> {
+    const { exists, isBlocked, logger } = this.#deps;
+    try {
+      return await exists(account) && !await isBlocked(stanza);
+    } catch (thrown) {
+      // Who refuses it in the end asks again.
+      logger.debug("archive.not-asked", { error: describeError(thrown) });
+      return false;
+    }
+  }
+
+  #holdersOf({ from, to }: Stanza): Holders {
+    const own = senderHolders(from, this.#deps.isUserHost(from.domainpart));
+    const theirs = recipientHolders(to.bare.text);
+    return { ...own, singles: [...own.singles, ...theirs.singles] };
+  }
+
+  /** Returns false when there is no room for a message. */
+  #add(
+    part: Part,
+    options: {
+      readonly noting: OpenNoting;
+      readonly holders: Holders;
+      /** Called at the end, or when the message goes on although it is not in its archive yet. */
+      readonly done: (isStored: boolean) => void;
+      /** Time after which it is taken back. */
+      readonly withinMs?: number;
+    },
+  ): boolean {
+    const { budget, clock } = this.#deps;
+    const { noting, holders, done, withinMs } = options;
+    const message = archivedOf(part);
+    const cost = message.stanza.length + RETAINED_OVERHEAD_BYTES;
+    if (!budget.mayHold(holders, cost)) {
+      this.metrics.refused.inc();
+      return false;
+    }
+    budget.hold(holders, cost);
+    noting.begin();
+    const writer = this.#writerFor(part.account);
+    const end = (isStored: boolean) => {
+      cancel?.();
+      budget.release(holders, cost);
+      done(isStored);
+      noting.end();
+    };
+    const entry: ArchiveEntry = {
+      message,
+      late: () => {
+        if (withinMs !== undefined) return;
+        this.metrics.late.inc();
+        done(true);
+        noting.goOn();
+      },
+      done: (outcome) => {
+        if (outcome === "ask-roster") return void this.#askRoster(part, { entry, end });
+        if (outcome === "failed") noting.failure = "internal-server-error";
+        this.#count(outcome);
+        end(outcome === "stored");
+      },
+    };
+    const cancel = withinMs === undefined ? undefined : clock.after(withinMs, () => {
+      if (!writer.cancel(entry)) return;
+      noting.failure = "internal-server-error";
+      this.metrics.failed.inc();
+      end(false);
+    });
+    writer.add(entry);
+    return true;
+  }
+
+  /** Adds a message again, once it is known whether it is from or for a contact. */
+  async #askRoster(
+    { account, peer }: Part,
+    { entry, end }: { readonly entry: ArchiveEntry; readonly end: (isStored: boolean) => void },
+  ): Promise<void> {
+    try {
+      const isContact = await this.#deps.isContact(account, peer.bare);
+      this.#writerFor(account).add({ ...entry, message: { ...entry.message, isContact } });
+    } catch (thrown) {
+      this.#deps.logger.debug("archive.not-asked", { error: describeError(thrown) });
+      this.#count("failed");
+      end(false);
+    }
+  }
+
+  #count(outcome: Exclude<ArchiveOutcome, "ask-roster"> | "failed"): void {
+    this.metrics[outcome].inc();
+  }
+
+  #writerFor({ domainpart }: BareJid): ArchiveWriter {
+    const store = this.#deps.storeOf(domainpart);
+    let writer = this.#writers.get(store);
+    if (writer === undefined) {
+      const { logger, clock } = this.#deps;
+      this.#writers.set(store, writer = new ArchiveWriter({ store, logger, clock }));
+    }
+    return writer;
+  }
+}
+
+/** A noting with parts that begin and end. */
+class OpenNoting implements Noting {
+  readonly #ready = Promise.withResolvers<void>();
+  readonly #settled = Promise.withResolvers<void>();
+  isRecipients = false;
+  /** Error for a message that is not in its archive. */
+  failure: StanzaErrorCondition = "service-unavailable";
+  #open = 0;
+
+  get ready(): Promise<void> {
+    return this.#ready.promise;
+  }
+
+  get settled(): Promise<void> {
+    return this.#settled.promise;
+  }
+
+  get isSettled(): boolean {
+    return this.#open === 0;
+  }
+
+  begin(): void {
+    this.#open++;
+  }
+
+  goOn(): void {
+    this.#ready.resolve();
+  }
+
+  end(): void {
+    if (--this.#open > 0) return;
+    this.#ready.resolve();
+    this.#settled.resolve();
+  }
+}
+
+/** A message for one archive. */
+interface Part {
+  readonly account: BareJid;
+  /** The other side. */
+  readonly peer: Jid;
+  readonly message: ArchivableMessage;
+}
+
+function archivedOf({ account, peer, message }: Part): ArchivedMessage {
+  const { process, sequence, sentAtUs, stanza } = message;
+  return {
+    account: account.text,
+    process,
+    sequence,
+    peer: {
+      bare: peer.bare.text,
+      resourcepart: peer instanceof FullJid ? peer.resourcepart : "",
+    },
+    sentAtMs: Math.trunc(sentAtUs / 1000),
+    // The bytes may lie in a read buffer, and the message may be gone before they are written.
+    stanza: withArchiveId(stanza, account.text, undefined).slice(),
+  };
+}

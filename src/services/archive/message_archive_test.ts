@@ -1,0 +1,255 @@
+import { deepStrictEqual, match, ok, strictEqual } from "node:assert/strict";
+import { CausewayError, FairShares, ManualClock } from "../../base/mod.ts";
+import { MetricsRegistry, SILENT_LOGGER } from "../../observe/mod.ts";
+import type { ArchiveFilter, ArchiveStore } from "../../storage/mod.ts";
+import { InternalStore } from "../../storage/mod.ts";
+import { parseJid } from "../../xmpp/mod.ts";
+import type { Stanza } from "../../xmpp/mod.ts";
+import { MessageArchive } from "./message_archive.ts";
+import type { ArchivableMessage, Noting } from "./message_archive.ts";
+
+const [ALICE, BOB] = ["alice@example.com", "bob@example.com"];
+const BODY = "<body>hi</body>";
+const BOTH = { isSender: true, recipient: "known" } as const;
+
+/** Archives over a store of their own. */
+class World implements AsyncDisposable {
+  readonly clock = new ManualClock();
+  readonly metrics = new MetricsRegistry(this.clock);
+  readonly accounts = new Set([ALICE, BOB]);
+  here: "nobody" | "blocked" | "somebody" = "somebody";
+  isBlocked = false;
+  isContact = false;
+  isDown = false;
+  archive!: MessageArchive;
+  budget = new FairShares();
+  #store!: InternalStore;
+  #directory!: string;
+  #sequence = 0;
+
+  static async open(budget = new FairShares()): Promise<World> {
+    const world = new World();
+    world.budget = budget;
+    world.#directory = await Deno.makeTempDir({ prefix: "causeway-archive-" });
+    world.#store = await InternalStore.open({ path: `${world.#directory}/store.sqlite` });
+    const inner = world.#store.archives();
+    const store: ArchiveStore = {
+      append: async (messages, nowMs) => {
+        if (world.isDown) throw new CausewayError("storage/unreachable", "Cannot reach it");
+        return await inner.append(messages, nowMs);
+      },
+      read: inner.read.bind(inner),
+      count: inner.count.bind(inner),
+      ends: inner.ends.bind(inner),
+      preferences: inner.preferences.bind(inner),
+      setPreferences: inner.setPreferences.bind(inner),
+      removeAll: inner.removeAll.bind(inner),
+    };
+    world.archive = new MessageArchive({
+      hosts: new Map([["example.com", {
+        defaultLimit: 50,
+        maxLimit: 50,
+        hasChatMarkers: false,
+        hasGroupchats: false,
+        hasStanzaIds: true,
+      }]]),
+      storeOf: () => store,
+      exists: ({ text }) => Promise.resolve(world.accounts.has(text)),
+      isBlocked: () => Promise.resolve(world.isBlocked),
+      here: () => world.here,
+      isContact: () => Promise.resolve(world.isContact),
+      isUserHost: (domain) => domain === "example.com",
+      budget,
+      metrics: world.metrics,
+      logger: SILENT_LOGGER,
+      clock: world.clock,
+    });
+    return world;
+  }
+
+  get store(): ArchiveStore {
+    return this.#store.archives();
+  }
+
+  message(from: string, to: string, content = BODY): ArchivableMessage {
+    const text = `<message from='${from}' to='${to}' type='chat'>${content}</message>`;
+    const stanza: Stanza = {
+      kind: "message",
+      type: "chat",
+      from: parseJid(from),
+      to: parseJid(to),
+      bytes: new TextEncoder().encode(text),
+    };
+    return { stanza, process: 5, sequence: ++this.#sequence, sentAtUs: this.clock.wallUs() };
+  }
+
+  /** Waits until a condition holds; the store answers in its own time. */
+  async until(isSo: () => boolean): Promise<void> {
+    while (!isSo()) await new Promise((resolve) => setImmediate(resolve));
+  }
+
+  async sequences(account: string, filter: ArchiveFilter = {}): Promise<readonly number[]> {
+    const page = await this.store.read(account, filter, { limit: 100, from: "start" });
+    return page!.messages.map(({ sequence }) => sequence);
+  }
+
+  async value(name: string): Promise<number> {
+    const text = await this.metrics.prometheus();
+    const line = text.split("\n").find((each) => each.startsWith(name))!;
+    return Number(line.slice(line.lastIndexOf(" ")));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.archive.close();
+    await this.#store.close();
+    this.metrics.close();
+    await Deno.remove(this.#directory, { recursive: true });
+  }
+}
+
+async function settled(noting: ReturnType<MessageArchive["note"]>): Promise<Noting> {
+  ok(typeof noting === "object");
+  await noting.ready;
+  await noting.settled;
+  strictEqual(noting.isSettled, true);
+  return noting;
+}
+
+Deno.test("MessageArchive gives a message to both archives, each with the other side", async () => {
+  await using world = await World.open();
+  const noting = await settled(world.archive.note(world.message(`${ALICE}/desk`, BOB), BOTH));
+  strictEqual(noting.isRecipients, true);
+  const filter = (bare: string, resourcepart = "") => ({ peer: { bare, resourcepart } });
+  deepStrictEqual(await world.sequences(ALICE, filter(BOB)), [1]);
+  deepStrictEqual(await world.sequences(BOB, filter(ALICE, "desk")), [1]);
+  deepStrictEqual(await world.sequences(BOB, filter(BOB)), []);
+  const again = world.message(ALICE, ALICE);
+  strictEqual((await settled(world.archive.note(again, BOTH))).isRecipients, true);
+  deepStrictEqual(await world.sequences(ALICE), [1, 2], "a note to oneself is there once");
+  strictEqual(world.budget.bytes, 0);
+});
+
+Deno.test("MessageArchive leaves alone what no archive takes", async () => {
+  await using world = await World.open();
+  const { archive } = world;
+  const outside = world.message("x@example.org", "room.example.org");
+  strictEqual(archive.note(outside, BOTH), undefined);
+  const state = "<active xmlns='http://jabber.org/protocol/chatstates'/>";
+  strictEqual(archive.note(world.message(ALICE, BOB, state), BOTH), undefined);
+  strictEqual(archive.keep(world.message(ALICE, BOB, state), OUTCOME), false);
+  strictEqual(archive.keep(world.message(ALICE, "room.example.org"), OUTCOME), false);
+  for (const here of ["nobody", "blocked"] as const) {
+    world.here = here;
+    const sides = { isSender: false, recipient: "known" } as const;
+    strictEqual(archive.note(world.message(ALICE, BOB), sides), undefined, here);
+  }
+});
+
+const OUTCOME = { kept: () => {}, refused: () => {} };
+
+Deno.test("MessageArchive takes a message for somebody unseen if the account is there", async () => {
+  await using world = await World.open();
+  const sides = { isSender: false, recipient: "unseen" } as const;
+  const note = (to: string) => settled(world.archive.note(world.message(ALICE, to), sides));
+  strictEqual((await note(BOB)).isRecipients, true);
+  strictEqual((await note("nobody@example.com")).isRecipients, false);
+  world.isBlocked = true;
+  strictEqual((await note(BOB)).isRecipients, false);
+  deepStrictEqual(await world.sequences(BOB), [1]);
+  deepStrictEqual(await world.sequences("nobody@example.com"), []);
+});
+
+Deno.test("MessageArchive.keep() accepts what the archive has, and what a blocked person sends", async () => {
+  await using world = await World.open();
+  const keep = (message: ArchivableMessage) =>
+    new Promise<string>((resolve) => {
+      const outcome = { kept: () => resolve("kept"), refused: resolve };
+      ok(world.archive.keep(message, outcome));
+    });
+  const message = world.message(ALICE, `${BOB}/gone`);
+  await settled(world.archive.note(message, { isSender: false, recipient: "unseen" }));
+  strictEqual(await keep(message), "kept");
+  strictEqual(await keep(world.message(ALICE, BOB)), "kept");
+  deepStrictEqual(await world.sequences(BOB), [1, 2]);
+  strictEqual(await keep(world.message(ALICE, "nobody@example.com")), "service-unavailable");
+  world.isBlocked = true;
+  strictEqual(await keep(world.message(ALICE, BOB)), "kept");
+  deepStrictEqual(await world.sequences(BOB), [1, 2]);
+  world.isBlocked = false;
+  await world.store.setPreferences(BOB, { byDefault: "never", always: [], never: [] });
+  strictEqual(await keep(world.message(ALICE, BOB)), "service-unavailable");
+});
+
+Deno.test("MessageArchive.keep() answers within its time when the store fails, and stores nothing later", async () => {
+  await using world = await World.open();
+  world.isDown = true;
+  let answer: string | undefined;
+  world.archive.keep(world.message(ALICE, BOB), {
+    kept: () => answer = "kept",
+    refused: (condition) => answer = condition,
+  });
+  await world.until(() => world.archive.pending > 0);
+  // Between two attempts no transaction has the message.
+  for (let step = 0; step < 100 && answer === undefined; step++) {
+    world.clock.advance(100);
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  strictEqual(answer, "internal-server-error");
+  world.isDown = false;
+  world.clock.advance(10_000);
+  await world.until(() => world.archive.pending === 0);
+  deepStrictEqual(await world.sequences(BOB), []);
+  strictEqual(world.budget.bytes, 0);
+});
+
+Deno.test("MessageArchive lets messages go on when the store fails, and settles them when they are stored", async () => {
+  await using world = await World.open();
+  world.isDown = true;
+  const noting = world.archive.note(world.message(ALICE, BOB), BOTH);
+  ok(typeof noting === "object");
+  await world.until(() => world.archive.pending > 0);
+  world.clock.advance(1_000);
+  await noting.ready;
+  deepStrictEqual([noting.isSettled, noting.isRecipients], [false, true]);
+  strictEqual(await world.value("causeway_archive_late_total"), 2);
+  ok(world.budget.bytes > 0);
+  world.isDown = false;
+  world.clock.advance(10_000);
+  await noting.settled;
+  deepStrictEqual([await world.sequences(ALICE), await world.sequences(BOB)], [[1], [1]]);
+  strictEqual(world.budget.bytes, 0);
+});
+
+Deno.test("MessageArchive refuses what does not fit into its memory while the store fails", async () => {
+  await using world = await World.open(new FairShares({ maxBytes: 20_000 }));
+  world.isDown = true;
+  const sides = { isSender: true, recipient: undefined } as const;
+  let taken = 0;
+  while (world.archive.note(world.message(ALICE, BOB), sides) !== "resource-constraint") taken++;
+  ok(taken > 0 && world.budget.bytes <= 20_000);
+  match(await world.metrics.prometheus(), /archive_messages_total\{outcome="refused"\} 1\n/);
+});
+
+Deno.test("MessageArchive asks the roster where preferences want contacts alone", async () => {
+  await using world = await World.open();
+  await world.store.setPreferences(BOB, { byDefault: "roster", always: [], never: [] });
+  const sides = { isSender: false, recipient: "known" } as const;
+  const note = () => settled(world.archive.note(world.message(ALICE, BOB), sides));
+  strictEqual((await note()).isRecipients, false);
+  world.isContact = true;
+  strictEqual((await note()).isRecipients, true);
+  deepStrictEqual(await world.sequences(BOB), [2]);
+});
+
+Deno.test("MessageArchive.stamped() tells the recipient the id of an archived message alone", async () => {
+  await using world = await World.open();
+  const { stanza, ...id } = world.message(
+    ALICE,
+    BOB,
+    `${BODY}<stanza-id xmlns='urn:xmpp:sid:0' by='${BOB}' id='x'/>`,
+  );
+  const text = (isArchived: boolean) =>
+    new TextDecoder().decode(world.archive.stamped({ ...id, stanza, isArchived }).bytes);
+  ok(text(true).includes(`<stanza-id xmlns='urn:xmpp:sid:0' by='${BOB}' id='5-1'/>`));
+  ok(!text(false).includes("stanza-id"));
+});
