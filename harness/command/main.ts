@@ -110,6 +110,7 @@ async function stayUp(
   try {
     await using cluster = await Cluster.start({
       database: "auto",
+      archives: true, // as a node has them by default
       ...options,
       ports: friendlyPorts,
       signal,
