@@ -4,6 +4,7 @@
  */
 import { join } from "node:path";
 import { isFile, isOnPath } from "./databases/programs.ts";
+import { isSlapdThere } from "./databases/slapd.ts";
 import { POSTGRESQL } from "./databases/server_kinds.ts";
 import { installMysql, isMysqlThere } from "./mysql_download.ts";
 
@@ -48,6 +49,7 @@ export const TEST_NEEDS: readonly Need[] = [
   pythonModule("lxml", "python3-lxml"),
   { what: "initdb of PostgreSQL", debianPackage: "postgresql", isThere: POSTGRESQL.isThere },
   program("mariadbd", "mariadb-server"),
+  { what: "slapd of OpenLDAP", debianPackage: "slapd", isThere: isSlapdThere },
   // Other servers, from which accounts are moved and to which they can go.
   program("ejabberdctl", "ejabberd"),
   program("prosody-migrator", "prosody"),

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import type { Run } from "../process/mod.ts";
 import { until } from "../until.ts";
-import type { CommandLine, ServerCertificate, ServerKind } from "./server_kinds.ts";
+import type { CommandLine, ServerCertificate, ServerKind, ServerProgram } from "./server_kinds.ts";
 
 /** `nobody`: PostgreSQL refuses to run as root. */
 const UNPRIVILEGED = 65_534;
@@ -25,8 +25,8 @@ export interface DatabaseServerOptions {
  * A database server of its own, in a directory of its own, on a port of loopback. It runs without
  * privileges, and is ended by its pid. It keeps its port and its data until it is disposed of.
  */
-export class DatabaseServer implements AsyncDisposable {
-  readonly kind: ServerKind;
+export class DatabaseServer<K extends ServerProgram = ServerKind> implements AsyncDisposable {
+  readonly kind: K;
   readonly directory: string;
   readonly #options: DatabaseServerOptions;
   #port = 0;
@@ -36,17 +36,17 @@ export class DatabaseServer implements AsyncDisposable {
   /** Set while it is suspended. */
   #resume: (() => void) | undefined;
 
-  private constructor(kind: ServerKind, directory: string, options: DatabaseServerOptions) {
+  private constructor(kind: K, directory: string, options: DatabaseServerOptions) {
     this.kind = kind;
     this.directory = directory;
     this.#options = options;
   }
 
   /** Makes its data and starts it. */
-  static async start(
-    kind: ServerKind,
+  static async start<K extends ServerProgram = ServerKind>(
+    kind: K,
     options: DatabaseServerOptions = {},
-  ): Promise<DatabaseServer> {
+  ): Promise<DatabaseServer<K>> {
     // Not in the run's directory: all folders above must be open to everybody, and paths of sockets
     // are short.
     const directory = await Deno.makeTempDir({ dir: "/tmp", prefix: "causeway-sql-" });
@@ -168,7 +168,7 @@ export class DatabaseServer implements AsyncDisposable {
     if (statements.length === 0) return [];
     const path = join(this.directory, "first.sql");
     await this.#giveAway(path, statements.map((statement) => `${statement};\n`).join(""));
-    if (this.kind.driver === "mysql") return [`--init-file=${path}`];
+    if ("driver" in this.kind && this.kind.driver === "mysql") return [`--init-file=${path}`];
     const [program] = this.kind.run(this.directory, 0);
     const data = join(this.directory, "data");
     await this.#runToEnd([program, "--single", "-D", data, "postgres"], path);

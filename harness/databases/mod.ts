@@ -3,6 +3,15 @@ export { DatabaseServer } from "./database_server.ts";
 export { isFile, isOnPath } from "./programs.ts";
 export type { CommandLine, ServerCertificate, ServerKind } from "./server_kinds.ts";
 export { MARIADB, MYSQL, POSTGRESQL } from "./server_kinds.ts";
+export type { DirectoryContent, DirectoryPerson } from "./slapd.ts";
+export {
+  base64,
+  DIRECTORY_BASE,
+  DIRECTORY_READER,
+  DirectoryServer,
+  groupLdif,
+  personLdif,
+} from "./slapd.ts";
 export type {
   DatabaseChoice,
   DatabaseKind,

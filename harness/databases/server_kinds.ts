@@ -11,13 +11,9 @@ export interface ServerCertificate {
 /** A program and its arguments. */
 export type CommandLine = readonly [string, ...string[]];
 
-/** One kind of database server: how its data are made and how it is run. */
-export interface ServerKind {
-  readonly name: "PostgreSQL" | "MariaDB" | "MySQL";
-  /** Name of its engine in a node's configuration. */
-  readonly driver: "pgsql" | "mysql";
-  /** True when its programs are on this machine. */
-  isThere(): boolean;
+/** One server program: how its data are made and how it is run. */
+export interface ServerProgram {
+  readonly name: string;
   /** Commands that make its data, below `directory`. */
   prepare(directory: string): readonly CommandLine[];
   run(directory: string, port: number): CommandLine;
@@ -25,6 +21,15 @@ export interface ServerKind {
   readonly readyText: string;
   /** Signal that ends it as a crash would. */
   readonly killSignal: "SIGKILL" | "SIGQUIT";
+}
+
+/** One kind of database server. */
+export interface ServerKind extends ServerProgram {
+  readonly name: "PostgreSQL" | "MariaDB" | "MySQL";
+  /** Name of its engine in a node's configuration. */
+  readonly driver: "pgsql" | "mysql";
+  /** True when its programs are on this machine. */
+  isThere(): boolean;
   /** More options that make it present a certificate. */
   tls(certificate: ServerCertificate): readonly string[];
   /** More options that let it accept so many connections. */
