@@ -3,7 +3,7 @@ import { authenticated } from "./binding_state.ts";
 import type { NegotiationAction, NegotiationEvent, SaslProfile } from "./negotiation_events.ts";
 import type { NegotiationState, NegotiationStep, NegotiationTerms } from "./negotiation_step.ts";
 import { requested } from "./creation_state.ts";
-import { CLOSED, fail, managementFailure, unexpected } from "./negotiation_step.ts";
+import { CLOSED, fail, managementFailure, offeredAt, unexpected } from "./negotiation_step.ts";
 
 /** Steps of a stream on which nobody is authenticated yet (RFC 6120 §5, §6). */
 export function offering(
@@ -19,9 +19,11 @@ export function offering(
     case "auth": {
       const { profile, inline } = event;
       if (profile === "sasl2" && !terms.hasSasl2) return fail(state, unexpected(event));
-      const mechanism = terms.mechanisms.find((offered) => offered === event.mechanism);
+      const at = (mechanisms: readonly SaslMechanism[]) =>
+        offeredAt(state.host, mechanisms, terms).find((each) => each === event.mechanism);
+      const mechanism = at(terms.mechanisms);
       if (mechanism === undefined) {
-        const isWithheld = terms.withheld.some((withheld) => withheld === event.mechanism);
+        const isWithheld = at(terms.withheld) !== undefined;
         const condition = isWithheld ? "encryption-required" : "invalid-mechanism";
         return failedAttempt({ ...state, profile, mechanism: undefined }, condition, terms);
       }

@@ -40,6 +40,7 @@ export function termsOf(transport: StreamTransport, deps: C2sStreamDeps): Negoti
       ...(isEncrypted ? [] : bindingMechanismsOf(deps.mechanisms)),
       ...deps.mechanisms.filter((mechanism) => !isUsable(mechanism)),
     ],
+    offersPlainOnly: (host) => deps.hosts.get(host)?.checkPassword !== undefined,
     channelBindings: binding === undefined ? [] : [binding.type],
     hasSasl2: deps.hasSasl2,
     isManageable: deps.management !== undefined,

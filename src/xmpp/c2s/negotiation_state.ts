@@ -1,4 +1,5 @@
 import { tryParseJid } from "../jid/jid_parser.ts";
+import { bindsChannel } from "../sasl/mod.ts";
 import type { StreamErrorCondition } from "../stream/stream_error.ts";
 import type { StreamHeader } from "../xml/scanner_types.ts";
 import { CLIENT_NAMESPACE } from "../stream/namespaces.ts";
@@ -8,7 +9,7 @@ import { creating } from "./creation_state.ts";
 import { binding, bindingFeatures, registering, resuming } from "./binding_state.ts";
 import type { NegotiationAction, NegotiationEvent } from "./negotiation_events.ts";
 import type { NegotiationState, NegotiationStep, NegotiationTerms } from "./negotiation_step.ts";
-import { CLOSED, fail, unexpected } from "./negotiation_step.ts";
+import { CLOSED, fail, offeredAt, unexpected } from "./negotiation_step.ts";
 
 // A client's stream from its first byte to its end (RFC 6120 §4 to §7):
 //
@@ -121,7 +122,8 @@ function opened(
       }],
     };
   }
-  if (terms.startTls === "none" && terms.mechanisms.length === 0) {
+  const mechanisms = offeredAt(checked.host, terms.mechanisms, terms);
+  if (terms.startTls === "none" && mechanisms.length === 0) {
     return failAfterHeader("policy-violation");
   }
   return {
@@ -130,8 +132,8 @@ function opened(
       kind: "send-features",
       features: {
         startTls: terms.startTls,
-        mechanisms: terms.mechanisms,
-        channelBindings: terms.channelBindings,
+        mechanisms,
+        channelBindings: mechanisms.some(bindsChannel) ? terms.channelBindings : [],
         sasl2: terms.hasSasl2
           ? {
             isManageable: terms.isManageable,

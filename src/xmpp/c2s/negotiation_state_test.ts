@@ -562,3 +562,39 @@ Deno.test("stepNegotiation() ends a stream that gets input while it is being res
     assert.deepEqual(actions[0], { kind: "stream-error", condition: "policy-violation" });
   }
 });
+
+Deno.test("stepNegotiation() offers PLAIN alone at a host that keeps no keys", () => {
+  const terms: NegotiationTerms = {
+    ...ENCRYPTED,
+    mechanisms: ["SCRAM-SHA-256-PLUS", "SCRAM-SHA-256", "PLAIN"],
+    channelBindings: ["tls-server-end-point"],
+    offersPlainOnly: (host) => host === "example.com",
+  };
+  const { state, actions } = run([OPEN], terms);
+  const sent = actions.find((action) => action.kind === "send-features");
+  assert.deepEqual(sent?.features.mechanisms, ["PLAIN"]);
+  assert.deepEqual(sent?.features.channelBindings, []);
+  const scram: NegotiationEvent = { ...BY_SASL, mechanism: "SCRAM-SHA-256", text: "x" };
+  assert.deepEqual(run([scram], terms, state).actions, [{
+    kind: "sasl-failure",
+    profile: "sasl",
+    condition: "invalid-mechanism",
+    mechanism: undefined,
+  }]);
+  assert.equal(run([AUTH], terms, state).state.kind, "authenticating");
+  const other = run([OPEN], { ...terms, offersPlainOnly: () => false });
+  const usual = other.actions.find((action) => action.kind === "send-features");
+  assert.equal(usual?.features.mechanisms.length, 3);
+  // Without TLS neither is offered; PLAIN alone would be inside it.
+  const plain = { ...PLAINTEXT, offersPlainOnly: () => true };
+  const before = run([OPEN], plain).state;
+  for (
+    const [event, condition] of [[AUTH, "encryption-required"], [
+      scram,
+      "invalid-mechanism",
+    ]] as const
+  ) {
+    const [failure] = run([event], plain, before).actions;
+    assert.equal(failure?.kind === "sasl-failure" && failure.condition, condition);
+  }
+});

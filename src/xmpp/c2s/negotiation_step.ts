@@ -63,6 +63,8 @@ export interface NegotiationTerms {
   readonly mechanisms: readonly SaslMechanism[];
   /** Mechanisms allowed only once the connection is encrypted. */
   readonly withheld: readonly SaslMechanism[];
+  /** True for a host that keeps no keys of its accounts, and so offers PLAIN alone. @default false */
+  offersPlainOnly?(host: string): boolean;
   /** Types of channel binding that the connection allows as it is. */
   readonly channelBindings: readonly string[];
   /** True when clients may use XEP-0388. */
@@ -80,6 +82,16 @@ export interface NegotiationTerms {
   /** Number of failed attempts that ends the stream. */
   readonly maxAuthFailures: number;
   hosts(domain: string): boolean;
+}
+
+/** Returns those of the mechanisms that a host offers. */
+export function offeredAt(
+  host: string,
+  mechanisms: readonly SaslMechanism[],
+  terms: NegotiationTerms,
+): readonly SaslMechanism[] {
+  if (terms.offersPlainOnly?.(host) !== true) return mechanisms;
+  return mechanisms.filter((mechanism) => mechanism === "PLAIN");
 }
 
 /** The next state and its actions. */

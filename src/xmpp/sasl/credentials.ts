@@ -52,6 +52,15 @@ export interface CredentialSource {
    * @default the account stays as it is
    */
   complete?(localpart: string, credentials: CompleteCredentials): Promise<void>;
+  /**
+   * Checks a password by the source's own means. A source that has this method keeps no keys, so that
+   * its host offers PLAIN alone. Accounts that do not exist take the same steps.
+   * @param localpart normalised; empty for a name that no account can have
+   * @param password prepared (RFC 4013), not empty
+   * @throws when it cannot be checked; the login then fails with `temporary-auth-failure`
+   * @default passwords are compared with `credentials`
+   */
+  checkPassword?(localpart: string, password: string): Promise<boolean>;
 }
 
 /** Returns the secret for one hash function. */

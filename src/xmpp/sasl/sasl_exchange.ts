@@ -15,6 +15,7 @@ import { secretFor } from "./credentials.ts";
 import type { FakeCredentials, LoginSecrets } from "./fake_credentials.ts";
 import type { SaslMechanism } from "./mechanism.ts";
 import { bindsChannel, scramHashOf } from "./mechanism.ts";
+import type { PlainMessage } from "./plain.ts";
 import { deriveLike, tryParsePlain, verifyPassword } from "./plain.ts";
 import { tryPreparePassword } from "./prepare_password.ts";
 import type { SaslCondition } from "./sasl_condition.ts";
@@ -136,6 +137,9 @@ export class SaslExchange {
     const plain = tryParsePlain(message);
     const password = plain && tryPreparePassword(plain.password);
     if (plain === undefined || password === undefined) return failure("malformed-request");
+    if (this.#deps.source.checkPassword !== undefined) {
+      return await this.#plainBySource(plain, password);
+    }
     const found = await this.#lookUp(plain.username);
     if (found === undefined) return failure("temporary-auth-failure");
     if (!this.#mayGuess(found)) return failure("temporary-auth-failure");
@@ -146,6 +150,22 @@ export class SaslExchange {
     this.#deps.attempts?.succeeded(found.name);
     await this.#complete(found, password);
     return this.#authorize(found, plain.authzid, undefined);
+  }
+
+  /** Lets the source check the password. A guess is counted before anybody is asked. */
+  async #plainBySource(plain: PlainMessage, password: string): Promise<SaslReply> {
+    const { source, attempts } = this.#deps;
+    const { localpart, name } = this.#nameOf(plain.username);
+    if (attempts?.begin(name) === false) return failure("temporary-auth-failure");
+    let isRight: boolean | undefined;
+    try {
+      isRight = await source.checkPassword?.(localpart ?? "", password);
+    } catch {
+      return failure("temporary-auth-failure"); // the store counts its own failures
+    }
+    if (isRight !== true || localpart === undefined) return failure("not-authorized");
+    attempts?.succeeded(name);
+    return this.#authorize({ name, stored: undefined }, plain.authzid, undefined);
   }
 
   async #scramFirst(hash: ScramHash, message: string): Promise<SaslReply> {
@@ -199,7 +219,7 @@ export class SaslExchange {
 
   /** Refuses an authorization identity other than the account itself (RFC 6120 §6.3.8). */
   #authorize(
-    { name, stored }: Found,
+    { name, stored }: Pick<Found, "name" | "stored">,
     authzid: string | undefined,
     text: string | undefined,
   ): SaslReply {
@@ -223,8 +243,7 @@ export class SaslExchange {
    * alone.
    */
   async #lookUp(username: string): Promise<Found | undefined> {
-    const prepared = tryPreparePassword(username) ?? username.slice(0, MAX_JID_PART_BYTES);
-    const localpart = tryPrepareLocalpart(prepared);
+    const { localpart, name, prepared } = this.#nameOf(username);
     try {
       // Look up names that no account can have too, so that they take the same time.
       const stored = await this.#deps.source.credentials(localpart ?? "");
@@ -235,11 +254,19 @@ export class SaslExchange {
         secrets: fake.secretsOf(localpart ?? prepared, domain, stored),
         stored,
         localpart: localpart ?? "",
-        name: localpart === undefined ? prepared : `${localpart}@${this.#deps.domain}`,
+        name,
       };
     } catch {
       return undefined; // the store logs its own failures; the client may try again
     }
+  }
+
+  /** Returns the localpart of a user name, if it can be one, and the name by which guesses count. */
+  #nameOf(username: string) {
+    const prepared = tryPreparePassword(username) ?? username.slice(0, MAX_JID_PART_BYTES);
+    const localpart = tryPrepareLocalpart(prepared);
+    const name = localpart === undefined ? prepared : `${localpart}@${this.#deps.domain}`;
+    return { prepared, localpart, name };
   }
 }
 

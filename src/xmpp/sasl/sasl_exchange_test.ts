@@ -372,3 +372,54 @@ Deno.test("SaslExchange lets an account in whose missing key cannot be stored", 
   const reply = await begin("PLAIN", source).respond(base64("\0alice\0wonder land"));
   assert.equal(reply.kind, "success");
 });
+
+/** A source that checks passwords by itself, and notes what it is asked. */
+function checkingSource(asked: string[]): CredentialSource {
+  return {
+    credentials: () => Promise.reject(new Error("it keeps no keys")),
+    checkPassword(localpart, password) {
+      asked.push(`${localpart} ${password}`);
+      if (localpart === "broken") return Promise.reject(new Error("it is down"));
+      return Promise.resolve(localpart === "alice" && password === "wonder land");
+    },
+  };
+}
+
+Deno.test("SaslExchange lets a source check the password, whoever the account is", async () => {
+  const asked: string[] = [];
+  const logIn = (name: string, password: string) =>
+    begin("PLAIN", checkingSource(asked)).respond(base64(`\0${name}\0${password}`));
+  const success = await logIn("Alice", "wonder\u00a0land");
+  assert.equal(success.kind === "success" && success.account.text, "alice@example.com");
+  const refused = { kind: "failure", condition: "not-authorized" };
+  assert.deepEqual(await logIn("alice", "other"), refused);
+  assert.deepEqual(await logIn("nobody", "other"), refused);
+  assert.deepEqual(await logIn("no name@", "other"), refused);
+  assert.deepEqual(await logIn("broken", "other"), {
+    kind: "failure",
+    condition: "temporary-auth-failure",
+  });
+  assert.deepEqual(asked, [
+    "alice wonder land",
+    "alice other",
+    "nobody other",
+    " other",
+    "broken other",
+  ]);
+});
+
+Deno.test("SaslExchange asks a source nothing for an account with too many wrong guesses", async () => {
+  const asked: string[] = [];
+  const exchange = new SaslExchange("PLAIN", {
+    domain: "example.com",
+    source: checkingSource(asked),
+    fake: new FakeCredentials(ITERATIONS, new Uint8Array(32)),
+    nonce: () => "server-nonce",
+    attempts: { begin: () => false, succeeded: () => {} },
+  });
+  assert.deepEqual(await exchange.respond(base64("\0alice\0wonder land")), {
+    kind: "failure",
+    condition: "temporary-auth-failure",
+  });
+  assert.deepEqual(asked, []);
+});
