@@ -85,6 +85,12 @@ export interface HostServicesDeps extends HostServicesOptions {
   readonly services?: readonly IqService[];
 }
 
+/** Conditions of errors that say more than that the server failed. */
+const CONDITIONS: ReadonlyMap<string, StanzaErrorCondition> = new Map([
+  ["storage/pool-full", "resource-constraint"],
+  ["storage/managed-elsewhere", "not-allowed"],
+]);
+
 /**
  * Fate of a stanza: `delivered` when an answer goes to `reply`, `ignored` when the stanza needs no
  * answer, else the condition of the error that its sender must get.
@@ -314,10 +320,7 @@ export class HostServices {
     // The database reports its own failures, once and not for each request.
     if (code.startsWith("storage/")) this.#logger.debug("services.no-storage", fields);
     else this.#logger.error("services.failed", fields);
-    this.#answerError(
-      request,
-      code === "storage/pool-full" ? "resource-constraint" : "internal-server-error",
-    );
+    this.#answerError(request, CONDITIONS.get(code) ?? "internal-server-error");
   }
 
   #answerError(

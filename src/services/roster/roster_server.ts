@@ -22,6 +22,7 @@ import { ROSTER_NAMESPACE } from "./roster_query.ts";
 import { RosterChangeService, RosterGet } from "./roster_services.ts";
 import { Rosters } from "./rosters.ts";
 import { SubscriptionServer } from "./subscription_server.ts";
+import type { SubscriptionError } from "./subscription_server.ts";
 
 /** Steps that may wait for the database or the session table at once. */
 const MAX_WAITING = 100_000;
@@ -154,7 +155,7 @@ export class RosterServer {
       if (from.text !== to.text) this.#deps.routes.route(between);
       return;
     }
-    const fail = (condition: "resource-constraint" | "internal-server-error") => {
+    const fail = (condition: NonNullable<SubscriptionError>) => {
       const error = errorReply(between, condition);
       if (error !== undefined) this.#deps.routes.route(readdress(error, answer));
     };

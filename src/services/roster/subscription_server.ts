@@ -1,4 +1,4 @@
-import { describeError } from "../../base/mod.ts";
+import { CausewayError, describeError } from "../../base/mod.ts";
 import type { RosterContact, RosterItem, RosterStore } from "../../storage/mod.ts";
 import { seesPresence } from "../../storage/mod.ts";
 import type { Jid, Stanza } from "../../xmpp/mod.ts";
@@ -26,7 +26,11 @@ export interface SubscriptionServerDeps
 }
 
 /** Result of a stanza for one roster: the condition of the error, if there is one. */
-export type SubscriptionError = "resource-constraint" | "internal-server-error" | undefined;
+export type SubscriptionError =
+  | "resource-constraint"
+  | "internal-server-error"
+  | "not-allowed"
+  | undefined;
 
 /** Subscriptions between accounts (RFC 6121 §3), for the sender's roster and the recipient's. */
 export class SubscriptionServer {
@@ -74,7 +78,7 @@ export class SubscriptionServer {
    * @returns false, and nothing has happened, when the database failed
    */
   async inbound(stanza: Stanza): Promise<boolean> {
-    return await this.#isDone(() => this.#apply(stanza));
+    return await this.#isDone(() => this.#applyIfAllowed(stanza));
   }
 
   /**
@@ -100,7 +104,17 @@ export class SubscriptionServer {
     for (const verb of endOf(item)) {
       if (!isHere) this.#send(owner, contact, verb);
       // Before the roster goes, which would end it for the contact without a word.
-      else await this.#apply(subscription(owner, contact, verb));
+      else await this.#applyIfAllowed(subscription(owner, contact, verb));
+    }
+  }
+
+  /** Applies a stanza, or ignores it when a directory rules over this contact of the recipient. */
+  async #applyIfAllowed(stanza: Stanza): Promise<void> {
+    try {
+      await this.#apply(stanza);
+    } catch (thrown) {
+      if (!isManagedElsewhere(thrown)) throw thrown;
+      this.#count("ignored");
     }
   }
 
@@ -163,7 +177,14 @@ export class SubscriptionServer {
 
   async #guard(work: () => Promise<SubscriptionError>): Promise<SubscriptionError> {
     let error: SubscriptionError;
-    const isDone = await this.#isDone(async () => void (error = await work()));
+    const isDone = await this.#isDone(async () => {
+      try {
+        error = await work();
+      } catch (thrown) {
+        if (!isManagedElsewhere(thrown)) throw thrown;
+        error = this.#count("ignored", "not-allowed");
+      }
+    });
     return isDone ? error : this.#count("failed", "internal-server-error");
   }
 
@@ -182,6 +203,11 @@ export class SubscriptionServer {
     this.#deps.metrics.counted(outcome);
     return error;
   }
+}
+
+/** True when a contact comes from a directory, and cannot be changed here. */
+function isManagedElsewhere(thrown: unknown): boolean {
+  return thrown instanceof CausewayError && thrown.code === "storage/managed-elsewhere";
 }
 
 function subscription(from: Jid, to: Jid, type: SubscriptionVerb): Stanza {
