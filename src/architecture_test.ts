@@ -111,7 +111,7 @@ const ROOMS: Readonly<Record<string, Rooms>> = {
       "vcard_search.ts",
       "vcard_store.ts",
     ],
-    rooms: { catalogue: [], sql: ["catalogue"] },
+    rooms: { catalogue: [], sql: ["catalogue"], ldap: ["sql"] },
   },
   "xmpp": {
     common: [],
@@ -139,6 +139,7 @@ const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
   "ioredis": ["distribution/table", "storage"],
   "cluster-key-slot": ["distribution/table"],
   "kysely": ["storage"],
+  "ldapts": ["storage"],
   "lru-cache": ["distribution/table"],
   "mysql2": ["storage"],
   "pg": ["storage"],

@@ -82,21 +82,25 @@ export function backendsCommand(io: CommandIo, done: (code: number) => void): Co
     });
 
   backends.command("check").description("check that the databases can be reached and used")
+    .option("--user <JID>", "show what directories say of this account")
     .addOption(config().makeOptionMandatory()).addOption(json())
-    .action(async (options: Options) => {
+    .action(async (options: Options & { readonly user?: string }) => {
       const reports: unknown[] = [];
       for (const backend of backendsOf(loadConfig(options.config).storage)) {
         const { name, place } = backend;
-        const report = await backend.check();
+        const report = await backend.check({ user: options.user });
         if (report.problems.length > 0) done(1);
         if (options.json) {
           reports.push({ backend: name, place, ...report });
           continue;
         }
+        for (const fact of report.facts ?? []) io.out(`${name}: ${fact}`);
         for (const problem of report.problems) io.error(`causeway: ${name}: ${problem}`);
         if (report.problems.length > 0 || report.server === undefined) continue;
         const { product, version } = report.server;
-        io.out(`${name}: ok (${product} ${version}, schema version ${report.schemaVersion})`);
+        const { schemaVersion } = report;
+        const schema = schemaVersion === undefined ? "" : `, schema version ${schemaVersion}`;
+        io.out(`${name}: ok (${product} ${version}${schema})`);
       }
       if (options.json) print({ reports });
     });
@@ -161,9 +165,14 @@ function sayCopied(
   );
 }
 
+/** Backend of some data, and the tag of its pool. */
+type UsedPlace =
+  | { readonly backend: "internal" }
+  | Pick<Extract<DataPlace, { readonly pool: string }>, "backend" | "pool">;
+
 /** Lists what a configuration keeps where, by backend. */
 function usesOf({ storage, modules }: Config): ReadonlyMap<string, readonly Use[]> {
-  const kinds: [Use["kind"], ReadonlyMap<string, DataPlace>][] = [["users", storage.users]];
+  const kinds: [Use["kind"], ReadonlyMap<string, UsedPlace>][] = [["users", storage.users]];
   for (const [kind, places] of storage.data ?? []) {
     // Data for which the file names no place is with the accounts.
     const all = [...storage.users, ...places];
@@ -171,10 +180,18 @@ function usesOf({ storage, modules }: Config): ReadonlyMap<string, readonly Use[
     const isKept = (host: string) => kind !== "offline" || modules.get(host)?.mod_offline !== false;
     kinds.push([kind, new Map(all.filter(([host]) => isKept(host)))]);
   }
+  kinds.push([
+    "shared_roster",
+    new Map(
+      [...storage.sharedRosters ?? []].map((
+        [host, { pool }],
+      ) => [host, { backend: "ldap", pool } as const]),
+    ),
+  ]);
   const uses = kinds.flatMap(([kind, places]) =>
     [...places].map(([host, place]): { backend: string; use: Use } => ({
       backend: place.backend,
-      use: place.backend === "rdbms" ? { kind, host, pool: place.pool } : { kind, host },
+      use: place.backend === "internal" ? { kind, host } : { kind, host, pool: place.pool },
     }))
   );
   const byBackend = new Map<string, Use[]>([["redis", [{ kind: "sessions" }]]]);

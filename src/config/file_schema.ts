@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { LISTEN } from "./schema_listen.ts";
+import { AUTH_LDAP } from "./schema_ldap.ts";
 import { LIMITS } from "./schema_limits.ts";
 import { HOST_CONFIG_MODULES, MODULES } from "./schema_modules.ts";
 import { BACKEND, OUTGOING_POOLS, POOL_TAG, RDBMS_SERVER_TYPE } from "./schema_pools.ts";
@@ -16,16 +17,18 @@ import {
 const AUTH = z.strictObject({
   backend: BACKEND.default("internal").describe(
     "store of the accounts: `internal` is the SQLite file of `storage.internal`, `rdbms` an SQL " +
-      "database; no other is served by this version",
+      "database, `ldap` a directory; no other is served by this version",
   ),
   pool_tag: POOL_TAG.default("default").describe(
     "pool of the backend `rdbms`, by its name under `outgoing_pools.rdbms`",
   ),
+  ldap: AUTH_LDAP.optional().describe("accounts of the backend `ldap`, which requires it"),
   mechanisms: z.array(z.enum(["SCRAM-SHA-256", "SCRAM-SHA-1", "PLAIN"])).min(1)
     .default(["SCRAM-SHA-256", "SCRAM-SHA-1", "PLAIN"])
     .describe(
       "SASL mechanisms offered, in this order; PLAIN only where the connection allows it, and each " +
-        "SCRAM in front of all as `-PLUS` too where `channel_binding` allows it",
+        "SCRAM in front of all as `-PLUS` too where `channel_binding` allows it; a host of the " +
+        "backend `ldap` offers PLAIN alone",
     ),
   sasl2: z.boolean().default(true).describe(
     "offers the same mechanisms by SASL2 (XEP-0388) too, where a client may bind its resource " +
@@ -71,6 +74,7 @@ const NODE_NAME = withWords(z.string().max(255).regex(/^[^\s/#{}"\\]+$/), {
 const HOST_AUTH = z.strictObject({
   backend: absent(BACKEND, "as under `auth`", "store of this host's accounts"),
   pool_tag: absent(POOL_TAG, "as under `auth`", "pool of the backend `rdbms`"),
+  ldap: absent(AUTH_LDAP, "as under `auth`", "accounts of the backend `ldap`"),
 });
 
 const HOST_CONFIG = z.strictObject({

@@ -61,6 +61,8 @@ Deno.test("parseConfig() fills in every default", () => {
     storage: {
       internal: { path: "/etc/causeway/causeway.sqlite" },
       pools: new Map(),
+      ldapPools: new Map(),
+      sharedRosters: new Map(),
       users: new Map(["example.com", "dc1.example.com"].map((host) => [host, {
         backend: "internal",
       }])),

@@ -7,7 +7,7 @@ import type { Mistake } from "./shape_findings.ts";
  * here.
  */
 export function findNotYetServed(file: PartialFile): Mistake[] {
-  const { rdbms: _served, ...others } = file.outgoing_pools ?? {};
+  const { rdbms: _rdbms, ldap: _ldap, ...others } = file.outgoing_pools ?? {};
   return Object.entries(others).flatMap(([kind, pools]) =>
     Object.keys(pools ?? {}).map((name) => ({
       path: ["outgoing_pools", kind, name],

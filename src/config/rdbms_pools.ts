@@ -9,6 +9,7 @@ import type {
 } from "../storage/mod.ts";
 import { kindProblem } from "../storage/mod.ts";
 import type { FileConfig } from "./file_schema.ts";
+import { ldapPlaceOf } from "./ldap_pools.ts";
 import { isLoopbackHost } from "./loopback.ts";
 import { nearestKey } from "./nearest_key.ts";
 import { normalizeDomain } from "./normalize_domain.ts";
@@ -126,7 +127,7 @@ export function resolvePools(
 /** Resolves the place of each host's accounts. */
 export function resolveUsers(file: FileConfig): ReadonlyMap<string, DataPlace> {
   return new Map(file.hosts.map((host): [string, DataPlace] => {
-    return [normalizeDomain(host), placeIn(usersOf(file, host))];
+    return [normalizeDomain(host), placeIn(file, host, { kind: "users", ...usersOf(file, host) })];
   }));
 }
 
@@ -136,16 +137,25 @@ export function resolveData(
 ): ReadonlyMap<DataKind, ReadonlyMap<string, DataPlace>> {
   return new Map(
     storingModules().map((module) => {
+      const kind = STORING_MODULES[module];
       const places = file.hosts.flatMap((host): [string, DataPlace][] => {
         const own = dataOf(file, host, module);
-        return own === undefined ? [] : [[normalizeDomain(host), placeIn(own)]];
+        const name = normalizeDomain(host);
+        if (own !== undefined) return [[name, placeIn(file, host, { kind, ...own })]];
+        // A directory holds none of it unless the module says so.
+        return usersOf(file, host).backend === "ldap" ? [[name, { backend: "internal" }]] : [];
       });
-      return [STORING_MODULES[module], new Map(places)];
+      return [kind, new Map(places)];
     }),
   );
 }
 
-function placeIn({ backend, tag }: NamedPlace): DataPlace {
+function placeIn(
+  file: FileConfig,
+  host: string,
+  { kind, backend, tag }: NamedPlace & { readonly kind: DataKind },
+): DataPlace {
+  if (backend === "ldap") return ldapPlaceOf(file, host, kind === "users" ? kind : "vcard");
   return backend === "rdbms" ? { backend, pool: tag } : { backend: "internal" };
 }
 
@@ -397,7 +407,7 @@ function checkPlace(
 ): void {
   const problem = kindProblem(backend, kind);
   if (problem !== undefined) return void mistakes.push({ path: backendPath, problem });
-  if (backend === "internal") return;
+  if (backend === "internal" || backend === "ldap") return; // `ldap_pools.ts` checks directories
   if (backend !== "rdbms") {
     const what = kind === "users" ? "accounts" : kind;
     const why = `${what} in ${backend} are not served by this version`;

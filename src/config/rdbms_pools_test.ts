@@ -137,9 +137,9 @@ const MISTAKES: readonly {
   },
   {
     what: "a backend that is not served",
-    text: withPools('[host_config."example.com".auth]\nbackend = "ldap"\n'),
+    text: withPools('[host_config."example.com".auth]\nbackend = "riak"\n'),
     expected: [
-      '10: host_config."example.com".auth.backend: accounts in ldap are not served by this version',
+      '10: host_config."example.com".auth.backend: accounts in riak are not served by this version',
     ],
   },
   {

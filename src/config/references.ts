@@ -1,3 +1,4 @@
+import { checkLdap } from "./ldap_pools.ts";
 import type { PartialFile } from "./partial_file.ts";
 import { checkRdbms } from "./rdbms_pools.ts";
 import type { Surroundings } from "./surroundings.ts";
@@ -33,6 +34,7 @@ export function checkReferences(file: PartialFile, surroundings: Surroundings): 
   surroundings.secret(password, [...path, "redis", "password"]);
   surroundings.secret(sentinelPassword, [...path, "redis", "sentinel_password"]);
   checkRdbms(file, surroundings);
+  checkLdap(file, surroundings);
   if (file.node_name === undefined) surroundings.hostname();
 }
 

@@ -14,6 +14,12 @@ import type {
 import { collectOptions } from "./collect_options.ts";
 import type { FileConfig } from "./file_schema.ts";
 import { FILE_SCHEMA } from "./file_schema.ts";
+import {
+  hasSharedRoster,
+  plainDirectories,
+  resolveLdapPools,
+  resolveSharedRosters,
+} from "./ldap_pools.ts";
 import { normalizeDomain } from "./normalize_domain.ts";
 import type { PartOptions } from "./part_options.ts";
 import { isTlsDefault, resolveData, resolvePools, resolveUsers } from "./rdbms_pools.ts";
@@ -45,6 +51,8 @@ export function resolveConfig(
     pools: resolvePools(file, surroundings),
     users: resolveUsers(file),
     data: resolveData(file),
+    ldapPools: resolveLdapPools(file, surroundings),
+    sharedRosters: resolveSharedRosters(file),
   };
   return deepFreeze({
     ...resolveParts(file),
@@ -183,7 +191,8 @@ function resolveModules(file: FileConfig): ReadonlyMap<string, HostModulesConfig
       mod_private: tables.mod_private !== false && privateBounds(tables.mod_private),
       mod_pubsub: tables.mod_pubsub !== false && pubsubLimits(tables.mod_pubsub),
       mod_roster: tables.mod_roster !== false && {
-        hasVersions: tables.mod_roster?.versioning ?? true,
+        // A version does not know of changes in a directory.
+        hasVersions: (tables.mod_roster?.versioning ?? true) && !hasSharedRoster(file, host),
       },
       mod_offline: tables.mod_offline !== undefined && {
         maxMessages: tables.mod_offline.access_max_user_messages,
@@ -248,7 +257,7 @@ function pubsubLimits(table: z.output<typeof MOD_PUBSUB> = MOD_PUBSUB.parse({}))
 }
 
 function collectNotes(
-  { pools, users, data = new Map() }: Config["storage"],
+  { pools, ldapPools = new Map(), users, data = new Map() }: Config["storage"],
   globalHost: string,
 ): readonly ConfigNote[] {
   const plain = [...pools].filter(([, { address }]) =>
@@ -257,6 +266,10 @@ function collectNotes(
     path: `outgoing_pools.rdbms.${tag}.connection.tls`,
     text: `passwords and data go to ${address.host} without encryption`,
   }));
+  const plainLdap = plainDirectories(ldapPools).map(([tag, host]): ConfigNote => ({
+    path: `outgoing_pools.ldap.${tag}.connection.encrypt`,
+    text: `passwords of people go to ${host} without encryption`,
+  }));
   const isBuiltIn = (places: ReadonlyMap<string, DataPlace>) =>
     places.get(globalHost)?.backend === "internal";
   const kinds = isBuiltIn(users)
@@ -264,6 +277,7 @@ function collectNotes(
     : [...data].filter(([, places]) => isBuiltIn(places)).map(([kind]) => `data (${kind})`);
   return [
     ...plain,
+    ...plainLdap,
     ...kinds.map((kind): ConfigNote => ({
       path: "storage.internal",
       text: `${kind} of a globally distributed host are kept in the built-in store, which is ` +

@@ -1,6 +1,7 @@
 import { isNetwork } from "../services/accounts/mod.ts";
 import { z } from "zod";
 import { BACKEND, POOL_TAG } from "./schema_pools.ts";
+import { MOD_SHARED_ROSTER_LDAP, VCARD_LDAP } from "./schema_ldap.ts";
 import {
   absent,
   addresses,
@@ -350,6 +351,7 @@ export const MOD_VCARD = z.strictObject({
       "vCard names no other class",
   ),
   matches: integer(1, 100).default(30).describe("people in one answer to a search"),
+  ldap: VCARD_LDAP.optional().describe("vCards of the backend `ldap`, which are only read"),
 });
 
 /** `mod_last`. */
@@ -467,6 +469,13 @@ function hostModules(byDefault: string) {
     mod_roster: service(
       MOD_ROSTER,
       "contacts, subscriptions and the presence that contacts see (RFC 6121)",
+    ),
+    mod_shared_roster_ldap: absent(
+      withWords(z.union([z.literal(false), MOD_SHARED_ROSTER_LDAP]), {
+        allowed: "a table, or false to turn it off",
+      }),
+      byDefault === "on" ? "off" : byDefault,
+      "contacts that the groups of a directory give all their members",
     ),
     mod_register: service(
       MOD_REGISTER,

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import type { BackendId } from "../storage/mod.ts";
 import { CATALOGUE } from "../storage/mod.ts";
+import { LDAP_POOL } from "./schema_ldap.ts";
 import {
   absent,
   domain,
@@ -104,7 +105,9 @@ const RDBMS_POOL = z.strictObject({
 export const OUTGOING_POOLS = z.strictObject({
   cassandra: pools("Cassandra"),
   elastic: pools("Elasticsearch"),
-  ldap: pools("LDAP"),
+  ldap: withWords(z.record(z.string().min(1), LDAP_POOL), {
+    allowed: "a table of pools by name",
+  }).default({}).describe("pools to LDAP directories"),
   rdbms: withWords(z.record(z.string().min(1), RDBMS_POOL), {
     allowed: "a table of pools by name",
   }).default({}).describe("pools to PostgreSQL, MySQL and MariaDB"),

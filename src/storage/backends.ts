@@ -1,6 +1,9 @@
 import { DatabaseSync } from "node:sqlite";
 import { describeError } from "../base/mod.ts";
 import type { CausewayError } from "../base/mod.ts";
+import type { LdapUses } from "./ldap/ldap_check.ts";
+import { checkLdap } from "./ldap/ldap_check.ts";
+import type { LdapPoolOptions } from "./ldap/ldap_directory.ts";
 import { MSSQL } from "./sql/engines/mssql.ts";
 import { MYSQL } from "./sql/engines/mysql.ts";
 import { POSTGRES } from "./sql/engines/postgres.ts";
@@ -21,10 +24,18 @@ const PREPARE_STATEMENT_MS = 3_600_000;
 export interface BackendReport {
   /** Undefined when the backend could not be reached. */
   readonly server: ServerVersion | undefined;
-  /** Version of the schema that this program uses. */
-  readonly schemaVersion: number;
+  /** Version of the schema that this program uses; undefined where there is none. */
+  readonly schemaVersion: number | undefined;
   /** One text for each thing that is wrong; none: the backend can be used. */
   readonly problems: readonly string[];
+  /** One text for each thing that was found and is worth showing. @default none */
+  readonly facts?: readonly string[];
+}
+
+/** Options of a check. */
+export interface BackendCheckOptions {
+  /** JID of an account whose data in directories are shown. @default nobody's */
+  readonly user?: string | undefined;
 }
 
 /** One database that a configuration uses, for the commands that prepare and check it. */
@@ -38,7 +49,7 @@ export interface Backend {
   /** Creates or migrates the schema and returns the statements that were run. Safe to repeat. */
   prepare(): Promise<readonly string[]>;
   /** Checks that the backend can be reached and used. Never rejects. */
-  check(): Promise<BackendReport>;
+  check(options?: BackendCheckOptions): Promise<BackendReport>;
 }
 
 /** A column of each table, for a statement that changes no row. */
@@ -93,7 +104,60 @@ export function backendsOf(options: StoresOptions): readonly Backend[] {
         }),
     });
   });
-  return [builtInBackend(options.internal.path), ...pools];
+  const directories = [...options.ldapPools ?? []].map(([tag, pool]) =>
+    new LdapBackend(tag, pool, ldapUsesOf(tag, options))
+  );
+  return [builtInBackend(options.internal.path), ...pools, ...directories];
+}
+
+/** A directory, in which there is nothing to prepare. */
+class LdapBackend implements Backend {
+  readonly name: string;
+  readonly place: string;
+  readonly #options: LdapPoolOptions;
+  readonly #uses: LdapUses;
+
+  constructor(tag: string, options: LdapPoolOptions, uses: LdapUses) {
+    this.name = `ldap.${tag}`;
+    this.place = `the directory at ${options.servers.join(", ")}, port ${options.port}`;
+    this.#options = options;
+    this.#uses = uses;
+  }
+
+  plan(): Promise<readonly string[]> {
+    return Promise.resolve([]);
+  }
+
+  prepare(): Promise<readonly string[]> {
+    return Promise.resolve([]);
+  }
+
+  async check({ user }: BackendCheckOptions = {}): Promise<BackendReport> {
+    const { isReached, problems, facts } = await checkLdap({
+      pool: this.name,
+      options: this.#options,
+      uses: this.#uses,
+      user,
+    });
+    const server = isReached ? { product: "ldap", version: "3" } as const : undefined;
+    return { server, schemaVersion: undefined, problems, facts };
+  }
+}
+
+/** Returns what the hosts of a configuration keep in one directory. */
+function ldapUsesOf(tag: string, { users, data, sharedRosters }: StoresOptions): LdapUses {
+  const placesOf = (kind: "users" | "vcard") =>
+    [...(kind === "users" ? users : data?.get(kind)) ?? []].flatMap(([host, place]) =>
+      place.backend === "ldap" && place.pool === tag ? [{ kind, host, place }] : []
+    );
+  return {
+    accounts: [...placesOf("users"), ...placesOf("vcard")],
+    sharedRosters: [...sharedRosters ?? []].filter(([, { pool }]) => pool === tag)
+      .map(([host, place]) => {
+        const own = users.get(host);
+        return { host, place, users: own?.backend === "ldap" ? own : undefined };
+      }),
+  };
 }
 
 function builtInBackend(path: string): Backend {

@@ -2,6 +2,9 @@ import { CausewayError } from "../base/mod.ts";
 import type { Logger, Metrics } from "../observe/mod.ts";
 import type { DataKind } from "./catalogue/catalogue.ts";
 import { InternalStore } from "./internal_store.ts";
+import type { LdapPoolOptions } from "./ldap/ldap_directory.ts";
+import { LdapStores } from "./ldap/ldap_stores.ts";
+import type { LdapPlace, SharedRosterPlace } from "./ldap/ldap_stores.ts";
 import { MYSQL } from "./sql/engines/mysql.ts";
 import { POSTGRES } from "./sql/engines/postgres.ts";
 import type { PoolBounds } from "./sql/connection_pool.ts";
@@ -42,7 +45,8 @@ export interface SqlPoolOptions {
 export type DataPlace =
   | { readonly backend: "internal" }
   /** `pool` is a tag. */
-  | { readonly backend: "rdbms"; readonly pool: string };
+  | { readonly backend: "rdbms"; readonly pool: string }
+  | LdapPlace;
 
 /** Options of all stores of a node. */
 export interface StoresOptions {
@@ -51,8 +55,15 @@ export interface StoresOptions {
   readonly pools: ReadonlyMap<string, SqlPoolOptions>;
   /** Places of accounts, by host. */
   readonly users: ReadonlyMap<string, DataPlace>;
-  /** Places of other data, by kind and host. @default where the host's accounts are */
+  /**
+   * Places of other data, by kind and host. @default where the host's accounts are, and the built-in
+   * store for accounts in a directory
+   */
   readonly data?: ReadonlyMap<DataKind, ReadonlyMap<string, DataPlace>>;
+  /** Pools of directories, by tag. @default none */
+  readonly ldapPools?: ReadonlyMap<string, LdapPoolOptions>;
+  /** Contacts that a directory gives all people of a host, by host. @default none */
+  readonly sharedRosters?: ReadonlyMap<string, SharedRosterPlace>;
 }
 
 /** A database that could not be used when it was first asked. */
@@ -76,6 +87,7 @@ export function sqlServerOf(tag: string, pool: SqlPoolOptions): SqlServerOptions
 export class Stores implements AsyncDisposable {
   readonly #options: StoresOptions;
   readonly #internal: InternalStore;
+  readonly #ldap: LdapStores;
   /** Databases by tag, or by tag and host where each host has connections of its own. */
   readonly #databases = new Map<string, SqlStores>();
   #observers: { readonly metrics: Metrics; readonly logger: Logger } | undefined;
@@ -83,6 +95,7 @@ export class Stores implements AsyncDisposable {
   private constructor(options: StoresOptions, internal: InternalStore) {
     this.#options = options;
     this.#internal = internal;
+    this.#ldap = new LdapStores(options.ldapPools);
   }
 
   /**
@@ -103,9 +116,11 @@ export class Stores implements AsyncDisposable {
   async probe(): Promise<readonly StoreFailure[]> {
     const failures: StoreFailure[] = [];
     const probed = new Set<string>();
-    const { users, data = new Map() } = this.#options;
+    const { users, data = new Map(), sharedRosters = new Map() } = this.#options;
+    const directories = [...sharedRosters.values()].map(({ pool }) => pool);
     for (const [host, place] of [users, ...data.values()].flatMap((places) => [...places])) {
-      if (place.backend === "internal" || probed.has(place.pool)) continue;
+      if (place.backend === "ldap") directories.push(place.pool);
+      if (place.backend !== "rdbms" || probed.has(place.pool)) continue;
       probed.add(place.pool);
       try {
         await this.#database(place.pool, host).probe();
@@ -114,13 +129,14 @@ export class Stores implements AsyncDisposable {
         failures.push({ pool: place.pool, error });
       }
     }
-    return failures;
+    return [...failures, ...await this.#ldap.probe(directories)];
   }
 
   /** Measures and logs all databases from now on. */
   observe(observers: { readonly metrics: Metrics; readonly logger: Logger }): void {
     this.#observers = observers;
     this.#internal.observe("internal", observers);
+    this.#ldap.observe(observers);
     for (const [key, database] of this.#databases) {
       database.observe(`rdbms.${key}`, observers);
     }
@@ -128,19 +144,25 @@ export class Stores implements AsyncDisposable {
 
   /** Returns the databases that could not be reached at the last attempt to connect. */
   failures(): readonly { readonly pool: string; readonly error: Error }[] {
-    return [...this.#databases].flatMap(([key, { lastFailure: error }]) =>
+    const failed = [...this.#databases].flatMap(([key, { lastFailure: error }]) =>
       error === undefined ? [] : [{ pool: `rdbms.${key}`, error }]
     );
+    return [...failed, ...this.#ldap.failures()];
   }
 
   /** Returns the accounts of one domain. */
   users(domainpart: string): UserStore {
+    const place = this.#options.users.get(domainpart);
+    if (place?.backend === "ldap") return this.#ldap.users(place, domainpart);
     return this.#storesOf(domainpart).users(domainpart);
   }
 
   /** Returns the rosters of the accounts of one domain. */
   rosters(domainpart: string): RosterStore {
-    return this.#storesOf(domainpart, "roster").rosters();
+    const own = this.#storesOf(domainpart, "roster").rosters();
+    const shared = this.#options.sharedRosters?.get(domainpart);
+    if (shared === undefined) return own;
+    return this.#ldap.rosters(shared, { own, users: this.users(domainpart), domainpart });
   }
 
   /** True when the rosters of both domains lie in one database. */
@@ -155,6 +177,8 @@ export class Stores implements AsyncDisposable {
 
   /** Returns the vCards of the accounts of one domain. */
   vcards(domainpart: string): VcardStore {
+    const place = this.#options.data?.get("vcard")?.get(domainpart);
+    if (place?.backend === "ldap") return this.#ldap.vcards(place, domainpart);
     return this.#storesOf(domainpart, "vcard").vcards(domainpart);
   }
 
@@ -189,9 +213,12 @@ export class Stores implements AsyncDisposable {
    * repeated. Data that others have written until the account was gone, such as messages for it, goes
    * afterwards: whoever writes later finds no account.
    *
-   * @throws CausewayError with a code `storage/…`
+   * @throws CausewayError `storage/managed-elsewhere` for an account in a directory, `storage/…`
    */
   async removeAccount(localpart: string, domainpart: string): Promise<boolean> {
+    if (this.#isInDirectory("users", domainpart)) {
+      return await this.users(domainpart).remove(localpart); // refuses before any data goes
+    }
     await this.removeData(localpart, domainpart);
     const users = this.users(domainpart);
     const wasThere = await users.remove(localpart);
@@ -210,7 +237,7 @@ export class Stores implements AsyncDisposable {
     await this.#partElsewhere(`${localpart}@${domainpart}`, domainpart);
     await this.rosters(domainpart).removeAll(`${localpart}@${domainpart}`);
     await this.privateStorage(domainpart).removeAll(localpart);
-    await this.vcards(domainpart).remove(localpart);
+    if (!this.#isInDirectory("vcard", domainpart)) await this.vcards(domainpart).remove(localpart);
     await this.lastLogouts(domainpart).remove(localpart);
     await this.privacyLists(domainpart).removeAll(localpart);
     await this.offlineMessages(domainpart).removeAll(localpart);
@@ -234,7 +261,8 @@ export class Stores implements AsyncDisposable {
   }
 
   async close(): Promise<void> {
-    await Promise.all([...this.#databases.values(), this.#internal].map((each) => each.close()));
+    const all = [...this.#databases.values(), this.#ldap, this.#internal];
+    await Promise.all(all.map((each) => each.close()));
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -256,9 +284,13 @@ export class Stores implements AsyncDisposable {
   #storesOf(domainpart: string, kind: DataKind = "users"): SqlStores {
     const place = this.#options.data?.get(kind)?.get(domainpart) ??
       this.#options.users.get(domainpart);
-    return place === undefined || place.backend === "internal"
-      ? this.#internal
-      : this.#database(place.pool, domainpart);
+    return place?.backend === "rdbms" ? this.#database(place.pool, domainpart) : this.#internal;
+  }
+
+  #isInDirectory(kind: "users" | "vcard", domainpart: string): boolean {
+    const { users, data } = this.#options;
+    const places = kind === "users" ? users : data?.get(kind);
+    return places?.get(domainpart)?.backend === "ldap";
   }
 
   #database(tag: string, host: string): SqlStores {

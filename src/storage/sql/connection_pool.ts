@@ -30,13 +30,18 @@ export function resolvePoolBounds(bounds: PoolBounds = {}): Required<PoolBounds>
   });
 }
 
+/** One connection of a pool, whatever it is used for. */
+export type PooledConnection = Pick<SqlConnection, "isOpen" | "close" | "destroy">;
+
 /** Dependencies of a pool. */
-export interface ConnectionPoolDeps {
+export interface ConnectionPoolDeps<C extends PooledConnection = SqlConnection> {
   /** Name of the database in messages: `the database rdbms.default (PostgreSQL at …)`. */
   readonly place: string;
   /** Opens one connection, logged in and ready for statements. */
-  connect(): Promise<SqlConnection>;
+  connect(): Promise<C>;
   readonly bounds?: PoolBounds;
+  /** Pauses between attempts to connect to a server that cannot be reached. @default 250 ms to 5 s */
+  readonly retries?: BackoffOptions;
   readonly clock?: Clock;
   /**
    * Called when connecting fails for the first time, with the failure, and when it succeeds again.
@@ -52,13 +57,13 @@ export interface PoolFigures {
   readonly waiting: number;
 }
 
-interface Waiter {
-  readonly resolve: (connection: SqlConnection) => void;
+interface Waiter<C> {
+  readonly resolve: (connection: C) => void;
   readonly reject: (error: Error) => void;
   readonly cancelTimer: CancelTimer;
 }
 
-/** Pauses between attempts to connect to a database that cannot be reached. */
+/** Pauses between attempts to connect, by default. */
 const RETRIES: BackoffOptions = { firstMs: 250, maxMs: 5_000 };
 
 /**
@@ -69,15 +74,15 @@ const RETRIES: BackoffOptions = { firstMs: 250, maxMs: 5_000 };
  * attempt, and a new attempt is made after a pause that grows up to five seconds. A database that is
  * gone thus costs its requests one error, and nobody a long wait.
  */
-export class ConnectionPool {
-  readonly #options: ConnectionPoolDeps;
+export class ConnectionPool<C extends PooledConnection = SqlConnection> {
+  readonly #options: ConnectionPoolDeps<C>;
   readonly #bounds: Required<PoolBounds>;
   readonly #clock: Clock;
-  readonly #idle: SqlConnection[] = [];
-  readonly #used = new Set<SqlConnection>();
+  readonly #idle: C[] = [];
+  readonly #used = new Set<C>();
   /** Connections that the closed pool takes leave of. */
-  readonly #ending = new Set<SqlConnection>();
-  readonly #waiting: Waiter[] = [];
+  readonly #ending = new Set<C>();
+  readonly #waiting: Waiter<C>[] = [];
   #connecting = 0;
   /** Attempts to connect that failed since the last success. */
   #failures = 0;
@@ -86,7 +91,7 @@ export class ConnectionPool {
   #isClosed = false;
   #closed = Promise.withResolvers<void>();
 
-  constructor(options: ConnectionPoolDeps) {
+  constructor(options: ConnectionPoolDeps<C>) {
     this.#options = options;
     this.#bounds = resolvePoolBounds(options.bounds);
     this.#clock = options.clock ?? new SystemClock();
@@ -107,13 +112,13 @@ export class ConnectionPool {
    * @throws CausewayError `storage/pool-full`, `storage/timeout`, `storage/closed`, or the failure of
    * the last attempt to connect
    */
-  async acquire(): Promise<SqlConnection> {
+  async acquire(): Promise<C> {
     if (this.#isClosed) throw this.#error("closed");
     const idle = this.#takeIdle();
     if (idle !== undefined) return this.#lend(idle);
     if (this.#waiting.length >= this.#bounds.maxWaiting) throw this.#error("pool-full");
-    const { promise, resolve, reject } = Promise.withResolvers<SqlConnection>();
-    const waiter: Waiter = {
+    const { promise, resolve, reject } = Promise.withResolvers<C>();
+    const waiter: Waiter<C> = {
       resolve,
       reject,
       cancelTimer: this.#clock.after(this.#bounds.waitTimeoutMs, () => {
@@ -128,7 +133,7 @@ export class ConnectionPool {
   }
 
   /** Takes a connection back. One that was lost or cut makes room for a new one. */
-  release(connection: SqlConnection): void {
+  release(connection: C): void {
     if (!this.#used.delete(connection)) return;
     if (this.#isClosed) this.#end(connection);
     else if (connection.isOpen) this.#give(connection);
@@ -162,19 +167,19 @@ export class ConnectionPool {
     return this.#idle.length + this.#used.size + this.#connecting;
   }
 
-  #takeIdle(): SqlConnection | undefined {
+  #takeIdle(): C | undefined {
     for (;;) {
       const connection = this.#idle.pop();
       if (connection === undefined || connection.isOpen) return connection;
     }
   }
 
-  #lend(connection: SqlConnection): SqlConnection {
+  #lend(connection: C): C {
     this.#used.add(connection);
     return connection;
   }
 
-  #give(connection: SqlConnection): void {
+  #give(connection: C): void {
     const waiter = this.#waiting.shift();
     if (waiter === undefined) {
       this.#idle.push(connection);
@@ -203,7 +208,7 @@ export class ConnectionPool {
     }
   }
 
-  async #connect(): Promise<SqlConnection> {
+  async #connect(): Promise<C> {
     const { connectTimeoutMs } = this.#bounds;
     const { promise: late, reject } = Promise.withResolvers<never>();
     const cancel = this.#clock.after(connectTimeoutMs, () => {
@@ -221,7 +226,7 @@ export class ConnectionPool {
     }
   }
 
-  #connected(connection: SqlConnection): void {
+  #connected(connection: C): void {
     this.#connecting--;
     this.#failures = 0;
     if (this.#lastFailure !== undefined) {
@@ -240,7 +245,8 @@ export class ConnectionPool {
     const isFirst = this.#lastFailure === undefined;
     this.#lastFailure = error;
     if (isFirst) this.#options.changed?.(error);
-    this.#retryAtMs = this.#clock.monotonicMs() + backoffMs(++this.#failures, RETRIES);
+    const { retries = RETRIES } = this.#options;
+    this.#retryAtMs = this.#clock.monotonicMs() + backoffMs(++this.#failures, retries);
     // Other connections may still serve those who wait.
     if (this.#open === 0) this.#refuseAll(error);
   }
@@ -253,7 +259,7 @@ export class ConnectionPool {
   }
 
   /** Takes leave of a connection. A server that does not answer is left by `close`. */
-  #end(connection: SqlConnection): void {
+  #end(connection: C): void {
     this.#ending.add(connection);
     void connection.close().then(() => {
       this.#ending.delete(connection);

@@ -1,0 +1,77 @@
+import assert from "node:assert/strict";
+import {
+  DIRECTORY_BASE,
+  DIRECTORY_READER,
+  DirectoryServer,
+  groupLdif,
+  personLdif,
+} from "../../harness/databases/mod.ts";
+import { SOUND } from "../config/testing/config.ts";
+import { main } from "./main.ts";
+import { CommandFixture } from "./testing/command.ts";
+
+async function run(...args: readonly string[]) {
+  const [out, error]: [string[], string[]] = [[], []];
+  const code = await main(args, {
+    out: (line) => out.push(line),
+    error: (line) => error.push(line),
+    readInput: () => Promise.resolve("secret\n"),
+    readPassword: () => Promise.resolve("secret"),
+  });
+  return { code, out, error };
+}
+
+Deno.test("causeway backends knows directories: nothing to prepare, and a check that shows a user", async () => {
+  await using directory = await DirectoryServer.start({
+    ldif: personLdif({ uid: "alice", attributes: { cn: "Alice M.", mail: "a@example.com" } }) +
+      personLdif({ uid: "bob" }) + groupLdif("dev", "Developers", ["alice", "bob"]),
+  });
+  await using fixture = await CommandFixture.make(
+    `${SOUND}[auth]\nbackend = "ldap"\nldap.base = "ou=people,${DIRECTORY_BASE}"\n` +
+      '[modules]\nmod_vcard = { backend = "ldap" }\n' +
+      `mod_shared_roster_ldap = { base = "${DIRECTORY_BASE}", useruid = "uid", ` +
+      'gfilter = "(&(objectClass=posixGroup)(cn=%g))", groupdesc = "description" }\n' +
+      `[outgoing_pools.ldap.default.connection]\nservers = ["127.0.0.1"]\n` +
+      `port = ${directory.port}\nrootdn = "${DIRECTORY_READER.dn}"\n` +
+      `password = ${JSON.stringify(DIRECTORY_READER.password)}\nquery_timeout = 30000\n`,
+  );
+  const config = ["--config", fixture.config];
+  const list = await run("backends", "list", ...config);
+  assert.ok(list.out.includes("  holds: users of example.com in the pool default"));
+  assert.ok(list.out.includes("  holds: shared_roster of example.com in the pool default"));
+  const plan = await run("backends", "plan", ...config);
+  assert.match(plan.out.join("\n"), /^-- ldap\.default: the directory at .*: nothing to do$/m);
+  const prepared = await run("backends", "prepare", ...config);
+  assert.ok(prepared.out.includes("ldap.default: ready, 0 statements run"));
+
+  const check = await run("backends", "check", "--user", "alice@example.com", ...config);
+  assert.deepEqual([check.code, check.error], [0, []]);
+  const lines = check.out.filter((line) => line.startsWith("ldap.default: "));
+  for (
+    const line of [
+      "ldap.default: users of alice@example.com: uid: alice",
+      "ldap.default: vcard of alice@example.com: cn: Alice M.",
+      "ldap.default: vcard of alice@example.com: mail: a@example.com",
+      "ldap.default: vcard of alice@example.com: jpegPhoto: none",
+      "ldap.default: shared_roster of alice@example.com: 1 contacts in 1 groups: Developers",
+      "ldap.default: ok (ldap 3)",
+    ]
+  ) assert.ok(lines.includes(line), `${line}\n${lines.join("\n")}`);
+
+  const stranger = await run("backends", "check", "--user", "carol@example.com", ...config);
+  assert.equal(stranger.code, 1);
+  assert.match(stranger.error[0]!, /carol@example\.com has no entry \(users\)$/);
+
+  const users = await run("users", "list", ...config);
+  for (const name of ["alice", "bob"]) {
+    assert.ok(users.out.some((line) => line.includes(`${name}@example.com`)), users.out.join("\n"));
+  }
+  const added = await run("users", "add", "dave@example.com", ...config);
+  assert.equal(added.code, 1);
+  assert.match(added.error.join("\n"), /it is managed elsewhere, and only read here/);
+
+  await directory.kill();
+  const down = await run("backends", "check", ...config);
+  assert.equal(down.code, 1);
+  assert.match(down.error.join("\n"), /it cannot be reached/);
+});

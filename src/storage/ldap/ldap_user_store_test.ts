@@ -1,0 +1,106 @@
+import assert from "node:assert/strict";
+import { personLdif } from "../../../harness/databases/mod.ts";
+import { listUsers } from "../user_store.ts";
+import { directoryDuringTests, placeOf, poolOf, storesAt } from "./testing/directory.ts";
+
+const CROWD = Array.from({ length: 1_300 }, (_, i) => `crowd${String(i).padStart(4, "0")}`);
+/** Localparts with characters that mean something to filters, names or patterns. */
+const HOSTILE = ["a*", "a(b", "a)(uid=", "back\\slash", "a|b", "%u", "é*ü", "plus+eq=,"];
+
+const directory = directoryDuringTests({
+  ldif: [
+    personLdif({ uid: "Alice", password: "wonder land é" }),
+    personLdif({ uid: "bob", password: "builder", attributes: { employeeType: "disabled" } }),
+    personLdif({ uid: "nopassword" }),
+    personLdif({ uid: "twin", password: "one" }),
+    personLdif({ uid: "carol@example.com", password: "christmas" }),
+    ...CROWD.map((uid) => personLdif({ uid })),
+    ...HOSTILE.map((uid) => personLdif({ uid, password: `of ${uid}` })),
+    personLdif({ uid: "twin2", password: "two", attributes: { mail: "twin" } }),
+  ].join(""),
+});
+
+Deno.test("LdapUserStore checks passwords by logging in as the entry", async () => {
+  await using stores = storesAt(poolOf(directory().port));
+  const users = stores.users(placeOf(), "example.com");
+  const check = (name: string, password: string) => users.checkPassword!(name, password);
+  assert.equal(await check("alice", "wonder land é"), true);
+  assert.equal(await check("alice", "wonder land e"), false);
+  assert.equal(await check("nobody", "wonder land é"), false);
+  assert.equal(await check("nopassword", "x"), false);
+  assert.equal(await check("", "x"), false);
+});
+
+Deno.test("LdapUserStore refuses an empty password, which the server takes for no login", async () => {
+  await using stores = storesAt(poolOf(directory().port));
+  const users = stores.users(placeOf(), "example.com");
+  assert.equal(await users.checkPassword!("alice", ""), false);
+});
+
+Deno.test("LdapUserStore finds names with characters of filters, and no other name by them", async () => {
+  await using stores = storesAt(poolOf(directory().port));
+  const users = stores.users(placeOf(), "example.com");
+  for (const name of HOSTILE.filter((each) => !/["&'/:<>@]/.test(each))) {
+    assert.equal(await users.exists(name), true, name);
+    assert.equal(await users.checkPassword!(name, `of ${name}`), true, name);
+    assert.equal(await users.checkPassword!(name, "builder"), false, name);
+  }
+  for (
+    const name of ["*", "b*", "bob)(uid=*", "*)(objectClass=*", "bob)", "bo\\62", "\0", "b\0b"]
+  ) {
+    assert.equal(await users.exists(name), false, name);
+    assert.equal(await users.checkPassword!(name, "builder"), false, name);
+  }
+});
+
+Deno.test("LdapUserStore lists a directory page by page, beyond the limit of one answer", async () => {
+  await using stores = storesAt(poolOf(directory().port));
+  const users = stores.users(placeOf({ filter: "(uid=crowd*)" }), "example.com");
+  assert.deepEqual(await Array.fromAsync(listUsers(users, 400)), CROWD);
+  assert.deepEqual(await users.list({ after: "crowd1297", limit: 10 }), ["crowd1298", "crowd1299"]);
+  const asked = [...CROWD.slice(0, 180), "nobody", "bob"];
+  const found = await users.existing(asked);
+  assert.deepEqual([...found.keys()].toSorted(), CROWD.slice(0, 180));
+});
+
+Deno.test("LdapUserStore applies the filters and formats of its configuration", async () => {
+  await using stores = storesAt(poolOf(directory().port));
+  const enabled = stores.users(
+    placeOf({
+      localFilter: { operation: "notequal", attribute: "employeeType", values: ["disabled"] },
+    }),
+    "example.com",
+  );
+  assert.equal(await enabled.exists("alice"), true);
+  assert.equal(await enabled.exists("bob"), false);
+  assert.equal(await enabled.checkPassword!("bob", "builder"), false);
+  const uids = [{ attribute: "uid", format: "%u@example.com" }];
+  const named = stores.users(placeOf({ uids }), "example.com");
+  assert.equal(await named.checkPassword!("carol", "christmas"), true);
+  assert.equal(await named.exists("alice"), false);
+  const other = stores.users(placeOf({ filter: "(employeeType=disabled)" }), "example.com");
+  assert.equal(await other.exists("bob"), true);
+  assert.equal(await other.exists("alice"), false);
+});
+
+Deno.test("LdapUserStore refuses a name that two entries have", async () => {
+  await using stores = storesAt(poolOf(directory().port));
+  const uids = [{ attribute: "uid", format: "%u" }, { attribute: "mail", format: "%u" }];
+  const users = stores.users(placeOf({ uids }), "example.com");
+  await assert.rejects(users.checkPassword!("twin", "one"), { code: "storage/ambiguous" });
+});
+
+Deno.test("LdapUserStore changes nothing", async () => {
+  await using stores = storesAt(poolOf(directory().port));
+  const users = stores.users(placeOf(), "example.com");
+  const credentials = { sha1: undefined, sha256: undefined! };
+  for (
+    const change of [
+      users.add("new", credentials),
+      users.remove("alice"),
+      users.setPassword("alice", credentials),
+      users.credentials("alice"),
+    ]
+  ) await assert.rejects(change, { code: "storage/managed-elsewhere" });
+  assert.equal(await users.exists("alice"), true);
+});
