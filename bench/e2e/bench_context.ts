@@ -1,14 +1,22 @@
 import { fileURLToPath } from "node:url";
 import type { BenchContext } from "./bench_report.ts";
 
-/** Says what machine, program and commit the figures of this process belong to. */
-export async function benchContext(args: readonly string[]): Promise<BenchContext> {
+/**
+ * Says what machine, program and commit the figures of this process belong to.
+ *
+ * @param loadBefore load averages before the bench began
+ */
+export async function benchContext(
+  args: readonly string[],
+  loadBefore: readonly number[],
+): Promise<BenchContext> {
   return {
     date: new Date().toISOString().slice(0, 16).replace("T", " "),
     command: ["deno task bench:e2e", ...args].join(" "),
     commit: await commit(),
     cores: navigator.hardwareConcurrency,
     processor: await processor(),
+    load: [loadBefore, Deno.loadavg()],
     versions: { deno: Deno.version.deno, v8: Deno.version.v8, redis: await redis() },
   };
 }

@@ -1,7 +1,13 @@
 import { parseArgs } from "node:util";
 
+/** Things that the bench measures. */
+export const ROWS = ["messages", "table", "roster", "login", "storm"] as const;
+export type BenchRow = typeof ROWS[number];
+
 /** Options of `deno task bench:e2e`. */
 export interface BenchOptions {
+  /** Things to measure. */
+  readonly rows: ReadonlySet<BenchRow>;
   readonly datacenters: number;
   readonly pairs: number;
   readonly inFlight: number;
@@ -16,6 +22,8 @@ export interface BenchOptions {
   readonly pacePerSecond: number;
   /** Sessions of the table that is measured; 0 leaves the table out. */
   readonly sessions: number;
+  /** Logins of the storm. */
+  readonly logins: number;
   /** File that the figures are written to as JSON. */
   readonly json: string | undefined;
   /** Exit with 1 when a floor is missed. */
@@ -23,6 +31,7 @@ export interface BenchOptions {
 }
 
 const DEFAULTS = {
+  rows: ROWS.join(","),
   datacenters: "2",
   pairs: "10",
   "in-flight": "32",
@@ -33,10 +42,12 @@ const DEFAULTS = {
   "warm-up": "5",
   rate: "2000",
   sessions: "100000",
+  logins: "10000",
 } as const;
 
 /** Shown for `--help` and after a mistake. */
 export const USAGE = `deno task bench:e2e [options]
+  --rows LIST      things to measure, with commas between (${DEFAULTS.rows})
   --datacenters N  datacenters of one node each, 2 or more (${DEFAULTS.datacenters})
   --pairs N        senders with one recipient each (${DEFAULTS.pairs})
   --in-flight N    messages on their way at once for each pair (${DEFAULTS["in-flight"]})
@@ -47,6 +58,7 @@ export const USAGE = `deno task bench:e2e [options]
   --warm-up N      seconds before the first run (${DEFAULTS["warm-up"]})
   --rate N         messages a second at which latency is measured (${DEFAULTS.rate})
   --sessions N     sessions of the table that is measured, 0 for none (${DEFAULTS.sessions})
+  --logins N       people who log in at once in the storm (${DEFAULTS.logins})
   --json FILE      write the figures there too
   --check          exit with 1 when a floor is missed`;
 
@@ -56,6 +68,7 @@ export function parseBenchOptions(args: readonly string[]): BenchOptions | undef
   const { values } = parseArgs({
     args: [...args],
     options: {
+      rows: { ...text, default: DEFAULTS.rows },
       datacenters: { ...text, default: DEFAULTS.datacenters },
       pairs: { ...text, default: DEFAULTS.pairs },
       "in-flight": { ...text, default: DEFAULTS["in-flight"] },
@@ -66,6 +79,7 @@ export function parseBenchOptions(args: readonly string[]): BenchOptions | undef
       "warm-up": { ...text, default: DEFAULTS["warm-up"] },
       rate: { ...text, default: DEFAULTS.rate },
       sessions: { ...text, default: DEFAULTS.sessions },
+      logins: { ...text, default: DEFAULTS.logins },
       json: text,
       check: { type: "boolean", default: false },
       help: { type: "boolean", default: false },
@@ -73,6 +87,12 @@ export function parseBenchOptions(args: readonly string[]): BenchOptions | undef
   });
   if (values.help) return undefined;
   const problems: string[] = [];
+  const rows = new Set<BenchRow>();
+  for (const name of values.rows.split(",")) {
+    const row = ROWS.find((each) => each === name);
+    if (row !== undefined) rows.add(row);
+    else problems.push(`--rows must be some of ${ROWS.join(", ")}: ${name}`);
+  }
   const number = (name: keyof typeof DEFAULTS, min: number, max: number): number => {
     const value = Number(values[name]);
     if (value >= min && value <= max) return value;
@@ -89,6 +109,7 @@ export function parseBenchOptions(args: readonly string[]): BenchOptions | undef
     problems.push(`--direction must be one-way or both-ways: ${direction}`);
   }
   const options: BenchOptions = {
+    rows,
     datacenters: whole("datacenters", 2, 9),
     pairs: whole("pairs", 1, 1000),
     inFlight: whole("in-flight", 1, 10_000),
@@ -99,6 +120,7 @@ export function parseBenchOptions(args: readonly string[]): BenchOptions | undef
     warmUpSeconds: number("warm-up", 0, 3600),
     pacePerSecond: whole("rate", 1, 1_000_000),
     sessions: whole("sessions", 0, 1_000_000),
+    logins: whole("logins", 2, 100_000),
     json: values.json,
     check: values.check,
   };

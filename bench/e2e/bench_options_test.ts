@@ -3,6 +3,7 @@ import { parseBenchOptions } from "./bench_options.ts";
 
 Deno.test("parseBenchOptions() has a default for everything", () => {
   deepStrictEqual(parseBenchOptions([]), {
+    rows: new Set(["messages", "table", "roster", "login", "storm"]),
     datacenters: 2,
     pairs: 10,
     inFlight: 32,
@@ -13,15 +14,27 @@ Deno.test("parseBenchOptions() has a default for everything", () => {
     warmUpSeconds: 5,
     pacePerSecond: 2000,
     sessions: 100_000,
+    logins: 10_000,
     json: undefined,
     check: false,
   });
 });
 
 Deno.test("parseBenchOptions() reports every mistake at once", () => {
-  const args = ["--pairs", "0", "--seconds", "x", "--direction", "up", "--runs", "1.5"];
+  const args = [
+    "--pairs",
+    "0",
+    "--seconds",
+    "x",
+    "--direction",
+    "up",
+    "--runs",
+    "1.5",
+    "--rows",
+    "up",
+  ];
   throws(() => parseBenchOptions(args), (thrown: Error) => {
-    for (const name of ["--pairs", "--seconds", "--direction", "--runs"]) {
+    for (const name of ["--pairs", "--seconds", "--direction", "--runs", "--rows"]) {
       strictEqual(thrown.message.includes(name), true, name);
     }
     return thrown instanceof RangeError;
@@ -30,4 +43,11 @@ Deno.test("parseBenchOptions() reports every mistake at once", () => {
 
 Deno.test("parseBenchOptions() gives nothing when help is asked for", () => {
   strictEqual(parseBenchOptions(["--help"]), undefined);
+});
+
+Deno.test("parseBenchOptions() takes some of the rows", () => {
+  deepStrictEqual(
+    parseBenchOptions(["--rows", "login,roster"])?.rows,
+    new Set(["login", "roster"]),
+  );
 });

@@ -1,6 +1,8 @@
 import { deepStrictEqual, match, strictEqual } from "node:assert/strict";
-import type { BenchFigures, RunFigures } from "./bench_report.ts";
-import { formatReport, spreadOf, summarize } from "./bench_report.ts";
+import { spreadOf } from "./bench_format.ts";
+import type { BenchFigures } from "./bench_report.ts";
+import { formatReport, summarize } from "./bench_report.ts";
+import type { MessageFigures, RunFigures } from "./message_report.ts";
 
 const LATENCY = { count: 10, p50Us: 400, p99Us: 900, p999Us: 1200, maxUs: 20_000 };
 
@@ -17,7 +19,9 @@ function run(messagesPerSecond: number, cpuUs: readonly [number, number]): RunFi
   };
 }
 
-function figures(full: readonly RunFigures[]): BenchFigures {
+function figures(
+  full: readonly RunFigures[],
+): BenchFigures & { readonly messages: MessageFigures } {
   return {
     context: {
       date: "2026-01-02",
@@ -25,9 +29,11 @@ function figures(full: readonly RunFigures[]): BenchFigures {
       commit: "abcdef0",
       cores: 2,
       processor: "Processor",
+      load: [[0.5, 0.25, 0.125], [2, 1, 0.5]],
       versions: { deno: "2.9.6" },
     },
     options: {
+      rows: new Set(["messages"]),
       datacenters: 3,
       pairs: 10,
       inFlight: 32,
@@ -38,22 +44,28 @@ function figures(full: readonly RunFigures[]): BenchFigures {
       warmUpSeconds: 5,
       pacePerSecond: 2000,
       sessions: 0,
+      logins: 2,
       json: undefined,
       check: false,
     },
-    full,
-    paced: run(2000, [20, 20]),
-    withCarbons: full.map((each) => ({
-      ...each,
-      messagesPerSecond: each.messagesPerSecond / 2,
-    })),
-    baseline: {
-      framesPerSecond: 2_000_000,
-      senderCpuUsPerFrame: 0.2,
-      receiverCpuUsPerFrame: 0.3,
-      latency: { ...LATENCY, p50Us: 100 },
+    messages: {
+      full,
+      paced: run(2000, [20, 20]),
+      withCarbons: full.map((each) => ({
+        ...each,
+        messagesPerSecond: each.messagesPerSecond / 2,
+      })),
+      baseline: {
+        framesPerSecond: 2_000_000,
+        senderCpuUsPerFrame: 0.2,
+        receiverCpuUsPerFrame: 0.3,
+        latency: { ...LATENCY, p50Us: 100 },
+      },
     },
     table: undefined,
+    roster: undefined,
+    login: undefined,
+    storm: undefined,
   };
 }
 
@@ -87,7 +99,10 @@ Deno.test("summarize() misses the floors at 44 999 messages/s and at 15 µs", ()
 
 Deno.test("summarize() misses the floor for carbons below half of the messages without", () => {
   const kept = figures([run(50_000, [10, 14])]);
-  const { missed } = summarize({ ...kept, withCarbons: [run(24_999, [10, 14])] });
+  const { missed } = summarize({
+    ...kept,
+    messages: { ...kept.messages, withCarbons: [run(24_999, [10, 14])] },
+  });
   deepStrictEqual(missed.length, 1);
   match(formatReport(summarize(kept)), /carbon of each to a device elsewhere .* 25 000 .* 50 %/);
 });
@@ -119,7 +134,7 @@ Deno.test("formatReport() shows the table where it was measured", () => {
 });
 
 Deno.test("summarize() compares with the baseline of the same run", () => {
-  const { ratios } = summarize(figures([run(50_000, [10, 15])])).summary;
+  const { ratios } = summarize(figures([run(50_000, [10, 15])])).summary.messages!;
   strictEqual(ratios.messagesToBaselineFrames, 0.025);
   strictEqual(ratios.cpuToBaselineCpu, 50);
   strictEqual(ratios.latencyAddedP50Us, 300);
@@ -128,4 +143,14 @@ Deno.test("summarize() compares with the baseline of the same run", () => {
 Deno.test("formatReport() says which floors are missed and with what", () => {
   match(formatReport(summarize(figures([run(1000, [10, 14])]))), /^Missed: 1 000 messages\/s/m);
   match(formatReport(summarize(figures([run(50_000, [10, 14])]))), /^Every floor is kept\.$/m);
+});
+
+Deno.test("formatReport() shows the load of the machine", () => {
+  const report = formatReport(summarize(figures([run(50_000, [10, 14])])));
+  match(report, /^load average 0\.5 0\.3 0\.1 → 2\.0 1\.0 0\.5$/m);
+});
+
+Deno.test("formatReport() leaves out what was not measured", () => {
+  const nothing = { ...figures([run(50_000, [10, 14])]), messages: undefined };
+  strictEqual(formatReport(summarize(nothing)).includes("messages/s between"), false);
 });

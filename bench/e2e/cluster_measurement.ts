@@ -1,7 +1,7 @@
 import { BenchChild } from "./bench_child.ts";
 import type { BenchOptions } from "./bench_options.ts";
-import type { NodeFigures, RunFigures } from "./bench_report.ts";
 import type { ClientPlan, LoadCommand, LoadEvent, LoadPlan, PairPlan } from "./load_protocol.ts";
+import type { NodeFigures, RunFigures } from "./message_report.ts";
 import { processUsage } from "./process_usage.ts";
 
 /** One node as the bench sees it. */

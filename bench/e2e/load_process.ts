@@ -25,6 +25,7 @@ class LoadGenerator implements AsyncDisposable {
   /** Messages of which carbons come, so far. */
   #arrivedWithDevices = 0;
   #mode: "idle" | "refill" = "idle";
+  #stopped = Promise.withResolvers<void>();
 
   private constructor({ inFlight, devices }: LoadPlan) {
     this.#inFlight = inFlight;
@@ -45,13 +46,15 @@ class LoadGenerator implements AsyncDisposable {
 
   async obey(command: LoadCommand): Promise<void> {
     if (command.do === "bring-devices") return await this.#bringDevices();
+    if (command.do === "stop") return this.#stopped.resolve();
+    this.#stopped = Promise.withResolvers();
     const pace = command.do === "pace" ? this.#startPacing(command.perSecond) : undefined;
     if (pace === undefined) this.#startRefilling();
     await this.#sleep(command.warmUpMs);
     this.#latency.reset();
     const startMs = performance.now();
     tell({ event: "begin" });
-    await this.#sleep(command.measureMs);
+    await Promise.race([this.#sleep(command.measureMs), this.#stopped.promise]);
     const elapsedMs = performance.now() - startMs;
     const latency = this.#latency.summary();
     tell({ event: "end", result: { elapsedMs, received: latency.count, latency } });

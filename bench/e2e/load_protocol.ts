@@ -39,7 +39,9 @@ export type LoadCommand =
     readonly perSecond: number;
     readonly warmUpMs: number;
     readonly measureMs: number;
-  };
+  }
+  /** End the measured stretch of time now. */
+  | { readonly do: "stop" };
 
 /** Figures of one measured stretch of time. */
 export interface LoadResult {

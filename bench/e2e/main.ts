@@ -1,6 +1,6 @@
 /**
  * `deno task bench:e2e`: messages between datacenters through a whole cluster of node processes, with
- * a raw TLS stream on the same machine beside it.
+ * a raw TLS stream on the same machine beside it; the session table; rosters and logins of people.
  */
 import { withCluster } from "../../harness/cluster/mod.ts";
 import { fullMessage } from "../../harness/command/run_scenario.ts";
@@ -11,6 +11,9 @@ import { parseBenchOptions, USAGE } from "./bench_options.ts";
 import { formatReport, summarize } from "./bench_report.ts";
 import type { ClusterFigures, MeasuredCluster } from "./cluster_measurement.ts";
 import { measureCluster } from "./cluster_measurement.ts";
+import type { MessageFigures } from "./message_report.ts";
+import { measurePeople } from "./people/people_measurement.ts";
+import type { TableFigures } from "./table_measurement.ts";
 import { measureTable } from "./table_measurement.ts";
 
 const PASSWORD = "bench";
@@ -32,27 +35,44 @@ async function main(args: readonly string[]): Promise<number> {
     console.log(USAGE);
     return 0;
   }
+  const progress = (text: string) => console.error(text);
+  const loadBefore = Deno.loadavg();
+  const { rows } = options;
+  const figures = {
+    messages: rows.has("messages") ? await measureMessages(options, progress) : undefined,
+    table: await measuredTable(options, progress),
+    ...await measurePeople(options, progress),
+  };
+  const context = await benchContext(args, loadBefore);
+  const report = summarize({ context, options, ...figures });
+  if (options.json !== undefined) {
+    await Deno.writeTextFile(options.json, `${JSON.stringify(report, null, 2)}\n`);
+  }
+  console.log(formatReport(report));
+  return options.check && report.missed.length > 0 ? EXIT_FAILED : 0;
+}
+
+/** Measures messages between datacenters, and a raw TLS stream beside them. */
+async function measureMessages(
+  options: BenchOptions,
+  progress: (text: string) => void,
+): Promise<MessageFigures> {
   const baseline = await measureBaseline({
     frameBytes: options.messageBytes,
     warmUpMs: 500,
     measureMs: options.seconds * 1000,
     pacePerSecond: options.pacePerSecond,
   });
-  console.error(`raw TLS: ${Math.round(baseline.framesPerSecond)} frames/s`);
-  const progress = (text: string) => console.error(text);
-  const figures = await runCluster(options, progress);
-  const { sessions } = options;
-  const stanzasPerSecond = TABLE_STANZAS_PER_SECOND;
-  const table = sessions === 0
-    ? undefined
-    : await measureTable({ sessions, stanzasPerSecond }, progress);
-  const context = await benchContext(args);
-  const report = summarize({ context, options, ...figures, baseline, table });
-  if (options.json !== undefined) {
-    await Deno.writeTextFile(options.json, `${JSON.stringify(report, null, 2)}\n`);
-  }
-  console.log(formatReport(report));
-  return options.check && report.missed.length > 0 ? EXIT_FAILED : 0;
+  progress(`raw TLS: ${Math.round(baseline.framesPerSecond)} frames/s`);
+  return { ...await runCluster(options, progress), baseline };
+}
+
+async function measuredTable(
+  { rows, sessions }: BenchOptions,
+  progress: (text: string) => void,
+): Promise<TableFigures | undefined> {
+  if (!rows.has("table") || sessions === 0) return undefined;
+  return await measureTable({ sessions, stanzasPerSecond: TABLE_STANZAS_PER_SECOND }, progress);
 }
 
 /** Starts the datacenters, with accounts for every client at each, and measures. */

@@ -9,7 +9,16 @@ Deno.test("bench:e2e explains why it cannot run, and exits with 1", async () => 
   const { code, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
     args: [
       ...["run", "--quiet", "--no-prompt", `--config=${DENO_CONFIG}`, "--allow-read"],
-      ...["--allow-env", "--allow-net=127.0.0.1", MAIN, "--runs", "1", "--seconds", "1"],
+      ...[
+        "--allow-env",
+        "--allow-sys=loadavg",
+        "--allow-net=127.0.0.1",
+        MAIN,
+        "--runs",
+        "1",
+        "--seconds",
+        "1",
+      ],
     ],
     env: { NO_COLOR: "1" },
   }).output();

@@ -18,6 +18,8 @@ export interface RawSocketOptions {
   readonly port: number;
   /** Direct TLS from the first byte. */
   readonly tls?: RawTlsOptions;
+  /** Bytes that one read takes at most: fewer where thousands of clients share a process. @default 65536 */
+  readonly readBytes?: number;
 }
 
 const READ_BYTES = 65_536;
@@ -34,10 +36,11 @@ export class RawSocket implements AsyncDisposable {
   #pendingRead: Promise<number | null> | undefined;
   #hasEnded = false;
   #isClosed = false;
-  readonly #buffer = new Uint8Array(READ_BYTES);
+  readonly #buffer: Uint8Array;
 
-  private constructor(connection: Deno.TcpConn) {
+  private constructor(connection: Deno.TcpConn, readBytes: number) {
     this.#connection = connection;
+    this.#buffer = new Uint8Array(readBytes);
   }
 
   static async connect(options: RawSocketOptions): Promise<RawSocket> {
@@ -46,7 +49,7 @@ export class RawSocket implements AsyncDisposable {
       port: options.port,
     });
     connection.setNoDelay();
-    const socket = new RawSocket(connection);
+    const socket = new RawSocket(connection, options.readBytes ?? READ_BYTES);
     if (options.tls === undefined) return socket;
     try {
       await socket.startTls(options.tls);

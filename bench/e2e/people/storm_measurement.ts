@@ -1,0 +1,244 @@
+import type { Datacenter } from "../../../harness/mod.ts";
+import { parsePrometheusText, sumOf } from "../../../harness/screen/mod.ts";
+import { BenchChild } from "../bench_child.ts";
+import type { LatencySummary } from "../latency_recorder.ts";
+import type { ClientPlan, LoadCommand, LoadEvent, LoadPlan } from "../load_protocol.ts";
+import type { NewAccount } from "./accounts.ts";
+import { addAccounts, PASSWORD } from "./accounts.ts";
+import { collectGarbage } from "./garbage.ts";
+import type { PeopleCluster } from "./people_cluster.ts";
+import type { StormCommand, StormEvent, StormPlan } from "./storm_protocol.ts";
+import { crowdName } from "./storm_protocol.ts";
+
+/** Many logins at once at one node, while others chat. */
+export interface StormFigures {
+  readonly logins: number;
+  readonly contacts: number;
+  readonly loginsPerSecond: number;
+  /** Seconds from the first login until everybody had the presence of all contacts. */
+  readonly presenceSeconds: number;
+  /** Metrics that count what found no room, or failed, with how much they grew. */
+  readonly overflows: Readonly<Record<string, number>>;
+  /** Most requests that waited for a connection to the database at a look, and their bound. */
+  readonly mostWaiting: number;
+  /** Bytes of the node's heap and buffers in use: before, with all logged in, and after all left. */
+  readonly memory: {
+    readonly before: number;
+    readonly loggedIn: number;
+    readonly after: number;
+  };
+  /** Latency of the chats before the logins and while they went on. */
+  readonly latencyBefore: LatencySummary;
+  readonly latencyMeanwhile: LatencySummary;
+}
+
+export interface StormMeasurementOptions {
+  readonly logins: number;
+  /** Messages a second of the chats. */
+  readonly pacePerSecond: number;
+  readonly seconds: number;
+}
+
+type Load = BenchChild<LoadCommand, LoadEvent>;
+type Storm = BenchChild<StormCommand, StormEvent>;
+
+const CONTACTS = 50;
+/** Logins under way at once: the node always has some to go on with. */
+const AT_ONCE = 100;
+const PAIRS = 10;
+const CHAT = { inFlight: 32, messageBytes: 300 } as const;
+const WARM_UP_MS = 2_000;
+const LOOK_MS = 1_000;
+/** Nothing is left to be done so many milliseconds after the last client was served. */
+const SETTLE_MS = 5_000;
+/** Longest stretch of time with chats; the end of the logins ends it before. */
+const LONGEST_MS = 600_000;
+
+/** Metrics that grow when something finds no room, or fails. */
+const OVERFLOWS = [
+  "causeway_storage_failures_total",
+  "causeway_stanzas_without_room_total",
+  "causeway_roster_failures_total",
+  "causeway_privacy_failures_total",
+  "causeway_pep_failures_total",
+  "causeway_redis_errors_total",
+  "causeway_lookups_delayed_total",
+  "causeway_connections_refused_total",
+  "causeway_datacenter_limit_hits_total",
+  "xmpp_limit_hits_total",
+  "xmpp_auth_failures_total",
+];
+
+/** Logs a crowd in at dc1, where half of each chat goes on. */
+export async function measureStorm(
+  { cluster, place }: PeopleCluster,
+  { logins, pacePerSecond, seconds }: StormMeasurementOptions,
+  progress: (text: string) => void,
+): Promise<StormFigures> {
+  const domain = cluster.globalHost;
+  const contacts = Math.min(CONTACTS, logins - 1);
+  await addAccounts([
+    ...crowd(logins, contacts),
+    ...Array.from(
+      { length: 2 * PAIRS },
+      (_, index) => ({ localpart: chatName(index), contacts: [] }),
+    ),
+  ], { domain, place, file: cluster.run.path("storm.sqlite") });
+  progress(`crowd: ${logins} accounts`);
+  const [dc1, dc2] = cluster.datacenters as [Datacenter, Datacenter];
+  const client = (datacenter: Datacenter, index: number): ClientPlan => ({
+    ...datacenter.clientAddress("none"),
+    domain,
+    localpart: chatName(index),
+    password: PASSWORD,
+    resource: "bench",
+  });
+  const loadPlan: LoadPlan = {
+    pairs: Array.from({ length: PAIRS }, (_, index) => ({
+      sender: client(dc1, 2 * index),
+      recipient: client(dc2, 2 * index + 1),
+    })),
+    devices: [],
+    ...CHAT,
+  };
+  const { host, port } = dc1.clientAddress("none");
+  const stormPlan: StormPlan = {
+    host,
+    port,
+    domain,
+    password: PASSWORD,
+    clients: logins,
+    contacts,
+    atOnce: AT_ONCE,
+  };
+  await using load: Load = BenchChild.start("./load_process.ts", loadPlan);
+  await using storm: Storm = BenchChild.start("./people/storm_process.ts", stormPlan);
+  await load.expect("ready");
+  await storm.expect("ready");
+
+  const chats = { do: "pace", perSecond: pacePerSecond, warmUpMs: WARM_UP_MS } as const;
+  const latencyBefore = await chat(load, { ...chats, measureMs: seconds * 1000 });
+  const before = await memoryOf(dc1);
+  const overflowsBefore = await overflowsOf(cluster.datacenters);
+
+  await load.send({ ...chats, measureMs: LONGEST_MS });
+  await load.expect("begin");
+  await using watch = new QueueWatch(dc1);
+  await storm.send({ do: "log-in" });
+  const loggedIn = await storm.expect("logged-in");
+  progress(`crowd: logged in after ${(loggedIn.elapsedMs / 1000).toFixed(1)} s`);
+  const met = await storm.expect("met");
+  await load.send({ do: "stop" });
+  const { result: { latency: latencyMeanwhile } } = await load.expect("end");
+  await load.expect("drained");
+  const mostWaiting = watch.most;
+  const overflows = grown(overflowsBefore, await overflowsOf(cluster.datacenters));
+  const memoryLoggedIn = await memoryOf(dc1);
+
+  await storm.send({ do: "log-out" });
+  await storm.expect("logged-out");
+  const after = await memoryOf(dc1);
+  return {
+    logins,
+    contacts,
+    loginsPerSecond: logins / loggedIn.elapsedMs * 1000,
+    presenceSeconds: met.elapsedMs / 1000,
+    overflows,
+    mostWaiting,
+    memory: { before, loggedIn: memoryLoggedIn, after },
+    latencyBefore,
+    latencyMeanwhile,
+  };
+}
+
+/** Makes a ring: the contacts of each are its neighbours on both sides. */
+function crowd(logins: number, contacts: number): NewAccount[] {
+  return Array.from({ length: logins }, (_, index) => ({
+    localpart: crowdName(index),
+    contacts: Array.from({ length: contacts }, (_, step) => {
+      const distance = step % 2 === 0 ? step / 2 + 1 : -(step + 1) / 2;
+      return crowdName((index + distance + logins) % logins);
+    }),
+  }));
+}
+
+function chatName(index: number): string {
+  return `chat${index}`;
+}
+
+async function chat(
+  load: Load,
+  command: Extract<LoadCommand, { readonly do: "pace" }>,
+): Promise<LatencySummary> {
+  await load.send(command);
+  await load.expect("begin");
+  const { result } = await load.expect("end");
+  await load.expect("drained");
+  return result.latency;
+}
+
+/** Returns the bytes of the node's heap and buffers that are left after its garbage is collected. */
+async function memoryOf(datacenter: Datacenter): Promise<number> {
+  await sleep(SETTLE_MS);
+  await collectGarbage(datacenter.node);
+  const metrics = await metricsOf(datacenter);
+  return sumOf(metrics, "process_heap_used_bytes") +
+    sumOf(metrics, "process_external_memory_bytes");
+}
+
+/** Looks at the queue for the database every second. */
+class QueueWatch implements AsyncDisposable {
+  readonly #datacenter: Datacenter;
+  readonly #watching: Promise<void>;
+  #most = 0;
+  #isOver = false;
+
+  constructor(datacenter: Datacenter) {
+    this.#datacenter = datacenter;
+    this.#watching = this.#watch();
+  }
+
+  /** Most requests that waited at a look. */
+  get most(): number {
+    return this.#most;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#isOver = true;
+    await this.#watching;
+  }
+
+  async #watch(): Promise<void> {
+    while (!this.#isOver) {
+      const waiting = sumOf(await metricsOf(this.#datacenter), "causeway_storage_waiting");
+      this.#most = Math.max(this.#most, waiting);
+      await sleep(LOOK_MS);
+    }
+  }
+}
+
+async function overflowsOf(datacenters: readonly Datacenter[]): Promise<Record<string, number>> {
+  const all = await Promise.all(datacenters.map(metricsOf));
+  return Object.fromEntries(
+    OVERFLOWS.map((name) => [name, all.reduce((sum, metrics) => sum + sumOf(metrics, name), 0)]),
+  );
+}
+
+function grown(
+  before: Readonly<Record<string, number>>,
+  after: Readonly<Record<string, number>>,
+): Record<string, number> {
+  return Object.fromEntries(
+    Object.entries(after).map(([name, value]) => [name, value - before[name]!] as const)
+      .filter(([, value]) => value > 0),
+  );
+}
+
+async function metricsOf(datacenter: Datacenter) {
+  const response = await fetch(datacenter.adminUrl("/metrics"));
+  return parsePrometheusText(await response.text());
+}
+
+function sleep(forMs: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, forMs));
+}
