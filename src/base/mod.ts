@@ -4,6 +4,7 @@ export type { CancelTimer, Clock } from "./clock.ts";
 export type { FairBounds, Holders } from "./fair_shares.ts";
 export { FairShares, RETAINED_OVERHEAD_BYTES, ShareTab } from "./fair_shares.ts";
 export { GaplessCount } from "./gapless_count.ts";
+export { GatheredLookup } from "./gathered_lookup.ts";
 export { SystemClock } from "./clock.ts";
 export { TurnClock } from "./turn_clock.ts";
 export { ManualClock } from "./manual_clock.ts";

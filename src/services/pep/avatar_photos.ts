@@ -1,6 +1,7 @@
 import { Buffer } from "node:buffer";
 import { createHash } from "node:crypto";
-import { describeError } from "../../base/mod.ts";
+import { describeError, GatheredLookup } from "../../base/mod.ts";
+import type { LastPepItem } from "../../storage/mod.ts";
 import type { FullJid, Jid, Stanza, XmlElement } from "../../xmpp/mod.ts";
 import {
   buildStanza,
@@ -27,6 +28,9 @@ const MAX_PRESENCE_BYTES = 16_384;
 
 /** Bytes of metadata that are read for the hash. */
 const MAX_METADATA_BYTES = 16_384;
+
+/** Accounts whose metadata one query reads. */
+const ACCOUNTS_AT_ONCE = 100;
 
 /** Collaborators of `AvatarPhotos`. */
 export interface AvatarPhotosDeps extends PepDeps {
@@ -65,6 +69,8 @@ export class AvatarPhotos {
   readonly #deps: AvatarPhotosDeps;
   readonly #photos = new Map<string, Photo>();
   readonly #loading = new Set<Promise<void>>();
+  /** Last metadata of accounts, by host. */
+  readonly #metadata = new Map<string, GatheredLookup<LastPepItem>>();
 
   constructor(deps: AvatarPhotosDeps) {
     this.#deps = deps;
@@ -255,12 +261,7 @@ export class AvatarPhotos {
   }
 
   async #read(account: Jid, photo: Photo): Promise<void> {
-    const store = this.#deps.hosts.store(account.domainpart)!; // asked before
-    const [last] = await store.lastItems({
-      localparts: [account.localpart],
-      nodes: [AVATAR_METADATA],
-      maxPayloadBytes: MAX_METADATA_BYTES,
-    });
+    const last = await this.#lastMetadataOf(account);
     if (photo.hasChanged || this.#photos.get(account.text) !== photo) return;
     const model = last && NodeConfig.decode(last.node.config).accessModel;
     photo.isOpen = model === "open";
@@ -268,6 +269,24 @@ export class AvatarPhotos {
     const id = isShown && last?.xml !== undefined ? pictureIn(tree(last.xml))?.id ?? "" : undefined;
     // What contacts have been told ends with the avatar.
     this.#became(account, photo, id ?? (photo.hash === undefined ? undefined : ""));
+  }
+
+  /** Very many logins at once cost few queries. */
+  #lastMetadataOf({ localpart, domainpart }: Jid): Promise<LastPepItem | undefined> {
+    let lookup = this.#metadata.get(domainpart);
+    if (lookup === undefined) {
+      const store = this.#deps.hosts.store(domainpart)!; // asked before
+      lookup = new GatheredLookup(async (localparts) => {
+        const found = await store.lastItems({
+          localparts,
+          nodes: [AVATAR_METADATA],
+          maxPayloadBytes: MAX_METADATA_BYTES,
+        });
+        return new Map(found.map((last) => [last.localpart, last]));
+      }, ACCOUNTS_AT_ONCE);
+      this.#metadata.set(domainpart, lookup);
+    }
+    return lookup.find(localpart);
   }
 
   #became(account: Jid, photo: Photo, hash: string | undefined): void {

@@ -229,3 +229,12 @@ Deno.test("AvatarPhotos keeps the photo of a vCard that never was an avatar", as
   match(await pep.ask(ALICE, "set", remove), /<item-not-found /);
   match(await pep.ask(BOB, "get", VCARD, "alice@example.com"), /<BINVAL>/);
 });
+
+Deno.test("AvatarPhotos reads the avatars of many logins with few queries", async () => {
+  await using pep = await PepFixture.open();
+  for (let count = 0; count < 21; count++) {
+    pep.server.opened(parseJid(`alice${count}@example.com/x`) as FullJid);
+  }
+  await pep.server.photos.settled();
+  deepStrictEqual(pep.readings.map(({ localparts }) => localparts.length), [1, 20]);
+});

@@ -1,12 +1,8 @@
+import { GatheredLookup } from "../../base/mod.ts";
 import type { PrivacyStore } from "../../storage/mod.ts";
 
 /** Accounts that one query asks for. */
 const ACCOUNTS_AT_ONCE = 500;
-
-interface Waiting {
-  readonly localpart: string;
-  readonly found: PromiseWithResolvers<number>;
-}
 
 /**
  * Asks for the versions of accounts' lists. While one query of a host runs, later questions gather
@@ -14,7 +10,7 @@ interface Waiting {
  */
 export class VersionBatches {
   readonly #storeOf: (host: string) => PrivacyStore;
-  readonly #waiting = new Map<string, Waiting[]>();
+  readonly #byHost = new Map<string, GatheredLookup<number>>();
 
   constructor(storeOf: (host: string) => PrivacyStore) {
     this.#storeOf = storeOf;
@@ -25,29 +21,12 @@ export class VersionBatches {
    *
    * @throws CausewayError with a code `storage/…`
    */
-  find(host: string, localpart: string): Promise<number> {
-    const found = Promise.withResolvers<number>();
-    const waiting = this.#waiting.get(host);
-    if (waiting !== undefined) waiting.push({ localpart, found });
-    else {
-      this.#waiting.set(host, [{ localpart, found }]);
-      void this.#askAll(host); // never rejects
+  async find(host: string, localpart: string): Promise<number> {
+    let lookup = this.#byHost.get(host);
+    if (lookup === undefined) {
+      const ask = (localparts: readonly string[]) => this.#storeOf(host).versions(localparts);
+      this.#byHost.set(host, lookup = new GatheredLookup(ask, ACCOUNTS_AT_ONCE));
     }
-    return found.promise;
-  }
-
-  async #askAll(host: string): Promise<void> {
-    const waiting = this.#waiting.get(host)!; // set by the caller
-    while (waiting.length > 0) {
-      const batch = waiting.splice(0, ACCOUNTS_AT_ONCE);
-      try {
-        const localparts = new Set(batch.map(({ localpart }) => localpart));
-        const versions = await this.#storeOf(host).versions([...localparts]);
-        for (const { localpart, found } of batch) found.resolve(versions.get(localpart) ?? 0);
-      } catch (thrown) {
-        for (const { found } of batch) found.reject(thrown);
-      }
-    }
-    this.#waiting.delete(host);
+    return await lookup.find(localpart) ?? 0;
   }
 }
