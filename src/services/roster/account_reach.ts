@@ -44,9 +44,9 @@ export class AccountReach {
 
   /** Returns the sessions of those of `accounts` that may have some in every datacenter. */
   sessionsOf(accounts: readonly Jid[]): Promise<SessionsByAccount> {
-    return this.#deps.sessions.everywhere(
-      accounts.filter((account) => this.#isGlobal(account)).map(({ text }) => text),
-    );
+    const asked = accounts.filter((account) => this.#isGlobal(account)).map(({ text }) => text);
+    // Most contacts are told and asked, and so are among the accounts twice.
+    return this.#deps.sessions.everywhere([...new Set(asked)]);
   }
 
   /** Returns the datacenters where each of `accounts` has sessions, as `sessionsOf` has found. */

@@ -237,6 +237,7 @@ Deno.test("a login with very many contacts asks the database once and the sessio
   await fixture.changePresence(PHONE);
   assert.deepEqual(fixture.store.calls, ["contacts with requests"]);
   assert.equal(fixture.lookups.length, 1);
+  assert.equal(new Set(fixture.lookups[0]).size, fixture.lookups[0]!.length, "nobody twice");
   const to = (type: string) =>
     fixture.sent.filter(({ stanza }) => stanza.type === type && stanza.to.text !== ALICE);
   assert.equal(to("available").length, 50);
