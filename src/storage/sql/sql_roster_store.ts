@@ -14,6 +14,8 @@ import type {
 import { isSeen, seesPresence, subscriptionOf } from "../roster_store.ts";
 import { bytesOf, textOf } from "./sql_dialect.ts";
 import type { Queries, SqlDatabase } from "./sql_database.ts";
+import type { PlaceOf } from "./statement.ts";
+import { Statement } from "./statement.ts";
 import type { RosterItemsTable } from "./tables.ts";
 
 /** Bits of `roster_items.state`. */
@@ -38,6 +40,53 @@ const ITEM_COLUMNS = [
   "roster_items.request",
 ] as const;
 
+/** The roster of one owner. */
+interface OwnerValue {
+  readonly owner: Uint8Array;
+}
+
+/** One query, so that the version and the items belong together. */
+const ROSTER = new Statement((tables, place: PlaceOf<OwnerValue>) =>
+  tables.selectFrom("rosters")
+    .leftJoin("roster_items", "roster_items.owner_key", "rosters.owner_key")
+    .select(["rosters.version", "rosters.removed_version", ...ITEM_COLUMNS])
+    .where("rosters.owner_key", "=", place("owner"))
+    .orderBy("roster_items.contact")
+);
+
+/** Contacts with a subscription, or one that was asked for, and what their rosters say. */
+const RELATED = new Statement((tables, place: PlaceOf<OwnerValue>) =>
+  contactsIn(tables, place).where("own.state", "not in", UNRELATED)
+);
+
+/** The same with those who have sent a request, and their requests. */
+const RELATED_OR_ASKING = new Statement((tables, place: PlaceOf<OwnerValue>) =>
+  contactsIn(tables, place).select("own.request")
+    .where((each) =>
+      each.or([each("own.state", "not in", UNRELATED), each("own.request", "is not", null)])
+    )
+);
+
+function contactsIn(tables: Queries, place: PlaceOf<OwnerValue>) {
+  return tables.selectFrom("roster_items as own")
+    .leftJoin(
+      "roster_items as other",
+      (join) =>
+        join.onRef("other.owner_key", "=", "own.contact_key")
+          .onRef("other.contact_key", "=", "own.owner_key"),
+    )
+    .select(["own.contact", "own.state", "other.state as other_state"])
+    .where("own.owner_key", "=", place("owner"));
+}
+
+/** A row of either statement for contacts. */
+interface ContactRow {
+  readonly contact: RosterItemsTable["contact"];
+  readonly state: number;
+  readonly other_state: number | null;
+  readonly request?: Uint8Array | null;
+}
+
 /** Columns of an item as an outer join returns them: all null where there is none. */
 interface JoinedItem {
   readonly contact: RosterItemsTable["contact"] | null;
@@ -59,14 +108,10 @@ export class SqlRosterStore implements RosterStore {
     this.#clock = clock;
   }
 
-  /** One query, so that the version and the items belong together. */
   async read(owner: string): Promise<Roster> {
     return await this.#read(async (queries) => {
-      const rows = await queries.selectFrom("rosters")
-        .leftJoin("roster_items", "roster_items.owner_key", "rosters.owner_key")
-        .select(["rosters.version", "rosters.removed_version", ...ITEM_COLUMNS])
-        .where("rosters.owner_key", "=", keyOf(owner))
-        .orderBy("roster_items.contact").execute();
+      const question = ROSTER.with(this.#database.dialect, { owner: keyOf(owner) });
+      const { rows } = await queries.executeQuery(question);
       const [first] = rows;
       if (first === undefined) return { version: 0, removedVersion: 0, items: [] };
       return {
@@ -156,26 +201,11 @@ export class SqlRosterStore implements RosterStore {
     { withRequests = false }: { readonly withRequests?: boolean } = {},
   ): Promise<readonly RosterContact[]> {
     return await this.#read(async (queries) => {
-      const rows = await queries.selectFrom("roster_items as own")
-        .leftJoin(
-          "roster_items as other",
-          (join) =>
-            join.onRef("other.owner_key", "=", "own.contact_key")
-              .onRef("other.contact_key", "=", "own.owner_key"),
-        )
-        .select([
-          "own.contact",
-          "own.state",
-          "other.state as other_state",
-        ])
-        .$if(withRequests, (query) => query.select("own.request"))
-        .where("own.owner_key", "=", keyOf(owner))
-        .where((each) => {
-          const isRelated = each("own.state", "not in", UNRELATED);
-          if (!withRequests) return isRelated;
-          return each.or([isRelated, each("own.request", "is not", null)]);
-        })
-        .execute();
+      const values = { owner: keyOf(owner) };
+      const { dialect } = this.#database;
+      const { rows }: { readonly rows: readonly ContactRow[] } = withRequests
+        ? await queries.executeQuery(RELATED_OR_ASKING.with(dialect, values))
+        : await queries.executeQuery(RELATED.with(dialect, values));
       return rows.map((row) => ({
         jid: textOf(row.contact),
         subscription: subscriptionIn(row.state),
