@@ -4,11 +4,12 @@ import type { SessionTable } from "../distribution/table/mod.ts";
 import type { PepLimits } from "../services/pep/mod.ts";
 import { PepServer } from "../services/pep/mod.ts";
 import type { PrivacyServer } from "../services/privacy/mod.ts";
+import type { RosterServer } from "../services/roster/mod.ts";
 import type { PepStore, RosterStore, Stores, VcardStore } from "../storage/mod.ts";
 import type { SessionRegistry } from "../xmpp/mod.ts";
 import type { Surroundings } from "./surroundings.ts";
 
-/** Parts that personal eventing uses. The last four are read when something happens. */
+/** Parts that personal eventing uses. The last five are read when something happens. */
 export interface PepParts {
   readonly stores: Stores;
   readonly domains: Domains;
@@ -16,6 +17,7 @@ export interface PepParts {
   readonly table: SessionTable;
   readonly router: Router;
   readonly privacy: PrivacyServer;
+  readonly rosters: RosterServer;
 }
 
 /** Makes the personal eventing of this node's hosts. */
@@ -60,6 +62,7 @@ export function makePep(config: Config, parts: Surroundings & PepParts): PepServ
         return parts.sessions.find(to)?.send(stanza) ?? false;
       },
     },
+    contactsTold: (jid) => parts.rosters.contactsTold(jid),
     presenceAgain: (jid) => parts.sessions.find(jid)?.repeatPresence?.(),
     clock,
     metrics,

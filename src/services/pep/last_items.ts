@@ -1,5 +1,6 @@
+import type { CancelTimer } from "../../base/mod.ts";
 import { describeError } from "../../base/mod.ts";
-import type { RosterContact } from "../../storage/mod.ts";
+import type { LastPepItem, RosterContact } from "../../storage/mod.ts";
 import { isSeen, seesPresence } from "../../storage/mod.ts";
 import type { FullJid, Jid } from "../../xmpp/mod.ts";
 import { parseJid } from "../../xmpp/mod.ts";
@@ -14,12 +15,16 @@ export const MAX_LAST_ITEM_BYTES = 16_384;
 /** Last items that one client is sent at once. It keeps none of them from reading on. */
 const MAX_AT_ONCE = 1_000;
 /** Accounts, and nodes, of one query; their product bounds what it returns. */
-const ACCOUNTS_AT_ONCE = 100;
+const ACCOUNTS_AT_ONCE = 250;
 const NODES_AT_ONCE = 100;
 const ITEMS_AT_ONCE = 1_000;
 /** Clients whose last items are read at once, and clients that may wait for that. */
 const MAX_RUNNING = 10;
 const MAX_WAITING = 100_000;
+/** Milliseconds that last items wait after a login: the presence of its contacts comes first. */
+export const PAUSE_MS = 500;
+/** Contacts in memory that were read for presence. The contacts of other clients are read again. */
+const MAX_KEPT_CONTACTS = 100_000;
 
 /** Collaborators of `LastItems`. */
 export interface LastItemsDeps extends PepDeps {
@@ -37,6 +42,9 @@ export class LastItems {
   readonly #readings = new Set<Reading>();
   /** Full JIDs of clients that wait for what they may have missed: once is enough for them. */
   readonly #missing = new Set<string>();
+  /** Clients whose last items wait until the presence of their contacts has come, by full JID. */
+  readonly #paused = new Map<string, Pause>();
+  #keptContacts = 0;
   #running = 0;
   #idle: PromiseWithResolvers<void> | undefined;
 
@@ -45,37 +53,61 @@ export class LastItems {
   }
 
   /**
-   * Sends a client of this node the last items of these nodes: its own account's, and those of the
-   * contacts whose presence its owner may see.
-   *
-   * @param sinceMs wall-clock milliseconds: only items published since then
+   * Sends a client of this node the last items of these nodes, after a pause: its own account's, and
+   * those of the contacts whose presence its owner may see.
    */
-  send(jid: FullJid, nodes: ReadonlySet<string>, sinceMs?: number): void {
-    if (sinceMs !== undefined && this.#missing.has(jid.text)) return;
-    if (this.#waiting.length >= MAX_WAITING) return this.#deps.counters.failures.inc();
-    if (sinceMs !== undefined) this.#missing.add(jid.text);
-    this.#waiting.push(async () => {
-      if (sinceMs !== undefined) this.#missing.delete(jid.text);
-      if (!this.#isThere(jid)) return;
-      const reading = { to: jid, nodes: [...nodes], sinceMs, told: new Set<string>() };
-      this.#readings.add(reading);
-      try {
-        await this.#send(reading);
-      } catch (thrown) {
-        this.#deps.counters.failures.inc();
-        this.#deps.log.warn("pep.last-items-failed", { error: describeError(thrown) });
-      } finally {
-        this.#readings.delete(reading);
-      }
-    });
-    this.#run();
+  send(jid: FullJid, nodes: ReadonlySet<string>): void {
+    const paused = this.#paused.get(jid.text);
+    if (paused !== undefined) {
+      for (const node of nodes) paused.nodes.add(node);
+      return;
+    }
+    if (this.#paused.size + this.#waiting.length >= MAX_WAITING) {
+      return this.#deps.counters.failures.inc();
+    }
+    const pause: Pause = {
+      nodes: new Set(nodes),
+      told: new Set(),
+      contacts: undefined,
+      cancel: this.#deps.clock.after(PAUSE_MS, () => {
+        this.#paused.delete(jid.text);
+        const { contacts, told } = pause;
+        this.#begin({ to: jid, nodes: [...pause.nodes], contacts, told, sinceMs: undefined });
+      }),
+    };
+    this.#paused.set(jid.text, pause);
+    void this.#keepContacts(jid, pause); // never rejects
+  }
+
+  /**
+   * Sends a client of this node, without a pause, those last items of these nodes that were published
+   * since `sinceMs`, in wall-clock milliseconds.
+   */
+  sendMissed(jid: FullJid, nodes: ReadonlySet<string>, sinceMs: number): void {
+    const paused = this.#paused.get(jid.text)?.nodes;
+    if (this.#missing.has(jid.text) || paused?.isSupersetOf(nodes) === true) return;
+    if (this.#paused.size + this.#waiting.length >= MAX_WAITING) {
+      return this.#deps.counters.failures.inc();
+    }
+    this.#missing.add(jid.text);
+    this.#begin({ to: jid, nodes: [...nodes], contacts: undefined, told: new Set(), sinceMs });
+  }
+
+  /** Sends a client that is gone nothing any more. */
+  closed({ text }: FullJid): void {
+    const paused = this.#paused.get(text);
+    if (paused === undefined) return;
+    this.#paused.delete(text);
+    paused.cancel();
+    this.#keptContacts -= paused.contacts?.length ?? 0;
   }
 
   /**
    * Notes that a client is told of a change. What was read before that is not sent any more: it
-   * would come behind what is newer.
+   * would come behind what is newer. What would be read after that says nothing new.
    */
   told(jid: FullJid, owner: Jid, node: string): void {
+    this.#paused.get(jid.text)?.told.add(nodeKey(owner, node));
     for (const { to, told } of this.#readings) {
       if (to.text === jid.text) told.add(nodeKey(owner, node));
     }
@@ -86,6 +118,33 @@ export class LastItems {
     if (this.#running === 0) return;
     this.#idle ??= Promise.withResolvers();
     await this.#idle.promise;
+  }
+
+  /** Keeps the contacts that presence is told, so that a login reads them once. */
+  async #keepContacts(jid: FullJid, pause: Pause): Promise<void> {
+    const contacts = await this.#deps.contactsTold(jid);
+    if (contacts === undefined || this.#paused.get(jid.text) !== pause) return;
+    if (this.#keptContacts + contacts.length > MAX_KEPT_CONTACTS) return;
+    this.#keptContacts += contacts.length;
+    pause.contacts = contacts;
+  }
+
+  #begin(reading: Reading): void {
+    const { to: jid, contacts, sinceMs } = reading;
+    this.#waiting.push(async () => {
+      if (sinceMs !== undefined) this.#missing.delete(jid.text);
+      this.#readings.add(reading);
+      try {
+        if (this.#isThere(jid)) await this.#send(reading);
+      } catch (thrown) {
+        this.#deps.counters.failures.inc();
+        this.#deps.log.warn("pep.last-items-failed", { error: describeError(thrown) });
+      } finally {
+        this.#readings.delete(reading);
+        this.#keptContacts -= contacts?.length ?? 0;
+      }
+    });
+    this.#run();
   }
 
   #run(): void {
@@ -104,29 +163,35 @@ export class LastItems {
   }
 
   async #send(reading: Reading): Promise<void> {
-    const { hosts } = this.#deps;
-    const { to: jid } = reading;
-    const own = { jid: jid.bare, reverse: undefined };
-    let left = MAX_AT_ONCE - await this.#sendFrom(reading, MAX_AT_ONCE, [own]);
-    const contacts = await hosts.rosters(jid.domainpart)?.contacts(jid.bare.text) ?? [];
-    const byDomain = new Map<string, Contact[]>();
-    for (const { jid: text, subscription, reverse } of contacts) {
-      if (!isSeen(subscription)) continue;
-      const contact = parseJid(text);
-      const { domainpart } = contact;
-      if (hosts.store(domainpart) === undefined) continue;
-      const others = byDomain.get(domainpart) ?? [];
-      others.push({ jid: contact, reverse });
-      byDomain.set(domainpart, others);
-    }
-    const nodesAtOnce = Math.min(reading.nodes.length, NODES_AT_ONCE);
+    const { to: jid, nodes } = reading;
+    let failure: unknown;
+    const contacts = await this.#contactsOf(reading).catch((thrown) => {
+      failure = thrown; // the items of the account itself need no roster
+      return [];
+    });
+    const byDomain = Map.groupBy(
+      [{ jid: jid.bare, reverse: undefined }, ...contacts],
+      (contact) => contact.jid.domainpart,
+    );
+    const nodesAtOnce = Math.min(nodes.length, NODES_AT_ONCE);
     const atOnce = Math.min(ACCOUNTS_AT_ONCE, Math.max(1, Math.floor(ITEMS_AT_ONCE / nodesAtOnce)));
+    let left = MAX_AT_ONCE;
     for (const accounts of byDomain.values()) {
       for (let start = 0; start < accounts.length && left > 0; start += atOnce) {
         const some = accounts.slice(start, start + atOnce);
         left -= await this.#sendFrom(reading, left, some);
       }
     }
+    if (failure !== undefined) throw failure;
+  }
+
+  /** Returns the contacts whose presence a client's owner sees, and whose items lie here. */
+  async #contactsOf({ to: jid, contacts }: Reading): Promise<readonly Contact[]> {
+    const { hosts } = this.#deps;
+    const found = contacts ?? await hosts.rosters(jid.domainpart)?.contacts(jid.bare.text) ?? [];
+    return found.filter(({ subscription }) => isSeen(subscription))
+      .map(({ jid: text, reverse }) => ({ jid: parseJid(text), reverse }))
+      .filter(({ jid: { domainpart } }) => hosts.store(domainpart) !== undefined);
   }
 
   /** Returns the number of items that were sent. */
@@ -150,7 +215,10 @@ export class LastItems {
       const owners = new Set(found.map(({ localpart }) => byLocalpart.get(localpart)!.jid));
       const others = [...owners].filter(({ text }) => text !== to.bare.text);
       const hiders = others.length === 0 ? undefined : await hosts.hiders?.(others);
-      for (const { localpart, node, id, xml } of found) {
+      const isOwn = ({ localpart }: LastPepItem) =>
+        byLocalpart.get(localpart)!.jid.text === to.bare.text; // it was asked for
+      const ownFirst = found.toSorted((one, other) => Number(isOwn(other)) - Number(isOwn(one)));
+      for (const { localpart, node, id, xml } of ownFirst) {
         const owner = byLocalpart.get(localpart)!; // it was asked for
         if (hiders?.get(owner.jid.text)?.(to) === true) continue;
         const config = NodeConfig.decode(node.config);
@@ -198,10 +266,22 @@ function nodeKey(owner: Jid, node: string): string {
   return `${owner.text} ${node}`; // no bare JID has a space in it
 }
 
+/** The time between a login and the reading of its last items. */
+interface Pause {
+  readonly nodes: Set<string>;
+  /** Nodes of which the client has heard meanwhile. */
+  readonly told: Set<string>;
+  /** The contacts that were told the client's presence, where they are kept. */
+  contacts: readonly RosterContact[] | undefined;
+  readonly cancel: CancelTimer;
+}
+
 /** The last items of one client, while they are read. */
 interface Reading {
   readonly to: FullJid;
   readonly nodes: readonly string[];
+  /** Undefined: they are read from the roster. */
+  readonly contacts: readonly RosterContact[] | undefined;
   readonly sinceMs: number | undefined;
   /** Nodes of which the client has heard meanwhile. */
   readonly told: Set<string>;

@@ -1,4 +1,6 @@
 import { deepStrictEqual, doesNotMatch, match, strictEqual } from "node:assert/strict";
+import { CausewayError } from "../../base/mod.ts";
+import type { FullJid } from "../../xmpp/mod.ts";
 import { parseJid } from "../../xmpp/mod.ts";
 import { PepFixture, submitted, textOf } from "./testing/pep_fixture.ts";
 
@@ -253,9 +255,56 @@ Deno.test("LastItems reads at most a thousand items at once, of at most a hundre
     await pep.subscribe(`alice${count}@example.com`, "bob@example.com");
   }
   await pep.online(BOB, Array.from({ length: 300 }, (_, index) => `urn:${index}+notify`));
-  const contacts = pep.readings.filter(({ localparts }) => localparts[0] !== "bob");
-  deepStrictEqual(contacts.map(({ localparts }) => localparts.length), [10, 10, 1]);
-  deepStrictEqual(contacts.map(({ nodes }) => nodes.length), [100, 100, 100]);
+  const readings = pep.readings.slice(1); // the first one is that of the avatar
+  deepStrictEqual(readings[0]!.localparts[0], "bob", "the account's own items come first");
+  deepStrictEqual(readings.map(({ localparts }) => localparts.length), [10, 10, 2]);
+  deepStrictEqual(readings.map(({ nodes }) => nodes.length), [100, 100, 100]);
+});
+
+Deno.test("LastItems sends a client its own items first, and without its contacts too", async () => {
+  await using pep = await PepFixture.open();
+  await pep.subscribe("alice@example.com", "bob@example.com");
+  await pep.publish("alice@example.com/x", "tune", item("alice"));
+  await pep.publish(BOB, "tune", item("bob"));
+  await pep.online(BOB, ["tune+notify"]);
+  deepStrictEqual(changesIn(await pep.received(BOB)), ["bob", "alice"]);
+  pep.rostersFailure = new CausewayError("storage/unreachable", "Cannot reach it");
+  const laptop = "bob@example.com/laptop";
+  await pep.online(laptop, ["tune+notify"]);
+  deepStrictEqual(changesIn(await pep.received(laptop)), ["bob"]);
+});
+
+Deno.test("LastItems waits after a login, and reads no contacts that presence was told", async () => {
+  await using pep = await PepFixture.open();
+  await pep.subscribe("alice@example.com", "bob@example.com");
+  await pep.publish("alice@example.com/x", "tune", item("alice"));
+  pep.told = await pep.store.rosters().contacts("bob@example.com");
+  const before = pep.rosterReadings;
+  pep.logIn(BOB, ["tune+notify"]);
+  await pep.server.settled();
+  deepStrictEqual(pep.delivered, []);
+  deepStrictEqual(changesIn(await pep.received(BOB)), ["alice"]);
+  strictEqual(pep.rosterReadings, before);
+});
+
+Deno.test("LastItems forgets a client that leaves before they are read", async () => {
+  await using pep = await PepFixture.open();
+  const before = pep.readings.length;
+  pep.logIn(BOB, ["tune+notify"]);
+  pep.server.closed(parseJid(BOB) as FullJid);
+  await pep.settled();
+  deepStrictEqual(pep.readings.slice(before).filter(({ nodes }) => nodes.includes("tune")), []);
+});
+
+Deno.test("LastItems sends nothing twice of which the client heard before they are read", async () => {
+  await using pep = await PepFixture.open();
+  await pep.subscribe("alice@example.com", "bob@example.com");
+  pep.logIn(BOB, ["tune+notify", "mood+notify"]);
+  await pep.publish("alice@example.com/x", "tune", item("alice"));
+  await pep.server.settled();
+  deepStrictEqual(changesIn(pep.delivered.map(({ stanza }) => textOf(stanza))), ["alice"]);
+  pep.server.datacenterBack(); // the client gets all of it anyway
+  deepStrictEqual(changesIn(await pep.received(BOB)), ["alice"]);
 });
 
 Deno.test("PepServer.approved() gives a new contact the last items, through the nodes of its sessions", async () => {

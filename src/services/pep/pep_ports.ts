@@ -1,6 +1,12 @@
 import type { Clock } from "../../base/mod.ts";
 import type { Logger, Metrics } from "../../observe/mod.ts";
-import type { PepBounds, PepStore, RosterStore, VcardStore } from "../../storage/mod.ts";
+import type {
+  PepBounds,
+  PepStore,
+  RosterContact,
+  RosterStore,
+  VcardStore,
+} from "../../storage/mod.ts";
 import type { FullJid, Jid, LocalSession, Stanza, XmlElement } from "../../xmpp/mod.ts";
 import type { SessionPlace } from "../roster/mod.ts";
 import type { FormValues } from "./data_form.ts";
@@ -64,6 +70,11 @@ export interface PepDeps {
   readonly hosts: PepHosts;
   readonly sessions: PepSessions;
   readonly routes: PepRoutes;
+  /**
+   * Returns the contacts of a session of this node, also those without a subscription, once they have
+   * been told its presence. Undefined when nothing is being told, or that failed. Never rejects.
+   */
+  contactsTold(jid: FullJid): Promise<readonly RosterContact[] | undefined>;
   /** Has a session send its presence anew, because the server adds something else to it now. */
   presenceAgain(jid: FullJid): void;
   readonly clock: Clock;

@@ -87,6 +87,7 @@ export class PepServer {
   /** A session has ended, or has moved away. */
   closed(jid: FullJid): void {
     this.#caps.closed(jid);
+    this.#last.closed(jid);
     this.photos.closed(jid);
   }
 
@@ -108,7 +109,9 @@ export class PepServer {
     const sinceMs = this.#deps.clock.wallMs() - MISSED_WITHIN_MS;
     for (const { jid } of this.#deps.sessions.all()) {
       const interests = this.#caps.interests(jid);
-      if (interests !== undefined && interests.size > 0) this.#last.send(jid, interests, sinceMs);
+      if (interests !== undefined && interests.size > 0) {
+        this.#last.sendMissed(jid, interests, sinceMs);
+      }
     }
   }
 

@@ -53,6 +53,8 @@ export class ContactPresence {
   /** Changes of sessions that are still to be told, by full JID. A session has an entry while it is told. */
   readonly #changes = new Map<string, Change[]>();
   readonly #failed = new Map<string, Failed>();
+  /** Those who wait for the contacts of a session whose presence is told, by full JID. */
+  readonly #askers = new Map<string, PromiseWithResolvers<readonly RosterContact[] | undefined>>();
   /** Full JIDs of told sessions whose account is gone, with its roster. */
   readonly #orphans = new Set<string>();
   readonly #secondLook: SecondLook;
@@ -100,6 +102,18 @@ export class ContactPresence {
     if (this.#deps.hosts.store(jid.domainpart) === undefined) return;
     // Behind presence that is being told: it was told by the list before.
     this.#deps.turns.runAlways(jid.text, () => this.#review(jid, change));
+  }
+
+  /**
+   * Returns the contacts of a session's account, as they are read to tell them its presence. Resolves
+   * when they have been told: to undefined when that failed, or when nothing was to be told. Never
+   * rejects.
+   */
+  async contactsTold(jid: FullJid): Promise<readonly RosterContact[] | undefined> {
+    if (!this.#changes.has(jid.text)) return undefined;
+    let asker = this.#askers.get(jid.text);
+    if (asker === undefined) this.#askers.set(jid.text, asker = Promise.withResolvers());
+    return await asker.promise;
   }
 
   /** Tries nothing again from now on. */
@@ -222,14 +236,17 @@ export class ContactPresence {
 
   async #tellAll(jid: FullJid): Promise<void> {
     const changes = this.#changes.get(jid.text)!; // it stays until all is told
+    let contacts: readonly RosterContact[] | undefined;
     try {
       for (let next = changes.shift(); next !== undefined; next = changes.shift()) {
         if (next === "left") this.#forget(jid);
         else if (next.type === "unavailable") await this.#withdraw(jid, next);
-        else await this.#broadcast(jid, next);
+        else contacts = await this.#broadcast(jid, next);
       }
     } finally {
       this.#changes.delete(jid.text);
+      this.#askers.get(jid.text)?.resolve(contacts);
+      this.#askers.delete(jid.text);
     }
   }
 
@@ -258,10 +275,17 @@ export class ContactPresence {
     this.#failed.delete(jid.text);
   }
 
-  async #broadcast(jid: FullJid, presence: Stanza): Promise<void> {
+  /** Returns the contacts, as they were read for it; undefined when the database failed. */
+  async #broadcast(
+    jid: FullJid,
+    presence: Stanza,
+  ): Promise<readonly RosterContact[] | undefined> {
     const isInitial = !this.#told.has(jid.text);
     const contacts = await this.#contactsOf(jid, { withRequests: isInitial });
-    if (contacts === undefined) return this.#tryLater(jid, presence);
+    if (contacts === undefined) {
+      this.#tryLater(jid, presence);
+      return undefined;
+    }
     this.#giveUp(jid);
     const told = this.#seenBy(jid, subscribersIn(contacts));
     this.#told.set(jid.text, told);
@@ -272,11 +296,12 @@ export class ContactPresence {
     const found = await reach.sessionsOf(all);
     const hosts = reach.hostsWith(all, found);
     this.#tell(jid, presence, { contacts: told, hosts });
-    if (!isInitial) return;
+    if (!isInitial) return contacts;
     this.#lookAgain(jid, { found, probed });
     for (const contact of probed) reach.send(probe(jid, contact), hosts);
     this.#toOwnElsewhere(jid, probe(jid, jid.bare), hosts);
     this.#bringRequests(jid, contacts);
+    return contacts;
   }
 
   /**

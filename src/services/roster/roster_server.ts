@@ -1,4 +1,5 @@
 import { describeError } from "../../base/mod.ts";
+import type { RosterContact } from "../../storage/mod.ts";
 import type { Fate, FullJid, Jid, Stanza } from "../../xmpp/mod.ts";
 import {
   buildStanza,
@@ -251,6 +252,15 @@ export class RosterServer {
   /** Broadcasts what a session of this node has told the account's resources here. */
   presenceChanged(jid: FullJid, presence: Stanza): void {
     this.#presence.changed(jid, presence);
+  }
+
+  /**
+   * Returns the contacts of a session of this node, once its presence has been told to them. Some of
+   * them may have sent a request and nothing else. Undefined when nothing is being told, or that
+   * failed. Never rejects.
+   */
+  contactsTold(jid: FullJid): Promise<readonly RosterContact[] | undefined> {
+    return this.#presence.contactsTold(jid);
   }
 
   /** The privacy list that applies to a session here has changed. */

@@ -234,7 +234,10 @@ Deno.test("a login with very many contacts asks the database once and the sessio
     fixture.store.put(friend, item(ALICE, { subscription: "both" }));
     if (i < 50) fixture.elsewhere.set(friend, [{ host: DC2, resourcepart: "x", process: 2 }]);
   }
-  await fixture.changePresence(PHONE);
+  fixture.sendPresence(PHONE);
+  const contacts = await fixture.server.contactsTold(fullJid(PHONE)); // as personal eventing asks
+  await fixture.server.settled();
+  assert.equal(contacts?.length, 500);
   assert.deepEqual(fixture.store.calls, ["contacts with requests"]);
   assert.equal(fixture.lookups.length, 1);
   assert.equal(new Set(fixture.lookups[0]).size, fixture.lookups[0]!.length, "nobody twice");
@@ -243,6 +246,16 @@ Deno.test("a login with very many contacts asks the database once and the sessio
   assert.equal(to("available").length, 50);
   assert.equal(to("probe").length, 50);
   assert.ok(fixture.sent.every(({ host }) => host === DC2), "only where somebody is online");
+});
+
+Deno.test("contactsTold() knows nothing when no presence is told, or that failed", async () => {
+  const fixture = withAlice();
+  fixture.store.put(ALICE, item(BOB, { subscription: "both" }));
+  assert.equal(await fixture.server.contactsTold(fullJid(PHONE)), undefined);
+  fixture.store.failure = DOWN;
+  fixture.sendPresence(PHONE);
+  assert.equal(await fixture.server.contactsTold(fullJid(PHONE)), undefined);
+  fixture.server.close();
 });
 
 Deno.test("presence goes to those who may see it, and probes to those who let the account see them", async () => {

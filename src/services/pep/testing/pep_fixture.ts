@@ -1,13 +1,20 @@
 import { ManualClock } from "../../../base/mod.ts";
 import { MemoryLogger, MetricsRegistry } from "../../../observe/mod.ts";
 import { InternalStore } from "../../../storage/mod.ts";
-import type { LastItemsQuery, PepStore, Subscription } from "../../../storage/mod.ts";
+import type {
+  LastItemsQuery,
+  PepStore,
+  RosterContact,
+  RosterStore,
+  Subscription,
+} from "../../../storage/mod.ts";
 import type { FullJid, Stanza } from "../../../xmpp/mod.ts";
 import { parseJid, readdress } from "../../../xmpp/mod.ts";
 import { HostServices } from "../../mod.ts";
 import type { SessionPlace } from "../../roster/mod.ts";
 import { vcards } from "../../vcard/mod.ts";
 import type { PepLimits } from "../mod.ts";
+import { PAUSE_MS } from "../last_items.ts";
 import { PepDisco, pepRequests, PepServer } from "../mod.ts";
 
 /** Limits that a test of anything else never reaches. */
@@ -38,6 +45,12 @@ export class PepFixture implements AsyncDisposable {
   readonly delivered: { readonly to: string; readonly stanza: Stanza }[] = [];
   /** Readings of last items so far. */
   readonly readings: LastItemsQuery[] = [];
+  /** Contacts that are being told the presence of every session; undefined: nobody is. */
+  told: readonly RosterContact[] | undefined;
+  /** While set, nobody's contacts can be read. */
+  rostersFailure: Error | undefined;
+  /** Readings of contacts so far. */
+  rosterReadings = 0;
   /** Readings of items by their ids so far. */
   itemReadings = 0;
   /** Sessions that were told to send their presence anew. */
@@ -59,7 +72,17 @@ export class PepFixture implements AsyncDisposable {
         };
       },
     });
-    const rosters = store.rosters();
+    const storedRosters = store.rosters();
+    const rosters = new Proxy(storedRosters, {
+      get: (_, name: keyof RosterStore) => {
+        if (name !== "contacts") return storedRosters[name].bind(storedRosters);
+        return (owner: string) => {
+          this.rosterReadings++;
+          if (this.rostersFailure !== undefined) return Promise.reject(this.rostersFailure);
+          return storedRosters.contacts(owner);
+        };
+      },
+    });
     this.server = new PepServer({
       hosts: {
         localHost: "dc1.example.com",
@@ -90,6 +113,7 @@ export class PepFixture implements AsyncDisposable {
         sendTo: (_host, stanza) => this.#route(stanza),
         deliver: (to, stanza) => this.#deliver(to, stanza),
       },
+      contactsTold: () => Promise.resolve(this.told),
       presenceAgain: (jid) => {
         this.repeated.push(jid.text);
         this.presence(jid.text, this.here.get(jid.text)!);
@@ -132,6 +156,12 @@ export class PepFixture implements AsyncDisposable {
 
   /** A client of this node becomes available, with the features that its capabilities stand for. */
   async online(jid: string, features: readonly string[] = []): Promise<void> {
+    this.logIn(jid, features);
+    await this.settled();
+  }
+
+  /** The same, and nothing of it has had an effect yet. */
+  logIn(jid: string, features: readonly string[] = []): void {
     const session = fullJid(jid);
     this.here.set(jid, undefined);
     this.server.opened(session);
@@ -145,7 +175,6 @@ export class PepFixture implements AsyncDisposable {
     const found = features.map((each) => `<feature var='${each}'/>`).join("");
     this.answer(jid, id, `<query xmlns='http://jabber.org/protocol/disco#info'>${found}</query>`);
     this.delivered.splice(this.delivered.indexOf(question), 1);
-    await this.server.settled();
   }
 
   /** A client of this node broadcasts presence. */
@@ -214,9 +243,16 @@ export class PepFixture implements AsyncDisposable {
     );
   }
 
+  /** Waits until all has had its effect, with the last items that wait for presence. */
+  async settled(): Promise<void> {
+    await this.server.settled();
+    this.clock.advance(PAUSE_MS);
+    await this.server.settled();
+  }
+
   /** Returns what a client of this node was sent since the last call. */
   async received(jid: string): Promise<readonly string[]> {
-    await this.server.settled();
+    await this.settled();
     const own = this.delivered.filter(({ to }) => to === jid);
     for (const each of own) this.delivered.splice(this.delivered.indexOf(each), 1);
     return own.map(({ stanza }) => textOf(stanza));
