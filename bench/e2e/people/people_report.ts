@@ -134,6 +134,7 @@ function missedByStorm(figures: StormFigures): string[] {
   const ratio = stormP99Ratio(figures);
   const { before, after } = figures.memory;
   return [
+    ...(figures.refused > 0 ? [`${round(figures.refused)} logins refused, and made again`] : []),
     ...Object.entries(figures.overflows).map(([name, count]) => `${name} grew by ${round(count)}`),
     ...(ratio > limit ? [`p99 of chats ${round(ratio, 1)} times as high while many log in`] : []),
     ...(after > stormMemoryRatio * before
@@ -149,6 +150,7 @@ function stormRows(figures: StormFigures): ReportRow[] {
   const found = Object.entries(overflows).map(([name, count]) => `${name} ${round(count)}`);
   return [
     [`logins/s, ${round(logins)} with ${contacts} contacts each`, round(figures.loginsPerSecond)],
+    ["logins refused, and made again", round(figures.refused)],
     ["all have all presence after", `${round(figures.presenceSeconds, 1)} s`],
     ["most requests seen waiting for the database", round(figures.mostWaiting)],
     ["queues beyond their bound, failures", found.length === 0 ? "none" : found.join(", ")],

@@ -33,6 +33,7 @@ const STORM: StormFigures = {
   contacts: 50,
   loginsPerSecond: 500,
   presenceSeconds: 25,
+  refused: 0,
   overflows: {},
   mostWaiting: 90,
   memory: { before: 100e6, loggedIn: 300e6, after: 125e6 },
@@ -85,6 +86,7 @@ Deno.test("missedByPeople() takes off the round trips that idle nodes make", () 
 Deno.test("missedByPeople() misses each floor of the storm", () => {
   for (
     const worse of [
+      { refused: 1 },
       { overflows: { causeway_storage_failures_total: 1 } },
       { latencyMeanwhile: { ...LATENCY, p99Us: 1_801 } },
       { memory: { ...STORM.memory, after: 126e6 } },

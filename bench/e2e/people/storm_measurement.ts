@@ -19,6 +19,8 @@ export interface StormFigures {
   readonly presenceSeconds: number;
   /** Metrics that count what found no room, or failed, with how much they grew. */
   readonly overflows: Readonly<Record<string, number>>;
+  /** Attempts to log in that the node refused. */
+  readonly refused: number;
   /** Most requests that waited for a connection to the database at a look, and their bound. */
   readonly mostWaiting: number;
   /** Bytes of the node's heap and buffers in use: before, with all logged in, and after all left. */
@@ -143,6 +145,7 @@ export async function measureStorm(
     contacts,
     loginsPerSecond: logins / loggedIn.elapsedMs * 1000,
     presenceSeconds: met.elapsedMs / 1000,
+    refused: loggedIn.refused,
     overflows,
     mostWaiting,
     memory: { before, loggedIn: memoryLoggedIn, after },

@@ -18,8 +18,8 @@ export type StormCommand = { readonly do: "log-in" } | { readonly do: "log-out" 
 /** Events of the process. */
 export type StormEvent =
   | { readonly event: "ready" }
-  /** All are logged in, `elapsedMs` after the first began. */
-  | { readonly event: "logged-in"; readonly elapsedMs: number }
+  /** All are logged in, `elapsedMs` after the first began. `refused` attempts were made again. */
+  | { readonly event: "logged-in"; readonly elapsedMs: number; readonly refused: number }
   /** Each has the presence of all its contacts, `elapsedMs` after the first login began. */
   | { readonly event: "met"; readonly elapsedMs: number }
   | { readonly event: "logged-out"; readonly elapsedMs: number };
