@@ -67,15 +67,20 @@ const RELATED_OR_ASKING = new Statement((tables, place: PlaceOf<OwnerValue>) =>
     )
 );
 
+/**
+ * Each contact's roster is a lookup by its key. As a join, a database without statistics, such as one
+ * that was just filled, may read the items of all rosters instead.
+ */
 function contactsIn(tables: Queries, place: PlaceOf<OwnerValue>) {
   return tables.selectFrom("roster_items as own")
-    .leftJoin(
-      "roster_items as other",
-      (join) =>
-        join.onRef("other.owner_key", "=", "own.contact_key")
-          .onRef("other.contact_key", "=", "own.owner_key"),
-    )
-    .select(["own.contact", "own.state", "other.state as other_state"])
+    .select((each) => [
+      "own.contact",
+      "own.state",
+      each.selectFrom("roster_items as other").select("other.state")
+        .whereRef("other.owner_key", "=", "own.contact_key")
+        .whereRef("other.contact_key", "=", "own.owner_key")
+        .as("other_state"),
+    ])
     .where("own.owner_key", "=", place("owner"));
 }
 
