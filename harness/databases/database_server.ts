@@ -209,7 +209,7 @@ export class DatabaseServer<K extends ServerProgram = ServerKind> implements Asy
 
   /** Starts a program that writes into the server's log, so that nobody has its pipes open. */
   #spawn(command: CommandLine, input = "/dev/null"): Deno.ChildProcess {
-    const isRoot = Deno.uid() === 0;
+    const isRoot = Deno.uid() === 0 && this.kind.isOwn !== true;
     return new Deno.Command("/bin/sh", {
       args: ["-c", 'input=$1; shift; exec "$@" <"$input" >>log 2>&1', "sh", input, ...command],
       cwd: this.directory,

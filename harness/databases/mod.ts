@@ -2,7 +2,6 @@ export type { DatabaseServerOptions } from "./database_server.ts";
 export { DatabaseServer } from "./database_server.ts";
 export { isFile, isOnPath } from "./programs.ts";
 export type { CommandLine, ServerCertificate, ServerKind } from "./server_kinds.ts";
-export { MARIADB, MYSQL, POSTGRESQL } from "./server_kinds.ts";
 export type { DirectoryContent, DirectoryPerson } from "./slapd.ts";
 export {
   base64,
@@ -12,6 +11,7 @@ export {
   groupLdif,
   personLdif,
 } from "./slapd.ts";
+export { MARIADB, MSSQL_DOUBLE, MYSQL, POSTGRESQL } from "./server_kinds.ts";
 export type {
   DatabaseChoice,
   DatabaseKind,

@@ -14,6 +14,8 @@ export type CommandLine = readonly [string, ...string[]];
 /** One server program: how its data are made and how it is run. */
 export interface ServerProgram {
   readonly name: string;
+  /** True for a program of ours, which runs with the rights of the harness. */
+  readonly isOwn?: true;
   /** Commands that make its data, below `directory`. */
   prepare(directory: string): readonly CommandLine[];
   run(directory: string, port: number): CommandLine;
@@ -25,9 +27,9 @@ export interface ServerProgram {
 
 /** One kind of database server. */
 export interface ServerKind extends ServerProgram {
-  readonly name: "PostgreSQL" | "MariaDB" | "MySQL";
+  readonly name: "PostgreSQL" | "MariaDB" | "MySQL" | "SQL Server";
   /** Name of its engine in a node's configuration. */
-  readonly driver: "pgsql" | "mysql";
+  readonly driver: "pgsql" | "mysql" | "mssql";
   /** True when its programs are on this machine. */
   isThere(): boolean;
   /** More options that make it present a certificate. */
@@ -113,6 +115,30 @@ export const MARIADB: ServerKind = mysqlKind({
     "--auth-root-authentication-method=normal",
   ]],
 });
+
+/** Stands in for SQL Server, which is not to be had. */
+export const MSSQL_DOUBLE: ServerKind = {
+  name: "SQL Server",
+  driver: "mssql",
+  isOwn: true,
+  isThere: () => true,
+  prepare: () => [],
+  run: (directory, port) => [
+    Deno.execPath(),
+    ...["run", "--no-prompt", "--no-lock", "--no-config", "--allow-net=127.0.0.1", "--allow-read"],
+    ...[`--allow-write=${directory}`, fileURLToPath(new URL("tds/main.ts", import.meta.url))],
+    ...["--port", String(port), "--data", join(directory, "data")],
+  ],
+  readyText: "ready for connections",
+  killSignal: "SIGKILL",
+  tls: ({ certfile, keyfile }) => ["--cert", certfile, "--key", keyfile],
+  connections: (count) => ["--max-connections", String(count)],
+  grants: (user, password, database) => [
+    `CREATE LOGIN ${user} WITH PASSWORD = '${password}'`,
+    `CREATE DATABASE ${database}`,
+    `ALTER AUTHORIZATION ON DATABASE::${database} TO ${user}`,
+  ],
+};
 
 const MYSQL_SHARE = [`--basedir=${MYSQL_HOME}`, `--lc-messages-dir=${MYSQL_HOME}/share`];
 

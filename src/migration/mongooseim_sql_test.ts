@@ -75,10 +75,12 @@ async function foreign(server: TestServer, statements: readonly string[]) {
       address.database,
     );
   }
-  return await ForeignDatabase.open(server.kind.driver, address);
+  const { driver } = server.kind;
+  if (driver === "mssql") throw new TypeError("Cannot read accounts from SQL Server");
+  return await ForeignDatabase.open(driver, address);
 }
 
-for (const kind of SERVER_KINDS.filter(({ name }) => name !== "MySQL")) {
+for (const kind of SERVER_KINDS.filter(({ name }) => name === "PostgreSQL" || name === "MariaDB")) {
   Deno.test(`MongooseimSql reads accounts from ${kind.name}`, async () => {
     await using server = await Server.start(kind);
     await using database = await foreign(server, STATEMENTS);

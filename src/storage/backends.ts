@@ -4,7 +4,7 @@ import type { CausewayError } from "../base/mod.ts";
 import type { LdapUses } from "./ldap/ldap_check.ts";
 import { checkLdap } from "./ldap/ldap_check.ts";
 import type { LdapPoolOptions } from "./ldap/ldap_directory.ts";
-import { MSSQL } from "./sql/engines/mssql.ts";
+import { MSSQL, SNAPSHOT_ON } from "./sql/engines/mssql.ts";
 import { MYSQL } from "./sql/engines/mysql.ts";
 import { POSTGRES } from "./sql/engines/postgres.ts";
 import { openSqlite, SQLITE, SqliteConnection } from "./sql/engines/sqlite.ts";
@@ -46,8 +46,13 @@ export interface Backend {
   readonly place: string;
   /** Returns the statements that `prepare` would run, and changes nothing. */
   plan(): Promise<readonly string[]>;
-  /** Creates or migrates the schema and returns the statements that were run. Safe to repeat. */
-  prepare(): Promise<readonly string[]>;
+  /**
+   * Creates or migrates the schema and returns the statements that were run. Safe to repeat.
+   *
+   * @param fixesIsolation true to change the database's isolation too, where `check` objects to it;
+   * that waits until nobody else uses the database
+   */
+  prepare(fixesIsolation?: boolean): Promise<readonly string[]>;
   /** Checks that the backend can be reached and used. Never rejects. */
   check(options?: BackendCheckOptions): Promise<BackendReport>;
 }
@@ -77,7 +82,7 @@ const SCHEMAS: ReadonlyMap<string, SqlDialect> = new Map([
   ["internal", SQLITE],
   ["pgsql", POSTGRES.dialect],
   ["mysql", MYSQL.dialect],
-  ["mssql", MSSQL],
+  ["mssql", MSSQL.dialect],
 ]);
 
 /** Names that `schemaFiles` knows. */
@@ -86,6 +91,20 @@ export const SCHEMA_NAMES: readonly string[] = [...SCHEMAS.keys()];
 /** Returns the schema files of a backend as shipped, in their order; undefined for other names. */
 export function schemaFiles(name: string): readonly SchemaFile[] | undefined {
   return SCHEMAS.get(name)?.schema;
+}
+
+/** Kinds of servers that a dump for SQL Server is for: one of one's own, or the cloud's service. */
+export const DUMP_VARIANTS = ["server", "cloud"] as const;
+
+/**
+ * Returns the batches that make an empty database of SQL Server whole, for import with other
+ * programs. The cloud's databases have READ_COMMITTED_SNAPSHOT on from the beginning.
+ */
+export function mssqlDump(variant: (typeof DUMP_VARIANTS)[number]): readonly string[] {
+  const { dialect, name } = MSSQL;
+  const empty = { applied: [], tables: new Set<string>(), earlierDone: undefined };
+  const statements = planSchema(dialect, empty, name);
+  return variant === "cloud" ? statements : [SNAPSHOT_ON, ...statements];
 }
 
 /** Returns the databases that a configuration uses: the built-in store first, then the pools. */
@@ -160,6 +179,12 @@ function ldapUsesOf(tag: string, { users, data, sharedRosters }: StoresOptions):
   };
 }
 
+/** SQL Server wants the columns named where one of them counts by itself. */
+function insertionOfNothing({ name }: SqlDialect, table: string, column: string): string {
+  const [list, columns] = name === "mssql" ? [` (${column})`, column] : ["", "*"];
+  return `INSERT INTO ${table}${list} SELECT ${columns} FROM ${table} WHERE 1 = 0`;
+}
+
 function builtInBackend(path: string): Backend {
   const place = `the built-in store ${path}`;
   return new SqlBackend({
@@ -212,13 +237,14 @@ class SqlBackend implements Backend {
     );
   }
 
-  prepare(): Promise<readonly string[]> {
+  prepare(fixesIsolation = false): Promise<readonly string[]> {
     const { dialect, connectToPrepare } = this.#options;
-    return this.#with(
-      connectToPrepare,
-      "prepare",
-      (connection) => prepareSchema(dialect, connection, this.place),
-    );
+    return this.#with(connectToPrepare, "prepare", async (connection) => {
+      const fixes = fixesIsolation ? await dialect.isolationFix?.(connection) ?? [] : [];
+      // They take part in no transaction.
+      for (const statement of fixes) await connection.execute(statement);
+      return [...fixes, ...await prepareSchema(dialect, connection, this.place)];
+    });
   }
 
   async check(): Promise<BackendReport> {
@@ -253,7 +279,7 @@ class SqlBackend implements Backend {
       for (
         const [right, sql] of [
           ["read", `SELECT ${column} FROM ${table} WHERE 1 = 0`],
-          ["add to", `INSERT INTO ${table} SELECT * FROM ${table} WHERE 1 = 0`],
+          ["add to", insertionOfNothing(dialect, table, column)],
           ["change", `UPDATE ${table} SET ${column} = ${column} WHERE 1 = 0`],
           ["delete from", `DELETE FROM ${table} WHERE 1 = 0`],
         ] as const

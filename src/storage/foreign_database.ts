@@ -6,21 +6,24 @@ import { sqlEngineOf } from "./stores.ts";
 
 const LIMITS = { connectTimeoutMs: 10_000, statementTimeoutMs: 120_000 };
 
+/** Engines whose tables other programs left. */
+export type ForeignDriver = Exclude<SqlDriver, "mssql">;
+
 /** A database whose tables are another program's. It is only read. */
 export class ForeignDatabase implements AsyncDisposable {
-  readonly driver: SqlDriver;
+  readonly driver: ForeignDriver;
   /** Name for messages, without secrets. */
   readonly place: string;
   readonly #connection: SqlConnection;
 
-  private constructor(driver: SqlDriver, place: string, connection: SqlConnection) {
+  private constructor(driver: ForeignDriver, place: string, connection: SqlConnection) {
     this.driver = driver;
     this.place = place;
     this.#connection = connection;
   }
 
   /** @throws CausewayError with a code `storage/…` */
-  static async open(driver: SqlDriver, address: SqlAddress): Promise<ForeignDatabase> {
+  static async open(driver: ForeignDriver, address: SqlAddress): Promise<ForeignDatabase> {
     const { name, connect, dialect } = sqlEngineOf(driver);
     const place = `the database ${name} ${address.database} at ${address.host}:${address.port}`;
     try {

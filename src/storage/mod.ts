@@ -79,7 +79,7 @@ export type {
 export { Stores } from "./stores.ts";
 export { ForeignDatabase } from "./foreign_database.ts";
 export type { Backend, BackendReport } from "./backends.ts";
-export { backendsOf, SCHEMA_NAMES, schemaFiles } from "./backends.ts";
+export { backendsOf, DUMP_VARIANTS, mssqlDump, SCHEMA_NAMES, schemaFiles } from "./backends.ts";
 export type {
   Roster,
   RosterContact,

@@ -5,6 +5,7 @@ import { InternalStore } from "./internal_store.ts";
 import type { LdapPoolOptions } from "./ldap/ldap_directory.ts";
 import { LdapStores } from "./ldap/ldap_stores.ts";
 import type { LdapPlace, SharedRosterPlace } from "./ldap/ldap_stores.ts";
+import { MSSQL } from "./sql/engines/mssql.ts";
 import { MYSQL } from "./sql/engines/mysql.ts";
 import { POSTGRES } from "./sql/engines/postgres.ts";
 import type { PoolBounds } from "./sql/connection_pool.ts";
@@ -23,9 +24,13 @@ import type { UserStore } from "./user_store.ts";
 import type { VcardStore } from "./vcard_store.ts";
 
 /** SQL engines that are reached over the network, as `driver` and `rdbms_server_type` name them. */
-export type SqlDriver = "pgsql" | "mysql";
+export type SqlDriver = "pgsql" | "mysql" | "mssql";
 
-const ENGINES: Readonly<Record<SqlDriver, SqlEngine>> = { pgsql: POSTGRES, mysql: MYSQL };
+const ENGINES: Readonly<Record<SqlDriver, SqlEngine>> = {
+  pgsql: POSTGRES,
+  mysql: MYSQL,
+  mssql: MSSQL,
+};
 
 /** One pool of connections to an SQL database: `outgoing_pools.rdbms.TAG`. */
 export interface SqlPoolOptions {

@@ -213,28 +213,12 @@ async function untilDone(stores: SqlStores): Promise<void> {
 }
 
 for (const kind of SERVER_KINDS) {
-  const isPostgres = kind.driver === "pgsql";
   const server = serverDuringTests(kind);
   const open = async (bounds: PoolBounds = PATIENT, at: TestServer = server()) => {
     const options = await preparedDatabase(at, bounds);
     const stores = new SqlStores(sqlServerDatabase(options));
     await users(stores).add("alice", conformanceCredentials(1));
     return { options, stores, [Symbol.asyncDispose]: () => stores.close() };
-  };
-  /** Ends the sessions of a database, and waits until the server has none of them any more. */
-  const endSessions = async (database: string) => {
-    const list = isPostgres
-      ? `SELECT pid AS id FROM pg_stat_activity WHERE datname = '${database}'`
-      : `SELECT id AS id FROM information_schema.processlist WHERE db = '${database}'`;
-    for (;;) {
-      const sessions = await server().asRoot(list);
-      if (sessions.length === 0) return;
-      for (const { id } of sessions) {
-        const end = isPostgres ? `SELECT pg_terminate_backend(${id})` : `KILL ${Number(id)}`;
-        await server().asRoot(end).catch(() => {}); // it has ended already
-      }
-      await new Promise((resolve) => setTimeout(resolve, 20));
-    }
   };
 
   Deno.test(`${kind.name}: every store names a database that is gone, and uses it again`, async () => {
@@ -267,14 +251,16 @@ for (const kind of SERVER_KINDS) {
     const blocker = await server().connect(fixture.options.address.database);
     try {
       // Whoever has the only connection waits for this lock.
-      await blocker.execute("START TRANSACTION");
-      await blocker.execute("UPDATE users SET sha1_iterations = 7 WHERE localpart = 'alice'");
+      await blocker.execute(kind.engine.dialect.begin);
+      await blocker.execute(
+        `UPDATE users SET sha1_iterations = 7 WHERE localpart = ${kind.text("alice")}`,
+      );
       const holder = users(fixture.stores).setPassword("alice", conformanceCredentials(2));
       await turn();
       const waiter = users(fixture.stores).exists("alice");
       await turn();
       expectAll(await outcomes(fixture.stores), /^storage\/pool-full$/);
-      await blocker.execute("ROLLBACK");
+      await blocker.execute(kind.engine.dialect.rollback);
       assert.deepEqual(await Promise.all([holder, waiter]), [true, true]);
     } finally {
       await blocker.close();
@@ -287,12 +273,8 @@ for (const kind of SERVER_KINDS) {
     await using fixture = await open();
     const { database } = fixture.options.address;
     const setReadOnly = async (isOn: boolean) => {
-      await server().asRoot(
-        isPostgres
-          ? `ALTER DATABASE ${database} SET default_transaction_read_only = ${isOn ? "on" : "off"}`
-          : `SET GLOBAL read_only = ${isOn ? "ON" : "OFF"}`,
-      );
-      await endSessions(database); // PostgreSQL's sessions keep what they began with
+      await server().asRoot(kind.setReadOnly(database, isOn));
+      await server().endSessions(database); // PostgreSQL's sessions keep what they began with
     };
     await fixture.stores.rosters().write(BOB, {
       expected: 0,
@@ -324,7 +306,7 @@ for (const kind of SERVER_KINDS) {
       options,
       (each) => each.execute("INSERT INTO causeway_schema VALUES (99, 'x', 1)"),
     );
-    await endSessions(options.address.database);
+    await server().endSessions(options.address.database);
     await assert.rejects(users(stores).exists("alice")); // notices that its session has ended
     expectAll(await outcomes(stores), /^storage\/schema-too-new$/);
     await withConnection(
@@ -372,20 +354,7 @@ for (const kind of SERVER_KINDS) {
     const rosters = stores.rosters();
     const item = conformanceItem(BOB);
     const version = await rosters.write(ALICE, { expected: 0, contact: BOB, item });
-    if (isPostgres) {
-      await server().asRoot(
-        "CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN " +
-          "RAISE EXCEPTION 'no room' USING ERRCODE = '53100'; END $$",
-        database,
-      );
-    }
-    await server().asRoot(
-      "CREATE TRIGGER fail BEFORE INSERT ON roster_items FOR EACH ROW " +
-        (isPostgres
-          ? "EXECUTE FUNCTION fail()"
-          : "SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1114, MESSAGE_TEXT = 'no room'"),
-      database,
-    );
+    await server().failInsertions(database, { table: "roster_items" });
     const before = await rosters.read(ALICE);
     await assert.rejects(
       rosters.write(ALICE, {

@@ -71,6 +71,11 @@ export interface SqlDialect {
    * Called within the transaction where the schema is transactional.
    */
   lockSchema(connection: SqlConnection): Promise<void>;
+  /**
+   * Returns the statements that make transactions read what was committed last instead of waiting
+   * for each other. Absent: the engine always does.
+   */
+  isolationFix?(connection: SqlConnection): Promise<readonly string[]>;
   /** Lists what is wrong with the settings of the server, one finding each. */
   settingProblems(connection: SqlConnection): Promise<readonly string[]>;
 }

@@ -21,40 +21,11 @@ const IMPATIENT: PoolBounds = {
 const TRIES = 20;
 
 for (const kind of SERVER_KINDS) {
-  const isPostgres = kind.engine.dialect.name === "pgsql";
   const server = serverDuringTests(kind);
 
   const prepared = async (bounds?: PoolBounds): Promise<SqlServerOptions> =>
     await preparedDatabase(server(), bounds);
   const open = (options: SqlServerOptions) => new SqlStores(sqlServerDatabase(options));
-  /** Makes every insert of a request for `contact` fail with this error. */
-  const failOn = async (options: SqlServerOptions, contact: string, error: {
-    readonly sqlState: string;
-    readonly errno: number;
-  }) => {
-    const { database } = options.address;
-    if (isPostgres) {
-      await server().asRoot(
-        `CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN ` +
-          `IF NEW.contact = '${contact}' THEN RAISE EXCEPTION 'no room' ` +
-          `USING ERRCODE = '${error.sqlState}'; END IF; RETURN NEW; END $$`,
-        database,
-      );
-      await server().asRoot(
-        "CREATE TRIGGER fail BEFORE INSERT ON subscription_requests FOR EACH ROW " +
-          "EXECUTE FUNCTION fail()",
-        database,
-      );
-      return;
-    }
-    await server().asRoot(
-      "CREATE TRIGGER fail BEFORE INSERT ON subscription_requests FOR EACH ROW " +
-        `IF NEW.contact = '${contact}' THEN SIGNAL SQLSTATE 'HY000' ` +
-        `SET MYSQL_ERRNO = ${error.errno}, MESSAGE_TEXT = 'no room'; END IF`,
-      database,
-    );
-  };
-
   Deno.test(`${kind.name}: a database that is killed is reported at once, and used again when it is back`, async () => {
     await using own = await TestServer.start(kind);
     await using stores = open(await preparedDatabase(own));
@@ -119,8 +90,10 @@ for (const kind of SERVER_KINDS) {
     await users.add("bob", conformanceCredentials(1));
     const connection = await server().connect(options.address.database);
     try {
-      await connection.execute("START TRANSACTION");
-      await connection.execute("UPDATE users SET sha1_iterations = 7 WHERE localpart = 'alice'");
+      await connection.execute(kind.engine.dialect.begin);
+      await connection.execute(
+        `UPDATE users SET sha1_iterations = 7 WHERE localpart = ${kind.text("alice")}`,
+      );
       let isWaiting = true;
       const blocked = assert.rejects(users.setPassword("alice", conformanceCredentials(2)), {
         code: "storage/busy",
@@ -130,7 +103,7 @@ for (const kind of SERVER_KINDS) {
       assert.ok(isWaiting, "bob's request has waited for alice's");
       await blocked;
     } finally {
-      await connection.execute("ROLLBACK");
+      await connection.execute(kind.engine.dialect.rollback);
       await connection.close();
     }
     assert.deepEqual(await keysOf(users, "alice"), conformanceCredentials(1));
@@ -138,7 +111,10 @@ for (const kind of SERVER_KINDS) {
 
   Deno.test(`${kind.name}: a failure in the middle of a transaction leaves nothing half-written`, async () => {
     const options = await prepared();
-    await failOn(options, "full@example.com", { sqlState: "53100", errno: 1114 });
+    await server().failInsertions(options.address.database, {
+      table: "subscription_requests",
+      only: { column: "contact", value: "full@example.com" },
+    });
     await using stores = open(options);
     const requests = stores.subscriptionRequests();
     const keep = (contact: string) => ({
@@ -168,17 +144,15 @@ for (const kind of SERVER_KINDS) {
     const [row] = await server().asRoot("SELECT id FROM subscription_requests", database);
     const holder = await server().connect(database);
     try {
-      await holder.execute("START TRANSACTION");
-      await holder.execute(
-        `SELECT id FROM subscription_requests WHERE id = ${Number(row!["id"])} FOR UPDATE`,
-      );
+      await holder.execute(kind.engine.dialect.begin);
+      await holder.execute(kind.lockRow("subscription_requests", Number(row!["id"])));
       const changing = requests.change(changes).then(() => undefined, (thrown) => thrown);
       await until(async () => assert.ok(await isBlocked(database), "it has come to that row"));
-      await endSessions(database);
+      await server().endSessions(database);
       const thrown = await changing;
       assert.deepEqual([thrown?.code, thrown?.retryable], ["storage/unreachable", true]);
     } finally {
-      await holder.execute("ROLLBACK");
+      await holder.execute(kind.engine.dialect.rollback);
       await holder.close();
     }
     assert.equal(await requests.count(), 1);
@@ -187,29 +161,9 @@ for (const kind of SERVER_KINDS) {
   /** Returns whether a session waits for a row that another one has locked. */
   const isBlocked = async (database: string): Promise<boolean> => {
     // InnoDB renews this table only when nobody has read it for a tenth of a second.
-    if (!isPostgres) await new Promise((resolve) => setTimeout(resolve, 300));
-    const blocked = await server().asRoot(
-      isPostgres
-        ? `SELECT pid FROM pg_stat_activity WHERE datname = '${database}' AND wait_event_type = 'Lock'`
-        : "SELECT trx_id FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'",
-    );
+    if (kind.driver === "mysql") await new Promise((resolve) => setTimeout(resolve, 300));
+    const blocked = await server().asRoot(kind.blocked(database));
     return blocked.length > 0;
-  };
-
-  /** Ends the sessions of the tests' user. */
-  const endSessions = async (database: string) => {
-    if (isPostgres) {
-      await server().asRoot(
-        `SELECT pg_terminate_backend(pid) FROM pg_stat_activity ` +
-          `WHERE datname = '${database}' AND usename <> 'postgres'`,
-      );
-      return;
-    }
-    const sessions = await server().asRoot(
-      `SELECT id AS id FROM information_schema.processlist ` +
-        `WHERE db = '${database}' AND user <> 'root'`,
-    );
-    for (const { id } of sessions) await server().asRoot(`KILL ${Number(id)}`);
   };
 
   Deno.test(`${kind.name}: a read-only database is reported, and still reads`, async () => {
@@ -219,12 +173,8 @@ for (const kind of SERVER_KINDS) {
     const users = stores.users("example.com");
     await users.add("alice", conformanceCredentials(1));
     const setReadOnly = async (isOn: boolean) => {
-      await server().asRoot(
-        isPostgres
-          ? `ALTER DATABASE ${database} SET default_transaction_read_only = ${isOn ? "on" : "off"}`
-          : `SET GLOBAL read_only = ${isOn ? "ON" : "OFF"}`,
-      );
-      await endSessions(database); // PostgreSQL's sessions keep what they began with
+      await server().asRoot(kind.setReadOnly(database, isOn));
+      await server().endSessions(database); // PostgreSQL's sessions keep what they began with
     };
     await setReadOnly(true);
     try {
@@ -256,7 +206,8 @@ for (const kind of SERVER_KINDS) {
       },
     );
     await assert.rejects(attempt({ database: "absent" }), {
-      code: isPostgres ? "storage/no-database" : "storage/denied", // MySQL does not tell strangers
+      // MySQL does not tell strangers.
+      code: kind.driver === "mysql" ? "storage/denied" : "storage/no-database",
     });
     await assert.rejects(attempt({ port: 1 }), { code: "storage/unreachable" });
     await assert.rejects(attempt({}), {

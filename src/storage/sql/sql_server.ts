@@ -56,6 +56,8 @@ export interface SqlAddress {
   readonly password: SqlPassword;
   /** Absent: no TLS. Otherwise the server's certificate must name `host`. */
   readonly tls?: SqlTls | undefined;
+  /** Version of the protocol of SQL Server, such as `7.4`. @default the newest */
+  readonly tdsVersion?: string | undefined;
 }
 
 /** One SQL engine that is reached over the network. */

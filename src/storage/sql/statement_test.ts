@@ -37,9 +37,8 @@ Deno.test("Statement.with() writes a statement once for each engine", () => {
       .where("account_key", "=", place("key"));
     return dialect.limit(rows, 1);
   });
-  const texts = [SQLITE, POSTGRES.dialect, MSSQL, SQLITE, POSTGRES.dialect, MSSQL].map((dialect) =>
-    statement.with(dialect, { key: ONE }).sql
-  );
+  const texts = [SQLITE, POSTGRES.dialect, MSSQL.dialect, SQLITE, POSTGRES.dialect, MSSQL.dialect]
+    .map((dialect) => statement.with(dialect, { key: ONE }).sql);
   assert.equal(written, 3);
   assert.deepEqual(texts.slice(0, 3), texts.slice(3));
   assert.deepEqual(texts.slice(0, 3), [

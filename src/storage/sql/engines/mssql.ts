@@ -1,7 +1,10 @@
 import { MssqlQueryCompiler, sql as raw } from "kysely";
 import type { StorageFailure } from "../../storage_error.ts";
-import { connectionFailureOf } from "../../storage_error.ts";
+import { codeOf, connectionFailureOf } from "../../storage_error.ts";
+import type { SqlConnection } from "../sql_connection.ts";
 import type { SqlDialect } from "../sql_dialect.ts";
+import type { SqlEngine } from "../sql_server.ts";
+import { MssqlConnection } from "./mssql_connection.ts";
 import schema0 from "../schema/mssql/0.sql" with { type: "text" };
 import schema1 from "../schema/mssql/1.sql" with { type: "text" };
 import schema2 from "../schema/mssql/2.sql" with { type: "text" };
@@ -19,6 +22,7 @@ const FAILURES: ReadonlyMap<number, StorageFailure | "constraint"> = new Map([
   [208, "schema-missing"],
   [229, "denied"],
   [230, "denied"],
+  [262, "denied"],
   [823, "io"],
   [824, "corrupt"],
   [1105, "full"],
@@ -30,13 +34,33 @@ const FAILURES: ReadonlyMap<number, StorageFailure | "constraint"> = new Map([
   [3908, "read-only"],
   [3960, "conflict"],
   [4060, "no-database"],
+  [4064, "no-database"],
+  [6005, "unreachable"], // it shuts down
   [9002, "full"],
   [10928, "too-many-connections"],
+  [10929, "too-many-connections"],
+  [17142, "unreachable"], // it is paused
+  [17809, "too-many-connections"],
   [18456, "denied"],
+  [40501, "busy"], // the cloud's service is overloaded, or moves the database
+  [40613, "unreachable"],
 ]);
 
-/** Microsoft SQL Server, and its cloud variant. */
-export const MSSQL: SqlDialect = {
+/** Codes of the driver about the connection. */
+const CONNECTION_FAILURES: ReadonlyMap<unknown, StorageFailure> = new Map([
+  ["ECLOSE", "unreachable"],
+  ["EENCRYPT", "no-tls"],
+  ["EINVALIDSTATE", "unreachable"], // it ended between two statements
+  ["ESOCKET", "unreachable"],
+  ["ETIMEOUT", "timeout"],
+]);
+
+const LOCK_TIMEOUT_S = 60;
+
+/** Lets transactions read what was committed last, instead of waiting for each other. */
+export const SNAPSHOT_ON = "ALTER DATABASE CURRENT SET READ_COMMITTED_SNAPSHOT ON";
+
+const DIALECT: SqlDialect = {
   name: "mssql",
   schema: [
     { version: 0, text: schema0 },
@@ -62,9 +86,17 @@ export const MSSQL: SqlDialect = {
   text: (value) => new TextEncoder().encode(value),
 
   failureOf(thrown) {
+    // A statement that fails with several errors names the reason in one of them.
+    if (thrown instanceof AggregateError) {
+      return thrown.errors.map((each) => DIALECT.failureOf(each)).find((each) =>
+        each !== undefined
+      );
+    }
     if (typeof thrown !== "object" || thrown === null) return undefined;
-    if (!("number" in thrown)) return connectionFailureOf(thrown);
-    return typeof thrown.number === "number" ? FAILURES.get(thrown.number) : undefined;
+    if ("number" in thrown && typeof thrown.number === "number") return FAILURES.get(thrown.number);
+    // The driver wraps what sockets and TLS report.
+    const cause = "cause" in thrown ? connectionFailureOf(thrown.cause) : undefined;
+    return cause ?? connectionFailureOf(thrown) ?? CONNECTION_FAILURES.get(codeOf(thrown));
   },
 
   async serverVersion(connection) {
@@ -79,18 +111,42 @@ export const MSSQL: SqlDialect = {
   },
 
   async lockSchema(connection) {
-    await connection.execute(
-      "EXEC sp_getapplock @Resource = N'causeway_schema', @LockMode = N'Exclusive', " +
-        "@LockOwner = N'Transaction', @LockTimeout = 60000",
+    const { rows } = await connection.execute(
+      "DECLARE @outcome INT; " +
+        "EXEC @outcome = sp_getapplock @Resource = N'causeway_schema', " +
+        "@LockMode = N'Exclusive', @LockOwner = N'Transaction', " +
+        `@LockTimeout = ${LOCK_TIMEOUT_S * 1000}; ` +
+        "SELECT @outcome AS outcome",
     );
+    // Without the lock it goes on, and says so in this number alone.
+    if (Number(rows[0]!["outcome"]) < 0) {
+      throw new Error(`another process has been changing the schema for ${LOCK_TIMEOUT_S} s`);
+    }
   },
 
   async settingProblems(connection) {
-    const sql = "SELECT is_read_committed_snapshot_on AS is_on FROM sys.databases " +
-      "WHERE database_id = DB_ID()";
-    const { rows } = await connection.execute(sql);
-    return Number(rows[0]!["is_on"]) === 1
-      ? []
-      : ["READ_COMMITTED_SNAPSHOT is OFF: rooms that are created in parallel cause deadlocks"];
+    return await hasSnapshotIsolation(connection) ? [] : [
+      "READ_COMMITTED_SNAPSHOT is OFF: rooms that are created in parallel cause deadlocks; run " +
+      "`causeway backends prepare --fix-isolation`",
+    ];
+  },
+
+  async isolationFix(connection) {
+    // It waits until no other session uses the database.
+    return await hasSnapshotIsolation(connection) ? [] : [SNAPSHOT_ON];
   },
 };
+
+/** Microsoft SQL Server, and its cloud variant. */
+export const MSSQL: SqlEngine = {
+  dialect: DIALECT,
+  name: "SQL Server",
+  connect: (address, limits) => MssqlConnection.open(address, limits),
+};
+
+async function hasSnapshotIsolation(connection: SqlConnection): Promise<boolean> {
+  const sql = "SELECT is_read_committed_snapshot_on AS is_on FROM sys.databases " +
+    "WHERE database_id = DB_ID()";
+  const { rows } = await connection.execute(sql);
+  return Number(rows[0]!["is_on"]) === 1; // the driver makes a boolean of it
+}

@@ -31,7 +31,7 @@ function open() {
   const connection = new RecordingConnection();
   const stores = new SqlStores(
     new SqlDatabase({
-      dialect: MSSQL,
+      dialect: MSSQL.dialect,
       place: "SQL Server",
       connect: () => Promise.resolve(connection),
       bounds: { workers: 1, statementTimeoutMs: Infinity },
@@ -141,16 +141,17 @@ Deno.test("the private storage's statements for SQL Server", async () => {
 
 Deno.test("the schema for SQL Server is planned in statements of its own", () => {
   const state = { applied: [], tables: new Set<string>(), earlierDone: undefined };
-  const plan = planSchema(MSSQL, state, "SQL Server");
+  const plan = planSchema(MSSQL.dialect, state, "SQL Server");
   assert.match(plan[0]!, /^IF OBJECT_ID\(N'causeway_schema', N'U'\) IS NULL CREATE TABLE/);
   let statements = 1;
-  for (const file of MSSQL.schema.slice(1)) statements += 1 + statementsOf(file).length + 1;
+  for (const file of MSSQL.dialect.schema.slice(1)) statements += 1 + statementsOf(file).length + 1;
   assert.equal(plan.length, statements);
   for (const statement of plan) assert.ok(!statement.includes(";"), statement);
 });
 
 Deno.test("MSSQL.failureOf() names errors by their number", () => {
-  const named = (number: number) => MSSQL.failureOf(Object.assign(new Error("x"), { number }));
+  const named = (number: number) =>
+    MSSQL.dialect.failureOf(Object.assign(new Error("x"), { number }));
   assert.equal(named(2627), "constraint");
   assert.equal(named(1205), "conflict");
   assert.equal(named(3906), "read-only");
@@ -158,5 +159,5 @@ Deno.test("MSSQL.failureOf() names errors by their number", () => {
   assert.equal(named(18456), "denied");
   assert.equal(named(50000), undefined);
   const refused = Object.assign(new Error("x"), { code: "ECONNREFUSED" });
-  assert.equal(MSSQL.failureOf(refused), "unreachable");
+  assert.equal(MSSQL.dialect.failureOf(refused), "unreachable");
 });

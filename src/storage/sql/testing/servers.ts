@@ -1,7 +1,14 @@
 import { join } from "node:path";
 import type { ServerCertificate } from "../../../../harness/databases/mod.ts";
-import { DatabaseServer, MARIADB, MYSQL, POSTGRESQL } from "../../../../harness/databases/mod.ts";
+import {
+  DatabaseServer,
+  MARIADB,
+  MSSQL_DOUBLE,
+  MYSQL,
+  POSTGRESQL,
+} from "../../../../harness/databases/mod.ts";
 import type { ServerKind as ProgramKind } from "../../../../harness/databases/mod.ts";
+import { MSSQL } from "../engines/mssql.ts";
 import { MYSQL as MYSQL_ENGINE } from "../engines/mysql.ts";
 import { POSTGRES } from "../engines/postgres.ts";
 import type { SqlConnection } from "../sql_connection.ts";
@@ -18,6 +25,27 @@ export interface ServerKind extends ProgramKind {
   /** Statement that makes the tests' user. */
   readonly creation: string;
   grantAll(database: string): string;
+  /** Statement that makes a database read-only, or no longer so, for sessions that begin later. */
+  setReadOnly(database: string, isOn: boolean): string;
+  /** Query for the sessions of a database as `id`, without those of the first user. */
+  sessions(database: string): string;
+  /** Statement that ends a session. */
+  endSession(id: number): string;
+  /** Query that has rows while a session of a database waits for a row that another one locked. */
+  blocked(database: string): string;
+  /** Expression for a text as columns have it. The text has no quotes in it. */
+  text(value: string): string;
+  /** Statement that locks a row until its transaction ends. */
+  lockRow(table: string, id: number): string;
+  /** Statements within a database that make insertions into a table fail. */
+  failInsertions(failure: InsertionFailure): readonly string[];
+}
+
+/** A failure of a server whose disk is full. */
+export interface InsertionFailure {
+  readonly table: string;
+  /** Column and value of the rows that fail. Absent: all rows. */
+  readonly only?: { readonly column: string; readonly value: string };
 }
 
 const WITHOUT_PASSWORD = { reveal: () => "" };
@@ -34,6 +62,24 @@ const POSTGRES_KIND: ServerKind = {
   }),
   creation: `CREATE USER ${USER} PASSWORD '${PASSWORD.replaceAll("'", "''")}'`,
   grantAll: (database) => `ALTER DATABASE ${database} OWNER TO ${USER}`,
+  setReadOnly: (database, isOn) =>
+    `ALTER DATABASE ${database} SET default_transaction_read_only = ${isOn ? "on" : "off"}`,
+  sessions: (database) =>
+    `SELECT pid AS id FROM pg_stat_activity ` +
+    `WHERE datname = '${database}' AND usename <> 'postgres'`,
+  endSession: (id) => `SELECT pg_terminate_backend(${id})`,
+  blocked: (database) =>
+    `SELECT pid FROM pg_stat_activity WHERE datname = '${database}' AND wait_event_type = 'Lock'`,
+  text: (value) => `'${value}'`,
+  lockRow: (table, id) => `SELECT id FROM ${table} WHERE id = ${id} FOR UPDATE`,
+  failInsertions: ({ table, only }) => [
+    `CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN ` +
+    (only === undefined
+      ? ""
+      : `IF NEW.${only.column} <> '${only.value}' THEN RETURN NEW; END IF; `) +
+    "RAISE EXCEPTION 'no room' USING ERRCODE = '53100'; END $$",
+    `CREATE TRIGGER fail BEFORE INSERT ON ${table} FOR EACH ROW EXECUTE FUNCTION fail()`,
+  ],
 };
 
 function mysqlKind(kind: ProgramKind): ServerKind {
@@ -50,8 +96,52 @@ function mysqlKind(kind: ProgramKind): ServerKind {
     }),
     creation: `CREATE USER '${USER}'@'%' IDENTIFIED BY '${escaped}'`,
     grantAll: (database) => `GRANT ALL ON ${database}.* TO '${USER}'@'%'`,
+    setReadOnly: (_, isOn) => `SET GLOBAL read_only = ${isOn ? "ON" : "OFF"}`,
+    sessions: (database) =>
+      `SELECT id AS id FROM information_schema.processlist ` +
+      `WHERE db = '${database}' AND user <> 'root'`,
+    endSession: (id) => `KILL ${id}`,
+    blocked: () => "SELECT trx_id FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'",
+    text: (value) => `'${value}'`,
+    lockRow: (table, id) => `SELECT id FROM ${table} WHERE id = ${id} FOR UPDATE`,
+    failInsertions: ({ table, only }) => [
+      `CREATE TRIGGER fail BEFORE INSERT ON ${table} FOR EACH ROW ` +
+      (only === undefined ? "" : `IF NEW.${only.column} = '${only.value}' THEN `) +
+      "SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1114, MESSAGE_TEXT = 'no room'" +
+      (only === undefined ? "" : "; END IF"),
+    ],
   };
 }
+
+const MSSQL_KIND: ServerKind = {
+  ...MSSQL_DOUBLE,
+  engine: MSSQL,
+  root: (_, port) => ({
+    host: "127.0.0.1",
+    port,
+    database: "master",
+    username: "sa",
+    password: WITHOUT_PASSWORD,
+  }),
+  creation: `CREATE LOGIN ${USER} WITH PASSWORD = N'${PASSWORD.replaceAll("'", "''")}'`,
+  grantAll: (database) => `ALTER AUTHORIZATION ON DATABASE::${database} TO ${USER}`,
+  setReadOnly: (database, isOn) =>
+    `ALTER DATABASE ${database} SET ${isOn ? "READ_ONLY" : "READ_WRITE"} WITH ROLLBACK IMMEDIATE`,
+  sessions: (database) =>
+    "SELECT session_id AS id FROM sys.dm_exec_sessions " +
+    `WHERE database_id = DB_ID(N'${database}') AND login_name <> N'sa'`,
+  endSession: (id) => `KILL ${id}`,
+  blocked: (database) =>
+    "SELECT session_id FROM sys.dm_exec_requests " +
+    `WHERE database_id = DB_ID(N'${database}') AND wait_type LIKE N'LCK%'`,
+  text: (value) => `CONVERT(VARBINARY(1023), '${value}')`,
+  lockRow: (table, id) => `SELECT id FROM ${table} WITH (UPDLOCK, ROWLOCK) WHERE id = ${id}`,
+  // A procedure of the double's own.
+  failInsertions: ({ table, only }) => [
+    `EXEC tds_fail @table = N'${table}', @number = 1105` +
+    (only === undefined ? "" : `, @column = N'${only.column}', @value = N'${only.value}'`),
+  ],
+};
 
 /** The servers that tests run: each engine that is reached over the network. */
 export const SERVER_KINDS: readonly ServerKind[] = [
@@ -59,6 +149,7 @@ export const SERVER_KINDS: readonly ServerKind[] = [
   mysqlKind(MARIADB),
   // Its binary is for this processor alone.
   ...(Deno.build.arch === "x86_64" ? [mysqlKind(MYSQL)] : []),
+  MSSQL_KIND,
 ];
 
 /** A database server of a test, with the rights of its first user. */
@@ -131,6 +222,23 @@ export class TestServer implements AsyncDisposable {
     } finally {
       await connection.close();
     }
+  }
+
+  /** Ends the sessions of a database, and waits until the server has none of them any more. */
+  async endSessions(database: string): Promise<void> {
+    for (;;) {
+      const sessions = await this.asRoot(this.kind.sessions(database));
+      if (sessions.length === 0) return;
+      for (const { id } of sessions) {
+        await this.asRoot(this.kind.endSession(Number(id))).catch(() => {}); // it has ended already
+      }
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+  }
+
+  /** Makes insertions into a table fail as if the disk was full. */
+  async failInsertions(database: string, failure: InsertionFailure): Promise<void> {
+    for (const sql of this.kind.failInsertions(failure)) await this.asRoot(sql, database);
   }
 
   /** Makes an empty database and returns the address at which the tests' user reaches it. */
