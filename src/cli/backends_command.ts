@@ -1,4 +1,5 @@
 import { Argument, Command, Option } from "commander";
+import { CausewayError } from "../base/mod.ts";
 import type { Config } from "../config/mod.ts";
 import { loadConfig } from "../config/mod.ts";
 import type { BackendRow, CopiedKind, CopyReport, DataPlace } from "../storage/mod.ts";
@@ -9,10 +10,13 @@ import {
   copyData,
   DATA_KINDS,
   describeKinds,
+  DUMP_VARIANTS,
+  mssqlDump,
   SCHEMA_NAMES,
   schemaFiles,
 } from "../storage/mod.ts";
 import type { CommandIo } from "./command_io.ts";
+import { dumpText, odbcEntryCommand } from "./odbc_commands.ts";
 
 interface Options {
   readonly config: string;
@@ -23,6 +27,11 @@ interface CopyCommandOptions extends Options {
   readonly from: string;
   readonly to: string;
   readonly replace?: true;
+}
+
+interface DumpOptions {
+  readonly variant?: (typeof DUMP_VARIANTS)[number];
+  readonly forOdbcClient?: true;
 }
 
 /** Units after which a copy tells of its progress again. */
@@ -69,12 +78,13 @@ export function backendsCommand(io: CommandIo, done: (code: number) => void): Co
     });
 
   backends.command("prepare").description("create or migrate the tables; safe to repeat")
+    .option("--fix-isolation", "turn on READ_COMMITTED_SNAPSHOT of SQL Server; may take a while")
     .addOption(config().makeOptionMandatory()).addOption(json())
-    .action(async (options: Options) => {
+    .action(async (options: Options & { readonly fixIsolation?: true }) => {
       const prepared: unknown[] = [];
       for (const backend of backendsOf(loadConfig(options.config).storage)) {
         const { name, place } = backend;
-        const statements = await backend.prepare();
+        const statements = await backend.prepare(options.fixIsolation);
         if (options.json) prepared.push({ backend: name, place, statements });
         else io.out(`${name}: ready, ${statements.length} statements run`);
       }
@@ -107,12 +117,33 @@ export function backendsCommand(io: CommandIo, done: (code: number) => void): Co
 
   backends.command("schema").description("print the schema files as shipped")
     .addArgument(new Argument("<backend>", "kind of database").choices(SCHEMA_NAMES))
+    .addOption(
+      new Option(
+        "--variant <KIND>",
+        "print one dump of SQL Server for import, for this kind of server",
+      )
+        .choices(DUMP_VARIANTS),
+    )
+    .option("--for-odbc-client", "print the dump with each batch in one line")
     .addOption(json())
-    .action((name: string, options: Partial<Options>) => {
+    .action((name: string, options: Partial<Options> & DumpOptions) => {
+      const { variant, forOdbcClient = false } = options;
+      if (variant !== undefined || forOdbcClient) {
+        if (name !== "mssql") {
+          const problem = "--variant and --for-odbc-client are for mssql";
+          throw new CausewayError("cli/usage", `Cannot print the schema of ${name}: ${problem}`);
+        }
+        const batches = mssqlDump(variant ?? "server");
+        if (options.json) print({ backend: name, batches });
+        else io.out(dumpText(batches, forOdbcClient));
+        return;
+      }
       const files = schemaFiles(name)!; // one of the choices
       if (options.json) print({ backend: name, files });
       else for (const { text } of files) io.out(text.trimEnd());
     });
+
+  backends.addCommand(odbcEntryCommand(io).copyInheritedSettings(backends));
 
   backends.command("copy").description("copy data to another backend; safe to repeat")
     .addArgument(

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
+import { parseConfig } from "../config/mod.ts";
 import { SOUND } from "../config/testing/config.ts";
 import { SERVER_KINDS, TestServer } from "../storage/sql/testing/servers.ts";
 import { CommandFixture } from "./testing/command.ts";
@@ -43,7 +44,12 @@ for (const kind of SERVER_KINDS) {
       `Cannot use ${place}: its tables are missing; run \`causeway backends prepare\``;
     const unprepared = await run("backends", "check", ...config);
     assert.equal(unprepared.code, 1);
-    assert.deepEqual(unprepared.error, [`causeway: rdbms.default: ${missing}`]);
+    const isolation = "causeway: rdbms.default: READ_COMMITTED_SNAPSHOT is OFF: rooms that are " +
+      "created in parallel cause deadlocks; run `causeway backends prepare --fix-isolation`";
+    assert.deepEqual(unprepared.error, [
+      ...driver === "mssql" ? [isolation] : [],
+      `causeway: rdbms.default: ${missing}`,
+    ]);
     await using elsewhere = await CommandFixture.make(configFor(driver, address));
     const refused = await run("users", "list", "--config", elsewhere.config);
     assert.deepEqual([refused.code, refused.error], [1, [`causeway: ${missing}`]]);
@@ -66,6 +72,12 @@ for (const kind of SERVER_KINDS) {
       ),
       inJson.plans.map((each: { readonly statements: unknown }) => each.statements),
     );
+    if (driver === "mssql") {
+      const fixed = await run("backends", "prepare", "--fix-isolation", "--json", ...config);
+      assert.deepEqual(JSON.parse(fixed.out.join("\n")).prepared[1].statements, [
+        "ALTER DATABASE CURRENT SET READ_COMMITTED_SNAPSHOT ON",
+      ]);
+    }
     assert.deepEqual((await run("backends", "prepare", ...config)).out, [
       "internal: ready, 0 statements run",
       "rdbms.default: ready, 0 statements run",
@@ -78,7 +90,10 @@ for (const kind of SERVER_KINDS) {
     ]);
     const checked = await run("backends", "check", ...config);
     assert.deepEqual([checked.code, checked.error], [0, []]);
-    assert.match(checked.out[1]!, /^rdbms\.default: ok \((pgsql|mysql|mariadb) \d.*version \d+\)$/);
+    assert.match(
+      checked.out[1]!,
+      /^rdbms\.default: ok \((pgsql|mysql|mariadb|mssql) \d.*version \d+\)$/,
+    );
 
     assert.equal((await run("users", "add", "alice@example.com", ...config)).code, 0);
     assert.deepEqual((await run("users", "list", "--config", elsewhere.config)).out, [
@@ -119,6 +134,9 @@ for (const kind of SERVER_KINDS) {
     if (driver === "pgsql") {
       await server.asRoot("ALTER TABLE users OWNER TO postgres", address.database);
       await server.asRoot(`GRANT SELECT ON users TO ${address.username}`, address.database);
+    } else if (driver === "mssql") {
+      await server.asRoot(`GRANT SELECT TO ${address.username}`, address.database);
+      await server.asRoot(`ALTER AUTHORIZATION ON DATABASE::${address.database} TO sa`);
     } else {
       await server.asRoot(
         `REVOKE INSERT, UPDATE, DELETE ON ${address.database}.* FROM '${address.username}'@'%'`,
@@ -205,4 +223,72 @@ Deno.test("causeway backends refuses a bad configuration with exit code 2, and c
     assert.equal(code, 2, command);
     assert.match(error.join("\n"), /redis may not hold users: Redis may hold sessions/);
   }
+});
+
+Deno.test("causeway backends schema mssql prints one dump for import, for each kind of server", async () => {
+  const lines = async (...args: readonly string[]) => {
+    const { code, out } = await run("backends", "schema", "mssql", ...args);
+    assert.equal(code, 0);
+    return out.join("\n").split("\n");
+  };
+  const server = await lines("--variant", "server");
+  const cloud = await lines("--variant", "cloud");
+  assert.deepEqual(server, [
+    "ALTER DATABASE CURRENT SET READ_COMMITTED_SNAPSHOT ON",
+    "GO",
+    ...cloud,
+  ]);
+  const batches = server.filter((line) => line === "GO").length;
+  const flat = await lines("--for-odbc-client");
+  assert.equal(flat.length, batches);
+  assert.ok(flat.every((line) => !/[\r]|\bGO\b|^$/.test(line)), flat.join("\n"));
+  assert.match(flat[1]!, /^IF OBJECT_ID\(N'causeway_schema', N'U'\) IS NULL CREATE TABLE .* \)$/);
+  assert.ok(flat.some((line) => line.startsWith("INSERT INTO causeway_schema ")));
+  assert.equal((await run("backends", "schema", "pgsql", "--for-odbc-client")).code, 1);
+});
+
+Deno.test("causeway backends odbc-entry writes the entry that a pool names", async () => {
+  await using fixture = await CommandFixture.make(SOUND);
+  const file = join(fixture.directory, "odbc.ini");
+  await Deno.writeTextFile(
+    file,
+    "[other]\nServer = a\n\n[people]\nServer = old\n\n[last]\nPort = 1\n",
+  );
+  const entry = ["backends", "odbc-entry", "people", "--server", "db.example.com"];
+  const printed = await run(...entry, "--database", "causeway");
+  assert.equal(printed.code, 0);
+  assert.deepEqual(
+    printed.out.join("\n").split("\n").filter((line) => !/^(Driver|Setup)/.test(line)),
+    [
+      ...["[people]", "Server = db.example.com", "Port = 1433", "Database = causeway"],
+      ...["Charset = UTF-8", "TDS_Version = 7.2", "client_charset = UTF-8"],
+    ],
+  );
+  for (let times = 0; times < 2; times++) {
+    assert.equal((await run(...entry, "--database", "causeway", "--output", file)).code, 0);
+    assert.equal(
+      await Deno.readTextFile(file),
+      `[other]\nServer = a\n\n${printed.out.join("\n")}\n\n[last]\nPort = 1\n`,
+    );
+  }
+  const config =
+    `rdbms_server_type = "mssql"\n${SOUND}[outgoing_pools.rdbms.default.connection]\n` +
+    `server = "DSN=people;UID=edge;PWD={a;b}}c}"\nodbc_file = ${JSON.stringify(file)}\n`;
+  const { address } = parseConfig(config, {
+    file: fixture.config,
+    env: () => undefined,
+    readFile: (path) => Deno.readTextFileSync(path),
+    hostname: () => "n",
+  }).storage.pools.get("default")!;
+  const { password, tls, ...place } = address;
+  assert.deepEqual(place, {
+    host: "db.example.com",
+    port: 1433,
+    database: "causeway",
+    username: "edge",
+    tdsVersion: "7.2",
+  });
+  assert.equal(password.reveal(), "a;b}c");
+  assert.ok(tls !== undefined, "off loopback, connections are encrypted");
+  assert.equal((await run(...entry, "--database", "a", "--port", "0")).code, 1);
 });

@@ -24,6 +24,7 @@ export { ConfigError, formatFinding } from "./config_error.ts";
 export type { ParseOptions } from "./surroundings.ts";
 export { loadConfig, parseConfig } from "./load_config.ts";
 export { configJsonSchema } from "./config_json_schema.ts";
+export { MSSQL_PORT, renderOdbcEntry, withOdbcEntry } from "./odbc_entry.ts";
 export { sqlAddressOf } from "./rdbms_pools.ts";
 export { nearestKey } from "./nearest_key.ts";
 export { VERSION } from "./version.ts";

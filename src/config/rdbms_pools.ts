@@ -13,6 +13,8 @@ import { ldapPlaceOf } from "./ldap_pools.ts";
 import { isLoopbackHost } from "./loopback.ts";
 import { nearestKey } from "./nearest_key.ts";
 import { normalizeDomain } from "./normalize_domain.ts";
+import { MSSQL_PORT, ODBC_FILE, odbcServerOf } from "./odbc_entry.ts";
+import { parseConnectionString, readOdbcEntry } from "./odbc_entry.ts";
 import type { PartialFile } from "./partial_file.ts";
 import { joinWords } from "./schema_walk.ts";
 import { Secret } from "./secret.ts";
@@ -20,8 +22,15 @@ import type { Mistake } from "./shape_findings.ts";
 import type { Surroundings } from "./surroundings.ts";
 import type { KeyPath } from "./toml_lines.ts";
 
-const DEFAULT_PORTS: Readonly<Record<SqlDriver, number>> = { pgsql: 5432, mysql: 3306 };
-const URL_SCHEMES: ReadonlyMap<string, SqlDriver> = new Map([
+const DEFAULT_PORTS: Readonly<Record<SqlDriver, number>> = {
+  pgsql: 5432,
+  mysql: 3306,
+  mssql: MSSQL_PORT,
+};
+/** Engines that a URL can name. */
+type UrlDriver = Exclude<SqlDriver, "mssql">;
+
+const URL_SCHEMES: ReadonlyMap<string, UrlDriver> = new Map([
   ["postgresql:", "pgsql"],
   ["postgres:", "pgsql"],
   ["mysql:", "mysql"],
@@ -57,8 +66,9 @@ interface Place {
   readonly port: number;
   readonly database: string;
   readonly username: string;
-  /** Password of the URL; undefined when it has none. */
+  /** Password of `url` or `server`; undefined when it has none. */
   readonly password: string | undefined;
+  readonly tdsVersion?: string;
 }
 
 /** A mistake of one option; `problem` reads on from its path. */
@@ -213,6 +223,9 @@ function checkConnection(
   if (tls !== undefined && tls !== false && host.startsWith("/")) {
     note("tls", `not allowed with a Unix socket, found "${host}"`);
   }
+  if (driver === "mssql" && host.startsWith("/")) {
+    note("host", `expected a host name or an IP address, found "${host}"`);
+  }
   const isEncrypted = tls === undefined ? isTlsDefault(host) : tls !== false;
   if (isEncrypted && driver === "mysql" && isIP(host) !== 0) {
     const key = connection.url === undefined ? "host" : "url";
@@ -232,6 +245,10 @@ function placeOf(
   surroundings: Surroundings,
   note: Note,
 ): Place | undefined {
+  if (connection.server !== undefined) {
+    return placeOfServer(file, connection, path, surroundings, note);
+  }
+  if (connection.odbc_file !== undefined) note("odbc_file", "not allowed without server");
   if (connection.url === undefined) return placeOfFields(file, connection, note);
   for (const key of ["driver", "host", "port", "database", "username"] as const) {
     if (connection[key] !== undefined) note(key, "not allowed together with url, which says it");
@@ -269,16 +286,54 @@ function placeOfFields(
     note("driver", `contradicts rdbms_server_type = "${serverType}"`);
   }
   if (driver === undefined) note("driver", "missing; so are url and rdbms_server_type");
-  if (driver === "mssql") note("driver", "Microsoft SQL Server is not served by this version");
   if (database === undefined) note("database", "missing; so is url");
   if (username === undefined) note("username", "missing; so is url");
-  if (driver === undefined || driver === "mssql") return undefined;
-  if (database === undefined || username === undefined) return undefined;
+  if (driver === undefined || database === undefined || username === undefined) return undefined;
   const address = { host, port: port ?? DEFAULT_PORTS[driver], database, username };
   return { driver, ...address, password: undefined };
 }
 
-function placeOfUrl(text: string): Place | undefined {
+/** Looks up the data source that `server` names, as a driver of ODBC would. */
+function placeOfServer(
+  file: PartialFile,
+  { server, odbc_file: odbcFile = ODBC_FILE, password, ...others }: PartialConnection,
+  path: KeyPath,
+  surroundings: Surroundings,
+  note: Note,
+): Place | undefined {
+  for (const key of ["url", "host", "port", "database", "username"] as const) {
+    if (others[key] !== undefined) note(key, "not allowed together with server, which says it");
+  }
+  const driver = others.driver ?? file.rdbms_server_type;
+  if (driver !== "mssql") {
+    const found = driver === undefined ? "missing" : `"${driver}"`;
+    note("server", `needs rdbms_server_type = "mssql", which is ${found}`);
+  }
+  const text = surroundings.secret(server, [...path, "server"]);
+  if (text === undefined) return undefined;
+  const login = parseConnectionString(text);
+  if (login === undefined) {
+    // The text may hold a password, so it is not shown.
+    note("server", 'expected "DSN=<name>;UID=<user>;PWD=<password>" without anything else');
+    return undefined;
+  }
+  if (login.password !== undefined && password !== undefined) {
+    note("password", "not allowed together with PWD in server");
+  }
+  const entries = surroundings.text(odbcFile, [...path, "odbc_file"]);
+  if (entries === undefined) return undefined;
+  const entry = readOdbcEntry(entries, login.dsn);
+  if (entry === undefined) {
+    note("server", `there is no entry [${login.dsn}] in ${surroundings.absolute(odbcFile)}`);
+    return undefined;
+  }
+  const { server: address, problems } = odbcServerOf(entry);
+  for (const problem of problems) note("server", `the entry [${login.dsn}] is wrong: ${problem}`);
+  if (address === undefined) return undefined;
+  return { ...address, driver: "mssql", username: login.username, password: login.password };
+}
+
+function placeOfUrl(text: string): (Place & { readonly driver: UrlDriver }) | undefined {
   if (!URL.canParse(text)) return undefined;
   const { protocol, hostname, port, pathname, username, password, search, hash } = new URL(text);
   const driver = URL_SCHEMES.get(protocol);
@@ -310,7 +365,7 @@ export function sqlAddressOf(
     /** Authorities of the server's certificate. @default those that the runtime trusts */
     readonly cafile?: string | undefined;
   } = {},
-): { readonly driver: SqlDriver; readonly address: SqlAddress } | undefined {
+): { readonly driver: UrlDriver; readonly address: SqlAddress } | undefined {
   const place = placeOfUrl(url);
   if (place === undefined) return undefined;
   const { driver, password: own, ...address } = place;

@@ -218,10 +218,28 @@ const MISTAKES: readonly {
     ],
   },
   {
-    what: "SQL Server",
-    text: withPools(FIELDS.replace("pgsql", "mssql")),
+    what: "a data source of SQL Server that is unclear",
+    text: withPools(
+      `[${POOL}.connection]\nserver = "DSN=people;UID=edge;Trusted_Connection=yes"\n` +
+        'driver = "mssql"\nhost = "db.example.com"\n',
+    ),
     expected: [
-      `10: ${POOL}.connection.driver: Microsoft SQL Server is not served by this version`,
+      `12: ${POOL}.connection.host: not allowed together with server, which says it`,
+      `10: ${POOL}.connection.server: expected "DSN=<name>;UID=<user>;PWD=<password>" without ` +
+      "anything else",
+    ].toSorted(),
+  },
+  {
+    what: "a data source of another engine, and a socket of SQL Server",
+    text: withPools(
+      `[${POOL}.connection]\nserver = "DSN=people"\ndriver = "pgsql"\n` +
+        '[outgoing_pools.rdbms.other.connection]\ndriver = "mssql"\nhost = "/run/x"\n' +
+        'database = "a"\nusername = "b"\n',
+    ),
+    expected: [
+      `10: ${POOL}.connection.server: needs rdbms_server_type = "mssql", which is "pgsql"`,
+      "14: outgoing_pools.rdbms.other.connection.host: expected a host name or an IP address, found " +
+      '"/run/x"',
     ],
   },
   {

@@ -62,14 +62,27 @@ const RDBMS_CONNECTION = z.strictObject({
     "`rdbms_server_type`",
     "kind of the server; `mysql` is MariaDB too",
   ),
+  server: secret().optional().describe(
+    "data source and login of SQL Server in one: `DSN=<name>;UID=<user>;PWD=<password>`; its entry " +
+      "in `odbc_file` replaces `host`, `port` and `database`, and the rest `username`",
+  ),
+  odbc_file: absent(
+    filePath(),
+    "`/etc/odbc.ini`",
+    "ODBC configuration file with the entry that `server` names",
+  ),
   host: absent(
     SERVER,
     '`"localhost"`',
     "address of the server; for PostgreSQL, a path is the directory of its socket",
   ),
-  port: absent(z.int().min(1).max(65535), "5432 or 3306, by `driver`", "TCP port of the server"),
-  database: text().optional().describe("name of the database; required without `url`"),
-  username: text().optional().describe("user of the database; required without `url`"),
+  port: absent(
+    z.int().min(1).max(65535),
+    "5432, 3306 or 1433, by `driver`",
+    "TCP port of the server",
+  ),
+  database: text().optional().describe("name of the database; required without `url` or `server`"),
+  username: text().optional().describe("user of the database; required without `url` or `server`"),
   password: secret().optional().describe("password of the user; absent or empty for no password"),
   tls: absent(
     TLS,
@@ -110,7 +123,7 @@ export const OUTGOING_POOLS = z.strictObject({
   }).default({}).describe("pools to LDAP directories"),
   rdbms: withWords(z.record(z.string().min(1), RDBMS_POOL), {
     allowed: "a table of pools by name",
-  }).default({}).describe("pools to PostgreSQL, MySQL and MariaDB"),
+  }).default({}).describe("pools to PostgreSQL, MySQL, MariaDB and SQL Server"),
   redis: pools("Redis"),
   riak: pools("Riak"),
 });

@@ -42,6 +42,11 @@ export class Surroundings {
     return resolve(this.#directory, path);
   }
 
+  /** Returns the text of a file. When it cannot be read, notes a mistake and returns undefined. */
+  text(path: string, keyPath: KeyPath): string | undefined {
+    return this.#read(path, keyPath);
+  }
+
   /** Notes a mistake when the file named at `keyPath` cannot be read. */
   checkFile(path: string | undefined, keyPath: KeyPath): void {
     if (path !== undefined) this.#read(path, keyPath);
