@@ -7,6 +7,7 @@ import { isFile, isOnPath } from "./databases/programs.ts";
 import { isSlapdThere } from "./databases/slapd.ts";
 import { POSTGRESQL } from "./databases/server_kinds.ts";
 import { installMysql, isMysqlThere } from "./mysql_download.ts";
+import { areTsqlParsersThere, installTsqlParsers } from "./tsql_parsers.ts";
 
 /** Something that tests run, and the Debian package that brings it. */
 export interface Need {
@@ -47,6 +48,8 @@ export const TEST_NEEDS: readonly Need[] = [
   program("Xvfb", "xvfb"),
   program("xdotool", "xdotool"),
   pythonModule("lxml", "python3-lxml"),
+  // It installs the parsers of `tsql_parsers.ts`.
+  pythonModule("pip", "python3-pip"),
   { what: "initdb of PostgreSQL", debianPackage: "postgresql", isThere: POSTGRESQL.isThere },
   program("mariadbd", "mariadb-server"),
   { what: "slapd of OpenLDAP", debianPackage: "slapd", isThere: isSlapdThere },
@@ -132,9 +135,10 @@ async function withoutServices<T>(install: () => Promise<T>): Promise<T> {
 
 async function main(): Promise<number> {
   const exitCode = await installPackages();
-  if (exitCode !== 0 || isMysqlThere()) return exitCode;
+  if (exitCode !== 0) return exitCode;
   try {
-    await installMysql();
+    if (!isMysqlThere()) await installMysql();
+    if (!areTsqlParsersThere()) await installTsqlParsers();
     return 0;
   } catch (error) {
     console.error(error instanceof Error ? error.message : String(error));

@@ -142,6 +142,7 @@ const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
   "ldapts": ["storage"],
   "lru-cache": ["distribution/table"],
   "mysql2": ["storage"],
+  "tedious": ["storage"],
   "pg": ["storage"],
   "hono": ["admin"],
   "@hono/zod-openapi": ["admin"],

@@ -43,6 +43,11 @@ export interface ServerKind extends ServerProgram {
 /** MySQL as `harness/preflight.ts` unpacks it. */
 export const MYSQL_HOME = fileURLToPath(new URL("../../.tmp/cache/mysql-8.0.31", import.meta.url));
 
+/** Parsers of T-SQL as `harness/preflight.ts` installs them. */
+export const TSQL_PARSERS_HOME = fileURLToPath(
+  new URL("../../.tmp/cache/tsql-parsers", import.meta.url),
+);
+
 export const POSTGRESQL: ServerKind = {
   name: "PostgreSQL",
   driver: "pgsql",

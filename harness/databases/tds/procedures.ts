@@ -1,18 +1,28 @@
-import type { DatabaseState } from "./double_state.ts";
+import type { DatabaseState, DoubleState } from "./double_state.ts";
 import { FIRST_USER } from "./double_state.ts";
-import type { Session } from "./session.ts";
 import type { Outcome } from "./tables.ts";
 import { syntaxError, TdsError } from "./tds_error.ts";
 import type { Parameter } from "./values.ts";
 
 const NOTHING: Outcome = {};
 
+/** What procedures and commands use of the session that calls them. */
+interface Caller {
+  readonly user: string;
+  readonly state: DoubleState;
+  readonly database: DatabaseState;
+  readonly neighbours: { kill(id: number): void };
+  lockNamed(name: string, timeoutMs: number, signal: AbortSignal): Promise<boolean>;
+  alone(database: DatabaseState, signal: AbortSignal): Promise<void>;
+  use(database: DatabaseState): void;
+}
+
 /**
  * Carries out `EXEC [@variable =] procedure @name = value, …`. The double's own `tds_fail` makes
  * insertions fail.
  */
 export async function runProcedure(
-  session: Session,
+  session: Caller,
   text: string,
   parameters: Parameter[],
   signal: AbortSignal,
@@ -58,7 +68,7 @@ export async function runProcedure(
 }
 
 type Command = (
-  session: Session,
+  session: Caller,
   found: readonly (string | undefined)[],
   signal: AbortSignal,
 ) => Promise<void> | void;
@@ -106,7 +116,7 @@ const COMMANDS: readonly (readonly [RegExp, Command])[] = [
 
 /** Carries out a command about the server. @throws TdsError 102 for any other statement */
 export async function administer(
-  session: Session,
+  session: Caller,
   text: string,
   signal: AbortSignal,
 ): Promise<Outcome> {
@@ -120,17 +130,17 @@ export async function administer(
   throw syntaxError(text.split(/\s/)[0]!);
 }
 
-function databaseOf(session: Session, name: string): DatabaseState {
+function databaseOf(session: Caller, name: string): DatabaseState {
   const database = /^current$/i.test(name) ? session.database : session.state.database(name);
   if (database === undefined) throw new TdsError(911, `Database '${name}' does not exist.`);
   return database;
 }
 
-function onlyFirst({ user }: Session): void {
+function onlyFirst({ user }: Caller): void {
   if (user !== FIRST_USER) throw new TdsError(300, "VIEW SERVER STATE permission was denied.", 14);
 }
 
-function onlyOwner({ user }: Session, database: DatabaseState): DatabaseState {
+function onlyOwner({ user }: Caller, database: DatabaseState): DatabaseState {
   if (user === FIRST_USER || user === database.owner) return database;
   throw new TdsError(5011, "User does not have permission to alter the database.", 14);
 }

@@ -10,10 +10,13 @@ import { userStoreConformance } from "../testing/user_store_conformance.ts";
 import { vcardStoreConformance } from "../testing/vcard_store_conformance.ts";
 import { preparedDatabase } from "./testing/databases.ts";
 import { SERVER_KINDS, serverDuringTests } from "./testing/servers.ts";
+import { assertParses, noting } from "./testing/transact_sql.ts";
 import { sqlServerDatabase } from "./sql_server.ts";
 import { SqlStores } from "./sql_stores.ts";
 
-for (const kind of SERVER_KINDS) {
+for (const each of SERVER_KINDS) {
+  const { kind, statements } = noting(each);
+  if (kind.driver === "mssql") Deno.test.afterAll(() => assertParses(statements));
   const server = serverDuringTests(kind);
 
   const open = async () => {
