@@ -66,7 +66,7 @@ const RPC: RequestKind = {
     switch (procedure?.toLowerCase()) {
       case "sp_executesql": {
         const [sql, declarations, ...values] = parameters;
-        checkDeclared(textIn(declarations), values);
+        if (declarations !== undefined) checkDeclared(textIn(declarations), values);
         await runBatch(context, textIn(sql), values, "doneInProcedure");
         break;
       }

@@ -152,6 +152,8 @@ export class TdsServer {
         cancel.abort(new TdsError(0, "The client has cancelled the request."));
         await request.catch(() => {});
         session.cancelled();
+        // Each message has an answer of its own: the request, and what cancelled it.
+        await client.send(doneToken("done", DONE.error));
         await client.send(joined([...session.takeNews(), doneToken("done", DONE.attention)]));
         next = client.next();
         continue;
@@ -171,12 +173,11 @@ export class TdsServer {
     const parts: Uint8Array[] = [];
     if (message.resetsSession) {
       session.reset();
-      session.takeNews();
-      parts.push(resetToken());
+      parts.push(...session.takeNews(), resetToken());
     }
     try {
       const reader = new ByteReader(message.data);
-      checkHeaders(reader, session);
+      checkHeaders(reader, message.resetsSession ? undefined : session.descriptor);
       await requestOf(message.type).run({ reader, session, prepared, signal, parts });
       return { answer: joined(parts), isFatal: false };
     } catch (thrown) {
@@ -188,15 +189,15 @@ export class TdsServer {
   }
 }
 
-/** Reads the headers of a request, which name the session's transaction. */
-function checkHeaders(reader: ByteReader, session: Session): void {
+/** Reads the headers of a request, which name the session's transaction, if it is to be checked. */
+function checkHeaders(reader: ByteReader, expected: bigint | undefined): void {
   const total = reader.u32();
   for (let read = 4; read < total;) {
     const [length, type] = [reader.u32(), reader.u16()];
     if (type === 2) {
       const descriptor = reader.u64();
       reader.skip(4);
-      if (descriptor !== session.descriptor) {
+      if (expected !== undefined && descriptor !== expected) {
         throw new TdsError(3989, "The request names another transaction than its session's.");
       }
     } else reader.skip(length - 6);
