@@ -95,6 +95,7 @@ Deno.test("SqlVcardStore.search() reads ranges of an index, in the order of the 
 });
 
 for (const kind of SERVER_KINDS) {
+  if (kind.engine.dialect.name === "mssql") continue; // what stands in for it explains nothing
   const server = serverDuringTests(kind);
 
   Deno.test(`${kind.name}: a search of vCards reads ranges of an index, in the order of the answer`, async () => {

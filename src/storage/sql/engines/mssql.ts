@@ -80,7 +80,7 @@ const DIALECT: SqlDialect = {
   rollback: "IF @@TRANCOUNT > 0 ROLLBACK TRANSACTION", // a severe error has ended it already
   compiler: () => new MssqlQueryCompiler(),
   limit: (query, count) => query.top(count),
-  clockMs: raw<number>`CAST(DATEDIFF(SECOND, '1970-01-01', SYSUTCDATETIME()) AS BIGINT) * 1000`,
+  clockMs: raw<number>`CONVERT(BIGINT, DATEDIFF(SECOND, '1970-01-01', SYSUTCDATETIME())) * 1000`,
   rowLocks: "update",
   byteLength: "datalength",
   text: (value) => new TextEncoder().encode(value),
