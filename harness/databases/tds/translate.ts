@@ -151,7 +151,7 @@ class Translator {
   #word(text: string, depth: number): string {
     if (text === "with") return this.#hints();
     if (text === "convert") return this.#convert();
-    if (text === "datediff") return this.#secondsSinceEpoch();
+    if (text === "datediff") return this.#secondsSince2020();
     if (text === "sys" && this.#reader.take(".")) return `sys_${this.#reader.name()}`;
     if (text === "dbo" && this.#reader.take(".")) return this.#named(this.#reader.name());
     if (this.#reader.peek()?.text === "(" && FUNCTIONS.has(text)) {
@@ -258,14 +258,14 @@ class Translator {
     throw new TdsError(243, `Type ${type} is not a defined system type.`);
   }
 
-  /** `DATEDIFF(SECOND, '1970-01-01', SYSUTCDATETIME())`, the only difference of times that is known. */
-  #secondsSinceEpoch(): string {
-    const expected = ["(", "second", ",", "1970-01-01", ",", "sysutcdatetime", "(", ")", ")"];
+  /** `DATEDIFF(SECOND, '2020-01-01', SYSUTCDATETIME())`, the only difference of times that is known. */
+  #secondsSince2020(): string {
+    const expected = ["(", "second", ",", "2020-01-01", ",", "sysutcdatetime", "(", ")", ")"];
     for (const text of expected) {
       const token = this.#reader.next();
       if (token.text !== text) throw syntaxError(token.text);
     }
-    return "unixepoch()";
+    return "(unixepoch() - 1577836800)";
   }
 
   #count(): string {

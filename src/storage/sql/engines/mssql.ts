@@ -80,7 +80,10 @@ const DIALECT: SqlDialect = {
   rollback: "IF @@TRANCOUNT > 0 ROLLBACK TRANSACTION", // a severe error has ended it already
   compiler: () => new MssqlQueryCompiler(),
   limit: (query, count) => query.top(count),
-  clockMs: raw<number>`CONVERT(BIGINT, DATEDIFF(SECOND, '1970-01-01', SYSUTCDATETIME())) * 1000`,
+  // From 1970, the seconds would not fit into an INT any more in 2038.
+  clockMs: raw<
+    number
+  >`CONVERT(BIGINT, DATEDIFF(SECOND, '2020-01-01', SYSUTCDATETIME())) * 1000 + 1577836800000`,
   rowLocks: "update",
   byteLength: "datalength",
   text: (value) => new TextEncoder().encode(value),
