@@ -1,10 +1,12 @@
 import type { Jid, Stanza, XmlElement } from "../../xmpp/mod.ts";
 import { buildStanza, element, parseJid, readdress } from "../../xmpp/mod.ts";
-import type { RosterDeps } from "./roster_ports.ts";
-import type { SessionsByAccount } from "./second_look.ts";
+import type { RosterDeps, SessionPlace } from "./roster_ports.ts";
 
 /** Datacenters with sessions of accounts, by bare JID. An account without an entry is offline. */
 export type AccountHosts = ReadonlyMap<string, ReadonlySet<string>>;
+
+/** Sessions of accounts, by bare JID. */
+export type SessionsByAccount = ReadonlyMap<string, readonly SessionPlace[]>;
 
 /** Sends the server's own stanzas to all sessions of accounts, in every datacenter. */
 export class AccountReach {

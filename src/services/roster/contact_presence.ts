@@ -4,11 +4,10 @@ import type { RosterContact } from "../../storage/mod.ts";
 import { isSeen, seesPresence } from "../../storage/mod.ts";
 import type { FullJid, Jid, Stanza } from "../../xmpp/mod.ts";
 import { buildStanza, element, parseJid, readdress } from "../../xmpp/mod.ts";
-import type { AccountHosts, AccountReach } from "./account_reach.ts";
+import type { AccountHosts, AccountReach, SessionsByAccount } from "./account_reach.ts";
 import type { AccountTurns } from "./account_turns.ts";
 import type { RosterMetrics } from "./roster_metrics.ts";
 import type { PresenceView, RosterDeps } from "./roster_ports.ts";
-import type { SessionsByAccount } from "./second_look.ts";
 import { SecondLook } from "./second_look.ts";
 
 /** Collaborators of `ContactPresence`. */
@@ -315,7 +314,6 @@ export class ContactPresence {
     const { sessions, routes } = this.#deps;
     const current = () =>
       sessions.here(jid.bare.text).find((each) => each.jid.text === jid.text)?.lastPresence;
-    const asked = new Set(probed.map(({ text }) => text)).add(jid.bare.text);
     this.#secondLook.later({
       jid,
       found,
@@ -323,14 +321,18 @@ export class ContactPresence {
         const told = this.#told.get(jid.text);
         return told && current() && [...told, ...probed, jid.bare];
       },
-      missed: (account, host) => {
+      missed: async (all) => {
+        // Subscriptions may have ended since the login.
+        const contacts = await this.#contactsOf(jid);
         const presence = current();
-        if (presence === undefined) return;
-        const told = [...this.#told.get(jid.text) ?? [], jid.bare];
-        const isTold = told.some(({ text }) => text === account.text);
-        if (isTold) routes.sendTo(host, readdress(presence, account));
-        // By this session itself: its node drops presence for the account that it has had.
-        if (asked.has(account.text)) routes.sendTo(host, probe(jid, account));
+        if (contacts === undefined || presence === undefined) return;
+        const told = textsOf([...this.#seenBy(jid, subscribersIn(contacts)), jid.bare]);
+        const asked = textsOf([...this.#sightsOf(jid, contacts).probed, jid.bare]);
+        for (const { account, host } of all) {
+          if (told.has(account.text)) routes.sendTo(host, readdress(presence, account));
+          // By this session itself: its node drops presence for the account that it has had.
+          if (asked.has(account.text)) routes.sendTo(host, probe(jid, account));
+        }
       },
     });
   }
@@ -370,10 +372,24 @@ export class ContactPresence {
    * found. Contacts whose rosters lie elsewhere get a probe that is decided on there.
    */
   #probedBy(session: FullJid, contacts: readonly RosterContact[]): readonly Jid[] {
-    const { hosts, routes } = this.#deps;
+    const { probed, elsewhere } = this.#sightsOf(session, contacts);
+    for (const contact of elsewhere) this.#deps.routes.route(probe(session.bare, contact));
+    return probed;
+  }
+
+  /**
+   * Returns the contacts whose presence the owner may see by both rosters, and those whose rosters
+   * lie elsewhere.
+   */
+  #sightsOf(session: FullJid, contacts: readonly RosterContact[]): {
+    readonly probed: readonly Jid[];
+    readonly elsewhere: readonly Jid[];
+  } {
+    const { hosts } = this.#deps;
     const owner = session.bare;
     const view = this.#viewOf(session);
     const probed: Jid[] = [];
+    const elsewhere: Jid[] = [];
     for (const { jid, subscription, reverse } of contacts) {
       if (!isSeen(subscription)) continue;
       const contact = parseJid(jid);
@@ -381,10 +397,10 @@ export class ContactPresence {
       const { domainpart } = contact;
       const isHere = hosts.store(domainpart) !== undefined &&
         hosts.isShared(owner.domainpart, domainpart);
-      if (!isHere) routes.route(probe(owner, contact));
+      if (!isHere) elsewhere.push(contact);
       else if (seesPresence(reverse)) probed.push(contact);
     }
-    return probed;
+    return { probed, elsewhere };
   }
 
   /** Brings open requests to the client, and repeats the account's own (RFC 6121 §3.1.2). */
@@ -503,6 +519,10 @@ const OPEN_VIEW: PresenceView = { hidesFrom: () => false, isDeafTo: () => false 
 function isReplacedBy(earlier: Change | undefined, later: Stanza): boolean {
   if (earlier === undefined || earlier === "left") return false;
   return later.type === "unavailable" || earlier.type !== "unavailable";
+}
+
+function textsOf(jids: readonly Jid[]): ReadonlySet<string> {
+  return new Set(jids.map(({ text }) => text));
 }
 
 function subscribersIn(contacts: readonly RosterContact[]): readonly Jid[] {

@@ -1,14 +1,19 @@
 import type { CancelTimer } from "../../base/mod.ts";
 import type { FullJid, Jid } from "../../xmpp/mod.ts";
+import type { AccountReach, SessionsByAccount } from "./account_reach.ts";
 import type { AccountTurns } from "./account_turns.ts";
-import type { RosterDeps, SessionPlace } from "./roster_ports.ts";
-
-/** Sessions of accounts, by bare JID. */
-export type SessionsByAccount = ReadonlyMap<string, readonly SessionPlace[]>;
+import type { RosterDeps } from "./roster_ports.ts";
 
 /** Collaborators of `SecondLook`. */
-export interface SecondLookDeps extends Pick<RosterDeps, "process" | "sessions" | "clock"> {
+export interface SecondLookDeps extends Pick<RosterDeps, "process" | "clock"> {
   readonly turns: AccountTurns;
+  readonly reach: Pick<AccountReach, "sessionsOf">;
+}
+
+/** A datacenter where an account has a session that the first look had not found. */
+export interface Missed {
+  readonly account: Jid;
+  readonly host: string;
 }
 
 /** A session that is to look again, and the sessions that it has found. */
@@ -17,8 +22,8 @@ export interface FirstLook {
   readonly found: SessionsByAccount;
   /** Returns the accounts to look up again; undefined when the session is no longer available. */
   accounts(): readonly Jid[] | undefined;
-  /** Called for an account that has a new session at the datacenter `host`. */
-  missed(account: Jid, host: string): void;
+  /** Called once if something was missed. Never rejects. */
+  missed(all: readonly Missed[]): Promise<void>;
 }
 
 /** Milliseconds after which a session looks again: several times a usual replication delay. */
@@ -64,11 +69,13 @@ export class SecondLook {
   }
 
   async #look({ found, accounts, missed }: FirstLook): Promise<void> {
-    const { process, sessions } = this.#deps;
+    const { process, reach } = this.#deps;
     const looked = accounts();
     if (looked === undefined) return;
     const byText = new Map(looked.map((account) => [account.text, account]));
-    const foundNow = await sessions.everywhere([...byText.keys()]);
+    // By the same rule as at first: people of local hosts are not looked up elsewhere.
+    const foundNow = await reach.sessionsOf([...byText.values()]);
+    const all: Missed[] = [];
     for (const account of byText.values()) {
       const before = found.get(account.text) ?? [];
       const hosts = new Set<string>();
@@ -80,7 +87,8 @@ export class SecondLook {
           );
         if (!isKnown) hosts.add(place.host);
       }
-      for (const host of hosts) missed(account, host);
+      for (const host of hosts) all.push({ account, host });
     }
+    if (all.length > 0) await missed(all);
   }
 }

@@ -86,3 +86,36 @@ for (const how of ["has become unavailable", "has ended"]) {
     assert.deepEqual(await afterAMoment(fixture), []);
   });
 }
+
+Deno.test("a second look leaves contacts of further hosts to this datacenter", async () => {
+  const fixture = new RosterFixture();
+  fixture.hosts.add("im.example.com");
+  const KIM = "kim@im.example.com";
+  fixture.store.put(ALICE, item(KIM, { subscription: "both" }));
+  fixture.store.put(KIM, item(ALICE, { subscription: "both" }));
+  fixture.elsewhere.set(KIM, [
+    { host: DC1, resourcepart: "x", process: 3 },
+    { host: DC2, resourcepart: "namesake", process: 2 },
+  ]);
+  await fixture.changePresence(PHONE);
+  fixture.sent.length = 0;
+  assert.deepEqual(await afterAMoment(fixture), []);
+});
+
+Deno.test("a second look tells and asks nobody whose subscription has ended since the login", async () => {
+  const fixture = await loggedIn();
+  fixture.elsewhere.set(BOB, [{ host: DC2, resourcepart: "x", process: 2 }]);
+  await fixture.enter(PHONE, "unsubscribed", BOB);
+  fixture.sent.length = 0;
+  assert.deepEqual(await afterAMoment(fixture), [`probe: ${PHONE} → ${BOB} at ${DC2}`]);
+
+  const cancelled = new RosterFixture();
+  cancelled.store.put(ALICE, item(BOB, { subscription: "to" }));
+  cancelled.store.put(BOB, item(ALICE, { subscription: "from" }));
+  await cancelled.changePresence(PHONE);
+  cancelled.elsewhere.set(BOB, [{ host: DC2, resourcepart: "x", process: 2 }]);
+  await cancelled.enter(`${BOB}/x`, "unsubscribed", ALICE);
+  await cancelled.take(BOB, "unsubscribed", ALICE);
+  cancelled.sent.length = 0;
+  assert.deepEqual(await afterAMoment(cancelled), []);
+});
