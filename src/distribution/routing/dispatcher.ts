@@ -189,6 +189,7 @@ export class Dispatcher {
   giveUpBounced(envelope: Envelope, why: BounceFailure): void {
     if (why === "stopping" && this.#deps.stop.handOn(envelope)) return;
     if (why === "full") return this.#refusals.refuseForRoom(envelope, "bounce");
+    if (why === "out-of-retries" && this.#goesBack(envelope)) return;
     this.#refusals.refuse(envelope, "service-unavailable", "no-route");
   }
 

@@ -1041,6 +1041,27 @@ Deno.test("Router sends its error back to where the stanza entered, if the table
   assert.equal(fixture.router.bouncing, 1);
 });
 
+Deno.test("Router sends an error that has bounced in vain back to where its stanza entered", async () => {
+  const fixture = new RouterFixture();
+  fixture.local.set(BOB, "resource-constraint");
+  fixture.cache.set(BOB, "dc1.example.com");
+  const link = new FakeLink();
+  fixture.cache.set(ALICE, "dc3.example.com");
+  fixture.received(new Envelope(fromLink(stanza(ALICE, BOB)), link, 8));
+  const owed = fixture.sent.pop()!.envelope;
+  fixture.cache.set(ALICE, null);
+  fixture.router.accept(stanza("carol@example.com/c", ALICE, { id: "first" }));
+  await fixture.settled();
+  fixture.router.returned(owed, "peer-gone");
+  await fixture.settled();
+  assert.equal(fixture.router.bouncing, 2, "it waits behind what bounces for the same address");
+  await fixture.clock.advanceAsync(30_000, 100);
+  await fixture.settled();
+  assert.deepEqual(fixture.sentTo("dc2.example.com"), ["1"]);
+  assert.deepEqual(link.settled, []);
+  fixture.close();
+});
+
 Deno.test("Router holds its error until its recipient is found, and counts it if that never happens", async () => {
   for (const isFound of [true, false]) {
     const fixture = new RouterFixture();
