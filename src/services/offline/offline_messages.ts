@@ -328,9 +328,13 @@ export class OfflineMessages {
       const count = kept.filter((isKept) => isKept).length;
       this.#metrics.kept.inc(count);
       this.#metrics.refused.inc(kept.length - count);
-      return await Promise.all(
-        batch.map(({ from }, index) => kept[index] ? undefined : this.#withoutRoom(from, account)),
-      );
+      const refusals = new Map<string, StanzaErrorCondition | "dropped">();
+      // One after another: a flood at a full mailbox must not take all connections to the database.
+      for (const [index, { from }] of batch.entries()) {
+        if (kept[index] || refusals.has(from.bare.text)) continue;
+        refusals.set(from.bare.text, await this.#withoutRoom(from, account));
+      }
+      return batch.map(({ from }, index) => kept[index] ? undefined : refusals.get(from.bare.text));
     } catch (thrown) {
       this.#metrics.failed.inc(batch.length);
       logger.debug("offline.not-kept", { error: describeError(thrown) });

@@ -106,8 +106,9 @@ export class LastItems {
    * Notes that a client is told of a change. What was read before that is not sent any more: it
    * would come behind what is newer. What would be read after that says nothing new.
    */
-  told(jid: FullJid, owner: Jid, node: string): void {
-    this.#paused.get(jid.text)?.told.add(nodeKey(owner, node));
+  told(jid: FullJid, owner: Jid, { node, hasItem }: ToldChange): void {
+    // A retraction does not say what the last item is.
+    if (hasItem) this.#paused.get(jid.text)?.told.add(nodeKey(owner, node));
     for (const { to, told } of this.#readings) {
       if (to.text === jid.text) told.add(nodeKey(owner, node));
     }
@@ -266,10 +267,17 @@ function nodeKey(owner: Jid, node: string): string {
   return `${owner.text} ${node}`; // no bare JID has a space in it
 }
 
+/** A change that a client is told of. */
+export interface ToldChange {
+  readonly node: string;
+  /** True when it brings an item. */
+  readonly hasItem: boolean;
+}
+
 /** The time between a login and the reading of its last items. */
 interface Pause {
   readonly nodes: Set<string>;
-  /** Nodes of which the client has heard meanwhile. */
+  /** Nodes of which the client has got an item meanwhile. */
   readonly told: Set<string>;
   /** The contacts that were told the client's presence, where they are kept. */
   contacts: readonly RosterContact[] | undefined;

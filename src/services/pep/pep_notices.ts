@@ -6,6 +6,7 @@ import { NodeConfig } from "./node_config.ts";
 import { admits, relationOf } from "./pep_access.ts";
 import type { ArrivedEvent, NodeChange } from "./pep_events.ts";
 import { eventStanza, readEvent } from "./pep_events.ts";
+import type { ToldChange } from "./last_items.ts";
 import type { PepMetrics } from "./pep_metrics.ts";
 import type { PepDeps } from "./pep_ports.ts";
 
@@ -21,7 +22,7 @@ export interface PepNoticesDeps extends PepDeps {
   /** Returns the nodes that a session here wants to hear of; undefined while that is not known. */
   interests(jid: FullJid): ReadonlySet<string> | undefined;
   /** Called when a session here is told of a change. */
-  told(jid: FullJid, owner: Jid, node: string): void;
+  told(jid: FullJid, owner: Jid, change: ToldChange): void;
   /** Called with each notification that an account's own session here gets. */
   seen(account: Jid, event: ArrivedEvent): void;
 }
@@ -100,7 +101,8 @@ export class PepNotices {
     const wanted = addressed.filter(({ jid, lastPresence }) =>
       lastPresence !== undefined && this.#deps.interests(jid)?.has(event.node) === true
     );
-    for (const { jid } of wanted) this.#deps.told(jid, from, event.node);
+    const told = { node: event.node, hasItem: event.item !== undefined };
+    for (const { jid } of wanted) this.#deps.told(jid, from, told);
     if (wanted.length === 0) {
       counters.unwanted.inc();
       return "ignored";

@@ -59,7 +59,7 @@ export class PepServer {
       ...deps,
       counters,
       interests: (jid) => this.#caps.interests(jid),
-      told: (jid, owner, node) => this.#last.told(jid, owner, node),
+      told: (jid, owner, change) => this.#last.told(jid, owner, change),
       seen: (account, event) => {
         if (event.node === AVATAR_METADATA) this.photos.changed(account);
       },
