@@ -123,8 +123,7 @@ export function causewayConfiguration(facts: ConfigurationFacts): CausewayConfig
     // A copy for each node, which a scenario may change.
     ...structuredClone(facts.database),
     modules: {
-      // Without archives, a message to somebody offline comes back as an error.
-      ...facts.hasArchives ? {} : { mod_mam: false },
+      ...facts.hasArchives ? { mod_mam: {} } : {},
       mod_global_distrib: {
         global_host: facts.globalHost,
         local_host: facts.localHost,

@@ -110,7 +110,7 @@ async function stayUp(
   try {
     await using cluster = await Cluster.start({
       database: "auto",
-      archives: true, // as a node has them by default
+      archives: true, // so that they can be tried
       ...options,
       ports: friendlyPorts,
       signal,

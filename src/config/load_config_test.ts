@@ -92,7 +92,7 @@ Deno.test("parseConfig() fills in every default", () => {
       mod_time: true,
       mod_version: true,
       mod_last: true,
-      mod_mam: MAM,
+      mod_mam: false,
       mod_blocking: true,
       mod_privacy: { maxLists: 50, maxItems: 1_000, maxBytes: 131_072 },
       mod_offline: false,
@@ -297,14 +297,14 @@ users_can_see_hidden_services = true
   assert.deepEqual(modules.get("dc1.example.com")?.mod_disco, { usersCanSeeHiddenServices: false });
 });
 
-Deno.test("parseConfig() turns every service on unless it is false", () => {
+Deno.test("parseConfig() turns services on unless they are false, and archives where they are named", () => {
   const on = {
     mod_carboncopy: true,
     mod_ping: true,
     mod_time: true,
     mod_version: true,
     mod_last: true,
-    mod_mam: MAM,
+    mod_mam: false,
     mod_blocking: true,
     mod_privacy: { maxLists: 50, maxItems: 1_000, maxBytes: 131_072 },
     mod_offline: false,
