@@ -97,7 +97,14 @@ export const STREAM_MANAGEMENT_TIMEOUT: Scenario = {
     await stage.untilGone(phone.jid);
     await alice.sendMessage(tablet.jid, "last");
     await tablet.expectMessage("last");
-    assert.deepEqual(bodiesOf(tablet, "kept"), bodies);
+    const received = bodiesOf(tablet, "kept");
+    assert.equal(received.length, MESSAGES);
+    // Order is promised for each address. The tablet may be there before the last ones to the bare
+    // JID, and gets them at once.
+    for (const remainder of [0, 1]) {
+      const sent = bodies.filter((_, index) => index % 2 === remainder);
+      assert.deepEqual(received.filter((body) => sent.includes(body)), sent);
+    }
     assert.deepEqual(errorsOf(alice), []);
     say(`after the time to resume, all ${MESSAGES} messages are on the tablet`);
   },
