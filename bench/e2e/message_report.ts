@@ -68,7 +68,7 @@ export function summarizeMessages({ full, paced, withCarbons, baseline }: Messag
   };
 }
 
-/** What `summarizeMessages` returns. */
+/** Result of `summarizeMessages`. */
 export type MessageSummary = ReturnType<typeof summarizeMessages>;
 
 /** Returns the floors that the messages miss, each in words. */

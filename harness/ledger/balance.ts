@@ -52,7 +52,7 @@ export interface Balance {
     /** Delivered requests whose result came back. */
     readonly results: Due;
   };
-  /** What came to further devices of the clients' accounts. */
+  /** Messages that came to further devices of the clients' accounts. */
   readonly devices: DeviceBalance;
   /** Milliseconds that the slowest delivery took. */
   readonly slowestMs: number;

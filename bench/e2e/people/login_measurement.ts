@@ -8,7 +8,7 @@ export interface LoginRoundTrips {
   readonly toBind: RoundTrips;
   /** From there until the presence of all contacts has come. */
   readonly toPresence: RoundTrips;
-  /** What follows: last items, replication. */
+  /** Round trips that follow: last items, replication. */
   readonly afterwards: RoundTrips;
 }
 

@@ -18,7 +18,7 @@ export const PEOPLE_FLOORS = {
   rosterRatio: 0.6,
   /** Milliseconds from the resource until the presence of all contacts. */
   presenceMs: 300,
-  /** Of the roster and of presence, after the resource is bound. */
+  /** Round trips of the roster and of presence, after the resource is bound. */
   databaseRoundTrips: 2,
   /** To the Redis of the client's datacenter, of the whole login. */
   redisRoundTrips: 4,

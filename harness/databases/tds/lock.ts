@@ -1,6 +1,6 @@
 import { TdsError } from "./tds_error.ts";
 
-/** How long a session waits for a lock. */
+/** Time for which a session waits for a lock. */
 export interface LockWait {
   /** Milliseconds; -1 for ever. */
   readonly timeoutMs: number;

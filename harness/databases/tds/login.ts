@@ -1,7 +1,7 @@
 import { Buffer } from "node:buffer";
 import { ByteReader } from "./bytes.ts";
 
-/** What a client asks for when it logs in. */
+/** Request of a client that logs in. */
 export interface Login {
   readonly tdsVersion: number;
   readonly packetBytes: number;
@@ -10,7 +10,7 @@ export interface Login {
   readonly database: string;
 }
 
-/** Whether a client wants encryption, and whether a server has it (MS-TDS 2.2.6.5). */
+/** Values by which client and server agree on encryption (MS-TDS 2.2.6.5). */
 export const ENCRYPTION = { off: 0, on: 1, notSupported: 2, required: 3 } as const;
 
 const [ENCRYPTION_OPTION, TERMINATOR] = [1, 0xff];

@@ -6,7 +6,7 @@ import type { Parameter } from "./values.ts";
 
 const NOTHING: Outcome = {};
 
-/** What procedures and commands use of the session that calls them. */
+/** Part of a session that procedures and commands use. */
 interface Caller {
   readonly user: string;
   readonly state: DoubleState;

@@ -146,7 +146,7 @@ export class Session {
     this.#abortsOnError = false;
   }
 
-  /** What the client cancels ends its transaction too, if it has said so. */
+  /** Cancels for the client. Ends its transaction too, if it has set XACT_ABORT. */
   cancelled(): void {
     if (this.#abortsOnError && this.#transaction !== undefined) this.rollback();
   }

@@ -17,7 +17,7 @@ export interface Outcome {
   readonly count?: number;
 }
 
-/** What functions of T-SQL say about a session and its server. */
+/** Facts about a session and its server that functions of T-SQL tell. */
 export interface Surroundings {
   serverProperty(name: string): string | null;
   databaseId(name?: string): number | null;

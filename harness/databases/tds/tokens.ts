@@ -26,7 +26,7 @@ const TOKEN = {
 /** Bits of the status of a DONE token. */
 export const DONE = { final: 0, more: 0x01, error: 0x02, count: 0x10, attention: 0x20 } as const;
 
-/** What an ENVCHANGE token tells of. */
+/** Kinds of change that an ENVCHANGE token tells of. */
 export const CHANGE = {
   database: 1,
   packetSize: 4,

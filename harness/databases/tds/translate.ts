@@ -3,7 +3,7 @@ import type { Token } from "./transact_sql.ts";
 import { RESERVED, TokenReader } from "./transact_sql.ts";
 import type { Parameter, ValueKind } from "./values.ts";
 
-/** What a translation has to know of a database. */
+/** Facts about a database that a translation needs. */
 export interface Catalogue {
   /** Kinds of the columns of that name, in whatever tables. */
   kindsOf(column: string): ReadonlySet<ValueKind>;
