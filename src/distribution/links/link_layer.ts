@@ -139,7 +139,7 @@ export class LinkLayer implements DrainedLinks {
     this.#incoming = new IncomingLinks({
       shared: this.#shared,
       mayHandshake: deps.mayHandshake,
-    }, { arrived: (destination) => this.#peerArrived(destination) });
+    }, { arrived: (destination, process) => this.#peerArrived(destination, process) });
     this.#destinations = new Destinations({ shared: this.#shared, hosts: deps.hosts, overrides });
     this.#hosts = this.#destinations.all;
     this.#seeds = (deps.seeds ?? []).map((address) =>
@@ -357,10 +357,10 @@ export class LinkLayer implements DrainedLinks {
       this.#seeds.every((seed) => seed.hasEnded);
   }
 
-  #peerArrived(destination: string): void {
+  #peerArrived(destination: string, process: number): void {
     const isNews = this.#shared.scope === "datacenter" && this.#phase === "running";
     if (isNews) this.#destinations.to(destination);
-    this.#hosts.get(destination)?.peerArrived();
+    this.#hosts.get(destination)?.peerArrived(process);
   }
 
   /** Starts the one timer that checks the time limits of all links. */

@@ -86,6 +86,11 @@ export class IncomingLink implements LinkConnectionEvents {
     return this.#peer?.nodeName;
   }
 
+  /** Incarnation of the peer's process; undefined before HELLO. */
+  get process(): number | undefined {
+    return this.#peer?.process;
+  }
+
   get remoteAddress(): string {
     return this.#link.remoteAddress;
   }

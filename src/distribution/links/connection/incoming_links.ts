@@ -17,8 +17,8 @@ export interface IncomingLinksDeps {
 
 /** Callbacks on the life of incoming links. */
 export interface IncomingLinksEvents {
-  /** Called when a node of `destination` has linked to us. */
-  arrived(destination: string): void;
+  /** Called when a node of `destination`, with the incarnation `process`, has linked to us. */
+  arrived(destination: string, process: number): void;
 }
 
 /** Rate of log lines for connections refused before their HELLO; all refusals are counted. */
@@ -161,7 +161,7 @@ export class IncomingLinks implements Iterable<IncomingLink> {
       authenticated: (link) => {
         this.#unauthenticated.giveBack(link);
         this.#authenticated.take(link, link.host!); // HELLO names it
-        this.#events.arrived(link.destination!);
+        this.#events.arrived(link.destination!, link.process!);
       },
       ended: (link) => {
         this.#unauthenticated.giveBack(link);

@@ -132,6 +132,11 @@ export class EndpointPools {
     return this.#refreshing;
   }
 
+  /** As `refresh`, but never with what a read has found that began before. */
+  refreshAnew(): Promise<void> {
+    return this.#refreshing?.then(() => this.refresh()) ?? this.refresh();
+  }
+
   /**
    * Reads the endpoints soon, after the interval for an empty list: one of them may be gone or have
    * moved.

@@ -49,8 +49,12 @@ export class HostLinks implements EndpointPoolsEvents, LaneEvents {
   /** Rounds in which recipients that may have moved are looked up. */
   readonly #lookups: RoundPace;
   #isReconsidering = false;
-  /** Monotonic milliseconds of the last calls that a link from the datacenter caused. */
+  /** Monotonic milliseconds of the last calls that a link from the destination caused. */
   #hurriedMs = -Infinity;
+  /** Incarnation of the process that last linked to us. */
+  #arrivedProcess: number | undefined;
+  /** Monotonic milliseconds until which a process that has linked to us is expected to be reached. */
+  #expectedUntilMs = -Infinity;
 
   constructor(
     destination: string,
@@ -129,9 +133,16 @@ export class HostLinks implements EndpointPoolsEvents, LaneEvents {
     return this.#isGivenUp;
   }
 
-  /** True while every endpoint refuses connections: its processes have ended. */
+  /**
+   * True while every endpoint refuses connections: its processes have ended. False while a new
+   * process has linked to us and is about to be reached: it may have sessions already.
+   */
   get isGone(): boolean {
-    return this.#endpoints.isGone;
+    return this.#endpoints.isGone && !this.#isExpected;
+  }
+
+  get #isExpected(): boolean {
+    return this.#shared.clock.monotonicMs() < this.#expectedUntilMs;
   }
 
   /** True when that process listens at none of its endpoints, as far as is known. */
@@ -172,18 +183,25 @@ export class HostLinks implements EndpointPoolsEvents, LaneEvents {
   }
 
   /**
-   * Reacts to a link from the datacenter, which shows that it lives. If none of our links is open,
+   * Reacts to a link from the destination, which shows that it lives. If none of our links is open,
    * reads its endpoints and connects at once, but only once within `reconnectMaxMs`. A datacenter that
-   * links again and again would otherwise set the pace of our calls.
+   * links again and again would otherwise set the pace of our calls. Nodes of our own datacenter are
+   * trusted: each new process of theirs is called at once.
+   *
+   * @param process its incarnation
    */
-  peerArrived(): void {
-    if (this.#openLinks > 0 || this.#endpoints.isStopped) return;
-    const { clock, options } = this.#shared;
+  peerArrived(process: number): void {
+    if (this.#endpoints.isStopped) return;
+    const { clock, options, scope } = this.#shared;
+    const isSuccessor = scope === "datacenter" && process !== this.#arrivedProcess;
+    this.#arrivedProcess = process;
+    if (this.#openLinks > 0) return;
     const nowMs = clock.monotonicMs();
-    if (nowMs - this.#hurriedMs < options.reconnectMaxMs) return;
+    if (isSuccessor) this.#expectedUntilMs = nowMs + options.helloTimeoutMs;
+    else if (nowMs - this.#hurriedMs < options.reconnectMaxMs) return;
     this.#hurriedMs = nowMs;
     this.#endpoints.connect();
-    this.refresh(); // never rejects
+    this.#endpoints.refreshAnew(); // never rejects
   }
 
   /**
@@ -236,6 +254,7 @@ export class HostLinks implements EndpointPoolsEvents, LaneEvents {
     this.#openLinks++;
     this.#mayHold = true;
     this.#goneSinceMs = undefined;
+    this.#expectedUntilMs = -Infinity;
     this.#reroutes.reset();
     this.#lookups.reset();
     this.#pressure.update(link.lane);
@@ -323,6 +342,7 @@ export class HostLinks implements EndpointPoolsEvents, LaneEvents {
    * expires.
    */
   #rerouteHomeless(nowMs: number): void {
+    if (nowMs < this.#expectedUntilMs) return;
     if (!this.#reroutes.isRunning) {
       if (this.items === 0) this.#isReconsidering = false;
       if (this.#homeless().length === 0) return;

@@ -21,6 +21,7 @@ import {
 
 const DC3 = "dc3.example.com";
 const CAROL = "carol@example.com/c";
+const HELLO_MS = 5 * REROUTE_MS;
 
 /**
  * Returns the stanzas of a lane not reported as received, in order; `?` marks a possible repeat.
@@ -533,31 +534,62 @@ Deno.test("HostLinks slows senders of a live lane over its mark until it is down
 Deno.test("HostLinks.peerArrived() refreshes and connects at once, unless a node is linked or it has stopped", async () => {
   using world = new World();
   await world.list(0);
-  world.hosts.peerArrived();
+  world.hosts.peerArrived(PEER);
   assert.deepEqual([world.asked, world.link(0).phase], [2, "dialling"]);
   await immediately();
   world.up(0);
-  world.hosts.peerArrived();
+  world.hosts.peerArrived(PEER);
   assert.equal(world.asked, 2);
   world.down(0);
   world.hosts.stop("leaving", "it ends");
-  world.hosts.peerArrived();
+  world.hosts.peerArrived(PEER);
   assert.deepEqual([world.asked, world.link(0).phase], [2, "stopped"]);
 });
 
 Deno.test("HostLinks.peerArrived() calls at once only once within reconnectMaxMs", async () => {
   using world = new World();
   await world.list(0);
-  world.hosts.peerArrived();
+  world.hosts.peerArrived(PEER);
   await immediately();
   for (const [afterMs, isCalled] of [[0, false], [FAR_MS - 1, false], [1, true]] as const) {
     world.clock.advance(afterMs);
     await immediately();
     const asked = world.asked;
-    world.hosts.peerArrived();
+    world.hosts.peerArrived(PEER);
     assert.equal(world.asked > asked, isCalled);
     await immediately();
   }
+});
+
+Deno.test("HostLinks.peerArrived() calls each new process of our own datacenter at once", async () => {
+  using world = new World({ scope: "datacenter" });
+  await world.list(0);
+  world.up(0);
+  world.hosts.peerArrived(PEER);
+  assert.equal(world.asked, 1, "it is linked");
+  world.down(0, true);
+  assert.equal(world.hosts.isGone, true);
+  for (const [process, asked] of [[PEER + 1, 2], [PEER + 1, 2], [PEER + 2, 3]] as const) {
+    world.hosts.peerArrived(process);
+    await immediately();
+    assert.equal(world.asked, asked);
+  }
+});
+
+Deno.test("HostLinks keeps stanzas for a new process that is about to be reached, for a while", async () => {
+  using world = new World({ scope: "datacenter", options: { helloTimeoutMs: HELLO_MS } });
+  await world.list(0);
+  world.up(0);
+  world.down(0, true);
+  world.hosts.peerArrived(PEER + 1);
+  await immediately();
+  assert.equal(world.hosts.isGone, false);
+  world.send(1);
+  for (let ms = 0; ms < HELLO_MS - REROUTE_MS; ms += REROUTE_MS) world.tick(REROUTE_MS);
+  assert.deepEqual(world.returned(), []);
+  for (let ms = 0; ms < 3 * REROUTE_MS; ms += REROUTE_MS) world.tick(REROUTE_MS);
+  assert.equal(world.hosts.isGone, true);
+  assert.deepEqual(world.returned(), ["1 peer-restarted"]);
 });
 
 Deno.test("HostLinks calls many endpoints one after the other", async () => {
@@ -566,7 +598,7 @@ Deno.test("HostLinks calls many endpoints one after the other", async () => {
   await world.list(...many);
   world.clock.advance(1_000); // all have been called
   await immediately();
-  world.hosts.peerArrived();
+  world.hosts.peerArrived(PEER);
   const called = () => many.filter((which) => world.link(which).phase === "dialling").length;
   assert.equal(called(), CALLS_AT_ONCE);
   await immediately();
