@@ -181,8 +181,10 @@ function describe(flow: Flow, seq: number): string {
   const parts = [`${flow.kindOf(seq)} ${mark} ${flow.sender}→${flow.to}, of ${flow.sent}`];
   parts.push(`sent at ${Math.round(sentAtMs)}`);
   if (flow.arrivals(seq) > 0) {
-    const afterMs = Math.round(flow.arrivedAtMs(seq) - sentAtMs);
-    parts.push(`arrived ${flow.arrivals(seq)}× first after ${afterMs} ms`);
+    const after = (atMs: number) => `after ${Math.round(atMs - sentAtMs)} ms`;
+    const times = flow.arrivals(seq);
+    const last = times > 1 ? ` last ${after(flow.lastArrivedAtMs(seq))}` : "";
+    parts.push(`arrived ${times}× first ${after(flow.arrivedAtMs(seq))}${last}`);
   }
   if (flow.answers(seq) > 0) {
     const afterMs = Math.round(flow.answeredAtMs(seq) - sentAtMs);

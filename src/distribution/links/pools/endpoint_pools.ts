@@ -62,9 +62,17 @@ export class EndpointPools {
     return this.#isStopped;
   }
 
-  /** True while every enabled endpoint refuses connections: its processes have ended. */
+  /**
+   * True while every enabled endpoint refuses connections, or every one that was listed before if none
+   * is now: its processes have ended.
+   */
   get isGone(): boolean {
-    return this.#enabled.size > 0 && !this.hasUsable;
+    if (this.hasUsable) return false;
+    if (this.#enabled.size > 0) return true;
+    for (const { links } of this.#pools.values()) {
+      for (const { lane } of links) if (lane.isLive || !lane.isGone) return false;
+    }
+    return this.#pools.size > 0;
   }
 
   /** True while there is a lane to move stanzas to: of an enabled endpoint that may be reached. */

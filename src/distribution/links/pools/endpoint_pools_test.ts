@@ -356,6 +356,16 @@ Deno.test("EndpointPools.isGone is true while every enabled endpoint refuses", a
   assert.equal(world.pools.isGone, false, "no endpoint is enabled");
 });
 
+Deno.test("EndpointPools.isGone stays true when the endpoints of a process that has ended vanish", async () => {
+  await using world = await World.create({ endpoints: 1 });
+  await world.list(0);
+  await world.shut(0);
+  await world.list();
+  assert.equal(world.pools.isGone, false, "they may be silent only");
+  for (const lane of world.pools.lanes()) lane.isGone = true;
+  assert.equal(world.pools.isGone, true);
+});
+
 Deno.test("EndpointPools.isNowhere() is true when each endpoint refuses, or is another process's", async () => {
   await using world = await World.create({ endpoints: 2 });
   const other = 7;
