@@ -30,8 +30,11 @@ export interface RemotePresenceDeps {
    * cannot tell. Never rejects.
    */
   liveProcesses(hosts: readonly string[]): Promise<LiveProcesses | undefined>;
-  /** Returns, by full JID, the processes that have sessions of these accounts. Never rejects. */
-  processesOf(accounts: readonly string[]): Promise<ReadonlyMap<string, number>>;
+  /**
+   * Returns, by full JID, the processes that have sessions of these accounts: two while a login at
+   * one replaces a session at the other. Never rejects.
+   */
+  processesOf(accounts: readonly string[]): Promise<ReadonlyMap<string, readonly number[]>>;
   /** Returns the sessions of an account at this node. */
   here(account: string): readonly PresentSession[];
   /** Writes to a session of this node. */
@@ -168,7 +171,13 @@ export class RemotePresence {
       if (type === "available") this.#contest(from.text);
       return this.#drop();
     }
-    if (type === "unavailable") return this.#unavailable(stanza, origin, told);
+    if (type === "unavailable") {
+      if (told?.process === origin.process && this.#isToldSince(stanza, told)) {
+        this.#untellOne(from.text, told, { account, to: to.text });
+        return this.#drop();
+      }
+      return this.#unavailable(stanza, origin, told);
+    }
     if (told?.process !== origin.process) this.#supersede(stanza, origin, { told, own });
     if (origin.process === this.#deps.process) return true;
     return this.#available(stanza, origin, told?.process === origin.process ? told : undefined);
@@ -203,7 +212,9 @@ export class RemotePresence {
     if (live === undefined || this.#isClosed) return;
     this.#lookForReturned(live);
     const gone = this.#goneFrom(live);
-    if (gone.size > 0) await this.#withdraw(gone);
+    if (gone.size > 0) {
+      await this.#withdraw(gone, new Set([...live.values()].flatMap((all) => [...all])));
+    }
   }
 
   #lookLater(): void {
@@ -228,6 +239,17 @@ export class RemotePresence {
     const superseded = this.#superseded.get(partKey(from.text, process));
     if (superseded !== undefined && sentAtUs <= superseded) return true;
     return sentAtUs < (told?.heardUs ?? own?.lastPresence?.sinceUs ?? 0);
+  }
+
+  /** True when the end of presence for one session comes after newer presence for its account. */
+  #isToldSince({ from, to }: Stanza, told: Known): boolean {
+    const { text } = to.bare;
+    const all = this.#known.get(from.text) ?? [];
+    const isNewer = (each: Known) => each !== told && each.heardUs > told.heardUs;
+    return to !== to.bare && all.some((each) => isNewer(each) && each.told.get(text)?.has(text)) &&
+      this.#deps.here(text).some(({ jid, priority }) =>
+        jid.text === to.text && priority !== undefined
+      );
   }
 
   /** Notes that the recipient believes another process than before. */
@@ -423,7 +445,8 @@ export class RemotePresence {
     return gone;
   }
 
-  async #withdraw(gone: ReadonlySet<number>): Promise<void> {
+  /** @param alive processes that hold a lease, of all datacenters */
+  async #withdraw(gone: ReadonlySet<number>, alive: ReadonlySet<number>): Promise<void> {
     const lost = [...this.#known].flatMap(([from, all]) =>
       all.filter(({ process }) => gone.has(process)).map((known) => [from, known] as const)
     );
@@ -434,9 +457,9 @@ export class RemotePresence {
     let count = 0;
     for (const [from, known] of lost) {
       if (this.#known.get(from)?.includes(known) !== true) continue; // news meanwhile
-      const process = moved.get(from);
-      if (process !== undefined && !gone.has(process)) {
-        known.process = process;
+      const process = moved.get(from)?.find((each) => alive.has(each));
+      if (process !== undefined) {
+        this.#moved(from, known, process);
         continue;
       }
       this.#end(from, known);
@@ -444,6 +467,23 @@ export class RemotePresence {
     }
     this.#withdrawn.inc(count);
     this.#deps.log.warn("presence.withdrawn", { processes: gone.size, resources: count });
+  }
+
+  /** Notes that `process` has the session of which another one has told. */
+  #moved(from: string, known: Known, process: number): void {
+    const successor = this.#known.get(from)?.find((each) => each.process === process);
+    if (successor === undefined) {
+      known.process = process;
+      return;
+    }
+    for (const [account, recipients] of [...known.told]) {
+      if (successor.told.has(account)) this.#untell(from, known, account);
+      else {
+        successor.told.set(account, recipients);
+        known.told.delete(account);
+      }
+    }
+    this.#remove(from, known);
   }
 
   #end(from: string, known: Known): void {
@@ -467,9 +507,11 @@ export class RemotePresence {
     }
     const left = this.#known.get(from) ?? [];
     for (const [account, direct] of recipients) {
-      const isToldElse = left.some((each) => each.told.has(account));
+      const others = left.flatMap((each) => each.told.get(account) ?? []);
       for (const { jid: to, priority } of this.#deps.here(account)) {
-        if ((priority === undefined || isToldElse) && !direct.has(to.text)) continue;
+        const isTold = direct.has(to.text) || (direct.has(account) && priority !== undefined);
+        // Another process has told of the same resource since.
+        if (!isTold || others.some((each) => each.has(to.text) || each.has(account))) continue;
         const unavailable = element("presence", { type: "unavailable" });
         this.#deps.deliver(to, buildStanza(unavailable, { from: jid, to }));
       }

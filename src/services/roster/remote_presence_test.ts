@@ -14,7 +14,7 @@ const [DC2, DC3] = ["dc2.example.com", "dc3.example.com"];
 class Fixture {
   readonly live = new Map<string, Set<number>>([[DC2, new Set([2])], [DC3, new Set([3])]]);
   /** Processes of sessions, by full JID. */
-  readonly claims = new Map<string, number>();
+  readonly claims = new Map<string, readonly number[]>();
   readonly delivered: Stanza[] = [];
   readonly steps: string[] = [];
   isRedisUp = true;
@@ -134,9 +134,34 @@ Deno.test("the presence of a newer login outlives the process of an older one", 
 Deno.test("a session that has moved to a living process is not withdrawn", async () => {
   const fixture = new Fixture();
   fixture.saw("available");
-  fixture.claims.set(BOB, 3);
+  fixture.claims.set(BOB, [3, 2]);
   await fixture.lose(DC2);
   assert.deepEqual(fixture.delivered, []);
+});
+
+Deno.test("a client keeps seeing a resource that another process has told of since", async () => {
+  const fixture = new Fixture();
+  fixture.saw("available", { to: PHONE, sentAtUs: 1 }); // the answer to a probe
+  fixture.clock.advance(5);
+  fixture.saw("available", { process: 3, sentAtUs: 2 });
+  await fixture.lose(DC2); // the table does not tell of its sessions
+  assert.deepEqual(fixture.delivered, []);
+  await fixture.lose(DC3);
+  assert.deepEqual(lines(fixture.delivered), [`unavailable: ${BOB} → ${PHONE}`]);
+  assert.equal(await fixture.pairs(), "0");
+});
+
+Deno.test("what two processes have told counts for the one that has the session now", async () => {
+  const fixture = new Fixture();
+  fixture.saw("available", { to: PHONE, sentAtUs: 1 });
+  fixture.saw("available", { process: 3, sentAtUs: 2 });
+  fixture.saw("available", { from: BOB, to: "carol@example.com" });
+  fixture.claims.set(BOB, [2, 3]);
+  await fixture.lose(DC2);
+  assert.equal(await fixture.pairs(), "1");
+  await fixture.look();
+  await fixture.lose(DC3);
+  assert.deepEqual(lines(fixture.delivered), [`unavailable: ${BOB} → ${PHONE}`]);
 });
 
 Deno.test("a resource that has ended, or is at this node now, is not withdrawn", async () => {
@@ -265,9 +290,14 @@ Deno.test("the end of a replaced session is told to those whom only that session
   fixture.saw("available", { to: PHONE, sentAtUs: 1 }); // directed
   fixture.saw("available", { from: BOB, process: 3, sentAtUs: 2 });
   assert.equal(await fixture.pairs(), "2");
-  assert.equal(fixture.saw("unavailable", { to: PHONE, sentAtUs: 1 }), true);
+  assert.equal(fixture.saw("unavailable", { to: PHONE, sentAtUs: 1 }), false, "it sees the newer");
   assert.equal(fixture.saw("unavailable", { sentAtUs: 1 }), false);
   assert.equal(await fixture.pairs(), "1");
+  const hidden = new Fixture();
+  hidden.sessions = [session(PHONE, undefined)];
+  hidden.saw("available", { to: PHONE, sentAtUs: 1 });
+  hidden.saw("available", { process: 3, sentAtUs: 2 });
+  assert.equal(hidden.saw("unavailable", { to: PHONE, sentAtUs: 1 }), true);
 });
 
 Deno.test("the end of a replaced session removes nothing of the newer one at this node", () => {

@@ -93,10 +93,13 @@ export class RosterServer {
       here: (account) => sessions.here(account),
       liveProcesses: (hosts) => sessions.liveProcesses(hosts),
       processesOf: async (accounts) => {
-        const found = new Map<string, number>();
+        const found = new Map<string, number[]>();
         for (const [account, places] of await sessions.everywhere(accounts)) {
           for (const { resourcepart, process } of places) {
-            found.set(`${account}/${resourcepart}`, process);
+            const jid = `${account}/${resourcepart}`;
+            const processes = found.get(jid);
+            if (processes === undefined) found.set(jid, [process]);
+            else processes.push(process);
           }
         }
         return found;
