@@ -53,7 +53,7 @@ export interface RosterBalance {
   readonly acknowledged: number;
   /** Answered by an error: they may have been made or not. */
   readonly refused: number;
-  /** Without an answer, and their session is gone. */
+  /** Without an answer, and their session is gone or its client has stopped reading. */
   readonly abandoned: number;
   /** Without an answer, although their session went on. */
   readonly unanswered: number;
@@ -150,7 +150,7 @@ export class RosterAccount {
     this.#show(`refused with ${condition}: ${describe(change)}`);
   }
 
-  /** Notes that the session is gone in which the answer to a change would come. */
+  /** Notes that the answer to a change may never come: its session is gone, or does not read. */
   abandoned(change: RosterChange): void {
     if (this.#open.delete(change)) this.#abandoned++;
   }

@@ -162,12 +162,15 @@ export class LoadClient implements AsyncDisposable, SidelineClient {
     this.#stall = Promise.withResolvers();
     this.#sleptFromMs = liveMs();
     this.#wokeAtMs = Infinity;
+    for (const sideline of this.#sidelines) sideline.slept?.();
   }
 
   wake(): void {
-    if (this.#stall !== undefined) this.#wokeAtMs = liveMs();
-    this.#stall?.resolve();
+    if (this.#stall === undefined) return;
+    this.#wokeAtMs = liveMs();
+    this.#stall.resolve();
     this.#stall = undefined;
+    for (const sideline of this.#sidelines) sideline.woke?.();
   }
 
   /** Breaks the connection as a network does; it comes back by itself. */

@@ -52,6 +52,7 @@ export class RosterWriter implements Sideline {
   #changeId = "";
   #index = 0;
   #isOnline = false;
+  #isAsleep = false;
   #ids = 0;
   #asked: { readonly id: string; readonly answer: (xml: string) => void } | undefined;
 
@@ -71,11 +72,9 @@ export class RosterWriter implements Sideline {
 
   opened(_jid: string): readonly string[] {
     if (this.#session !== undefined) this.#account.closed(this.#session);
-    if (this.#change !== undefined) {
-      this.#account.abandoned(this.#change);
-      this.#items.replace(this.#index);
-      this.#change = undefined;
-    }
+    this.#abandon();
+    this.#changeId = "";
+    this.#isAsleep = false;
     this.#session = this.#account.opened(this.#items.account);
     return [`<iq type='get' id='${SIDELINE_ID}r'><query xmlns='${NAMESPACE}'/></iq>`];
   }
@@ -88,6 +87,15 @@ export class RosterWriter implements Sideline {
     this.#isOnline = false;
   }
 
+  slept(): void {
+    this.#abandon();
+    this.#isAsleep = true;
+  }
+
+  woke(): void {
+    this.#isAsleep = false;
+  }
+
   left(): void {
     this.#isOnline = false;
     if (this.#session !== undefined) this.#account.closed(this.#session);
@@ -95,7 +103,7 @@ export class RosterWriter implements Sideline {
 
   /** Asks for one change, unless the one before still waits. */
   change(): void {
-    if (!this.#isOnline || this.isWaiting) return;
+    if (!this.#isOnline || this.#isAsleep || this.isWaiting) return;
     const { index, item, name } = this.#items.next();
     const id = this.#nextId();
     const rest = name === undefined ? "subscription='remove'" : `name='${name}'`;
@@ -134,11 +142,20 @@ export class RosterWriter implements Sideline {
       this.#asked = undefined;
       return true;
     }
-    if (this.#change === undefined || id !== this.#changeId) return false;
+    if (id !== this.#changeId) return false;
+    if (this.#change === undefined) return true; // it was given up while the client slept
     if (type === "result") this.#account.acknowledged(this.#change, this.#session);
     else this.#account.refused(this.#change, CONDITION.exec(stanza)?.[1] ?? "no condition");
     this.#change = undefined;
     return true;
+  }
+
+  /** Gives up waiting for an answer, which may never come. */
+  #abandon(): void {
+    if (this.#change === undefined) return;
+    this.#account.abandoned(this.#change);
+    this.#items.replace(this.#index);
+    this.#change = undefined;
   }
 
   #pushed(push: string): void {

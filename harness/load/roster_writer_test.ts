@@ -57,6 +57,21 @@ Deno.test("RosterWriter leaves an item alone of which a change was cut off", () 
   }
 });
 
+Deno.test("RosterWriter waits for no answer while its client does not read, and takes a late one", () => {
+  const { rosters, sideline, written, answer } = writer();
+  sideline.change();
+  sideline.slept();
+  assert.equal(rosters.balance({ windows: [] }).abandoned, 1);
+  sideline.change();
+  assert.equal(written.length, 1);
+  sideline.woke();
+  assert.equal(answer("result"), true);
+  sideline.change();
+  assert.equal(answer("result"), true);
+  const { changes, acknowledged, unanswered } = rosters.balance({ windows: [] });
+  assert.deepEqual([changes, acknowledged, unanswered], [2, 1, 0]);
+});
+
 Deno.test("RosterWriter answers pushes, and notes them", () => {
   const { sideline, written } = writer();
   const push = "<iq type='set' id='p1' to='x'><query xmlns='jabber:iq:roster'>" +

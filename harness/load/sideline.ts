@@ -22,6 +22,10 @@ export interface Sideline {
   online?(): void;
   /** The connection is lost. The session may go on. */
   lost?(): void;
+  /** The client stops reading. What it is owed until it reads again may find no room. */
+  slept?(): void;
+  /** The client reads again. */
+  woke?(): void;
   /** The client has logged out for good. */
   left?(): void;
   /** Notes presence of anybody. */
