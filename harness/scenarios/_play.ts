@@ -2,6 +2,7 @@ import type { Cluster, ClusterOptions } from "../cluster/mod.ts";
 import { withCluster } from "../cluster/mod.ts";
 import type { Replication, Scenario } from "../scenario.ts";
 import { PATIENT_BOUNCE } from "./_patient_bounce.ts";
+import { shareOf, SHARES } from "./_shares.ts";
 import { Stage } from "./_stage.ts";
 import { SCENARIOS } from "./mod.ts";
 
@@ -17,7 +18,7 @@ const SHARED: ReadonlyMap<ClusterOptions | undefined, string> = new Map([
 /** Plays the scenarios without options of their own on shared clusters. */
 export function testOnSharedClusters(replication: Replication): void {
   for (const [options, where] of SHARED) {
-    const scenarios = playedWith(replication).filter((scenario) => scenario.options === options);
+    const scenarios = onShared(replication, options);
     Deno.test({
       name: `scenarios on ${where}, replication ${replication}`,
       ignore: scenarios.length === 0,
@@ -35,15 +36,32 @@ export function testOnSharedClusters(replication: Replication): void {
   }
 }
 
-/** Plays the scenarios with options of their own, each on its own cluster. */
-export function testOnOwnClusters(replication: Replication): void {
-  for (const scenario of playedWith(replication)) {
-    if (SHARED.has(scenario.options)) continue;
+/** Plays a share of the scenarios with options of their own, each on its own cluster. */
+export function testOnOwnClusters(replication: Replication, share: number): void {
+  for (const scenario of ownClusterShare(replication, share)) {
     Deno.test(`scenario ${scenario.name}, replication ${replication}`, async () => {
       const options = { replication, ...scenario.options, ...REDIS };
       await withCluster(options, (cluster) => play(scenario, cluster));
     });
   }
+}
+
+/** Returns the scenarios of one share; see `SHARES`. */
+export function ownClusterShare(replication: Replication, share: number): readonly Scenario[] {
+  const own = playedWith(replication).filter(({ options }) => !SHARED.has(options));
+  return shareOf(own, { number: share, of: SHARES[replication] });
+}
+
+/** Returns the scenarios of the clusters that several share. */
+export function sharedClusterScenarios(replication: Replication): readonly Scenario[] {
+  return [...SHARED.keys()].flatMap((options) => onShared(replication, options));
+}
+
+function onShared(
+  replication: Replication,
+  options: ClusterOptions | undefined,
+): readonly Scenario[] {
+  return playedWith(replication).filter((scenario) => scenario.options === options);
 }
 
 function playedWith(replication: Replication): readonly Scenario[] {

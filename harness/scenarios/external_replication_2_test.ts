@@ -1,3 +1,3 @@
 import { testOnOwnClusters } from "./_play.ts";
 
-testOnOwnClusters("external");
+testOnOwnClusters("external", 2);

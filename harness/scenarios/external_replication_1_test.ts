@@ -1,3 +1,3 @@
 import { testOnOwnClusters } from "./_play.ts";
 
-testOnOwnClusters("builtin");
+testOnOwnClusters("external", 1);

@@ -1,0 +1,3 @@
+import { testOnOwnClusters } from "./_play.ts";
+
+testOnOwnClusters("external", 4);
