@@ -1,0 +1,3 @@
+import { storesConformance } from "./testing/stores_conformance.ts";
+
+storesConformance("SQL Server");
