@@ -5,6 +5,16 @@ import { runTrial, TRIALS } from "./mod.ts";
 /** Faults that are told from a busy machine only when they last longer. */
 const LONGER_MS: Readonly<Record<string, number>> = { "partition": 10_000, "deaf-readers": 8_000 };
 
+/** Faults after which contacts soon see each other again. The long runs look at contacts always. */
+const WITH_CONTACTS: ReadonlySet<string> = new Set([
+  "link-cut-mid-frame",
+  "all-links-cut",
+  "node-killed",
+  "node-stopped",
+  "redis-lost",
+  "fast-clock",
+]);
+
 // A short version of `deno task test:faults`: long enough for each fault to be seen.
 for (const trial of TRIALS) {
   Deno.test({
@@ -14,7 +24,7 @@ for (const trial of TRIALS) {
       const { outcome, findings } = await runTrial(trial, {
         faultMs: LONGER_MS[trial.name] ?? 3_000,
         perSecond: 300,
-        side: "none", // what contacts see takes longer to settle than a short version does
+        side: WITH_CONTACTS.has(trial.name) ? "contacts" : "none",
         cluster: { redis: "local" },
         say: (line) => lines.push(line),
       });
@@ -24,6 +34,11 @@ for (const trial of TRIALS) {
     },
   });
 }
+
+Deno.test("the trials with contacts exist", () => {
+  const names = new Set(TRIALS.map(({ name }) => name));
+  assert.deepEqual([...WITH_CONTACTS].filter((name) => !names.has(name)), []);
+});
 
 Deno.test("faultsMain() lists the trials, and refuses what it does not know", async () => {
   let text = "";
