@@ -58,12 +58,12 @@ export function makeSessions(config: Config, parts: RegistryListeners): SessionR
         if (presence.type === "unavailable") parts.logouts.loggedOut(presence.from.bare, presence);
       },
       isNews: (presence) => parts.rosters.isNews(presence),
-      arrived: (jid, priority) => {
+      arrived: (jid, priority, isNew) => {
         void parts.table.sessionPriority(jid, priority); // never rejects
-        parts.rosters.arrived(jid, priority !== undefined);
+        parts.rosters.arrived(jid, { isAvailable: priority !== undefined, isNew });
         parts.privacy.arrived(jid);
         parts.offline.arrived(jid, priority);
-        parts.pep.arrived(jid, parts.sessions.find(jid)?.lastPresence);
+        parts.pep.arrived(jid, parts.sessions.find(jid)?.lastPresence, isNew);
       },
       completed: (presence) => parts.pep.photos.complete(presence),
       available: (jid) => {

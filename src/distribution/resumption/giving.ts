@@ -252,6 +252,7 @@ export class Giving implements FreezeOwner {
       priority: state.priority,
       presence: state.presence?.bytes ?? new Uint8Array(0),
       hasCarbons: state.hasCarbons,
+      isNewlyAvailable: state.isNewlyAvailable,
     }));
     const details: SessionDetail[] = state.directed.map(({ text }) => ({
       kind: "directed",

@@ -76,6 +76,7 @@ class TestSession implements FrozenSession {
       priority: undefined,
       presence: undefined,
       hasCarbons: true,
+      isNewlyAvailable: false,
       directed: Array.from({ length: this.directed }, (_, i) => parseJid(`carol@example.com/${i}`)),
     };
   }

@@ -734,6 +734,7 @@ const SESSION = {
   priority: undefined,
   presence: new Uint8Array(0),
   hasCarbons: false,
+  isNewlyAvailable: false,
 };
 
 function queueOf(number: number, to = HOME): Uint8Array {

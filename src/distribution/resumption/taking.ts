@@ -426,5 +426,6 @@ function readState(fields: SessionFields, account: string): SessionState | undef
     presence,
     directed: [],
     hasCarbons: fields.hasCarbons,
+    isNewlyAvailable: fields.isNewlyAvailable,
   };
 }

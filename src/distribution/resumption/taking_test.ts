@@ -36,6 +36,7 @@ const SESSION: SessionFields = {
   priority: undefined,
   presence: new Uint8Array(0),
   hasCarbons: true,
+  isNewlyAvailable: true,
 };
 
 const END: EndFields = {
@@ -397,6 +398,7 @@ Deno.test("Taking passes on SESSION and DETAILS, on bytes of its own", async () 
     lang: "de",
     priority: -3,
     hasCarbons: true,
+    isNewlyAvailable: true,
   });
   assert.equal(new TextDecoder().decode(queue[0]!.stanza.bytes), "...");
 });

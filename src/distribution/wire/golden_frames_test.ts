@@ -410,6 +410,7 @@ const FRAME = fc.oneof(
     priority: fc.integer({ min: -128, max: 127 }),
     presence: fc.uint8Array({ maxLength: 400 }),
     hasCarbons: fc.boolean(),
+    isNewlyAvailable: fc.boolean(),
   }).map((fields) =>
     sessionFrame({
       ...fields,

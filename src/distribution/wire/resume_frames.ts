@@ -57,6 +57,8 @@ export interface SessionFields {
   readonly presence: Uint8Array;
   /** True while its client has message carbons turned on (XEP-0280). */
   readonly hasCarbons: boolean;
+  /** True for a while after its initial presence: some contacts may not have been told of it yet. */
+  readonly isNewlyAvailable: boolean;
 }
 
 /** One record that a session's node keeps for it. */
@@ -166,7 +168,10 @@ export function sessionFrame(fields: SessionFields): Uint8Array {
   }
   frame.u32(fields.resumeTimeoutMs);
   frame.u32(fields.resendingMs);
-  frame.u8((priority === undefined ? 0 : 1) | (fields.hasCarbons ? 2 : 0));
+  frame.u8(
+    (priority === undefined ? 0 : 1) | (fields.hasCarbons ? 2 : 0) |
+      (fields.isNewlyAvailable ? 4 : 0),
+  );
   frame.u8((priority ?? 0) + 128);
   frame.text(fields.jid, MAX_JID_BYTES);
   frame.text(fields.lang, MAX_TEXT_BYTES);
@@ -202,6 +207,7 @@ export function decodeSession(buffer: Uint8Array, start: number, end: number): S
     priority: isAvailable ? priority : undefined,
     presence,
     hasCarbons: (flags & 2) !== 0,
+    isNewlyAvailable: (flags & 4) !== 0,
   };
 }
 

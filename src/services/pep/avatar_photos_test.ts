@@ -179,7 +179,7 @@ Deno.test("AvatarPhotos sends no presence anew that has the hash, as that of a s
   const x = `<x xmlns='vcard-temp:x:update'><photo>${ID}</photo></x>`;
   const presence = presenceOf(ALICE, x);
   pep.here.set(ALICE, presence);
-  pep.server.arrived(parseJid(ALICE) as FullJid, presence);
+  pep.server.arrived(parseJid(ALICE) as FullJid, presence, false);
   await pep.server.settled();
   deepStrictEqual(pep.repeated, []);
   await publishAvatar(pep, "presence", btoa("newer"));

@@ -110,7 +110,7 @@ export class ClientCaps {
 
   /**
    * Takes the broadcast presence of a client of this node.
-   * @param isKnown true for a client that had sent it at another node before
+   * @param isKnown true for a client that has got the last items by it at another node
    */
   presence(jid: FullJid, presence: Stanza, isKnown = false): void {
     if (presence.type !== "available") return this.closed(jid);

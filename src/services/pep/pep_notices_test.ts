@@ -1,8 +1,9 @@
 import { deepStrictEqual, doesNotMatch, match, strictEqual } from "node:assert/strict";
+import { createHash } from "node:crypto";
 import { CausewayError } from "../../base/mod.ts";
 import type { FullJid } from "../../xmpp/mod.ts";
 import { parseJid } from "../../xmpp/mod.ts";
-import { PepFixture, submitted, textOf } from "./testing/pep_fixture.ts";
+import { PepFixture, presenceOf, submitted, textOf } from "./testing/pep_fixture.ts";
 
 const ALICE = "alice@example.com/desk";
 const BOB = "bob@example.com/phone";
@@ -306,6 +307,28 @@ Deno.test("LastItems sends nothing twice of which the client heard before they a
   pep.server.datacenterBack(); // the client gets all of it anyway
   deepStrictEqual(changesIn(await pep.received(BOB)), ["alice"]);
 });
+
+for (const isNew of [true, false]) {
+  const what = isNew ? "again for a client that moves soon" : "once for one that moves long";
+  Deno.test(`LastItems are read ${what} after its login`, async () => {
+    await using pep = await PepFixture.open();
+    await pep.publish(ALICE, TUNE, item("one"));
+    const ver = createHash("sha1").update(`${TUNE}+notify<`).digest("base64");
+    const c = "<c xmlns='http://jabber.org/protocol/caps' hash='sha-1' " +
+      `node='http://client.example' ver='${ver}'/>`;
+    const laptop = "alice@example.com/laptop";
+    pep.here.set(laptop, undefined);
+    pep.presence(laptop, presenceOf(laptop, c));
+    const id = /id='([^']+)'/.exec(textOf(pep.delivered[0]!.stanza))![1]!;
+    const info = "http://jabber.org/protocol/disco#info";
+    pep.answer(laptop, id, `<query xmlns='${info}'><feature var='${TUNE}+notify'/></query>`);
+    await pep.settled();
+    const presence = presenceOf(ALICE, c);
+    pep.here.set(ALICE, presence);
+    pep.server.arrived(presence.from as FullJid, presence, isNew);
+    deepStrictEqual(changesIn(await pep.received(ALICE)), isNew ? ["one"] : []);
+  });
+}
 
 Deno.test("PepServer.approved() gives a new contact the last items, through the nodes of its sessions", async () => {
   await using pep = await PepFixture.open();

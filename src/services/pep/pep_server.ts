@@ -77,11 +77,14 @@ export class PepServer {
     this.photos.opened(jid);
   }
 
-  /** A session came from another node, with this presence. */
-  arrived(jid: FullJid, presence: Stanza | undefined): void {
+  /**
+   * A session came from another node, with this presence.
+   * @param isNew true when it may not have been sent the last items there
+   */
+  arrived(jid: FullJid, presence: Stanza | undefined, isNew: boolean): void {
     this.photos.opened(jid);
     if (presence === undefined || this.#deps.hosts.store(jid.domainpart) === undefined) return;
-    this.#caps.presence(jid, presence, true);
+    this.#caps.presence(jid, presence, !isNew);
   }
 
   /** A session has ended, or has moved away. */

@@ -8,6 +8,7 @@ import type { AccountHosts, AccountReach, SessionsByAccount } from "./account_re
 import type { AccountTurns } from "./account_turns.ts";
 import type { RosterMetrics } from "./roster_metrics.ts";
 import type { PresenceView, RosterDeps } from "./roster_ports.ts";
+import type { Missed } from "./second_look.ts";
 import { SecondLook } from "./second_look.ts";
 
 /** Collaborators of `ContactPresence`. */
@@ -73,9 +74,13 @@ export class ContactPresence {
     this.#add(jid, presence);
   }
 
-  /** Takes over an available session that comes from another node: its contacts know of it. */
-  arrived(jid: FullJid): void {
+  /**
+   * Takes over an available session that comes from another node: its contacts know of it.
+   * @param isNew true when its second look has not happened yet, and none will at that node
+   */
+  arrived(jid: FullJid, isNew: boolean): void {
     this.#told.set(jid.text, []);
+    if (isNew && this.#deps.hosts.store(jid.domainpart) !== undefined) this.#lookForNew(jid);
   }
 
   /** Forgets a session that has ended, or has moved to another node. */
@@ -311,30 +316,58 @@ export class ContactPresence {
     jid: FullJid,
     { found, probed }: { readonly found: SessionsByAccount; readonly probed: readonly Jid[] },
   ): void {
-    const { sessions, routes } = this.#deps;
-    const current = () =>
-      sessions.here(jid.bare.text).find((each) => each.jid.text === jid.text)?.lastPresence;
     this.#secondLook.later({
       jid,
       found,
       accounts: () => {
         const told = this.#told.get(jid.text);
-        return told && current() && [...told, ...probed, jid.bare];
+        return Promise.resolve(told && this.#currentOf(jid) && [...told, ...probed, jid.bare]);
       },
       missed: async (all) => {
         // Subscriptions may have ended since the login.
         const contacts = await this.#contactsOf(jid);
-        const presence = current();
-        if (contacts === undefined || presence === undefined) return;
-        const told = textsOf([...this.#seenBy(jid, subscribersIn(contacts)), jid.bare]);
-        const asked = textsOf([...this.#sightsOf(jid, contacts).probed, jid.bare]);
-        for (const { account, host } of all) {
-          if (told.has(account.text)) routes.sendTo(host, readdress(presence, account));
-          // By this session itself: its node drops presence for the account that it has had.
-          if (asked.has(account.text)) routes.sendTo(host, probe(jid, account));
-        }
+        if (contacts !== undefined) this.#meet(jid, contacts, all);
       },
     });
+  }
+
+  /**
+   * Makes the second look for a session that has come from another node. Nobody here knows whom the
+   * first look found, so all contacts are told and asked.
+   */
+  #lookForNew(jid: FullJid): void {
+    let contacts: readonly RosterContact[] | undefined;
+    this.#secondLook.later({
+      jid,
+      found: new Map(),
+      accounts: async () => {
+        if (this.#currentOf(jid) === undefined) return undefined;
+        contacts = await this.#contactsOf(jid);
+        if (contacts === undefined) return undefined;
+        const told = this.#seenBy(jid, subscribersIn(contacts));
+        return [...told, ...this.#sightsOf(jid, contacts).probed, jid.bare];
+      },
+      missed: (all) => Promise.resolve(contacts && this.#meet(jid, contacts, all)),
+    });
+  }
+
+  /** Tells those whom the first look has missed, and asks for their presence. */
+  #meet(jid: FullJid, contacts: readonly RosterContact[], missed: readonly Missed[]): void {
+    const { routes } = this.#deps;
+    const presence = this.#currentOf(jid);
+    if (presence === undefined) return;
+    const told = textsOf([...this.#seenBy(jid, subscribersIn(contacts)), jid.bare]);
+    const asked = textsOf([...this.#sightsOf(jid, contacts).probed, jid.bare]);
+    for (const { account, host } of missed) {
+      if (told.has(account.text)) routes.sendTo(host, readdress(presence, account));
+      // By this session itself: its node drops presence for the account that it has had.
+      if (asked.has(account.text)) routes.sendTo(host, probe(jid, account));
+    }
+  }
+
+  /** Returns the presence that a session here has broadcast last; undefined: it is not available. */
+  #currentOf({ bare, text }: FullJid): Stanza | undefined {
+    return this.#deps.sessions.here(bare.text).find(({ jid }) => jid.text === text)?.lastPresence;
   }
 
   async #withdraw(jid: FullJid, presence: Stanza): Promise<void> {

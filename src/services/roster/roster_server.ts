@@ -275,9 +275,12 @@ export class RosterServer {
   }
 
   /** A session came from another node: whether its client has asked for the roster is not known. */
-  arrived(jid: FullJid, isAvailable: boolean): void {
+  arrived(
+    jid: FullJid,
+    { isAvailable, isNew }: { readonly isAvailable: boolean; readonly isNew: boolean },
+  ): void {
     this.#interested.add(jid.text);
-    if (isAvailable) this.#presence.arrived(jid);
+    if (isAvailable) this.#presence.arrived(jid, isNew);
   }
 
   /** A session has ended, or has moved away. */

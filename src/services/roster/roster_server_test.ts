@@ -311,7 +311,7 @@ Deno.test("a session that came from another node tells of its end, and asks nobo
   fixture.store.put(ALICE, item(BOB, { subscription: "both" }));
   fixture.store.put(BOB, item(ALICE, { subscription: "both" }));
   fixture.elsewhere.set(BOB, [{ host: DC2, resourcepart: "x", process: 2 }]);
-  fixture.server.arrived(fullJid(PHONE), true);
+  fixture.server.arrived(fullJid(PHONE), { isAvailable: true, isNew: false });
   await fixture.changePresence(PHONE);
   await fixture.changePresence(PHONE, "unavailable");
   const toBob = fixture.sent.filter(({ stanza }) => stanza.to.text === BOB);
@@ -386,7 +386,7 @@ Deno.test("the end of a session that came from another node is told when the dat
   const fixture = withAlice();
   fixture.store.put(ALICE, item(BOB, { subscription: "from" }));
   fixture.elsewhere.set(BOB, [{ host: DC2, resourcepart: "x", process: 2 }]);
-  fixture.server.arrived(fullJid(PHONE), true);
+  fixture.server.arrived(fullJid(PHONE), { isAvailable: true, isNew: false });
   fixture.store.failure = DOWN;
   await fixture.changePresence(PHONE, "unavailable");
   fixture.server.closed(fullJid(PHONE));

@@ -20,8 +20,11 @@ export interface Missed {
 export interface FirstLook {
   readonly jid: FullJid;
   readonly found: SessionsByAccount;
-  /** Returns the accounts to look up again; undefined when the session is no longer available. */
-  accounts(): readonly Jid[] | undefined;
+  /**
+   * Returns the accounts to look up again; undefined when the session is no longer available, or they
+   * cannot be read. Never rejects.
+   */
+  accounts(): Promise<readonly Jid[] | undefined>;
   /** Called once if something was missed. Never rejects. */
   missed(all: readonly Missed[]): Promise<void>;
 }
@@ -70,7 +73,7 @@ export class SecondLook {
 
   async #look({ found, accounts, missed }: FirstLook): Promise<void> {
     const { process, reach } = this.#deps;
-    const looked = accounts();
+    const looked = await accounts();
     if (looked === undefined) return;
     const byText = new Map(looked.map((account) => [account.text, account]));
     // By the same rule as at first: people of local hosts are not looked up elsewhere.

@@ -87,6 +87,34 @@ for (const how of ["has become unavailable", "has ended"]) {
   });
 }
 
+Deno.test("a session that moves to another node right after its login looks again there", async () => {
+  for (const isNew of [true, false]) {
+    const fixture = new RosterFixture();
+    fixture.store.put(ALICE, item(BOB, { subscription: "both" }));
+    fixture.store.put(BOB, item(ALICE, { subscription: "both" }));
+    fixture.elsewhere.set(BOB, [{ host: DC2, resourcepart: "x", process: 2 }]);
+    fixture.arrive(PHONE, isNew);
+    await fixture.server.settled();
+    assert.deepEqual(fixture.sent, [], "its contacts know of it");
+    assert.deepEqual(
+      await afterAMoment(fixture),
+      isNew ? [`available: ${PHONE} → ${BOB} at ${DC2}`, `probe: ${PHONE} → ${BOB} at ${DC2}`] : [],
+    );
+    assert.equal(fixture.lookups.length, isNew ? 1 : 0);
+  }
+});
+
+Deno.test("a session that moves on before its second look does not look again", async () => {
+  const fixture = new RosterFixture();
+  fixture.store.put(ALICE, item(BOB, { subscription: "both" }));
+  fixture.elsewhere.set(BOB, [{ host: DC2, resourcepart: "x", process: 2 }]);
+  fixture.arrive(PHONE, true);
+  fixture.here.delete(PHONE);
+  fixture.server.closed(fullJid(PHONE));
+  await fixture.server.settled();
+  assert.deepEqual(await afterAMoment(fixture), []);
+});
+
 Deno.test("a second look leaves contacts of further hosts to this datacenter", async () => {
   const fixture = new RosterFixture();
   fixture.hosts.add("im.example.com");

@@ -261,6 +261,7 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
       presence: this.#stanzas.presence.state,
       lang: this.#lang,
       resendingMs: Math.max(0, this.#resendingUntilMs - this.deps.clock.monotonicMs()),
+      isNewlyAvailable: this.#stanzas.presence.state.isNew(this.deps.clock.wallUs()),
       expired: () => this.#endWithoutStream(),
       vanish: () => {
         super.close();
@@ -292,7 +293,8 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
     const management = this.#management!; // set by `adopt`
     const { shared, acks } = management;
     management.adopted();
-    this.deps.registry.arrived(this);
+    const { state } = this.#stanzas.presence;
+    this.deps.registry.arrived(this, state.isNew(this.deps.clock.wallUs()));
     if (!hasStream) return void this.hibernate();
     shared.metrics.resumed.inc();
     shared.log.info("sm.resumed", {

@@ -10,6 +10,7 @@ export interface FrozenC2sSessionDeps {
   readonly presence: PresenceState;
   readonly lang: string | undefined;
   readonly resendingMs: number;
+  readonly isNewlyAvailable: boolean;
   /** Called when the time to resume the session is over. */
   expired(): void;
   /** Takes the session out of the registry and sends its contacts nothing. */
@@ -45,7 +46,7 @@ export class FrozenC2sSession implements FrozenSession {
   }
 
   state(): SessionState {
-    const { management, presence, lang, resendingMs } = this.#deps;
+    const { management, presence, lang, resendingMs, isNewlyAvailable } = this.#deps;
     const { acks, covered, resumeTimeoutMs } = management;
     return {
       jid: this.jid,
@@ -59,6 +60,7 @@ export class FrozenC2sSession implements FrozenSession {
       presence: presence.last,
       directed: presence.directed,
       hasCarbons: this.#session.hasCarbons,
+      isNewlyAvailable,
     };
   }
 

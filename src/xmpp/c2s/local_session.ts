@@ -74,8 +74,11 @@ export interface SessionRegistryEvents {
   isNews?(presence: Stanza): boolean;
   /** Returns available presence of a client as it is sent: with what the server adds to it. */
   completed?(presence: Stanza): Stanza;
-  /** The session came from another node, where it had this priority; nobody else needs to hear of it. */
-  arrived?(jid: FullJid, priority: number | undefined): void;
+  /**
+   * The session came from another node, where it had this priority; nobody else needs to hear of it.
+   * @param isNew true when it has become available a moment ago
+   */
+  arrived?(jid: FullJid, priority: number | undefined, isNew: boolean): void;
   /**
    * The session has become available, and has received the presence of the account's other resources
    * here.

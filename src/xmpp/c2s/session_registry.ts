@@ -141,9 +141,12 @@ export class SessionRegistry {
     this.#events.presence?.(presence, isOver ? undefined : session.priority);
   }
 
-  /** Reports that `session` came from another node, with the presence that it had there. */
-  arrived(session: LocalSession): void {
-    this.#events.arrived?.(session.jid, session.priority);
+  /**
+   * Reports that `session` came from another node, with the presence that it had there.
+   * @param isNew true when it has become available a moment ago
+   */
+  arrived(session: LocalSession, isNew: boolean): void {
+    this.#events.arrived?.(session.jid, session.priority, isNew);
   }
 
   /**

@@ -23,6 +23,8 @@ export interface SessionState {
   readonly directed: readonly Jid[];
   /** True while its client has message carbons turned on (XEP-0280). */
   readonly hasCarbons: boolean;
+  /** True for a while after its initial presence: some contacts may not have been told of it yet. */
+  readonly isNewlyAvailable: boolean;
 }
 
 // ---- at the node that has the session ----------------------------------------------------------

@@ -122,6 +122,13 @@ export class RosterFixture {
     this.server.presenceChanged(from, presence);
   }
 
+  /** An available session comes from another node. */
+  arrive(jid: string, isNew: boolean): void {
+    const from = fullJid(jid);
+    this.here.set(jid, buildStanza(element("presence", {}), { from, to: from.bare }));
+    this.server.arrived(from, { isAvailable: true, isNew });
+  }
+
   /** A client of this node sends a subscription stanza or a probe; returns when it was settled. */
   async enter(from: string, type: string, to: string): Promise<readonly string[]> {
     const steps: string[] = [];
