@@ -23,8 +23,12 @@ const MAX_RUNNING = 10;
 const MAX_WAITING = 100_000;
 /** Milliseconds that last items wait after a login: the presence of its contacts comes first. */
 export const PAUSE_MS = 500;
-/** Contacts in memory that were read for presence. The contacts of other clients are read again. */
-const MAX_KEPT_CONTACTS = 100_000;
+/**
+ * Bytes in memory of contacts that were read for presence. The contacts of other clients are read
+ * again. One of them costs its JID, at one or two bytes a character, and its objects.
+ */
+const MAX_KEPT_BYTES = 16 * 1_048_576;
+const CONTACT_OVERHEAD_BYTES = 128;
 
 /** Collaborators of `LastItems`. */
 export interface LastItemsDeps extends PepDeps {
@@ -44,7 +48,7 @@ export class LastItems {
   readonly #missing = new Set<string>();
   /** Clients whose last items wait until the presence of their contacts has come, by full JID. */
   readonly #paused = new Map<string, Pause>();
-  #keptContacts = 0;
+  #keptBytes = 0;
   #running = 0;
   #idle: PromiseWithResolvers<void> | undefined;
 
@@ -99,7 +103,7 @@ export class LastItems {
     if (paused === undefined) return;
     this.#paused.delete(text);
     paused.cancel();
-    this.#keptContacts -= paused.contacts?.length ?? 0;
+    this.#keptBytes -= bytesOf(paused.contacts);
   }
 
   /**
@@ -125,9 +129,13 @@ export class LastItems {
   async #keepContacts(jid: FullJid, pause: Pause): Promise<void> {
     const contacts = await this.#deps.contactsTold(jid);
     if (contacts === undefined || this.#paused.get(jid.text) !== pause) return;
-    if (this.#keptContacts + contacts.length > MAX_KEPT_CONTACTS) return;
-    this.#keptContacts += contacts.length;
-    pause.contacts = contacts;
+    // Without their requests, each of which may have kilobytes.
+    const seen = contacts.filter(({ subscription }) => isSeen(subscription))
+      .map(({ jid, subscription, reverse }) => ({ jid, subscription, reverse }));
+    const bytes = bytesOf(seen);
+    if (this.#keptBytes + bytes > MAX_KEPT_BYTES) return;
+    this.#keptBytes += bytes;
+    pause.contacts = seen;
   }
 
   #begin(reading: Reading): void {
@@ -142,7 +150,7 @@ export class LastItems {
         this.#deps.log.warn("pep.last-items-failed", { error: describeError(thrown) });
       } finally {
         this.#readings.delete(reading);
-        this.#keptContacts -= contacts?.length ?? 0;
+        this.#keptBytes -= bytesOf(contacts);
       }
     });
     this.#run();
@@ -267,6 +275,15 @@ function nodeKey(owner: Jid, node: string): string {
   return `${owner.text} ${node}`; // no bare JID has a space in it
 }
 
+function bytesOf(contacts: readonly KeptContact[] = []): number {
+  let bytes = 0;
+  for (const { jid } of contacts) bytes += 2 * jid.length + CONTACT_OVERHEAD_BYTES;
+  return bytes;
+}
+
+/** A contact as it is kept between a login and the reading of its last items. */
+type KeptContact = Pick<RosterContact, "jid" | "subscription" | "reverse">;
+
 /** A change that a client is told of. */
 export interface ToldChange {
   readonly node: string;
@@ -280,7 +297,7 @@ interface Pause {
   /** Nodes of which the client has got an item meanwhile. */
   readonly told: Set<string>;
   /** The contacts that were told the client's presence, where they are kept. */
-  contacts: readonly RosterContact[] | undefined;
+  contacts: readonly KeptContact[] | undefined;
   readonly cancel: CancelTimer;
 }
 
@@ -289,7 +306,7 @@ interface Reading {
   readonly to: FullJid;
   readonly nodes: readonly string[];
   /** Undefined: they are read from the roster. */
-  readonly contacts: readonly RosterContact[] | undefined;
+  readonly contacts: readonly KeptContact[] | undefined;
   readonly sinceMs: number | undefined;
   /** Nodes of which the client has heard meanwhile. */
   readonly told: Set<string>;

@@ -288,6 +288,23 @@ Deno.test("LastItems waits after a login, and reads no contacts that presence wa
   strictEqual(pep.rosterReadings, before);
 });
 
+Deno.test("LastItems keeps contacts up to a number of bytes, without their requests", async () => {
+  for (const [length, isKept] of [[3_000, false], [10, true]] as const) {
+    await using pep = await PepFixture.open();
+    pep.told = Array.from({ length: 3_000 }, (_, index) => ({
+      jid: `${index}${"x".repeat(length)}@example.com`,
+      subscription: "to",
+      reverse: "from",
+      isAsking: false,
+      request: new Uint8Array(10_000),
+    }));
+    const before = pep.rosterReadings;
+    pep.logIn(BOB, ["tune+notify"]);
+    await pep.settled();
+    strictEqual(pep.rosterReadings - before, isKept ? 0 : 1);
+  }
+});
+
 Deno.test("LastItems forgets a client that leaves before they are read", async () => {
   await using pep = await PepFixture.open();
   const before = pep.readings.length;
