@@ -262,7 +262,7 @@ export class LastItems {
     }
     if (config.accessModel === "open") return true;
     if (config.accessModel === "presence" && reverse !== undefined) return seesPresence(reverse);
-    return admits(config, await relationOf(this.#deps.hosts, jid, asker));
+    return await admits(config, await relationOf(this.#deps.hosts, jid, asker));
   }
 }
 

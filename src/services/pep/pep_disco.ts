@@ -40,8 +40,11 @@ export class PepDisco implements AccountDisco {
       store?.nodes(owner.localpart) ?? [],
       relationOf(this.#hosts, owner, asker),
     ]);
-    return nodes.filter(({ config }) => admits(NodeConfig.decode(config), relation))
-      .map(({ name }) => name);
+    const shown: string[] = [];
+    for (const { name, config } of nodes) {
+      if (await admits(NodeConfig.decode(config), relation)) shown.push(name);
+    }
+    return shown;
   }
 
   async node(owner: Jid, asker: Jid, name: string): Promise<readonly XmlElement[] | undefined> {
@@ -50,7 +53,8 @@ export class PepDisco implements AccountDisco {
       store?.node(owner.localpart, name),
       relationOf(this.#hosts, owner, asker),
     ]);
-    if (found === undefined || !admits(NodeConfig.decode(found.config), relation)) return undefined;
+    if (found === undefined) return undefined;
+    if (!await admits(NodeConfig.decode(found.config), relation)) return undefined;
     return [
       element("identity", { category: "pubsub", type: "leaf" }),
       element("feature", { var: PUBSUB }),

@@ -328,6 +328,21 @@ Deno.test("pepRequests() shows a whitelisted node to its members, and takes it a
   deepStrictEqual(idsIn(await read(STRANGER)), ["two"]);
 });
 
+Deno.test("pepRequests() hides a whitelisted node from members whom the owner blocks, contacts or not", async () => {
+  await using pep = await PepFixture.open();
+  await pep.subscribe("alice@example.com", "bob@example.com");
+  await pep.publish(ALICE, TUNE, tune("one"), { "pubsub#access_model": "whitelist" });
+  const members = { "bob@example.com": "member", "carol@example.com": "member" };
+  await pep.ask(ALICE, "set", affiliations(members));
+  for (const asker of [BOB, STRANGER]) {
+    const read = () => pep.items(asker, TUNE, "alice@example.com");
+    deepStrictEqual(idsIn(await read()), ["one"]);
+    const account = asker.split("/")[0]!;
+    pep.hiding.set(account, new Set(["alice@example.com"]));
+    match(await read(), /<item-not-found /, asker);
+  }
+});
+
 Deno.test("pepRequests() hides a node from outcasts, whatever its access model", async () => {
   await using pep = await PepFixture.open();
   await pep.subscribe("alice@example.com", "bob@example.com", ["Friends"]);
