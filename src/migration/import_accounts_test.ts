@@ -287,6 +287,53 @@ Deno.test("importAccounts() leaves no data under a name without an account when 
   }
 });
 
+for (const isTaken of [false, true]) {
+  const what = isTaken ? "gives nobody who takes the name its keys" : "leaves none of its data";
+  Deno.test(`importAccounts() ${what} when the account is deleted while it is taken`, async () => {
+    await using destination = await Destination.open();
+    const { store } = destination;
+    const roster = "<query xmlns='jabber:iq:roster'><item jid='bob@example.com'/></query>";
+    const card = "<vCard xmlns='vcard-temp'><FN>Alice</FN></vCard>";
+    const path = await destination.write(
+      document(`<user name='alice' password='one'>${roster}${card}</user>`),
+    );
+    const users = store.users(HOST);
+    const newOwner = await deriveScramCredentials("two", 16);
+    const taking: TakingDeps = {
+      ...destination.taking,
+      stores: {
+        users: () => users,
+        rosters: () => store.rosters(),
+        privateStorage: (host) => store.privateStorage(host),
+        lastLogouts: (host) => store.lastLogouts(host),
+        offlineMessages: (host) => store.offlineMessages(host),
+        vcards: (host) => {
+          const vcards = store.vcards(host);
+          return new Proxy(vcards, {
+            get: (_, key: keyof typeof vcards) => async (...values: unknown[]) => {
+              if (key === "write") {
+                await users.remove("alice");
+                if (isTaken) await users.add("alice", newOwner);
+              }
+              // Every member of a store is a method.
+              return await (vcards[key] as (...all: unknown[]) => unknown)(...values);
+            },
+          });
+        },
+      },
+    };
+    const { added, refused } = await destination.import(await PieFiles.open([path]), taking);
+    assert.deepEqual([added, refused], [0, 1]);
+    const finding = isTaken ? /deleted.*new owner/ : /deleted while it was taken$/;
+    assert.ok(destination.report().some((line) => finding.test(line)));
+    const found = await users.credentials("alice");
+    assert.equal(found !== undefined && await verify(found, "two"), isTaken);
+    if (isTaken) return;
+    assert.equal(await store.vcards(HOST).read("alice"), undefined);
+    assert.deepEqual((await store.rosters().read("alice@example.com")).items, []);
+  });
+}
+
 Deno.test("importAccounts() refuses to continue with another source", async () => {
   await using destination = await Destination.open();
   const source = new Numbered();

@@ -31,6 +31,12 @@ export interface TakingDeps {
   verify(credentials: ScramCredentials, password: string): Promise<boolean>;
 }
 
+/** Findings about an account that an operator or its owner has deleted. */
+const DELETED = "it was deleted while it was taken";
+const REPLACED =
+  "it was deleted while it was taken, and its name has a new owner, who may have got " +
+  "some of its data";
+
 /** Messages that one step writes. */
 const MESSAGES_AT_ONCE = 64;
 
@@ -70,9 +76,14 @@ export async function takeAccount(account: MovedAccount, deps: TakingDeps): Prom
       taking.note("password", "the account was made meanwhile, and keeps its password");
       return { outcome: "there", findings: taking.findings };
     }
+    // Somebody may delete it, and take the name, at any moment from now on.
+    const reserved = await users.credentials(localpart);
+    if (reserved === undefined || !isLocked(reserved)) return refused("account", DELETED);
     await taking.data(true);
-    if (!await users.setPassword(localpart, credentials)) {
-      return refused("account", "it was deleted while it was taken");
+    if (!await users.setPassword(localpart, credentials, { creation: reserved.creation ?? "" })) {
+      if (await users.exists(localpart)) return refused("account", REPLACED);
+      await taking.removeData();
+      return refused("account", DELETED);
     }
     return { outcome: "added", ...onlyKeyOf(credentials), findings: taking.findings };
   }
@@ -134,6 +145,17 @@ class Taking {
     if (last !== undefined) {
       await this.#deps.stores.lastLogouts(domainpart).note([{ localpart, ...last }]);
     }
+  }
+
+  /** Removes the data of an account that is gone: no later owner of the name may get them. */
+  async removeData(): Promise<void> {
+    const { stores } = this.#deps;
+    const { jid: { text, localpart, domainpart } } = this.#account;
+    await stores.offlineMessages(domainpart).removeAll(localpart);
+    await stores.rosters(domainpart).removeAll(text);
+    await stores.vcards(domainpart).remove(localpart);
+    await stores.privateStorage(domainpart).removeAll(localpart);
+    await stores.lastLogouts(domainpart).remove(localpart);
   }
 
   /** Adds a key that an account lacks, or reports that it has another password. */

@@ -27,8 +27,16 @@ export interface UserStore extends CredentialSource {
   add(localpart: string, credentials: ScramCredentials): Promise<void>;
   /** Deletes an account; false when there was none. */
   remove(localpart: string): Promise<boolean>;
-  /** Replaces the credentials; false when there is no such account. */
-  setPassword(localpart: string, credentials: ScramCredentials): Promise<boolean>;
+  /**
+   * Replaces the credentials; false when there is no such account.
+   * @param creation `AccountCredentials.creation` of the account that is meant. Another account of the
+   * same name is none. @default whoever has the name
+   */
+  setPassword(
+    localpart: string,
+    credentials: ScramCredentials,
+    options?: { readonly creation: string },
+  ): Promise<boolean>;
   /** Adds the secret that an account lacks; see `CredentialSource`. */
   complete(localpart: string, credentials: CompleteCredentials): Promise<void>;
   /** Counts the accounts by the shape of their keys. A large store may sample its accounts. */

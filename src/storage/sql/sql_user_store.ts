@@ -113,8 +113,20 @@ export class SqlUserStore implements UserStore {
     });
   }
 
-  async setPassword(localpart: string, credentials: ScramCredentials): Promise<boolean> {
+  async setPassword(
+    localpart: string,
+    credentials: ScramCredentials,
+    options?: { readonly creation: string },
+  ): Promise<boolean> {
     return await this.#database.run("change an account in", async (queries) => {
+      if (options !== undefined) {
+        const account = queries.updateTable("users").set(secretsOf(credentials))
+          .where("account_key", "=", this.#keyOf(localpart));
+        const meant = options.creation === ""
+          ? account.where("creation", "is", null)
+          : account.where("creation", "=", Buffer.from(options.creation, "hex"));
+        return hasChanged(await queries.executeQuery(meant.compile()));
+      }
       const values = { key: this.#keyOf(localpart), ...secretsOf(credentials) };
       const change = SET_PASSWORD.with(this.#database.dialect, values);
       return hasChanged(await queries.executeQuery(change));

@@ -248,9 +248,16 @@ const CHECKS: Readonly<Record<string, Check>> = {
     await users.complete("alice", conformanceCredentials(1));
     await users.setPassword("alice", conformanceCredentials(2));
     assert.equal(await creationOf(), first);
+    assert.ok(first !== undefined);
+    const ofFirst = { creation: first };
+    assert.equal(await users.setPassword("alice", conformanceCredentials(3), ofFirst), true);
     await users.remove("alice");
+    assert.equal(await users.setPassword("alice", conformanceCredentials(3), ofFirst), false);
     await users.add("alice", conformanceCredentials(2));
     assert.notEqual(await creationOf(), first);
+    assert.equal(await users.setPassword("alice", conformanceCredentials(3), ofFirst), false);
+    const { creation: _, ...keys } = (await users.credentials("alice"))!;
+    assert.deepEqual(keys, conformanceCredentials(2));
   },
 
   async "list() orders names by their code points"(fixture) {
