@@ -15,6 +15,12 @@ export interface VcardStore {
    * on, unless it says that it is not public.
    */
   write(localpart: string, xml: string): Promise<void>;
+  /**
+   * Replaces the vCard if it is still the `expected` one, as `read` has returned it.
+   * @param xml undefined to remove it
+   * @returns false, and nothing has changed, when it is another one by now
+   */
+  replace(localpart: string, expected: string, xml: string | undefined): Promise<boolean>;
   /** Removes the vCard, if there is one. */
   remove(localpart: string): Promise<void>;
   /** Finds people by fields of their vCards. The cost is bounded, whatever the terms. */

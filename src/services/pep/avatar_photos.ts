@@ -1,6 +1,6 @@
 import { Buffer } from "node:buffer";
 import { createHash } from "node:crypto";
-import { describeError, GatheredLookup } from "../../base/mod.ts";
+import { CausewayError, describeError, GatheredLookup } from "../../base/mod.ts";
 import type { LastPepItem } from "../../storage/mod.ts";
 import type { FullJid, Jid, Stanza, XmlElement } from "../../xmpp/mod.ts";
 import {
@@ -28,6 +28,9 @@ const MAX_PRESENCE_BYTES = 16_384;
 
 /** Bytes of metadata that are read for the hash. */
 const MAX_METADATA_BYTES = 16_384;
+
+/** Attempts at a change of a vCard that others change at the same moment. */
+const MAX_ATTEMPTS = 8;
 
 /** Accounts whose metadata one query reads. */
 const ACCOUNTS_AT_ONCE = 100;
@@ -195,14 +198,25 @@ export class AvatarPhotos {
     const vcards = hosts.vcards(domainpart);
     const [avatar] = await hosts.store(domainpart)?.newest(localpart, AVATAR_METADATA, 1) ?? [];
     if (vcards === undefined || avatar === undefined) return;
-    const xml = await vcards.read(localpart);
-    const vcard = xml === undefined ? undefined : tree(xml);
-    if (vcard?.child("PHOTO") === undefined) return;
-    const others = vcard.elements.filter(({ name }) => name !== "PHOTO");
-    if (others.length === 0) return await vcards.remove(localpart);
-    await vcards.write(
-      localpart,
-      serialize(element("vCard", { ...vcard.attributes, xmlns: VCARD }, ...others)),
+    let removed: string | undefined;
+    for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
+      const xml = await vcards.read(localpart);
+      const vcard = xml === undefined ? undefined : tree(xml);
+      const photo = vcard?.child("PHOTO");
+      if (xml === undefined || vcard === undefined || photo === undefined) return;
+      const shown = serialize(photo);
+      // A vCard that was stored meanwhile brings its own.
+      if (removed !== undefined && shown !== removed) return;
+      removed = shown;
+      const others = vcard.elements.filter(({ name }) => name !== "PHOTO");
+      const left = others.length === 0
+        ? undefined
+        : serialize(element("vCard", { ...vcard.attributes, xmlns: VCARD }, ...others));
+      if (await vcards.replace(localpart, xml, left)) return;
+    }
+    throw new CausewayError(
+      "storage/busy",
+      "Cannot remove the photo of a vCard: it keeps changing",
     );
   }
 

@@ -222,6 +222,22 @@ for (
   });
 }
 
+Deno.test("AvatarPhotos changes no vCard that is stored while its photo is removed", async () => {
+  for (const newer of ["<FN>New</FN>", photo(btoa("newer")), photo()]) {
+    await using pep = await PepFixture.open();
+    const store = pep.store.vcards("example.com");
+    match(await pep.ask(ALICE, "set", vcard(`<FN>Old</FN>${photo()}`)), /type='result'/);
+    pep.vcardRead = async () => {
+      pep.vcardRead = undefined;
+      await store.write("alice", vcard(`<NICKNAME>A</NICKNAME>${newer}`));
+    };
+    const remove = `<pubsub xmlns='${OWNER}'><delete node='${METADATA}'/></pubsub>`;
+    match(await pep.ask(ALICE, "set", remove), /type='result'/);
+    const kept = newer === photo() ? "" : newer;
+    strictEqual(await store.read("alice"), vcard(`<NICKNAME>A</NICKNAME>${kept}`));
+  }
+});
+
 Deno.test("AvatarPhotos keeps the photo of a vCard that never was an avatar", async () => {
   await using pep = await PepFixture.open();
   await pep.store.vcards("example.com").write("alice", vcard(`<FN>Alice</FN>${photo()}`));

@@ -47,6 +47,10 @@ export class LdapVcardStore implements VcardStore {
     return this.#refuse("write a vCard to");
   }
 
+  replace(): Promise<never> {
+    return this.#refuse("replace a vCard in");
+  }
+
   remove(): Promise<never> {
     return this.#refuse("remove a vCard from");
   }

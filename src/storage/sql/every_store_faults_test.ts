@@ -82,6 +82,10 @@ const OPERATIONS: readonly Operation[] = [
   writes("private.removeAll", (stores) => own(stores).removeAll("bob")),
   reads("vcards.read", (stores) => stores.vcards("example.com").read("alice")),
   writes("vcards.write", (stores) => stores.vcards("example.com").write("alice", "<vCard/>")),
+  writes(
+    "vcards.replace",
+    (stores) => stores.vcards("example.com").replace("bob", "<vCard/>", undefined),
+  ),
   writes("vcards.remove", (stores) => stores.vcards("example.com").remove("bob")),
   reads(
     "vcards.search",

@@ -47,6 +47,23 @@ export class SqlVcardStore implements VcardStore {
     });
   }
 
+  async replace(localpart: string, expected: string, xml: string | undefined): Promise<boolean> {
+    const account = accountKey(localpart, this.#domainpart);
+    const rows = xml === undefined ? [] : this.#searchRows(account, localpart, xml);
+    return await this.#database.transact("replace a vCard in", async (queries) => {
+      const { numDeletedRows } = await queries.deleteFrom("vcards")
+        .where("account_key", "=", account)
+        .where("content", "=", new TextEncoder().encode(expected)).executeTakeFirst();
+      if (numDeletedRows === 0n) return false;
+      await queries.deleteFrom("vcard_search").where("account_key", "=", account).execute();
+      if (xml === undefined) return true;
+      const content = new TextEncoder().encode(xml);
+      await queries.insertInto("vcards").values({ account_key: account, content }).execute();
+      if (rows.length > 0) await queries.insertInto("vcard_search").values(rows).execute();
+      return true;
+    });
+  }
+
   async remove(localpart: string): Promise<void> {
     await this.#database.transact(
       "remove a vCard from",

@@ -111,6 +111,25 @@ const CHECKS: Readonly<Record<string, Check>> = {
     assert.equal(await store.read("alice"), undefined);
   },
 
+  async "replace() leaves a vCard that is another one by now, and none where there was none"(
+    fixture,
+  ) {
+    const store = fixture.vcards("example.com");
+    const find = (text: string) => namesOf(store, [{ field: "fn", text }]);
+    const [one, two] = [cardOf("<FN>One</FN>"), cardOf("<FN>Two</FN>")];
+    assert.equal(await store.replace("alice", one, two), false);
+    assert.equal(await store.read("alice"), undefined);
+    await store.write("alice", one);
+    assert.equal(await store.replace("alice", two, undefined), false);
+    assert.equal(await store.read("alice"), one);
+    assert.equal(await store.replace("alice", one, two), true);
+    assert.equal(await store.read("alice"), two);
+    assert.deepEqual([await find("One"), await find("Two")], [[], ["alice"]]);
+    assert.equal(await store.replace("alice", two, undefined), true);
+    assert.equal(await store.read("alice"), undefined);
+    assert.deepEqual(await find("Two"), []);
+  },
+
   async "accounts and domains have vCards of their own"(fixture) {
     const [store, other] = [fixture.vcards("example.com"), fixture.vcards("example.org")];
     await store.write("alice", "one");

@@ -53,6 +53,8 @@ export class PepFixture implements AsyncDisposable {
   rosterReadings = 0;
   /** Readings of items by their ids so far. */
   itemReadings = 0;
+  /** Called after each reading of a vCard by the conversion of avatars. */
+  vcardRead: (() => Promise<void>) | undefined;
   /** Sessions that were told to send their presence anew. */
   readonly repeated: string[] = [];
   readonly #answers: string[] = [];
@@ -89,7 +91,17 @@ export class PepFixture implements AsyncDisposable {
         globalHost: "example.com",
         store: (domain) => domain === "example.com" ? pep : undefined,
         rosters: (domain) => domain === "example.com" ? rosters : undefined,
-        vcards: (domain) => store.vcards(domain),
+        vcards: (domain) => {
+          const vcards = store.vcards(domain);
+          return {
+            read: async (localpart) => {
+              const found = await vcards.read(localpart);
+              await this.vcardRead?.();
+              return found;
+            },
+            replace: (...change) => vcards.replace(...change),
+          };
+        },
         limits: () => ({ ...LIMITS, ...limits }),
         isElsewhere: (domain) => domain === "dc2.example.com",
         hiders: (owners) =>
