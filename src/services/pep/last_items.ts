@@ -97,7 +97,7 @@ export class LastItems {
     this.#begin({ to: jid, nodes: [...nodes], contacts: undefined, told: new Set(), sinceMs });
   }
 
-  /** Sends a client that is gone nothing any more. */
+  /** Sends a client that is gone, or no longer available, nothing any more. */
   closed({ text }: FullJid): void {
     const paused = this.#paused.get(text);
     if (paused === undefined) return;

@@ -305,6 +305,20 @@ Deno.test("LastItems keeps contacts up to a number of bytes, without their reque
   }
 });
 
+Deno.test("LastItems are sent again to a client that leaves and comes back before they are read", async () => {
+  await using pep = await PepFixture.open();
+  await pep.subscribe("alice@example.com", "bob@example.com");
+  pep.logIn(BOB, ["tune+notify"]);
+  await pep.publish("alice@example.com/x", "tune", item("alice"));
+  await pep.server.settled();
+  deepStrictEqual(changesIn(pep.delivered.splice(0).map(({ stanza }) => textOf(stanza))), [
+    "alice",
+  ]);
+  pep.presence(BOB, { ...presenceOf(BOB), type: "unavailable" });
+  pep.logIn(BOB, ["tune+notify"]);
+  deepStrictEqual(changesIn(await pep.received(BOB)), ["alice"]);
+});
+
 Deno.test("LastItems forgets a client that leaves before they are read", async () => {
   await using pep = await PepFixture.open();
   const before = pep.readings.length;

@@ -70,6 +70,8 @@ export class PepServer {
   presenceChanged(jid: FullJid, presence: Stanza): void {
     if (this.#deps.hosts.store(jid.domainpart) === undefined) return;
     this.#caps.presence(jid, presence);
+    // Who comes back at once is sent them all again (XEP-0163 §4.3.4).
+    if (presence.type !== "available") this.#last.closed(jid);
   }
 
   /** A session was bound at this node, and has not sent presence yet. */

@@ -318,6 +318,24 @@ Deno.test("a session that came from another node tells of its end, and asks nobo
   assert.deepEqual(toBob.map(({ stanza }) => stanza.type), ["available", "unavailable"]);
 });
 
+Deno.test("a client that leaves and comes back at once is told and asks as at every login", async () => {
+  for (const isTold of [true, false]) {
+    const fixture = withAlice();
+    fixture.store.put(ALICE, item(BOB, { subscription: "both" }));
+    fixture.store.put(BOB, item(ALICE, { subscription: "both" }));
+    fixture.elsewhere.set(BOB, [{ host: DC2, resourcepart: "x", process: 2 }]);
+    fixture.sendPresence(PHONE);
+    if (isTold) await fixture.server.settled();
+    fixture.sent.length = 0;
+    fixture.sendPresence(PHONE, "unavailable");
+    fixture.sendPresence(PHONE);
+    await fixture.server.settled();
+    const toBob = fixture.sent.filter(({ stanza }) => stanza.to.text === BOB);
+    const types = toBob.map(({ stanza }) => stanza.type);
+    assert.deepEqual(types.slice(-3), ["unavailable", "available", "probe"]);
+  }
+});
+
 Deno.test("a request without an answer is repeated at each login", async () => {
   const fixture = withAlice();
   fixture.store.put(ALICE, item(BOB, { isAsking: true }));
