@@ -217,6 +217,15 @@ export class ContactPresence {
     }
   }
 
+  /** Notes presence of a session elsewhere that is delivered to the sessions of an account here. */
+  heard(presence: Stanza): void {
+    const { from, to } = presence;
+    if (!this.#secondLook.isWaiting || from === from.bare) return;
+    for (const { jid } of this.#deps.sessions.here(to.bare.text)) {
+      if (to === to.bare || to.text === jid.text) this.#secondLook.heard(jid, presence);
+    }
+  }
+
   /** Sends an allowed probe to all sessions of the account. */
   async forward(asker: Jid, account: Jid): Promise<void> {
     await this.#deps.reach.spread([account], (to) => probe(asker, to));
@@ -358,10 +367,10 @@ export class ContactPresence {
     if (presence === undefined) return;
     const told = textsOf([...this.#seenBy(jid, subscribersIn(contacts)), jid.bare]);
     const asked = textsOf([...this.#sightsOf(jid, contacts).probed, jid.bare]);
-    for (const { account, host } of missed) {
+    for (const { account, host, isUnheard } of missed) {
       if (told.has(account.text)) routes.sendTo(host, readdress(presence, account));
       // By this session itself: its node drops presence for the account that it has had.
-      if (asked.has(account.text)) routes.sendTo(host, probe(jid, account));
+      if (isUnheard && asked.has(account.text)) routes.sendTo(host, probe(jid, account));
     }
   }
 

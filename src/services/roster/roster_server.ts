@@ -232,7 +232,10 @@ export class RosterServer {
 
   /** Notes presence before it is delivered here; false when it is outdated, and dropped. */
   saw(stanza: Stanza, origin: PresenceOrigin): boolean {
-    return this.#remote.saw(stanza, origin);
+    const isNews = this.#remote.saw(stanza, origin);
+    const isPresence = stanza.type === "available" || stanza.type === "unavailable";
+    if (isNews && isPresence) this.#presence.heard(stanza);
+    return isNews;
   }
 
   /** The same for presence of a session here, for the account's own resources here. */

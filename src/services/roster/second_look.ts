@@ -1,5 +1,5 @@
 import type { CancelTimer } from "../../base/mod.ts";
-import type { FullJid, Jid } from "../../xmpp/mod.ts";
+import type { FullJid, Jid, Stanza } from "../../xmpp/mod.ts";
 import type { AccountReach, SessionsByAccount } from "./account_reach.ts";
 import type { AccountTurns } from "./account_turns.ts";
 import type { RosterDeps } from "./roster_ports.ts";
@@ -14,6 +14,8 @@ export interface SecondLookDeps extends Pick<RosterDeps, "process" | "clock"> {
 export interface Missed {
   readonly account: Jid;
   readonly host: string;
+  /** False when the presence of all of these sessions has come since. */
+  readonly isUnheard: boolean;
 }
 
 /** A session that is to look again, and the sessions that it has found. */
@@ -31,15 +33,28 @@ export interface FirstLook {
 
 /** Milliseconds after which a session looks again: several times a usual replication delay. */
 const LOOK_AGAIN_MS = 5_000;
+/** Sessions elsewhere that one session is not to ask again. It asks all others. */
+const MAX_HEARD = 1_000;
+
+/** A session that is to look again. */
+interface Waiting {
+  readonly cancel: CancelTimer;
+  /** Full JIDs of the sessions elsewhere whose presence has come in the meantime. */
+  readonly heard: Set<string>;
+}
 
 /**
  * Second look of each new session at where its contacts are. Two contacts may log in at two
  * datacenters, or two nodes, within a replication delay. Neither node finds the other's session
  * then, and neither client would ever see the other one. A moment later, both nodes know both.
+ *
+ * In a storm of logins most contacts log in a little later than the session, and have found it by
+ * themselves: their presence has come. They are not asked for it. They are told again, as the answer
+ * to their probe may have found no way to them yet; their node drops presence that it has had.
  */
 export class SecondLook {
   readonly #deps: SecondLookDeps;
-  readonly #waiting = new Map<string, CancelTimer>();
+  readonly #waiting = new Map<string, Waiting>();
   #isClosed = false;
 
   constructor(deps: SecondLookDeps) {
@@ -52,26 +67,46 @@ export class SecondLook {
     const { text } = look.jid;
     this.forget(look.jid);
     if (this.#isClosed) return;
-    const cancel = clock.after(LOOK_AGAIN_MS, () => {
-      this.#waiting.delete(text);
-      turns.runAlways(text, () => this.#look(look));
-    });
-    this.#waiting.set(text, cancel);
+    const waiting: Waiting = {
+      cancel: clock.after(LOOK_AGAIN_MS, () => {
+        turns.runAlways(text, () =>
+          this.#look(look, waiting).finally(() => {
+            if (this.#waiting.get(text) === waiting) this.#waiting.delete(text);
+          }));
+      }),
+      heard: new Set(),
+    };
+    this.#waiting.set(text, waiting);
+  }
+
+  /** Notes that presence of a session elsewhere has come to a session here. */
+  heard({ text }: FullJid, { from, type }: Stanza): void {
+    const heard = this.#waiting.get(text)?.heard;
+    if (type !== "available") heard?.delete(from.text);
+    else if (heard !== undefined && heard.size < MAX_HEARD) heard.add(from.text);
+  }
+
+  /** True while any session is to look again. */
+  get isWaiting(): boolean {
+    return this.#waiting.size > 0;
   }
 
   /** Does not look again for a session that has ended. */
   forget({ text }: FullJid): void {
-    this.#waiting.get(text)?.();
+    this.#waiting.get(text)?.cancel();
     this.#waiting.delete(text);
   }
 
   close(): void {
     this.#isClosed = true;
-    for (const cancel of this.#waiting.values()) cancel();
+    for (const { cancel } of this.#waiting.values()) cancel();
     this.#waiting.clear();
   }
 
-  async #look({ found, accounts, missed }: FirstLook): Promise<void> {
+  async #look(
+    { found, accounts, missed }: FirstLook,
+    { heard }: Waiting,
+  ): Promise<void> {
     const { process, reach } = this.#deps;
     const looked = await accounts();
     if (looked === undefined) return;
@@ -81,16 +116,19 @@ export class SecondLook {
     const all: Missed[] = [];
     for (const account of byText.values()) {
       const before = found.get(account.text) ?? [];
-      const hosts = new Set<string>();
+      /** Whether presence of any session there is yet to come, by host. */
+      const hosts = new Map<string, boolean>();
       for (const place of foundNow.get(account.text) ?? []) {
         // A session of this node is known at once.
         const isKnown = place.process === process ||
           before.some((each) =>
             each.process === place.process && each.resourcepart === place.resourcepart
           );
-        if (!isKnown) hosts.add(place.host);
+        if (isKnown) continue;
+        const contact = `${account.text}/${place.resourcepart}`;
+        hosts.set(place.host, hosts.get(place.host) === true || !heard.has(contact));
       }
-      for (const host of hosts) all.push({ account, host });
+      for (const [host, isUnheard] of hosts) all.push({ account, host, isUnheard });
     }
     if (all.length > 0) await missed(all);
   }

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { buildStanza, element, parseJid } from "../../xmpp/mod.ts";
 import { fullJid, item, lines, RosterFixture } from "./testing/roster_fixture.ts";
 
 const ALICE = "alice@example.com";
@@ -86,6 +87,46 @@ for (const how of ["has become unavailable", "has ended"]) {
     assert.deepEqual(await afterAMoment(fixture), []);
   });
 }
+
+/** Presence of bob's `resourcepart` at dc2 comes to `to`. */
+function hear(fixture: RosterFixture, type?: "unavailable", to = ALICE): void {
+  const presence = buildStanza(element("presence", { type }), {
+    from: parseJid(`${BOB}/x`),
+    to: parseJid(to),
+  });
+  fixture.server.saw(presence, { origin: DC2, process: 2, sentAtUs: 1 });
+}
+
+Deno.test("a second look does not ask contacts whose presence has come by itself", async () => {
+  const both = [`available: ${PHONE} → ${BOB} at ${DC2}`, `probe: ${PHONE} → ${BOB} at ${DC2}`];
+  const cases: readonly (readonly [string, (fixture: RosterFixture) => void, isAsked: boolean])[] =
+    [
+      ["nothing", () => {}, true],
+      ["presence", (fixture) => hear(fixture), false],
+      ["presence to the full JID", (fixture) => hear(fixture, undefined, PHONE), false],
+      ["presence to another one", (fixture) => hear(fixture, undefined, `${ALICE}/x`), true],
+      ["presence and its end", (fixture) => {
+        hear(fixture);
+        hear(fixture, "unavailable");
+      }, true],
+    ];
+  for (const [what, happens, isAsked] of cases) {
+    const fixture = await loggedIn();
+    happens(fixture);
+    fixture.elsewhere.set(BOB, [{ host: DC2, resourcepart: "x", process: 2 }]);
+    assert.deepEqual((await afterAMoment(fixture)).toSorted(), isAsked ? both : [both[0]], what);
+  }
+});
+
+Deno.test("a second look asks a datacenter with one session whose presence has not come", async () => {
+  const fixture = await loggedIn();
+  hear(fixture);
+  fixture.elsewhere.set(BOB, [
+    { host: DC2, resourcepart: "x", process: 2 },
+    { host: DC2, resourcepart: "y", process: 3 },
+  ]);
+  assert.equal((await afterAMoment(fixture)).length, 2, "told and asked");
+});
 
 Deno.test("a session that moves to another node right after its login looks again there", async () => {
   for (const isNew of [true, false]) {
