@@ -373,6 +373,7 @@ Deno.test("Router sends carbons of what a person has sent to their other datacen
   assert.deepEqual(sent(fixture), []);
   await fixture.settled();
   fixture.router.carbon(stanza(BOB, BOB, { id: "3" }));
-  assert.deepEqual(fixture.sentTo(DC2), ["1", "2", "3"]);
-  assert.deepEqual(carbonHosts(fixture), [DC2, DC2, DC2]);
+  fixture.router.carbon(stanza(BOB, BOB, { id: "4", type: "error" }));
+  assert.deepEqual(fixture.sentTo(DC2), ["1", "2", "3", "4"]);
+  assert.deepEqual(carbonHosts(fixture), [DC2, DC2, DC2, DC2]);
 });

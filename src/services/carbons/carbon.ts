@@ -1,14 +1,18 @@
 import { SlabAllocator } from "../../base/mod.ts";
 import type { Jid, Stanza, StanzaType } from "../../xmpp/mod.ts";
 import {
+  buildStanza,
   CARBONS_NAMESPACE,
   escapeValue,
   hasChild,
   isAsItSays,
+  stanzaElement,
   stanzaSource,
   startsWith,
+  tryParseJid,
 } from "../../xmpp/mod.ts";
 
+const FORWARD_NAMESPACE = "urn:xmpp:forward:0";
 const HINTS_NAMESPACE = "urn:xmpp:hints";
 const MUC_USER_NAMESPACE = "http://jabber.org/protocol/muc#user";
 
@@ -59,6 +63,22 @@ export function isSentCarbon({ bytes }: Stanza): boolean {
   return startsWith(stanzaSource(bytes), "sent", CARBONS_NAMESPACE);
 }
 
+/**
+ * Returns the error that a carbon of the account's own node wraps; undefined for any other stanza.
+ * Pure.
+ */
+export function errorInCarbon(carbon: Stanza): Stanza | undefined {
+  const { type, to, bytes } = carbon;
+  if (type !== "error") return undefined;
+  if (!startsWith(stanzaSource(bytes), "received", CARBONS_NAMESPACE)) return undefined;
+  const wrapped = stanzaElement(carbon).child("received", CARBONS_NAMESPACE)
+    ?.child("forwarded", FORWARD_NAMESPACE)?.child("message", "jabber:client");
+  const from = tryParseJid(wrapped?.attribute("from") ?? "");
+  return wrapped?.attribute("type") === "error" && from !== undefined
+    ? buildStanza(wrapped, { from, to })
+    : undefined;
+}
+
 const ENCODER = new TextEncoder();
 /** Memory for carbons, which live about equally long. */
 const SLAB = new SlabAllocator();
@@ -106,7 +126,7 @@ function startOf(direction: CarbonDirection, type: StanzaType, account: Jid): Ui
   const typeAttribute = type === "normal" ? "" : ` type='${type}'`;
   const start = ENCODER.encode(
     `<message from=${quoted(account)} to=${quoted(account)}${typeAttribute}>` +
-      `<${direction} xmlns='${CARBONS_NAMESPACE}'><forwarded xmlns='urn:xmpp:forward:0'>` +
+      `<${direction} xmlns='${CARBONS_NAMESPACE}'><forwarded xmlns='${FORWARD_NAMESPACE}'>` +
       "<message xmlns='jabber:client'",
   );
   if (type === "chat") STARTS[direction].set(account, start);

@@ -2,7 +2,8 @@ import type { Clock } from "../../base/mod.ts";
 import type { Counter, Metrics } from "../../observe/mod.ts";
 import type { Jid, LocalSession, Stanza } from "../../xmpp/mod.ts";
 import { CARBONS_NAMESPACE, FullJid, leastPriority, readdress } from "../../xmpp/mod.ts";
-import { carbonOf, isEligible, isSentCarbon } from "./carbon.ts";
+import { AnswerableMessages } from "./answerable_messages.ts";
+import { carbonOf, errorInCarbon, isEligible, isSentCarbon } from "./carbon.ts";
 import type { CarbonDirection } from "./carbon.ts";
 import type { IqAnswer, IqRequest, IqService } from "../iq_service.ts";
 
@@ -37,10 +38,14 @@ const LONE_MS = 5_000;
  * Message carbons (XEP-0280): a message that one session of an account sends or receives goes to
  * its other sessions too, if they have asked for it. Each node gives its own sessions what they are
  * due. What an account receives is copied to its nodes by routing, what it sends by this class.
+ *
+ * An error is copied when it answers a message that was. Only the node of the session that has sent
+ * the message knows that, so this class copies it too.
  */
 export class Carbons {
   readonly #deps: CarbonsDeps;
   readonly #given: Readonly<Record<CarbonDirection, Counter>>;
+  readonly #answerable = new AnswerableMessages();
 
   constructor(deps: CarbonsDeps) {
     this.#deps = deps;
@@ -89,6 +94,7 @@ export class Carbons {
     if ((takers.length === 0 && !isElsewhere) || !isEligible(stanza, "sent")) return;
     const carbon = carbonOf("sent", stanza, account);
     if (carbon === undefined) return;
+    this.#answerable.add(stanza);
     this.#give(carbon, takers, "sent");
     if (isElsewhere) this.#deps.sendElsewhere(carbon);
   }
@@ -99,6 +105,7 @@ export class Carbons {
    * @returns true when there was one
    */
   received(stanza: Stanza): boolean {
+    if (stanza.type === "error") return this.#errorReceived(stanza);
     if (!this.#deps.isUsedHere()) return false;
     const { to } = stanza;
     const sessions = this.#deps.ofAccount(to.bare.text);
@@ -122,15 +129,41 @@ export class Carbons {
     const takers = this.#deps.ofAccount(to.bare.text).filter(({ hasCarbons }) => hasCarbons);
     if (takers.length === 0) return false;
     if (from.text !== to.text) return this.copies(stanza) && this.#wrapAndGive(stanza, takers);
+    if (stanza.type === "error") {
+      const error = this.#deps.isOn(to.domainpart) ? errorInCarbon(stanza) : undefined;
+      return error !== undefined && this.#giveUnlessRefused(stanza, takers, error);
+    }
     const isCarbon = to === to.bare && this.#deps.isOn(to.domainpart) && isSentCarbon(stanza);
     return isCarbon && this.#give(stanza, takers, "sent");
   }
 
-  #wrapAndGive(stanza: Stanza, all: readonly CarbonSession[]): boolean {
+  /** Gives carbons of an error that a session here has got, if it answers a message that was copied. */
+  #errorReceived(error: Stanza): boolean {
+    const account = error.to.bare;
+    if (error.to === account || !this.#answerable.take(error)) return false;
+    const carbon = carbonOf("received", error, account);
+    if (carbon === undefined) return false;
+    if (this.#deps.mayBeElsewhere(account)) this.#deps.sendElsewhere(carbon);
+    const takers = this.#deps.ofAccount(account.text).filter(({ hasCarbons, jid }) =>
+      hasCarbons && jid.text !== error.to.text
+    );
+    return this.#giveUnlessRefused(carbon, takers, error);
+  }
+
+  #wrapAndGive(stanza: Stanza, takers: readonly CarbonSession[]): boolean {
+    const carbon = carbonOf("received", stanza, stanza.to.bare);
+    return carbon !== undefined && this.#giveUnlessRefused(carbon, takers, stanza);
+  }
+
+  /** Gives the carbon of a received stanza to those sessions whose owners want that stanza. */
+  #giveUnlessRefused(
+    carbon: Stanza,
+    all: readonly CarbonSession[],
+    wrapped: Stanza,
+  ): boolean {
     const { refuses } = this.#deps;
-    const takers = refuses === undefined ? all : all.filter(({ jid }) => !refuses(jid, stanza));
-    const carbon = takers.length === 0 ? undefined : carbonOf("received", stanza, stanza.to.bare);
-    return carbon !== undefined && this.#give(carbon, takers, "received");
+    const takers = refuses === undefined ? all : all.filter(({ jid }) => !refuses(jid, wrapped));
+    return this.#give(carbon, takers, "received");
   }
 
   /**

@@ -12,9 +12,9 @@ const BOB = "bob@example.com";
 const BODY = "<body>hi</body>";
 
 function message(
-  { from = `${ALICE}/phone`, to = BOB, type = "chat" as StanzaType, content = BODY } = {},
+  { from = `${ALICE}/phone`, to = BOB, type = "chat" as StanzaType, content = BODY, id = "1" } = {},
 ): Stanza {
-  const text = `<message from='${from}' to='${to}' type='${type}'>${content}</message>`;
+  const text = `<message from='${from}' to='${to}' type='${type}' id='${id}'>${content}</message>`;
   const bytes = new TextEncoder().encode(text);
   return { kind: "message", type, from: parseJid(from), to: parseJid(to), bytes };
 }
@@ -229,4 +229,65 @@ Deno.test("Carbons that a slow session does not take are not counted as given", 
   world.isSlow = false;
   assert.equal(world.carbons.received(message({ to: `${BOB}/laptop` })), true);
   assert.equal(await world.given(), 1);
+});
+
+/** bob's answer to a message of alice's phone. */
+function errorFrom(from: string, id = "1"): Stanza {
+  return message({ from, to: `${ALICE}/phone`, type: "error", content: "<error/>", id });
+}
+
+Deno.test("Carbons of an error go along with those of the message that it answers, once", () => {
+  using world = new World();
+  for (const resource of ["phone", "laptop", "tablet"]) {
+    world.logIn(`${ALICE}/${resource}`, resource !== "tablet");
+  }
+  world.isElsewhere = true;
+  assert.equal(world.carbons.received(errorFrom(BOB)), false, "it answers nothing");
+  world.carbons.sent(message(), {});
+  world.carbons.sent(message({ type: "headline", id: "2" }), {});
+  world.got.length = world.elsewhere.length = 0;
+  for (
+    const other of [errorFrom(`${BOB}/x`), errorFrom(BOB, "2"), errorFrom("carol@example.com")]
+  ) {
+    assert.equal(world.carbons.received(other), false);
+  }
+  assert.equal(world.carbons.received(errorFrom(BOB)), true);
+  assert.deepEqual(world.got.splice(0), ["laptop received"]);
+  const [carbon] = world.elsewhere;
+  assert.deepEqual([carbon!.type, carbon!.from.text, carbon!.to.text], ["error", ALICE, ALICE]);
+  assert.equal(world.carbons.received(errorFrom(BOB)), false, "once");
+  assert.deepEqual([world.got, world.elsewhere.length], [[], 1]);
+});
+
+Deno.test("Carbons of an error come to the account's sessions at other nodes that want it", () => {
+  using world = new World();
+  for (const resource of ["laptop", "tablet"]) world.logIn(`${ALICE}/${resource}`, true);
+  const carbon = carbonOf("received", errorFrom(BOB), parseJid(ALICE))!;
+  world.deaf = "tablet";
+  assert.equal(world.carbons.told(carbon), true);
+  assert.deepEqual(world.got.splice(0), ["laptop received"]);
+  const chat = carbonOf("received", message({ from: BOB, to: `${ALICE}/phone` }), parseJid(ALICE))!;
+  const others = [
+    chat,
+    { ...chat, type: "error" as const },
+    message({ from: ALICE, to: ALICE, type: "error" }),
+  ];
+  for (const other of others) assert.equal(world.carbons.told(other), false);
+  assert.deepEqual(world.got, []);
+});
+
+Deno.test("Carbons remember ten thousand messages that an error may answer, with short ids", () => {
+  using world = new World();
+  for (const resource of ["phone", "laptop"]) world.logIn(`${ALICE}/${resource}`, true);
+  const long = "x".repeat(200);
+  for (const id of ["first", "second", long]) world.carbons.sent(message({ id }), {});
+  for (let i = 0; i < 9_999; i++) world.carbons.sent(message({ id: `${i}` }), {});
+  const isCopied = (id: string) => world.carbons.received(errorFrom(BOB, id));
+  assert.deepEqual(["first", "second", long, "0", "9998"].map(isCopied), [
+    false,
+    true,
+    false,
+    true,
+    true,
+  ]);
 });
