@@ -70,6 +70,14 @@ Deno.test("causeway backends knows directories: nothing to prepare, and a check 
   assert.equal(added.code, 1);
   assert.match(added.error.join("\n"), /it is managed elsewhere, and only read here/);
 
+  const path = `${fixture.config}.xml`; // for both hosts
+  const exported = await run("export", "--output", path, ...config);
+  assert.deepEqual([exported.code, exported.error], [0, []]);
+  assert.ok(exported.out.includes("accounts written: 4"), exported.out.join("\n"));
+  const xml = await Deno.readTextFile(path);
+  assert.match(xml, /<user name='alice'>.*<item jid='bob@example\.com'.*<FN>Alice M\.<\/FN>/s);
+  assert.doesNotMatch(xml, /scram-credentials|password/);
+
   await directory.kill();
   const down = await run("backends", "check", ...config);
   assert.equal(down.code, 1);

@@ -126,3 +126,30 @@ for (const { what, text, expected } of MISTAKES) {
     assert.ok(findings.some((each) => expected.test(each)), findings.join("\n"));
   });
 }
+
+Deno.test("options of MongooseIM that a directory is not asked by are refused, and say what to do", () => {
+  for (
+    const [text, path, problem] of [
+      [
+        `${ACCOUNTS}ldap.dn_filter.filter = "(a=b)"`,
+        "auth.ldap.dn_filter",
+        /not served.*; put the condition/,
+      ],
+      [`${ACCOUNTS}ldap.scope = "one"`, "auth.ldap.scope", /unknown key.*allowed here: .*base/],
+      [
+        `${ACCOUNTS}[modules.mod_vcard.ldap]\nsearch_fields = []`,
+        "modules.mod_vcard.ldap.search_fields",
+        /vcard_map/,
+      ],
+      [
+        `${ACCOUNTS}[modules.mod_vcard.ldap]\nsearch_reported = []`,
+        "modules.mod_vcard.ldap.search_reported",
+        /vcard_map/,
+      ],
+    ] as const
+  ) {
+    const found = findingsIn(`${SOUND}${POOL}${text}\n`).filter((line) => line.includes(path));
+    assert.equal(found.length, 1, path);
+    assert.match(found[0]!, problem);
+  }
+});

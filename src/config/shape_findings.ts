@@ -42,6 +42,20 @@ const EXPLAINED: ReadonlyMap<string, string> = new Map([
     "encryption, and the runtime takes no choice among them; remove it",
   ],
   [
+    "dn_filter",
+    "not served: Causeway searches each account once, and reads no second entry to decide on it; put " +
+    "the condition into filter, or into local_filter of auth.ldap",
+  ],
+  [
+    "search_fields",
+    "not served: people are searched by the fields of XEP-0055 that vcard_map gives attributes; " +
+    "remove it",
+  ],
+  [
+    "search_reported",
+    "not served: a search reports the fields of XEP-0055 that vcard_map gives attributes; remove it",
+  ],
+  [
     "protocol_options",
     "not allowed: links use TLS 1.3 alone, and neither older versions nor compression can be " +
     "turned on; remove it",

@@ -48,15 +48,20 @@ export function pieHostHead(host: string): string {
 export const PIE_HOST_TAIL = "</host>\n";
 export const PIE_TAIL = "</server-data>\n";
 
-/** Yields the accounts of a host, one at a time, in the order of their names. */
+/**
+ * Yields the accounts of a host, one at a time, in the order of their names. Those of a directory have
+ * no keys.
+ */
 export async function* exportedAccounts(
   options: ExportOptions,
 ): AsyncGenerator<ExportedAccount, void> {
   const { stores, host } = options;
   const users = stores.users(host);
   for await (const localpart of listUsers(users)) {
-    const credentials = await users.credentials(localpart);
-    if (credentials === undefined) continue; // deleted meanwhile
+    // A directory checks passwords itself, and gives nobody keys.
+    const isInDirectory = users.checkPassword !== undefined;
+    const credentials = isInDirectory ? undefined : await users.credentials(localpart);
+    if (credentials === undefined && !isInDirectory) continue; // deleted meanwhile
     const jid = tryMakeJid(localpart, host);
     if (!(jid instanceof BareJid)) continue; // no account that anybody could use
     const roster = await stores.rosters(host).read(jid.text);
@@ -66,7 +71,7 @@ export async function* exportedAccounts(
     const user = element(
       "user",
       { xmlns: PIE_NAMESPACE, name: localpart },
-      ...secretElements(credentials, options.reader),
+      ...(credentials === undefined ? [] : secretElements(credentials, options.reader)),
       rosterElement(roster),
       ...roster.items.flatMap((item) => requestElement(item)),
       vcard === undefined ? undefined : parsed(vcard),
