@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { ChatClient } from "../clients/mod.ts";
+import { type ChatClient, newId } from "../clients/mod.ts";
 import { REPLICATIONS, type Scenario } from "../scenario.ts";
 import { bare, Stage } from "./_stage.ts";
 import { TWO_NODES, withoutCache } from "./_two_nodes.ts";
@@ -68,6 +68,25 @@ export const CARBONS: Scenario = {
       }
     }
     say(`a message for all is no carbon; ${MESSAGES} carbons came in their order`);
+
+    const nobody = bob.replace("bob", "nobody");
+    for (const device of [phone, tablet, laptop]) {
+      const id = newId("lost");
+      await device.sendStanza(
+        `<message to='${nobody}' type='chat' id='${id}'><body>${id}</body></message>`,
+      );
+      await device.expectError(id, "service-unavailable");
+      for (const other of [phone, tablet, laptop]) {
+        if (other === device) continue;
+        await expectCarbon(other, "sent", id);
+        const carbon = await other.expectMessage(({ type, xml }) =>
+          type === "error" && isCarbon({ xml })
+        );
+        assert.ok(carbon.xml.includes(id), `the error for ${id} comes as a carbon: ${carbon.xml}`);
+        assert.match(carbon.xml, /<received[ >].*<service-unavailable[ />]/s);
+      }
+    }
+    say("an error that answers one device's message comes to the two others");
 
     await phone.sendStanza(
       `<message to='${alice.jid}' type='chat' id='p'><body>private</body>${PRIVATE}</message>`,
