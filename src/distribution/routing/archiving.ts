@@ -1,80 +1,150 @@
+import { FullJid, ruleForAccount } from "../../xmpp/mod.ts";
 import type { Envelope } from "../envelope.ts";
 import { isUser } from "./addresses.ts";
 import { keepOpen } from "./copy_envelope.ts";
-import type { Decision, Domains } from "./decision.ts";
-import type { Archive, ArchiveSides, LocalDelivery, Locations, Noting } from "./ports.ts";
+import type { Domains } from "./decision.ts";
+import type { Archive, LocalDelivery, Noting } from "./ports.ts";
+import { isForAccount } from "./refusals.ts";
 
 /** The parts that `Archiving` works with. */
 export interface ArchivingDeps {
   readonly archive: Archive;
   readonly domains: Domains;
   readonly local: LocalDelivery;
-  readonly locations: Locations;
 }
 
 /** What a message has to wait for, or why it cannot. Undefined: nothing. */
 export type Noted = Noting | "resource-constraint" | undefined;
 
+/** A message on its way into one archive. */
+interface Part {
+  /** Undefined when the archive does not take the message. */
+  readonly noting: Noting | undefined;
+  /** True once the message went on. */
+  hasGoneOn: boolean;
+}
+
+/** What archives have of one message. */
+interface Parts {
+  sender?: Part;
+  /** For the recipient, before anybody is there to get the message. */
+  absent?: Part;
+  /** For the recipient, at the moment of delivery. */
+  recipient?: Part;
+}
+
 /**
- * Has archives take messages before they are routed.
+ * Has archives take messages on their way.
  *
- * The sender's archive takes a message where it enters the mesh, the recipient's where it may be
- * delivered, or where nobody knows of the recipient. A message that only passes on to another datacenter
- * is archived there.
+ * The sender's archive takes a message where it enters the mesh. The recipient's archive takes it on
+ * each node that is about to deliver it, when its turn has come: only then is its place among the other
+ * messages that reach the account certain. It also takes a message that begins to bounce, which may
+ * find nobody in the end.
  */
 export class Archiving {
   readonly #deps: ArchivingDeps;
   /** What archives have of a message already: it may be routed several times. */
-  readonly #noted = new WeakMap<Envelope, { sides: ArchiveSides; noting: Noted }>();
+  readonly #parts = new WeakMap<Envelope, Parts>();
 
   constructor(deps: ArchivingDeps) {
     this.#deps = deps;
   }
 
-  /**
-   * Returns what a message has to wait for.
-   *
-   * @param host local host of the recipient; null when nobody knows of the recipient
-   */
-  note(envelope: Envelope, decision: Decision, host: string | null): Noted {
-    if (envelope.isCarbon && envelope.stanza.from.bare.text === envelope.stanza.to.bare.text) {
-      return undefined; // it wraps a message that was archived
+  /** Has the sender's archive begin with a message that waits behind others of its sender. */
+  foresee(envelope: Envelope): void {
+    const { from, to } = envelope.stanza;
+    // The archive of a message to oneself is that of its recipient, too.
+    if (from.bare.text !== to.bare.text) this.forSender(envelope);
+  }
+
+  /** Returns what a message waits for before it is routed. */
+  forSender(envelope: Envelope): Noted {
+    if (envelope.arrival !== "here" || envelope.isCopy) return undefined;
+    const parts = this.#partsOf(envelope);
+    if (parts.sender === undefined) {
+      const noting = this.#deps.archive.note(envelope, "sender");
+      if (noting === "resource-constraint") return noting;
+      parts.sender = { noting, hasGoneOn: false };
     }
-    const recipient = this.#recipientOf(envelope, decision, host);
-    const before = this.#noted.get(envelope);
-    const isSender = envelope.arrival === "here" && !envelope.isCopy && before === undefined;
-    const isForRecipient = recipient !== undefined && !envelope.isArchived &&
-      (before === undefined || before.sides.recipient === undefined);
-    // A message that is under way already is waited for.
-    if (!isSender && !isForRecipient) return before?.noting;
-    const sides = { isSender, recipient: isForRecipient ? recipient : undefined };
-    const noting = this.#deps.archive.note(envelope, sides);
-    this.#noted.set(envelope, { sides, noting });
-    return noting;
+    return openOf(parts.sender);
+  }
+
+  /** Returns what a message waits for before it is delivered to sessions here, if there are any. */
+  forRecipient(envelope: Envelope): Noted {
+    if (envelope.isArchived || !this.#mayBeTaken(envelope)) return undefined;
+    const { archive } = this.#deps;
+    if (!archive.isHere(envelope)) return undefined;
+    const parts = this.#partsOf(envelope);
+    if (parts.absent !== undefined) {
+      const open = openOf(parts.absent);
+      if (open !== undefined) return open;
+      envelope.isArchived = parts.absent.noting?.isStored === true;
+      if (envelope.isArchived || parts.absent.hasGoneOn) return undefined;
+    }
+    if (parts.recipient === undefined) {
+      const noting = archive.note(envelope, "recipient");
+      if (noting === "resource-constraint") return noting;
+      parts.recipient = { noting, hasGoneOn: false };
+    }
+    const open = openOf(parts.recipient);
+    if (open === undefined) envelope.isArchived = parts.recipient.noting?.isStored === true;
+    return open;
+  }
+
+  /** Has the recipient's archive take a message that begins to bounce. */
+  forAbsent(envelope: Envelope): void {
+    const { stanza, isCopy, isArchived } = envelope;
+    if (stanza.kind !== "message" || isCopy || isArchived) return;
+    const { archive, domains, local } = this.#deps;
+    // The others come back to their senders.
+    if (!isForAccount(envelope) || !isUser(stanza.to, domains)) return;
+    // It only waits for others, and takes its place behind those that are delivered meanwhile.
+    if (local.sessionsOf(stanza.to).isHere) return;
+    const parts = this.#partsOf(envelope);
+    if (parts.absent !== undefined || parts.recipient !== undefined) return;
+    const noting = archive.note(envelope, "absent");
+    if (noting === "resource-constraint") return; // it is asked again in the end
+    parts.absent = { noting, hasGoneOn: false };
   }
 
   /** Notes the end of the wait for `noting`. */
   goOn(envelope: Envelope, noting: Noting): void {
-    if (noting.isRecipients) envelope.isArchived = true;
-    const noted = this.#noted.get(envelope);
-    if (noted?.noting === noting) noted.noting = undefined;
-    if (noting.isSettled) return;
-    const settle = keepOpen(envelope);
-    void noting.settled.then(settle);
+    const { sender, absent, recipient } = this.#partsOf(envelope);
+    for (const part of [sender, absent, recipient]) {
+      if (part === undefined || part.noting !== noting || part.hasGoneOn) continue;
+      if (part !== sender && noting.isStored) envelope.isArchived = true;
+      if (noting.isSettled) continue;
+      part.hasGoneOn = true;
+      const settle = keepOpen(envelope);
+      void noting.settled.then(settle);
+    }
   }
 
-  /** Undefined for a recipient whose archive takes the message elsewhere, or who has none. */
-  #recipientOf(
-    { stanza: { to }, isCopy, arrival }: Envelope,
-    decision: Decision,
-    host: string | null,
-  ): ArchiveSides["recipient"] {
-    const { domains, local, locations } = this.#deps;
-    if (!isUser(to, domains) || decision === "other-datacenter") return undefined;
-    const known = local.sessionsOf(to).isHere ? "known" : "unseen";
-    if (arrival === "link" || arrival === "handed-over") return known;
-    if (isCopy) return undefined; // this node has noted the message itself
-    const isElsewhere = host !== null && host !== domains.localHost;
-    return isElsewhere && locations.spread(to).length === 0 ? undefined : known;
+  #partsOf(envelope: Envelope): Parts {
+    let parts = this.#parts.get(envelope);
+    if (parts === undefined) this.#parts.set(envelope, parts = {});
+    return parts;
   }
+
+  /** False for a message that no session here gets, by the rules of RFC 6121 §8.5. */
+  #mayBeTaken(envelope: Envelope): boolean {
+    const { domains, local } = this.#deps;
+    const { stanza, isCopy, isCarbon, isRerouted, arrival } = envelope;
+    const { from, to, type } = stanza;
+    if (!isUser(to, domains) || ruleForAccount(stanza) !== undefined) return false;
+    // The message of a copy that was made here was archived, as was the one that a carbon wraps.
+    if (isCopy && arrival === "here") return false;
+    if (isCarbon) return from.bare.text !== to.bare.text;
+    const { isResourceHere, priority } = local.sessionsOf(to);
+    if (to instanceof FullJid) {
+      if (isResourceHere) return true;
+      if (type !== "chat" && !isRerouted) return false;
+    }
+    return priority !== undefined && priority >= 0;
+  }
+}
+
+/** Returns what a message still has to wait for. */
+function openOf({ noting, hasGoneOn }: Part): Noting | undefined {
+  return noting === undefined || noting.isSettled || hasGoneOn ? undefined : noting;
 }

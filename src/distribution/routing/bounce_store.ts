@@ -23,6 +23,10 @@ export interface BounceEvents {
    * all.
    */
   release(envelope: Envelope, key: Jid, host: string): boolean;
+  /** Takes notice of a stanza that begins to wait. */
+  taken?(envelope: Envelope): void;
+  /** Returns what a stanza waits for before it is sent on its way, a second at most. Never rejects. */
+  waitFor?(envelope: Envelope): Promise<void> | undefined;
   /** Answers the sender with an error. */
   giveUp(envelope: Envelope, why: BounceFailure): void;
   /** Key of the sender within whose stanzas order is kept. */
@@ -57,6 +61,9 @@ const REVEAL_BURST = 8;
  * retry.
  */
 const MAX_REVEALED = 64;
+
+/** Stanzas of an address that are prepared together, before they are sent. */
+const PREPARED_AT_ONCE = 64;
 
 /**
  * Holds stanzas whose recipient has no known place, by looked-up address and in order. Each sender,
@@ -230,6 +237,7 @@ export class BounceStore {
     this.#metrics.bounceHeld.inc();
     this.#shares.hold(holders, costOf(envelope));
     this.#showSize();
+    this.#events.taken?.(envelope);
     return { envelope, holders, dueMs: this.#dueMs(envelope) };
   }
 
@@ -256,7 +264,7 @@ export class BounceStore {
 
   /** Sets the timer to `dueMs`, unless an earlier one is set. */
   #wakeAt(held: HeldAddress, dueMs: number): void {
-    if (held.isLooking || dueMs === Infinity) return;
+    if (held.isLooking || held.isPreparing || dueMs === Infinity) return;
     if (held.cancel !== undefined && held.dueMs <= dueMs) return;
     held.cancel?.();
     held.dueMs = dueMs;
@@ -361,8 +369,10 @@ export class BounceStore {
   #lookedUp(held: HeldAddress, host: string | undefined, untilMs: number): void {
     held.isLooking = false;
     held.merge();
-    if (held.isEmpty) return;
+    if (held.isEmpty || held.isPreparing) return;
     if (host !== undefined) this.#release(held, host);
+    // Its stanzas have been found: they use up no retry while they wait for their way.
+    if (held.isPreparing) return;
     if (untilMs !== -Infinity) this.#countRetry(held, untilMs);
     if (held.isEmpty) {
       // What came back while the last one left goes on by itself, in a moment.
@@ -375,13 +385,32 @@ export class BounceStore {
 
   /** Sends from the front until one finds no session. */
   #release(held: HeldAddress, host: string): void {
+    let isWaiting = false;
     held.release((each) => {
       const cost = costOf(each.envelope);
+      isWaiting = this.#events.waitFor?.(each.envelope) !== undefined;
+      if (isWaiting) return false;
       if (!this.#events.release(each.envelope, held.key, host)) return false;
       this.#letGo(each, cost);
       return true;
     });
+    if (isWaiting) return this.#prepare(held);
     if (held.isEmpty && !held.isExpecting) this.#forget(held);
+  }
+
+  /** Waits for what the first stanzas wait for. Then they are sent to where the recipient is by then. */
+  #prepare(held: HeldAddress): void {
+    held.isPreparing = true;
+    held.cancel?.();
+    held.cancel = undefined;
+    const first = held.stanzas.slice(0, PREPARED_AT_ONCE);
+    const prepared = Promise.all(first.map(({ envelope }) => this.#events.waitFor!(envelope)));
+    void prepared.then(() => {
+      held.isPreparing = false;
+      if (this.#held.get(held.key.text) !== held) return;
+      this.#find([held]);
+      if (!held.isEmpty) this.#schedule(held);
+    });
   }
 
   #countRetry(held: HeldAddress, untilMs: number): void {

@@ -101,51 +101,30 @@ export class Dispatcher {
     }
   }
 
-  /** Has archives begin with a message that waits behind others of its sender. */
+  /** Has the sender's archive begin with a message that waits behind others of its sender. */
   foresee(envelope: Envelope): void {
-    if (this.#archiving === undefined || envelope.stanza.kind !== "message") return;
-    const { from, to } = envelope.stanza;
-    const decision = decide(from, to, this.#domains);
-    const host = this.#isLookedUp(envelope, decision)
-      ? this.#lookups.cached(envelope, this.#lookups.keyOf(to))
-      : this.#domains.localHost;
-    if (host !== undefined) this.#archiving.note(envelope, decision, host);
+    if (envelope.stanza.kind === "message") this.#archiving?.foresee(envelope);
   }
 
-  /** Routes a message once the archives have it that are to have it by then. */
+  /** Routes a message once its sender's archive has it. */
   #routeMessage(envelope: Envelope, decision: Decision): Promise<Finish> | undefined {
-    const archiving = this.#archiving;
-    if (archiving === undefined) return this.#routeBy(decision, envelope);
-    if (!this.#isLookedUp(envelope, decision)) {
-      const noted = archiving.note(envelope, decision, this.#domains.localHost);
-      return noted === undefined
-        ? this.#routeBy(decision, envelope)
-        : this.#whenNoted(envelope, noted, () => this.#routeBy(decision, envelope));
-    }
-    const key = this.#lookups.keyOf(envelope.stanza.to);
-    const routeTo = (host: string | null) => {
-      const noted = archiving.note(envelope, decision, host);
-      const finish = () => this.#dispatch(envelope, decision, key, host);
-      return noted === undefined ? finish : this.#whenNoted(envelope, noted, finish);
-    };
-    const host = this.#lookups.cached(envelope, key);
-    if (host === undefined) {
-      return this.#lookups.find(envelope, key).then((found) => routeTo(found ?? null));
-    }
-    const waiting = routeTo(host);
-    if (waiting instanceof Promise) return waiting;
-    waiting();
-    return undefined;
+    const noted = this.#archiving?.forSender(envelope);
+    return noted === undefined
+      ? this.#routeBy(decision, envelope)
+      : this.#whenNoted(envelope, noted, () => this.#routeBy(decision, envelope));
   }
 
-  /** True for a message that `#routeBy` would look up. */
-  #isLookedUp({ arrival, isCopy, stanza }: Envelope, decision: Decision): boolean {
-    if (decision !== "user" && decision !== "own-resource") return false;
-    if (arrival === "link" || arrival === "handed-over") return false;
-    return !isCopy && !this.#isAnsweredHere(stanza);
+  /**
+   * The one gate before a message is delivered to a person here: returns a promise when the recipient's
+   * archive is to have it first. Then the message is routed again, as the recipient may have moved.
+   */
+  #waitForArchive(envelope: Envelope, decision: Decision): Promise<Finish> | undefined {
+    const noted = this.#noteDelivery(envelope);
+    return noted &&
+      this.#whenNoted(envelope, noted, () => this.#routeBy(decision, envelope));
   }
 
-  /** Waits for archives before `finish`. */
+  /** Waits for an archive before `finish`. */
   #whenNoted(
     envelope: Envelope,
     noted: Exclude<Noted, undefined>,
@@ -202,10 +181,11 @@ export class Dispatcher {
           ? domains.localHost
           : locations.cached(key),
       relocate: (keys) => this.#lookups.relocate(keys),
-      release: (envelope, key, host) =>
-        this.#hidden.has(envelope)
-          ? this.#deliverHere(envelope, true)
-          : this.#isKeptBehind(envelope) || this.#deliverOrForward(envelope, key, host),
+      release: (envelope, key, host) => this.#release(envelope, key, host),
+      ...(this.#archiving !== undefined && {
+        taken: (envelope) => this.#archiving!.forAbsent(envelope),
+        waitFor: (envelope) => this.#waitInBounce(envelope),
+      }),
       giveUp: (envelope, why) => this.giveUpBounced(envelope, why),
       senderOf: ({ stanza }) => senderKey(stanza.from, domains),
       holdersOf: (envelope) => holdersOf(envelope, domains),
@@ -218,6 +198,31 @@ export class Dispatcher {
       random: random ?? MATH_RANDOM,
       ...(budget !== undefined && { budget: budget.bounce }),
     });
+  }
+
+  /** Sends a bounced stanza on its way; false when nobody answers to its address after all. */
+  #release(envelope: Envelope, key: Jid, host: string): boolean {
+    if (this.#hidden.has(envelope)) return this.#deliverHere(envelope, true);
+    if (this.#isKeptBehind(envelope)) return true;
+    // All that a message may wait for is over.
+    if (this.#noteDelivery(envelope) === "resource-constraint") {
+      this.#refusals.refuseForRoom(envelope, "archive");
+      return true;
+    }
+    return this.#deliverOrForward(envelope, key, host);
+  }
+
+  /** Returns what a bounced stanza waits for before it is sent on its way. */
+  #waitInBounce(envelope: Envelope): Promise<void> | undefined {
+    const noted = this.#noteDelivery(envelope);
+    if (noted === undefined || noted === "resource-constraint") return undefined;
+    return noted.ready.then(() => this.#archiving!.goOn(envelope, noted));
+  }
+
+  /** Has the recipient's archive take a message that is about to be delivered here. */
+  #noteDelivery(envelope: Envelope): Noted {
+    if (envelope.stanza.kind !== "message") return undefined;
+    return this.#archiving?.forRecipient(envelope);
   }
 
   #routePresence(envelope: Envelope, decision: Decision): Promise<Finish> | undefined {
@@ -280,19 +285,15 @@ export class Dispatcher {
   #routeBy(decision: Decision, envelope: Envelope): Promise<Finish> | undefined {
     const { to } = envelope.stanza;
     if (envelope.arrival === "handed-over") {
-      this.#deliverHandedOver(envelope, decision);
-      return undefined;
+      return this.#deliverHandedOver(envelope, decision);
     }
-    if (envelope.isCopy) return this.#routeCopy(envelope);
-    if (this.#isAnsweredHere(envelope.stanza)) {
-      this.#deliverFinally(envelope);
-      return undefined;
-    }
+    if (envelope.isCopy) return this.#routeCopy(envelope, decision);
+    if (this.#isAnsweredHere(envelope.stanza)) return this.#deliverFinally(envelope, decision);
     switch (decision) {
       case "local":
         return this.#isForOwnDevices(envelope)
-          ? this.#deliverToOwnDevices(envelope)
-          : this.#deliverLocal(envelope);
+          ? this.#deliverToOwnDevices(envelope, decision)
+          : this.#deliverLocal(envelope, decision);
       case "local-user":
         return this.#dispatchLocal(envelope, decision);
       case "other-datacenter":
@@ -314,10 +315,7 @@ export class Dispatcher {
     const key = this.#lookups.keyOf(to);
     if (this.#isSpreadHere(envelope)) return this.#dispatchLocal(envelope, decision);
     const host = this.#lookups.cached(envelope, key);
-    if (host !== undefined) {
-      this.#dispatch(envelope, decision, key, host);
-      return undefined;
-    }
+    if (host !== undefined) return this.#dispatch(envelope, decision, key, host);
     return this.#lookups.find(envelope, key)
       .then((found) => () => this.#dispatch(envelope, decision, key, found ?? null));
   }
@@ -329,18 +327,17 @@ export class Dispatcher {
   }
 
   /** Delivers a message to the sender's own account: here, and wherever else it has sessions. */
-  #deliverToOwnDevices(envelope: Envelope): Promise<Finish> | undefined {
+  #deliverToOwnDevices(envelope: Envelope, decision: Decision): Promise<Finish> | undefined {
     const { locations } = this.#deps;
     const key = this.#lookups.keyOf(envelope.stanza.to);
-    const deliver = () => {
-      if (locations.spread(key).length === 0) this.#deliverFinally(envelope);
-      else this.#dispatch(envelope, "user", key, this.#domains.localHost);
-    };
+    const deliver = () =>
+      locations.spread(key).length === 0
+        ? this.#deliverFinally(envelope, decision)
+        : this.#dispatch(envelope, "user", key, this.#domains.localHost);
     if (this.#lookups.cached(envelope, key) === undefined) {
       return this.#lookups.find(envelope, key).then(() => deliver);
     }
-    deliver();
-    return undefined;
+    return deliver();
   }
 
   /** True for a message that other datacenters have too, and that a session here can get. */
@@ -352,7 +349,7 @@ export class Dispatcher {
   }
 
   /** Routes a copy: to the sessions here, to the datacenter that it is for, or to other nodes. */
-  #routeCopy(envelope: Envelope): Promise<Finish> | undefined {
+  #routeCopy(envelope: Envelope, decision: Decision): Promise<Finish> | undefined {
     const { copyFor } = envelope;
     const { local, locations } = this.#deps;
     if (copyFor === this.#domains.localHost) return void this.#deliverCopy(envelope);
@@ -371,10 +368,12 @@ export class Dispatcher {
     if (envelope.arrival !== "link") {
       return envelope.isCarbon ? this.#tellElsewhere(envelope) : this.#deliverElsewhere(envelope);
     }
-    const waiting = local.prepare?.(envelope, this.#lookups.turn);
-    if (waiting !== undefined) return waiting.then(() => () => this.#deliverCopy(envelope));
-    this.#deliverCopy(envelope);
-    return undefined;
+    const deliver = () => {
+      const waiting = this.#waitForArchive(envelope, decision);
+      if (waiting === undefined) this.#deliverCopy(envelope);
+      return waiting;
+    };
+    return local.prepare?.(envelope, this.#lookups.turn)?.then(() => deliver) ?? deliver();
   }
 
   /** Sends a carbon to the account's other nodes, in this datacenter and in others. */
@@ -430,11 +429,10 @@ export class Dispatcher {
     return waiting?.then(() => () => local.deliverElsewhere?.(envelope));
   }
 
-  #deliverLocal(envelope: Envelope): Promise<Finish> | undefined {
+  #deliverLocal(envelope: Envelope, decision: Decision): Promise<Finish> | undefined {
     const waiting = this.#deps.local.prepare?.(envelope, this.#lookups.turn);
-    if (waiting !== undefined) return waiting.then(() => () => this.#deliverFinally(envelope));
-    this.#deliverFinally(envelope);
-    return undefined;
+    const deliver = () => this.#deliverFinally(envelope, decision);
+    return waiting === undefined ? deliver() : waiting.then(() => deliver);
   }
 
   /** Routes to a user whom only this datacenter can have; looks up at most the user's node. */
@@ -442,9 +440,7 @@ export class Dispatcher {
     const { to } = envelope.stanza;
     const dispatch = () => this.#dispatch(envelope, decision, to, this.#domains.localHost);
     const waiting = this.#deps.local.prepare?.(envelope, this.#lookups.turn);
-    if (waiting !== undefined) return waiting.then(() => dispatch);
-    dispatch();
-    return undefined;
+    return waiting === undefined ? dispatch() : waiting.then(() => dispatch);
   }
 
   /** Delivers to a component that is connected here, whatever the table says. */
@@ -461,18 +457,22 @@ export class Dispatcher {
    * Delivers a stanza that another node has placed here. If the recipient is not here, it has no
    * route.
    */
-  #deliverHandedOver(envelope: Envelope, decision: Decision): void {
+  #deliverHandedOver(envelope: Envelope, decision: Decision): Promise<Finish> | undefined {
     const key = this.#lookups.keyOf(envelope.stanza.to);
     const known = this.bounce?.holds(key) === true ? this.#deps.locations.cached(key) : undefined;
     const host = known ?? this.#domains.localHost;
     if (this.bounce?.holds(key) === true && !this.bounce.flush(key, host)) {
-      if (envelope.isCopy) return this.#refusals.drop(envelope, "returned"); // the original answers
+      // The original answers for a copy.
+      if (envelope.isCopy) return void this.#refusals.drop(envelope, "returned");
       envelope.arrived("here");
-      return this.bounce.hold(envelope, key);
+      return void this.bounce.hold(envelope, key);
     }
-    if (this.#deliverHere(envelope, true)) return;
+    const waiting = this.#waitForArchive(envelope, decision);
+    if (waiting !== undefined) return waiting;
+    if (this.#deliverHere(envelope, true)) return undefined;
     if (!this.#hidden.has(envelope)) this.#deps.locations.forget(key);
     this.#noRoute(envelope, decision, key);
+    return undefined;
   }
 
   /**
@@ -484,22 +484,30 @@ export class Dispatcher {
     return kept === true || kept === "full";
   }
 
-  #dispatch(envelope: Envelope, decision: Decision, key: Jid, host: string | null): void {
-    if (this.#isKeptBehind(envelope)) return;
+  #dispatch(
+    envelope: Envelope,
+    decision: Decision,
+    key: Jid,
+    host: string | null,
+  ): Promise<Finish> | undefined {
+    if (this.#isKeptBehind(envelope)) return undefined;
     if (decision === "own-resource") {
-      if (host === null || host === this.#domains.localHost) this.#deliverFinally(envelope);
-      else this.#forward(envelope, host);
-      return;
+      return host === null || host === this.#domains.localHost
+        ? this.#deliverFinally(envelope, decision)
+        : void this.#forward(envelope, host);
     }
     if (this.bounce?.holds(key) === true && !(host === null && envelope.hasKeeper)) {
       // With a route, presence and answers wait too, lest they overtake. Without one they are not
       // held: they have no route.
       const waits = host === null ? mayWait(envelope) : !this.bounce.flush(key, host);
-      if (waits) return this.bounce.hold(envelope, key);
+      if (waits) return void this.bounce.hold(envelope, key);
     }
+    const waiting = this.#waitForArchive(envelope, decision);
+    if (waiting !== undefined) return waiting;
     if (host === null || !this.#deliverOrForward(envelope, key, host)) {
       this.#noRoute(envelope, decision, key);
     }
+    return undefined;
   }
 
   /**
@@ -606,10 +614,12 @@ export class Dispatcher {
     }
   }
 
-  #deliverFinally(envelope: Envelope): void {
-    if (!this.#deliverHere(envelope, false)) {
+  #deliverFinally(envelope: Envelope, decision: Decision): Promise<Finish> | undefined {
+    const waiting = this.#waitForArchive(envelope, decision);
+    if (waiting === undefined && !this.#deliverHere(envelope, false)) {
       this.#refusals.refuse(envelope, "service-unavailable", "no-route");
     }
+    return waiting;
   }
 
   /**

@@ -42,6 +42,8 @@ export class HeldAddress {
   cancel: CancelTimer | undefined;
   /** Time at which the timer is due, while there is one. */
   dueMs = Infinity;
+  /** True while the first stanzas wait before they are sent to where the recipient is. */
+  isPreparing = false;
   /** Retry that waits for its payer's rate. */
   booked: BookedRetry | undefined;
   /** True while a lookup is under way: its end decides what happens next. */
@@ -70,10 +72,10 @@ export class HeldAddress {
 
   /**
    * True while nothing may be sent: its stanzas are being sent already (delivering one may reveal
-   * the same address again), or more are coming back.
+   * the same address again), more are coming back, or the first ones are being prepared.
    */
   get isStill(): boolean {
-    return this.#isReleasing || this.#cameBack !== undefined;
+    return this.#isReleasing || this.isPreparing || this.#cameBack !== undefined;
   }
 
   /** True while more stanzas are coming back. */

@@ -133,32 +133,38 @@ export interface OfflineKeeper {
   ): boolean;
 }
 
-/** Sides of a message whose archives are to have it. */
-export interface ArchiveSides {
-  readonly isSender: boolean;
-  /** `unseen`: nobody has seen the account, so that it may not exist. */
-  readonly recipient: "known" | "unseen" | undefined;
-}
+/**
+ * Archive that is to have a message: its sender's, or its recipient's.
+ *
+ * | side | meaning |
+ * | --- | --- |
+ * | `sender` | the sender's archive |
+ * | `recipient` | the recipient's, as sessions here are about to get the message |
+ * | `absent` | the recipient's, if the account exists, as nobody is there to get the message |
+ */
+export type ArchiveSide = "sender" | "recipient" | "absent";
 
-/** A message on its way into archives. */
+/** A message on its way into an archive. */
 export interface Noting {
   /** Resolves when the message may go on. Never rejects. */
   readonly ready: Promise<void>;
-  /** Resolves when it needs no longer be kept for the archives. Never rejects. */
+  /** Resolves when it needs no longer be kept for the archive. Never rejects. */
   readonly settled: Promise<void>;
   /** True once `settled` is resolved. */
   readonly isSettled: boolean;
-  /** True when the recipient's archive has the message, or will. */
-  readonly isRecipients: boolean;
+  /** True when the archive has the message. */
+  readonly isStored: boolean;
 }
 
 /** Archives the messages of accounts (XEP-0313). */
 export interface Archive {
+  /** True when this node has sessions that may get a message for a person. */
+  isHere(envelope: Envelope): boolean;
   /**
-   * Has archives take a message. Undefined when none does. Otherwise the message waits, or there is no
-   * room for it.
+   * Has an archive take a message. Undefined when it does not. Otherwise the message waits, or there
+   * is no room for it.
    */
-  note(envelope: Envelope, sides: ArchiveSides): Noting | "resource-constraint" | undefined;
+  note(envelope: Envelope, side: ArchiveSide): Noting | "resource-constraint" | undefined;
   /** As `OfflineKeeper.keep`. A message that the archive has already counts as kept. */
   keep(
     envelope: Envelope,

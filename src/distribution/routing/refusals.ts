@@ -113,6 +113,6 @@ export class Refusals {
  * True for a message that any resource of the account may get. One for a resource that is gone is not,
  * except of type `chat` (RFC 6121 §8.5.3.2.1), or when that resource had it and left without it.
  */
-function isForAccount({ stanza: { to, type }, isRerouted }: Envelope): boolean {
+export function isForAccount({ stanza: { to, type }, isRerouted }: Envelope): boolean {
   return !(to instanceof FullJid) || type === "chat" || isRerouted;
 }

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
+import { parseJid } from "../../xmpp/mod.ts";
 import type { StanzaErrorCondition } from "../../xmpp/mod.ts";
 import type { Envelope } from "../envelope.ts";
-import type { Archive, ArchiveSides } from "./ports.ts";
+import type { Archive, ArchiveSide } from "./ports.ts";
 import {
   conditionOf,
   FakeLink,
@@ -16,27 +17,35 @@ const [ALICE, BOB] = ["alice@example.com/desk", "bob@example.com"];
 
 /** Archives that take messages when the test says so. */
 class FakeArchive implements Archive {
-  /** Id and sides of each message. */
+  /** Id and side of each message. */
   readonly noted: string[] = [];
   readonly asked: string[] = [];
   readonly outcomes: { kept(): void; refused(condition: StanzaErrorCondition): void }[] = [];
-  readonly #open = new Map<string, { ready(): void; settle(): void }>();
+  readonly #open = new Map<string, { ready(): void; settle(isStored: boolean): void }>();
   isFull = false;
+  /** Accounts with sessions on this node. */
+  readonly here = new Set<string>();
 
-  note({ stanza }: Envelope, { isSender, recipient }: ArchiveSides) {
+  isHere({ stanza }: Envelope): boolean {
+    return this.here.has(stanza.to.bare.text);
+  }
+
+  note({ stanza }: Envelope, side: ArchiveSide) {
     if (stanza.type === "error") return undefined;
-    this.noted.push(`${idOf(stanza)}${isSender ? " sender" : ""} ${recipient ?? "elsewhere"}`);
+    const name = `${idOf(stanza)} ${side}`;
+    this.noted.push(name);
     if (this.isFull) return "resource-constraint" as const;
     const [ready, settled] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     const noting = {
       ready: ready.promise,
       settled: settled.promise,
       isSettled: false,
-      isRecipients: recipient !== undefined,
+      isStored: false,
     };
-    this.#open.set(idOf(stanza)!, {
+    this.#open.set(name, {
       ready: ready.resolve,
-      settle: () => {
+      settle: (isStored) => {
+        noting.isStored = isStored;
         noting.isSettled = true;
         ready.resolve();
         settled.resolve();
@@ -51,9 +60,14 @@ class FakeArchive implements Archive {
     return true;
   }
 
-  /** Has the archives have a message, for good or not yet. */
-  end(id: string, how: "ready" | "settle" = "settle"): void {
-    this.#open.get(id)![how]();
+  /** Lets a message go on before an archive has it. */
+  goOn(name: string): void {
+    this.#open.get(name)!.ready();
+  }
+
+  /** Ends the way of a message into an archive, by id and side. */
+  end(name: string, isStored = true): void {
+    this.#open.get(name)!.settle(isStored);
   }
 }
 
@@ -74,6 +88,13 @@ class Fixture extends RouterFixture {
     this.cache.set(BOB, "dc1.example.com");
     this.cache.set(`${BOB}/x`, "dc1.example.com");
     this.local.set(BOB, "delivered");
+    this.archive.here.add(BOB);
+  }
+
+  /** Has archives take a message, by id and side, and lets the router go on. */
+  async end(name: string, isStored = true): Promise<void> {
+    this.archive.end(name, isStored);
+    await this.settled();
   }
 
   get ids(): readonly (string | undefined)[] {
@@ -93,15 +114,36 @@ Deno.test("Router delivers a message once the archives have it, and keeps the se
   fixture.router.accept(message("3"), client, 3);
   await fixture.settled();
   assert.deepEqual(fixture.ids, []);
-  assert.deepEqual(fixture.archive.noted, ["1 sender known", "3 sender known"], "it looks ahead");
-  fixture.archive.end("3");
-  await fixture.settled();
+  assert.deepEqual(fixture.archive.noted, ["1 sender", "3 sender"], "it looks ahead");
+  await fixture.end("3 sender");
   assert.deepEqual(fixture.ids, []);
-  fixture.archive.end("1");
-  await fixture.settled();
+  await fixture.end("1 sender");
+  assert.deepEqual(fixture.ids, []);
+  await fixture.end("1 recipient");
+  assert.deepEqual(fixture.ids, ["1", "2"]);
+  await fixture.end("3 recipient");
   assert.deepEqual(fixture.ids, ["1", "2", "3"]);
-  assert.deepEqual([...client.settled].toSorted(), [1, 3]);
-  assert.equal(fixture.archive.noted.length, 2, "nothing is archived twice");
+  assert.deepEqual(client.settled, [1, 3]);
+  assert.equal(fixture.archive.noted.length, 4, "nothing is archived twice");
+  fixture.close();
+});
+
+Deno.test("Router gives a message a place in its recipient's archive at its turn, and none before", async () => {
+  const fixture = new Fixture();
+  fixture.isHere();
+  fixture.router.accept(message("1"));
+  fixture.router.accept(message("2"));
+  fixture.router.accept(stanza(ALICE, "alice@example.com", { type: "chat", id: "own" }));
+  await fixture.end("1 sender");
+  const carol = stanza("carol@example.com/x", BOB, { type: "chat", id: "in" });
+  fixture.received(fromLink(carol));
+  const expected = ["1 sender", "2 sender", "1 recipient", "in recipient"];
+  assert.deepEqual(fixture.archive.noted, expected);
+  await fixture.end("2 sender");
+  await fixture.end("in recipient");
+  await fixture.end("1 recipient");
+  assert.deepEqual(fixture.archive.noted, [...expected, "2 recipient"]);
+  assert.deepEqual(fixture.ids, ["in", "1"]);
   fixture.close();
 });
 
@@ -110,11 +152,14 @@ Deno.test("Router settles a message that went on too early once the archives hav
   fixture.isHere();
   const client = new FakeLink();
   fixture.router.accept(message("1"), client, 7);
-  fixture.archive.end("1", "ready");
-  await fixture.settled();
+  for (const side of ["sender", "recipient"]) {
+    fixture.archive.goOn(`1 ${side}`);
+    await fixture.settled();
+  }
   assert.deepEqual([fixture.ids, client.settled], [["1"], []]);
-  fixture.archive.end("1");
-  await fixture.settled();
+  await fixture.end("1 recipient");
+  assert.deepEqual(client.settled, []);
+  await fixture.end("1 sender");
   assert.deepEqual(client.settled, [7]);
   fixture.close();
 });
@@ -123,24 +168,25 @@ Deno.test("Router has the recipient's archive take a message where it may be del
   const fixture = new Fixture();
   fixture.cache.set(BOB, "dc2.example.com");
   fixture.router.accept(message("there"));
-  fixture.archive.end("there");
-  await fixture.settled();
+  await fixture.end("there sender");
   assert.deepEqual(fixture.sentTo("dc2.example.com"), ["there"]);
   fixture.cache.delete(BOB);
   fixture.router.accept(message("nobody"));
-  await fixture.settled();
-  fixture.archive.end("nobody");
-  await fixture.settled();
+  await fixture.end("nobody sender");
+  await fixture.end("nobody absent");
   fixture.isHere();
   const carol = stanza("carol@example.com/x", BOB, { kind: "message", type: "chat", id: "in" });
   fixture.received(fromLink(carol));
-  fixture.archive.end("in");
+  const desk = stanza(ALICE, `${BOB}/gone`, { kind: "message", type: "normal", id: "gone" });
+  fixture.received(fromLink(desk, { sequence: 2 }));
   await fixture.settled();
   assert.deepEqual(fixture.archive.noted, [
-    "there sender elsewhere",
-    "nobody sender unseen",
-    "in known",
+    "there sender",
+    "nobody sender",
+    "nobody absent",
+    "in recipient",
   ]);
+  await fixture.end("in recipient");
   assert.ok(fixture.ids.includes("in"));
   fixture.close();
 });
@@ -150,9 +196,8 @@ Deno.test("Router settles a message that finds nobody once the archive has it, o
     const fixture = new Fixture();
     const client = new FakeLink();
     fixture.router.accept(message("1"), client, 7);
-    await fixture.settled();
-    fixture.archive.end("1");
-    await fixture.settled();
+    await fixture.end("1 sender");
+    await fixture.end("1 absent");
     fixture.clock.advance(1_000);
     await fixture.settled();
     assert.deepEqual([fixture.archive.asked, client.settled], [["1"], []]);
@@ -173,5 +218,70 @@ Deno.test("Router answers a message for which the archives have no room", async 
   fixture.router.accept(message("1"));
   await fixture.settled();
   assert.deepEqual(fixture.delivered.map(conditionOf), ["resource-constraint"]);
+  fixture.close();
+});
+
+Deno.test("Router archives messages that bounced before their recipient gets them, in order", async () => {
+  for (const isStored of [true, false]) {
+    const fixture = new Fixture();
+    for (const id of ["1", "2"]) {
+      fixture.router.accept(message(id));
+      await fixture.end(`${id} sender`);
+      // The account may not be known yet, or the database may not tell.
+      await fixture.end(`${id} absent`, isStored);
+    }
+    fixture.isHere();
+    fixture.router.revealed(parseJid(BOB));
+    await fixture.settled();
+    if (!isStored) {
+      assert.deepEqual(fixture.ids, [], "they wait for the archive");
+      fixture.clock.advance(1_000);
+      assert.deepEqual(fixture.archive.asked, [], "they use up no retries");
+      fixture.router.accept(message("3"));
+      await fixture.end("3 sender");
+      assert.deepEqual(fixture.archive.noted.slice(4, 6), ["1 recipient", "2 recipient"]);
+      await fixture.end("2 recipient");
+      assert.deepEqual(fixture.ids, []);
+      await fixture.end("1 recipient");
+      assert.deepEqual(fixture.ids, ["1", "2"]);
+      await fixture.end("3 recipient");
+    }
+    assert.deepEqual(fixture.ids, isStored ? ["1", "2"] : ["1", "2", "3"]);
+    assert.equal(fixture.router.bouncing, 0);
+    fixture.close();
+  }
+});
+
+Deno.test("Router archives a message that came back and was held again before its recipient gets it", async () => {
+  const fixture = new Fixture();
+  fixture.cache.set(BOB, "dc2.example.com");
+  fixture.router.accept(message("1"));
+  await fixture.end("1 sender");
+  fixture.cache.delete(BOB);
+  fixture.router.accept(message("2"));
+  await fixture.end("2 sender");
+  await fixture.end("2 absent", false);
+  fixture.router.returned(fixture.sent[0]!.envelope, "peer-gone");
+  fixture.isHere();
+  await fixture.settled();
+  assert.deepEqual(fixture.ids, []);
+  await fixture.end("1 absent");
+  assert.deepEqual(fixture.ids, []);
+  await fixture.end("2 recipient");
+  assert.deepEqual(fixture.ids, ["1", "2"]);
+  fixture.close();
+});
+
+Deno.test("Router takes a message to where its recipient is once the archive has it", async () => {
+  const fixture = new Fixture();
+  fixture.isHere();
+  fixture.router.accept(message("1"));
+  await fixture.end("1 sender");
+  fixture.cache.set(BOB, "dc2.example.com");
+  fixture.sessions.delete(BOB);
+  fixture.local.delete(BOB);
+  fixture.archive.here.clear();
+  await fixture.end("1 recipient");
+  assert.deepEqual([fixture.ids, fixture.sentTo("dc2.example.com")], [[], ["1"]]);
   fixture.close();
 });

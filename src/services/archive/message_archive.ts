@@ -32,23 +32,19 @@ export interface ArchivableMessage extends ArchiveId {
   readonly sentAtUs: number;
 }
 
-/** Sides of a message whose archives are to have it. */
-export interface ArchiveSides {
-  readonly isSender: boolean;
-  /** `unseen`: nobody has seen the account, so that it may not exist. */
-  readonly recipient: "known" | "unseen" | undefined;
-}
+/** Archive that is to have a message; docs at `ArchiveSide` of the router. */
+export type ArchiveSide = "sender" | "recipient" | "absent";
 
-/** A message on its way into archives. */
+/** A message on its way into an archive. */
 export interface Noting {
   /** Resolves when the message may go on. Never rejects. */
   readonly ready: Promise<void>;
-  /** Resolves when it needs no longer be kept for the archives. Never rejects. */
+  /** Resolves when it needs no longer be kept for the archive. Never rejects. */
   readonly settled: Promise<void>;
   /** True once `settled` is resolved. */
   readonly isSettled: boolean;
-  /** True when the recipient's archive has the message, or will. */
-  readonly isRecipients: boolean;
+  /** True when the archive has the message. */
+  readonly isStored: boolean;
 }
 
 /** Objects behind the archives. */
@@ -140,45 +136,34 @@ export class MessageArchive {
     return bytes === stanza.bytes ? stanza : { ...stanza, bytes };
   }
 
+  /** True when this node has sessions that may get a message for a person. */
+  isHere({ stanza }: ArchivableMessage): boolean {
+    return this.#deps.here(stanza) === "somebody";
+  }
+
   /**
-   * Has archives take a message. Undefined when none does. Otherwise the message waits, or there is no
-   * room for it.
+   * Has an archive take a message. Undefined when it does not. Otherwise the message waits, or there
+   * is no room for it.
    */
-  note(
-    message: ArchivableMessage,
-    { isSender, recipient }: ArchiveSides,
-  ): Noting | "resource-constraint" | undefined {
+  note(message: ArchivableMessage, side: ArchiveSide): Noting | "resource-constraint" | undefined {
     const { stanza } = message;
-    const { from, to } = stanza;
-    const senders = isSender ? this.#accountOf(from, stanza) : undefined;
-    const recipients = recipient === undefined ? undefined : this.#accountOf(to, stanza);
-    if (senders === undefined && recipients === undefined) return undefined;
-    const isToSelf = senders?.text === recipients?.text;
+    const [own, peer] = side === "sender" ? [stanza.from, stanza.to] : [stanza.to, stanza.from];
+    const account = this.#accountOf(own, stanza);
+    if (account === undefined) return undefined;
     const noting = new OpenNoting();
     const holders = this.#holdersOf(stanza);
-    const write = (account: BareJid, peer: Jid, done: (isStored: boolean) => void) =>
-      this.#add({ account, peer, message }, { noting, holders, done });
-    if (senders !== undefined) {
-      const done = (isStored: boolean) => noting.isRecipients ||= isStored && isToSelf;
-      if (!write(senders, to, done)) return "resource-constraint";
+    const part = { account, peer, message };
+    if (side !== "absent") {
+      return this.#add(part, { noting, holders }) ? noting : "resource-constraint";
     }
-    if (recipients !== undefined && !isToSelf) {
-      const done = (isStored: boolean) => noting.isRecipients ||= isStored;
-      if (recipient === "known") {
-        // Another node of this datacenter, which has the sessions, does the same for them.
-        const isWanted = this.#deps.here(stanza) === "somebody";
-        if (isWanted && !write(recipients, from, done)) return "resource-constraint";
-      } else {
-        noting.begin();
-        const cancel = this.#deps.clock.after(GRACE_MS, () => noting.goOn());
-        void this.#mayTake(recipients, stanza).then((mayTake) => {
-          cancel();
-          if (mayTake) write(recipients, from, done);
-          noting.end();
-        });
-      }
-    }
-    return noting.isSettled ? undefined : noting;
+    noting.begin();
+    const cancel = this.#deps.clock.after(GRACE_MS, () => noting.goOn());
+    void this.#mayTake(account, stanza).then((mayTake) => {
+      cancel();
+      if (mayTake) this.#add(part, { noting, holders });
+      noting.end();
+    });
+    return noting;
   }
 
   /**
@@ -216,15 +201,13 @@ export class MessageArchive {
     }
     return await new Promise((resolve) => {
       const noting = new OpenNoting();
-      let isStored = false;
       const isTaken = this.#add({ account, peer: stanza.from, message }, {
         noting,
         holders: this.#holdersOf(stanza),
-        done: (stored) => isStored = stored,
         withinMs: KEEP_MS,
       });
       if (!isTaken) return resolve("resource-constraint");
-      void noting.settled.then(() => resolve(isStored ? undefined : noting.failure));
+      void noting.settled.then(() => resolve(noting.isStored ? undefined : noting.failure));
     });
   }
 
@@ -258,14 +241,12 @@ export class MessageArchive {
     options: {
       readonly noting: OpenNoting;
       readonly holders: Holders;
-      /** Called at the end, or when the message goes on although it is not in its archive yet. */
-      readonly done: (isStored: boolean) => void;
       /** Time after which it is taken back. */
       readonly withinMs?: number;
     },
   ): boolean {
     const { budget, clock } = this.#deps;
-    const { noting, holders, done, withinMs } = options;
+    const { noting, holders, withinMs } = options;
     const message = archivedOf(part);
     const cost = message.stanza.length + RETAINED_OVERHEAD_BYTES;
     if (!budget.mayHold(holders, cost)) {
@@ -278,7 +259,7 @@ export class MessageArchive {
     const end = (isStored: boolean) => {
       cancel?.();
       budget.release(holders, cost);
-      done(isStored);
+      noting.isStored = isStored;
       noting.end();
     };
     const entry: ArchiveEntry = {
@@ -286,7 +267,7 @@ export class MessageArchive {
       late: () => {
         if (withinMs !== undefined) return;
         this.metrics.late.inc();
-        done(true);
+        // Its owner's preferences may keep it out: nobody is told an id that may not be there.
         noting.goOn();
       },
       done: (outcome) => {
@@ -340,7 +321,7 @@ export class MessageArchive {
 class OpenNoting implements Noting {
   readonly #ready = Promise.withResolvers<void>();
   readonly #settled = Promise.withResolvers<void>();
-  isRecipients = false;
+  isStored = false;
   /** Error for a message that is not in its archive. */
   failure: StanzaErrorCondition = "service-unavailable";
   #open = 0;

@@ -9,8 +9,8 @@ import { MessageArchive } from "./message_archive.ts";
 import type { ArchivableMessage, Noting } from "./message_archive.ts";
 
 const [ALICE, BOB] = ["alice@example.com", "bob@example.com"];
+const SIDES = ["sender", "recipient", "absent"] as const;
 const BODY = "<body>hi</body>";
-const BOTH = { isSender: true, recipient: "known" } as const;
 
 /** Archives over a store of their own. */
 class World implements AsyncDisposable {
@@ -117,14 +117,18 @@ async function settled(noting: ReturnType<MessageArchive["note"]>): Promise<Noti
 
 Deno.test("MessageArchive gives a message to both archives, each with the other side", async () => {
   await using world = await World.open();
-  const noting = await settled(world.archive.note(world.message(`${ALICE}/desk`, BOB), BOTH));
-  strictEqual(noting.isRecipients, true);
+  const message = world.message(`${ALICE}/desk`, BOB);
+  for (const side of ["sender", "recipient"] as const) {
+    strictEqual((await settled(world.archive.note(message, side))).isStored, true);
+  }
   const filter = (bare: string, resourcepart = "") => ({ peer: { bare, resourcepart } });
   deepStrictEqual(await world.sequences(ALICE, filter(BOB)), [1]);
   deepStrictEqual(await world.sequences(BOB, filter(ALICE, "desk")), [1]);
   deepStrictEqual(await world.sequences(BOB, filter(BOB)), []);
   const again = world.message(ALICE, ALICE);
-  strictEqual((await settled(world.archive.note(again, BOTH))).isRecipients, true);
+  for (const side of ["sender", "recipient"] as const) {
+    strictEqual((await settled(world.archive.note(again, side))).isStored, true);
+  }
   deepStrictEqual(await world.sequences(ALICE), [1, 2], "a note to oneself is there once");
   strictEqual(world.budget.bytes, 0);
 });
@@ -133,28 +137,28 @@ Deno.test("MessageArchive leaves alone what no archive takes", async () => {
   await using world = await World.open();
   const { archive } = world;
   const outside = world.message("x@example.org", "room.example.org");
-  strictEqual(archive.note(outside, BOTH), undefined);
+  for (const side of SIDES) strictEqual(archive.note(outside, side), undefined);
   const state = "<active xmlns='http://jabber.org/protocol/chatstates'/>";
-  strictEqual(archive.note(world.message(ALICE, BOB, state), BOTH), undefined);
+  for (const side of SIDES) {
+    strictEqual(archive.note(world.message(ALICE, BOB, state), side), undefined);
+  }
   strictEqual(archive.keep(world.message(ALICE, BOB, state), OUTCOME), false);
   strictEqual(archive.keep(world.message(ALICE, "room.example.org"), OUTCOME), false);
   for (const here of ["nobody", "blocked"] as const) {
     world.here = here;
-    const sides = { isSender: false, recipient: "known" } as const;
-    strictEqual(archive.note(world.message(ALICE, BOB), sides), undefined, here);
+    strictEqual(archive.isHere(world.message(ALICE, BOB)), false, here);
   }
 });
 
 const OUTCOME = { kept: () => {}, refused: () => {} };
 
-Deno.test("MessageArchive takes a message for somebody unseen if the account is there", async () => {
+Deno.test("MessageArchive takes a message for somebody absent if the account is there", async () => {
   await using world = await World.open();
-  const sides = { isSender: false, recipient: "unseen" } as const;
-  const note = (to: string) => settled(world.archive.note(world.message(ALICE, to), sides));
-  strictEqual((await note(BOB)).isRecipients, true);
-  strictEqual((await note("nobody@example.com")).isRecipients, false);
+  const note = (to: string) => settled(world.archive.note(world.message(ALICE, to), "absent"));
+  strictEqual((await note(BOB)).isStored, true);
+  strictEqual((await note("nobody@example.com")).isStored, false);
   world.isBlocked = true;
-  strictEqual((await note(BOB)).isRecipients, false);
+  strictEqual((await note(BOB)).isStored, false);
   deepStrictEqual(await world.sequences(BOB), [1]);
   deepStrictEqual(await world.sequences("nobody@example.com"), []);
 });
@@ -167,7 +171,7 @@ Deno.test("MessageArchive.keep() accepts what the archive has, and what a blocke
       ok(world.archive.keep(message, outcome));
     });
   const message = world.message(ALICE, `${BOB}/gone`);
-  await settled(world.archive.note(message, { isSender: false, recipient: "unseen" }));
+  await settled(world.archive.note(message, "absent"));
   strictEqual(await keep(message), "kept");
   strictEqual(await keep(world.message(ALICE, BOB)), "kept");
   deepStrictEqual(await world.sequences(BOB), [1, 2]);
@@ -205,27 +209,26 @@ Deno.test("MessageArchive.keep() answers within its time when the store fails, a
 Deno.test("MessageArchive lets messages go on when the store fails, and settles them when they are stored", async () => {
   await using world = await World.open();
   world.isDown = true;
-  const noting = world.archive.note(world.message(ALICE, BOB), BOTH);
+  const noting = world.archive.note(world.message(ALICE, BOB), "recipient");
   ok(typeof noting === "object");
   await world.until(() => world.archive.pending > 0);
   world.clock.advance(1_000);
   await noting.ready;
-  deepStrictEqual([noting.isSettled, noting.isRecipients], [false, true]);
-  strictEqual(await world.value("causeway_archive_late_total"), 2);
+  deepStrictEqual([noting.isSettled, noting.isStored], [false, false]);
+  strictEqual(await world.value("causeway_archive_late_total"), 1);
   ok(world.budget.bytes > 0);
   world.isDown = false;
   world.clock.advance(10_000);
   await noting.settled;
-  deepStrictEqual([await world.sequences(ALICE), await world.sequences(BOB)], [[1], [1]]);
+  deepStrictEqual([noting.isStored, await world.sequences(BOB)], [true, [1]]);
   strictEqual(world.budget.bytes, 0);
 });
 
 Deno.test("MessageArchive refuses what does not fit into its memory while the store fails", async () => {
   await using world = await World.open(new FairShares({ maxBytes: 20_000 }));
   world.isDown = true;
-  const sides = { isSender: true, recipient: undefined } as const;
   let taken = 0;
-  while (world.archive.note(world.message(ALICE, BOB), sides) !== "resource-constraint") taken++;
+  while (world.archive.note(world.message(ALICE, BOB), "sender") !== "resource-constraint") taken++;
   ok(taken > 0 && world.budget.bytes <= 20_000);
   match(await world.metrics.prometheus(), /archive_messages_total\{outcome="refused"\} 1\n/);
 });
@@ -233,11 +236,10 @@ Deno.test("MessageArchive refuses what does not fit into its memory while the st
 Deno.test("MessageArchive asks the roster where preferences want contacts alone", async () => {
   await using world = await World.open();
   await world.store.setPreferences(BOB, { byDefault: "roster", always: [], never: [] });
-  const sides = { isSender: false, recipient: "known" } as const;
-  const note = () => settled(world.archive.note(world.message(ALICE, BOB), sides));
-  strictEqual((await note()).isRecipients, false);
+  const note = () => settled(world.archive.note(world.message(ALICE, BOB), "recipient"));
+  strictEqual((await note()).isStored, false);
   world.isContact = true;
-  strictEqual((await note()).isRecipients, true);
+  strictEqual((await note()).isStored, true);
   deepStrictEqual(await world.sequences(BOB), [2]);
 });
 
