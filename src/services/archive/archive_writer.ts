@@ -33,14 +33,17 @@ export interface ArchiveWriterDeps {
  */
 export class ArchiveWriter {
   readonly #deps: ArchiveWriterDeps;
-  #waiting: ArchiveEntry[] = [];
+  /** Entries that are not done, in order. */
+  readonly #waiting = new Set<ArchiveEntry>();
+  /** Those that others wait for still, with the monotonic milliseconds until which these do. */
+  readonly #punctual = new Map<ArchiveEntry, number>();
   /** Entries of the present transaction; they are the first ones of those that wait. */
-  #underWay = 0;
+  #underWay: ReadonlySet<ArchiveEntry> = new Set();
   #writing: Promise<void> = Promise.resolve();
   #isWriting = false;
   #cancelGrace: CancelTimer | undefined;
   #endPause: (() => void) | undefined;
-  /** True since the oldest entry has waited for too long. */
+  /** True since an entry has waited for too long: no other waits, until the store takes some. */
   #isLate = false;
   #isClosed = false;
   /** Messages of one transaction. */
@@ -52,14 +55,16 @@ export class ArchiveWriter {
 
   /** Entries that are not done. */
   get pending(): number {
-    return this.#waiting.length;
+    return this.#waiting.size;
   }
 
   /** Takes an entry over. One of its callbacks may be called at once. */
   add(entry: ArchiveEntry): void {
     if (this.#isClosed) return entry.done("failed");
-    this.#waiting.push(entry);
+    this.#waiting.add(entry);
     if (this.#isLate) entry.late();
+    else this.#punctual.set(entry, this.#deps.clock.monotonicMs() + GRACE_MS);
+    this.#watch();
     if (this.#isWriting) return;
     this.#isWriting = true;
     this.#writing = this.#write();
@@ -67,9 +72,8 @@ export class ArchiveWriter {
 
   /** Takes an entry back. Returns false when a transaction has it: it will be done in a moment. */
   cancel(entry: ArchiveEntry): boolean {
-    const at = this.#waiting.indexOf(entry);
-    if (at < this.#underWay) return false;
-    this.#waiting.splice(at, 1);
+    if (this.#underWay.has(entry) || !this.#waiting.delete(entry)) return false;
+    this.#punctual.delete(entry);
     return true;
   }
 
@@ -82,32 +86,33 @@ export class ArchiveWriter {
 
   async #write(): Promise<void> {
     await Promise.resolve(); // all messages of this turn go together
-    while (this.#waiting.length > 0) {
-      this.#watch();
+    while (this.#waiting.size > 0) {
       const batch = this.#nextBatch();
-      this.#underWay = batch.length;
+      this.#underWay = new Set(batch);
       const outcomes = await this.#append(batch);
-      this.#underWay = 0;
+      this.#underWay = new Set();
       if (outcomes === "again") continue;
       if (outcomes === "fails") {
-        if (this.#isClosed) this.#finish(this.#waiting, () => "failed");
+        if (this.#isClosed) this.#finish([...this.#waiting], () => "failed");
         else await this.#pause();
         continue;
       }
       this.#most = Math.min(2 * this.#most, MOST_AT_ONCE);
-      this.#inTime();
+      this.#isLate = false;
       this.#finish(batch, (i) => outcomes[i]!);
     }
-    this.#inTime();
     this.#isWriting = false; // at once: the next entry begins anew
   }
 
   #nextBatch(): readonly ArchiveEntry[] {
-    let [count, bytes] = [0, 0];
-    while (count < this.#waiting.length && count < this.#most && bytes < FULL_BYTES) {
-      bytes += this.#waiting[count++]!.message.stanza.length;
+    const batch: ArchiveEntry[] = [];
+    let bytes = 0;
+    for (const entry of this.#waiting) {
+      if (batch.length === this.#most || bytes >= FULL_BYTES) break;
+      batch.push(entry);
+      bytes += entry.message.stanza.length;
     }
-    return this.#waiting.slice(0, count);
+    return batch;
   }
 
   /** `again`: with fewer messages. `fails`: the store may take the batch later. */
@@ -132,24 +137,35 @@ export class ArchiveWriter {
     entries: readonly ArchiveEntry[],
     outcomeOf: (index: number) => ArchiveOutcome | "failed",
   ): void {
-    const done = entries.slice();
-    this.#waiting.splice(0, done.length);
-    for (const [i, entry] of done.entries()) entry.done(outcomeOf(i));
+    for (const entry of entries) {
+      this.#waiting.delete(entry);
+      this.#punctual.delete(entry);
+    }
+    for (const [i, entry] of entries.entries()) entry.done(outcomeOf(i));
+    this.#watch();
   }
 
-  #inTime(): void {
-    this.#isLate = false;
-    this.#cancelGrace?.();
-    this.#cancelGrace = undefined;
-  }
-
-  /** Lets go those who wait, if the oldest entry waits for too long. */
+  /** Lets those go who wait, once the oldest entry has waited for too long. */
   #watch(): void {
-    if (this.#isLate || this.#cancelGrace !== undefined) return;
-    this.#cancelGrace = this.#deps.clock.after(GRACE_MS, () => {
-      this.#isLate = true;
-      for (const entry of this.#waiting.slice()) entry.late();
+    const [dueMs] = this.#punctual.values();
+    if (dueMs === undefined) {
+      this.#cancelGrace?.();
+      this.#cancelGrace = undefined;
+      return;
+    }
+    this.#cancelGrace ??= this.#deps.clock.after(dueMs - this.#deps.clock.monotonicMs(), () => {
+      this.#cancelGrace = undefined;
+      const [dueMs = Infinity] = this.#punctual.values();
+      if (dueMs <= this.#deps.clock.monotonicMs()) this.#letGo();
+      else this.#watch();
     });
+  }
+
+  #letGo(): void {
+    this.#isLate = true;
+    const late = [...this.#punctual.keys()];
+    this.#punctual.clear();
+    for (const entry of late) entry.late();
   }
 
   async #pause(): Promise<void> {

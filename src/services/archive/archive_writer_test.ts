@@ -94,6 +94,22 @@ Deno.test("ArchiveWriter tries again when the store fails, and lets go who waits
   strictEqual(clock.pendingTimers, 0);
 });
 
+Deno.test("ArchiveWriter lets each entry wait for a second, however many the slow store takes before", async () => {
+  const { store, clock, told, add } = open();
+  add(1);
+  await turn();
+  add(2);
+  for (let sequence = 3; sequence <= 300; sequence++) add(sequence);
+  clock.advance(GRACE_MS - 400);
+  await store.answer(); // the first one; the next transaction does not take all others
+  clock.advance(399);
+  strictEqual(told.length, 1);
+  clock.advance(1);
+  strictEqual(told.filter((each) => each.endsWith("late")).length, 299);
+  while (told.filter((each) => each.endsWith("stored")).length < 300) await store.answer();
+  strictEqual(clock.pendingTimers, 0);
+});
+
 Deno.test("ArchiveWriter gives up a message that the store cannot hold, and no other", async () => {
   const { store, told, add } = open();
   for (const each of [1, 2, 3]) add(each);
