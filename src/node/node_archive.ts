@@ -40,7 +40,7 @@ export function makeArchive(
       return store;
     },
     exists: async (jid) => await accounts.get(jid.domainpart)?.exists(jid.localpart) ?? false,
-    isBlocked: (message) => privacy.refusesForAccount(message),
+    refusalsFor: (account) => privacy.refusalsFor(account),
     here: (message) => {
       const all = sessions.ofAccount(message.to.bare.text);
       if (all.length === 0) return "nobody";

@@ -36,7 +36,7 @@ class Setup implements AsyncDisposable {
         }]]),
         storeOf: () => store.archives(),
         exists: () => Promise.resolve(true),
-        isBlocked: () => Promise.resolve(false),
+        refusalsFor: () => Promise.resolve(() => false),
         here: () => "somebody",
         isContact: () => Promise.resolve(false),
         isUserHost: () => true,

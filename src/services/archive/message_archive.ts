@@ -1,4 +1,4 @@
-import type { Clock, FairShares, Holders } from "../../base/mod.ts";
+import type { FairShares, Holders } from "../../base/mod.ts";
 import { describeError, RETAINED_OVERHEAD_BYTES } from "../../base/mod.ts";
 import type { Logger, Metrics } from "../../observe/mod.ts";
 import type {
@@ -9,12 +9,16 @@ import type {
 } from "../../storage/mod.ts";
 import type { BareJid, Jid, Stanza, StanzaErrorCondition } from "../../xmpp/mod.ts";
 import { FullJid, recipientHolders, senderHolders } from "../../xmpp/mod.ts";
+import { AbsentAccounts } from "./absent_accounts.ts";
+import type { AbsentAccountsDeps } from "./absent_accounts.ts";
 import type { ArchivableOptions } from "./archive_form.ts";
 import { isArchivable, withArchiveId } from "./archive_form.ts";
 import { archiveIdText } from "./archive_id.ts";
 import { ArchiveMetrics } from "./archive_metrics.ts";
 import type { ArchiveEntry } from "./archive_writer.ts";
 import { ArchiveWriter, GRACE_MS } from "./archive_writer.ts";
+import { HeldMessage } from "./held_message.ts";
+import type { Noting } from "./held_message.ts";
 
 /** Options of the archives of one host. */
 export interface ArchiveHostOptions extends ArchivableOptions {
@@ -35,27 +39,12 @@ export interface ArchivableMessage extends ArchiveId {
 /** Archive that is to have a message; docs at `ArchiveSide` of the router. */
 export type ArchiveSide = "sender" | "recipient" | "absent";
 
-/** A message on its way into an archive. */
-export interface Noting {
-  /** Resolves when the message may go on. Never rejects. */
-  readonly ready: Promise<void>;
-  /** Resolves when it needs no longer be kept for the archive. Never rejects. */
-  readonly settled: Promise<void>;
-  /** True once `settled` is resolved. */
-  readonly isSettled: boolean;
-  /** True when the archive has the message. */
-  readonly isStored: boolean;
-}
-
 /** Objects behind the archives. */
-export interface MessageArchiveDeps {
+export interface MessageArchiveDeps extends AbsentAccountsDeps {
   /** Hosts whose accounts have archives, with their options. */
   readonly hosts: ReadonlyMap<string, ArchiveHostOptions>;
   /** Returns the archives of such a host: the same object for hosts that share one. */
   storeOf(domainpart: string): ArchiveStore;
-  exists(account: BareJid): Promise<boolean>;
-  /** True when the default privacy list of an account keeps a message out. */
-  isBlocked(message: Stanza): Promise<boolean>;
   /**
    * Returns who is at this node of a message's recipient: nobody, sessions whose lists all keep the
    * message out, or others.
@@ -68,7 +57,6 @@ export interface MessageArchiveDeps {
   readonly budget: FairShares;
   readonly metrics: Metrics;
   readonly logger: Logger;
-  readonly clock: Clock;
 }
 
 /** Milliseconds for which the sender of a message for somebody offline waits for a store that fails. */
@@ -89,9 +77,13 @@ export class MessageArchive {
   readonly metrics: ArchiveMetrics;
   readonly #deps: MessageArchiveDeps;
   readonly #writers = new Map<ArchiveStore, ArchiveWriter>();
+  readonly #absent: AbsentAccounts;
+  /** The end of the last question to a roster. */
+  #asking: Promise<void> = Promise.resolve();
 
   constructor(deps: MessageArchiveDeps) {
     this.#deps = deps;
+    this.#absent = new AbsentAccounts(deps);
     this.metrics = new ArchiveMetrics(deps.metrics, () => this.pending);
   }
 
@@ -150,20 +142,11 @@ export class MessageArchive {
     const [own, peer] = side === "sender" ? [stanza.from, stanza.to] : [stanza.to, stanza.from];
     const account = this.#accountOf(own, stanza);
     if (account === undefined) return undefined;
-    const noting = new OpenNoting();
-    const holders = this.#holdersOf(stanza);
-    const part = { account, peer, message };
-    if (side !== "absent") {
-      return this.#add(part, { noting, holders }) ? noting : "resource-constraint";
-    }
-    noting.begin();
-    const cancel = this.#deps.clock.after(GRACE_MS, () => noting.goOn());
-    void this.#mayTake(account, stanza).then((mayTake) => {
-      cancel();
-      if (mayTake) this.#add(part, { noting, holders });
-      noting.end();
-    });
-    return noting;
+    const held = this.#hold({ account, peer, message });
+    if (held === undefined) return "resource-constraint";
+    if (side === "absent") void this.#writeIfTaken(held, stanza);
+    else this.#write(held);
+    return held;
   }
 
   /**
@@ -177,7 +160,7 @@ export class MessageArchive {
     const { stanza } = message;
     const account = this.#accountOf(stanza.to, stanza);
     if (account === undefined || stanza.type === "groupchat") return false;
-    void this.#keep(account, message).then((condition) => {
+    void this.#keep({ account, peer: stanza.from, message }).then((condition) => {
       if (condition === undefined) outcome.kept();
       else outcome.refused(condition);
     });
@@ -185,30 +168,34 @@ export class MessageArchive {
   }
 
   /** Resolves to the error for a message that the archive does not have. Never rejects. */
-  async #keep(
-    account: BareJid,
-    message: ArchivableMessage,
-  ): Promise<StanzaErrorCondition | undefined> {
-    const { exists, isBlocked, logger } = this.#deps;
-    const { stanza } = message;
+  async #keep(part: Part): Promise<StanzaErrorCondition | undefined> {
+    const held = this.#hold(part);
+    if (held === undefined) return "resource-constraint";
+    const cancel = this.#deps.clock.after(KEEP_MS, () => {
+      this.metrics.failed.inc();
+      held.giveUp("internal-server-error");
+    });
+    void this.#writeIfTaken(held, part.message.stanza);
+    const condition = await held.answer;
+    cancel();
+    return condition;
+  }
+
+  /** Writes a message for an account that may not be there. Never rejects. */
+  async #writeIfTaken(held: HeldMessage, stanza: Stanza): Promise<void> {
+    const { logger, clock } = this.#deps;
+    const cancel = clock.after(GRACE_MS, () => held.goOn());
     try {
-      if (!await exists(account)) return "service-unavailable";
+      const reception = await this.#absent.receptionOf(held.account, stanza);
+      if (held.isGivenUp) held.end();
+      else if (reception === "takes") this.#write(held);
       // Its sender sees no difference between an account that has blocked them and another one.
-      if (await isBlocked(stanza)) return undefined;
+      else held.end(reception === "missing" ? "service-unavailable" : undefined);
     } catch (thrown) {
       logger.debug("archive.not-asked", { error: describeError(thrown) });
-      return "internal-server-error";
+      held.end("internal-server-error");
     }
-    return await new Promise((resolve) => {
-      const noting = new OpenNoting();
-      const isTaken = this.#add({ account, peer: stanza.from, message }, {
-        noting,
-        holders: this.#holdersOf(stanza),
-        withinMs: KEEP_MS,
-      });
-      if (!isTaken) return resolve("resource-constraint");
-      void noting.settled.then(() => resolve(noting.isStored ? undefined : noting.failure));
-    });
+    cancel();
   }
 
   /** Returns the account whose archive takes a message from or to `side`. */
@@ -217,89 +204,64 @@ export class MessageArchive {
     return options !== undefined && isArchivable(stanza, options) ? bare : undefined;
   }
 
-  /** False for an account that is not there, or that has blocked the sender. Never rejects. */
-  async #mayTake(account: BareJid, stanza: Stanza): Promise<boolean> {
-    const { exists, isBlocked, logger } = this.#deps;
-    try {
-      return await exists(account) && !await isBlocked(stanza);
-    } catch (thrown) {
-      // Who refuses it in the end asks again.
-      logger.debug("archive.not-asked", { error: describeError(thrown) });
-      return false;
-    }
-  }
-
   #holdersOf({ from, to }: Stanza): Holders {
     const own = senderHolders(from, this.#deps.isUserHost(from.domainpart));
     const theirs = recipientHolders(to.bare.text);
     return { ...own, singles: [...own.singles, ...theirs.singles] };
   }
 
-  /** Returns false when there is no room for a message. */
-  #add(
-    part: Part,
-    options: {
-      readonly noting: OpenNoting;
-      readonly holders: Holders;
-      /** Time after which it is taken back. */
-      readonly withinMs?: number;
-    },
-  ): boolean {
-    const { budget, clock } = this.#deps;
-    const { noting, holders, withinMs } = options;
-    const message = archivedOf(part);
-    const cost = message.stanza.length + RETAINED_OVERHEAD_BYTES;
+  /** Returns undefined when there is no room for a message. */
+  #hold(part: Part): HeldMessage | undefined {
+    const { budget } = this.#deps;
+    const holders = this.#holdersOf(part.message.stanza);
+    const archived = archivedOf(part);
+    const cost = archived.stanza.length + RETAINED_OVERHEAD_BYTES;
     if (!budget.mayHold(holders, cost)) {
       this.metrics.refused.inc();
-      return false;
+      return undefined;
     }
     budget.hold(holders, cost);
-    noting.begin();
-    const writer = this.#writerFor(part.account);
-    const end = (isStored: boolean) => {
-      cancel?.();
-      budget.release(holders, cost);
-      noting.isStored = isStored;
-      noting.end();
-    };
-    const entry: ArchiveEntry = {
-      message,
-      late: () => {
-        if (withinMs !== undefined) return;
-        this.metrics.late.inc();
-        // Its owner's preferences may keep it out: nobody is told an id that may not be there.
-        noting.goOn();
-      },
-      done: (outcome) => {
-        if (outcome === "ask-roster") return void this.#askRoster(part, { entry, end });
-        if (outcome === "failed") noting.failure = "internal-server-error";
-        this.#count(outcome);
-        end(outcome === "stored");
-      },
-    };
-    const cancel = withinMs === undefined ? undefined : clock.after(withinMs, () => {
-      if (!writer.cancel(entry)) return;
-      noting.failure = "internal-server-error";
-      this.metrics.failed.inc();
-      end(false);
-    });
-    writer.add(entry);
-    return true;
+    return new HeldMessage(part, archived, () => budget.release(holders, cost));
   }
 
-  /** Adds a message again, once it is known whether it is from or for a contact. */
-  async #askRoster(
-    { account, peer }: Part,
-    { entry, end }: { readonly entry: ArchiveEntry; readonly end: (isStored: boolean) => void },
-  ): Promise<void> {
+  #write(held: HeldMessage): void {
+    const writer = this.#writerFor(held.account);
+    const entry: ArchiveEntry = {
+      message: held.archived,
+      late: () => {
+        this.metrics.late.inc();
+        // Its owner's preferences may keep it out: nobody is told an id that may not be there.
+        held.goOn();
+      },
+      done: (outcome) => {
+        if (outcome === "ask-roster") return this.#askLater(held);
+        this.#count(outcome);
+        if (outcome === "stored") held.stored();
+        else held.end(outcome === "failed" ? "internal-server-error" : "service-unavailable");
+      },
+    };
+    held.takeBack = () => writer.cancel(entry);
+    writer.add(entry);
+  }
+
+  /** Asks one roster after the other: this keeps order, and connections to the database free. */
+  #askLater(held: HeldMessage): void {
+    held.takeBack = undefined;
+    this.#asking = this.#asking.then(() => this.#askRoster(held));
+  }
+
+  /** Writes a message again, once it is known whether it is from or for a contact. */
+  async #askRoster(held: HeldMessage): Promise<void> {
     try {
-      const isContact = await this.#deps.isContact(account, peer.bare);
-      this.#writerFor(account).add({ ...entry, message: { ...entry.message, isContact } });
+      const isContact = await this.#deps.isContact(held.account, held.peer.bare);
+      held.archived = { ...held.archived, isContact };
     } catch (thrown) {
       this.#deps.logger.debug("archive.not-asked", { error: describeError(thrown) });
       this.#count("failed");
-      end(false);
+      return held.end("internal-server-error");
     }
+    if (held.isGivenUp) held.end();
+    else this.#write(held);
   }
 
   #count(outcome: Exclude<ArchiveOutcome, "ask-roster"> | "failed"): void {
@@ -314,42 +276,6 @@ export class MessageArchive {
       this.#writers.set(store, writer = new ArchiveWriter({ store, logger, clock }));
     }
     return writer;
-  }
-}
-
-/** A noting with parts that begin and end. */
-class OpenNoting implements Noting {
-  readonly #ready = Promise.withResolvers<void>();
-  readonly #settled = Promise.withResolvers<void>();
-  isStored = false;
-  /** Error for a message that is not in its archive. */
-  failure: StanzaErrorCondition = "service-unavailable";
-  #open = 0;
-
-  get ready(): Promise<void> {
-    return this.#ready.promise;
-  }
-
-  get settled(): Promise<void> {
-    return this.#settled.promise;
-  }
-
-  get isSettled(): boolean {
-    return this.#open === 0;
-  }
-
-  begin(): void {
-    this.#open++;
-  }
-
-  goOn(): void {
-    this.#ready.resolve();
-  }
-
-  end(): void {
-    if (--this.#open > 0) return;
-    this.#ready.resolve();
-    this.#settled.resolve();
   }
 }
 

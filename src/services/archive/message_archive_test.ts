@@ -6,7 +6,8 @@ import { InternalStore } from "../../storage/mod.ts";
 import { parseJid } from "../../xmpp/mod.ts";
 import type { Stanza } from "../../xmpp/mod.ts";
 import { MessageArchive } from "./message_archive.ts";
-import type { ArchivableMessage, Noting } from "./message_archive.ts";
+import type { Noting } from "./held_message.ts";
+import type { ArchivableMessage } from "./message_archive.ts";
 
 const [ALICE, BOB] = ["alice@example.com", "bob@example.com"];
 const SIDES = ["sender", "recipient", "absent"] as const;
@@ -20,7 +21,14 @@ class World implements AsyncDisposable {
   here: "nobody" | "blocked" | "somebody" = "somebody";
   isBlocked = false;
   isContact = false;
+  askRoster = () => Promise.resolve();
   isDown = false;
+  /** While set, the store answers after it. */
+  hanging: Promise<void> | undefined;
+  /** Answers of the store of accounts, each with the account that was asked for; not held by default. */
+  readonly questions: { readonly account: string; answer(): void }[] = [];
+  holdsQuestions = false;
+  asked = 0;
   archive!: MessageArchive;
   budget = new FairShares();
   #store!: InternalStore;
@@ -35,6 +43,7 @@ class World implements AsyncDisposable {
     const inner = world.#store.archives();
     const store: ArchiveStore = {
       append: async (messages, nowMs) => {
+        await world.hanging;
         if (world.isDown) throw new CausewayError("storage/unreachable", "Cannot reach it");
         return await inner.append(messages, nowMs);
       },
@@ -54,10 +63,21 @@ class World implements AsyncDisposable {
         hasStanzaIds: true,
       }]]),
       storeOf: () => store,
-      exists: ({ text }) => Promise.resolve(world.accounts.has(text)),
-      isBlocked: () => Promise.resolve(world.isBlocked),
+      exists: async ({ text }) => {
+        world.asked++;
+        if (world.holdsQuestions) {
+          const { promise, resolve } = Promise.withResolvers<void>();
+          world.questions.push({ account: text, answer: resolve });
+          await promise;
+        }
+        return world.accounts.has(text);
+      },
+      refusalsFor: () => Promise.resolve(() => world.isBlocked),
       here: () => world.here,
-      isContact: () => Promise.resolve(world.isContact),
+      isContact: async () => {
+        await world.askRoster();
+        return world.isContact;
+      },
       isUserHost: (domain) => domain === "example.com",
       budget,
       metrics: world.metrics,
@@ -85,7 +105,7 @@ class World implements AsyncDisposable {
 
   /** Waits until a condition holds; the store answers in its own time. */
   async until(isSo: () => boolean): Promise<void> {
-    while (!isSo()) await new Promise((resolve) => setImmediate(resolve));
+    while (!isSo()) await turn();
   }
 
   async sequences(account: string, filter: ArchiveFilter = {}): Promise<readonly number[]> {
@@ -105,6 +125,10 @@ class World implements AsyncDisposable {
     this.metrics.close();
     await Deno.remove(this.#directory, { recursive: true });
   }
+}
+
+async function turn(): Promise<void> {
+  await new Promise((resolve) => setImmediate(resolve));
 }
 
 async function settled(noting: ReturnType<MessageArchive["note"]>): Promise<Noting> {
@@ -158,6 +182,7 @@ Deno.test("MessageArchive takes a message for somebody absent if the account is 
   strictEqual((await note(BOB)).isStored, true);
   strictEqual((await note("nobody@example.com")).isStored, false);
   world.isBlocked = true;
+  world.clock.advance(2_000);
   strictEqual((await note(BOB)).isStored, false);
   deepStrictEqual(await world.sequences(BOB), [1]);
   deepStrictEqual(await world.sequences("nobody@example.com"), []);
@@ -177,6 +202,7 @@ Deno.test("MessageArchive.keep() accepts what the archive has, and what a blocke
   deepStrictEqual(await world.sequences(BOB), [1, 2]);
   strictEqual(await keep(world.message(ALICE, "nobody@example.com")), "service-unavailable");
   world.isBlocked = true;
+  world.clock.advance(2_000); // what is known of the account has expired
   strictEqual(await keep(world.message(ALICE, BOB)), "kept");
   deepStrictEqual(await world.sequences(BOB), [1, 2]);
   world.isBlocked = false;
@@ -204,6 +230,80 @@ Deno.test("MessageArchive.keep() answers within its time when the store fails, a
   await world.until(() => world.archive.pending === 0);
   deepStrictEqual(await world.sequences(BOB), []);
   strictEqual(world.budget.bytes, 0);
+});
+
+Deno.test("MessageArchive.keep() answers within its time when the store hangs", async () => {
+  await using world = await World.open();
+  for (const isAccountHung of [true, false]) {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    world.holdsQuestions = isAccountHung;
+    world.hanging = promise;
+    let answer: string | undefined;
+    const message = world.message(ALICE, BOB);
+    world.archive.keep(message, {
+      kept: () => answer = "kept",
+      refused: (condition) => answer = condition,
+    });
+    if (isAccountHung) await world.until(() => world.questions.length === 1);
+    else await world.until(() => world.archive.pending === 1);
+    world.clock.advance(4_999);
+    await turn();
+    strictEqual(answer, undefined);
+    world.clock.advance(1);
+    await turn();
+    strictEqual(answer, "internal-server-error");
+    world.questions[0]!.answer();
+    resolve();
+    await world.until(() => world.budget.bytes === 0);
+  }
+  deepStrictEqual(await world.sequences(BOB), [2], "the store had the second one");
+});
+
+Deno.test("MessageArchive keeps the order of messages for somebody offline", async () => {
+  await using world = await World.open();
+  world.holdsQuestions = true;
+  const kept: number[] = [];
+  const keep = () => {
+    const message = world.message(ALICE, BOB);
+    const outcome = { kept: () => void kept.push(message.sequence), refused: () => {} };
+    ok(world.archive.keep(message, outcome));
+  };
+  keep();
+  const second = world.archive.note(world.message(ALICE, BOB), "absent");
+  keep();
+  await turn();
+  // The answers to later questions come first.
+  for (const { answer } of world.questions.toReversed()) answer();
+  await settled(second);
+  await world.until(() => kept.length === 2);
+  deepStrictEqual(await world.sequences(BOB), [1, 2, 3]);
+  strictEqual(world.asked, 1);
+});
+
+Deno.test("MessageArchive keeps the order of messages whose sender is looked for in the roster", async () => {
+  await using world = await World.open();
+  await world.store.setPreferences(BOB, { byDefault: "roster", always: [], never: [] });
+  world.isContact = true;
+  const rosters: (() => void)[] = [];
+  world.askRoster = () => new Promise((resolve) => void rosters.push(resolve));
+  const notings = [1, 2, 3].map(() => world.archive.note(world.message(ALICE, BOB), "absent"));
+  for (let answered = 0; answered < 3; answered++) {
+    await world.until(() => rosters.length > 0);
+    await turn();
+    strictEqual(rosters.length, 1, "one question at a time");
+    rosters.pop()!();
+  }
+  for (const noting of notings) await settled(noting);
+  deepStrictEqual(await world.sequences(BOB), [1, 2, 3]);
+});
+
+Deno.test("MessageArchive asks the database nothing about a message that it has no room for", async () => {
+  await using world = await World.open(new FairShares({ maxBytes: 100 }));
+  strictEqual(world.archive.note(world.message(ALICE, BOB), "absent"), "resource-constraint");
+  const refused = await new Promise((resolve) => {
+    world.archive.keep(world.message(ALICE, BOB), { kept: () => {}, refused: resolve });
+  });
+  deepStrictEqual([refused, world.asked], ["resource-constraint", 0]);
 });
 
 Deno.test("MessageArchive lets messages go on when the store fails, and settles them when they are stored", async () => {

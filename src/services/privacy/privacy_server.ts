@@ -154,11 +154,24 @@ export class PrivacyServer {
    * @throws CausewayError with a code `storage/…`
    */
   async refusesForAccount(stanza: Stanza): Promise<boolean> {
-    const { from, to } = stanza;
-    const applied = await this.#defaultFor(to.bare);
-    if (applied === undefined || !isDenied(applied, to, from, aspectInbound(stanza))) return false;
-    this.#metrics.blocked("in", stanza.kind);
-    return true;
+    return (await this.refusalsFor(stanza.to.bare))(stanza);
+  }
+
+  /**
+   * Reads the default list of an account. Returns a function that is true for stanzas to the account
+   * that the list keeps out. It counts them.
+   *
+   * @throws CausewayError with a code `storage/…`
+   */
+  async refusalsFor(account: BareJid): Promise<(stanza: Stanza) => boolean> {
+    const applied = await this.#defaultFor(account);
+    return (stanza) => {
+      const { from, to, kind } = stanza;
+      if (applied === undefined) return false;
+      if (!isDenied(applied, to, from, aspectInbound(stanza))) return false;
+      this.#metrics.blocked("in", kind);
+      return true;
+    };
   }
 
   /**

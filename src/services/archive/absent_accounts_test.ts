@@ -1,0 +1,81 @@
+import { deepStrictEqual, rejects, strictEqual } from "node:assert/strict";
+import { ManualClock } from "../../base/mod.ts";
+import { parseJid } from "../../xmpp/mod.ts";
+import type { Stanza } from "../../xmpp/mod.ts";
+import { AbsentAccounts } from "./absent_accounts.ts";
+
+const MESSAGE: Stanza = {
+  kind: "message",
+  type: "chat",
+  from: parseJid("alice@example.com"),
+  to: parseJid("bob@example.com"),
+  bytes: new Uint8Array(),
+};
+
+async function turn(): Promise<void> {
+  await new Promise((resolve) => setImmediate(resolve));
+}
+
+/** A database that answers when the test says so. */
+function open() {
+  const clock = new ManualClock();
+  const asked: string[] = [];
+  const open: { resolve(exists: boolean): void; reject(error: Error): void }[] = [];
+  let isBlocked = false;
+  const accounts = new AbsentAccounts({
+    exists: ({ text }) => {
+      asked.push(text);
+      const { promise, ...answer } = Promise.withResolvers<boolean>();
+      open.push(answer);
+      return promise;
+    },
+    refusalsFor: () => Promise.resolve(() => isBlocked),
+    clock,
+  });
+  const ask = (name: string) => accounts.receptionOf(parseJid(`${name}@example.com`).bare, MESSAGE);
+  return { clock, asked, open, ask, block: () => isBlocked = true };
+}
+
+Deno.test("AbsentAccounts asks about an account once at a time, and remembers the answer for a while", async () => {
+  const { clock, asked, open: questions, ask, block } = open();
+  const answers = Promise.all([ask("bob"), ask("bob"), ask("bob")]);
+  strictEqual(asked.length, 1);
+  questions.shift()!.resolve(true);
+  deepStrictEqual(await answers, ["takes", "takes", "takes"]);
+  clock.advance(1_999);
+  block();
+  strictEqual(await ask("bob"), "blocked");
+  strictEqual(asked.length, 1);
+  clock.advance(1);
+  const again = ask("bob");
+  strictEqual(asked.length, 2);
+  questions.shift()!.resolve(false);
+  strictEqual(await again, "missing");
+});
+
+Deno.test("AbsentAccounts asks about few accounts at a time, in order", async () => {
+  const { asked, open: questions, ask } = open();
+  const names = Array.from({ length: 12 }, (_, i) => `account${i}`);
+  const answers = names.map(ask);
+  let most = 0;
+  while (questions.length > 0) {
+    most = Math.max(most, questions.length);
+    questions.shift()!.resolve(true);
+    await turn();
+  }
+  strictEqual(most, 4);
+  deepStrictEqual(await Promise.all(answers), names.map(() => "takes"));
+  deepStrictEqual(asked, names.map((name) => `${name}@example.com`));
+});
+
+Deno.test("AbsentAccounts tells everybody who waits that the database fails, and asks again", async () => {
+  const { asked, open: questions, ask } = open();
+  const answers = [ask("bob"), ask("bob")];
+  const failed = answers.map((answer) => rejects(answer, /away/));
+  questions.shift()!.reject(new Error("away"));
+  await Promise.all(failed);
+  const again = ask("bob");
+  questions.shift()!.resolve(true);
+  strictEqual(await again, "takes");
+  strictEqual(asked.length, 2);
+});
