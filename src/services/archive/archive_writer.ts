@@ -58,6 +58,11 @@ export class ArchiveWriter {
     return this.#waiting.size;
   }
 
+  /** True while the store has not taken anything for too long: nobody waits for it. */
+  get isLate(): boolean {
+    return this.#isLate;
+  }
+
   /** Takes an entry over. One of its callbacks may be called at once. */
   add(entry: ArchiveEntry): void {
     if (this.#isClosed) return entry.done("failed");

@@ -1,5 +1,5 @@
-import type { FairShares, Holders } from "../../base/mod.ts";
-import { describeError, RETAINED_OVERHEAD_BYTES } from "../../base/mod.ts";
+import type { Holders } from "../../base/mod.ts";
+import { describeError, FairShares, RETAINED_OVERHEAD_BYTES } from "../../base/mod.ts";
 import type { Logger, Metrics } from "../../observe/mod.ts";
 import type {
   ArchivedMessage,
@@ -59,6 +59,11 @@ export interface MessageArchiveDeps extends AbsentAccountsDeps {
   readonly logger: Logger;
 }
 
+/**
+ * Bytes and number of the messages that may wait for a store that is late. They have gone on, and are
+ * unsettled: the lanes that they came by keep them, and have to keep room for other stanzas.
+ */
+const [LATE_BYTES, MOST_LATE] = [4_194_304, 16_384];
 /** Milliseconds for which the sender of a message for somebody offline waits for a store that fails. */
 const KEEP_MS = 5_000;
 
@@ -78,12 +83,19 @@ export class MessageArchive {
   readonly #deps: MessageArchiveDeps;
   readonly #writers = new Map<ArchiveStore, ArchiveWriter>();
   readonly #absent: AbsentAccounts;
+  /** The bound of messages while their store is late. All of them count for it at all times. */
+  readonly #late: FairShares;
   /** The end of the last question to a roster. */
   #asking: Promise<void> = Promise.resolve();
 
   constructor(deps: MessageArchiveDeps) {
     this.#deps = deps;
     this.#absent = new AbsentAccounts(deps);
+    this.#late = new FairShares({
+      maxBytes: LATE_BYTES,
+      maxItems: MOST_LATE,
+      within: deps.budget,
+    });
     this.metrics = new ArchiveMetrics(deps.metrics, () => this.pending);
   }
 
@@ -216,12 +228,13 @@ export class MessageArchive {
     const holders = this.#holdersOf(part.message.stanza);
     const archived = archivedOf(part);
     const cost = archived.stanza.length + RETAINED_OVERHEAD_BYTES;
-    if (!budget.mayHold(holders, cost)) {
+    const { isLate } = this.#writerFor(part.account);
+    if (!(isLate ? this.#late : budget).mayHold(holders, cost)) {
       this.metrics.refused.inc();
       return undefined;
     }
-    budget.hold(holders, cost);
-    return new HeldMessage(part, archived, () => budget.release(holders, cost));
+    this.#late.hold(holders, cost);
+    return new HeldMessage(part, archived, () => this.#late.release(holders, cost));
   }
 
   #write(held: HeldMessage): void {

@@ -333,6 +333,30 @@ Deno.test("MessageArchive refuses what does not fit into its memory while the st
   match(await world.metrics.prometheus(), /archive_messages_total\{outcome="refused"\} 1\n/);
 });
 
+Deno.test("MessageArchive leaves lanes room while the store is late, however much memory is free", async () => {
+  await using world = await World.open();
+  world.isDown = true;
+  const noting = world.archive.note(world.message(ALICE, BOB), "sender");
+  await turn();
+  world.clock.advance(1_000);
+  ok(typeof noting === "object");
+  await noting.ready;
+  const content = `<body>${"x".repeat(50_000)}</body>`;
+  let taken = 0;
+  for (; taken < 1_000; taken++) {
+    if (typeof world.archive.note(world.message(ALICE, BOB, content), "sender") !== "object") break;
+  }
+  ok(taken > 0 && world.budget.bytes <= 4_194_304, `${world.budget.bytes} bytes`);
+  const other = world.message("carol@example.com", "dave@example.com");
+  ok(typeof world.archive.note(other, "sender") === "object", "others find room");
+  world.isDown = false;
+  world.clock.advance(1_000);
+  await world.until(() => world.archive.pending === 0);
+  strictEqual((await world.sequences(ALICE)).length, Math.min(100, taken + 1));
+  ok(typeof world.archive.note(world.message(ALICE, BOB), "sender") === "object");
+  strictEqual(await world.value('causeway_archive_messages_total{outcome="refused"}'), 1);
+});
+
 Deno.test("MessageArchive asks the roster where preferences want contacts alone", async () => {
   await using world = await World.open();
   await world.store.setPreferences(BOB, { byDefault: "roster", always: [], never: [] });
