@@ -107,6 +107,12 @@ export class Archiving {
     parts.absent = { noting, hasGoneOn: false };
   }
 
+  /** Takes a message back that is refused at once. */
+  takeBack(envelope: Envelope): void {
+    const { sender, absent, recipient } = this.#partsOf(envelope);
+    for (const part of [sender, absent, recipient]) part?.noting?.takeBack();
+  }
+
   /** Notes the end of the wait for `noting`. */
   goOn(envelope: Envelope, noting: Noting): void {
     const { sender, absent, recipient } = this.#partsOf(envelope);

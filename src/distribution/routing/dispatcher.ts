@@ -161,7 +161,9 @@ export class Dispatcher {
 
   /** Notes that a stanza is refused while its `route` still waits. */
   turnAway(envelope: Envelope): void {
-    if (envelope.stanza.kind === "presence") this.#turnedAway.add(envelope);
+    const { kind } = envelope.stanza;
+    if (kind === "presence") this.#turnedAway.add(envelope);
+    else if (kind === "message") this.#archiving?.takeBack(envelope);
   }
 
   /** Hands a bounced stanza that cannot be held any longer to another node, or refuses it. */

@@ -154,6 +154,8 @@ export interface Noting {
   readonly isSettled: boolean;
   /** True when the archive has the message. */
   readonly isStored: boolean;
+  /** Takes the message back, unless a transaction has it already. */
+  takeBack(): void;
 }
 
 /** Archives the messages of accounts (XEP-0313). */
@@ -165,11 +167,16 @@ export interface Archive {
    * is no room for it.
    */
   note(envelope: Envelope, side: ArchiveSide): Noting | "resource-constraint" | undefined;
-  /** As `OfflineKeeper.keep`. A message that the archive has already counts as kept. */
+  /**
+   * As `OfflineKeeper.keep`. A message that the archive has already counts as kept, and so does one
+   * whose sender the account has blocked, which is not stored.
+   */
   keep(
     envelope: Envelope,
-    outcome: { kept(): void; refused(condition: StanzaErrorCondition): void },
+    outcome: { kept(isStored: boolean): void; refused(condition: StanzaErrorCondition): void },
   ): boolean;
+  /** Returns a message as its recipient gets it, with its id in the archive, if it is there. */
+  stamped(envelope: Envelope): Stanza;
 }
 
 /** Handles presence for accounts on their behalf (RFC 6121 §3, §4.3). */

@@ -48,20 +48,49 @@ export class Refusals {
     this.#answer(envelope, condition, reason);
   }
 
-  /** True when the message is dealt with: it waits for its recipient, or its sender will get an error. */
+  /**
+   * True when the message is dealt with: it waits for its recipient, or its sender will get an error.
+   * The archive comes first, so that the message waits with its id in the archive.
+   */
   #isKept(envelope: Envelope, reason: DropReason): boolean {
     const { offline, archive } = this.#deps;
     if (offline === undefined && archive === undefined) return false;
     if (envelope.isCopy || !isForAccount(envelope)) return false;
     envelope.detach();
-    const outcome = {
+    const isArchiving = archive?.keep(envelope, {
+      kept: (isStored) => {
+        envelope.isArchived = isStored;
+        // Whatever becomes of it now, its recipient finds it in the archive.
+        const settle = () => envelope.settle();
+        const outcome = { kept: settle, refused: settle, dropped: settle };
+        if (!isStored || !this.#isKeptOffline(envelope, outcome)) settle();
+      },
+      refused: (condition) => {
+        // The account may be without an archive, or may want none of this message.
+        const mayWait = condition === "service-unavailable" && this.#waitsOffline(envelope, reason);
+        if (!mayWait) this.#answer(envelope, condition, reason);
+      },
+    });
+    return isArchiving === true || this.#waitsOffline(envelope, reason);
+  }
+
+  /** True for a message that waits for its account's next client, or is answered later. */
+  #waitsOffline(envelope: Envelope, reason: DropReason): boolean {
+    return this.#isKeptOffline(envelope, {
       kept: () => envelope.settle(),
-      refused: (condition: StanzaErrorCondition) => this.#answer(envelope, condition, reason),
+      refused: (condition) => this.#answer(envelope, condition, reason),
       dropped: () => this.drop(envelope, "refused"),
-    };
-    const sentAtMs = Math.trunc(envelope.sentAtUs / 1000);
-    return offline?.keep(envelope.stanza, sentAtMs, outcome) === true ||
-      archive?.keep(envelope, outcome) === true;
+    });
+  }
+
+  #isKeptOffline(
+    envelope: Envelope,
+    outcome: Parameters<OfflineKeeper["keep"]>[2],
+  ): boolean {
+    const { offline, archive } = this.#deps;
+    if (offline === undefined) return false;
+    const stanza = archive?.stamped(envelope) ?? envelope.stanza;
+    return offline.keep(stanza, Math.trunc(envelope.sentAtUs / 1000), outcome);
   }
 
   #answer(envelope: Envelope, condition: StanzaErrorCondition, reason: DropReason): void {

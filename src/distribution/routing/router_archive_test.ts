@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
+import { FairShares } from "../../base/mod.ts";
 import { parseJid } from "../../xmpp/mod.ts";
-import type { StanzaErrorCondition } from "../../xmpp/mod.ts";
+import type { Stanza, StanzaErrorCondition } from "../../xmpp/mod.ts";
 import type { Envelope } from "../envelope.ts";
 import type { Archive, ArchiveSide } from "./ports.ts";
+import type { RouterDeps } from "./router_options.ts";
 import {
   conditionOf,
   FakeLink,
@@ -20,7 +22,11 @@ class FakeArchive implements Archive {
   /** Id and side of each message. */
   readonly noted: string[] = [];
   readonly asked: string[] = [];
-  readonly outcomes: { kept(): void; refused(condition: StanzaErrorCondition): void }[] = [];
+  readonly takenBack: string[] = [];
+  readonly outcomes: {
+    kept(isStored: boolean): void;
+    refused(condition: StanzaErrorCondition): void;
+  }[] = [];
   readonly #open = new Map<string, { ready(): void; settle(isStored: boolean): void }>();
   isFull = false;
   /** Accounts with sessions on this node. */
@@ -41,6 +47,7 @@ class FakeArchive implements Archive {
       settled: settled.promise,
       isSettled: false,
       isStored: false,
+      takeBack: () => void this.takenBack.push(name),
     };
     this.#open.set(name, {
       ready: ready.resolve,
@@ -60,6 +67,10 @@ class FakeArchive implements Archive {
     return true;
   }
 
+  stamped({ stanza, isArchived }: Envelope): Stanza {
+    return isArchived ? { ...stanza, bytes: new TextEncoder().encode("stamped") } : stanza;
+  }
+
   /** Lets a message go on before an archive has it. */
   goOn(name: string): void {
     this.#open.get(name)!.ready();
@@ -74,9 +85,9 @@ class FakeArchive implements Archive {
 class Fixture extends RouterFixture {
   readonly archive: FakeArchive;
 
-  constructor() {
+  constructor(budget?: RouterDeps["budget"]) {
     const archive = new FakeArchive();
-    super({ bounce: { resendAfterMs: 100, maxRetries: 1 } }, undefined, OWN_PROCESS, archive);
+    super({ bounce: { resendAfterMs: 100, maxRetries: 1 } }, budget, OWN_PROCESS, archive);
     this.archive = archive;
     this.local.set(ALICE, "delivered");
     this.cache.set(ALICE, "dc1.example.com");
@@ -201,7 +212,7 @@ Deno.test("Router settles a message that finds nobody once the archive has it, o
     fixture.clock.advance(1_000);
     await fixture.settled();
     assert.deepEqual([fixture.archive.asked, client.settled], [["1"], []]);
-    if (isKept) fixture.archive.outcomes[0]!.kept();
+    if (isKept) fixture.archive.outcomes[0]!.kept(true);
     else fixture.archive.outcomes[0]!.refused("internal-server-error");
     await fixture.settled();
     const expected = isKept ? [] : ["internal-server-error"];
@@ -284,4 +295,54 @@ Deno.test("Router takes a message to where its recipient is once the archive has
   await fixture.end("1 recipient");
   assert.deepEqual([fixture.ids, fixture.sentTo("dc2.example.com")], [[], ["1"]]);
   fixture.close();
+});
+
+Deno.test("Router takes a message back from its archives when it finds no room to wait for them", async () => {
+  const [lookup, bounce] = [new FairShares({ maxItems: 0 }), new FairShares()];
+  const fixture = new Fixture({ lookup, bounce });
+  fixture.isHere();
+  fixture.router.accept(message("1"));
+  await fixture.settled();
+  assert.deepEqual(fixture.delivered.map(conditionOf), ["resource-constraint"]);
+  assert.deepEqual(fixture.archive.takenBack, ["1 sender"]);
+  fixture.received(fromLink(stanza("carol@example.com/x", BOB, { type: "chat", id: "in" })));
+  await fixture.settled();
+  assert.deepEqual(fixture.archive.takenBack, ["1 sender", "in recipient"]);
+  fixture.close();
+});
+
+Deno.test("Router has a message wait offline with its id in the archive, or without an archive", async () => {
+  const cases = [
+    { how: "stored", waits: "stamped", settled: [7] },
+    { how: "blocked", waits: undefined, settled: [7] },
+    { how: "service-unavailable", waits: "<message", settled: [] },
+    { how: "internal-server-error", waits: undefined, settled: [7] },
+  ] as const;
+  for (const { how, waits, settled } of cases) {
+    const fixture = new Fixture();
+    const kept: string[] = [];
+    fixture.offline = {
+      keep: ({ bytes }, _sentAtMs, { refused }) => {
+        kept.push(new TextDecoder().decode(bytes));
+        if (how === "stored") refused("resource-constraint");
+        return true;
+      },
+    };
+    const client = new FakeLink();
+    fixture.router.accept(message("1"), client, 7);
+    await fixture.end("1 sender");
+    await fixture.end("1 absent", false);
+    fixture.clock.advance(1_000);
+    await fixture.settled();
+    const outcome = fixture.archive.outcomes[0]!;
+    if (how === "stored" || how === "blocked") outcome.kept(how === "stored");
+    else outcome.refused(how);
+    await fixture.settled();
+    assert.equal(kept.length, waits === undefined ? 0 : 1, how);
+    assert.ok(waits === undefined || kept[0]!.startsWith(waits), how);
+    assert.deepEqual(client.settled, settled, how);
+    const error = how === "internal-server-error" ? [how] : [];
+    assert.deepEqual(fixture.delivered.map(conditionOf), error, "what the archive has is accepted");
+    fixture.close();
+  }
 });

@@ -11,6 +11,8 @@ export interface Noting {
   readonly isSettled: boolean;
   /** True when the archive has the message. */
   readonly isStored: boolean;
+  /** Takes the message back, unless a transaction has it already. */
+  takeBack(): void;
 }
 
 /** A message that is held in memory until its archive has it, or will not have it. */
@@ -20,7 +22,7 @@ export class HeldMessage implements Noting {
   readonly peer: Jid;
   archived: ArchivedMessage;
   /** Takes it back from its writer; false when a transaction has it. */
-  takeBack: (() => boolean) | undefined;
+  leaveWriter: (() => boolean) | undefined;
   readonly #release: () => void;
   readonly #ready = Promise.withResolvers<void>();
   readonly #settled = Promise.withResolvers<void>();
@@ -75,7 +77,11 @@ export class HeldMessage implements Noting {
     if (this.isSettled) return;
     this.#state = "given-up";
     this.#answer.resolve(condition);
-    if (this.takeBack?.() === true) this.end();
+    if (this.leaveWriter?.() === true) this.end();
+  }
+
+  takeBack(): void {
+    this.giveUp("service-unavailable");
   }
 
   /** Notes that its archive has it. */

@@ -167,22 +167,19 @@ export class MessageArchive {
    */
   keep(
     message: ArchivableMessage,
-    outcome: { kept(): void; refused(condition: StanzaErrorCondition): void },
+    outcome: { kept(isStored: boolean): void; refused(condition: StanzaErrorCondition): void },
   ): boolean {
     const { stanza } = message;
     const account = this.#accountOf(stanza.to, stanza);
     if (account === undefined || stanza.type === "groupchat") return false;
-    void this.#keep({ account, peer: stanza.from, message }).then((condition) => {
-      if (condition === undefined) outcome.kept();
-      else outcome.refused(condition);
-    });
+    void this.#keep({ account, peer: stanza.from, message }, outcome);
     return true;
   }
 
-  /** Resolves to the error for a message that the archive does not have. Never rejects. */
-  async #keep(part: Part): Promise<StanzaErrorCondition | undefined> {
+  /** Never rejects. */
+  async #keep(part: Part, outcome: Parameters<MessageArchive["keep"]>[1]): Promise<void> {
     const held = this.#hold(part);
-    if (held === undefined) return "resource-constraint";
+    if (held === undefined) return outcome.refused("resource-constraint");
     const cancel = this.#deps.clock.after(KEEP_MS, () => {
       this.metrics.failed.inc();
       held.giveUp("internal-server-error");
@@ -190,7 +187,8 @@ export class MessageArchive {
     void this.#writeIfTaken(held, part.message.stanza);
     const condition = await held.answer;
     cancel();
-    return condition;
+    if (condition === undefined) outcome.kept(held.isStored);
+    else outcome.refused(condition);
   }
 
   /** Writes a message for an account that may not be there. Never rejects. */
@@ -253,13 +251,13 @@ export class MessageArchive {
         else held.end(outcome === "failed" ? "internal-server-error" : "service-unavailable");
       },
     };
-    held.takeBack = () => writer.cancel(entry);
+    held.leaveWriter = () => writer.cancel(entry);
     writer.add(entry);
   }
 
   /** Asks one roster after the other: this keeps order, and connections to the database free. */
   #askLater(held: HeldMessage): void {
-    held.takeBack = undefined;
+    held.leaveWriter = undefined;
     this.#asking = this.#asking.then(() => this.#askRoster(held));
   }
 

@@ -357,6 +357,19 @@ Deno.test("MessageArchive leaves lanes room while the store is late, however muc
   strictEqual(await world.value('causeway_archive_messages_total{outcome="refused"}'), 1);
 });
 
+Deno.test("MessageArchive takes a refused message back", async () => {
+  await using world = await World.open();
+  for (const side of SIDES) {
+    const noting = world.archive.note(world.message(ALICE, BOB), side);
+    ok(typeof noting === "object");
+    noting.takeBack();
+    strictEqual((await settled(noting)).isStored, false, side);
+  }
+  await settled(world.archive.note(world.message(ALICE, BOB), "sender"));
+  deepStrictEqual([await world.sequences(ALICE), await world.sequences(BOB)], [[4], []]);
+  strictEqual(world.budget.bytes, 0);
+});
+
 Deno.test("MessageArchive asks the roster where preferences want contacts alone", async () => {
   await using world = await World.open();
   await world.store.setPreferences(BOB, { byDefault: "roster", always: [], never: [] });
