@@ -116,12 +116,12 @@ export class Dispatcher {
 
   /**
    * The one gate before a message is delivered to a person here: returns a promise when the recipient's
-   * archive is to have it first. Then the message is routed again, as the recipient may have moved.
+   * archive is to have it first. Then `again` comes to this gate again. It must not wait for a lookup,
+   * lest messages that have later places in the archive overtake this one.
    */
-  #waitForArchive(envelope: Envelope, decision: Decision): Promise<Finish> | undefined {
+  #waitForArchive(envelope: Envelope, again: Finish): Promise<Finish> | undefined {
     const noted = this.#noteDelivery(envelope);
-    return noted &&
-      this.#whenNoted(envelope, noted, () => this.#routeBy(decision, envelope));
+    return noted && this.#whenNoted(envelope, noted, again);
   }
 
   /** Waits for an archive before `finish`. */
@@ -289,13 +289,13 @@ export class Dispatcher {
     if (envelope.arrival === "handed-over") {
       return this.#deliverHandedOver(envelope, decision);
     }
-    if (envelope.isCopy) return this.#routeCopy(envelope, decision);
-    if (this.#isAnsweredHere(envelope.stanza)) return this.#deliverFinally(envelope, decision);
+    if (envelope.isCopy) return this.#routeCopy(envelope);
+    if (this.#isAnsweredHere(envelope.stanza)) return this.#deliverFinally(envelope);
     switch (decision) {
       case "local":
         return this.#isForOwnDevices(envelope)
-          ? this.#deliverToOwnDevices(envelope, decision)
-          : this.#deliverLocal(envelope, decision);
+          ? this.#deliverToOwnDevices(envelope)
+          : this.#deliverLocal(envelope);
       case "local-user":
         return this.#dispatchLocal(envelope, decision);
       case "other-datacenter":
@@ -329,12 +329,12 @@ export class Dispatcher {
   }
 
   /** Delivers a message to the sender's own account: here, and wherever else it has sessions. */
-  #deliverToOwnDevices(envelope: Envelope, decision: Decision): Promise<Finish> | undefined {
+  #deliverToOwnDevices(envelope: Envelope): Promise<Finish> | undefined {
     const { locations } = this.#deps;
     const key = this.#lookups.keyOf(envelope.stanza.to);
     const deliver = () =>
       locations.spread(key).length === 0
-        ? this.#deliverFinally(envelope, decision)
+        ? this.#deliverFinally(envelope)
         : this.#dispatch(envelope, "user", key, this.#domains.localHost);
     if (this.#lookups.cached(envelope, key) === undefined) {
       return this.#lookups.find(envelope, key).then(() => deliver);
@@ -351,7 +351,7 @@ export class Dispatcher {
   }
 
   /** Routes a copy: to the sessions here, to the datacenter that it is for, or to other nodes. */
-  #routeCopy(envelope: Envelope, decision: Decision): Promise<Finish> | undefined {
+  #routeCopy(envelope: Envelope): Promise<Finish> | undefined {
     const { copyFor } = envelope;
     const { local, locations } = this.#deps;
     if (copyFor === this.#domains.localHost) return void this.#deliverCopy(envelope);
@@ -370,8 +370,8 @@ export class Dispatcher {
     if (envelope.arrival !== "link") {
       return envelope.isCarbon ? this.#tellElsewhere(envelope) : this.#deliverElsewhere(envelope);
     }
-    const deliver = () => {
-      const waiting = this.#waitForArchive(envelope, decision);
+    const deliver = (): Promise<Finish> | undefined => {
+      const waiting = this.#waitForArchive(envelope, deliver);
       if (waiting === undefined) this.#deliverCopy(envelope);
       return waiting;
     };
@@ -431,9 +431,9 @@ export class Dispatcher {
     return waiting?.then(() => () => local.deliverElsewhere?.(envelope));
   }
 
-  #deliverLocal(envelope: Envelope, decision: Decision): Promise<Finish> | undefined {
+  #deliverLocal(envelope: Envelope): Promise<Finish> | undefined {
     const waiting = this.#deps.local.prepare?.(envelope, this.#lookups.turn);
-    const deliver = () => this.#deliverFinally(envelope, decision);
+    const deliver = () => this.#deliverFinally(envelope);
     return waiting === undefined ? deliver() : waiting.then(() => deliver);
   }
 
@@ -469,7 +469,8 @@ export class Dispatcher {
       envelope.arrived("here");
       return void this.bounce.hold(envelope, key);
     }
-    const waiting = this.#waitForArchive(envelope, decision);
+    const again = () => this.#deliverHandedOver(envelope, decision);
+    const waiting = this.#waitForArchive(envelope, again);
     if (waiting !== undefined) return waiting;
     if (this.#deliverHere(envelope, true)) return undefined;
     if (!this.#hidden.has(envelope)) this.#deps.locations.forget(key);
@@ -493,19 +494,23 @@ export class Dispatcher {
     host: string | null,
   ): Promise<Finish> | undefined {
     if (this.#isKeptBehind(envelope)) return undefined;
-    if (decision === "own-resource") {
-      return host === null || host === this.#domains.localHost
-        ? this.#deliverFinally(envelope, decision)
-        : void this.#forward(envelope, host);
-    }
-    if (this.bounce?.holds(key) === true && !(host === null && envelope.hasKeeper)) {
+    const isOwn = decision === "own-resource";
+    if (!isOwn && this.bounce?.holds(key) === true && !(host === null && envelope.hasKeeper)) {
       // With a route, presence and answers wait too, lest they overtake. Without one they are not
       // held: they have no route.
       const waits = host === null ? mayWait(envelope) : !this.bounce.flush(key, host);
       if (waits) return void this.bounce.hold(envelope, key);
     }
-    const waiting = this.#waitForArchive(envelope, decision);
+    const waiting = this.#waitForArchive(envelope, () => {
+      const known = this.#lookups.cached(envelope, key); // the recipient may have moved
+      return this.#dispatch(envelope, decision, key, known === undefined ? host : known);
+    });
     if (waiting !== undefined) return waiting;
+    if (isOwn) {
+      return host === null || host === this.#domains.localHost
+        ? this.#deliverFinally(envelope)
+        : void this.#forward(envelope, host);
+    }
     if (host === null || !this.#deliverOrForward(envelope, key, host)) {
       this.#noRoute(envelope, decision, key);
     }
@@ -616,8 +621,8 @@ export class Dispatcher {
     }
   }
 
-  #deliverFinally(envelope: Envelope, decision: Decision): Promise<Finish> | undefined {
-    const waiting = this.#waitForArchive(envelope, decision);
+  #deliverFinally(envelope: Envelope): Promise<Finish> | undefined {
+    const waiting = this.#waitForArchive(envelope, () => this.#deliverFinally(envelope));
     if (waiting === undefined && !this.#deliverHere(envelope, false)) {
       this.#refusals.refuse(envelope, "service-unavailable", "no-route");
     }
