@@ -370,12 +370,17 @@ export class Dispatcher {
     if (envelope.arrival !== "link") {
       return envelope.isCarbon ? this.#tellElsewhere(envelope) : this.#deliverElsewhere(envelope);
     }
-    const deliver = (): Promise<Finish> | undefined => {
-      const waiting = this.#waitForArchive(envelope, deliver);
-      if (waiting === undefined) this.#deliverCopy(envelope);
-      return waiting;
-    };
-    return local.prepare?.(envelope, this.#lookups.turn)?.then(() => deliver) ?? deliver();
+    const waiting = local.prepare?.(envelope, this.#lookups.turn);
+    if (waiting !== undefined) return waiting.then(() => () => this.#deliverLinkedCopy(envelope));
+    return this.#deliverLinkedCopy(envelope);
+  }
+
+  /** Delivers a copy that came from another datacenter. */
+  #deliverLinkedCopy(envelope: Envelope): Promise<Finish> | undefined {
+    const waiting = this.#archiving &&
+      this.#waitForArchive(envelope, () => this.#deliverLinkedCopy(envelope));
+    if (waiting === undefined) this.#deliverCopy(envelope);
+    return waiting;
   }
 
   /** Sends a carbon to the account's other nodes, in this datacenter and in others. */
@@ -433,8 +438,8 @@ export class Dispatcher {
 
   #deliverLocal(envelope: Envelope): Promise<Finish> | undefined {
     const waiting = this.#deps.local.prepare?.(envelope, this.#lookups.turn);
-    const deliver = () => this.#deliverFinally(envelope);
-    return waiting === undefined ? deliver() : waiting.then(() => deliver);
+    if (waiting !== undefined) return waiting.then(() => () => this.#deliverFinally(envelope));
+    return this.#deliverFinally(envelope);
   }
 
   /** Routes to a user whom only this datacenter can have; looks up at most the user's node. */
@@ -469,8 +474,8 @@ export class Dispatcher {
       envelope.arrived("here");
       return void this.bounce.hold(envelope, key);
     }
-    const again = () => this.#deliverHandedOver(envelope, decision);
-    const waiting = this.#waitForArchive(envelope, again);
+    const waiting = this.#archiving &&
+      this.#waitForArchive(envelope, () => this.#deliverHandedOver(envelope, decision));
     if (waiting !== undefined) return waiting;
     if (this.#deliverHere(envelope, true)) return undefined;
     if (!this.#hidden.has(envelope)) this.#deps.locations.forget(key);
@@ -501,7 +506,7 @@ export class Dispatcher {
       const waits = host === null ? mayWait(envelope) : !this.bounce.flush(key, host);
       if (waits) return void this.bounce.hold(envelope, key);
     }
-    const waiting = this.#waitForArchive(envelope, () => {
+    const waiting = this.#archiving && this.#waitForArchive(envelope, () => {
       const known = this.#lookups.cached(envelope, key); // the recipient may have moved
       return this.#dispatch(envelope, decision, key, known === undefined ? host : known);
     });
@@ -622,7 +627,8 @@ export class Dispatcher {
   }
 
   #deliverFinally(envelope: Envelope): Promise<Finish> | undefined {
-    const waiting = this.#waitForArchive(envelope, () => this.#deliverFinally(envelope));
+    const waiting = this.#archiving &&
+      this.#waitForArchive(envelope, () => this.#deliverFinally(envelope));
     if (waiting === undefined && !this.#deliverHere(envelope, false)) {
       this.#refusals.refuse(envelope, "service-unavailable", "no-route");
     }
