@@ -67,16 +67,19 @@ export function readRosterSet(
 
 /** Returns the element of an item as clients see it (RFC 6121 §2.1.2). */
 export function itemElement(item: RosterItem): XmlElement {
+  // With its namespace, an element is not built again when its parent gets one.
+  const xmlns = ROSTER_NAMESPACE;
   return element(
     "item",
     {
+      xmlns,
       jid: item.jid,
       name: item.name === "" ? undefined : item.name,
       subscription: item.subscription,
       ask: item.isAsking ? "subscribe" : undefined,
       approved: item.isApproved ? "true" : undefined,
     },
-    ...item.groups.map((group) => element("group", {}, group)),
+    ...item.groups.map((group) => element("group", { xmlns }, group)),
   );
 }
 

@@ -33,29 +33,25 @@ class Writer {
     const isXml = element.namespace === XML_NAMESPACE;
     const name = isXml ? `xml:${element.name}` : element.name;
     const namespace = isXml ? parentNamespace : element.namespace;
-    this.#write(`<${name}`);
-    if (namespace !== parentNamespace) {
-      this.#write(` xmlns='${escapeValue(namespace)}'`);
-    }
+    // One write for each tag: a roster has hundreds of them.
+    let tag = `<${name}`;
+    if (namespace !== parentNamespace) tag += ` xmlns='${escapeValue(namespace)}'`;
     let prefixes = 0;
-    for (const [name, value] of Object.entries(element.attributes)) {
+    const { attributes, children } = element;
+    for (const name in attributes) {
+      const value = escapeValue(attributes[name]!);
       if (name.startsWith("{")) {
         const close = name.lastIndexOf("}");
         const prefix = `ns${prefixes++}`;
-        this.#write(
-          ` xmlns:${prefix}='${escapeValue(name.slice(1, close))}' ${prefix}:` +
-            `${name.slice(close + 1)}='${escapeValue(value)}'`,
-        );
+        tag += ` xmlns:${prefix}='${escapeValue(name.slice(1, close))}' ${prefix}:` +
+          `${name.slice(close + 1)}='${value}'`;
       } else {
-        this.#write(` ${name}='${escapeValue(value)}'`);
+        tag += ` ${name}='${value}'`;
       }
     }
-    if (element.children.length === 0) {
-      this.#write("/>");
-      return;
-    }
-    this.#write(">");
-    for (const child of element.children) {
+    if (children.length === 0) return this.#write(`${tag}/>`);
+    this.#write(`${tag}>`);
+    for (const child of children) {
       if (typeof child === "string") this.#write(escapeText(child));
       else this.element(child, namespace);
     }

@@ -80,7 +80,8 @@ export function element(
   ...children: readonly (XmlNode | undefined)[]
 ): XmlElement {
   const kept: Record<string, string> = {};
-  for (const [key, value] of Object.entries(attributes)) {
+  for (const key in attributes) {
+    const value = attributes[key];
     if (value !== undefined && key !== "xmlns") kept[key] = value;
   }
   return new XmlElement(
