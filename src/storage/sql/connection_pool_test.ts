@@ -194,7 +194,7 @@ Deno.test("executeWithin() cuts the connection of a statement that takes too lon
   const clock = new ManualClock();
   const limit = { statementTimeoutMs: 100, clock, place: "the database" };
   const connection = new FakeConnection();
-  const slow = executeWithin(limit, connection, "SELECT 1");
+  const slow = executeWithin(limit, connection, { sql: "SELECT 1" });
   clock.advance(100);
   await assert.rejects(slow, {
     code: "storage/timeout",

@@ -1,6 +1,5 @@
 import { DialectAdapterBase } from "kysely";
 import type {
-  CompiledQuery,
   DatabaseConnection,
   DatabaseIntrospector,
   Dialect,
@@ -13,6 +12,7 @@ import type { Clock } from "../../base/mod.ts";
 import type { FailureContext } from "../storage_error.ts";
 import { storageError } from "../storage_error.ts";
 import type { ConnectionPool } from "./connection_pool.ts";
+import type { NamedQuery } from "./named_query.ts";
 import type { SqlConnection, SqlResult } from "./sql_connection.ts";
 import type { SqlDialect } from "./sql_dialect.ts";
 
@@ -56,15 +56,17 @@ export class PooledDialect implements Dialect {
   }
 }
 
+/** The text of a statement, its parameters, and its name if it has one. */
+type PreparedText = Pick<NamedQuery, "sql" | "name"> & Partial<Pick<NamedQuery, "parameters">>;
+
 /** Runs a statement within the limit. Past it the connection is cut, and the outcome unknown. */
 export async function executeWithin(
   limit: StatementLimit,
   connection: SqlConnection,
-  sql: string,
-  values?: readonly unknown[],
+  { sql, parameters, name }: PreparedText,
 ): Promise<SqlResult> {
   const { statementTimeoutMs, clock, place } = limit;
-  if (statementTimeoutMs === Infinity) return await connection.execute(sql, values);
+  if (statementTimeoutMs === Infinity) return await connection.execute(sql, parameters, name);
   const { promise: late, reject } = Promise.withResolvers<never>();
   const context: FailureContext = { action: "use", place };
   const cancel = clock.after(statementTimeoutMs, () => {
@@ -72,7 +74,7 @@ export async function executeWithin(
     reject(storageError("timeout", context, { reason }));
     connection.destroy();
   });
-  const statement = connection.execute(sql, values);
+  const statement = connection.execute(sql, parameters, name);
   try {
     return await Promise.race([statement, late]);
   } finally {
@@ -101,18 +103,18 @@ class PooledDriver implements Driver {
   }
 
   async beginTransaction(connection: LentConnection): Promise<void> {
-    await connection.run(this.#dialect.begin);
+    await connection.run({ sql: this.#dialect.begin });
   }
 
   async commitTransaction(connection: LentConnection): Promise<void> {
-    await connection.run(this.#dialect.commit);
+    await connection.run({ sql: this.#dialect.commit });
   }
 
   /** Never rejects: the failure that made the rollback necessary is the one to report. */
   async rollbackTransaction(connection: LentConnection): Promise<void> {
     if (!connection.inner.isOpen) return;
     try {
-      await connection.run(this.#dialect.rollback);
+      await connection.run({ sql: this.#dialect.rollback });
     } catch {
       connection.inner.destroy(); // the server drops the transaction with its session
     }
@@ -137,18 +139,18 @@ class LentConnection implements DatabaseConnection {
     this.#limit = limit;
   }
 
-  async run(sql: string, values?: readonly unknown[]): Promise<SqlResult> {
+  async run(statement: PreparedText): Promise<SqlResult> {
     const { clock } = this.#limit;
     const startedMs = clock.monotonicMs();
     try {
-      return await executeWithin(this.#limit, this.inner, sql, values);
+      return await executeWithin(this.#limit, this.inner, statement);
     } finally {
       this.#limit.took?.(clock.monotonicMs() - startedMs);
     }
   }
 
-  async executeQuery<R>({ sql, parameters }: CompiledQuery): Promise<QueryResult<R>> {
-    const { rows, affectedRows } = await this.run(sql, parameters);
+  async executeQuery<R>(query: NamedQuery): Promise<QueryResult<R>> {
+    const { rows, affectedRows } = await this.run(query);
     // The table's types describe the rows; the conformance suites read every column.
     return { rows: [...rows] as R[], numAffectedRows: BigInt(affectedRows) };
   }

@@ -16,8 +16,11 @@ export interface SqlResult {
 export interface SqlConnection {
   /** False once it is closed or was lost. It never becomes true again. */
   readonly isOpen: boolean;
-  /** Runs one statement with its parameters. */
-  execute(sql: string, values?: readonly unknown[]): Promise<SqlResult>;
+  /**
+   * Runs one statement with its parameters.
+   * @param name of a statement that is executed often; always the same one for one text
+   */
+  execute(sql: string, values?: readonly unknown[], name?: string): Promise<SqlResult>;
   /** Takes leave of the server. Never rejects. */
   close(): Promise<void>;
   /** Cuts the connection at once, also during a statement. */

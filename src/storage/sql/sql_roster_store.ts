@@ -10,6 +10,7 @@ import type {
   RosterStore,
   RosterWrite,
   Subscription,
+  VersionedItem,
 } from "../roster_store.ts";
 import { isSeen, seesPresence, subscriptionOf } from "../roster_store.ts";
 import { bytesOf, textOf } from "./sql_dialect.ts";
@@ -51,20 +52,23 @@ const ROSTER = new Statement((tables, place: PlaceOf<OwnerValue>) =>
     .leftJoin("roster_items", "roster_items.owner_key", "rosters.owner_key")
     .select(["rosters.version", "rosters.removed_version", ...ITEM_COLUMNS])
     .where("rosters.owner_key", "=", place("owner"))
-    .orderBy("roster_items.contact")
-);
+    .orderBy("roster_items.contact"), { name: "roster" });
 
 /** Contacts with a subscription, or one that was asked for, and what their rosters say. */
-const RELATED = new Statement((tables, place: PlaceOf<OwnerValue>) =>
-  contactsIn(tables, place).where("own.state", "not in", UNRELATED)
+const RELATED = new Statement(
+  (tables, place: PlaceOf<OwnerValue>) =>
+    contactsIn(tables, place).where("own.state", "not in", UNRELATED),
+  { name: "contacts" },
 );
 
 /** The same with those who have sent a request, and their requests. */
-const RELATED_OR_ASKING = new Statement((tables, place: PlaceOf<OwnerValue>) =>
-  contactsIn(tables, place).select("own.request")
-    .where((each) =>
-      each.or([each("own.state", "not in", UNRELATED), each("own.request", "is not", null)])
-    )
+const RELATED_OR_ASKING = new Statement(
+  (tables, place: PlaceOf<OwnerValue>) =>
+    contactsIn(tables, place).select("own.request")
+      .where((each) =>
+        each.or([each("own.state", "not in", UNRELATED), each("own.request", "is not", null)])
+      ),
+  { name: "contacts-and-requests" },
 );
 
 /**
@@ -98,6 +102,7 @@ interface JoinedItem {
   readonly state: number | null;
   readonly details: RosterItemsTable["details"] | null;
   readonly request: Uint8Array | null;
+  readonly item_version: RosterItemsTable["version"] | null;
 }
 
 /**
@@ -122,10 +127,7 @@ export class SqlRosterStore implements RosterStore {
       return {
         version: Number(first.version),
         removedVersion: Number(first.removed_version),
-        items: rows.flatMap((row) => {
-          const item = this.#itemIn(row);
-          return item === undefined ? [] : [{ ...item, version: Number(row.item_version) }];
-        }),
+        items: this.#itemsIn(rows),
       };
     });
   }
@@ -152,7 +154,7 @@ export class SqlRosterStore implements RosterStore {
         .where("owner_key", "=", ownerKey).executeTakeFirstOrThrow();
       return {
         version: Number(row.version),
-        item: this.#itemIn(row),
+        item: withoutVersion(this.#itemIn(row)),
         items: Number(items),
         requests: Number(requests),
       };
@@ -332,13 +334,20 @@ export class SqlRosterStore implements RosterStore {
     };
   }
 
-  #itemIn({ contact, state, details, request }: JoinedItem): RosterItem | undefined {
+  #itemsIn(rows: readonly JoinedItem[]): VersionedItem[] {
+    return rows.map((row) => this.#itemIn(row)).filter((item) => item !== undefined);
+  }
+
+  #itemIn(
+    { contact, state, details, request, item_version }: JoinedItem,
+  ): VersionedItem | undefined {
     if (contact === null || state === null || details === null) return undefined;
-    const [name, ...groups] = this.#detailsIn(textOf(details));
+    const texts = this.#detailsIn(textOf(details));
     return {
+      version: Number(item_version),
       jid: textOf(contact),
-      name: name ?? "",
-      groups,
+      name: texts[0] ?? "",
+      groups: texts.slice(1),
       subscription: subscriptionIn(state),
       isAsking: (state & ASKING) !== 0,
       isApproved: (state & APPROVED) !== 0,
@@ -349,7 +358,7 @@ export class SqlRosterStore implements RosterStore {
 
   #detailsIn(text: string): readonly string[] {
     const value = tryParseJson(text);
-    if (Array.isArray(value) && value.every((each) => typeof each === "string")) return value;
+    if (Array.isArray(value) && value.every(isText)) return value;
     throw new CausewayError(
       "storage/corrupt",
       `Cannot read a roster from ${this.#database.place}: the details of an item are damaged`,
@@ -381,6 +390,16 @@ function subscriptionIn(state: Selectable<RosterItemsTable>["state"]): Subscript
 
 function keyOf(jid: string): Uint8Array {
   return createHash("sha256").update(jid).digest();
+}
+
+function withoutVersion(versioned: VersionedItem | undefined): RosterItem | undefined {
+  if (versioned === undefined) return undefined;
+  const { version: _, ...item } = versioned;
+  return item;
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === "string";
 }
 
 function tryParseJson(text: string): unknown {

@@ -1,5 +1,6 @@
 import { DummyDriver, Kysely } from "kysely";
 import type { CompiledQuery } from "kysely";
+import type { NamedQuery } from "./named_query.ts";
 import { PooledAdapter } from "./pooled_dialect.ts";
 import type { SqlDialect } from "./sql_dialect.ts";
 import type { Tables } from "./tables.ts";
@@ -37,11 +38,18 @@ const writers = new WeakMap<SqlDialect, Kysely<Tables>>();
  */
 export class Statement<Values, Row> {
   readonly #write: Writer<Values, Row>;
+  readonly #name: string | undefined;
   readonly #written = new WeakMap<SqlDialect, CompiledQuery<Row>>();
 
-  /** @param write uses every place exactly as a value: it may not look into it */
-  constructor(write: Writer<Values, Row>) {
+  /**
+   * @param write uses every place exactly as a value: it may not look into it
+   * @param options `name`, which no other statement has: PostgreSQL prepares the statement once in
+   * each connection, so that an execution is neither parsed nor planned. For statements whose plan is
+   * the same whatever the values
+   */
+  constructor(write: Writer<Values, Row>, options: { readonly name?: string } = {}) {
     this.#write = write;
+    this.#name = options.name;
   }
 
   /** Returns the statement for an engine, with these values. */
@@ -58,7 +66,9 @@ export class Statement<Values, Row> {
         ? values[parameter.name as keyof Values] // a name that `place` was given
         : parameter
     );
-    return { ...written, parameters };
+    // Kysely hands it on as it is, so the driver finds the name.
+    const named: NamedQuery<Row> = { ...written, parameters, name: this.#name };
+    return named;
   }
 }
 

@@ -46,6 +46,9 @@ const FAILURES: ReadonlyMap<string, StorageFailure | "constraint"> = new Map([
 /** Messages of the driver about connections that ended; they have no code. */
 const CONNECTION_ENDED = /^Connection terminated|connection error and is not queryable|was closed/;
 
+/** SQLSTATE of a prepared statement whose result has other types by now. */
+const PLAN_OUTDATED = "0A000";
+
 /** Key of the advisory lock, any number of our own: `cwsc` in ASCII. */
 const SCHEMA_LOCK = 0x63777363;
 
@@ -172,9 +175,16 @@ class PostgresConnection implements SqlConnection {
     return this.#isOpen;
   }
 
-  async execute(sql: string, values?: readonly unknown[]): Promise<SqlResult> {
-    const { command, rows, rowCount } = await this.#client.query<SqlRow>(sql, values?.slice());
-    return { rows, affectedRows: command === "SELECT" ? 0 : rowCount ?? 0 };
+  async execute(sql: string, values?: readonly unknown[], name?: string): Promise<SqlResult> {
+    const query = { text: sql, ...(values && { values: [...values] }), ...(name && { name }) };
+    try {
+      const { command, rows, rowCount } = await this.#client.query<SqlRow>(query);
+      return { rows, affectedRows: command === "SELECT" ? 0 : rowCount ?? 0 };
+    } catch (thrown) {
+      // The schema has changed since the statement was prepared. A new connection prepares it anew.
+      if (name !== undefined && codeOf(thrown) === PLAN_OUTDATED) this.destroy();
+      throw thrown;
+    }
   }
 
   async close(): Promise<void> {

@@ -1,0 +1,36 @@
+import assert from "node:assert/strict";
+import { preparedDatabase } from "../testing/databases.ts";
+import { SERVER_KINDS, serverDuringTests } from "../testing/servers.ts";
+import { connectToServer } from "../sql_server.ts";
+
+const postgres = SERVER_KINDS.find(({ engine }) => engine.dialect.name === "pgsql")!; // one of them
+const server = serverDuringTests(postgres);
+
+Deno.test("PostgreSQL prepares a statement with a name once, and others not at all", async () => {
+  const connection = await connectToServer(await preparedDatabase(server()));
+  try {
+    for (const value of [1, 2]) {
+      const { rows } = await connection.execute("SELECT $1::INT AS value", [value], "one");
+      assert.deepEqual(rows, [{ value }]);
+      await connection.execute("SELECT $1::INT AS other", [value]);
+    }
+    const { rows } = await connection.execute("SELECT name, statement FROM pg_prepared_statements");
+    assert.deepEqual(rows, [{ name: "one", statement: "SELECT $1::INT AS value" }]);
+  } finally {
+    await connection.close();
+  }
+});
+
+Deno.test("PostgreSQL: a prepared statement that the schema has outgrown costs its connection", async () => {
+  const connection = await connectToServer(await preparedDatabase(server()));
+  const ask = () => connection.execute("SELECT value FROM changing", [], "ask");
+  try {
+    await connection.execute("CREATE TEMPORARY TABLE changing (value INT)");
+    await ask();
+    await connection.execute("ALTER TABLE changing ALTER COLUMN value TYPE TEXT");
+    await assert.rejects(ask, { code: "0A000" });
+    assert.equal(connection.isOpen, false);
+  } finally {
+    await connection.close();
+  }
+});
