@@ -6,6 +6,8 @@ export { FairShares, RETAINED_OVERHEAD_BYTES, ShareTab } from "./fair_shares.ts"
 export { GaplessCount } from "./gapless_count.ts";
 export { GatheredLookup } from "./gathered_lookup.ts";
 export { SystemClock } from "./clock.ts";
+export type { PacedWorkOptions } from "./paced_work.ts";
+export { PacedWork } from "./paced_work.ts";
 export { TurnClock } from "./turn_clock.ts";
 export { ManualClock } from "./manual_clock.ts";
 export type { CausewayErrorOptions } from "./errors.ts";

@@ -1,4 +1,4 @@
-import type { CancelTimer, Clock } from "../base/mod.ts";
+import type { CancelTimer, Clock, PacedWork } from "../base/mod.ts";
 import { describeError } from "../base/mod.ts";
 import type {
   C2sListenConfig,
@@ -59,6 +59,8 @@ export interface EdgeDeps {
   readonly certificates: Certificates;
   /** Undefined when clients are not offered stream management. */
   readonly management: StreamManagement<C2sSession> | undefined;
+  /** Does the steps of logins. */
+  readonly paced: PacedWork;
   readonly metrics: Metrics;
   readonly log: Logger;
   readonly clock: Clock;
@@ -217,7 +219,7 @@ export class Edge {
     },
   ): C2sListener {
     const { accounts, enumerationSecret, accountFeatures, sessions, sink, management } = this.#deps;
-    const { creation, hasCarbons, metrics, log, clock } = this.#deps;
+    const { creation, hasCarbons, paced, metrics, log, clock } = this.#deps;
     const port = new C2sListener({
       edge,
       hosts: accounts,
@@ -225,6 +227,7 @@ export class Edge {
       hasCarbons,
       registry: sessions,
       sink,
+      paced,
       metrics,
       log,
       clock,

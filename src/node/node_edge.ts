@@ -41,8 +41,9 @@ export interface EdgeParts {
 /** Makes the ports for clients and components. They do not listen yet. */
 export function makeEdge(config: Config, parts: Surroundings & EdgeParts): Edge {
   const { enumerationSecret, accounts, sessions, components, management, certificates } = parts;
-  const { pressure, router, rosters, carbons, privacy, metrics, log, clock } = parts;
+  const { pressure, router, rosters, carbons, privacy, paced, metrics, log, clock } = parts;
   return new Edge({
+    paced,
     accounts,
     enumerationSecret,
     sessions,

@@ -1,6 +1,6 @@
 import type { AdminServer, PartHealth } from "../admin/mod.ts";
 import type { Clock } from "../base/mod.ts";
-import { randomIncarnation, SystemClock, TurnClock } from "../base/mod.ts";
+import { PacedWork, randomIncarnation, SystemClock, TurnClock } from "../base/mod.ts";
 import type { Config } from "../config/mod.ts";
 import type { LinkLayer } from "../distribution/links/mod.ts";
 import type { Resumption } from "../distribution/resumption/mod.ts";
@@ -71,6 +71,7 @@ export class NodeParts implements Surroundings {
   readonly metrics: MetricsRegistry;
   readonly budget: WaitingBudget;
   readonly places: WaitingBudget["places"];
+  readonly paced = new PacedWork();
   readonly pressure = new Pressure();
   /** Closed when the node stops. */
   readonly stores: Stores;
@@ -112,6 +113,10 @@ export class NodeParts implements Surroundings {
     const clock = this.clock = deps.clock ?? new TurnClock(new SystemClock());
     const metrics = this.metrics = new MetricsRegistry(clock);
     registerProcessMetrics(metrics, clock);
+    metrics.gauge({
+      name: "causeway_paced_work_waiting",
+      help: "Steps of logins, and presences to tell contacts, that wait for a later turn",
+    }, () => this.paced.waiting);
     this.budget = new WaitingBudget(config.limits.waitingMaxBytes, metrics);
     this.places = this.budget.places;
     const stores = this.stores = deps.stores;

@@ -62,6 +62,7 @@ export function makeRosters(config: Config, parts: Surroundings & RosterParts): 
     exists: async (jid) => await accounts.get(jid.domainpart)?.exists(jid.localpart) ?? false,
     bounds: rosterBounds(config),
     maxRequestBytes: requestBounds(config).maxBytes,
+    paced: parts.paced,
     metrics,
     log,
     clock,

@@ -1,4 +1,4 @@
-import type { Clock } from "../base/mod.ts";
+import type { Clock, PacedWork } from "../base/mod.ts";
 import type { Logger, MetricsRegistry } from "../observe/mod.ts";
 import type { WaitingBudget } from "./waiting_budget.ts";
 
@@ -9,6 +9,8 @@ export interface Surroundings {
   readonly metrics: MetricsRegistry;
   readonly log: Logger;
   readonly clock: Clock;
+  /** Work that many logins at once cause. */
+  readonly paced: PacedWork;
   /** The shares of waiting stanzas, by the place where they wait. */
   readonly places: WaitingBudget["places"];
 }

@@ -15,7 +15,7 @@ import { SecondLook } from "./second_look.ts";
 export interface ContactPresenceDeps extends
   Pick<
     RosterDeps,
-    "process" | "hosts" | "sessions" | "routes" | "privacy" | "approved" | "clock" | "log"
+    "process" | "hosts" | "sessions" | "routes" | "privacy" | "approved" | "paced" | "clock" | "log"
   > {
   readonly reach: AccountReach;
   readonly turns: AccountTurns;
@@ -303,17 +303,19 @@ export class ContactPresence {
     const told = this.#seenBy(jid, subscribersIn(contacts));
     this.#told.set(jid.text, told);
     const probed = isInitial ? this.#probedBy(jid, contacts) : [];
-    const { reach } = this.#deps;
+    const { reach, paced } = this.#deps;
     // One lookup serves both ways.
     const all = [...told, ...probed, jid.bare];
     const found = await reach.sessionsOf(all);
     const hosts = reach.hostsWith(all, found);
-    this.#tell(jid, presence, { contacts: told, hosts });
-    if (!isInitial) return contacts;
-    this.#lookAgain(jid, { found, probed });
-    for (const contact of probed) reach.send(probe(jid, contact), hosts);
-    this.#toOwnElsewhere(jid, probe(jid, jid.bare), hosts);
-    this.#bringRequests(jid, contacts);
+    await paced.run(() => {
+      this.#tell(jid, presence, { contacts: told, hosts });
+      if (!isInitial) return;
+      this.#lookAgain(jid, { found, probed });
+      for (const contact of probed) reach.send(probe(jid, contact), hosts);
+      this.#toOwnElsewhere(jid, probe(jid, jid.bare), hosts);
+      this.#bringRequests(jid, contacts);
+    });
     return contacts;
   }
 
@@ -389,8 +391,9 @@ export class ContactPresence {
     const contacts = this.#seenBy(jid, all);
     if (found === undefined) this.#tryLater(jid, presence);
     else this.#giveUp(jid);
-    const hosts = await this.#deps.reach.hostsOf([...contacts, jid.bare]);
-    this.#tell(jid, presence, { contacts, hosts });
+    const { reach, paced } = this.#deps;
+    const hosts = await reach.hostsOf([...contacts, jid.bare]);
+    await paced.run(() => this.#tell(jid, presence, { contacts, hosts }));
   }
 
   /** Sends to contacts, and to the account's own resources in other datacenters. */

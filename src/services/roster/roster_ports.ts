@@ -1,4 +1,4 @@
-import type { Clock } from "../../base/mod.ts";
+import type { Clock, PacedWork } from "../../base/mod.ts";
 import type { Logger, Metrics } from "../../observe/mod.ts";
 import type { RosterStore } from "../../storage/mod.ts";
 import type { BareJid, FullJid, Jid, LocalSession, Stanza } from "../../xmpp/mod.ts";
@@ -96,6 +96,8 @@ export interface RosterDeps {
   datacenterBack?(): void;
   /** True when the account exists. */
   exists(account: Jid): Promise<boolean>;
+  /** Does the telling of presence to contacts, a little at a time. */
+  readonly paced: PacedWork;
   readonly clock: Clock;
   readonly metrics: Metrics;
   readonly log: Logger;

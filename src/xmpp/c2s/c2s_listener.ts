@@ -1,5 +1,5 @@
 import type { Clock } from "../../base/mod.ts";
-import { integerIn, SystemClock } from "../../base/mod.ts";
+import { integerIn, PacedWork, SystemClock } from "../../base/mod.ts";
 import type { Connection } from "../../net/mod.ts";
 import type { Logger, Metrics } from "../../observe/mod.ts";
 import { SILENT_LOGGER } from "../../observe/mod.ts";
@@ -57,6 +57,8 @@ export interface C2sListenerDeps extends C2sListenerOptions {
   readonly registry: SessionRegistry;
   readonly sink: StanzaSink;
   readonly metrics: Metrics;
+  /** Does the steps of logins. @default an own one */
+  readonly paced?: PacedWork;
   /** @default SILENT_LOGGER */
   readonly log?: Logger;
   /** @default the machine's */
@@ -107,6 +109,7 @@ export class C2sListener {
         deps.scramIterations ?? DEFAULT_SCRAM_ITERATIONS,
         deps.enumerationSecret,
       ),
+      paced: deps.paced ?? new PacedWork(),
       limits: resolveStreamLimits(deps.limits),
       maxDirectedPresence,
       maxHeldPresence,

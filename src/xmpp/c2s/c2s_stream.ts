@@ -183,7 +183,7 @@ export class C2sStream extends StreamShell<C2sStreamDeps, C2sSession> {
       case "restart":
         return transport.restart();
       case "register":
-        return this.#register(action.account, action.resource);
+        return this.#registerInTurn(action.account, action.resource);
       case "bind-result":
         return transport.sendStanza(UTF8.encode(bindResultXml(action.iqId, action.jid)));
       case "bind-error":
@@ -214,6 +214,10 @@ export class C2sStream extends StreamShell<C2sStreamDeps, C2sSession> {
     if (this.#hasSaidFarewell) return;
     this.#hasSaidFarewell = true;
     this.receiver?.farewell();
+  }
+
+  get #isClosed(): boolean {
+    return this.#state.kind === "closed";
   }
 
   get #defaultHost(): string {
@@ -269,10 +273,11 @@ export class C2sStream extends StreamShell<C2sStreamDeps, C2sSession> {
   #respond(text: string | undefined): void {
     const exchange = this.#exchange!; // `authenticate` came before `respond`
     // Covers what follows a success too: binding and resuming may begin with it.
-    exchange.respond(text).then((reply) => this.#replied(exchange, reply)).catch((thrown) => {
-      this.broke("auth", thrown);
-      this.fail("internal-server-error");
-    });
+    this.deps.paced.run(() => this.#isClosed ? undefined : exchange.respond(text))
+      .then((reply) => reply && this.#replied(exchange, reply)).catch((thrown) => {
+        this.broke("auth", thrown);
+        this.fail("internal-server-error");
+      });
   }
 
   #replied(exchange: SaslExchange, reply: SaslReply): void {
@@ -312,6 +317,14 @@ export class C2sStream extends StreamShell<C2sStreamDeps, C2sSession> {
       session.hasCarbons = true;
     }
     return bind?.enable === undefined ? "" : session.enable(bind.enable);
+  }
+
+  #registerInTurn(account: BareJid, resource: string | InlineBind | undefined): void {
+    this.deps.paced.run(() => this.#isClosed ? undefined : this.#register(account, resource))
+      .catch((thrown) => {
+        this.broke("open", thrown);
+        this.fail("internal-server-error");
+      });
   }
 
   #register(account: BareJid, resource: string | InlineBind | undefined): void {

@@ -1,7 +1,7 @@
 import type { ChosenMechanism, CredentialSource, FakeCredentials } from "../sasl/mod.ts";
 import type { StreamManagement } from "../sm/stream_management.ts";
 import type { C2sSession } from "./c2s_session.ts";
-import type { PeerAddress } from "../../base/mod.ts";
+import type { PacedWork, PeerAddress } from "../../base/mod.ts";
 import type { AccountFeature, CreationOutcome } from "./negotiation_events.ts";
 import type { SharedSessionDeps } from "./shared_session_deps.ts";
 
@@ -34,6 +34,8 @@ export interface C2sStreamDeps extends SharedSessionDeps {
   /** True when the accounts of a host have carbons (XEP-0280). */
   readonly hasCarbons: (domain: string) => boolean;
   readonly fake: FakeCredentials;
+  /** Does the steps of logins, a little at a time. */
+  readonly paced: PacedWork;
   /** The sessions whose streams a client may resume; undefined when stream management is not offered. */
   readonly management: StreamManagement<C2sSession> | undefined;
 }

@@ -1,4 +1,4 @@
-import { ManualClock } from "../../../base/mod.ts";
+import { ManualClock, PacedWork } from "../../../base/mod.ts";
 import { MetricsRegistry, SILENT_LOGGER } from "../../../observe/mod.ts";
 import type { RosterItem } from "../../../storage/mod.ts";
 import type { FullJid, Jid, Stanza, XmlElement } from "../../../xmpp/mod.ts";
@@ -84,6 +84,7 @@ export class RosterFixture {
       approved: (owner, contact) => void this.approved.push(`${owner.text} ${contact.text}`),
       exists: (jid) => Promise.resolve(this.accounts.has(jid.text)),
       maxRequestBytes: 4096,
+      paced: new PacedWork(),
       clock: this.clock,
       metrics: this.metrics,
       log: SILENT_LOGGER,
