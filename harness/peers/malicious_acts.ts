@@ -460,6 +460,7 @@ function transferFrames(
     }),
     sessionFrame({
       hasCarbons: false,
+      isNewlyAvailable: true,
       transfer,
       jid: `${account}/x`,
       received: 0xffff_ffff,
