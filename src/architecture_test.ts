@@ -105,6 +105,7 @@ const ROOMS: Readonly<Record<string, Rooms>> = {
       "offline_store.ts",
       "private_store.ts",
       "pep_store.ts",
+      "room_store.ts",
       "roster_store.ts",
       "subscription_request_store.ts",
       "user_store.ts",

@@ -76,6 +76,9 @@ const COLUMNS = {
   pep_items: "sequence",
   archives: "last_position",
   archive_messages: "sent_at",
+  muc_light_rooms: "version",
+  muc_light_occupants: "joined",
+  muc_light_blocks: "is_room",
 } as const satisfies Record<keyof Tables | "causeway_schema", string>;
 
 const SCHEMAS: ReadonlyMap<string, SqlDialect> = new Map([

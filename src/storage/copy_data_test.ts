@@ -95,6 +95,15 @@ async function fill(stores: SqlStores): Promise<void> {
       );
     }
   }
+  const rooms = stores.rooms("muclight.example.com");
+  for (const [index, room] of ROOMS.entries()) {
+    await rooms.create(room, {
+      config: '{"roomname":"😀"}',
+      occupants: [{ jid: ALICE, affiliation: "owner" }, { jid: "ﬀ@x", affiliation: "member" }],
+    });
+    const added = [{ kind: "room" as const, jid: room }, { kind: "user" as const, jid: ALICE }];
+    await rooms.changeBlocks(`user${index}@example.com`, { added, removed: [] }, 10);
+  }
   const rosters = stores.rosters();
   for (const owner of [ALICE, "bob@example.com"]) {
     let expected = 0;
@@ -109,6 +118,8 @@ async function fill(stores: SqlStores): Promise<void> {
     }
   }
 }
+
+const ROOMS = ["coven@muclight.example.com", "ﬀ😀@muclight.example.com"];
 
 /** Everything that `fill` has put in. */
 async function contentOf(stores: SqlStores): Promise<unknown> {
@@ -130,6 +141,11 @@ async function contentOf(stores: SqlStores): Promise<unknown> {
       await stores.pep("example.com").nodes(name),
       await stores.pep("example.com").newest(name, "urn:ﬀ", 10),
     ])),
+    rooms: await Promise.all(
+      ROOMS.map((room) => stores.rooms("muclight.example.com").read(room)),
+    ),
+    listed: await stores.rooms("muclight.example.com").roomsOf(ALICE, { limit: 10 }),
+    blocks: await stores.rooms("muclight.example.com").blocks("user1@example.com"),
     secret: await stores.secret("fakes"),
   };
 }
@@ -174,6 +190,8 @@ async function goAround(databases: Databases, way: readonly string[]): Promise<v
       privacy: { ...NONE, added: 2 },
       offline_messages: { ...NONE, added: 2 },
       pep_nodes: { ...NONE, added: 2 },
+      muc_light_rooms: { ...NONE, added: 2 },
+      muc_light_blocks: { ...NONE, added: 2 },
     });
     const destination = await databases.open(to);
     assert.deepEqual(await contentOf(destination), content, `${from} to ${to}`);
@@ -187,6 +205,8 @@ async function goAround(databases: Databases, way: readonly string[]): Promise<v
       privacy: { ...NONE, same: 2 },
       offline_messages: { ...NONE, same: 2 },
       pep_nodes: { ...NONE, same: 2 },
+      muc_light_rooms: { ...NONE, same: 2 },
+      muc_light_blocks: { ...NONE, same: 2 },
     });
     from = to;
   }

@@ -10,6 +10,7 @@ import { offlineStoreConformance } from "./testing/offline_store_conformance.ts"
 import { privateStoreConformance } from "./testing/private_store_conformance.ts";
 import { archiveStoreConformance } from "./testing/archive_store_conformance.ts";
 import { pepStoreConformance } from "./testing/pep_store_conformance.ts";
+import { roomStoreConformance } from "./testing/room_store_conformance.ts";
 import { subscriptionRequestStoreConformance } from "./testing/subscription_request_store_conformance.ts";
 import {
   conformanceCredentials,
@@ -33,6 +34,7 @@ async function open() {
     offlineMessages: store.offlineMessages.bind(store),
     pep: store.pep.bind(store),
     archives: store.archives.bind(store),
+    rooms: store.rooms.bind(store),
     async [Symbol.asyncDispose]() {
       await store.close();
       await Deno.remove(directory, { recursive: true });
@@ -50,6 +52,7 @@ privacyStoreConformance("InternalStore", open);
 offlineStoreConformance("InternalStore", open);
 pepStoreConformance("InternalStore", open);
 archiveStoreConformance("InternalStore", open);
+roomStoreConformance("InternalStore", open);
 
 Deno.test("InternalStore keeps accounts when it is closed and opened again", () =>
   withPath(async (path) => {

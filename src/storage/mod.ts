@@ -59,6 +59,17 @@ export type {
   PepPublication,
   PepStore,
 } from "./pep_store.ts";
+export type {
+  ListedRoom,
+  NumberedMessage,
+  RoomAffiliation,
+  RoomBlock,
+  RoomChange,
+  RoomOccupant,
+  RoomStore,
+  StoredRoom,
+} from "./room_store.ts";
+export { successorIn } from "./room_store.ts";
 export type { InternalStoreOptions } from "./internal_store.ts";
 export { InternalStore } from "./internal_store.ts";
 export type {

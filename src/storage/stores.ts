@@ -19,6 +19,7 @@ import type { OfflineStore } from "./offline_store.ts";
 import type { PepStore } from "./pep_store.ts";
 import type { PrivateStore } from "./private_store.ts";
 import type { RequestBounds, SubscriptionRequestStore } from "./subscription_request_store.ts";
+import type { RoomStore } from "./room_store.ts";
 import type { RosterStore } from "./roster_store.ts";
 import type { UserStore } from "./user_store.ts";
 import type { VcardStore } from "./vcard_store.ts";
@@ -207,6 +208,16 @@ export class Stores implements AsyncDisposable {
     return this.#storesOf(domainpart, "pep").pep(domainpart);
   }
 
+  /**
+   * Returns MUC Light rooms.
+   *
+   * @param host host whose rooms they are
+   * @param domainpart domain of the rooms
+   */
+  rooms(host: string, domainpart: string): RoomStore {
+    return this.#storesOf(host, "muc_light").rooms(domainpart);
+  }
+
   /** Returns the archives of a domain's accounts: the same object for all domains of a database. */
   archives(domainpart: string): ArchiveStore {
     return this.#storesOf(domainpart, "mam").archives();
@@ -248,6 +259,11 @@ export class Stores implements AsyncDisposable {
     await this.offlineMessages(domainpart).removeAll(localpart);
     await this.pep(domainpart).removeAll(localpart);
     await this.archives(domainpart).removeAll(`${localpart}@${domainpart}`);
+    const rooms = [...this.#options.data?.get("muc_light")?.keys() ?? [], domainpart]
+      .map((host) => this.#storesOf(host, "muc_light"));
+    for (const stores of new Set(rooms)) {
+      await stores.rooms(domainpart).removeUser(`${localpart}@${domainpart}`);
+    }
   }
 
   /** Returns the subscription requests that this node keeps. */

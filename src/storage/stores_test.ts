@@ -74,6 +74,10 @@ Deno.test("Stores.removeAccount() deletes the account and its data, wherever eac
       await stores.privateStorage(host).change("alice", [change], bounds);
       await stores.vcards(host).write("alice", "<vCard/>");
       await stores.privacyLists(host).write("alice", { expected: 0, defaultName: "a" });
+      await stores.rooms(host, `rooms.${host}`).create(`room@rooms.${host}`, {
+        config: "{}",
+        occupants: [{ jid: `alice@${host}`, affiliation: "owner" }],
+      });
       await stores.pep(host).publish("alice", {
         node: "urn:example",
         expected: undefined,
@@ -104,6 +108,9 @@ Deno.test("Stores.removeAccount() deletes the account and its data, wherever eac
     assert.equal(await stores.vcards("example.com").read("alice"), undefined);
     assert.equal(await stores.vcards("example.org").read("alice"), "<vCard/>");
     assert.equal((await stores.privacyLists("example.com").read("alice")).version, 0);
+    const roomAt = (host: string) => stores.rooms(host, `rooms.${host}`).read(`room@rooms.${host}`);
+    assert.equal(await roomAt("example.com"), undefined);
+    assert.equal((await roomAt("example.org"))?.occupants.length, 1);
     assert.equal((await stores.privacyLists("example.org").read("alice")).defaultName, "a");
     assert.deepEqual(await stores.pep("example.com").nodes("alice"), []);
     assert.equal((await stores.pep("example.org").newest("alice", "urn:example", 1)).length, 1);

@@ -108,6 +108,28 @@ export const COLUMNS = {
     visible_at: "number",
     stanza: "bytes",
   },
+  muc_light_rooms: {
+    room_key: "bytes",
+    room: "bytes",
+    config: "bytes",
+    version: "number",
+    last_number: "number",
+  },
+  muc_light_occupants: {
+    room_key: "bytes",
+    user_key: "bytes",
+    service_key: "bytes",
+    occupant: "bytes",
+    affiliation: "number",
+    joined: "number",
+  },
+  muc_light_blocks: {
+    user_key: "bytes",
+    service_key: "bytes",
+    blocked_key: "bytes",
+    is_room: "number",
+    blocked: "bytes",
+  },
 } as const satisfies {
   readonly [Table in keyof Tables]: { readonly [Column in keyof Tables[Table]]: ColumnContent };
 };
@@ -151,6 +173,15 @@ export const COPIED_KINDS = {
   ],
   offline: [{ key: "account_key", tables: ["offline_messages"], names: [], batch: 5 }],
   pep: [{ key: "account_key", tables: ["pep_nodes", "pep_items"], names: [], batch: 5 }],
+  muc_light: [
+    {
+      key: "room_key",
+      tables: ["muc_light_rooms", "muc_light_occupants"],
+      names: ["room"],
+      batch: 5,
+    },
+    { key: "user_key", tables: ["muc_light_blocks"], names: [], batch: 20 },
+  ],
 } as const satisfies Partial<Record<DataKind, readonly TableGroup[]>>;
 
 /** Kind of data that can be copied. */

@@ -202,7 +202,7 @@ async function namesOf(
   { key, names }: TableGroup,
   rows: readonly Row[],
 ): Promise<readonly string[]> {
-  if (names.length > 0) return rows.map((row) => names.map((name) => String(row[name])).join("@"));
+  if (names.length > 0) return rows.map((row) => names.map((name) => nameIn(row[name])).join("@"));
   const keys = rows.map((row) => row[key]!);
   const { rows: accounts } = await from.run(
     "read the names of accounts in",
@@ -218,6 +218,10 @@ async function namesOf(
     return [id, `${text(account.localpart)}@${text(account.domainpart)}`];
   }));
   return keys.map((each) => known.get(identityOf(each)) ?? "an account that is not there");
+}
+
+function nameIn(content: Content | undefined): string {
+  return content instanceof Uint8Array ? new TextDecoder().decode(content) : String(content);
 }
 
 /** Cuts rows into insertions that every engine takes. */

@@ -21,6 +21,8 @@ const [ALICE, BOB] = ["alice@example.com", "bob@example.com"];
 const ELEMENT = { namespace: "urn:x", name: "x" };
 const own = (stores: SqlStores) => stores.privateStorage("example.com");
 const pep = (stores: SqlStores) => stores.pep("example.com");
+const rooms = (stores: SqlStores) => stores.rooms("muclight.example.com");
+const ROOM = "room@muclight.example.com";
 const users = (stores: SqlStores) => stores.users("example.com");
 const offline = (stores: SqlStores) => stores.offlineMessages("example.com");
 const CLAIM = { id: new Uint8Array(16).fill(1), nowMs: 1, forMs: 1_000 };
@@ -166,6 +168,32 @@ const OPERATIONS: readonly Operation[] = [
     (stores) =>
       stores.archives().setPreferences(BOB, { byDefault: "always", always: [], never: [] }),
   ),
+  reads("rooms.read", (stores) => rooms(stores).read(ROOM)),
+  reads("rooms.roomsOf", (stores) => rooms(stores).roomsOf(ALICE, { limit: 1 })),
+  reads("rooms.countRoomsOf", (stores) => rooms(stores).countRoomsOf([ALICE])),
+  reads("rooms.blocks", (stores) => rooms(stores).blocks(ALICE)),
+  reads(
+    "rooms.blocking",
+    (stores) => rooms(stores).blocking([ALICE], [{ kind: "user", jid: BOB }]),
+  ),
+  writes(
+    "rooms.create",
+    (stores) =>
+      rooms(stores).create(ROOM, { config: "{}", occupants: [{ jid: BOB, affiliation: "owner" }] }),
+  ),
+  // Nobody is in the room, so that it is not changed.
+  reads("rooms.takeNumber", (stores) => rooms(stores).takeNumber(ROOM, ALICE)),
+  writes("rooms.change", (stores) => rooms(stores).change(ROOM, { expected: 1, config: "{}" })),
+  writes("rooms.destroy", (stores) => rooms(stores).destroy(ROOM, 1)),
+  writes(
+    "rooms.changeBlocks",
+    (stores) =>
+      rooms(stores).changeBlocks(BOB, {
+        added: [{ kind: "user", jid: `${crypto.randomUUID()}@example.com` }],
+        removed: [],
+      }, 1_000),
+  ),
+  writes("rooms.removeUser", (stores) => rooms(stores).removeUser("carol@example.com")),
   writes("archives.removeAll", (stores) => stores.archives().removeAll(BOB)),
   writes("secret", (stores) => stores.secret("fakes")),
 ];

@@ -6,6 +6,7 @@ import type { LastStore } from "../last_store.ts";
 import type { PrivacyStore } from "../privacy_store.ts";
 import type { OfflineStore } from "../offline_store.ts";
 import type { PepStore } from "../pep_store.ts";
+import type { RoomStore } from "../room_store.ts";
 import type { PrivateStore } from "../private_store.ts";
 import type { UserStore } from "../user_store.ts";
 import type { VcardStore } from "../vcard_store.ts";
@@ -16,6 +17,7 @@ import { SqlPrivacyStore } from "./sql_privacy_store.ts";
 import { SqlOfflineStore } from "./sql_offline_store.ts";
 import { SqlPepStore } from "./sql_pep_store.ts";
 import { SqlPrivateStore } from "./sql_private_store.ts";
+import { SqlRoomStore } from "./sql_room_store.ts";
 import { SqlRosterStore } from "./sql_roster_store.ts";
 import { secretOf } from "./sql_secret_store.ts";
 import { SqlSubscriptionRequestStore } from "./sql_subscription_request_store.ts";
@@ -89,6 +91,11 @@ export class SqlStores implements AsyncDisposable {
   /** Returns the personal eventing of the accounts of one domain. */
   pep(domainpart: string): PepStore {
     return new SqlPepStore(this.#database, domainpart);
+  }
+
+  /** Returns the MUC Light rooms of one domain. */
+  rooms(domainpart: string): RoomStore {
+    return new SqlRoomStore(this.#database, domainpart);
   }
 
   /** Returns the archives of all accounts: the same object each time. */

@@ -201,6 +201,41 @@ export interface ArchiveMessagesTable {
   stanza: Uint8Array;
 }
 
+/** A MUC Light room, by the SHA-256 of its JID. */
+export interface MucLightRoomsTable {
+  room_key: Uint8Array;
+  /** The JID in UTF-8. */
+  room: Uint8Array;
+  /** JSON in UTF-8. */
+  config: Uint8Array;
+  /** Drivers may return it as text, as the next one. */
+  version: number;
+  last_number: number;
+}
+
+/** An occupant of such a room. */
+export interface MucLightOccupantsTable {
+  room_key: Uint8Array;
+  user_key: Uint8Array;
+  /** The SHA-256 of the room's domain. */
+  service_key: Uint8Array;
+  /** The bare JID in UTF-8. */
+  occupant: Uint8Array;
+  affiliation: number;
+  /** Drivers may return it as text. */
+  joined: number;
+}
+
+/** A room, or a person, that may not add a user to a room. */
+export interface MucLightBlocksTable {
+  user_key: Uint8Array;
+  service_key: Uint8Array;
+  blocked_key: Uint8Array;
+  is_room: number;
+  /** The bare JID in UTF-8. */
+  blocked: Uint8Array;
+}
+
 /** The tables of a database, as all engines have them. */
 export interface Tables {
   users: UsersTable;
@@ -219,4 +254,7 @@ export interface Tables {
   pep_items: PepItemsTable;
   archives: ArchivesTable;
   archive_messages: ArchiveMessagesTable;
+  muc_light_rooms: MucLightRoomsTable;
+  muc_light_occupants: MucLightOccupantsTable;
+  muc_light_blocks: MucLightBlocksTable;
 }

@@ -18,6 +18,7 @@ import schema6 from "../schema/pgsql/6.sql" with { type: "text" };
 import schema7 from "../schema/pgsql/7.sql" with { type: "text" };
 import schema8 from "../schema/pgsql/8.sql" with { type: "text" };
 import schema9 from "../schema/pgsql/9.sql" with { type: "text" };
+import schema10 from "../schema/pgsql/10.sql" with { type: "text" };
 
 /** SQLSTATEs that have a name (PostgreSQL documentation, appendix A); two letters name a class. */
 const FAILURES: ReadonlyMap<string, StorageFailure | "constraint"> = new Map([
@@ -65,6 +66,7 @@ const DIALECT: SqlDialect = {
     { version: 7, text: schema7 },
     { version: 8, text: schema8 },
     { version: 9, text: schema9 },
+    { version: 10, text: schema10 },
   ],
   hasTransactionalSchema: true,
   begin: "BEGIN",

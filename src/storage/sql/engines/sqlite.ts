@@ -18,6 +18,7 @@ import schema7 from "../schema/sqlite/7.sql" with { type: "text" };
 import schema8 from "../schema/sqlite/8.sql" with { type: "text" };
 import schema9 from "../schema/sqlite/9.sql" with { type: "text" };
 import schema10 from "../schema/sqlite/10.sql" with { type: "text" };
+import schema11 from "../schema/sqlite/11.sql" with { type: "text" };
 
 /** SQLite's primary result codes that have a name. */
 const FAILURES: ReadonlyMap<number, StorageFailure | "constraint"> = new Map([
@@ -47,6 +48,7 @@ export const SQLITE: SqlDialect = {
     { version: 8, text: schema8 },
     { version: 9, text: schema9 },
     { version: 10, text: schema10 },
+    { version: 11, text: schema11 },
   ],
   hasTransactionalSchema: true,
   begin: "BEGIN IMMEDIATE",

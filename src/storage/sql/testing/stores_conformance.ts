@@ -5,6 +5,7 @@ import { offlineStoreConformance } from "../../testing/offline_store_conformance
 import { privateStoreConformance } from "../../testing/private_store_conformance.ts";
 import { archiveStoreConformance } from "../../testing/archive_store_conformance.ts";
 import { pepStoreConformance } from "../../testing/pep_store_conformance.ts";
+import { roomStoreConformance } from "../../testing/room_store_conformance.ts";
 import { subscriptionRequestStoreConformance } from "../../testing/subscription_request_store_conformance.ts";
 import { userStoreConformance } from "../../testing/user_store_conformance.ts";
 import { vcardStoreConformance } from "../../testing/vcard_store_conformance.ts";
@@ -38,6 +39,7 @@ export function storesConformance(name: string): void {
       offlineMessages: stores.offlineMessages.bind(stores),
       pep: stores.pep.bind(stores),
       archives: stores.archives.bind(stores),
+      rooms: stores.rooms.bind(stores),
       [Symbol.asyncDispose]: () => stores.close(),
     };
   };
@@ -51,4 +53,5 @@ export function storesConformance(name: string): void {
   offlineStoreConformance(kind.name, open);
   pepStoreConformance(kind.name, open);
   archiveStoreConformance(kind.name, open);
+  roomStoreConformance(kind.name, open);
 }
