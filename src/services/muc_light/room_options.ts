@@ -1,0 +1,30 @@
+import type { RoomStore } from "../../storage/mod.ts";
+import type { ConfigField } from "./room_config.ts";
+
+/** Options of the rooms of one domain. */
+export interface RoomOptions {
+  /** True: rooms have no owners, and all their occupants are members. */
+  readonly areEqual: boolean;
+  /** True: every occupant may add members. */
+  readonly canAllInvite: boolean;
+  /** True: every occupant may change every field of the configuration. */
+  readonly canAllConfigure: boolean;
+  /** True: people may block rooms and people from adding them. */
+  readonly hasBlocking: boolean;
+  /** People in one room; at least 1. */
+  readonly maxOccupants: number;
+  /** Rooms that one person is in; at least 1. */
+  readonly roomsPerUser: number;
+  /** Rooms in one answer; at least 1. */
+  readonly roomsPerPage: number;
+  /** Bytes of a room's configuration; at least 1. */
+  readonly maxConfigBytes: number;
+  /** Fields that a configuration has. */
+  readonly fields: readonly ConfigField[];
+}
+
+/** The rooms of one domain. */
+export interface RoomService {
+  readonly options: RoomOptions;
+  readonly store: RoomStore;
+}

@@ -1,0 +1,351 @@
+import { deepStrictEqual, match, strictEqual } from "node:assert/strict";
+import { CausewayError, ManualClock } from "../../base/mod.ts";
+import { MetricsRegistry, SILENT_LOGGER } from "../../observe/mod.ts";
+import { InternalStore } from "../../storage/mod.ts";
+import type { RoomStore } from "../../storage/mod.ts";
+import { buildStanza, parseElement } from "../../xmpp/mod.ts";
+import type { Stanza } from "../../xmpp/mod.ts";
+import type { RoomOptions } from "./room_options.ts";
+import { RoomServer } from "./room_server.ts";
+import type { RoomStanza } from "./room_server.ts";
+
+const SERVICE = "muclight.example.com";
+const COVEN = `coven@${SERVICE}`;
+const [ALICE, BOB, CAROL] = ["alice@example.com", "bob@example.com", "carol@example.com"];
+const MUC_LIGHT = "urn:xmpp:muclight:0";
+
+const OPTIONS: RoomOptions = {
+  areEqual: false,
+  canAllInvite: false,
+  canAllConfigure: false,
+  hasBlocking: true,
+  maxOccupants: 5,
+  roomsPerUser: 3,
+  roomsPerPage: 2,
+  maxConfigBytes: 200,
+  fields: [
+    { name: "roomname", defaultValue: "Untitled" },
+    { name: "subject", defaultValue: "" },
+  ],
+};
+
+/** A node's rooms over a real store. */
+class World {
+  readonly clock = new ManualClock();
+  readonly metrics = new MetricsRegistry(this.clock);
+  /** Stanzas that left, in their order: events and answers. */
+  readonly sent: Stanza[] = [];
+  readonly settled: Stanza[] = [];
+  /** Ends the fates of messages to occupants. */
+  readonly fates: (() => void)[] = [];
+  isDown = false;
+  server!: RoomServer<RoomStanza>;
+  #store!: InternalStore;
+  #directory!: string;
+
+  static async open(options: Partial<RoomOptions> = {}): Promise<World> {
+    const world = new World();
+    world.#directory = await Deno.makeTempDir({ prefix: "causeway-rooms-" });
+    world.#store = await InternalStore.open({ path: `${world.#directory}/store.sqlite` });
+    const inner = world.#store.rooms(SERVICE);
+    const store = new Proxy(inner, {
+      get: (target, name: keyof RoomStore) => (...args: never[]) => {
+        if (world.isDown) return Promise.reject(new CausewayError("storage/unreachable", "Cannot"));
+        return (target[name] as (...given: never[]) => unknown).apply(target, args);
+      },
+    });
+    world.server = new RoomServer({
+      services: new Map([[SERVICE, { options: { ...OPTIONS, ...options }, store }]]),
+      send: (message, settled) => {
+        world.sent.push(message);
+        if (settled !== undefined) world.fates.push(settled);
+      },
+      answer: (reply, { settle }) => {
+        world.sent.push(reply);
+        settle();
+      },
+      metrics: world.metrics,
+      logger: SILENT_LOGGER,
+      clock: world.clock,
+    });
+    return world;
+  }
+
+  get store(): RoomStore {
+    return this.#store.rooms(SERVICE);
+  }
+
+  /** Gives the server a stanza; returns its refusal, or all that left until the work was done. */
+  async take(xml: string): Promise<string> {
+    const stanza = buildStanza(parseElement(new TextEncoder().encode(xml)));
+    const before = this.sent.length;
+    const outcome = this.server.take({ stanza, settle: () => void this.settled.push(stanza) });
+    if (outcome !== "delivered") return outcome;
+    await this.server.close();
+    return this.sent.slice(before).map(textOf).join("\n");
+  }
+
+  ask(from: string, type: "get" | "set", query: string, to = COVEN): Promise<string> {
+    return this.take(`<iq from='${from}/x' to='${to}' type='${type}' id='i1'>${query}</iq>`);
+  }
+
+  say(from: string, content = "<body>hello</body>"): Promise<string> {
+    return this.take(
+      `<message from='${from}/x' to='${COVEN}' type='groupchat' id='m1'>${content}</message>`,
+    );
+  }
+
+  async version(): Promise<number> {
+    return (await this.store.read(COVEN))!.version;
+  }
+
+  async [Symbol.asyncDispose]() {
+    await this.server.close();
+    await this.#store.close();
+    await Deno.remove(this.#directory, { recursive: true });
+  }
+}
+
+function textOf({ bytes }: Stanza): string {
+  return new TextDecoder().decode(bytes);
+}
+
+function query(what: string, content = ""): string {
+  return `<query xmlns='${MUC_LIGHT}#${what}'>${content}</query>`;
+}
+
+function user(jid: string, affiliation: string): string {
+  return `<user affiliation='${affiliation}'>${jid}</user>`;
+}
+
+/** Makes a room of alice with bob. */
+async function withRoom(options: Partial<RoomOptions> = {}): Promise<World> {
+  const world = await World.open(options);
+  const occupants = `<occupants>${user(BOB, "member")}</occupants>`;
+  match(await world.ask(ALICE, "set", query("create", occupants)), /type='result'/);
+  world.sent.length = 0;
+  return world;
+}
+
+Deno.test("RoomServer makes a room, and tells all occupants before its creator gets the result", async () => {
+  await using world = await World.open();
+  const content = "<configuration><roomname>A Dark Cave</roomname></configuration>" +
+    `<occupants>${user(BOB, "member")}</occupants>`;
+  await world.ask(ALICE, "set", query("create", content));
+  const version = await world.version();
+  const event = (jid: string, affiliation: string) =>
+    `<message type='groupchat' id='i1' from='${COVEN}' to='${jid}'>` +
+    `<x xmlns='${MUC_LIGHT}#affiliations'><version>${version}</version>` +
+    `${user(jid, affiliation)}</x><body/></message>`;
+  deepStrictEqual(world.sent.map(textOf), [
+    event(ALICE, "owner"),
+    event(BOB, "member"),
+    `<iq id='i1' type='result' from='${COVEN}' to='${ALICE}/x'/>`,
+  ]);
+  match(await world.ask(BOB, "set", query("create")), /<conflict /);
+  const named = await world.ask(BOB, "set", query("create"), SERVICE);
+  match(named, new RegExp(`from='[0-9a-f]{24}@${SERVICE}'`));
+  match(named, new RegExp(`<iq id='i1' type='result' from='${SERVICE}'`));
+});
+
+Deno.test("RoomServer shows a room to its occupants, unless they have its version", async () => {
+  await using world = await withRoom();
+  const version = await world.version();
+  const users = user(ALICE, "owner") + user(BOB, "member");
+  const fields = "<roomname>Untitled</roomname><subject/>";
+  const whole = (what: string, content: string) =>
+    `<iq id='i1' type='result' from='${COVEN}' to='${BOB}/x'><query xmlns='${MUC_LIGHT}#${what}'>` +
+    `<version>${version}</version>${content}</query></iq>`;
+  for (
+    const [what, content] of [
+      ["configuration", fields],
+      ["affiliations", users],
+      ["info", `<configuration>${fields}</configuration><occupants>${users}</occupants>`],
+    ] as const
+  ) {
+    strictEqual(await world.ask(BOB, "get", query(what)), whole(what, content));
+    strictEqual(
+      await world.ask(BOB, "get", query(what, `<version>${version}</version>`)),
+      `<iq id='i1' type='result' from='${COVEN}' to='${BOB}/x'/>`,
+    );
+    match(await world.ask(CAROL, "get", query(what)), /<item-not-found /);
+  }
+});
+
+Deno.test("RoomServer changes the configuration for those who may, and tells everybody", async () => {
+  await using world = await withRoom();
+  const previous = await world.version();
+  const named = await world.ask(ALICE, "set", query("configuration", "<roomname>B</roomname>"));
+  const event = (jid: string) =>
+    `<message type='groupchat' id='i1' from='${COVEN}' to='${jid}'>` +
+    `<x xmlns='${MUC_LIGHT}#configuration'><prev-version>${previous}</prev-version>` +
+    `<version>${previous + 1}</version><roomname>B</roomname></x><body/></message>`;
+  strictEqual(
+    named,
+    [event(ALICE), event(BOB), `<iq id='i1' type='result' from='${COVEN}' to='${ALICE}/x'/>`].join(
+      "\n",
+    ),
+  );
+  const set = (who: string, content: string) =>
+    world.ask(who, "set", query("configuration", content));
+  match(await set(BOB, "<roomname>C</roomname>"), /<not-allowed /);
+  match(await set(BOB, "<subject>news</subject>"), /type='result'/);
+  match(await set(CAROL, "<subject>news</subject>"), /<item-not-found /);
+  match(await set(ALICE, ""), /<bad-request /);
+  match(await set(ALICE, "<colour>red</colour>"), /<bad-request /);
+  match(await set(ALICE, "<version>1</version>"), /<bad-request /);
+  match(await set(ALICE, `<roomname>${"x".repeat(200)}</roomname>`), /<policy-violation /);
+  match(await world.ask(BOB, "get", query("configuration")), />B<.*>news</);
+});
+
+Deno.test("RoomServer tells newcomers of themselves, and the others of the whole change", async () => {
+  await using world = await withRoom();
+  const previous = await world.version();
+  const wishes = user(CAROL, "member") + user(BOB, "none");
+  const answer = await world.ask(ALICE, "set", query("affiliations", wishes));
+  const version = `<version>${previous + 1}</version>`;
+  const event = (jid: string, content: string) =>
+    `<message type='groupchat' id='i1' from='${COVEN}' to='${jid}'>` +
+    `<x xmlns='${MUC_LIGHT}#affiliations'>${content}</x><body/></message>`;
+  strictEqual(
+    answer,
+    [
+      event(BOB, user(BOB, "none")),
+      event(ALICE, `<prev-version>${previous}</prev-version>${version}${wishes}`),
+      event(CAROL, version + user(CAROL, "member")),
+      `<iq id='i1' type='result' from='${COVEN}' to='${ALICE}/x'/>`,
+    ].join("\n"),
+  );
+  match(await world.ask(BOB, "get", query("info")), /<item-not-found /);
+  match(await world.ask(CAROL, "set", query("affiliations", user(BOB, "member"))), /<not-allowed /);
+  const odd = ["<item/>", "<user>x@y</user>", user("example.com", "member"), user("@", "member")];
+  for (
+    const each of [...odd, user(`${CAROL}/x`, "none"), user("d".repeat(1100) + "@e", "member")]
+  ) {
+    match(await world.ask(ALICE, "set", query("affiliations", each)), /<bad-request /, each);
+  }
+});
+
+Deno.test("RoomServer removes a room that its owner destroys, or that the last one leaves", async () => {
+  await using world = await withRoom();
+  match(await world.ask(BOB, "set", query("destroy")), /<not-allowed /);
+  const gone = await world.ask(ALICE, "set", query("destroy"));
+  strictEqual(gone.match(/<x xmlns='urn:xmpp:muclight:0#destroy'\/>/g)?.length, 2);
+  match(await world.ask(ALICE, "set", query("destroy")), /<item-not-found /);
+  await world.ask(ALICE, "set", query("create"));
+  match(await world.ask(ALICE, "set", query("affiliations", user(ALICE, "none"))), /'none'/);
+  strictEqual(await world.store.read(COVEN), undefined);
+});
+
+Deno.test("RoomServer sends a message to all occupants, and settles it with the last of them", async () => {
+  await using world = await withRoom();
+  const forged = `<stanza-id xmlns='urn:xmpp:sid:0' by='${COVEN}' id='9'/>`;
+  await world.say(BOB, `<body>hi &amp; bye</body>${forged}<x xmlns='urn:x' a='1'/>`);
+  const message = (jid: string) =>
+    `<message type='groupchat' id='m1' from='${COVEN}/${BOB}' to='${jid}'>` +
+    "<body>hi &amp; bye</body><x xmlns='urn:x' a='1'/>" +
+    `<stanza-id xmlns='urn:xmpp:sid:0' by='${COVEN}' id='1'/></message>`;
+  deepStrictEqual(
+    world.sent.map(textOf).map(attributesInOrder),
+    [ALICE, BOB].map(message).map(attributesInOrder),
+  );
+  world.fates[0]!();
+  strictEqual(world.settled.length, 1, "the request that made the room");
+  world.fates[1]!();
+  strictEqual(world.settled.length, 2);
+  match(await world.say(ALICE), /id='2'/);
+  match(await world.say(CAROL), /<item-not-found /);
+});
+
+/** Writes the attributes of the first tag in the order of their names. */
+function attributesInOrder(xml: string): string {
+  return xml.replace(
+    /^<message ([^>]*)>/,
+    (_, attributes: string) => `<message ${attributes.split(" ").toSorted().join(" ")}>`,
+  );
+}
+
+Deno.test("RoomServer keeps the messages of a room in the order of their numbers", async () => {
+  await using world = await withRoom();
+  await Promise.all(Array.from({ length: 20 }, (_, i) => world.say(i % 2 === 0 ? ALICE : BOB)));
+  const numbers = world.sent.filter(({ to }) => to.text === ALICE)
+    .map((each) => Number(/stanza-id [^>]*id='(\d+)'/.exec(textOf(each))?.[1]));
+  deepStrictEqual(numbers, Array.from({ length: 20 }, (_, i) => i + 1));
+});
+
+Deno.test("RoomServer leaves out people who block a room or whoever adds them", async () => {
+  await using world = await withRoom();
+  const deny = (kind: string, jid: string) => `<${kind} action='deny'>${jid}</${kind}>`;
+  const block = (who: string, content: string) =>
+    world.ask(who, "set", query("blocking", content), SERVICE);
+  match(await block(CAROL, deny("room", COVEN) + deny("user", BOB)), /type='result'/);
+  strictEqual(
+    /<query.*<\/query>/.exec(await world.ask(CAROL, "get", query("blocking"), SERVICE))?.[0],
+    query("blocking", deny("user", BOB) + deny("room", COVEN)),
+  );
+  const add = () => world.ask(ALICE, "set", query("affiliations", user(CAROL, "member")));
+  strictEqual(await add(), `<iq id='i1' type='result' from='${COVEN}' to='${ALICE}/x'/>`);
+  match(await block(CAROL, `<room action='allow'>${COVEN}</room>`), /type='result'/);
+  match(await add(), new RegExp(`to='${CAROL}'`));
+  for (const odd of ["", "<room>x@y</room>", deny("room", "x@example.com"), deny("what", BOB)]) {
+    match(await block(CAROL, odd), /<bad-request /, odd);
+  }
+});
+
+Deno.test("RoomServer lists the rooms of the one who asks, a page at a time", async () => {
+  await using world = await World.open();
+  for (const name of ["a", "b", "c"]) {
+    await world.ask(ALICE, "set", query("create"), `${name}@${SERVICE}`);
+  }
+  match(
+    await world.ask(ALICE, "set", query("create"), `d@${SERVICE}`),
+    /<resource-constraint /,
+    "one room too many",
+  );
+  const items = (set = "") =>
+    world.ask(
+      ALICE,
+      "get",
+      `<query xmlns='http://jabber.org/protocol/disco#items'>${set}</query>`,
+      SERVICE,
+    );
+  const first = await items();
+  strictEqual(first.match(/<item /g)?.length, 2);
+  match(first, /name='Untitled' version='\d+'/);
+  match(first, /<count>3<\/count>/);
+  const last = /<last>(.*)<\/last>/.exec(first)?.[1];
+  const rsm = `<set xmlns='http://jabber.org/protocol/rsm'><after>${last}</after></set>`;
+  strictEqual((await items(rsm)).match(/<item /g)?.length, 1);
+  match(
+    await world.ask(BOB, "get", "<query xmlns='http://jabber.org/protocol/disco#info'/>", SERVICE),
+    /category='conference' type='text'.*<feature var='urn:xmpp:muclight:0'\/>/,
+  );
+});
+
+Deno.test("RoomServer refuses stanzas that no room takes", async () => {
+  await using world = await withRoom();
+  const at = (xml: string) => world.take(xml.replace(/^<(\w+)/, `<$1 from='${ALICE}/x'`));
+  strictEqual(await at(`<message to='${COVEN}' type='chat'/>`), "bad-request");
+  strictEqual(await at(`<message to='${SERVICE}' type='groupchat'/>`), "bad-request");
+  strictEqual(await at(`<message to='${COVEN}' type='error'/>`), "ignored");
+  strictEqual(await at(`<presence to='${COVEN}/alice'/>`), "ignored");
+  strictEqual(await at(`<iq to='${COVEN}/${BOB}' type='get' id='1'/>`), "service-unavailable");
+  match(await at(`<iq to='${COVEN}' type='get' id='1'/>`), /<bad-request /);
+  match(
+    await at(`<iq to='${COVEN}' type='get' id='1'><ping xmlns='urn:xmpp:ping'/></iq>`),
+    /<service-unavailable /,
+  );
+  const long = "x".repeat(65_536);
+  strictEqual(await world.say(ALICE, `<body>${long}</body>`), "policy-violation");
+  strictEqual(await world.say(ALICE, "<a/>".repeat(2_100)), "policy-violation");
+});
+
+Deno.test("RoomServer answers resource-constraint while the database is away, and to a flood", async () => {
+  await using world = await withRoom();
+  world.isDown = true;
+  match(await world.say(ALICE), /<resource-constraint /);
+  match(await world.ask(ALICE, "get", query("info")), /<resource-constraint /);
+  world.isDown = false;
+  const outcomes = await Promise.all(Array.from({ length: 60 }, () => world.say(BOB)));
+  strictEqual(outcomes.filter((each) => each === "resource-constraint").length, 10);
+});
