@@ -1,4 +1,5 @@
 import type { ArchiveHostOptions } from "../services/archive/mod.ts";
+import type { RoomOptions } from "../services/muc_light/mod.ts";
 import type { PrivacyBounds } from "../services/privacy/mod.ts";
 import type { VcardSearchOptions } from "../services/vcard/mod.ts";
 import type { IpRule } from "../services/accounts/mod.ts";
@@ -128,6 +129,12 @@ export interface GlobalDistribConfig {
   readonly redis: RedisConfig;
 }
 
+/** The MUC Light rooms of the global host. */
+export interface MucLightConfig extends RoomOptions {
+  /** Domain of the rooms. */
+  readonly domain: string;
+}
+
 /**
  * The modules that answer for one host, with `host_config` applied; false for a module that is off.
  */
@@ -204,6 +211,8 @@ export interface Config extends PartOptions {
   readonly globalDistrib: GlobalDistribConfig;
   /** By host, one entry for each of `hosts`. */
   readonly modules: ReadonlyMap<string, HostModulesConfig>;
+  /** Undefined where rooms are off. */
+  readonly mucLight: MucLightConfig | undefined;
   /** Endpoints by remote local host. They replace the endpoints in the session table. */
   readonly globalDistribAddr: ReadonlyMap<string, readonly HostPort[]>;
   readonly notes: readonly ConfigNote[];

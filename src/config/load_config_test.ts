@@ -37,10 +37,10 @@ Deno.test("parseConfig() fills in every default", () => {
   });
   assert.deepEqual(config.limits, { waitingMaxBytes: 536_870_912, shutdownTimeoutMs: 8000 });
   const { file, hosts, nodeName, listen, auth, storage, log } = config;
-  const { globalDistrib, modules, globalDistribAddr, notes } = config;
+  const { globalDistrib, modules, mucLight, globalDistribAddr, notes } = config;
   assert.deepEqual({
     ...{ file, hosts, nodeName, listen, auth, storage, log },
-    ...{ globalDistrib, modules, globalDistribAddr, notes },
+    ...{ globalDistrib, modules, mucLight, globalDistribAddr, notes },
   }, {
     file: "/etc/causeway/c.toml",
     hosts: ["example.com", "dc1.example.com"],
@@ -67,9 +67,11 @@ Deno.test("parseConfig() fills in every default", () => {
         backend: "internal",
       }])),
       data: new Map(
-        ["last", "mam", "privacy", "offline", "private", "pep", "roster", "vcard"].map((
-          kind,
-        ) => [kind, new Map()]),
+        ["last", "mam", "muc_light", "privacy", "offline", "private", "pep", "roster", "vcard"].map(
+          (
+            kind,
+          ) => [kind, new Map()],
+        ),
       ),
     },
     log: { level: "info", format: "text" },
@@ -102,6 +104,7 @@ Deno.test("parseConfig() fills in every default", () => {
       mod_register: { allowRemoval: true, registration: undefined },
       mod_vcard: { maxBytes: 131_072, search: undefined },
     }])),
+    mucLight: undefined,
     globalDistribAddr: new Map(),
     notes: [{
       path: "storage.internal",
@@ -388,6 +391,36 @@ Deno.test("loadConfig() reads a file and its references, and reports a file that
   } finally {
     await Deno.remove(directory, { recursive: true });
   }
+});
+
+Deno.test("parseConfig() resolves the rooms of the global host", () => {
+  const { mucLight } = parse(
+    `${SOUND}[modules.mod_muc_light]\nall_can_invite = true\nmax_occupants = 7\n`,
+  );
+  const fields = [
+    { name: "roomname", defaultValue: "Untitled" },
+    { name: "subject", defaultValue: "" },
+  ];
+  const expected = {
+    domain: "muclight.example.com",
+    areEqual: false,
+    canAllInvite: true,
+    canAllConfigure: false,
+    hasBlocking: true,
+    maxOccupants: 7,
+    roomsPerUser: 200,
+    roomsPerPage: 10,
+    maxConfigBytes: 4_096,
+    fields,
+  };
+  assert.deepEqual(mucLight, expected);
+  const own = parse(
+    `${SOUND}[modules.mod_muc_light]\n[host_config."example.com".modules.mod_muc_light]\n` +
+      "host = 'Groups.@HOST@'\nconfig_schema = [{ field = 'colour', string_value = 'red' }]\n",
+  ).mucLight;
+  assert.equal(own?.domain, "groups.example.com");
+  assert.deepEqual(own.fields, [{ name: "colour", defaultValue: "red" }]);
+  assert.equal(parse(`${SOUND}[modules]\nmod_muc_light = false\n`).mucLight, undefined);
 });
 
 Deno.test("parseConfig() resolves offline messages, registration and search of one host", () => {

@@ -43,6 +43,7 @@ const DEFAULT_TAG = "default";
 const STORING_MODULES = {
   mod_last: "last",
   mod_mam: "mam",
+  mod_muc_light: "muc_light",
   mod_privacy: "privacy",
   mod_offline: "offline",
   mod_private: "private",

@@ -9,6 +9,7 @@ import type {
   ConfigNote,
   GlobalDistribConfig,
   HostModulesConfig,
+  MucLightConfig,
   RedisTlsConfig,
 } from "./config.ts";
 import { collectOptions } from "./collect_options.ts";
@@ -20,6 +21,7 @@ import {
   resolveLdapPools,
   resolveSharedRosters,
 } from "./ldap_pools.ts";
+import { mucLightTable, roomDomainOf } from "./muc_light_rules.ts";
 import { normalizeDomain } from "./normalize_domain.ts";
 import type { PartOptions } from "./part_options.ts";
 import { isTlsDefault, resolveData, resolvePools, resolveUsers } from "./rdbms_pools.ts";
@@ -75,6 +77,7 @@ export function resolveConfig(
     log: file.log,
     globalDistrib,
     modules: resolveModules(file),
+    mucLight: resolveMucLight(file),
     globalDistribAddr: new Map(
       Object.entries(file.global_distrib_addr).map(([host, list]) => [normalizeDomain(host), list]),
     ),
@@ -204,6 +207,27 @@ function resolveModules(file: FileConfig): ReadonlyMap<string, HostModulesConfig
       mod_vcard: tables.mod_vcard !== false && vcardOptions(tables.mod_vcard),
     }];
   }));
+}
+
+/** Resolves the rooms of the global host; undefined where they are off. */
+function resolveMucLight(file: FileConfig): MucLightConfig | undefined {
+  const table = mucLightTable(file);
+  if (table === undefined || table === false) return undefined;
+  return {
+    domain: roomDomainOf(table.host, file.modules.mod_global_distrib.global_host),
+    areEqual: table.equal_occupants,
+    canAllInvite: table.all_can_invite,
+    canAllConfigure: table.all_can_configure,
+    hasBlocking: table.blocking,
+    maxOccupants: table.max_occupants,
+    roomsPerUser: table.rooms_per_user,
+    roomsPerPage: table.rooms_per_page,
+    maxConfigBytes: table.max_config_bytes,
+    fields: table.config_schema.map(({ field, string_value: defaultValue }) => ({
+      name: field,
+      defaultValue,
+    })),
+  };
 }
 
 function privacyBounds(table: z.output<typeof MOD_PRIVACY> = MOD_PRIVACY.parse({})): PrivacyBounds {

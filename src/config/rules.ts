@@ -1,6 +1,7 @@
 import { joinWords } from "./schema_walk.ts";
 import { isLoopbackHost } from "./loopback.ts";
 import { nearestKey } from "./nearest_key.ts";
+import { roomsAreTheGlobalHosts } from "./muc_light_rules.ts";
 import type { PartialFile } from "./partial_file.ts";
 import { LIMITS } from "./schema_limits.ts";
 import { ADMIN, C2S, WEBSOCKET } from "./schema_listen.ts";
@@ -32,6 +33,7 @@ const RULES: readonly Rule[] = [
   distributedHostsAreServed,
   hostConfigIsServed,
   offlineStaysOffDistributedHosts,
+  roomsAreTheGlobalHosts,
   refreshPrecedesExpiry,
   redisIsInOnePlace,
   redisOptionsBelongTogether,

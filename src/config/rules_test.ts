@@ -114,6 +114,29 @@ const CASES: readonly Case[] = [
     ],
   },
   {
+    what: "rooms of another host than the global one",
+    text: appended('[host_config."dc1.example.com".modules.mod_muc_light]\n'),
+    expected: [
+      '9: host_config."dc1.example.com".modules.mod_muc_light: not allowed: rooms are those of the ' +
+      "global host",
+    ],
+  },
+  {
+    what: "rooms at the domain of a host",
+    text: appended("[modules.mod_muc_light]\nhost = 'dc1.example.com'\n"),
+    expected: [
+      '10: modules.mod_muc_light.host: "dc1.example.com" is a host or a component already',
+    ],
+  },
+  {
+    what: "rooms elsewhere",
+    text: appended("[modules.mod_muc_light]\nhost = 'rooms.@HOST@.org'\n"),
+    expected: [
+      '10: modules.mod_muc_light.host: expected a domain below global_host ("example.com"), found ' +
+      '"rooms.example.com.org"',
+    ],
+  },
+  {
     what: "a refresh as late as expiry",
     text: appended("redis.refresh_after = 30\nredis.expire_after = 30\n"),
     expected: [`9: ${MODULE}.redis.refresh_after: expected less than expire_after (30), found 30`],

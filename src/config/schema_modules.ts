@@ -1,3 +1,4 @@
+import { isFieldName } from "../services/muc_light/mod.ts";
 import { isNetwork } from "../services/accounts/mod.ts";
 import { z } from "zod";
 import { BACKEND, POOL_TAG } from "./schema_pools.ts";
@@ -399,6 +400,44 @@ export const MOD_MAM = z.strictObject({
   ).prefault({}).describe("archives of people"),
 });
 
+/** `mod_muc_light`. */
+export const MOD_MUC_LIGHT = z.strictObject({
+  ...DATA_PLACE,
+  host: withWords(z.string().min(1), { allowed: "a domain below `global_host`" })
+    .default("muclight.@HOST@").describe(
+      "domain of the rooms, the same at all datacenters; `@HOST@` stands for the global host",
+    ),
+  equal_occupants: z.boolean().default(false).describe(
+    "makes all occupants members, so that rooms have no owners",
+  ),
+  all_can_invite: z.boolean().default(false).describe("lets every occupant add members"),
+  all_can_configure: z.boolean().default(false).describe(
+    "lets every occupant change all of a room's configuration; the subject they may always change",
+  ),
+  blocking: z.boolean().default(true).describe(
+    "lets people block rooms, and people, from adding them to rooms",
+  ),
+  max_occupants: integer(1, 1_000).default(100).describe("people in one room"),
+  rooms_per_user: integer(1, 10_000).default(200).describe(
+    "rooms that one person is in; people who are in as many are not added, as if they blocked it",
+  ),
+  rooms_per_page: integer(1, 1_000).default(10).describe(
+    "rooms in one answer of service discovery, when the client asks for more or names no number",
+  ),
+  max_config_bytes: integer(64, 65_536).default(4_096).describe(
+    "bytes of the configuration of a room; more is refused",
+  ),
+  config_schema: z.array(z.strictObject({
+    field: withWords(z.string().refine(isFieldName), {
+      allowed: "a name of letters, digits, `_`, `.` and `-`, but `version` and `prev-version`",
+    }).describe("name of the field"),
+    string_value: z.string().max(1_024).describe("value in a new room whose creator names none"),
+  })).max(50).default([
+    { field: "roomname", string_value: "Untitled" },
+    { field: "subject", string_value: "" },
+  ]).describe("fields of the configuration of rooms, which are texts"),
+});
+
 /** `mod_register`. */
 export const MOD_REGISTER = z.strictObject({
   allow_removal: z.boolean().default(true).describe(
@@ -456,6 +495,13 @@ function hostModules(byDefault: string) {
       }),
       byDefault === "on" ? "off" : byDefault,
       "archives of messages (XEP-0313): a message to an account that is offline is accepted, too",
+    ),
+    mod_muc_light: absent(
+      withWords(z.union([z.literal(false), MOD_MUC_LIGHT]), {
+        allowed: "a table, or false to turn it off",
+      }),
+      byDefault === "on" ? "off" : byDefault,
+      "rooms by the protocol MUC Light, of the global host alone",
     ),
     mod_blocking: service(
       z.strictObject({}),

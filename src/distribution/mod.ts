@@ -4,4 +4,4 @@ export { Envelope } from "./envelope.ts";
 export type { LinkTraffic, OpenLink } from "./link_traffic.ts";
 export type { ReturnReason } from "./return_reason.ts";
 export type { UserHosts } from "./sender.ts";
-export { datacenterHolder, isUserHost, senderKey } from "./sender.ts";
+export { datacenterHolder, isFromRoom, isRoomDomain, isUserHost, senderKey } from "./sender.ts";

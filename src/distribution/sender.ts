@@ -1,15 +1,28 @@
-import type { Jid } from "../xmpp/mod.ts";
+import type { Jid, Stanza } from "../xmpp/mod.ts";
 
 /** The domains whose users log in at this datacenter. */
 export interface UserHosts {
   readonly globalHost: string;
   /** Every domain in the configuration's `hosts`, including `globalHost`. */
   readonly hosts: ReadonlySet<string>;
+  /** Domains of rooms, which every datacenter serves itself. @default none */
+  readonly roomDomains?: ReadonlySet<string>;
 }
 
 /** True for a domain whose users log in at this datacenter; the global host is compared first. */
 export function isUserHost(domain: string, { globalHost, hosts }: UserHosts): boolean {
   return domain === globalHost || hosts.has(domain);
+}
+
+/** True for a domain of rooms, which every datacenter serves itself. */
+export function isRoomDomain(domain: string, { roomDomains }: UserHosts): boolean {
+  return roomDomains?.has(domain) === true;
+}
+
+/** True for a message of a room to an occupant, who is an account and not one of its resources. */
+export function isFromRoom({ kind, type, from, to }: Stanza, hosts: UserHosts): boolean {
+  return kind === "message" && type === "groupchat" && to === to.bare &&
+    isRoomDomain(from.domainpart, hosts);
 }
 
 /**

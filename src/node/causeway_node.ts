@@ -130,6 +130,7 @@ export class CausewayNode {
     const drainRouter = (withinMs?: number) => wait("routing", router.drain(), withinMs);
     await drainRouter();
     await wait("services", services.close());
+    if (parts.rooms !== undefined) await wait("rooms", parts.rooms.close());
     // Streams stay until every stanza read from them is settled: an error must still reach its
     // sender. Stanzas sent to a datacenter that does not answer come back as errors before the
     // streams end.

@@ -4,6 +4,7 @@ import type { NodeOutcome, NodeSide, OwnSessions } from "../distribution/routing
 import type { OwnClient } from "../services/mod.ts";
 import type { Carbons } from "../services/carbons/mod.ts";
 import type { PrivacyServer } from "../services/privacy/mod.ts";
+import type { RoomServer } from "../services/muc_light/mod.ts";
 import type { PepServer } from "../services/pep/mod.ts";
 import type { RosterServer } from "../services/roster/mod.ts";
 import type { Delivery, Jid, LocalSession, Stanza } from "../xmpp/mod.ts";
@@ -37,6 +38,8 @@ export interface LocalSideDeps extends UserHosts {
   readonly rosters?: Pick<RosterServer, "serves" | "probed" | "isUnwantedPush" | "saw">;
   /** Privacy lists. @default nobody has any */
   readonly privacy?: Pick<PrivacyServer, "refusesPresence" | "takes">;
+  /** MUC Light rooms. @default there are none */
+  readonly rooms?: Pick<RoomServer<Envelope>, "serves" | "take">;
   /** Personal eventing. */
   readonly pep?: Pick<PepServer, "answered" | "notified">;
   /** Sends a service's answer. The answer takes over the duty of `request`. */
@@ -80,6 +83,11 @@ export class LocalSide implements NodeSide {
     // A subscription request that reaches a client here stays kept here until the contact answers
     // it. The client's acknowledgement does not end it.
     const { stanza } = envelope;
+    const { rooms } = this.#deps;
+    if (rooms?.serves(stanza.to.domainpart) === true) {
+      envelope.detach(); // it waits for the database
+      return rooms.take(envelope); // which settles it later
+    }
     const keeper = stanza.kind === "presence" && envelope.hasKeeper ? envelope.fate : undefined;
     if (keeper !== undefined) envelope.fate = undefined;
     const before = this.#current;

@@ -2,6 +2,7 @@ import type { AdminServer, PartHealth } from "../admin/mod.ts";
 import type { Clock } from "../base/mod.ts";
 import { PacedWork, randomIncarnation, SystemClock, TurnClock } from "../base/mod.ts";
 import type { Config } from "../config/mod.ts";
+import type { Envelope } from "../distribution/mod.ts";
 import type { LinkLayer } from "../distribution/links/mod.ts";
 import type { Resumption } from "../distribution/resumption/mod.ts";
 import type { Domains, Router } from "../distribution/routing/mod.ts";
@@ -14,6 +15,7 @@ import type { LogoutNotes } from "../services/last/mod.ts";
 import type { HostServices } from "../services/mod.ts";
 import type { Carbons } from "../services/carbons/mod.ts";
 import type { PrivacyServer } from "../services/privacy/mod.ts";
+import type { RoomServer } from "../services/muc_light/mod.ts";
 import type { OfflineMessages } from "../services/offline/mod.ts";
 import type { PepServer } from "../services/pep/mod.ts";
 import type { RosterServer } from "../services/roster/mod.ts";
@@ -38,6 +40,7 @@ import { makePrivacy } from "./node_privacy.ts";
 import { makeArchive } from "./node_archive.ts";
 import { makeOffline } from "./node_offline.ts";
 import { makePep } from "./node_pep.ts";
+import { makeRooms } from "./node_rooms.ts";
 import { makeResumption } from "./node_resumption.ts";
 import { makeCarbons } from "./node_carbons.ts";
 import { makeRosters } from "./node_rosters.ts";
@@ -90,6 +93,8 @@ export class NodeParts implements Surroundings {
   /** Undefined when no host has archives. */
   readonly archive: MessageArchive | undefined;
   readonly pep: PepServer;
+  /** Undefined where rooms are off. */
+  readonly rooms: RoomServer<Envelope> | undefined;
   readonly services: HostServices;
   readonly accountWatch: AccountWatch;
   readonly local: LocalSide;
@@ -128,6 +133,7 @@ export class NodeParts implements Surroundings {
       globalHost,
       localHost,
       hosts,
+      roomDomains: new Set(config.mucLight === undefined ? [] : [config.mucLight.domain]),
       isOtherLocalHost: (domain) => this.links?.isOtherLocalHost(domain) ?? false,
     };
     this.table = makeTable(config, this, deps.superseded);
@@ -140,6 +146,7 @@ export class NodeParts implements Surroundings {
     this.offline = makeOffline(config, this);
     this.archive = makeArchive(config, this);
     this.pep = makePep(config, this);
+    this.rooms = makeRooms(config, this);
     this.services = makeServices(config, this);
     this.accountWatch = makeAccountWatch(config, this);
     this.local = new LocalSide({
@@ -154,6 +161,7 @@ export class NodeParts implements Surroundings {
       offline: this.offline,
       ...this.archive !== undefined && { archive: this.archive },
       pep: this.pep,
+      ...this.rooms !== undefined && { rooms: this.rooms },
       answer: (reply, request) => this.router.answer(reply, request),
     });
     this.requests = makeRequests(config, this);

@@ -1,5 +1,6 @@
 import type { Config } from "../config/mod.ts";
-import type { Router } from "../distribution/routing/mod.ts";
+import { isRoomDomain } from "../distribution/mod.ts";
+import type { Domains, Router } from "../distribution/routing/mod.ts";
 import type { SessionTable } from "../distribution/table/mod.ts";
 import type { LogoutNotes } from "../services/last/mod.ts";
 import type { PrivacyServer } from "../services/privacy/mod.ts";
@@ -30,6 +31,7 @@ export interface RegistryListeners {
   readonly sessions: SessionRegistry;
   readonly pep: PepServer;
   readonly local: LocalSide;
+  readonly domains: Domains;
 }
 
 /** Makes the registry of the clients that are connected to this node. */
@@ -72,6 +74,7 @@ export function makeSessions(config: Config, parts: RegistryListeners): SessionR
       },
     },
     accountIq: (stanza) => parts.local.askServices(stanza),
+    isRoomDomain: (domainpart) => isRoomDomain(domainpart, parts.domains),
     refuses: (session, stanza) => parts.privacy.refuses(session, stanza),
     ...sessionBounds(config),
   });

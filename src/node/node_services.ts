@@ -56,11 +56,14 @@ export function makeServices(config: Config, parts: Surroundings & ServiceParts)
         : config.modules.get(host)?.[module] !== false,
     // XEP-0160 §4.
     hostFeatures: (host) => parts.offline.serves(host) ? ["msgoffline"] : [],
-    publicDomains: (host) => {
+    publicDomains: async (host) => {
       const disco = config.modules.get(host)?.mod_disco;
-      return disco !== undefined && disco !== false && disco.usersCanSeeHiddenServices
-        ? parts.table.allDomains()
-        : parts.table.publicDomains();
+      const seesHidden = disco !== undefined && disco !== false && disco.usersCanSeeHiddenServices;
+      const found = await (seesHidden ? parts.table.allDomains() : parts.table.publicDomains());
+      const { globalHost, localHost } = config.globalDistrib;
+      return config.mucLight === undefined || host !== globalHost
+        ? found
+        : [...found, { domain: config.mucLight.domain, host: localHost }];
     },
     reply: (answer, request) => parts.local.answered(answer, request),
     accounts: new PepDisco(

@@ -1,5 +1,6 @@
 import type { FairShares } from "../../base/mod.ts";
 import type { Metrics } from "../../observe/mod.ts";
+import { isFromRoom, isRoomDomain } from "../mod.ts";
 import { FullJid } from "../../xmpp/mod.ts";
 import type { Jid } from "../../xmpp/mod.ts";
 import type { Envelope } from "../envelope.ts";
@@ -103,9 +104,9 @@ export class DatacenterSide implements LocalDelivery {
     if (!placements.hasNeighbours) return node.deliver(envelope);
     const { to } = envelope.stanza;
     if (isUser(to, domains)) return this.#deliverToUser(envelope);
-    return domains.hosts.has(to.domainpart) || node.servesDomain(to.domainpart)
-      ? node.deliver(envelope)
-      : this.#deliverToComponent(envelope);
+    const isServedHere = domains.hosts.has(to.domainpart) ||
+      isRoomDomain(to.domainpart, domains) || node.servesDomain(to.domainpart);
+    return isServedHere ? node.deliver(envelope) : this.#deliverToComponent(envelope);
   }
 
   handOn(envelope: Envelope): boolean {
@@ -159,7 +160,13 @@ export class DatacenterSide implements LocalDelivery {
     if (stanza.type === "probe") return this.#probe(envelope, placements);
     if (envelope.isCarbon) return this.#tellAll(envelope, placements);
     const own = node.ownSessions(stanza.to);
-    const spread = spreadToUser(stanza, own, placements, envelope.isRerouted);
+    const spread = spreadToUser(
+      stanza,
+      own,
+      placements,
+      envelope.isRerouted,
+      isFromRoom(stanza, this.#deps.domains),
+    );
     const { isHere, nodes } = spread;
     if (spread.isTaken) this.#tellOthers(envelope, placements, { spread, own });
     const [first, ...others] = nodes;

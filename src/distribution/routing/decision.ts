@@ -1,5 +1,6 @@
 import { FullJid, isSubdomain } from "../../xmpp/mod.ts";
 import type { Jid } from "../../xmpp/mod.ts";
+import { isRoomDomain } from "../mod.ts";
 import type { UserHosts } from "../mod.ts";
 
 /** The domains that a decision depends on (docs/glossary.md). */
@@ -39,6 +40,7 @@ export function decide(from: Jid, to: Jid, domains: Domains): Decision {
   }
   if (domain === domains.globalHost) return to.localpart === "" ? "local" : "user";
   if (domains.hosts.has(domain)) return to.localpart === "" ? "local" : "local-user";
+  if (isRoomDomain(domain, domains)) return "local";
   if (domains.isOtherLocalHost(domain)) return "other-datacenter";
   return isSubdomain(domain, domains.globalHost) ? "component" : "outside";
 }

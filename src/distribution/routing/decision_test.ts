@@ -7,6 +7,7 @@ const DOMAINS: Domains = {
   globalHost: "example.com",
   localHost: "dc1.example.com",
   hosts: new Set(["example.com", "dc1.example.com", "extra.example.com"]),
+  roomDomains: new Set(["rooms.example.com"]),
   isOtherLocalHost: (domain) => domain === "dc2.example.com",
 };
 
@@ -32,6 +33,8 @@ const ROWS: readonly (readonly [from: string, to: string, Decision, why: string]
   ["a@example.com/x", "b@example.com/y", "user", "a full JID at the global host"],
   ["a@example.com/x", "dc9.example.com", "component", "an unknown local host"],
   ["a@example.com/x", "room@muc.example.com/n", "component", "behind a component"],
+  ["a@example.com/x", "room@rooms.example.com", "local", "a room, which every datacenter serves"],
+  ["room@rooms.example.com/a", "a@example.com", "user", "an occupant of a room"],
   ["a@example.com/x", "b@example.org", "outside", "another domain"],
   [
     "a@example.com/x",

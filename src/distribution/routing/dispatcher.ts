@@ -1,7 +1,7 @@
 import { MATH_RANDOM } from "../../base/mod.ts";
 import { FullJid, isReply, isSubscription, ruleForAccount } from "../../xmpp/mod.ts";
 import type { Jid, Stanza } from "../../xmpp/mod.ts";
-import { isUserHost, senderKey } from "../mod.ts";
+import { isFromRoom, isRoomDomain, isUserHost, senderKey } from "../mod.ts";
 import type { Envelope } from "../envelope.ts";
 import { isLocalUser, isUser } from "./addresses.ts";
 import { Archiving } from "./archiving.ts";
@@ -556,7 +556,8 @@ export class Dispatcher {
   ): readonly string[] | undefined {
     const { localHost } = this.#domains;
     const own = this.#deps.local.sessionsOf(envelope.stanza.to);
-    return spreadOverDatacenters(envelope, { localHost, host, spread, own });
+    const fromRoom = isFromRoom(envelope.stanza, this.#domains);
+    return spreadOverDatacenters(envelope, { localHost, host, spread, own, isFromRoom: fromRoom });
   }
 
   /** Has the account's sessions in other datacenters than `host` get carbons of a message. */
@@ -682,6 +683,7 @@ export class Dispatcher {
    * True for stanzas that no client gets: requests to accounts, and all for hosts (RFC 6121 §8.5).
    */
   #isForServer(stanza: Stanza): boolean {
+    if (isRoomDomain(stanza.to.domainpart, this.#domains)) return true;
     if (!isUserHost(stanza.to.domainpart, this.#domains)) return false;
     return stanza.to.localpart === "" || ruleForAccount(stanza) !== undefined;
   }
@@ -691,7 +693,8 @@ export class Dispatcher {
    * whether or not it exists. Neither the answer nor its timing tells which.
    */
   #isAnsweredHere(stanza: Stanza): boolean {
-    return ruleForAccount(stanza) !== undefined && isUser(stanza.to, this.#domains);
+    return ruleForAccount(stanza) !== undefined && isUser(stanza.to, this.#domains) &&
+      !isFromRoom(stanza, this.#domains);
   }
 
   /** True for a subscription stanza that the roster has seen already, on its way to one client. */
@@ -716,7 +719,10 @@ export class Dispatcher {
     if (decision === "outside") {
       return this.#refusals.refuse(envelope, "remote-server-not-found", "no-route");
     }
-    if (this.#isForClient(envelope.stanza)) return this.#refusals.drop(envelope, "no-route");
+    // A room has many occupants who are offline, and sends them nothing later.
+    const isUnheld = this.#isForClient(envelope.stanza) ||
+      isFromRoom(envelope.stanza, this.#domains);
+    if (isUnheld) return this.#refusals.drop(envelope, "no-route");
     if (this.#goesBack(envelope)) return;
     if (this.bounce !== undefined && mayWait(envelope) && !envelope.hasKeeper) {
       return this.bounce.hold(envelope, this.#hidden.has(envelope) ? absentResourceOf(key) : key);

@@ -1,7 +1,7 @@
 import { RateLimit } from "../../base/mod.ts";
 import type { Clock, RateLimitOptions } from "../../base/mod.ts";
 import type { Jid } from "../../xmpp/mod.ts";
-import { isUserHost } from "../mod.ts";
+import { isRoomDomain, isUserHost } from "../mod.ts";
 import type { Domains } from "./decision.ts";
 
 /**
@@ -58,6 +58,8 @@ export class LookupRates {
    * free.
    */
   payerOf(from: Jid): string | undefined {
+    // Whoever writes to a room has paid for what the room sends.
+    if (isRoomDomain(from.domainpart, this.#domains)) return undefined;
     if (!isUserHost(from.domainpart, this.#domains)) return from.domainpart;
     return from.localpart === "" ? undefined : from.bare.text;
   }

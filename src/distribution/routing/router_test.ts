@@ -216,6 +216,34 @@ for (
   });
 }
 
+Deno.test("Router routes what a room sends to an account, and drops it where there is no session", async () => {
+  const fixture = new RouterFixture();
+  const fromRoom = (id: string) =>
+    stanza("room@rooms.example.com/a@example.com", BOB, { type: "groupchat", id });
+  fixture.cache.set(BOB, "dc2.example.com");
+  fixture.router.accept(fromRoom("1"));
+  assert.deepEqual(fixture.sent.map(({ host }) => host), ["dc2.example.com"]);
+  fixture.cache.set(BOB, null);
+  let isSettled = false;
+  fixture.router.accept(fromRoom("2"), { settle: () => void (isSettled = true) });
+  await fixture.settled();
+  assert.deepEqual([fixture.router.bouncing, isSettled], [0, true]);
+  assert.deepEqual(errorsTo(fixture), []);
+  fixture.cache.set(BOB, "dc1.example.com");
+  fixture.local.set(BOB, "delivered");
+  fixture.router.accept(fromRoom("3"));
+  assert.deepEqual(fixture.delivered.map(idOf), ["3"]);
+});
+
+Deno.test("Router gives stanzas for rooms to this datacenter, whatever the table says", () => {
+  const fixture = new RouterFixture();
+  fixture.table.set("rooms.example.com", "dc2.example.com");
+  fixture.local.set("room@rooms.example.com", "delivered");
+  fixture.router.accept(stanza(ALICE, "room@rooms.example.com", { type: "groupchat", id: "1" }));
+  assert.deepEqual(fixture.delivered.map(idOf), ["1"]);
+  assert.deepEqual(fixture.lookups, []);
+});
+
 for (
   const shape of [
     { kind: "iq", type: "result" },

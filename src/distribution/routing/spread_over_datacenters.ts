@@ -12,6 +12,8 @@ export interface AccountPlaces {
   readonly spread: readonly SessionHost[];
   /** Sessions at this datacenter, which it knows better than the table does. */
   readonly own: OwnSessions;
+  /** True for a message of a room to an occupant. @default false */
+  readonly isFromRoom?: boolean;
 }
 
 /**
@@ -28,7 +30,12 @@ export function spreadOverDatacenters(
 ): readonly string[] | undefined {
   const { stanza, isRerouted, isSpread, arrival, cameFrom } = envelope;
   const { localHost, host, spread, own } = places;
-  const rule = deliveryRule(stanza, isConnected(stanza.to, places), isRerouted);
+  const rule = deliveryRule(
+    stanza,
+    isConnected(stanza.to, places),
+    isRerouted,
+    places.isFromRoom,
+  );
   if (rule !== "account") return undefined;
   const isReachable = own.priority !== undefined && own.priority >= 0;
   const isFromLink = arrival === "link";

@@ -23,18 +23,19 @@ const TAKEN_HERE: Spread = { ...HERE, isTaken: true };
  * If no session fits, one node alone gets the stanza and applies the rules for that case: this node
  * if it has sessions of the account, else one that has. Pure.
  *
- * @param isRerouted as in `deliveryRule`
+ * @param isRerouted as in `deliveryRule`, and `isFromRoom`
  */
 export function spreadToUser(
   stanza: Stanza,
   own: OwnSessions,
   placements: readonly Placement[],
   isRerouted = false,
+  isFromRoom = false,
 ): Spread {
   if (placements.length === 0) return HERE;
   const placed = own.isResourceHere ? undefined : placementOf(stanza.to, placements);
   const isConnected = own.isResourceHere || placed !== undefined;
-  const rule = deliveryRule(stanza, isConnected, isRerouted);
+  const rule = deliveryRule(stanza, isConnected, isRerouted, isFromRoom);
   if (rule === "resource" && placed !== undefined) {
     return { isHere: false, nodes: [placed.node], isTaken: true };
   }

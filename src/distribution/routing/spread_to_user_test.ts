@@ -91,6 +91,14 @@ Deno.test("spreadToUser() gives headlines and presence to every node that has a 
   assert.deepEqual(spread(FULL, subscribe, {}, others), { isHere: false, nodes: ["n2", "n3"] });
 });
 
+Deno.test("spreadToUser() gives a room's message to every node that has a resource for it", () => {
+  const message = stanza("room@rooms.example.com/a@b", BARE, { type: "groupchat" });
+  const others = [at("n2", "a", -1), at("n3", "b", 0)];
+  const own = { ...NOBODY, isHere: true, priority: 7 };
+  const { isHere, nodes } = spreadToUser(message, own, others, false, true);
+  assert.deepEqual({ isHere, nodes }, { isHere: true, nodes: ["n3"] });
+});
+
 Deno.test("spreadToUser() has stanzas that no resource gets answered here, wherever the account is", () => {
   const others = [at("n2", "a", 1), at("n3", "b", 2)];
   assert.deepEqual(spread(BARE, { type: "groupchat" }, {}, others), HERE);

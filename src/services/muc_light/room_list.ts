@@ -2,7 +2,7 @@ import { element, tryParseJid } from "../../xmpp/mod.ts";
 import { DISCO_ITEMS } from "../disco_items.ts";
 import type { IqAnswer } from "../iq_service.ts";
 import { readConfig, ROOM_NAME } from "./room_config.ts";
-import type { RoomRequest } from "./room_requests.ts";
+import type { RoomRequest } from "./room_options.ts";
 
 /** Namespace of result sets (XEP-0059). */
 const RESULT_SET = "http://jabber.org/protocol/rsm";

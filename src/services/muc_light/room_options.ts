@@ -1,4 +1,5 @@
 import type { RoomStore } from "../../storage/mod.ts";
+import type { BareJid, XmlElement } from "../../xmpp/mod.ts";
 import type { ConfigField } from "./room_config.ts";
 
 /** Options of the rooms of one domain. */
@@ -27,4 +28,16 @@ export interface RoomOptions {
 export interface RoomService {
   readonly options: RoomOptions;
   readonly store: RoomStore;
+}
+
+/** A request to a room, or to the service itself. */
+export interface RoomRequest {
+  readonly service: RoomService;
+  /** Bare JID of the room, or the domain of the service. */
+  readonly to: BareJid;
+  /** Bare JID of the one who asks. */
+  readonly actor: string;
+  readonly type: "get" | "set";
+  readonly id: string | undefined;
+  readonly payload: XmlElement;
 }

@@ -19,7 +19,7 @@ import {
   writeConfig,
 } from "./room_config.ts";
 import type { RoomMetrics } from "./room_metrics.ts";
-import type { RoomService } from "./room_options.ts";
+import type { RoomRequest, RoomService } from "./room_options.ts";
 
 /** Attempts at a change of a room that others change at the same moment. */
 const MAX_ATTEMPTS = 16;
@@ -29,18 +29,6 @@ const NAME_BYTES = 12;
 const MAX_OCCUPANT_BYTES = 1023;
 /** People and rooms that one person blocks. */
 const MAX_BLOCKS = 500;
-
-/** A request to a room, or to the service itself. */
-export interface RoomRequest {
-  readonly service: RoomService;
-  /** Bare JID of the room, or the domain of the service. */
-  readonly to: BareJid;
-  /** Bare JID of the one who asks. */
-  readonly actor: string;
-  readonly type: "get" | "set";
-  readonly id: string | undefined;
-  readonly payload: XmlElement;
-}
 
 /** An event for one occupant, or a former one. */
 export interface RoomNotice {

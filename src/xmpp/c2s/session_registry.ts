@@ -30,6 +30,8 @@ export interface SessionRegistryDeps extends SessionRegistryOptions {
    * (XEP-0016 §2.2). It is asked for each session that would get the stanza. @default never
    */
   refuses?(session: FullJid, stanza: Stanza): boolean;
+  /** Returns true for a domain of rooms whose occupants are accounts. @default there is none */
+  isRoomDomain?(domainpart: string): boolean;
 }
 
 /** Default number of sessions of one account at once. */
@@ -45,6 +47,7 @@ export class SessionRegistry {
   readonly #events: SessionRegistryEvents;
   readonly #accountIq: (stanza: Stanza) => DeliveryOutcome;
   readonly #refuses: (session: FullJid, stanza: Stanza) => boolean;
+  readonly #isRoomDomain: (domainpart: string) => boolean;
   readonly #maxPerAccount: number;
   readonly #byFullJid = new Map<string, LocalSession>();
   readonly #byBareJid = new Map<string, LocalSession[]>();
@@ -55,6 +58,7 @@ export class SessionRegistry {
     this.#events = deps.events;
     this.#accountIq = deps.accountIq;
     this.#refuses = deps.refuses ?? (() => false);
+    this.#isRoomDomain = deps.isRoomDomain ?? (() => false);
     const max = deps.maxSessionsPerAccount ?? DEFAULT_MAX_SESSIONS_PER_ACCOUNT;
     this.#maxPerAccount = integerIn("maxSessionsPerAccount", max, { min: 1, max: 10_000 });
   }
@@ -197,7 +201,9 @@ export class SessionRegistry {
   deliver(stanza: Stanza, delivery?: Delivery): DeliveryOutcome {
     const { to } = stanza;
     const session = to instanceof FullJid ? this.#byFullJid.get(to.text) : undefined;
-    const rule = deliveryRule(stanza, session !== undefined, delivery?.isRerouted === true);
+    const isFromRoom = stanza.type === "groupchat" && this.#isRoomDomain(stanza.from.domainpart);
+    const isRerouted = delivery?.isRerouted === true;
+    const rule = deliveryRule(stanza, session !== undefined, isRerouted, isFromRoom);
     switch (rule) {
       case "resource":
         return this.deliverTo(session!, stanza, delivery);

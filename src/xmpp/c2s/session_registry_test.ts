@@ -77,6 +77,7 @@ function registryWith(events = new NotedEvents(), maxSessionsPerAccount?: number
       asked.push(stanza);
       return "delivered";
     },
+    isRoomDomain: (domainpart) => domainpart === "rooms.example.com",
     ...(maxSessionsPerAccount === undefined ? {} : { maxSessionsPerAccount }),
   });
   return { registry, events, asked };
@@ -435,4 +436,17 @@ Deno.test("open() refuses a session whose opening fails, and reports its end", a
   assert.equal(await registry.open(new FakeSession("a@b.c/one")), "internal-server-error");
   assert.equal(registry.count, 0);
   assert.deepEqual(events.calls.at(-1), "closed one");
+});
+
+Deno.test("SessionRegistry gives a room's message for an account to all resources but negative ones", async () => {
+  const { registry } = registryWith();
+  const [desk, phone, away] = [["desk", 5], ["phone", 0], ["away", -1]].map(([name, priority]) =>
+    new FakeSession(`${BARE}/${name}`, priority as number)
+  ) as [FakeSession, FakeSession, FakeSession];
+  for (const each of [desk, phone, away]) await registry.open(each);
+  const from = parseJid("room@rooms.example.com/bob@example.com");
+  const message = { ...stanzaTo(BARE, "message", "groupchat"), from };
+  assert.equal(registry.deliver(message), "delivered");
+  assert.deepEqual([desk, phone, away].map(({ received }) => received.length), [1, 1, 0]);
+  assert.equal(registry.deliver({ ...message, to: parseJid("nobody@example.com") }), "no-session");
 });

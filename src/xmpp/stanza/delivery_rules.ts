@@ -20,13 +20,18 @@ export type DeliveryRule = "resource" | "account" | "missing" | AccountRule;
  * @param isConnected true when the addressed full JID is connected
  * @param isRerouted true when a session that should have got the message ended without acknowledging it:
  * a message of type `normal` then goes to the account's other resources, as `chat` always does
+ * @param isFromRoom true for a message of a room whose occupants are accounts: it is for all of the
+ * account's resources, and not refused. @default false
  */
 export function deliveryRule(
   stanza: Stanza,
   isConnected: boolean,
   isRerouted: boolean,
+  isFromRoom = false,
 ): DeliveryRule {
-  if (!(stanza.to instanceof FullJid)) return ruleForAccount(stanza) ?? "account";
+  if (!(stanza.to instanceof FullJid)) {
+    return isFromRoom ? "account" : ruleForAccount(stanza) ?? "account";
+  }
   if (isPresenceForServer(stanza)) return "account";
   return isConnected ? "resource" : ruleForMissingResource(stanza, isRerouted);
 }
@@ -44,7 +49,7 @@ export function leastPriority(
 ): number {
   // Probes and errors concern the server, which has no answer to them without rosters.
   if (kind === "presence") return type === "probe" || type === "error" ? Infinity : -128;
-  if (type === "headline") return 0;
+  if (type === "headline" || type === "groupchat") return 0;
   for (const { priority } of resources) {
     if (priority !== undefined && priority > highest) highest = priority;
   }

@@ -76,6 +76,7 @@ export class RouterFixture {
         globalHost: "example.com",
         localHost: "dc1.example.com",
         hosts: new Set(["example.com", "dc1.example.com"]),
+        roomDomains: new Set(["rooms.example.com"]),
         isOtherLocalHost: (domain) => domain === "dc2.example.com" || domain === "dc3.example.com",
       },
       ...options,
