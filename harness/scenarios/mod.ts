@@ -68,6 +68,7 @@ import { RESUME_ELSEWHERE_FAULTS } from "./resume_elsewhere_faults.ts";
 import { REPLICATION } from "./replication.ts";
 import { SELF_CHECK } from "./self_check.ts";
 import { SHARED_ACCOUNTS } from "./shared_accounts.ts";
+import { MUC_LIGHT_ROOMS } from "./muc_light.ts";
 import { OFFLINE_MESSAGES } from "./offline_messages.ts";
 import { SUBSCRIPTION_REQUESTS } from "./subscription_requests.ts";
 import { TWIN_COMPONENTS } from "./twin_components.ts";
@@ -112,6 +113,7 @@ export const SCENARIOS: readonly Scenario[] = [
   ...PEOPLE,
   MESSAGE_ARCHIVE,
   SUBSCRIPTION_REQUESTS,
+  MUC_LIGHT_ROOMS,
   OFFLINE_MESSAGES,
   CONTACTS,
   DEVICES,
