@@ -31,6 +31,8 @@ const MAX_BYTES = 65_536;
 const MAX_ELEMENTS = 2_000;
 /** Messages and requests of all rooms that wait for the database. */
 const MAX_PENDING = 1_000;
+/** Their bytes. */
+const MAX_PENDING_BYTES = 16_777_216;
 /** Those of one person. */
 const MAX_PENDING_PER_SENDER = 50;
 /** Messages that one person writes to rooms, as each becomes one for every occupant. */
@@ -70,6 +72,7 @@ export class RoomServer<Taken extends RoomStanza> {
   readonly #rate: RateLimit;
   readonly #pending = new Map<string, number>();
   #pendingCount = 0;
+  #pendingBytes = 0;
 
   constructor(deps: RoomServerDeps<Taken>) {
     this.#deps = deps;
@@ -125,6 +128,7 @@ export class RoomServer<Taken extends RoomStanza> {
       return "resource-constraint";
     }
     const hasRoom = this.#pendingCount < MAX_PENDING &&
+      this.#pendingBytes + bytes.length <= MAX_PENDING_BYTES &&
       (this.#pending.get(sender) ?? 0) < MAX_PENDING_PER_SENDER;
     if (!hasRoom) return "resource-constraint";
     return hasMoreElements(stanzaSource(bytes), MAX_ELEMENTS) ? "policy-violation" : undefined;
@@ -133,13 +137,16 @@ export class RoomServer<Taken extends RoomStanza> {
   #begin(taken: Taken): void {
     const { stanza } = taken;
     const sender = stanza.from.bare.text;
+    const { length } = stanza.bytes;
     this.#pendingCount++;
+    this.#pendingBytes += length;
     this.#pending.set(sender, (this.#pending.get(sender) ?? 0) + 1);
     const isMessage = stanza.kind === "message";
     this.#turns.run(stanza.to.text, () => isMessage ? this.#spread(taken) : this.#ask(taken))
       .catch((thrown) => this.#fail(taken, thrown))
       .finally(() => {
         this.#pendingCount--;
+        this.#pendingBytes -= length;
         const left = this.#pending.get(sender)! - 1; // set above
         if (left === 0) this.#pending.delete(sender);
         else this.#pending.set(sender, left);

@@ -7,7 +7,7 @@ import { buildStanza, parseElement } from "../../xmpp/mod.ts";
 import type { Stanza } from "../../xmpp/mod.ts";
 import type { RoomOptions } from "./room_options.ts";
 import { RoomServer } from "./room_server.ts";
-import type { RoomStanza } from "./room_server.ts";
+import type { RoomServerDeps, RoomStanza } from "./room_server.ts";
 
 const SERVICE = "muclight.example.com";
 const COVEN = `coven@${SERVICE}`;
@@ -32,7 +32,6 @@ const OPTIONS: RoomOptions = {
 /** A node's rooms over a real store. */
 class World {
   readonly clock = new ManualClock();
-  readonly metrics = new MetricsRegistry(this.clock);
   /** Stanzas that left, in their order: events and answers. */
   readonly sent: Stanza[] = [];
   readonly settled: Stanza[] = [];
@@ -40,6 +39,8 @@ class World {
   readonly fates: (() => void)[] = [];
   isDown = false;
   server!: RoomServer<RoomStanza>;
+  /** Another node with the same store. */
+  other!: RoomServer<RoomStanza>;
   #store!: InternalStore;
   #directory!: string;
 
@@ -54,9 +55,9 @@ class World {
         return (target[name] as (...given: never[]) => unknown).apply(target, args);
       },
     });
-    world.server = new RoomServer({
+    const deps = (): RoomServerDeps<RoomStanza> => ({
       services: new Map([[SERVICE, { options: { ...OPTIONS, ...options }, store }]]),
-      send: (message, settled) => {
+      send: (message: Stanza, settled?: () => void) => {
         world.sent.push(message);
         if (settled !== undefined) world.fates.push(settled);
       },
@@ -64,10 +65,12 @@ class World {
         world.sent.push(reply);
         settle();
       },
-      metrics: world.metrics,
+      metrics: new MetricsRegistry(world.clock),
       logger: SILENT_LOGGER,
       clock: world.clock,
     });
+    world.server = new RoomServer(deps());
+    world.other = new RoomServer(deps());
     return world;
   }
 
@@ -273,6 +276,33 @@ Deno.test("RoomServer keeps the messages of a room in the order of their numbers
   deepStrictEqual(numbers, Array.from({ length: 20 }, (_, i) => i + 1));
 });
 
+Deno.test("RoomServer loses no change and no number when two nodes serve one room at once", async () => {
+  await using world = await withRoom({ maxOccupants: 50 });
+  const people = Array.from({ length: 12 }, (_, i) => `user${i}@example.com`);
+  for (const [i, jid] of people.entries()) {
+    const xml = [
+      `<iq from='${ALICE}/x' to='${COVEN}' type='set' id='${i}'>` +
+      `${query("affiliations", user(jid, "member"))}</iq>`,
+      `<message from='${BOB}/x' to='${COVEN}' type='groupchat' id='m${i}'><body>x</body></message>`,
+    ];
+    for (const each of xml) {
+      const stanza = buildStanza(parseElement(new TextEncoder().encode(each)));
+      const server = i % 2 === 0 ? world.server : world.other;
+      strictEqual(server.take({ stanza, settle: () => {} }), "delivered");
+    }
+  }
+  await Promise.all([world.server.close(), world.other.close()]);
+  const { occupants } = (await world.store.read(COVEN))!;
+  deepStrictEqual(occupants.map(({ jid }) => jid).toSorted(), [ALICE, BOB, ...people].toSorted());
+  const numbers = world.sent.filter(({ to }) => to.text === ALICE).flatMap((each) =>
+    /stanza-id [^>]*id='(\d+)'/.exec(textOf(each))?.[1] ?? []
+  ).map(Number);
+  deepStrictEqual(
+    numbers.toSorted((one, other) => one - other),
+    people.map((_, i) => i + 1),
+  );
+});
+
 Deno.test("RoomServer leaves out people who block a room or whoever adds them", async () => {
   await using world = await withRoom();
   const deny = (kind: string, jid: string) => `<${kind} action='deny'>${jid}</${kind}>`;
@@ -348,4 +378,24 @@ Deno.test("RoomServer answers resource-constraint while the database is away, an
   world.isDown = false;
   const outcomes = await Promise.all(Array.from({ length: 60 }, () => world.say(BOB)));
   strictEqual(outcomes.filter((each) => each === "resource-constraint").length, 10);
+});
+
+Deno.test("RoomServer bounds the bytes of what waits for the database", async () => {
+  await using world = await withRoom();
+  const outcomes: string[] = [];
+  const body = `<body>${"x".repeat(65_000)}</body>`;
+  let length = 0;
+  for (let i = 0; i < 300; i++) {
+    // Six people, as one of them has less room.
+    const from = `person${i % 6}@example.com/x`;
+    const xml = `<message from='${from}' to='${COVEN}' type='groupchat'>${body}</message>`;
+    const stanza = buildStanza(parseElement(new TextEncoder().encode(xml)));
+    length = stanza.bytes.length;
+    outcomes.push(world.server.take({ stanza, settle: () => {} }));
+  }
+  const taken = Math.floor(16_777_216 / length);
+  strictEqual(outcomes.lastIndexOf("delivered"), taken - 1);
+  strictEqual(outcomes.filter((each) => each === "resource-constraint").length, 300 - taken);
+  await world.server.close();
+  match(await world.say(ALICE), /id='1'/);
 });
