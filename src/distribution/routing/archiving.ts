@@ -71,7 +71,8 @@ export class Archiving {
 
   /** Returns what a message waits for before it is delivered to sessions here, if there are any. */
   forRecipient(envelope: Envelope): Noted {
-    if (envelope.isArchived || !this.#mayBeTaken(envelope)) return undefined;
+    // A message that was kept while its recipient was offline has its place since then.
+    if (envelope.isArchived || envelope.hasKeeper || !this.#mayBeTaken(envelope)) return undefined;
     const { archive } = this.#deps;
     if (!archive.isHere(envelope)) return undefined;
     const parts = this.#partsOf(envelope);

@@ -335,7 +335,7 @@ export class Dispatcher {
     const deliver = () =>
       locations.spread(key).length === 0
         ? this.#deliverFinally(envelope)
-        : this.#dispatch(envelope, "user", key, this.#domains.localHost);
+        : this.#dispatch(envelope, "user", key, this.#domains.localHost, true);
     if (this.#lookups.cached(envelope, key) === undefined) {
       return this.#lookups.find(envelope, key).then(() => deliver);
     }
@@ -445,7 +445,7 @@ export class Dispatcher {
   /** Routes to a user whom only this datacenter can have; looks up at most the user's node. */
   #dispatchLocal(envelope: Envelope, decision: Decision): Promise<Finish> | undefined {
     const { to } = envelope.stanza;
-    const dispatch = () => this.#dispatch(envelope, decision, to, this.#domains.localHost);
+    const dispatch = () => this.#dispatch(envelope, decision, to, this.#domains.localHost, true);
     const waiting = this.#deps.local.prepare?.(envelope, this.#lookups.turn);
     return waiting === undefined ? dispatch() : waiting.then(() => dispatch);
   }
@@ -492,11 +492,13 @@ export class Dispatcher {
     return kept === true || kept === "full";
   }
 
+  /** @param isFixed true when `host` does not come from the table: default false */
   #dispatch(
     envelope: Envelope,
     decision: Decision,
     key: Jid,
     host: string | null,
+    isFixed = false,
   ): Promise<Finish> | undefined {
     if (this.#isKeptBehind(envelope)) return undefined;
     const isOwn = decision === "own-resource";
@@ -507,8 +509,9 @@ export class Dispatcher {
       if (waits) return void this.bounce.hold(envelope, key);
     }
     const waiting = this.#archiving && this.#waitForArchive(envelope, () => {
-      const known = this.#lookups.cached(envelope, key); // the recipient may have moved
-      return this.#dispatch(envelope, decision, key, known === undefined ? host : known);
+      // The recipient may have moved.
+      const known = isFixed ? undefined : this.#lookups.cached(envelope, key);
+      return this.#dispatch(envelope, decision, key, known === undefined ? host : known, isFixed);
     });
     if (waiting !== undefined) return waiting;
     if (isOwn) {

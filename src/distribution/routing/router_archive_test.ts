@@ -297,6 +297,22 @@ Deno.test("Router takes a message to where its recipient is once the archive has
   fixture.close();
 });
 
+for (const known of [null, "dc2.example.com"]) {
+  Deno.test(`Router delivers a local user's message here after the archive, with ${known} for the name in the table`, async () => {
+    const fixture = new Fixture();
+    const bob = "bob@dc1.example.com";
+    fixture.sessions.set(bob, { isHere: true, isResourceHere: false, priority: 0 });
+    fixture.local.set(bob, "delivered");
+    fixture.archive.here.add(bob);
+    fixture.cache.set(bob, known);
+    fixture.router.accept(stanza(ALICE, bob, { kind: "message", type: "chat", id: "1" }));
+    await fixture.end("1 sender");
+    await fixture.end("1 recipient");
+    assert.deepEqual([fixture.ids, fixture.sent.length, fixture.router.bouncing], [["1"], 0, 0]);
+    fixture.close();
+  });
+}
+
 Deno.test("Router takes a message back from its archives when it finds no room to wait for them", async () => {
   const [lookup, bounce] = [new FairShares({ maxItems: 0 }), new FairShares()];
   const fixture = new Fixture({ lookup, bounce });
