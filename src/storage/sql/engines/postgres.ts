@@ -47,8 +47,11 @@ const FAILURES: ReadonlyMap<string, StorageFailure | "constraint"> = new Map([
 /** Messages of the driver about connections that ended; they have no code. */
 const CONNECTION_ENDED = /^Connection terminated|connection error and is not queryable|was closed/;
 
-/** SQLSTATE of a prepared statement whose result has other types by now. */
-const PLAN_OUTDATED = "0A000";
+/**
+ * SQLSTATEs of a prepared statement that this connection must not use again: its result has other types
+ * by now, or a pooler between has changed the connection to the database under it.
+ */
+const UNPREPARED: ReadonlySet<unknown> = new Set(["0A000", "26000", "42P05"]);
 
 /** Key of the advisory lock, any number of our own: `cwsc` in ASCII. */
 const SCHEMA_LOCK = 0x63777363;
@@ -183,8 +186,8 @@ class PostgresConnection implements SqlConnection {
       const { command, rows, rowCount } = await this.#client.query<SqlRow>(query);
       return { rows, affectedRows: command === "SELECT" ? 0 : rowCount ?? 0 };
     } catch (thrown) {
-      // The schema has changed since the statement was prepared. A new connection prepares it anew.
-      if (name !== undefined && codeOf(thrown) === PLAN_OUTDATED) this.destroy();
+      // A new connection prepares it anew.
+      if (name !== undefined && UNPREPARED.has(codeOf(thrown))) this.destroy();
       throw thrown;
     }
   }
