@@ -55,6 +55,8 @@ export class ContactPresence {
   readonly #failed = new Map<string, Failed>();
   /** Those who wait for the contacts of a session whose presence is told, by full JID. */
   readonly #askers = new Map<string, PromiseWithResolvers<readonly RosterContact[] | undefined>>();
+  /** Contacts whose subscription has ended while a session here is told, by full JID. */
+  readonly #parted = new Map<string, Set<string>>();
   /** Full JIDs of told sessions whose account is gone, with its roster. */
   readonly #orphans = new Set<string>();
   readonly #secondLook: SecondLook;
@@ -189,6 +191,7 @@ export class ContactPresence {
    */
   async hide(owner: Jid, contact: Jid): Promise<void> {
     const { sessions, reach } = this.#deps;
+    for (const { jid } of sessions.here(owner.text)) this.#part(jid, contact);
     const isHidden = await this.#hidesByDefault(owner);
     const views = new Map(
       sessions.here(owner.text).map(({ jid }) => [jid.resourcepart, this.#viewOf(jid)]),
@@ -203,6 +206,14 @@ export class ContactPresence {
       const from = parseJid(`${owner.text}/${resourcepart}`);
       await reach.spread([contact], (to) => unavailable(from, to));
     }
+  }
+
+  /** Has a session that is being told say nothing more to a contact. */
+  #part({ text }: FullJid, contact: Jid): void {
+    if (!this.#changes.has(text)) return;
+    const parted = this.#parted.get(text);
+    if (parted === undefined) this.#parted.set(text, new Set([contact.text]));
+    else parted.add(contact.text);
   }
 
   /** Answers a probe with the presence of the account's sessions at this node. */
@@ -258,6 +269,7 @@ export class ContactPresence {
       }
     } finally {
       this.#changes.delete(jid.text);
+      this.#parted.delete(jid.text);
       this.#askers.get(jid.text)?.resolve(contacts);
       this.#askers.delete(jid.text);
     }
@@ -309,7 +321,11 @@ export class ContactPresence {
     const found = await reach.sessionsOf(all);
     const hosts = reach.hostsWith(all, found);
     await paced.run(() => {
-      this.#tell(jid, presence, { contacts: told, hosts });
+      // Subscriptions may have ended while it waited: those contacts have been told so.
+      const parted = this.#parted.get(jid.text);
+      const still = parted === undefined ? told : told.filter(({ text }) => !parted.has(text));
+      this.#told.set(jid.text, still);
+      this.#tell(jid, presence, { contacts: still, hosts });
       if (!isInitial) return;
       this.#lookAgain(jid, { found, probed });
       for (const contact of probed) reach.send(probe(jid, contact), hosts);
@@ -351,6 +367,7 @@ export class ContactPresence {
     this.#secondLook.later({
       jid,
       found: new Map(),
+      isFromElsewhere: true,
       accounts: async () => {
         if (this.#currentOf(jid) === undefined) return undefined;
         contacts = await this.#contactsOf(jid);

@@ -68,7 +68,7 @@ const MAX_CONTESTED = 1_000;
 
 /** A resource elsewhere that recipients here take for available, as one process has told them. */
 interface Known {
-  readonly host: string;
+  host: string;
   process: number;
   /** Time of its last presence, by the clock of that process. */
   sentAtUs: number;
@@ -212,9 +212,7 @@ export class RemotePresence {
     if (live === undefined || this.#isClosed) return;
     this.#lookForReturned(live);
     const gone = this.#goneFrom(live);
-    if (gone.size > 0) {
-      await this.#withdraw(gone, new Set([...live.values()].flatMap((all) => [...all])));
-    }
+    if (gone.size > 0) await this.#withdraw(gone, live);
   }
 
   #lookLater(): void {
@@ -445,8 +443,9 @@ export class RemotePresence {
     return gone;
   }
 
-  /** @param alive processes that hold a lease, of all datacenters */
-  async #withdraw(gone: ReadonlySet<number>, alive: ReadonlySet<number>): Promise<void> {
+  async #withdraw(gone: ReadonlySet<number>, live: LiveProcesses): Promise<void> {
+    const hosts = new Map<number, string>();
+    for (const [host, processes] of live) for (const each of processes) hosts.set(each, host);
     const lost = [...this.#known].flatMap(([from, all]) =>
       all.filter(({ process }) => gone.has(process)).map((known) => [from, known] as const)
     );
@@ -457,9 +456,9 @@ export class RemotePresence {
     let count = 0;
     for (const [from, known] of lost) {
       if (this.#known.get(from)?.includes(known) !== true) continue; // news meanwhile
-      const process = moved.get(from)?.find((each) => alive.has(each));
+      const process = moved.get(from)?.find((each) => hosts.has(each));
       if (process !== undefined) {
-        this.#moved(from, known, process);
+        this.#moved(from, known, { process, host: hosts.get(process)! }); // it has one
         continue;
       }
       this.#end(from, known);
@@ -470,19 +469,29 @@ export class RemotePresence {
   }
 
   /** Notes that `process` has the session of which another one has told. */
-  #moved(from: string, known: Known, process: number): void {
-    const successor = this.#known.get(from)?.find((each) => each.process === process);
+  #moved(
+    from: string,
+    known: Known,
+    { process, host }: { readonly process: number; readonly host: string },
+  ): void {
+    const successor = this.#known.get(from)?.find((each) =>
+      each !== known && each.process === process
+    );
     if (successor === undefined) {
-      known.process = process;
+      Object.assign(known, { process, host });
       return;
     }
-    for (const [account, recipients] of [...known.told]) {
-      if (successor.told.has(account)) this.#untell(from, known, account);
+    for (const [account, recipients] of known.told) {
+      const told = successor.told.get(account);
+      if (told === undefined) successor.told.set(account, recipients);
       else {
-        successor.told.set(account, recipients);
-        known.told.delete(account);
+        for (const [to, hash] of recipients) {
+          if (told.has(to)) this.#pairs--;
+          else told.set(to, hash);
+        }
       }
     }
+    known.told.clear();
     this.#remove(from, known);
   }
 
@@ -510,8 +519,10 @@ export class RemotePresence {
       const others = left.flatMap((each) => each.told.get(account) ?? []);
       for (const { jid: to, priority } of this.#deps.here(account)) {
         const isTold = direct.has(to.text) || (direct.has(account) && priority !== undefined);
+        const isToldBy = (each: ReadonlyMap<string, number>) =>
+          each.has(to.text) || (each.has(account) && priority !== undefined);
         // Another process has told of the same resource since.
-        if (!isTold || others.some((each) => each.has(to.text) || each.has(account))) continue;
+        if (!isTold || others.some(isToldBy)) continue;
         const unavailable = element("presence", { type: "unavailable" });
         this.#deps.deliver(to, buildStanza(unavailable, { from: jid, to }));
       }

@@ -157,10 +157,34 @@ Deno.test("what two processes have told counts for the one that has the session 
   fixture.saw("available", { process: 3, sentAtUs: 2 });
   fixture.saw("available", { from: BOB, to: "carol@example.com" });
   fixture.claims.set(BOB, [2, 3]);
+  assert.equal(await fixture.pairs(), "2");
+  fixture.saw("available", { process: 3, sentAtUs: 2, to: PHONE });
   await fixture.lose(DC2);
-  assert.equal(await fixture.pairs(), "1");
   await fixture.look();
+  assert.equal(await fixture.pairs(), "2");
   await fixture.lose(DC3);
+  assert.deepEqual(lines(fixture.delivered), [`unavailable: ${BOB} → ${PHONE}`]);
+  assert.equal(await fixture.pairs(), "0");
+});
+
+Deno.test("a session that has moved to another datacenter is withdrawn when that one is gone", async () => {
+  const fixture = new Fixture();
+  fixture.saw("available");
+  fixture.claims.set(BOB, [3]);
+  await fixture.lose(DC2);
+  await fixture.look();
+  assert.equal(await fixture.pairs(), "1");
+  assert.deepEqual(fixture.delivered, []);
+  await fixture.lose(DC3);
+  assert.deepEqual(lines(fixture.delivered), [`unavailable: ${BOB} → ${PHONE}`]);
+});
+
+Deno.test("directed presence to a client that is not available ends, whoever tells its account", async () => {
+  const fixture = new Fixture();
+  fixture.sessions = [session(PHONE, undefined)];
+  fixture.saw("available", { to: PHONE, sentAtUs: 1 });
+  fixture.saw("available", { process: 3, sentAtUs: 2 });
+  await fixture.lose(DC2);
   assert.deepEqual(lines(fixture.delivered), [`unavailable: ${BOB} → ${PHONE}`]);
 });
 

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { CausewayError, ManualClock } from "../../base/mod.ts";
+import { setImmediate as immediately } from "node:timers/promises";
+import { CausewayError, ManualClock, PacedWork } from "../../base/mod.ts";
 import { MetricsRegistry } from "../../observe/mod.ts";
 import { buildStanza, element, parseJid, stanzaElement } from "../../xmpp/mod.ts";
 import { HostServices } from "../mod.ts";
@@ -705,4 +706,42 @@ Deno.test("a contact who is removed hears nothing of sessions that a list hid fr
   assert.deepEqual(await unavailable(), [phone], "the phone's own list lets it be seen");
   fixture.hidden.set(PHONE, new Set([BOB]));
   assert.deepEqual(await unavailable(), []);
+});
+
+Deno.test("a contact whose subscription ends while a login waits to be told hears no more of it", async () => {
+  let nowMs = 0;
+  const turns: (() => void)[] = [];
+  const paced = new PacedWork({
+    sliceMs: 1,
+    nowMs: () => nowMs,
+    nextTurn: (callback) => turns.push(callback),
+  });
+  const fixture = new RosterFixture({ paced });
+  fixture.store.put(ALICE, item(BOB, { subscription: "from" }));
+  fixture.store.put(BOB, item(ALICE, { subscription: "to" }));
+  fixture.elsewhere.set(BOB, [{ host: "dc2.example.com", resourcepart: "x", process: 2 }]);
+  await paced.run(() => void (nowMs += 5)); // this turn has no time left
+  fixture.sendPresence(PHONE);
+  while (paced.waiting === 0) await immediately();
+  void fixture.enter(PHONE, "unsubscribed", BOB);
+  const told = () => lines([...fixture.routed, ...fixture.sent.map(({ stanza }) => stanza)]);
+  while (!told().some((line) => line.startsWith("unsubscribed:"))) await immediately();
+  while (turns.length > 0) turns.shift()!();
+  await fixture.server.settled();
+  assert.ok(!told().some((line) => line.startsWith("available:") && line.includes("bob")));
+});
+
+Deno.test("a session that comes from another node meets the sessions of this one", async () => {
+  const fixture = new RosterFixture();
+  fixture.store.put(ALICE, item(BOB, { subscription: "both" }));
+  fixture.store.put(BOB, item(ALICE, { subscription: "both" }));
+  await fixture.changePresence(`${BOB}/x`); // alice logs in elsewhere, and is not found yet
+  fixture.sent.length = 0;
+  fixture.arrive(PHONE, true);
+  fixture.clock.advance(5_000);
+  await fixture.server.settled();
+  assert.deepEqual(lines(fixture.sent.map(({ stanza }) => stanza)), [
+    `available: ${PHONE} → ${BOB}`,
+    `probe: ${PHONE} → ${BOB}`,
+  ]);
 });

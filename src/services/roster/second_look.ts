@@ -22,6 +22,8 @@ export interface Missed {
 export interface FirstLook {
   readonly jid: FullJid;
   readonly found: SessionsByAccount;
+  /** True when it has come from another node, which may not have known of sessions of this one. */
+  readonly isFromElsewhere?: boolean;
   /**
    * Returns the accounts to look up again; undefined when the session is no longer available, or they
    * cannot be read. Never rejects.
@@ -104,7 +106,7 @@ export class SecondLook {
   }
 
   async #look(
-    { found, accounts, missed }: FirstLook,
+    { jid, found, accounts, missed, isFromElsewhere = false }: FirstLook,
     { heard }: Waiting,
   ): Promise<void> {
     const { process, reach } = this.#deps;
@@ -119,13 +121,13 @@ export class SecondLook {
       /** Whether presence of any session there is yet to come, by host. */
       const hosts = new Map<string, boolean>();
       for (const place of foundNow.get(account.text) ?? []) {
-        // A session of this node is known at once.
-        const isKnown = place.process === process ||
+        const contact = `${account.text}/${place.resourcepart}`;
+        // A session of this node is known at once to those that log in here.
+        const isKnown = contact === jid.text || (place.process === process && !isFromElsewhere) ||
           before.some((each) =>
             each.process === place.process && each.resourcepart === place.resourcepart
           );
         if (isKnown) continue;
-        const contact = `${account.text}/${place.resourcepart}`;
         hosts.set(place.host, hosts.get(place.host) === true || !heard.has(contact));
       }
       for (const [host, isUnheard] of hosts) all.push({ account, host, isUnheard });

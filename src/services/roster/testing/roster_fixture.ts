@@ -38,7 +38,7 @@ export class RosterFixture {
   readonly approved: string[] = [];
   readonly server: RosterServer;
 
-  constructor({ maxItems = 3, maxRequests = 2 } = {}) {
+  constructor({ maxItems = 3, maxRequests = 2, paced = new PacedWork() } = {}) {
     this.server = new RosterServer({
       process: 1,
       hosts: {
@@ -84,7 +84,7 @@ export class RosterFixture {
       approved: (owner, contact) => void this.approved.push(`${owner.text} ${contact.text}`),
       exists: (jid) => Promise.resolve(this.accounts.has(jid.text)),
       maxRequestBytes: 4096,
-      paced: new PacedWork(),
+      paced,
       clock: this.clock,
       metrics: this.metrics,
       log: SILENT_LOGGER,
