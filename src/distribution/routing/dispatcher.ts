@@ -460,6 +460,13 @@ export class Dispatcher {
     if (!this.#deliverHere(envelope, true)) this.#noRoute(envelope, decision, key);
   }
 
+  #deliverHandedOverArchived(
+    envelope: Envelope,
+    decision: Decision,
+  ): Promise<Finish> | undefined {
+    return this.#waitForArchive(envelope, () => this.#deliverHandedOver(envelope, decision));
+  }
+
   /**
    * Delivers a stanza that another node has placed here. If the recipient is not here, it has no
    * route.
@@ -474,8 +481,7 @@ export class Dispatcher {
       envelope.arrived("here");
       return void this.bounce.hold(envelope, key);
     }
-    const waiting = this.#archiving &&
-      this.#waitForArchive(envelope, () => this.#deliverHandedOver(envelope, decision));
+    const waiting = this.#archiving && this.#deliverHandedOverArchived(envelope, decision);
     if (waiting !== undefined) return waiting;
     if (this.#deliverHere(envelope, true)) return undefined;
     if (!this.#hidden.has(envelope)) this.#deps.locations.forget(key);
@@ -490,6 +496,21 @@ export class Dispatcher {
     const kept = this.#deps.local.keepBehind?.(envelope);
     if (kept === "full") this.#refusals.refuseForRoom(envelope, "handover");
     return kept === true || kept === "full";
+  }
+
+  /** A method of its own: without archives, a message costs no closure. */
+  #dispatchArchived(
+    envelope: Envelope,
+    decision: Decision,
+    key: Jid,
+    host: string | null,
+    isFixed: boolean,
+  ): Promise<Finish> | undefined {
+    return this.#waitForArchive(envelope, () => {
+      // The recipient may have moved.
+      const known = isFixed ? undefined : this.#lookups.cached(envelope, key);
+      return this.#dispatch(envelope, decision, key, known === undefined ? host : known, isFixed);
+    });
   }
 
   /** @param isFixed true when `host` does not come from the table: default false */
@@ -508,12 +529,10 @@ export class Dispatcher {
       const waits = host === null ? mayWait(envelope) : !this.bounce.flush(key, host);
       if (waits) return void this.bounce.hold(envelope, key);
     }
-    const waiting = this.#archiving && this.#waitForArchive(envelope, () => {
-      // The recipient may have moved.
-      const known = isFixed ? undefined : this.#lookups.cached(envelope, key);
-      return this.#dispatch(envelope, decision, key, known === undefined ? host : known, isFixed);
-    });
-    if (waiting !== undefined) return waiting;
+    if (this.#archiving !== undefined) {
+      const waiting = this.#dispatchArchived(envelope, decision, key, host, isFixed);
+      if (waiting !== undefined) return waiting;
+    }
     if (isOwn) {
       return host === null || host === this.#domains.localHost
         ? this.#deliverFinally(envelope)
@@ -630,9 +649,12 @@ export class Dispatcher {
     }
   }
 
+  #deliverFinallyArchived(envelope: Envelope): Promise<Finish> | undefined {
+    return this.#waitForArchive(envelope, () => this.#deliverFinally(envelope));
+  }
+
   #deliverFinally(envelope: Envelope): Promise<Finish> | undefined {
-    const waiting = this.#archiving &&
-      this.#waitForArchive(envelope, () => this.#deliverFinally(envelope));
+    const waiting = this.#archiving && this.#deliverFinallyArchived(envelope);
     if (waiting === undefined && !this.#deliverHere(envelope, false)) {
       this.#refusals.refuse(envelope, "service-unavailable", "no-route");
     }
