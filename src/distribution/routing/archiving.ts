@@ -24,7 +24,7 @@ interface Part {
   hasGoneOn: boolean;
 }
 
-/** What archives have of one message. */
+/** State of one message in the archives. */
 interface Parts {
   sender?: Part;
   /** For the recipient, before anybody is there to get the message. */

@@ -14,7 +14,7 @@ export interface AbsentAccountsDeps {
   readonly clock: Clock;
 }
 
-/** What the archive of an account without sessions does with a message. */
+/** Outcomes of a message in the archive of an account without sessions. */
 export type Reception = "takes" | "missing" | "blocked";
 
 /** An account, as the database knows it. Undefined when it does not exist. */

@@ -118,7 +118,7 @@ export class SecondLook {
     const all: Missed[] = [];
     for (const account of byText.values()) {
       const before = found.get(account.text) ?? [];
-      /** Whether presence of any session there is yet to come, by host. */
+      /** True for hosts with a session whose presence is yet to come. */
       const hosts = new Map<string, boolean>();
       for (const place of foundNow.get(account.text) ?? []) {
         const contact = `${account.text}/${place.resourcepart}`;
