@@ -51,7 +51,7 @@ export class HostLinks implements EndpointPoolsEvents, LaneEvents {
   #isReconsidering = false;
   /** Monotonic milliseconds of the last calls that a link from the destination caused. */
   #hurriedMs = -Infinity;
-  /** Incarnation of the process that last linked to us. */
+  /** Incarnation of the process that last linked to us while no link of ours was open. */
   #arrivedProcess: number | undefined;
   /** Monotonic milliseconds until which a process that has linked to us is expected to be reached. */
   #expectedUntilMs = -Infinity;
@@ -193,9 +193,10 @@ export class HostLinks implements EndpointPoolsEvents, LaneEvents {
   peerArrived(process: number): void {
     if (this.#endpoints.isStopped) return;
     const { clock, options, scope } = this.#shared;
+    // A link to its dead predecessor may still count as open: it stays a successor until that falls.
+    if (this.#openLinks > 0) return;
     const isSuccessor = scope === "datacenter" && process !== this.#arrivedProcess;
     this.#arrivedProcess = process;
-    if (this.#openLinks > 0) return;
     const nowMs = clock.monotonicMs();
     if (isSuccessor) this.#expectedUntilMs = nowMs + options.helloTimeoutMs;
     else if (nowMs - this.#hurriedMs < options.reconnectMaxMs) return;
