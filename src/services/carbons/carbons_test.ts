@@ -276,18 +276,26 @@ Deno.test("Carbons of an error come to the account's sessions at other nodes tha
   assert.deepEqual(world.got, []);
 });
 
-Deno.test("Carbons remember ten thousand messages that an error may answer, with short ids", () => {
+Deno.test("Carbons remember at least ten thousand messages that an error may answer", () => {
   using world = new World();
   for (const resource of ["phone", "laptop"]) world.logIn(`${ALICE}/${resource}`, true);
+  const isCopied = (id: string) => world.carbons.received(errorFrom(BOB, id));
+  const send = (count: number, start: string) => {
+    for (let i = 0; i < count; i++) world.carbons.sent(message({ id: `${start}${i}` }), {});
+  };
   const long = "x".repeat(200);
   for (const id of ["first", "second", long]) world.carbons.sent(message({ id }), {});
-  for (let i = 0; i < 9_999; i++) world.carbons.sent(message({ id: `${i}` }), {});
-  const isCopied = (id: string) => world.carbons.received(errorFrom(BOB, id));
-  assert.deepEqual(["first", "second", long, "0", "9998"].map(isCopied), [
-    false,
-    true,
-    false,
-    true,
-    true,
-  ]);
+  send(9_999, "a");
+  assert.deepEqual(["first", long, "a0", "a9998"].map(isCopied), [true, false, true, true]);
+  send(10_001, "b");
+  assert.deepEqual(["second", "a1", "b0", "b10000"].map(isCopied), [false, false, true, true]);
+});
+
+Deno.test("Carbons remember fewer messages between long addresses", () => {
+  using world = new World();
+  for (const resource of ["phone", "laptop"]) world.logIn(`${ALICE}/${resource}`, true);
+  const from = `${BOB}/${"x".repeat(1_000)}`;
+  for (let i = 0; i < 6_000; i++) world.carbons.sent(message({ to: from, id: `${i}` }), {});
+  const isCopied = (id: string) => world.carbons.received(errorFrom(from, id));
+  assert.deepEqual(["0", "5000", "5999"].map(isCopied), [false, true, true]);
 });
