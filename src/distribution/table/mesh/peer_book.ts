@@ -72,6 +72,11 @@ export class PeerBook {
     return !this.has(host) && this.endpoints(host).length > 0;
   }
 
+  /** True for a datacenter that an operator has removed, until it sends its own endpoints again. */
+  isDismissed(host: string): boolean {
+    return this.#dismissed.has(host);
+  }
+
   /**
    * Endpoints of all its nodes, or from hearsay until one has sent its own. Each comes once, in an
    * order that does not depend on who sent which when.

@@ -338,6 +338,9 @@ export class Replication implements LinkTraffic {
     }
     const after = new Set(this.peers.hosts());
     for (const host of after) if (!before.has(host)) this.#deps.meshChanged(host);
-    for (const host of before) if (!after.has(host)) this.#removed(host);
+    for (const host of before) {
+      // One that has left in order meanwhile is missing too, and nobody has removed it.
+      if (!after.has(host) && this.peers.isDismissed(host)) this.#removed(host);
+    }
   }
 }

@@ -242,6 +242,33 @@ Deno.test("SessionTable.removeHost() takes out a datacenter that is dead, and no
   await test.table.close();
 });
 
+Deno.test("a datacenter that leaves while the peers are read was not removed by an operator", async () => {
+  const [dc3, endpoints] = ["dc3.example.com", ["192.0.2.3#5555"]];
+  for (let laterMs = 0; laterMs < 20; laterMs++) {
+    const removed: string[] = [];
+    const test = new TestTable({
+      replication: "builtin",
+      hostRemoved: (host) => removed.push(host),
+    });
+    await test.table.start();
+    const peer = new TestAuthor(test);
+    await peer.say(peer.lease());
+    const other = new TestAuthor(test, 0xb4, dc3, `node1@${dc3}`);
+    await other.say(other.lease({ endpoints }));
+    test.table.traffic!.ended(other, false);
+    test.commands.latencyMs = 1;
+    const removal = test.table.removeHost(dc3);
+    await advance(test.clock, laterMs, 1);
+    test.table.traffic!.ended(peer, true);
+    await advance(test.clock, 200, 1);
+    test.commands.latencyMs = 0;
+    assert.equal(await removal, "removed");
+    assert.deepEqual(removed, [dc3], `it leaves ${laterMs} ms after the call`);
+    assert.deepEqual(await test.table.hosts(), [DC1]);
+    await test.table.close();
+  }
+});
+
 Deno.test("endpoints of a datacenter that vanished without GOODBYE are kept", async () => {
   const { test, peer } = await followed();
   test.table.traffic!.ended(peer, false);
