@@ -3,7 +3,7 @@ import type { Cluster, ClusterOptions } from "./cluster/mod.ts";
 /** Way in which the session table gets from one datacenter to the others. */
 export type Replication = NonNullable<ClusterOptions["replication"]>;
 
-/** Both kinds, for scenarios that must pass with either. */
+/** Both kinds, for scenarios whose outcome depends on how the table gets about. */
 export const REPLICATIONS: readonly Replication[] = ["external", "builtin"];
 
 /**
@@ -18,7 +18,8 @@ export interface Scenario {
   /** Options of its cluster. The command line's own options override them. */
   readonly options?: ClusterOptions;
   /**
-   * Kinds of replication that the tests play it with, each on a cluster of its own.
+   * Kinds of replication that the tests play it with, each on a cluster of its own. One is enough
+   * when the scenario is not about the table: a second takes time from every run of the tests.
    * @default external alone
    */
   readonly replications?: readonly Replication[];

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { ChatClient } from "../clients/mod.ts";
-import { REPLICATIONS, type Scenario } from "../scenario.ts";
+import type { Scenario } from "../scenario.ts";
 import { isAscending, MessageRun, untilBouncing } from "./_message_run.ts";
 import { PATIENT_BOUNCE } from "./_patient_bounce.ts";
 import { bare, becomeAvailable, isPresence, Stage } from "./_stage.ts";
@@ -12,7 +12,7 @@ export const BEFORE_PRESENCE: Scenario = {
   name: "before-presence",
   summary: "users write before their initial presence, and get waiting messages when they send it",
   options: PATIENT_BOUNCE,
-  replications: REPLICATIONS,
+  replications: ["builtin"],
   async run(cluster, say) {
     await using stage = new Stage(cluster);
     const alice = await stage.enter("alice", "dc1");

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { type ChatClient, newId } from "../clients/mod.ts";
-import { REPLICATIONS, type Scenario } from "../scenario.ts";
+import type { Scenario } from "../scenario.ts";
 import { bare, Stage } from "./_stage.ts";
 import { TWO_NODES, withoutCache } from "./_two_nodes.ts";
 
@@ -14,7 +14,7 @@ const MESSAGES = 40;
 export const CARBONS: Scenario = {
   name: "carbons",
   summary: "each device of a person gets what the others send and receive, in every datacenter",
-  replications: REPLICATIONS,
+  replications: ["builtin"],
   options: withoutCache(TWO_NODES),
   async run(cluster, say) {
     await using stage = new Stage(cluster);

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import type { ChatClient } from "../clients/mod.ts";
 import type { CausewayConfiguration } from "../cluster/mod.ts";
-import { REPLICATIONS, type Scenario } from "../scenario.ts";
+import type { Scenario } from "../scenario.ts";
 import { CLASSIC_NAMES, ClassicMetrics } from "./_classic_metrics.ts";
 import { Letters } from "./_letters.ts";
 import { untilAllLinked } from "./_linked.ts";
@@ -15,7 +15,7 @@ const [DC1, DC2, DC3] = ["dc1.example.com", "dc2.example.com", "dc3.example.com"
 export const CLASSIC_METRICS: Scenario = {
   name: "classic-metrics",
   summary: "every metric counts its events at once, for each remote host, in both forms",
-  replications: REPLICATIONS,
+  replications: ["builtin"],
   options: {
     configure({ modules }: CausewayConfiguration, { name }) {
       const distribution = modules.mod_global_distrib;

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import type { ChatClient, XmppComponent } from "../clients/mod.ts";
 import type { Cluster } from "../cluster/mod.ts";
-import { REPLICATIONS, type Scenario } from "../scenario.ts";
+import type { Scenario } from "../scenario.ts";
 import { discoItems } from "./_disco.ts";
 import { isAscending, MessageRun } from "./_message_run.ts";
 import { PATIENT_BOUNCE } from "./_patient_bounce.ts";
@@ -15,7 +15,7 @@ export const COMPONENT_DISCONNECTS: Scenario = {
   name: "component-disconnects",
   summary: "a component at dc1 leaves while alice, bob and carol write: each message has one fate",
   options: PATIENT_BOUNCE,
-  replications: REPLICATIONS,
+  replications: ["builtin"],
   async run(cluster, say) {
     await using stage = new Stage(cluster);
     const users = await enterAll(stage);
@@ -70,7 +70,7 @@ export const COMPONENT_DISCONNECTS: Scenario = {
 export const COMPONENT_UNREGISTERS: Scenario = {
   name: "component-unregisters",
   summary: "a component at dc1 goes for good, and every table, disco list and cache forgets it",
-  replications: REPLICATIONS,
+  replications: ["builtin"],
   async run(cluster, say) {
     await using stage = new Stage(cluster);
     const users = await enterAll(stage);

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { REPLICATIONS, type Scenario } from "../scenario.ts";
+import type { Scenario } from "../scenario.ts";
 import {
   accountOf,
   askForRoster,
@@ -17,7 +17,7 @@ export const CONTACTS: Scenario = {
   name: "contacts",
   summary: "people add each other, see each other come and go, and part, over two datacenters",
   options: { ...TWO_NODES, database: "postgresql" },
-  replications: REPLICATIONS,
+  replications: ["builtin"],
   async run(cluster, say) {
     await using stage = new Stage(cluster);
     const phone = await logInFully(await stage.enter("alice", "dc1", { resource: "phone" }));

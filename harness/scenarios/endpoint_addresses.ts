@@ -1,6 +1,6 @@
 import type { CausewayConfiguration, Cluster, Datacenter } from "../cluster/mod.ts";
 import { LinkProxy, type Target } from "../faults/mod.ts";
-import { REPLICATIONS, type Scenario } from "../scenario.ts";
+import type { Scenario } from "../scenario.ts";
 import { Letters } from "./_letters.ts";
 import { Stage } from "./_stage.ts";
 import { endpointsTowards, linksTowards } from "./_two_endpoints.ts";
@@ -24,7 +24,7 @@ const OPTIONS = {
 const ADVERTISED: Scenario = {
   name: "advertised-endpoints",
   summary: "other datacenters connect to the advertised endpoints, not to the listening addresses",
-  replications: REPLICATIONS,
+  replications: ["builtin"],
   options: OPTIONS,
   async run(cluster, say) {
     await using proxy = new LinkProxy("advertised");
@@ -75,7 +75,7 @@ const OVERRIDE: Scenario = {
 const ADDRESS_KINDS: Scenario = {
   name: "ipv6-and-named-endpoints",
   summary: "a datacenter listens on an IPv6 address and a name, and accepts links at both",
-  replications: REPLICATIONS,
+  replications: ["builtin"],
   options: OPTIONS,
   async run(cluster, say) {
     const dc2 = cluster.datacenter("dc2");
@@ -105,7 +105,7 @@ const ADDRESS_KINDS: Scenario = {
 const NONE: Scenario = {
   name: "empty-endpoints",
   summary: "a datacenter without endpoints reaches others; messages to it wait, and come back",
-  replications: REPLICATIONS,
+  replications: ["builtin"],
   options: OPTIONS,
   async run(cluster, say) {
     await using stage = new Stage(cluster);

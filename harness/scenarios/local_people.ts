@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import type { ChatClient } from "../clients/mod.ts";
 import type { ClusterOptions } from "../cluster/mod.ts";
-import { REPLICATIONS, type Scenario } from "../scenario.ts";
+import type { Scenario } from "../scenario.ts";
 import { PING } from "./_ping.ts";
 import { bare, Stage } from "./_stage.ts";
 import { expectChat, pairs, TWO_NODES, untilChat } from "./_two_nodes.ts";
@@ -26,7 +26,7 @@ export const LOCAL_PEOPLE: Scenario = {
     "users of the local host and of other hosts log in where these are served, and write to " +
     "everyone",
   options: OPTIONS,
-  replications: REPLICATIONS,
+  replications: ["builtin"],
   async run(cluster, say) {
     await using stage = new Stage(cluster);
     const [dc1, dc2] = cluster.datacenters.map((each) => each.localHost) as [string, string];

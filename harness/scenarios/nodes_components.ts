@@ -13,7 +13,7 @@ export const NODES_COMPONENTS: Scenario = {
   summary:
     "a component serves all nodes, connected to one node, to two nodes, and in two datacenters",
   options: TWO_NODES,
-  replications: ["external", "builtin"],
+  replications: ["builtin"],
   async run(cluster, say) {
     await using stage = new Stage(cluster);
     const users = [

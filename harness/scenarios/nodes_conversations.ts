@@ -9,7 +9,7 @@ export const NODES_CONVERSATIONS: Scenario = {
   name: "nodes-conversations",
   summary: "users on different nodes of one datacenter, and of another, talk as if on one node",
   options: TWO_NODES,
-  replications: ["external", "builtin"],
+  replications: ["builtin"],
   async run(cluster, say) {
     await using stage = new Stage(cluster);
     const alice = await stage.enterAvailable("alice", "dc1", { resource: "phone" });

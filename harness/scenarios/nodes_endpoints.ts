@@ -15,7 +15,7 @@ export const NODES_WITHOUT_ENDPOINT: Scenario = {
       configuration.modules.mod_global_distrib.connections.endpoints = [];
     },
   },
-  replications: ["external", "builtin"],
+  replications: ["builtin"],
   async run(cluster, say) {
     await using stage = new Stage(cluster);
     const { nodes } = cluster.datacenter("dc1");
@@ -45,7 +45,7 @@ export const NODES_ALONE: Scenario = {
       configuration.modules.mod_global_distrib.connections.endpoints = [];
     },
   },
-  replications: ["external", "builtin"],
+  replications: ["builtin"],
   async run(cluster, say) {
     await using stage = new Stage(cluster);
     const clients = [

@@ -11,7 +11,7 @@ export const NODES_ORDER: Scenario = {
   name: "nodes-order",
   summary: "1 000 messages of each of two senders arrive in order at a recipient on another node",
   options: TWO_NODES,
-  replications: ["external", "builtin"],
+  replications: ["builtin"],
   async run(cluster, say) {
     await using stage = new Stage(cluster);
     const alice = await stage.enterAvailable("alice", "dc1");

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { REPLICATIONS, type Scenario } from "../scenario.ts";
+import type { Scenario } from "../scenario.ts";
 import { PATIENCE_MS } from "../until.ts";
 import { isAscending, MessageRun, untilBouncing } from "./_message_run.ts";
 import { PING } from "./_ping.ts";
@@ -21,7 +21,7 @@ export const RECIPIENT_DISCONNECTS: Scenario = {
       modules.mod_global_distrib["bounce"] = { resend_after_ms: 200, max_retries: 6 };
     },
   },
-  replications: REPLICATIONS,
+  replications: ["builtin"],
   async run(cluster, say) {
     await using stage = new Stage(cluster);
     const alice = await stage.enterAvailable("alice", "dc1");

@@ -3,7 +3,6 @@ import type { ChatClient } from "../clients/mod.ts";
 import type { CausewayConfiguration, Cluster, ClusterOptions } from "../cluster/mod.ts";
 import type { LinkProxy } from "../faults/mod.ts";
 import type { Address } from "../process/mod.ts";
-import { REPLICATIONS } from "../scenario.ts";
 import type { Scenario } from "../scenario.ts";
 import { Figures } from "./_figures.ts";
 import { enterManaged, errorsOf, proxyBefore } from "./_managed_client.ts";
@@ -60,7 +59,7 @@ export const RESUME_ELSEWHERE: Scenario = {
     "bob's client resumes at another datacenter, and then at others: his session moves there " +
     "each time",
   options: { configure: rememberShortly },
-  replications: REPLICATIONS,
+  replications: ["builtin"],
   run: (cluster, say) =>
     travel(cluster, say, {
       stops: ["dc1", "dc2", "dc3", "dc1"].map((at) => ({ at, node: 0 })),
@@ -75,7 +74,7 @@ export const RESUME_AT_OTHER_NODE: Scenario = {
   name: "resume-at-other-node",
   summary: "bob's client resumes at the other node of his datacenter: his session moves there",
   options: NODES,
-  replications: REPLICATIONS,
+  replications: ["builtin"],
   run: (cluster, say) =>
     travel(cluster, say, {
       stops: [0, 1, 0].map((node) => ({ at: "dc1", node })),

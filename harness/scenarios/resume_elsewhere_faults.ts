@@ -3,7 +3,6 @@ import type { RawSocket } from "../clients/mod.ts";
 import { bindResource, openAuthenticated } from "../clients/mod.ts";
 import type { Cluster } from "../cluster/mod.ts";
 import type { LinkProxy } from "../faults/mod.ts";
-import { REPLICATIONS } from "../scenario.ts";
 import type { Scenario } from "../scenario.ts";
 import { Stage } from "./_stage.ts";
 import { PATIENCE_MS } from "../until.ts";
@@ -86,7 +85,7 @@ const FROM_DEAD_NODE: Scenario = {
   name: "resume-from-dead-node",
   summary: "bob resumes elsewhere while his datacenter hangs, or is dead, and gets a clean refusal",
   options: { configure: resumeWithin(SHORT_S) },
-  replications: REPLICATIONS,
+  replications: ["builtin"],
   async run(cluster, say) {
     await using stage = new Stage(cluster);
     const alice = await stage.enterAvailable("alice", "dc2");
@@ -115,7 +114,7 @@ const TO_DYING_NODE: Scenario = {
   summary: "bob's session moves to dc2, which is killed at once, and no message is lost",
   // A proxy would go on listening for a node that is dead.
   options: { links: "direct", configure: resumeWithin(LONG_S) },
-  replications: REPLICATIONS,
+  replications: ["builtin"],
   async run(cluster, say) {
     await using stage = new Stage(cluster);
     const alice = await stage.enterAvailable("alice", "dc3");
@@ -154,7 +153,7 @@ const OVER_CUT_LINKS: Scenario = {
   name: "resume-over-cut-links",
   summary: "links are cut while bob's session moves: it stays or arrives, and nothing is lost",
   options: { datacenters: 2, configure: resumeWithin(SHORT_S) },
-  replications: REPLICATIONS,
+  replications: ["builtin"],
   async run(cluster, say) {
     await using stage = new Stage(cluster);
     const alice = await stage.enterAvailable("alice", "dc1");

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { ChatClient, ReceivedStanza } from "../clients/mod.ts";
-import { REPLICATIONS, type Scenario } from "../scenario.ts";
+import type { Scenario } from "../scenario.ts";
 import { bare, isPresence, Stage } from "./_stage.ts";
 
 const HISTORY = 3;
@@ -11,7 +11,7 @@ const MESSAGES = 30;
 export const ROOMS: Scenario = {
   name: "rooms",
   summary: "a component at dc1 serves rooms: users of dc2 and dc3 meet there, and get the history",
-  replications: REPLICATIONS,
+  replications: ["builtin"],
   async run(cluster, say) {
     await using stage = new Stage(cluster);
     const rooms = await stage.connectRooms("rooms", "dc1", { historyLength: HISTORY });

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import type { ChatClient, ReceivedStanza } from "../clients/mod.ts";
 import type { Cluster, Datacenter } from "../cluster/mod.ts";
-import { REPLICATIONS, type Scenario } from "../scenario.ts";
+import type { Scenario } from "../scenario.ts";
 import { expectPresence } from "./_contacts.ts";
 import { Figures } from "./_figures.ts";
 import { bare, becomeAvailable, Stage } from "./_stage.ts";
@@ -15,7 +15,7 @@ export const SUBSCRIPTION_REQUESTS: Scenario = {
   summary: "a subscription request to an offline user arrives at each login, at any datacenter, " +
     "until it is answered",
   options: TWO_NODES,
-  replications: REPLICATIONS,
+  replications: ["builtin"],
   async run(cluster, say) {
     await using stage = new Stage(cluster);
     const [dc1, dc2] = ["dc1", "dc2"].map((each) => cluster.datacenter(each)) as [

@@ -35,6 +35,8 @@ export interface TrialOptions {
   /** Milliseconds that the fault lasts. */
   readonly faultMs: number;
   readonly perSecond: number;
+  /** Milliseconds for which the load runs alone before and after the fault. @default 2000 */
+  readonly leadMs?: number;
   /** @default that of a `Load` */
   readonly mix?: Mix;
   /** A malicious datacenter is there all the time. @default true */
@@ -58,8 +60,6 @@ export interface TrialResult {
   readonly seconds: number;
 }
 
-/** Milliseconds for which the load runs alone before and after the fault. */
-const LEAD_MS = 2_000;
 /** Milliseconds after the logins in which every client must hear from every other. */
 const FOUND_WITHIN_MS = 2 * PATIENCE_MS;
 /** Milliseconds after which everyone greets once more, for devices that were not known. */
@@ -119,9 +119,11 @@ export async function runTrial(trial: Trial, options: TrialOptions): Promise<Tri
 async function playOn(
   cluster: Cluster,
   trial: Trial,
-  { faultMs, perSecond, mix, hasMalice = true, side: kind = "contacts", say }: TrialOptions & {
-    readonly say: (line: string) => void;
-  },
+  { faultMs, perSecond, leadMs = 2_000, mix, hasMalice = true, side: kind = "contacts", say }:
+    & TrialOptions
+    & {
+      readonly say: (line: string) => void;
+    },
 ): Promise<Omit<TrialResult, "trial" | "outcome" | "seconds">> {
   const ends = new Map<string, NodeEnd>();
   const ledger = new Ledger();
@@ -143,10 +145,10 @@ async function playOn(
     await stage.during(() => untilEveryoneIsFound(stage));
     load.start();
     malice?.start();
-    await delay(LEAD_MS);
+    await delay(leadMs);
     await trial.run(stage);
     await stage.untilEveryoneIsOnline();
-    await delay(LEAD_MS);
+    await delay(leadMs);
     if (malice !== undefined) {
       await malice.stop();
       stage.prove("links of a malicious datacenter that were let in", malice.letIn);

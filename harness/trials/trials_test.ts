@@ -24,6 +24,7 @@ for (const trial of TRIALS) {
       const { outcome, findings } = await runTrial(trial, {
         faultMs: LONGER_MS[trial.name] ?? 3_000,
         perSecond: 300,
+        leadMs: 1_000,
         side: WITH_CONTACTS.has(trial.name) ? "contacts" : "none",
         cluster: { redis: "local" },
         say: (line) => lines.push(line),

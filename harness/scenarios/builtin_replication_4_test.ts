@@ -1,3 +1,3 @@
 import { testOnOwnClusters } from "./_play.ts";
 
-testOnOwnClusters("external", 4);
+testOnOwnClusters("builtin", 4);
