@@ -8,6 +8,8 @@ import type { SchemaFile, SqlDialect } from "./sql_dialect.ts";
 export const VERSIONS_TABLE = "causeway_schema";
 /** Table that said so in built-in stores before `VERSIONS_TABLE`: the count of statements done. */
 const EARLIER_VERSIONS_TABLE = "schema_version";
+/** Table with the lowest version that a program must know to use the database. */
+const FLOOR_TABLE = "causeway_schema_floor";
 
 /** One version of the schema as a database has it. */
 interface AppliedVersion {
@@ -24,6 +26,8 @@ export interface SchemaState {
   readonly tables: ReadonlySet<string>;
   /** Statements done of the first version, in a built-in store without `VERSIONS_TABLE`. */
   readonly earlierDone: number | undefined;
+  /** Lowest version that a program must know to use the database; undefined when all are needed. */
+  readonly lowest: number | undefined;
 }
 
 /** Reads the schema of the database behind `connection`. Changes nothing. */
@@ -38,7 +42,7 @@ export async function readSchema(
         .rows[0]?.["version"] ?? 0,
     )
     : undefined;
-  if (!tables.has(VERSIONS_TABLE)) return { applied: [], tables, earlierDone };
+  if (!tables.has(VERSIONS_TABLE)) return { applied: [], tables, earlierDone, lowest: undefined };
   const sql = `SELECT version, checksum, done FROM ${VERSIONS_TABLE} ORDER BY version`;
   const { rows } = await connection.execute(sql);
   const applied = rows.map((row) => ({
@@ -46,14 +50,18 @@ export async function readSchema(
     checksum: String(row["checksum"]),
     done: Number(row["done"]),
   }));
-  return { applied, tables, earlierDone };
+  const floor = tables.has(FLOOR_TABLE)
+    ? (await connection.execute(`SELECT lowest FROM ${FLOOR_TABLE}`)).rows[0]?.["lowest"]
+    : undefined;
+  return { applied, tables, earlierDone, lowest: floor === undefined ? undefined : Number(floor) };
 }
 
 /**
  * Returns the statements that bring a database from `state` to the present schema, in their order;
- * none when it has that schema.
+ * none when it has that schema, or a newer one that this program can use.
  *
- * @throws CausewayError `storage/schema-too-new` for the schema of a newer program,
+ * @throws CausewayError `storage/schema-too-new` for the schema of a newer program that this one
+ * cannot use,
  * `storage/schema-foreign` for tables that are not ours or were changed by others
  */
 export function planSchema(
@@ -180,7 +188,8 @@ function checkKnown(dialect: SqlDialect, state: SchemaState, place: string): voi
   const { files } = filesOf(dialect);
   const newest = state.applied.at(-1)?.version ?? 0;
   const known = versionOf(dialect);
-  if (newest > known || (state.earlierDone ?? 0) > statementsOf(files[0]!).length) {
+  const isUsable = newest <= known || (state.lowest !== undefined && state.lowest <= known);
+  if (!isUsable || (state.earlierDone ?? 0) > statementsOf(files[0]!).length) {
     throw new CausewayError(
       "storage/schema-too-new",
       `Cannot use ${place}: its schema has version ${newest || state.earlierDone}, and this ` +
@@ -190,6 +199,7 @@ function checkKnown(dialect: SqlDialect, state: SchemaState, place: string): voi
   const isOurs = state.applied.length > 0 || state.earlierDone !== undefined;
   const foreign = isOurs
     ? state.applied.filter(({ version, checksum }) =>
+      version <= known &&
       files.every((file) => file.version !== version || checksumOf(file) !== checksum)
     ).map(({ version }) => `version ${version} of its schema is not ours`)
     : ownTables(files).filter((table) => state.tables.has(table))

@@ -92,6 +92,25 @@ Deno.test("checkSchema() names a database without a schema, and one with an olde
   });
 });
 
+Deno.test("a program uses a newer schema that asks for no more than it knows", async () => {
+  const floor = "CREATE TABLE causeway_schema_floor (lowest);\n" +
+    "INSERT INTO causeway_schema_floor VALUES (2);";
+  const raised = "UPDATE causeway_schema_floor SET lowest = 4;";
+  const connection = inMemory();
+  await prepareSchema(dialectWith(ONE, floor, TWO), connection, "it");
+  const old = dialectWith(ONE, floor);
+  await checkSchema(old, connection, "it");
+  assert.deepEqual(await prepareSchema(old, connection, "it"), [], "it leaves the rest alone");
+  await assert.rejects(checkSchema(dialectWith(ONE), connection, "it"), {
+    code: "storage/schema-too-new",
+  });
+  await assert.rejects(checkSchema(dialectWith(ONE, `${floor} `, TWO, ONE), connection, "it"), {
+    code: "storage/schema-too-old",
+  });
+  await prepareSchema(dialectWith(ONE, floor, TWO, raised), connection, "it");
+  await assert.rejects(checkSchema(old, connection, "it"), { code: "storage/schema-too-new" });
+});
+
 Deno.test("planSchema() refuses newer schemas, changed ones and tables of others", async () => {
   const connection = inMemory();
   await prepareSchema(dialectWith(ONE, TWO), connection, "it");

@@ -16,6 +16,7 @@ import schema7 from "../schema/mssql/7.sql" with { type: "text" };
 import schema8 from "../schema/mssql/8.sql" with { type: "text" };
 import schema9 from "../schema/mssql/9.sql" with { type: "text" };
 import schema10 from "../schema/mssql/10.sql" with { type: "text" };
+import schema11 from "../schema/mssql/11.sql" with { type: "text" };
 
 /** Error numbers of SQL Server that have a name. */
 const FAILURES: ReadonlyMap<number, StorageFailure | "constraint"> = new Map([
@@ -75,6 +76,7 @@ const DIALECT: SqlDialect = {
     { version: 8, text: schema8 },
     { version: 9, text: schema9 },
     { version: 10, text: schema10 },
+    { version: 11, text: schema11 },
   ],
   hasTransactionalSchema: true,
   begin: "BEGIN TRANSACTION",

@@ -19,6 +19,7 @@ import schema8 from "../schema/sqlite/8.sql" with { type: "text" };
 import schema9 from "../schema/sqlite/9.sql" with { type: "text" };
 import schema10 from "../schema/sqlite/10.sql" with { type: "text" };
 import schema11 from "../schema/sqlite/11.sql" with { type: "text" };
+import schema12 from "../schema/sqlite/12.sql" with { type: "text" };
 
 /** SQLite's primary result codes that have a name. */
 const FAILURES: ReadonlyMap<number, StorageFailure | "constraint"> = new Map([
@@ -49,6 +50,7 @@ export const SQLITE: SqlDialect = {
     { version: 9, text: schema9 },
     { version: 10, text: schema10 },
     { version: 11, text: schema11 },
+    { version: 12, text: schema12 },
   ],
   hasTransactionalSchema: true,
   begin: "BEGIN IMMEDIATE",
