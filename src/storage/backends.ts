@@ -105,7 +105,12 @@ export const DUMP_VARIANTS = ["server", "cloud"] as const;
  */
 export function mssqlDump(variant: (typeof DUMP_VARIANTS)[number]): readonly string[] {
   const { dialect, name } = MSSQL;
-  const empty = { applied: [], tables: new Set<string>(), earlierDone: undefined };
+  const empty = {
+    applied: [],
+    tables: new Set<string>(),
+    earlierDone: undefined,
+    lowest: undefined,
+  };
   const statements = planSchema(dialect, empty, name);
   return variant === "cloud" ? statements : [SNAPSHOT_ON, ...statements];
 }
