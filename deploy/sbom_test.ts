@@ -7,7 +7,7 @@ import { readFile } from "node:fs/promises";
 import { cycloneDx, licenceReport, listPackages, unacceptable } from "./sbom.ts";
 import type { ModuleGraph } from "./sbom.ts";
 
-const PRODUCT = { name: "causeway", version: "0.1.0", license: "Apache-2.0" };
+const PRODUCT = { name: "causeway", version: "0.2.0-dev", license: "Apache-2.0" };
 const INTEGRITY = `sha512-${new Uint8Array(64).fill(7).toBase64()}`;
 
 const GRAPH: ModuleGraph = {

@@ -37,6 +37,8 @@ export class NodeProcess<Configuration extends NodeConfiguration = NodeConfigura
   /** Written to the file at each start: change it and `restart()`. */
   configuration: Configuration;
   readonly env: Record<string, string>;
+  /** The program, given the path of the configuration file: change it and `restart()`. */
+  command: (configFile: string) => Command;
   readonly configFile: string;
   readonly #options: NodeProcessOptions<Configuration>;
   #child: Child | undefined;
@@ -48,6 +50,7 @@ export class NodeProcess<Configuration extends NodeConfiguration = NodeConfigura
     this.name = options.name;
     this.configuration = options.configuration;
     this.env = { ...options.env };
+    this.command = options.command ?? serveCommand;
     this.configFile = options.run.path(`${options.name}.toml`);
   }
 
@@ -141,11 +144,9 @@ export class NodeProcess<Configuration extends NodeConfiguration = NodeConfigura
   async #start(): Promise<ReadyLine> {
     if (this.state !== "stopped") throw new Error(`Cannot start ${this.name}: it is ${this.state}`);
     await this.writeConfiguration();
-    const command = this.#options.command?.(this.configFile) ??
-      causewayCommand(["serve", "--config", this.configFile]);
     const child = new Child({
       name: this.name,
-      ...command,
+      ...this.command(this.configFile),
       cwd: PROJECT_DIRECTORY,
       env: this.env,
       logFile: this.#options.run.path(`${this.name}.log`),
@@ -170,6 +171,11 @@ export class NodeProcess<Configuration extends NodeConfiguration = NodeConfigura
     if (this.#child === undefined) throw new Error(`${this.name} was never started`);
     return this.#child;
   }
+}
+
+/** This build's program, as the task `serve` runs it. */
+export function serveCommand(configFile: string): Command {
+  return causewayCommand(["serve", "--config", configFile]);
 }
 
 /** The ready line of `child`; rejects as soon as it cannot come any more. */

@@ -6,6 +6,7 @@ import {
   NODE_KILLED,
   NODE_STOPPED,
   ROLLING_RESTART,
+  ROLLING_UPGRADE,
   SLOW_CLOCK,
 } from "./node_trials.ts";
 import { DEAF_READERS } from "./reader_trials.ts";
@@ -30,6 +31,7 @@ export const TRIALS: readonly Trial[] = [
   REDIS_LOST,
   ENDPOINTS_MOVED,
   ROLLING_RESTART,
+  ROLLING_UPGRADE,
   FAST_CLOCK,
   SLOW_CLOCK,
   DEAF_READERS,

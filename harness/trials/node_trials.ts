@@ -1,5 +1,13 @@
-import type { CausewayNode } from "../cluster/mod.ts";
-import { causewayCommand, skewedCommand } from "../process/mod.ts";
+import type { CausewayNode, Datacenter } from "../cluster/mod.ts";
+import {
+  causewayCommand,
+  type Command,
+  LAST_RELEASE,
+  releaseCommand,
+  serveCommand,
+  skewedCommand,
+  unpackRelease,
+} from "../process/mod.ts";
 import { FOUND_THROUGH_TABLE } from "./link_trials.ts";
 import type { Trial } from "./trial.ts";
 import { placesOf, type TrialStage } from "./trial_stage.ts";
@@ -82,6 +90,35 @@ export const ROLLING_RESTART: Trial = {
   },
 };
 
+/** The databases were prepared by this build, as an operator does before an upgrade. */
+export const ROLLING_UPGRADE: Trial = {
+  name: "rolling-upgrade",
+  summary:
+    `every node, one after another, goes from ${LAST_RELEASE.version} to this build, and back`,
+  answers: "none",
+  obstacle: () =>
+    unpackRelease(LAST_RELEASE).then(
+      () => undefined,
+      (thrown) => `there is no release ${LAST_RELEASE.version} here: ${thrown}`,
+    ),
+  options: () => ({ command: serveRelease }),
+  async run(stage) {
+    const nodes = stage.nodes();
+    const commands = { "this build": serveCommand, [LAST_RELEASE.version]: serveRelease };
+    for (const [build, command] of Object.entries(commands)) {
+      for (const { datacenter, node } of nodes) {
+        const before = await versionOf(datacenter, node);
+        node.command = command;
+        await restart(stage, node);
+        if (await versionOf(datacenter, node) !== before) {
+          stage.prove(`nodes that went to ${build}`);
+        }
+        await stage.pass(stage.faultMs / (2 * nodes.length));
+      }
+    }
+  },
+};
+
 export const FAST_CLOCK = wrongClock("fast-clock", "ahead", CLOCK_OFF_MS);
 export const SLOW_CLOCK = wrongClock("slow-clock", "behind", -CLOCK_OFF_MS);
 
@@ -120,6 +157,15 @@ function wrongClock(name: string, how: string, aheadMs: number): Trial {
       });
     },
   };
+}
+
+function serveRelease(configFile: string): Command {
+  return releaseCommand(LAST_RELEASE, ["serve", "--config", configFile]);
+}
+
+async function versionOf(datacenter: Datacenter, node: CausewayNode): Promise<string> {
+  const response = await fetch(datacenter.adminUrl("/health", node));
+  return (await response.json() as { readonly version: string }).version;
 }
 
 /**

@@ -140,7 +140,12 @@ Deno.test("the private storage's statements for SQL Server", async () => {
 });
 
 Deno.test("the schema for SQL Server is planned in statements of its own", () => {
-  const state = { applied: [], tables: new Set<string>(), earlierDone: undefined };
+  const state = {
+    applied: [],
+    tables: new Set<string>(),
+    earlierDone: undefined,
+    lowest: undefined,
+  };
   const plan = planSchema(MSSQL.dialect, state, "SQL Server");
   assert.match(plan[0]!, /^IF OBJECT_ID\(N'causeway_schema', N'U'\) IS NULL CREATE TABLE/);
   let statements = 1;
