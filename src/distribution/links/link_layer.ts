@@ -293,6 +293,11 @@ export class LinkLayer implements DrainedLinks {
     return this.#hosts.values();
   }
 
+  /** Stanzas held in all lanes. */
+  get items(): number {
+    return this.#destinations.items;
+  }
+
   /** Stanzas that the lanes have given back so far. */
   get givenBack(): number {
     return this.#givenBack;
@@ -300,7 +305,10 @@ export class LinkLayer implements DrainedLinks {
 
   /** Hosts, endpoints and links as they are now. */
   snapshot(): LinksSnapshot {
-    return snapshotOf(this.#hosts.values(), this.#incoming, this.#shared.inbound.size);
+    return snapshotOf(this.#hosts.values(), this.#incoming, {
+      rememberedLanes: this.#shared.inbound.size,
+      nowMs: this.#shared.clock.monotonicMs(),
+    });
   }
 
   /**

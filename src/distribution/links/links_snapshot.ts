@@ -1,6 +1,7 @@
 import type { EndpointState } from "./pools/endpoint_state.ts";
 import type { HostLinks } from "./pools/host_links.ts";
 import type { IncomingLink } from "./connection/incoming_link.ts";
+import type { OutgoingLink } from "./connection/outgoing_link.ts";
 
 /** One of our links and its lane. */
 export interface LaneSnapshot {
@@ -13,6 +14,29 @@ export interface LaneSnapshot {
   readonly items: number;
   readonly waiting: number;
   readonly bytes: number;
+  /** Stanzas that the peer has not received, the bytes of their frames, and the age of the oldest. */
+  readonly unreceivedItems: number;
+  readonly unreceivedBytes: number;
+  readonly unreceivedForMs: number | undefined;
+  /** Milliseconds for which the link has been open; undefined while it is not. */
+  readonly openForMs: number | undefined;
+  /** Last measured round trip; undefined before the first. */
+  readonly roundTripMs: number | undefined;
+  /** Number of times that the link has come up. */
+  readonly timesOpened: number;
+  /** Milliseconds until the next attempt to connect; undefined while none is planned. */
+  readonly nextAttemptInMs: number | undefined;
+  /** True while an operator keeps the link down. */
+  readonly isPaused: boolean;
+  /** The last reason why the link ended or could not be made. */
+  readonly lastFailure: LaneFailure | undefined;
+}
+
+/** Reason why a link ended or could not be made. */
+export interface LaneFailure {
+  readonly reason: string;
+  readonly detail: string;
+  readonly agoMs: number;
 }
 
 export interface EndpointSnapshot {
@@ -50,13 +74,14 @@ export interface LinksSnapshot {
   readonly rememberedLanes: number;
 }
 
+/** @param nowMs monotonic milliseconds */
 export function snapshotOf(
   hosts: Iterable<HostLinks>,
   incoming: Iterable<IncomingLink>,
-  rememberedLanes: number,
+  { rememberedLanes, nowMs }: { readonly rememberedLanes: number; readonly nowMs: number },
 ): LinksSnapshot {
   return {
-    hosts: Array.from(hosts, hostSnapshot),
+    hosts: Array.from(hosts, (links) => hostSnapshot(links, nowMs)),
     incoming: Array.from(incoming, (link) => ({
       host: link.host,
       node: link.nodeName,
@@ -67,7 +92,7 @@ export function snapshotOf(
   };
 }
 
-function hostSnapshot(links: HostLinks): HostSnapshot {
+function hostSnapshot(links: HostLinks, nowMs: number): HostSnapshot {
   return {
     host: links.destination,
     openLinks: links.openLinks,
@@ -76,15 +101,39 @@ function hostSnapshot(links: HostLinks): HostSnapshot {
     endpoints: Array.from(links.pools, (pool) => ({
       endpoint: `${pool.address.host}#${pool.address.port}`,
       state: pool.state,
-      lanes: pool.links.map((link) => ({
-        lane: link.lane.id,
-        state: link.phase,
-        node: link.nodeName,
-        senders: link.lane.senders,
-        items: link.lane.items,
-        waiting: link.lane.waiting,
-        bytes: link.lane.allocatedBytes,
-      })),
+      lanes: pool.links.map((link) => laneSnapshot(link, nowMs)),
     })),
   };
+}
+
+function laneSnapshot(link: OutgoingLink, nowMs: number): LaneSnapshot {
+  const { lane, lastFailure } = link;
+  return {
+    lane: lane.id,
+    state: link.phase,
+    node: link.nodeName,
+    senders: lane.senders,
+    items: lane.items,
+    waiting: lane.waiting,
+    bytes: lane.allocatedBytes,
+    unreceivedItems: lane.unreceivedItems,
+    unreceivedBytes: lane.unreceivedBytes,
+    unreceivedForMs: since(lane.unreceivedItems > 0 ? link.oldestMs : undefined, nowMs),
+    openForMs: since(link.openSinceMs, nowMs),
+    roundTripMs: link.roundTripMs,
+    timesOpened: link.timesOpened,
+    nextAttemptInMs: link.nextAttemptMs === undefined
+      ? undefined
+      : Math.max(0, link.nextAttemptMs - nowMs),
+    isPaused: link.isPaused,
+    lastFailure: lastFailure && {
+      reason: lastFailure.reason,
+      detail: lastFailure.detail,
+      agoMs: nowMs - lastFailure.atMs,
+    },
+  };
+}
+
+function since(atMs: number | undefined, nowMs: number): number | undefined {
+  return atMs === undefined ? undefined : nowMs - atMs;
 }

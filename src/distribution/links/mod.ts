@@ -7,6 +7,7 @@ export type {
   EndpointSnapshot,
   HostSnapshot,
   IncomingSnapshot,
+  LaneFailure,
   LaneSnapshot,
   LinksSnapshot,
 } from "./links_snapshot.ts";

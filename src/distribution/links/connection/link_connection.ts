@@ -52,6 +52,9 @@ export class LinkConnection implements FrameSink {
   #hasSpoken = false;
   #detail = "";
   #pings = 0;
+  /** Monotonic milliseconds at which the last PING was sent. */
+  #askedMs = 0;
+  #roundTripMs: number | undefined;
 
   constructor(
     connection: Connection,
@@ -103,6 +106,11 @@ export class LinkConnection implements FrameSink {
   /** Monotonic time of the last chunk. */
   get heardMs(): number {
     return this.#heardMs;
+  }
+
+  /** Milliseconds from the last answered PING to its PONG; undefined before the first one. */
+  get roundTripMs(): number | undefined {
+    return this.#roundTripMs;
   }
 
   /** The names in the peer's certificate, as one text; empty without TLS. */
@@ -175,9 +183,7 @@ export class LinkConnection implements FrameSink {
         this.#connection.send(pongFrame(decodeToken(buffer, start, end)));
         return;
       case FRAME_TYPE.pong:
-        if (decodeToken(buffer, start, end) > this.#pings) {
-          throw malformed("PONG", "it answers no PING");
-        }
+        this.#answered(decodeToken(buffer, start, end));
         return;
       case FRAME_TYPE.goodbye: {
         const { reason, detail } = decodeGoodbye(buffer, start, end);
@@ -188,6 +194,12 @@ export class LinkConnection implements FrameSink {
       default:
         this.#events.frame(type, buffer, start, end);
     }
+  }
+
+  #answered(token: number): void {
+    if (token > this.#pings) throw malformed("PONG", "it answers no PING");
+    // A late answer to an earlier PING says nothing: only the last one was timed.
+    if (token === this.#pings) this.#roundTripMs = this.#heardMs - this.#askedMs;
   }
 
   #data(chunk: Uint8Array): void {
@@ -224,6 +236,7 @@ export class LinkConnection implements FrameSink {
           this.#events.opened(action.peer);
           break;
         case "ping":
+          this.#askedMs = this.#shared.clock.monotonicMs();
           this.#connection.send(pingFrame(++this.#pings));
           break;
         case "goodbye":

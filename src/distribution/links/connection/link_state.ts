@@ -85,6 +85,9 @@ export interface LinkExpectations {
   readonly pingIntervalMs: number;
 }
 
+/** Intervals after which the dialler sends PING however busy the link is. */
+const BUSY_PINGS = 4;
+
 /** Advances one link by one event. Pure: no clock, no socket, no logging. */
 export function stepLink(state: LinkState, event: LinkEvent, expect: LinkExpectations): LinkStep {
   switch (state.kind) {
@@ -138,9 +141,10 @@ function stepOpen(
         return { state: { kind: "closing", reason: "silent" }, actions: [{ kind: "drop" }] };
       }
       // Only the dialler sends PING. It shows the acceptor that the dialler lives, even if the
-      // acceptor writes all the time and hears nothing.
+      // acceptor writes all the time and hears nothing. On a busy link it measures the round trip.
       const leastMs = Math.min(event.heardMs, event.spokeMs);
-      const isDue = event.nowMs - Math.max(leastMs, state.askedMs) >= expect.pingIntervalMs;
+      const isDue = event.nowMs - Math.max(leastMs, state.askedMs) >= expect.pingIntervalMs ||
+        event.nowMs - state.askedMs >= BUSY_PINGS * expect.pingIntervalMs;
       if (expect.role !== "dialler" || !isDue) return { state, actions: [] };
       return { state: { ...state, askedMs: event.nowMs }, actions: [{ kind: "ping" }] };
     }

@@ -118,6 +118,18 @@ Deno.test("stepLink() sends PING to a peer that writes while the dialler is sile
   assert.deepEqual(tick(open, 60_000, 0, EXPECT).actions, [], "the acceptor sends no PING");
 });
 
+Deno.test("stepLink() sends PING on a busy link too, to measure the round trip", () => {
+  const open: LinkState = { kind: "open", peer: { ...HELLO, version: 1 }, askedMs: 0 };
+  const dialler: LinkExpectations = { ...EXPECT, role: "dialler" };
+  const tick = (state: LinkState, nowMs: number, expect = dialler) =>
+    stepLink(state, { kind: "tick", nowMs, heardMs: nowMs, spokeMs: nowMs }, expect);
+  assert.deepEqual(tick(open, 19_999).actions, []);
+  const asked = tick(open, 20_000);
+  assert.deepEqual(asked.actions, [{ kind: "ping" }]);
+  assert.deepEqual(tick(asked.state, 39_999).actions, []);
+  assert.deepEqual(tick(open, 60_000, EXPECT).actions, [], "the acceptor sends no PING");
+});
+
 Deno.test("stepLink() keeps the first reason, and stays closed", () => {
   const event: fc.Arbitrary<LinkEvent> = fc.oneof(
     fc.constant({

@@ -26,6 +26,7 @@ import type { LinkDeps } from "./link_deps.ts";
 import type { CloseReason, LinkPeer } from "./link_state.ts";
 import { isOrderlyEnd } from "./link_state.ts";
 import type { EndpointAddress } from "../ports.ts";
+import { LaneAges } from "../lanes/lane_ages.ts";
 import { QueueTimes } from "../lanes/queue_times.ts";
 import { Redial } from "./redial.ts";
 
@@ -46,12 +47,20 @@ export interface OutgoingLinkEvents {
 
 type Phase =
   | { readonly kind: "idle" }
-  | { readonly kind: "waiting"; readonly cancel: CancelTimer }
+  | { readonly kind: "waiting"; readonly cancel: CancelTimer; readonly untilMs: number }
   /** It waits for its turn among all calls of the node. */
   | { readonly kind: "queued"; readonly cancel: CancelTimer }
   | { readonly kind: "dialling"; readonly abort: AbortController }
   | { readonly kind: "connected"; readonly link: LinkConnection; readonly sinceMs: number }
   | { readonly kind: "stopped" };
+
+/** The last reason why a link ended or could not be made. */
+export interface LinkFailure {
+  readonly reason: CloseReason | "unreachable";
+  readonly detail: string;
+  /** Monotonic milliseconds. */
+  readonly atMs: number;
+}
 
 /**
  * The dialling side of one link, with its lane. It connects, and connects again with growing waits,
@@ -65,6 +74,7 @@ export class OutgoingLink implements LaneEvents, LinkConnectionEvents {
   readonly #events: OutgoingLinkEvents;
   readonly #metrics: HostMetrics;
   readonly #queueTimes: QueueTimes;
+  readonly #ages = new LaneAges();
   #phase: Phase = { kind: "idle" };
   #peer: LinkPeer | undefined;
   #lastProcess = 0;
@@ -74,6 +84,8 @@ export class OutgoingLink implements LaneEvents, LinkConnectionEvents {
   #timesOpened = 0;
   readonly #redial: Redial;
   #lastRefusal: CloseReason | undefined;
+  #lastFailure: LinkFailure | undefined;
+  #isPaused = false;
   #sentBytes = 0;
   #creditBytes = 0;
   #isStopping = false;
@@ -112,6 +124,36 @@ export class OutgoingLink implements LaneEvents, LinkConnectionEvents {
     return kind === "queued" ? "waiting" : kind;
   }
 
+  /** True while an operator keeps it down. */
+  get isPaused(): boolean {
+    return this.#isPaused;
+  }
+
+  /** Monotonic milliseconds since when it has been open; undefined while it is not. */
+  get openSinceMs(): number | undefined {
+    return this.isOpen && this.#phase.kind === "connected" ? this.#phase.sinceMs : undefined;
+  }
+
+  /** Milliseconds of the last measured round trip; undefined while there is none. */
+  get roundTripMs(): number | undefined {
+    return this.#phase.kind === "connected" ? this.#phase.link.roundTripMs : undefined;
+  }
+
+  /** Monotonic milliseconds of the next attempt to connect; undefined while none is planned. */
+  get nextAttemptMs(): number | undefined {
+    return this.#phase.kind === "waiting" ? this.#phase.untilMs : undefined;
+  }
+
+  /** The last failure. It stays after the link has come up again. */
+  get lastFailure(): LinkFailure | undefined {
+    return this.#lastFailure;
+  }
+
+  /** Monotonic milliseconds since when the oldest stanza that the peer has not received is here. */
+  get oldestMs(): number | undefined {
+    return this.#ages.oldestMs(this.lane.received);
+  }
+
   /** Number of times that it has come up. */
   get timesOpened(): number {
     return this.#timesOpened;
@@ -132,6 +174,7 @@ export class OutgoingLink implements LaneEvents, LinkConnectionEvents {
    * stopped.
    */
   connect(): void {
+    if (this.#isPaused) return;
     if (this.#phase.kind !== "idle" && this.#phase.kind !== "waiting") return;
     if (this.#phase.kind === "waiting") this.#phase.cancel();
     const cancel = this.#shared.calls.begin(this.destination, () => this.#dial());
@@ -167,6 +210,22 @@ export class OutgoingLink implements LaneEvents, LinkConnectionEvents {
     if (phase.kind === "dialling") phase.abort.abort();
   }
 
+  /** Ends the connection in order, and makes no other one until `unpause`. The lane stays. */
+  pause(): void {
+    this.#isPaused = true;
+    const phase = this.#phase;
+    if (phase.kind === "connected") phase.link.leave("superseded", "paused by an operator");
+    if (phase.kind === "waiting" || phase.kind === "queued") phase.cancel();
+    if (phase.kind === "dialling") phase.abort.abort();
+    if (phase.kind !== "connected" && phase.kind !== "stopped") this.#phase = { kind: "idle" };
+  }
+
+  /** Ends a pause, and connects. */
+  unpause(): void {
+    this.#isPaused = false;
+    this.connect();
+  }
+
   /** True when nothing is connected and nothing will be. */
   get isStopped(): boolean {
     return this.#phase.kind === "stopped";
@@ -200,7 +259,10 @@ export class OutgoingLink implements LaneEvents, LinkConnectionEvents {
     // A process that was suspended notices late that its peers had given up waiting for it.
     const silentMs = this.#shared.clock.monotonicMs() - this.#heardMs;
     if (silentMs >= this.#shared.options.rehomeAfterMs) this.lane.markLate();
-    if (resumption === "restarted") this.#queueTimes.reset();
+    if (resumption === "restarted") {
+      this.#queueTimes.reset();
+      this.#ages.reset();
+    }
     this.#peer = peer;
     this.#lastProcess = peer.process;
     this.lane.isLive = true;
@@ -266,6 +328,9 @@ export class OutgoingLink implements LaneEvents, LinkConnectionEvents {
       else lives.warn("link.refused", this.destination, fields);
       this.#lastRefusal = reason;
     }
+    if (reason !== "superseded") { // which is our own wish
+      this.#lastFailure = { reason, detail, atMs: this.#shared.clock.monotonicMs() };
+    }
     if (reason === "host-conflict") this.#shared.events.identityDoubted?.();
     this.#peer = undefined;
     if (this.#openLink !== undefined) {
@@ -313,7 +378,8 @@ export class OutgoingLink implements LaneEvents, LinkConnectionEvents {
       this.#events.reachChanged(this);
     }
     this.#metrics.outgoingDialsFailed.inc();
-    const { lives, log } = this.#shared;
+    const { lives, log, clock } = this.#shared;
+    this.#lastFailure = { reason: "unreachable", detail, atMs: clock.monotonicMs() };
     const fields = { host: this.destination, endpoint: this.#endpoint, detail };
     if (this.#redial.failed()) lives.warn("link.unreachable", this.destination, fields);
     else log.debug("link.unreachable", fields);
@@ -334,9 +400,16 @@ export class OutgoingLink implements LaneEvents, LinkConnectionEvents {
       this.#phase = { kind: "stopped" };
       return;
     }
+    if (this.#isPaused) {
+      this.#phase = { kind: "idle" };
+      return;
+    }
+    const { clock } = this.#shared;
+    const forMs = this.#redial.next();
     this.#phase = {
       kind: "waiting",
-      cancel: this.#shared.clock.after(this.#redial.next(), () => this.connect()),
+      cancel: clock.after(forMs, () => this.connect()),
+      untilMs: clock.monotonicMs() + forMs,
     };
   }
 
@@ -354,6 +427,7 @@ export class OutgoingLink implements LaneEvents, LinkConnectionEvents {
     const { lane } = this;
     if (lane.waiting === 0) return;
     this.#queueTimes.appended(lane.sent + lane.waiting, this.#appendedMs);
+    this.#ages.note(lane.last, lane.received, this.#appendedMs);
     if (!lane.isLive) return;
     for (const retired of lane.retired.takeUntold()) this.#send(retireFrame(retired));
     const creditBytes = this.#creditBytes - this.#sentBytes;

@@ -137,6 +137,21 @@ export class Lane implements BoundLane {
     return this.#received;
   }
 
+  /** Stanzas that the peer has not reported as received, written or not. */
+  get unreceivedItems(): number {
+    return this.#next - 1 - this.#received;
+  }
+
+  /** Bytes of their frames. Looks at each of them. */
+  get unreceivedBytes(): number {
+    let bytes = 0;
+    for (let number = this.#received + 1; number < this.#next; number++) {
+      const entry = this.#entries.get(number);
+      if (entry !== undefined) bytes += entry.end - entry.start;
+    }
+    return bytes;
+  }
+
   /** The last number given to a stanza. */
   get last(): number {
     return this.#next - 1;
