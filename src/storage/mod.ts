@@ -81,6 +81,7 @@ export type {
 } from "./subscription_request_store.ts";
 export { resolveRequestBounds } from "./subscription_request_store.ts";
 export type {
+  DatabaseState,
   DataPlace,
   SqlDriver,
   SqlPoolOptions,

@@ -8,7 +8,7 @@ import type { LdapPlace, SharedRosterPlace } from "./ldap/ldap_stores.ts";
 import { MSSQL } from "./sql/engines/mssql.ts";
 import { MYSQL } from "./sql/engines/mysql.ts";
 import { POSTGRES } from "./sql/engines/postgres.ts";
-import type { PoolBounds } from "./sql/connection_pool.ts";
+import type { PoolBounds, PoolFigures } from "./sql/connection_pool.ts";
 import { sqlServerDatabase } from "./sql/sql_server.ts";
 import type { SqlAddress, SqlEngine, SqlServerOptions } from "./sql/sql_server.ts";
 import { SqlStores } from "./sql/sql_stores.ts";
@@ -76,6 +76,24 @@ export interface StoresOptions {
 export interface StoreFailure {
   readonly pool: string;
   readonly error: CausewayError;
+}
+
+/** A database that a node uses, and its connections. */
+export interface DatabaseState extends PoolFigures {
+  /** `internal`, or `rdbms.` or `ldap.` and the tag of the pool. */
+  readonly pool: string;
+  /** `sqlite`, `pgsql`, `mysql`, `mssql` or `ldap`. */
+  readonly kind: string;
+  /** Name of the database in messages, without its password. */
+  readonly place: string;
+  /** Failure of the last attempt to connect; undefined while the database can be reached. */
+  readonly lastFailure: Error | undefined;
+}
+
+function stateOf(
+  { place, figures, lastFailure }: Pick<SqlStores, "place" | "figures" | "lastFailure">,
+): Omit<DatabaseState, "pool" | "kind"> {
+  return { place, ...figures, lastFailure };
 }
 
 /** Returns the engine behind a driver. */
@@ -154,6 +172,22 @@ export class Stores implements AsyncDisposable {
       error === undefined ? [] : [{ pool: `rdbms.${key}`, error }]
     );
     return [...failed, ...this.#ldap.failures()];
+  }
+
+  /** Returns the databases in use and their connections: the built-in store is always the first. */
+  databases(): readonly DatabaseState[] {
+    const internal = { pool: "internal", kind: "sqlite", ...stateOf(this.#internal) };
+    const sql = [...this.#databases].map(([key, database]) => ({
+      pool: `rdbms.${key}`,
+      kind: this.#options.pools.get(key.split(" ", 1)[0]!)!.driver,
+      ...stateOf(database),
+    }));
+    const directories = this.#ldap.inUse.map((directory) => ({
+      pool: directory.pool,
+      kind: "ldap",
+      ...stateOf(directory),
+    }));
+    return [internal, ...sql, ...directories];
   }
 
   /** Returns the accounts of one domain. */

@@ -41,6 +41,20 @@ export interface BounceEvents {
   bookRetry(envelope: Envelope): number;
 }
 
+/** One address that stanzas wait for, for an operator. */
+export interface BouncingAddress {
+  readonly address: string;
+  readonly stanzas: number;
+  readonly bytes: number;
+  /** Retries of the stanza that has had most of them. */
+  readonly attempts: number;
+  readonly maxAttempts: number;
+  /** Milliseconds until the next retry; undefined while none is planned, as during a lookup. */
+  readonly nextRetryInMs: number | undefined;
+  /** True while a lookup of the address is under way. */
+  readonly isLooking: boolean;
+}
+
 /** All held addresses of one account or domain, whatever the resource. */
 interface Group {
   readonly held: Set<HeldAddress>;
@@ -116,6 +130,30 @@ export class BounceStore {
   /** Stanzas held. */
   get size(): number {
     return this.#shares.items;
+  }
+
+  /** Addresses that stanzas wait for. */
+  get addresses(): number {
+    return this.#held.size;
+  }
+
+  /** Returns the addresses that stanzas wait for from the place `from` on, at most `most` of them. */
+  inspect(from: number, most: number): readonly BouncingAddress[] {
+    const nowMs = this.#clock.monotonicMs();
+    return this.#held.values().drop(from).take(most).map((held) => ({
+      address: held.key.text,
+      stanzas: held.stanzas.length,
+      bytes: held.stanzas.reduce((sum, { envelope }) => sum + costOf(envelope), 0),
+      attempts: held.stanzas.reduce((most, { envelope }) => Math.max(most, envelope.bounces), 0),
+      maxAttempts: this.#options.maxRetries,
+      nextRetryInMs: held.dueMs === Infinity ? undefined : Math.max(0, held.dueMs - nowMs),
+      isLooking: held.isLooking,
+    })).toArray();
+  }
+
+  /** Stanzas that wait for this very address. */
+  waitingFor(key: Jid): number {
+    return this.#held.get(key.text)?.stanzas.length ?? 0;
   }
 
   /** True when a stanza waits for this very address. */

@@ -8,6 +8,7 @@ import type { ReturnReason, StanzaEntry } from "../mod.ts";
 import { Envelope } from "../envelope.ts";
 import { queueKey } from "./addresses.ts";
 import { resolveBounceOptions } from "./bounce_options.ts";
+import type { BouncingAddress } from "./bounce_store.ts";
 import type { Domains } from "./decision.ts";
 import { DeliveryMemory } from "./delivery_memory.ts";
 import { Dispatcher, isBounceable } from "./dispatcher.ts";
@@ -89,6 +90,21 @@ export class Router {
       name: "causeway_lookup_queue_bytes",
       help: "Bytes of the stanzas that wait for a lookup in the session table",
     }, () => this.#workers.queuedBytes);
+  }
+
+  /** Addresses that stanzas held for bouncing wait for. */
+  get bouncingAddresses(): number {
+    return this.#dispatcher.bounce?.addresses ?? 0;
+  }
+
+  /** Returns those addresses from the place `from` on, at most `most` of them, for an operator. */
+  inspectBounce(from: number, most: number): readonly BouncingAddress[] {
+    return this.#dispatcher.bounce?.inspect(from, most) ?? [];
+  }
+
+  /** Stanzas held for bouncing that wait for this very address. */
+  bouncingFor(jid: Jid): number {
+    return this.#dispatcher.bounce?.waitingFor(jid) ?? 0;
   }
 
   /** Stanzas held for bouncing. */

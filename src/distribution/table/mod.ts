@@ -1,3 +1,10 @@
+export type {
+  AddressInspection,
+  InspectedClaim,
+  InspectedKey,
+  RedisInspection,
+} from "./lookup/address_inspection.ts";
+export type { CachedAnswer } from "./lookup/location_cache.ts";
 export type { AccountSession } from "./lookup/account_sessions.ts";
 export type { EndpointAddress, PublicDomain } from "./mesh/directory.ts";
 export type { CacheOptions, RedisOptions, TableOptions } from "./options.ts";

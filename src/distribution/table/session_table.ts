@@ -3,6 +3,8 @@ import type { FullJid, Jid } from "../../xmpp/mod.ts";
 import type { LinkTraffic } from "../mod.ts";
 import type { OwnAccounts } from "./claims/own_accounts.ts";
 import type { AccountSession } from "./lookup/account_sessions.ts";
+import { inspectAddress } from "./lookup/address_inspection.ts";
+import type { AddressInspection } from "./lookup/address_inspection.ts";
 import type { LocationCache } from "./lookup/location_cache.ts";
 import type { LocationLookup } from "./lookup/location_lookup.ts";
 import type { Placement, Placements, SessionHost } from "./lookup/placements.ts";
@@ -25,6 +27,8 @@ export interface TableSnapshot {
   readonly status: "up" | "degraded";
   /** Reason why it is degraded; undefined while it is up. */
   readonly reason: string | undefined;
+  /** Address of Redis. */
+  readonly redis: string;
   readonly datacenterId: string;
   /** Sessions and component domains of this node. */
   readonly entries: number;
@@ -90,6 +94,7 @@ export class SessionTable {
     return {
       status: this.#heart.status,
       reason: this.#heart.reason,
+      redis: redisAddress(this.#parts.options),
       datacenterId: this.datacenterId,
       entries: this.#accounts.entries,
       cached: this.#cache.size,
@@ -251,6 +256,11 @@ export class SessionTable {
     return this.#parts.sessions.liveProcesses(hosts);
   }
 
+  /** Reads what the cache and Redis say of `jid`, for an operator. Never rejects. */
+  inspect(jid: Jid): Promise<AddressInspection> {
+    return inspectAddress(jid, this.#parts);
+  }
+
   // ---- own sessions and components ---------------------------------------------------------
 
   /**
@@ -336,6 +346,11 @@ export class SessionTable {
    */
   hosts(): Promise<readonly string[]> {
     return this.#parts.mesh.hosts();
+  }
+
+  /** Returns the live nodes by local host; while Redis is away, the last known ones. */
+  liveNodes(): Promise<ReadonlyMap<string, readonly string[]>> {
+    return this.#parts.mesh.nodes();
   }
 
   /**

@@ -90,6 +90,7 @@ export interface TableParts {
   readonly logger: Logger;
   readonly redis: RedisCommands;
   readonly metrics: TableMetrics;
+  readonly leases: NodeLeases;
   readonly cache: LocationCache;
   readonly placements: Placements;
   /** Finds the sessions of accounts over all datacenters. */
@@ -305,6 +306,7 @@ export function assembleTable(options: ResolvedTable, deps: TableDeps): TablePar
     logger,
     redis,
     metrics,
+    leases,
     cache,
     placements,
     lookup,

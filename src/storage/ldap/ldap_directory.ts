@@ -1,7 +1,7 @@
 import type { BackoffOptions, Clock } from "../../base/mod.ts";
 import { SystemClock } from "../../base/mod.ts";
 import type { Logger, Metrics } from "../../observe/mod.ts";
-import type { PoolBounds } from "../sql/connection_pool.ts";
+import type { PoolBounds, PoolFigures } from "../sql/connection_pool.ts";
 import { ConnectionPool, resolvePoolBounds } from "../sql/connection_pool.ts";
 import { DatabaseObserver } from "../sql/database_observer.ts";
 import type { SqlPassword, SqlTls } from "../sql/sql_server.ts";
@@ -74,6 +74,11 @@ export class LdapDirectory {
   /** Failure of the last attempt to connect; undefined while the directory can be reached. */
   get lastFailure(): Error | undefined {
     return this.#connections.lastFailure;
+  }
+
+  /** Numbers of its pool of connections. */
+  get figures(): PoolFigures {
+    return this.#connections.figures;
   }
 
   /** Measures and logs from now on. */

@@ -117,6 +117,11 @@ export class LdapStores {
     );
   }
 
+  /** Directories that are in use, with the numbers of their connections. */
+  get inUse(): readonly Pick<LdapDirectory, "pool" | "place" | "figures" | "lastFailure">[] {
+    return [...this.#directories.values()];
+  }
+
   async close(): Promise<void> {
     await Promise.all([...this.#directories.values()].map((each) => each.close()));
   }

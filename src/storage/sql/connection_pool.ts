@@ -55,6 +55,9 @@ export interface PoolFigures {
   readonly connections: number;
   readonly idle: number;
   readonly waiting: number;
+  /** Most connections at once, and most requests that wait for one. */
+  readonly maxConnections: number;
+  readonly maxWaiting: number;
 }
 
 interface Waiter<C> {
@@ -98,7 +101,13 @@ export class ConnectionPool<C extends PooledConnection = SqlConnection> {
   }
 
   get figures(): PoolFigures {
-    return { connections: this.#open, idle: this.#idle.length, waiting: this.#waiting.length };
+    return {
+      connections: this.#open,
+      idle: this.#idle.length,
+      waiting: this.#waiting.length,
+      maxConnections: this.#bounds.workers,
+      maxWaiting: this.#bounds.maxWaiting,
+    };
   }
 
   /** Failure of the last attempt to connect; undefined while the database can be reached. */

@@ -73,6 +73,9 @@ async function stateOf(promise: Promise<unknown>): Promise<unknown> {
   return state;
 }
 
+/** Bounds of the pools below, as their figures show them. */
+const BOUNDS = { maxConnections: 2, maxWaiting: 1000 };
+
 Deno.test("ConnectionPool opens connections up to its bound, and lends them again", async () => {
   const fixture = new Fixture({ workers: 2 });
   const [one, two, three] = [1, 2, 3].map(() => fixture.pool.acquire());
@@ -81,11 +84,11 @@ Deno.test("ConnectionPool opens connections up to its bound, and lends them agai
   const first = await one!;
   await two!;
   assert.equal(await stateOf(three!), "pending");
-  assert.deepEqual(fixture.pool.figures, { connections: 2, idle: 0, waiting: 1 });
+  assert.deepEqual(fixture.pool.figures, { ...BOUNDS, connections: 2, idle: 0, waiting: 1 });
   fixture.pool.release(first);
   assert.equal(await three!, first);
   fixture.pool.release(first);
-  assert.deepEqual(fixture.pool.figures, { connections: 2, idle: 1, waiting: 0 });
+  assert.deepEqual(fixture.pool.figures, { ...BOUNDS, connections: 2, idle: 1, waiting: 0 });
 });
 
 Deno.test("ConnectionPool refuses a request above the bound of its queue", async () => {
@@ -168,7 +171,7 @@ Deno.test("ConnectionPool opens a new connection for a lost one, and drops the i
   lost.destroy();
   fixture.pool.release(lost);
   assert.equal(idle.isOpen, false);
-  assert.deepEqual(fixture.pool.figures, { connections: 0, idle: 0, waiting: 0 });
+  assert.deepEqual(fixture.pool.figures, { ...BOUNDS, connections: 0, idle: 0, waiting: 0 });
   const next = fixture.pool.acquire();
   assert.equal(fixture.attempts.length, 3);
   await fixture.open();

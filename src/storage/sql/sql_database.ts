@@ -6,7 +6,7 @@ import type { FailureContext } from "../storage_error.ts";
 import { storageError, unnamedStorageError } from "../storage_error.ts";
 import type { Logger, Metrics } from "../../observe/mod.ts";
 import { ConnectionPool, resolvePoolBounds } from "./connection_pool.ts";
-import type { PoolBounds } from "./connection_pool.ts";
+import type { PoolBounds, PoolFigures } from "./connection_pool.ts";
 import { DatabaseObserver } from "./database_observer.ts";
 import { PooledDialect } from "./pooled_dialect.ts";
 import type { SqlConnection } from "./sql_connection.ts";
@@ -77,6 +77,11 @@ export class SqlDatabase {
   /** Failure of the last attempt to connect; undefined while the database can be reached. */
   get lastFailure(): Error | undefined {
     return this.#pool.lastFailure;
+  }
+
+  /** Numbers of its pool of connections. */
+  get figures(): PoolFigures {
+    return this.#pool.figures;
   }
 
   /** Measures and logs from now on, under the name of the database's pool. */

@@ -11,6 +11,7 @@ import type { PrivateStore } from "../private_store.ts";
 import type { UserStore } from "../user_store.ts";
 import type { VcardStore } from "../vcard_store.ts";
 import { SqlArchiveStore } from "./sql_archive_store.ts";
+import type { PoolFigures } from "./connection_pool.ts";
 import type { SqlDatabase } from "./sql_database.ts";
 import { SqlLastStore } from "./sql_last_store.ts";
 import { SqlPrivacyStore } from "./sql_privacy_store.ts";
@@ -46,6 +47,16 @@ export class SqlStores implements AsyncDisposable {
   /** Failure of the last attempt to connect; undefined while the database can be reached. */
   get lastFailure(): Error | undefined {
     return this.#database.lastFailure;
+  }
+
+  /** Name of the database in messages, without its password. */
+  get place(): string {
+    return this.#database.place;
+  }
+
+  /** Numbers of its pool of connections. */
+  get figures(): PoolFigures {
+    return this.#database.figures;
   }
 
   /** Measures and logs from now on, under the name of the database's pool. */

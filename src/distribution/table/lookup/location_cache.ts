@@ -3,6 +3,17 @@ import type { Clock } from "../../../base/mod.ts";
 import type { Jid } from "../../../xmpp/mod.ts";
 import type { CacheOptions } from "../options.ts";
 
+/** Cached answer for one address, for an operator. */
+export interface CachedAnswer {
+  readonly address: string;
+  /** Null for a remembered miss. */
+  readonly host: string | null;
+  /** Milliseconds since the answer was cached, as its lifetime tells. */
+  readonly ageMs: number;
+  /** Milliseconds until it no longer counts; negative when it is kept for times without Redis. */
+  readonly expiresInMs: number;
+}
+
 /** Cached answer for one address; the object is reused when the answer changes. */
 interface Entry {
   /** Null for an address that is not in the table. */
@@ -60,6 +71,27 @@ export class LocationCache {
   /** Like `stale`, for one key of the table alone. */
   hostOf(key: string): string | undefined {
     return (this.#jids.peek(key) ?? this.#domains.peek(key))?.host ?? undefined;
+  }
+
+  /** Returns what is kept for `jid` and its bare JID, and leaves everything as it is. */
+  inspect(jid: Jid): readonly CachedAnswer[] {
+    const nowMs = this.#clock.monotonicMs();
+    const { jidLifetimeMs, domainLifetimeMs } = this.#options;
+    const answers: CachedAnswer[] = [];
+    const look = (cache: LRUCache<string, Entry>, address: string, lifetimeMs: number) => {
+      const entry = cache.peek(address);
+      if (entry === undefined) return;
+      const expiresInMs = entry.untilMs - nowMs;
+      const ageMs = Math.max(0, lifetimeMs - expiresInMs);
+      answers.push({ address, host: entry.host, ageMs, expiresInMs });
+    };
+    if (jid.localpart === "") look(this.#domains, jid.domainpart, domainLifetimeMs);
+    else {
+      for (const address of new Set([jid.text, jid.bare.text])) {
+        look(this.#jids, address, jidLifetimeMs);
+      }
+    }
+    return answers;
   }
 
   /** Keeps the table's answer for a JID with a localpart, full or bare. */

@@ -10,6 +10,7 @@ export class KnownMesh {
   readonly #peers: PeerBook | undefined;
   readonly #endpoints = new Map<string, readonly EndpointAddress[]>();
   #hosts: readonly string[];
+  #nodes: ReadonlyMap<string, readonly string[]> = new Map();
   /** Domains by whether hidden ones are included. */
   readonly #domains = new Map<boolean, readonly PublicDomain[]>();
 
@@ -43,6 +44,12 @@ export class KnownMesh {
     const hosts = await this.#askOr(() => this.#directory.hosts(), this.#hosts);
     this.#hosts = [...new Set([this.#localHost, ...hosts, ...this.#peers?.hosts() ?? []])];
     return this.#hosts;
+  }
+
+  /** Returns the live nodes by local host. */
+  async nodes(): Promise<ReadonlyMap<string, readonly string[]>> {
+    this.#nodes = await this.#askOr(() => this.#directory.liveNodes(), this.#nodes);
+    return this.#nodes;
   }
 
   async domains(options: DomainsOptions): Promise<readonly PublicDomain[]> {

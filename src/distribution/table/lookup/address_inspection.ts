@@ -1,0 +1,108 @@
+import type { Jid } from "../../../xmpp/mod.ts";
+import { FullJid } from "../../../xmpp/mod.ts";
+import type { Clock } from "../../../base/mod.ts";
+import type { NodeLeases } from "../claims/node_leases.ts";
+import { claimsIn } from "../claims/claims.ts";
+import type { RedisCommands } from "../redis/redis_commands.ts";
+import { RedisErrorReply } from "../redis/redis_commands.ts";
+import type { CachedAnswer, LocationCache } from "./location_cache.ts";
+import { LocationReads } from "./location_reads.ts";
+
+/** A login in the claims of an account or domain, as Redis has it. */
+export interface InspectedClaim {
+  readonly host: string;
+  readonly node: string;
+  /** Empty for a component. */
+  readonly resourcepart: string;
+  readonly priority: number | undefined;
+  /** Milliseconds since the login, by the hybrid clock of its node. */
+  readonly ageMs: number;
+  /** True while the process that made the claim holds its node's lease. */
+  readonly isLive: boolean;
+}
+
+/** A key of the session table and its value; null when the key is absent. */
+export interface InspectedKey {
+  readonly key: string;
+  readonly host: string | null;
+}
+
+/** What Redis says of an address, or the reason why it does not. */
+export type RedisInspection =
+  | {
+    readonly isReachable: true;
+    readonly keys: readonly InspectedKey[];
+    readonly claims: readonly InspectedClaim[];
+    /** Milliseconds that the answer took. */
+    readonly tookMs: number;
+  }
+  | { readonly isReachable: false; readonly reason: string };
+
+/** What the cache and Redis say of an address. */
+export interface AddressInspection {
+  /** The addresses that lookups of it use, as cached. */
+  readonly cache: readonly CachedAnswer[];
+  readonly redis: RedisInspection;
+}
+
+/** The parts that an inspection reads. */
+export interface AddressInspectionDeps {
+  readonly redis: RedisCommands;
+  readonly leases: NodeLeases;
+  readonly cache: LocationCache;
+  readonly clock: Clock;
+}
+
+/** Claims of one account that an inspection returns. */
+const MAX_CLAIMS = 1000;
+
+/**
+ * Reads where an address is, for an operator. It changes nothing: neither the cache nor the order in
+ * which the cache forgets. Never rejects.
+ */
+export async function inspectAddress(
+  jid: Jid,
+  { redis, leases, cache, clock }: AddressInspectionDeps,
+): Promise<AddressInspection> {
+  const cached = cache.inspect(jid);
+  const isDomain = jid.localpart === "";
+  const name = isDomain ? jid.domainpart : jid.bare.text;
+  const names = !isDomain && jid instanceof FullJid ? [jid.text, name] : [name];
+  const startMs = clock.monotonicMs();
+  try {
+    const reads = new LocationReads();
+    const places = names.map((key) => ({ key, at: reads.addKey(key) }));
+    const claimsAt = reads.addClaims(name);
+    await reads.run(redis);
+    const keys = places.map(({ key, at }) => {
+      const value = reads.value(at);
+      if (value instanceof RedisErrorReply) throw new Error(value.message);
+      return { key, host: value };
+    });
+    const hash = reads.claims(claimsAt);
+    if (hash instanceof RedisErrorReply) throw new Error(hash.message);
+    const claims = claimsIn(hash).slice(0, MAX_CLAIMS);
+    await leases.read(claims);
+    const nowMs = clock.wallMs();
+    const tookMs = clock.monotonicMs() - startMs;
+    return {
+      cache: cached,
+      redis: {
+        isReachable: true,
+        keys,
+        claims: claims.map((claim) => ({
+          host: claim.host,
+          node: claim.node,
+          resourcepart: claim.resourcepart,
+          priority: claim.priority,
+          ageMs: Math.max(0, nowMs - claim.epoch / 1000),
+          isLive: leases.isLive(claim),
+        })),
+        tookMs,
+      },
+    };
+  } catch (thrown) {
+    const reason = thrown instanceof Error ? thrown.message : String(thrown);
+    return { cache: cached, redis: { isReachable: false, reason } };
+  }
+}
