@@ -4,6 +4,10 @@ import type { Logger } from "../observe/mod.ts";
 import type { WrongTokens } from "./access.ts";
 import { isLoopbackHost, requireLocalCaller, requireToken } from "./access.ts";
 import type { AdminDeps, AdminOptions, PartHealth } from "./admin_deps.ts";
+import { addMeshRoutes } from "./api/mesh_routes.ts";
+import { addPartsRoutes } from "./api/parts_routes.ts";
+import { addPeopleRoutes } from "./api/people_routes.ts";
+import { addStatusRoutes } from "./api/status_routes.ts";
 import {
   HEALTH_ROUTE,
   INDEX_ROUTE,
@@ -23,7 +27,15 @@ export function createAdminApp(
   log: Logger,
   wrongTokens?: WrongTokens,
 ): OpenAPIHono {
-  const app = new OpenAPIHono();
+  const app = new OpenAPIHono({
+    defaultHook: (result, context) => {
+      if (result.success) return;
+      const problems = result.error.issues.map(({ path, message }) =>
+        `${path.join(".")}: ${message}`
+      );
+      return context.json({ error: "bad-request", message: problems.join("; ") }, 400);
+    },
+  });
   app.use(async (context, next) => {
     await next();
     context.header("cache-control", "no-store");
@@ -73,6 +85,10 @@ export function createAdminApp(
         return outcome satisfies never;
     }
   });
+  addStatusRoutes(app, deps.source);
+  addMeshRoutes(app, deps.source);
+  addPeopleRoutes(app, deps.source);
+  addPartsRoutes(app, deps.source);
   app.doc31("/openapi.json", {
     openapi: "3.1.0",
     info: { title: "Causeway admin API", version: deps.version },

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { ManualClock } from "../base/mod.ts";
 import { MemoryLogger, MetricsRegistry } from "../observe/mod.ts";
 import { createAdminApp } from "./admin_app.ts";
+import { sampleSource } from "./testing/sample_source.ts";
 import type { AdminDeps, PartHealth } from "./admin_deps.ts";
 
 const TOKEN = "correct-horse-battery";
@@ -27,6 +28,7 @@ function fixture(options: { host?: string; token?: string; deps?: Partial<AdminD
     links: () => ({ hosts: [{ host: "dc2.example.com", openLinks: 2 }] }),
     sessions: () => ({ sessions: 5, components: 1 }),
     removeHost: () => Promise.resolve("removed"),
+    source: sampleSource(),
     ...options.deps,
   };
   const log = new MemoryLogger();
@@ -109,6 +111,19 @@ Deno.test("GET /openapi.json describes every path", async () => {
     "/api/metrics",
     "/api/metrics/{name}",
     "/api/sessions",
+    "/api/v1/bounce",
+    "/api/v1/certificates",
+    "/api/v1/components",
+    "/api/v1/config",
+    "/api/v1/databases",
+    "/api/v1/datacenters",
+    "/api/v1/datacenters/{datacenter}",
+    "/api/v1/endpoints",
+    "/api/v1/lanes",
+    "/api/v1/nodes",
+    "/api/v1/sessions",
+    "/api/v1/status",
+    "/api/v1/where/{jid}",
     "/health",
     "/metrics",
     "/ready",

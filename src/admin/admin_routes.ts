@@ -1,10 +1,6 @@
 import { createRoute, z } from "@hono/zod-openapi";
-
-const PART = z.object({
-  name: z.string(),
-  state: z.enum(["up", "degraded", "draining", "down"]),
-  reason: z.string().optional(),
-}).openapi("Part");
+import { FAILURE, json } from "./api/answers.ts";
+import { PART } from "./api/status_schemas.ts";
 
 const HEALTH = z.object({
   node: z.string(),
@@ -37,12 +33,6 @@ const METRIC = z.union([
   COUNTER,
   z.object({ value: z.number() }),
 ]).openapi("Metric");
-
-const FAILURE = z.object({ error: z.string(), message: z.string() }).openapi("Failure");
-
-function json<Schema extends z.ZodType>(schema: Schema, description: string) {
-  return { description, content: { "application/json": { schema } } };
-}
 
 export const HEALTH_ROUTE = createRoute({
   method: "get",

@@ -4,6 +4,7 @@ import { MetricsRegistry, SILENT_LOGGER } from "../observe/mod.ts";
 import { createAdminApp } from "./admin_app.ts";
 import type { AdminDeps } from "./admin_deps.ts";
 import { createAdmin } from "./admin_server.ts";
+import { sampleSource } from "./testing/sample_source.ts";
 
 const DEPS: AdminDeps = {
   node: "node1@dc1.example.com",
@@ -13,6 +14,7 @@ const DEPS: AdminDeps = {
   links: () => ({}),
   sessions: () => ({}),
   removeHost: () => Promise.resolve("unknown"),
+  source: sampleSource(),
 };
 
 Deno.test("createAdmin() serves on a port chosen by the system, until closed", async () => {

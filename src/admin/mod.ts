@@ -6,6 +6,20 @@ export type {
   PartHealth,
   PartState,
 } from "./admin_deps.ts";
+export type { AdminSource } from "./api/admin_source.ts";
+export type { Failure } from "./api/answers.ts";
+export type {
+  Datacenter,
+  DatacenterDetail,
+  Endpoint,
+  LaneState,
+  LinkError,
+  MeshNode,
+} from "./api/mesh_schemas.ts";
+export type { Page, PageRange } from "./api/paging.ts";
+export type { Certificate, Configuration, Database } from "./api/parts_schemas.ts";
+export type { Bounce, Component, Session, Where } from "./api/people_schemas.ts";
+export type { Drain, Status } from "./api/status_schemas.ts";
 export { ADMIN_LIMITS } from "./admin_deps.ts";
 export type { AdminServer, AdminServerDeps } from "./admin_server.ts";
 export { createAdmin } from "./admin_server.ts";

@@ -20,6 +20,13 @@ export interface NodeAddresses {
   readonly admin: string;
 }
 
+/** Progress of a graceful stop, as the admin API shows it. */
+interface DrainProgress {
+  readonly step: string;
+  readonly startedAt: string;
+  readonly deadlineAt: string;
+}
+
 /**
  * Milliseconds that clients may take at a graceful stop to acknowledge their stanzas. This time and
  * the next two are part of `limits.shutdown_timeout`, which bounds them all.
@@ -44,15 +51,17 @@ export class CausewayNode {
   readonly #config: Config;
   readonly #parts: NodeParts;
   #phase: NodePhase = "starting";
+  /** Progress of the graceful stop; undefined before it. */
+  #drain: DrainProgress | undefined;
   #cancelWatch: CancelTimer | undefined;
 
   constructor(config: Config, deps: NodeDeps) {
     this.#config = config;
-    this.#parts = new NodeParts(
-      config,
-      deps,
-      () => nodeHealth(this.#phase, this.#parts.table.snapshot(), this.#parts.stores.failures()),
-    );
+    this.#parts = new NodeParts(config, deps, {
+      health: () =>
+        nodeHealth(this.#phase, this.#parts.table.snapshot(), this.#parts.stores.failures()),
+      drain: () => ({ isDraining: this.#phase === "draining", ...this.#drain }),
+    });
   }
 
   /**
@@ -121,7 +130,17 @@ export class CausewayNode {
     const parts = this.#parts;
     const { edge, router, services, requests, logouts, pressure, table, log, clock } = parts;
     const budget = new StopBudget(this.#config.limits.shutdownTimeoutMs, clock);
+    const startedMs = clock.wallMs();
+    const deadlineMs = startedMs + this.#config.limits.shutdownTimeoutMs;
+    const noteStep = (step: string) => {
+      this.#drain = {
+        step,
+        startedAt: new Date(startedMs).toISOString(),
+        deadlineAt: new Date(deadlineMs).toISOString(),
+      };
+    };
     const wait = async (what: string, step: Promise<unknown>, withinMs?: number) => {
+      noteStep(what);
       if (await budget.wait(step, withinMs) === "late") log.warn("node.stop-late", { what });
     };
     await wait("listeners", edge.closeListeners());
@@ -135,6 +154,7 @@ export class CausewayNode {
     // sender. Stanzas sent to a datacenter that does not answer come back as errors before the
     // streams end.
     const links = [parts.links, parts.cluster].filter((layer) => layer !== undefined);
+    noteStep("lanes");
     const drain = new LaneDrain({ clock, links, route: drainRouter });
     if (await drain.run(budget.halfMs()) === "late") {
       drain.giveUpStuck();

@@ -4,6 +4,14 @@ import { TlsContextHolder } from "../net/mod.ts";
 import type { TlsFiles } from "../net/mod.ts";
 import type { Logger, Metrics } from "../observe/mod.ts";
 
+/** A certificate that the process uses. */
+export interface CertificateInUse {
+  readonly files: TlsFiles;
+  /** DNS names that it carries. */
+  readonly names: readonly string[];
+  readonly expiresAtMs: number;
+}
+
 /** Days before a certificate ends from which on a warning is logged. */
 const WARN_DAYS = 14;
 const DAY_MS = 86_400_000;
@@ -57,6 +65,15 @@ export class Certificates {
         this.#log.error("tls.reload-failed", { certfile, error: describeError(error) });
       }
     }
+  }
+
+  /** The certificates in use, in the order in which they were loaded. */
+  get inUse(): readonly CertificateInUse[] {
+    return this.#holders.map(({ files, current: { names, expiresAtMs } }) => ({
+      files,
+      names,
+      expiresAtMs,
+    }));
   }
 
   /** Stops watching. */

@@ -1,4 +1,4 @@
-import type { AdminServer, PartHealth } from "../admin/mod.ts";
+import type { AdminServer } from "../admin/mod.ts";
 import type { Clock } from "../base/mod.ts";
 import { PacedWork, randomIncarnation, SystemClock, TurnClock } from "../base/mod.ts";
 import type { Config } from "../config/mod.ts";
@@ -30,6 +30,7 @@ import type {
 import { Certificates } from "./certificates.ts";
 import type { Edge } from "./edge.ts";
 import { LocalSide } from "./local_side.ts";
+import type { NodeState } from "./admin/node_source.ts";
 import { makeAdmin } from "./node_admin.ts";
 import { makeEdge } from "./node_edge.ts";
 import { makeLinks } from "./node_links.ts";
@@ -111,8 +112,7 @@ export class NodeParts implements Surroundings {
   /** Links to the other nodes of this datacenter, once the start has made them. */
   cluster: LinkLayer | undefined;
 
-  /** @param health returns the state of each part */
-  constructor(config: Config, deps: NodeDeps, health: () => readonly PartHealth[]) {
+  constructor(config: Config, deps: NodeDeps, state: NodeState) {
     const { globalHost, localHost } = config.globalDistrib;
     const log = this.log = deps.log;
     const clock = this.clock = deps.clock ?? new TurnClock(new SystemClock());
@@ -170,7 +170,7 @@ export class NodeParts implements Surroundings {
     this.resumption = makeResumption(config, this);
     this.certificates = new Certificates({ metrics, log, clock });
     this.edge = makeEdge(config, this);
-    this.admin = makeAdmin(config, this, health);
+    this.admin = makeAdmin(config, this, state);
   }
 
   /**

@@ -1,0 +1,95 @@
+import { createRoute, z } from "@hono/zod-openapi";
+import type { OpenAPIHono } from "@hono/zod-openapi";
+import type { AdminSource } from "./admin_source.ts";
+import { FAILURE, json } from "./answers.ts";
+import { DATACENTER_DETAIL, DATACENTERS, ENDPOINTS, LANES, NODES } from "./mesh_schemas.ts";
+import { cutPage, PAGE_QUERY, toAnswer } from "./paging.ts";
+
+/** Local host in a path or query. */
+const DATACENTER_NAME = z.string().min(1).max(1023).openapi({ example: "dc2.example.com" });
+
+const OF_DATACENTER = PAGE_QUERY.extend({
+  datacenter: DATACENTER_NAME.optional().openapi({ description: "Only those of this datacenter" }),
+});
+
+const DATACENTERS_ROUTE = createRoute({
+  method: "get",
+  path: "/api/v1/datacenters",
+  tags: ["mesh"],
+  summary: "The datacenters of the mesh, this one first, and how this node is linked with them",
+  request: { query: PAGE_QUERY },
+  responses: { 200: json(DATACENTERS, "The datacenters") },
+});
+
+const DATACENTER_ROUTE = createRoute({
+  method: "get",
+  path: "/api/v1/datacenters/{datacenter}",
+  tags: ["mesh"],
+  summary: "One datacenter with its endpoints and the lanes to it",
+  request: { params: z.object({ datacenter: DATACENTER_NAME }) },
+  responses: {
+    200: json(DATACENTER_DETAIL, "The datacenter"),
+    404: json(FAILURE, "No datacenter has this name"),
+  },
+});
+
+const NODES_ROUTE = createRoute({
+  method: "get",
+  path: "/api/v1/nodes",
+  tags: ["mesh"],
+  summary: "The nodes of all datacenters",
+  request: { query: OF_DATACENTER },
+  responses: { 200: json(NODES, "The nodes") },
+});
+
+const ENDPOINTS_ROUTE = createRoute({
+  method: "get",
+  path: "/api/v1/endpoints",
+  tags: ["mesh"],
+  summary: "The addresses of other nodes: enabled, connecting, disabled or paused, and why",
+  request: { query: OF_DATACENTER },
+  responses: { 200: json(ENDPOINTS, "The endpoints") },
+});
+
+const LANES_ROUTE = createRoute({
+  method: "get",
+  path: "/api/v1/lanes",
+  tags: ["mesh"],
+  summary: "This node's links and their lanes: uptime, round-trip time, queue, last error",
+  request: { query: OF_DATACENTER },
+  responses: { 200: json(LANES, "The lanes") },
+});
+
+/** Adds the routes on datacenters, nodes, endpoints and lanes. */
+export function addMeshRoutes(app: OpenAPIHono, source: AdminSource): void {
+  app.openapi(DATACENTERS_ROUTE, async (context) => {
+    const range = context.req.valid("query");
+    return context.json(toAnswer(cutPage(await source.datacenters(), range), range), 200);
+  });
+  app.openapi(DATACENTER_ROUTE, async (context) => {
+    const name = context.req.valid("param").datacenter.toLowerCase();
+    const found = (await source.datacenters()).find(({ datacenter }) => datacenter === name);
+    if (found === undefined) {
+      return context.json({ error: "not-found", message: `No datacenter is named ${name}` }, 404);
+    }
+    return context.json({
+      ...found,
+      endpointList: source.endpoints(name),
+      lanes: source.lanes(name),
+    }, 200);
+  });
+  app.openapi(NODES_ROUTE, async (context) => {
+    const { datacenter, ...range } = context.req.valid("query");
+    const nodes = (await source.nodes())
+      .filter((node) => datacenter === undefined || node.datacenter === datacenter);
+    return context.json(toAnswer(cutPage(nodes, range), range), 200);
+  });
+  app.openapi(ENDPOINTS_ROUTE, (context) => {
+    const { datacenter, ...range } = context.req.valid("query");
+    return context.json(toAnswer(cutPage(source.endpoints(datacenter), range), range), 200);
+  });
+  app.openapi(LANES_ROUTE, (context) => {
+    const { datacenter, ...range } = context.req.valid("query");
+    return context.json(toAnswer(cutPage(source.lanes(datacenter), range), range), 200);
+  });
+}

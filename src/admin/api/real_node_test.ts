@@ -1,0 +1,132 @@
+import assert from "node:assert/strict";
+import { withCluster } from "../../../harness/cluster/mod.ts";
+import { Stage } from "../../../harness/scenarios/_stage.ts";
+import { untilAllLinked } from "../../../harness/scenarios/_linked.ts";
+import type { Cluster } from "../../../harness/cluster/mod.ts";
+import { AnswerCheck } from "../testing/answer_check.ts";
+
+// deno-lint-ignore no-explicit-any
+type Answer = any; // the document describes it, and `AnswerCheck` has checked it
+
+/** Reads the API of one datacenter's first node, and checks each answer. */
+async function readerOf(cluster: Cluster, name: string) {
+  const datacenter = cluster.datacenter(name);
+  const document = await (await fetch(datacenter.adminUrl("/openapi.json"))).json();
+  const check = new AnswerCheck(document);
+  const read = async (path: string, route = path.split("?")[0]!): Promise<Answer> => {
+    const response = await fetch(datacenter.adminUrl(path));
+    const body = await response.json();
+    check.check("GET", route, { status: response.status, body });
+    return body;
+  };
+  return { check, read };
+}
+
+Deno.test("the read routes of a real node tell what is, in the form that the document describes", async () => {
+  await withCluster({ datacenters: 2, nodes: 2 }, async (cluster) => {
+    await untilAllLinked(cluster);
+    await using stage = new Stage(cluster);
+    const alice = await stage.enterAvailable("alice", "dc1");
+    const bob = await stage.enterAvailable("bob", "dc2");
+    await alice.sendMessage(bob.jid, "hello");
+    await bob.expectMessage("hello");
+    await stage.connectComponent("echo", "dc1");
+    const { check, read } = await readerOf(cluster, "dc1");
+    const [dc1, dc2] = ["dc1", "dc2"].map((name) => cluster.datacenter(name).localHost);
+
+    const status = await read("/api/v1/status");
+    assert.equal(status.datacenter, dc1);
+    assert.equal(status.ready, true);
+    assert.equal(status.counts.sessions, 1);
+    assert.equal(status.counts.linkedDatacenters, 1);
+    assert.equal(status.drain.isDraining, false);
+
+    const { items: datacenters } = await read("/api/v1/datacenters");
+    assert.deepEqual(
+      datacenters.map((each: Answer) => [each.datacenter, each.isOwn, each.nodes.length]),
+      [[dc1, true, 2], [dc2, false, 2]],
+    );
+    const detail = await read(`/api/v1/datacenters/${dc2}`, "/api/v1/datacenters/{datacenter}");
+    assert.equal(detail.endpointList.length, 2);
+    await read("/api/v1/datacenters/dc9.example.com", "/api/v1/datacenters/{datacenter}");
+
+    const { items: nodes } = await read("/api/v1/nodes");
+    assert.deepEqual(
+      nodes.map(({ node, isSelf, hasLease }: Answer) => [node, isSelf, hasLease]),
+      [
+        [`node1@${dc1}`, true, true],
+        [`node2@${dc1}`, false, true],
+        [`node1@${dc2}`, false, true],
+        [`node2@${dc2}`, false, true],
+      ],
+    );
+    const { items: endpoints } = await read(`/api/v1/endpoints?datacenter=${dc2}`);
+    assert.equal(endpoints.length, 2);
+    const { items: lanes } = await read("/api/v1/lanes");
+    const open = lanes.filter((lane: Answer) => lane.datacenter === dc2 && lane.state === "open");
+    assert.ok(open.length > 0);
+    for (const lane of open) assert.ok(lane.uptimeMs >= 0 && lane.upSince !== undefined);
+    await cluster.until(
+      async () => {
+        const { items } = await read("/api/v1/lanes");
+        return items.some(({ roundTripMs }: Answer) => roundTripMs !== undefined);
+      },
+      { what: "a round trip is measured", withinMs: 60_000 },
+    );
+
+    const { items: sessions, total } = await read("/api/v1/sessions");
+    assert.equal(total, 1);
+    assert.equal(sessions[0].jid, alice.jid);
+    assert.equal(sessions[0].isAvailable, true);
+    const bare = alice.jid.split("/")[0]!;
+    assert.equal((await read(`/api/v1/sessions?account=${bare}`)).total, 1);
+    assert.equal((await read("/api/v1/sessions?account=carol@example.com")).total, 0);
+    const { items: components } = await read("/api/v1/components");
+    assert.deepEqual(
+      components.find(({ domain }: Answer) => domain.startsWith("echo.")).isHere,
+      true,
+    );
+
+    const where = (jid: string) =>
+      read(`/api/v1/where/${encodeURIComponent(jid)}`, "/api/v1/where/{jid}");
+    const here = await where(alice.jid);
+    assert.equal(here.verdict.place, "here");
+    assert.equal(here.local.sessions.length, 1);
+    const there = await where(bob.jid);
+    assert.equal(there.verdict.place, "datacenter");
+    assert.equal(there.verdict.datacenter, dc2);
+    assert.equal(there.verdict.source, "redis");
+    assert.ok(there.redis.claims[0].isLive);
+    let said = 0;
+    await cluster.until(async () => {
+      await alice.sendMessage(bob.jid, `again ${++said}`); // whose lookup fills the cache
+      await bob.expectMessage(`again ${said}`);
+      const { cache } = await where(bob.jid);
+      return cache.some(({ datacenter, ageMs }: Answer) => datacenter === dc2 && ageMs >= 0);
+    }, { what: "dc1 has cached where bob is" });
+    assert.equal((await where("nobody@example.com")).verdict.place, "nowhere");
+    assert.equal((await where("a@b@c")).error, "bad-request");
+
+    const nobody = await alice.sendMessage("nobody@example.com", "are you there?");
+    const bounces = await read("/api/v1/bounce");
+    assert.ok(bounces.total <= 1);
+    await alice.expectError(nobody, "service-unavailable");
+
+    const { items: databases } = await read("/api/v1/databases");
+    assert.deepEqual(databases.map(({ pool, state }: Answer) => [pool, state]), [
+      ["redis", "up"],
+      ["internal", "up"],
+    ]);
+    const { items: certificates } = await read("/api/v1/certificates");
+    assert.ok(certificates[0].names.includes(dc1));
+    const config = await read("/api/v1/config");
+    assert.equal(config.values.globalDistrib.localHost, dc1);
+    assert.equal(config.values.listen.component[0].domains[0].secret, "[secret]");
+
+    for (const { method, path } of check.routes) {
+      if (method !== "GET" || !path.startsWith("/api/v1/")) continue;
+      const isChecked = [...check.checked].some((name) => name.startsWith(`GET ${path} `));
+      assert.ok(isChecked, `${path} was not checked`);
+    }
+  });
+});

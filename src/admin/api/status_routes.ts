@@ -1,0 +1,18 @@
+import { createRoute } from "@hono/zod-openapi";
+import type { OpenAPIHono } from "@hono/zod-openapi";
+import type { AdminSource } from "./admin_source.ts";
+import { json } from "./answers.ts";
+import { STATUS } from "./status_schemas.ts";
+
+const STATUS_ROUTE = createRoute({
+  method: "get",
+  path: "/api/v1/status",
+  tags: ["status"],
+  summary: "The process: its build, its parts, its counts, and the progress of a drain",
+  responses: { 200: json(STATUS, "The process as it is now") },
+});
+
+/** Adds the routes on the process itself. */
+export function addStatusRoutes(app: OpenAPIHono, source: AdminSource): void {
+  app.openapi(STATUS_ROUTE, (context) => context.json(source.status(), 200));
+}
