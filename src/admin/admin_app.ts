@@ -4,6 +4,8 @@ import type { Logger } from "../observe/mod.ts";
 import type { WrongTokens } from "./access.ts";
 import { isLoopbackHost, requireLocalCaller, requireToken } from "./access.ts";
 import type { AdminDeps, AdminOptions, PartHealth } from "./admin_deps.ts";
+import { addEventRoutes } from "./api/event_routes.ts";
+import type { EventHub } from "./events/event_hub.ts";
 import { addMeshRoutes } from "./api/mesh_routes.ts";
 import { addPartsRoutes } from "./api/parts_routes.ts";
 import { addPeopleRoutes } from "./api/people_routes.ts";
@@ -20,12 +22,18 @@ import {
   SESSIONS_ROUTE,
 } from "./admin_routes.ts";
 
+/** Parts of the API besides its sources. */
+export interface AdminAppParts {
+  readonly log: Logger;
+  readonly hub: EventHub;
+  readonly wrongTokens?: WrongTokens | undefined;
+}
+
 /** Makes the API as an application that answers requests, independent of the transport. */
 export function createAdminApp(
   deps: AdminDeps,
   options: Required<Pick<AdminOptions, "host">> & Pick<AdminOptions, "token">,
-  log: Logger,
-  wrongTokens?: WrongTokens,
+  { log, hub, wrongTokens }: AdminAppParts,
 ): OpenAPIHono {
   const app = new OpenAPIHono({
     defaultHook: (result, context) => {
@@ -89,6 +97,7 @@ export function createAdminApp(
   addMeshRoutes(app, deps.source);
   addPeopleRoutes(app, deps.source);
   addPartsRoutes(app, deps.source);
+  addEventRoutes(app, deps.source, { hub, log: deps.events });
   app.doc31("/openapi.json", {
     openapi: "3.1.0",
     info: { title: "Causeway admin API", version: deps.version },

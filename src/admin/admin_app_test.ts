@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { ManualClock } from "../base/mod.ts";
 import { MemoryLogger, MetricsRegistry } from "../observe/mod.ts";
 import { createAdminApp } from "./admin_app.ts";
-import { sampleSource } from "./testing/sample_source.ts";
+import { EventLog } from "./events/event_log.ts";
+import { hubOf, sampleSource } from "./testing/sample_source.ts";
 import type { AdminDeps, PartHealth } from "./admin_deps.ts";
 
 const TOKEN = "correct-horse-battery";
@@ -29,11 +30,15 @@ function fixture(options: { host?: string; token?: string; deps?: Partial<AdminD
     sessions: () => ({ sessions: 5, components: 1 }),
     removeHost: () => Promise.resolve("removed"),
     source: sampleSource(),
+    events: new EventLog(() => 0),
     ...options.deps,
   };
   const log = new MemoryLogger();
   const { host = "127.0.0.1", token } = options;
-  const app = createAdminApp(deps, token === undefined ? { host } : { host, token }, log);
+  const app = createAdminApp(deps, token === undefined ? { host } : { host, token }, {
+    log,
+    hub: hubOf(deps),
+  });
   return { app, parts, log };
 }
 
@@ -119,8 +124,11 @@ Deno.test("GET /openapi.json describes every path", async () => {
     "/api/v1/datacenters",
     "/api/v1/datacenters/{datacenter}",
     "/api/v1/endpoints",
+    "/api/v1/event-log",
+    "/api/v1/events",
     "/api/v1/lanes",
     "/api/v1/nodes",
+    "/api/v1/overview",
     "/api/v1/sessions",
     "/api/v1/status",
     "/api/v1/where/{jid}",

@@ -1,4 +1,5 @@
 import type { RateLimitOptions } from "../base/mod.ts";
+import type { EventLog } from "./events/event_log.ts";
 import type { AdminSource } from "./api/admin_source.ts";
 import type { ClassicMetric } from "../observe/mod.ts";
 
@@ -40,6 +41,8 @@ export interface AdminDeps {
    * answers; `unavailable`: the session table cannot be written now.
    */
   removeHost(host: string): Promise<"removed" | "live" | "unknown" | "unavailable">;
+  /** What has happened at this node. */
+  readonly events: EventLog;
   /** Sources of what is under `/api/v1`. */
   readonly source: AdminSource;
   /** Returns counts by kind: sessions, components … … */

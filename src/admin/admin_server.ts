@@ -7,6 +7,7 @@ import { isLoopbackHost } from "./access.ts";
 import { createAdminApp } from "./admin_app.ts";
 import type { AdminDeps, AdminLimits, AdminOptions } from "./admin_deps.ts";
 import { ADMIN_LIMITS } from "./admin_deps.ts";
+import { EventHub } from "./events/event_hub.ts";
 import type { HttpRefusal } from "./http_door.ts";
 import { HttpDoor } from "./http_door.ts";
 
@@ -76,6 +77,7 @@ class HttpAdminServer implements AdminServer {
   readonly #options: ResolvedOptions;
   readonly #clock: Clock;
   readonly #door: HttpDoor;
+  readonly #hub: EventHub;
   #isOpen = false;
 
   constructor(
@@ -87,13 +89,21 @@ class HttpAdminServer implements AdminServer {
     this.#clock = clock;
     const { host, port, token } = options;
     const { wrongTokens } = options;
+    this.#hub = new EventHub({
+      log: deps.events,
+      overview: () => deps.source.overview(),
+      clock,
+    });
     const app = createAdminApp(
       deps,
       token === undefined ? { host } : { host, token },
-      log,
-      wrongTokens && {
-        limit: new RateLimit(wrongTokens, clock),
-        refused: () => refused("wrong-tokens"),
+      {
+        log,
+        hub: this.#hub,
+        wrongTokens: wrongTokens && {
+          limit: new RateLimit(wrongTokens, clock),
+          refused: () => refused("wrong-tokens"),
+        },
       },
     );
     this.#door = new HttpDoor({
@@ -133,6 +143,7 @@ class HttpAdminServer implements AdminServer {
   async close(): Promise<void> {
     if (!this.#isOpen) return;
     this.#isOpen = false;
+    this.#hub.close();
     const cancelTimer = this.#clock.after(CLOSE_LINGER_MS, () => this.#door.abort());
     await this.#door.shutdown();
     cancelTimer();

@@ -4,7 +4,8 @@ import { MetricsRegistry, SILENT_LOGGER } from "../observe/mod.ts";
 import { createAdminApp } from "./admin_app.ts";
 import type { AdminDeps } from "./admin_deps.ts";
 import { createAdmin } from "./admin_server.ts";
-import { sampleSource } from "./testing/sample_source.ts";
+import { EventLog } from "./events/event_log.ts";
+import { hubOf, sampleSource } from "./testing/sample_source.ts";
 
 const DEPS: AdminDeps = {
   node: "node1@dc1.example.com",
@@ -15,6 +16,7 @@ const DEPS: AdminDeps = {
   sessions: () => ({}),
   removeHost: () => Promise.resolve("unknown"),
   source: sampleSource(),
+  events: new EventLog(() => 0),
 };
 
 Deno.test("createAdmin() serves on a port chosen by the system, until closed", async () => {
@@ -217,9 +219,10 @@ Deno.test("createAdmin() refuses every token for a while from an address with to
 
 Deno.test("createAdmin() counts the wrong tokens of each address separately", async () => {
   const limit = new RateLimit({ perSec: 1, burst: 1 }, new ManualClock());
-  const app = createAdminApp(DEPS, { host: "0.0.0.0", token: "right" }, SILENT_LOGGER, {
-    limit,
-    refused: () => {},
+  const app = createAdminApp(DEPS, { host: "0.0.0.0", token: "right" }, {
+    log: SILENT_LOGGER,
+    hub: hubOf(DEPS),
+    wrongTokens: { limit, refused: () => {} },
   });
   const ask = async (token: string, remoteAddress: string) => {
     const headers = { authorization: `Bearer ${token}` };

@@ -7,6 +7,13 @@ export type {
   PartState,
 } from "./admin_deps.ts";
 export type { AdminSource } from "./api/admin_source.ts";
+export type {
+  AdminEvent,
+  AdminEventKind,
+  Overview,
+  OverviewDatacenter,
+} from "./api/event_schemas.ts";
+export { EventLog } from "./events/event_log.ts";
 export type { Failure } from "./api/answers.ts";
 export type {
   Datacenter,

@@ -2,6 +2,7 @@ import type { CancelTimer } from "../base/mod.ts";
 import type { Config } from "../config/mod.ts";
 import { LaneDrain } from "../distribution/links/mod.ts";
 import { formatAddress } from "../net/mod.ts";
+import type { Logger } from "../observe/mod.ts";
 import { advertisedEndpoints } from "./advertised_endpoints.ts";
 import { nodeHealth } from "./node_health.ts";
 import type { NodePhase } from "./node_health.ts";
@@ -62,6 +63,11 @@ export class CausewayNode {
         nodeHealth(this.#phase, this.#parts.table.snapshot(), this.#parts.stores.failures()),
       drain: () => ({ isDraining: this.#phase === "draining", ...this.#drain }),
     });
+  }
+
+  /** The log of the node, whose events operators see too. */
+  get log(): Logger {
+    return this.#parts.log;
   }
 
   /**

@@ -1,4 +1,4 @@
-import type { AdminServer } from "../admin/mod.ts";
+import type { AdminServer, EventLog } from "../admin/mod.ts";
 import { createAdmin } from "../admin/mod.ts";
 import type { Config } from "../config/mod.ts";
 import { VERSION } from "../config/mod.ts";
@@ -10,7 +10,7 @@ import type { Surroundings } from "./surroundings.ts";
 /** Makes the admin API of a node. */
 export function makeAdmin(
   config: Config,
-  parts: Surroundings & SourceParts,
+  parts: Surroundings & SourceParts & { readonly events: EventLog },
   state: NodeState,
 ): AdminServer {
   const { table, sessions, components, pressure, router, metrics, log, clock } = parts;
@@ -26,6 +26,7 @@ export function makeAdmin(
         replication: table.snapshot().replication,
       }),
       removeHost: (host) => table.removeHost(host.toLowerCase()),
+      events: parts.events,
       source: makeSource(config, parts, state),
       sessions: () => ({
         sessions: sessions.count,

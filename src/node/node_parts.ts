@@ -1,4 +1,5 @@
 import type { AdminServer } from "../admin/mod.ts";
+import { EventLog } from "../admin/mod.ts";
 import type { Clock } from "../base/mod.ts";
 import { PacedWork, randomIncarnation, SystemClock, TurnClock } from "../base/mod.ts";
 import type { Config } from "../config/mod.ts";
@@ -8,7 +9,7 @@ import type { Resumption } from "../distribution/resumption/mod.ts";
 import type { Domains, Router } from "../distribution/routing/mod.ts";
 import type { SessionTable } from "../distribution/table/mod.ts";
 import type { Logger } from "../observe/mod.ts";
-import { MetricsRegistry, registerProcessMetrics } from "../observe/mod.ts";
+import { HeardLog, MetricsRegistry, registerProcessMetrics } from "../observe/mod.ts";
 import type { MessageArchive } from "../services/archive/mod.ts";
 import type { AccountWatch } from "../services/accounts/mod.ts";
 import type { LogoutNotes } from "../services/last/mod.ts";
@@ -31,6 +32,7 @@ import { Certificates } from "./certificates.ts";
 import type { Edge } from "./edge.ts";
 import { LocalSide } from "./local_side.ts";
 import type { NodeState } from "./admin/node_source.ts";
+import { tellOperators } from "./admin/event_feed.ts";
 import { makeAdmin } from "./node_admin.ts";
 import { makeEdge } from "./node_edge.ts";
 import { makeLinks } from "./node_links.ts";
@@ -72,6 +74,8 @@ export class NodeParts implements Surroundings {
   readonly process = randomIncarnation();
   readonly log: Logger;
   readonly clock: Clock;
+  /** What has happened, for operators. */
+  readonly events: EventLog;
   readonly metrics: MetricsRegistry;
   readonly budget: WaitingBudget;
   readonly places: WaitingBudget["places"];
@@ -114,8 +118,9 @@ export class NodeParts implements Surroundings {
 
   constructor(config: Config, deps: NodeDeps, state: NodeState) {
     const { globalHost, localHost } = config.globalDistrib;
-    const log = this.log = deps.log;
     const clock = this.clock = deps.clock ?? new TurnClock(new SystemClock());
+    this.events = new EventLog(() => clock.wallMs());
+    const log = this.log = new HeardLog(deps.log, (entry) => tellOperators(this.events, entry));
     const metrics = this.metrics = new MetricsRegistry(clock);
     registerProcessMetrics(metrics, clock);
     metrics.gauge({

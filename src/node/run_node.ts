@@ -23,7 +23,7 @@ export async function runNode(config: Config): Promise<number> {
     ...await openStores(config, log),
     log,
     superseded: () => {
-      log.error("node.superseded", {
+      node.log.error("node.superseded", {
         node: config.nodeName,
         why: "a newer process has taken this node's name",
       });
@@ -38,7 +38,7 @@ export async function runNode(config: Config): Promise<number> {
       log.warn("node.stopped-at-once", { signal });
       process.exit(1);
     }
-    log.info("node.stopping", { signal });
+    node.log.info("node.stopping", { signal });
     ended.resolve(0);
   };
   const onTerm = () => stop("SIGTERM");
@@ -53,7 +53,7 @@ export async function runNode(config: Config): Promise<number> {
     const addresses = await Promise.race([node.start(), ended.promise]);
     if (typeof addresses === "object") {
       console.log(`ready ${JSON.stringify(addresses)}`);
-      log.info("node.ready", { ...addresses });
+      node.log.info("node.ready", { ...addresses });
     }
     const exitCode = await ended.promise;
     await node.stop();

@@ -1,3 +1,4 @@
+export { HeardLog } from "./heard_log.ts";
 export type { LogEntry, LogFields, Logger } from "./log.ts";
 export { MemoryLogger, SILENT_LOGGER } from "./log.ts";
 export type {
@@ -15,3 +16,4 @@ export type { ClassicCounter, ClassicGauge, ClassicMetric } from "./metrics_regi
 export { MetricsRegistry } from "./metrics_registry.ts";
 export { LIFE_LINES, PacedLog } from "./paced_log.ts";
 export { registerProcessMetrics } from "./process_metrics.ts";
+export { redactFields } from "./redact.ts";

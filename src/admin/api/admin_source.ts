@@ -1,5 +1,6 @@
 import type { Certificate, Configuration, Database } from "./parts_schemas.ts";
 import type { Page, PageRange } from "./paging.ts";
+import type { Overview } from "./event_schemas.ts";
 import type { Datacenter, Endpoint, LaneState, MeshNode } from "./mesh_schemas.ts";
 import type { Bounce, Component, Session, Where } from "./people_schemas.ts";
 import type { Status } from "./status_schemas.ts";
@@ -10,6 +11,7 @@ import type { Status } from "./status_schemas.ts";
  */
 export interface AdminSource {
   status(): Status;
+  overview(): Overview;
   datacenters(): Promise<readonly Datacenter[]>;
   nodes(): Promise<readonly MeshNode[]>;
   /** @param datacenter local host. Default: all */

@@ -5,6 +5,9 @@ import { untilAllLinked } from "../../../harness/scenarios/_linked.ts";
 import type { Cluster } from "../../../harness/cluster/mod.ts";
 import { AnswerCheck } from "../testing/answer_check.ts";
 
+/** The one route whose answer is no JSON. */
+const STREAM = "/api/v1/events";
+
 // deno-lint-ignore no-explicit-any
 type Answer = any; // the document describes it, and `AnswerCheck` has checked it
 
@@ -123,10 +126,81 @@ Deno.test("the read routes of a real node tell what is, in the form that the doc
     assert.equal(config.values.globalDistrib.localHost, dc1);
     assert.equal(config.values.listen.component[0].domains[0].secret, "[secret]");
 
+    const overview = await read("/api/v1/overview");
+    assert.deepEqual(
+      overview.datacenters.map(({ datacenter, state }: Answer) => [datacenter, state]),
+      [[dc1, "own"], [dc2, "linked"]],
+    );
+    assert.ok(overview.datacenters[1].sentTotal > 0);
+    const { items: events } = await read("/api/v1/event-log");
+    assert.ok(events.some((event: Answer) => event.kind === "link-up" && event.datacenter === dc2));
+    assert.ok(events.some((event: Answer) => event.kind === "node-ready"));
+
     for (const { method, path } of check.routes) {
-      if (method !== "GET" || !path.startsWith("/api/v1/")) continue;
+      if (method !== "GET" || !path.startsWith("/api/v1/") || path === STREAM) continue;
       const isChecked = [...check.checked].some((name) => name.startsWith(`GET ${path} `));
       assert.ok(isChecked, `${path} was not checked`);
     }
   });
 });
+
+Deno.test("a real node streams overviews, and the loss and return of a link", async () => {
+  await withCluster({ datacenters: 2 }, async (cluster) => {
+    await untilAllLinked(cluster);
+    const dc1 = cluster.datacenter("dc1");
+    await using stream = await EventReader.open(dc1.adminUrl(STREAM));
+    const overview = await stream.next("overview");
+    assert.equal(overview.datacenters[1].state, "linked");
+    for (const link of cluster.links("dc1", "dc2")) link.cut();
+    const lost = await stream.next("event", ({ kind }) => kind === "link-lost");
+    assert.equal(lost.datacenter, cluster.datacenter("dc2").localHost);
+    assert.equal(lost.severity, "warning");
+    await stream.next("event", ({ kind }) => kind === "link-up");
+    await cluster.datacenter("dc2").kill();
+    await stream.next(
+      "overview",
+      ({ datacenters }) => datacenters[1].state === "unreachable",
+    );
+    const url = dc1.adminUrl(`${STREAM}?after=0`);
+    await using again = await EventReader.open(url);
+    assert.equal((await again.next("event")).id, 1);
+  });
+});
+
+/** Reads server-sent events. */
+class EventReader implements AsyncDisposable {
+  readonly #reader: ReadableStreamDefaultReader<string>;
+  #text = "";
+
+  private constructor(reader: ReadableStreamDefaultReader<string>) {
+    this.#reader = reader;
+  }
+
+  static async open(url: URL): Promise<EventReader> {
+    const response = await fetch(url);
+    assert.equal(response.status, 200);
+    assert.equal(response.headers.get("content-type"), "text/event-stream");
+    return new EventReader(response.body!.pipeThrough(new TextDecoderStream()).getReader());
+  }
+
+  /** Returns the data of the next event of that name that `isIt`; others are dropped. */
+  async next(name: string, isIt: (data: Answer) => boolean = () => true): Promise<Answer> {
+    for (;;) {
+      const end = this.#text.indexOf("\n\n");
+      if (end === -1) {
+        const { value, done } = await this.#reader.read();
+        if (done) throw new Error(`Expected an event ${name}: the stream has ended`);
+        this.#text += value;
+        continue;
+      }
+      const lines = this.#text.slice(0, end).split("\n");
+      this.#text = this.#text.slice(end + 2);
+      const data = JSON.parse(lines.find((line) => line.startsWith("data: "))!.slice(6));
+      if (lines.includes(`event: ${name}`) && isIt(data)) return data;
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#reader.cancel();
+  }
+}

@@ -1,3 +1,6 @@
+import { ManualClock } from "../../base/mod.ts";
+import type { AdminDeps } from "../admin_deps.ts";
+import { EventHub } from "../events/event_hub.ts";
 import type { AdminSource } from "../api/admin_source.ts";
 import type { Where } from "../api/people_schemas.ts";
 
@@ -44,6 +47,21 @@ export function sampleSource(parts: Partial<AdminSource> = {}): AdminSource {
       memory: { residentBytes: 1, heapBytes: 1, waitingBytes: 0, waitingMaxBytes: 1 },
       drain: { isDraining: false, sessions: 0, stanzas: 0 },
     }),
+    overview: () => ({
+      at: AT,
+      node: "node1@dc1.example.com",
+      datacenter: "dc1.example.com",
+      ready: true,
+      isDraining: false,
+      sessions: 0,
+      components: 0,
+      bouncing: 0,
+      waitingForLookup: 0,
+      heldBack: 0,
+      sentPerSec: 0,
+      receivedPerSec: 0,
+      datacenters: [],
+    }),
     datacenters: () => Promise.resolve(datacenters),
     nodes: () => Promise.resolve([]),
     endpoints: () => [],
@@ -76,4 +94,12 @@ export function sampleSource(parts: Partial<AdminSource> = {}): AdminSource {
     configuration: () => ({ file: "causeway.toml", values: {}, notes: [] }),
     ...parts,
   };
+}
+
+/** Makes the hub of an application under test. */
+export function hubOf(
+  { events, source }: Pick<AdminDeps, "events" | "source">,
+  clock = new ManualClock(),
+): EventHub {
+  return new EventHub({ log: events, overview: () => source.overview(), clock });
 }

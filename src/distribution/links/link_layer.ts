@@ -16,8 +16,8 @@ import type { LinkScope } from "./connection/link_scope.ts";
 import type { LinkDeps } from "./connection/link_deps.ts";
 import type { LinksOptions } from "./links_options.ts";
 import { resolveLinksOptions } from "./links_options.ts";
-import type { LinksSnapshot } from "./links_snapshot.ts";
-import { snapshotOf } from "./links_snapshot.ts";
+import type { LinksFlow, LinksSnapshot } from "./links_snapshot.ts";
+import { flowOf, snapshotOf } from "./links_snapshot.ts";
 import { MeshHosts } from "./connection/mesh_hosts.ts";
 import type {
   EndpointAddress,
@@ -308,6 +308,15 @@ export class LinkLayer implements DrainedLinks {
     return snapshotOf(this.#hosts.values(), this.#incoming, {
       rememberedLanes: this.#shared.inbound.size,
       nowMs: this.#shared.clock.monotonicMs(),
+    });
+  }
+
+  /** What goes to each destination and comes from it. Cheaper than `snapshot`. */
+  flows(): readonly LinksFlow[] {
+    const { metrics } = this.#shared;
+    return Array.from(this.#hosts.values(), (links) => {
+      const { outgoingMessages, incomingMessages } = metrics.host(links.destination);
+      return flowOf(links, { sent: outgoingMessages.value, received: incomingMessages.value });
     });
   }
 

@@ -74,6 +74,52 @@ export interface LinksSnapshot {
   readonly rememberedLanes: number;
 }
 
+/** What goes to one destination and comes from it, at a glance. */
+export interface LinksFlow {
+  /** Local host, or within a datacenter the name of the node. */
+  readonly host: string;
+  readonly links: number;
+  readonly openLinks: number;
+  /** True while an operator keeps some of its links down. */
+  readonly isPaused: boolean;
+  /** The shortest round trip that was measured; undefined while there is none. */
+  readonly roundTripMs: number | undefined;
+  readonly items: number;
+  readonly bytes: number;
+  /** Stanzas since the process started. */
+  readonly sent: number;
+  readonly received: number;
+}
+
+/** Returns the flow of one destination. Costs a few steps for each link. */
+export function flowOf(
+  host: HostLinks,
+  totals: { readonly sent: number; readonly received: number },
+): LinksFlow {
+  let links = 0;
+  let bytes = 0;
+  let isPaused = false;
+  let roundTripMs = Infinity;
+  for (const pool of host.pools) {
+    for (const link of pool.links) {
+      links++;
+      bytes += link.lane.allocatedBytes;
+      isPaused ||= link.isPaused;
+      roundTripMs = Math.min(roundTripMs, link.roundTripMs ?? Infinity);
+    }
+  }
+  return {
+    host: host.destination,
+    links,
+    openLinks: host.openLinks,
+    isPaused,
+    roundTripMs: roundTripMs === Infinity ? undefined : roundTripMs,
+    items: host.items,
+    bytes,
+    ...totals,
+  };
+}
+
 /** @param nowMs monotonic milliseconds */
 export function snapshotOf(
   hosts: Iterable<HostLinks>,

@@ -9,6 +9,7 @@ export type {
   IncomingSnapshot,
   LaneFailure,
   LaneSnapshot,
+  LinksFlow,
   LinksSnapshot,
 } from "./links_snapshot.ts";
 export type { EndpointState } from "./pools/endpoint_state.ts";

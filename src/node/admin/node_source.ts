@@ -10,6 +10,7 @@ import type { Pressure } from "../pressure.ts";
 import type { WaitingBudget } from "../waiting_budget.ts";
 import { datacentersOf, endpointsOf, lanesOf, nodesOf } from "./mesh_view.ts";
 import type { MeshFacts } from "./mesh_view.ts";
+import { FlowRates, overviewOf } from "./overview_view.ts";
 import { certificatesOf, configurationOf, databasesOf } from "./parts_view.ts";
 import { bouncesOf, componentsOf, sessionsOf, whereIs } from "./people_view.ts";
 import type { PeopleParts } from "./people_view.ts";
@@ -55,7 +56,25 @@ export function makeSource(config: Config, parts: SourceParts, state: NodeState)
       stanzas: held + router.bouncing + router.queued,
     };
   };
+  const rates = new FlowRates(startedMs);
   return {
+    overview: () => {
+      const flows = parts.links?.flows() ?? [];
+      const health = state.health();
+      return {
+        at: new Date(clock.wallMs()).toISOString(),
+        node: nodeName,
+        datacenter: localHost,
+        ready: health.every((part) => part.state === "up"),
+        isDraining: state.drain().isDraining,
+        sessions: sessions.count,
+        components: components.count,
+        bouncing: router.bouncing,
+        waitingForLookup: router.queued,
+        heldBack: parts.pressure.heldBack,
+        ...overviewOf(localHost, flows, rates.take(flows, clock.monotonicMs())),
+      };
+    },
     status: () => {
       const memory = Deno.memoryUsage();
       const health = state.health();

@@ -1,0 +1,81 @@
+import { createRoute, z } from "@hono/zod-openapi";
+import type { OpenAPIHono } from "@hono/zod-openapi";
+import type { EventHub } from "../events/event_hub.ts";
+import type { EventLog } from "../events/event_log.ts";
+import type { AdminSource } from "./admin_source.ts";
+import { FAILURE, json } from "./answers.ts";
+import { EVENTS, OVERVIEW } from "./event_schemas.ts";
+import { cutPage, PAGE_QUERY, toAnswer } from "./paging.ts";
+
+const OVERVIEW_ROUTE = createRoute({
+  method: "get",
+  path: "/api/v1/overview",
+  tags: ["events"],
+  summary: "What flows where: rates, round-trip times and the state of the links",
+  description: "A rate covers the time since the overview before, or since the start.",
+  responses: { 200: json(OVERVIEW, "The overview") },
+});
+
+const EVENT_LOG_ROUTE = createRoute({
+  method: "get",
+  path: "/api/v1/event-log",
+  tags: ["events"],
+  summary: "The last 500 events of this node, newest first",
+  request: { query: PAGE_QUERY },
+  responses: { 200: json(EVENTS, "The events") },
+});
+
+const EVENTS_ROUTE = createRoute({
+  method: "get",
+  path: "/api/v1/events",
+  tags: ["events"],
+  summary: "Overviews and events as they come, as server-sent events",
+  description: "`event: overview` has an `Overview` in `data`, every two seconds. `event: event` " +
+    "has an `Event`. `event: missed` says how many events this client was too slow for. The " +
+    "header `Last-Event-ID`, or `after`, asks for the events after that one first.",
+  request: {
+    query: z.object({
+      after: z.coerce.number().int().min(0).optional().openapi({
+        description: "Number of the last event that the client has; 0: all that are kept",
+      }),
+    }),
+  },
+  responses: {
+    200: {
+      description: "A stream without an end",
+      content: { "text/event-stream": { schema: z.string() } },
+    },
+    503: json(FAILURE, "Too many clients listen already"),
+  },
+});
+
+/** Parts that the routes on events use. */
+export interface EventParts {
+  readonly hub: EventHub;
+  readonly log: EventLog;
+}
+
+/** Adds the routes on what happens. */
+export function addEventRoutes(
+  app: OpenAPIHono,
+  source: AdminSource,
+  { hub, log }: EventParts,
+): void {
+  app.openapi(OVERVIEW_ROUTE, (context) => context.json(source.overview(), 200));
+  app.openapi(EVENT_LOG_ROUTE, (context) => {
+    const range = context.req.valid("query");
+    return context.json(toAnswer(cutPage(log.newest, range), range), 200);
+  });
+  app.openapi(EVENTS_ROUTE, (context) => {
+    if (hub.isFull) {
+      return context.json({ error: "unavailable", message: "Too many clients listen" }, 503);
+    }
+    const last = context.req.header("last-event-id");
+    const isNumber = last !== undefined && /^\d{1,15}$/.test(last);
+    const stream = hub.open(isNumber ? Number(last) : context.req.valid("query").after);
+    return context.body(stream.body, 200, {
+      "content-type": "text/event-stream",
+      "x-accel-buffering": "no",
+    });
+  });
+}

@@ -1,0 +1,110 @@
+import assert from "node:assert/strict";
+import { ManualClock } from "../../base/mod.ts";
+import type { AdminEvent } from "../api/event_schemas.ts";
+import { hubOf, sampleSource } from "../testing/sample_source.ts";
+import { MAX_LISTENERS } from "./event_hub.ts";
+import { EventLog } from "./event_log.ts";
+
+const LOST: Omit<AdminEvent, "id" | "at"> = {
+  kind: "link-lost",
+  severity: "warning",
+  text: "The link to node1@dc2.example.com is down",
+  details: {},
+};
+
+function fixture() {
+  const clock = new ManualClock();
+  const events = new EventLog(() => clock.wallMs());
+  let overviews = 0;
+  const source = sampleSource({
+    overview: () => {
+      overviews++;
+      return sampleSource().overview();
+    },
+  });
+  const hub = hubOf({ events, source }, clock);
+  return { clock, events, hub, overviews: () => overviews };
+}
+
+type Reader = ReadableStreamDefaultReader<Uint8Array>;
+
+async function textOf(reader: Reader): Promise<string> {
+  const { value, done } = await reader.read();
+  return done ? "" : new TextDecoder().decode(value);
+}
+
+Deno.test("EventHub sends an overview at once and every two seconds, and events as they come", async () => {
+  const { clock, events, hub } = fixture();
+  const reader = hub.open(undefined).body.getReader();
+  assert.match(await textOf(reader), /^event: overview\ndata: \{.*\}\n\n$/);
+  events.add(LOST);
+  assert.match(await textOf(reader), /^id: 1\nevent: event\ndata: \{"id":1,.*"link-lost".*\}\n\n$/);
+  const next = textOf(reader);
+  clock.advance(2000);
+  assert.match(await next, /^event: overview\n/);
+  await reader.cancel();
+  assert.equal(hub.listeners, 0);
+});
+
+Deno.test("EventHub makes one overview for all, and none while nobody listens", async () => {
+  const { clock, hub, overviews } = fixture();
+  clock.advance(60_000);
+  assert.equal(overviews(), 0);
+  const readers = [1, 2, 3].map(() => hub.open(undefined).body.getReader());
+  for (const reader of readers) await textOf(reader);
+  const before = overviews();
+  clock.advance(2000);
+  assert.equal(overviews(), before + 1);
+  for (const reader of readers) await reader.cancel();
+  clock.advance(60_000);
+  assert.equal(overviews(), before + 1);
+});
+
+Deno.test("EventHub keeps a bounded number of events for a slow client, and says how many it missed", async () => {
+  const { events, hub } = fixture();
+  const reader = hub.open(undefined).body.getReader();
+  await textOf(reader);
+  for (let i = 0; i < 10_000; i++) events.add(LOST);
+  // Sent at once: what the pending read had taken when the first event came.
+  let text = await textOf(reader);
+  if (!text.includes("missed")) text += await textOf(reader);
+  const missed = Number(/event: missed\ndata: \{"events":(\d+)\}/.exec(text)?.[1]);
+  const got = text.match(/^event: event$/gm)!.length;
+  assert.ok(got <= 257, `${got} events`);
+  assert.equal(missed + got, 10_000);
+  await reader.cancel();
+});
+
+Deno.test("EventHub gives a client that comes back the events it has missed", async () => {
+  const { events, hub } = fixture();
+  for (let i = 0; i < 5; i++) events.add(LOST);
+  const reader = hub.open(3).body.getReader();
+  const text = await textOf(reader);
+  assert.deepEqual(text.match(/^id: \d+$/gm), ["id: 4", "id: 5"]);
+  await reader.cancel();
+});
+
+Deno.test("EventHub bounds the number of clients, and takes none for a stream that nobody reads", async () => {
+  const { hub } = fixture();
+  for (let i = 0; i < 2 * MAX_LISTENERS; i++) hub.open(undefined); // as for HEAD
+  assert.equal(hub.isFull, false);
+  const readers = Array.from(
+    { length: MAX_LISTENERS + 1 },
+    () => hub.open(undefined).body.getReader(),
+  );
+  const texts = await Promise.all(readers.map(textOf));
+  assert.equal(hub.isFull, true);
+  assert.match(texts.at(-1)!, /^event: full\n/);
+  assert.equal((await readers.at(-1)!.read()).done, true);
+  assert.match(texts[0]!, /^event: overview\n/);
+  hub.close();
+  for (const reader of readers.slice(0, -1)) assert.equal((await reader.read()).done, true);
+});
+
+Deno.test("EventLog keeps the last events, newest first", () => {
+  const events = new EventLog(() => 0);
+  for (let i = 0; i < 2000; i++) events.add(LOST);
+  assert.equal(events.newest.length, 500);
+  assert.equal(events.newest[0]!.id, 2000);
+  assert.equal(events.since(1999).length, 1);
+});

@@ -1,0 +1,48 @@
+import assert from "node:assert/strict";
+import { EventLog } from "../../admin/mod.ts";
+import { HeardLog, MemoryLogger } from "../../observe/mod.ts";
+import { tellOperators } from "./event_feed.ts";
+
+function fixture() {
+  const events = new EventLog(() => 0);
+  const inner = new MemoryLogger();
+  const log = new HeardLog(inner, (entry) => tellOperators(events, entry));
+  return { events, inner, log };
+}
+
+Deno.test("tellOperators() makes an event of a lost link, and a warning unless it ended in order", () => {
+  const { events, log } = fixture();
+  const fields = { host: "dc2.example.com", endpoint: "10.0.0.2#5555", direction: "out" };
+  log.info("link.closed", { ...fields, reason: "lost", detail: "net/reset" });
+  log.info("link.closed", { ...fields, reason: "superseded", detail: "" });
+  log.info("link.closed", { ...fields, direction: "in", reason: "lost", detail: "" });
+  const [incoming, orderly, lost] = events.newest;
+  assert.equal(lost!.kind, "link-lost");
+  assert.equal(lost!.severity, "warning");
+  assert.equal(lost!.datacenter, "dc2.example.com");
+  assert.equal(lost!.text, "The link to dc2.example.com is down: lost: net/reset");
+  assert.equal(orderly!.severity, "info");
+  assert.equal(incoming!.kind, "incoming-link-lost");
+});
+
+Deno.test("tellOperators() tells of no other log lines, and HeardLog logs all of them", () => {
+  const { events, inner, log } = fixture();
+  log.info("sm.resumed", { jid: "alice@example.com/phone" });
+  log.debug("link.opened", { host: "dc2.example.com" });
+  log.warn("constructor");
+  assert.equal(events.newest.length, 0);
+  assert.deepEqual(inner.entries.map(({ event }) => event), [
+    "sm.resumed",
+    "link.opened",
+    "constructor",
+  ]);
+});
+
+Deno.test("tellOperators() shows neither secrets nor long texts, and no nested values", () => {
+  const { events, log } = fixture();
+  log.warn("redis.down", { reason: "x".repeat(5000), password: "hush", list: [1], count: 3 });
+  const [event] = events.newest;
+  assert.deepEqual(Object.keys(event!.details), ["reason", "password", "count"]);
+  assert.equal(event!.details["password"], "[redacted]");
+  assert.ok(event!.text.length <= 501 && String(event!.details["reason"]).length <= 501);
+});
