@@ -7,6 +7,7 @@ import type { Envelope, LinkTraffic } from "../mod.ts";
 import { CallPace } from "./connection/call_pace.ts";
 import { Destinations } from "./pools/destinations.ts";
 import type { HostLinks } from "./pools/host_links.ts";
+import { LinkControl } from "./link_control.ts";
 import type { DrainedDestination, DrainedLinks } from "./lane_drain.ts";
 import { LaneDrain } from "./lane_drain.ts";
 import { InboundLanes } from "./lanes/inbound_lanes.ts";
@@ -86,6 +87,8 @@ export class LinkLayer implements DrainedLinks {
   /** `#destinations.all`, kept here to save a step for each stanza. */
   readonly #hosts: ReadonlyMap<string, HostLinks>;
   readonly #seeds: readonly SeedLink[];
+  /** What operators may do with the links. */
+  readonly control: LinkControl;
   #phase: "running" | "leaving" | "closed" = "running";
   #cancelTick: CancelTimer | undefined;
   #lanes = 0;
@@ -142,6 +145,7 @@ export class LinkLayer implements DrainedLinks {
     }, { arrived: (destination, process) => this.#peerArrived(destination, process) });
     this.#destinations = new Destinations({ shared: this.#shared, hosts: deps.hosts, overrides });
     this.#hosts = this.#destinations.all;
+    this.control = new LinkControl(this.#hosts, log, () => this.#phase === "running");
     this.#seeds = (deps.seeds ?? []).map((address) =>
       new SeedLink(address, this.#shared, () => !this.#destinations.isAnyOpen)
     );

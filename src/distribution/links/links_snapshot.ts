@@ -54,6 +54,8 @@ export interface HostSnapshot {
   readonly senders: number;
   /** Stanzas that wait for an endpoint to appear. */
   readonly parkedItems: number;
+  /** True while an operator has paused all of it. */
+  readonly isPaused: boolean;
   readonly endpoints: readonly EndpointSnapshot[];
 }
 
@@ -98,7 +100,7 @@ export function flowOf(
 ): LinksFlow {
   let links = 0;
   let bytes = 0;
-  let isPaused = false;
+  let { isPaused } = host;
   let roundTripMs = Infinity;
   for (const pool of host.pools) {
     for (const link of pool.links) {
@@ -144,6 +146,7 @@ function hostSnapshot(links: HostLinks, nowMs: number): HostSnapshot {
     openLinks: links.openLinks,
     senders: links.senders,
     parkedItems: links.parkedItems,
+    isPaused: links.isPaused,
     endpoints: Array.from(links.pools, (pool) => ({
       endpoint: `${pool.address.host}#${pool.address.port}`,
       state: pool.state,

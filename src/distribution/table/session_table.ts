@@ -380,6 +380,24 @@ export class SessionTable {
     return this.#parts.mesh.domains({ includesHidden: true });
   }
 
+  /**
+   * Writes all that this node has in the table anew, and what it publishes.
+   * @returns the number of entries; undefined while Redis is away
+   */
+  async refreshOwn(): Promise<number | undefined> {
+    await this.#heart.beat();
+    if (this.status !== "up") return undefined;
+    await this.#parts.renewal.refreshAll();
+    return this.status === "up" ? this.#accounts.entries : undefined;
+  }
+
+  /** Drops all that memory holds of places; false while Redis is away, when only memory answers. */
+  forgetAll(): boolean {
+    if (this.status !== "up") return false;
+    this.#parts.memory.forgetAll();
+    return true;
+  }
+
   /** Withdraws our entries, as far as `withdrawMs` allows, and disconnects. */
   async close(): Promise<void> {
     if (this.#phase === "closed") return;

@@ -96,6 +96,7 @@ export interface TableParts {
   /** Finds the sessions of accounts over all datacenters. */
   readonly sessions: AccountSessions;
   readonly lookup: LocationLookup;
+  readonly memory: LocationMemory;
   readonly accounts: OwnAccounts;
   readonly entries: OwnEntries;
   readonly renewal: Renewal;
@@ -310,6 +311,7 @@ export function assembleTable(options: ResolvedTable, deps: TableDeps): TablePar
     cache,
     placements,
     lookup,
+    memory,
     sessions,
     accounts,
     entries,

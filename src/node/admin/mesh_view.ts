@@ -179,7 +179,8 @@ function datacenterState(
   if (isOwn) return { state: "own" };
   if (host === undefined) return { state: "unreachable", reason: "this node has no links to it" };
   const listed = host.endpoints.filter(({ state }) => state === "enabled");
-  const isPaused = host.endpoints.some((each) => each.lanes.some((lane) => lane.isPaused));
+  const isPaused = host.isPaused ||
+    host.endpoints.some((each) => each.lanes.some((lane) => lane.isPaused));
   if (host.openLinks === 0) {
     if (isPaused && listed.length === 0) {
       return { state: "paused", reason: "an operator paused it" };

@@ -51,6 +51,13 @@ export class SenderBindings {
     lane.senders++;
   }
 
+  /** Yields the senders of which no lane holds a stanza. */
+  *idle(): IterableIterator<SenderBinding> {
+    for (const binding of this.#bySender.values()) {
+      if (binding.held === 0 && !binding.isPressured) yield binding;
+    }
+  }
+
   /** Counts time, and forgets idle senders now and then. */
   tick(): void {
     this.#tick++;

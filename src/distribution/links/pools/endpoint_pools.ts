@@ -39,6 +39,10 @@ export class EndpointPools {
   readonly #open = new Set<OutgoingLink>();
   /** Closed pools whose connections have not ended yet. */
   readonly #leaving = new Set<EndpointPool>();
+  /** Endpoints that an operator has paused. */
+  readonly #paused = new Set<string>();
+  /** True while an operator has paused the whole destination, endpoints yet to come included. */
+  #isPaused = false;
   #collectedMs: number;
   #cancelRefresh: CancelTimer | undefined;
   #refreshDueMs = 0;
@@ -153,6 +157,50 @@ export class EndpointPools {
     this.#refreshWithin(this.#deps.shared.options.endpointRefreshIntervalWhenEmptyMs);
   }
 
+  /** True while an operator has paused the whole destination. */
+  get isPaused(): boolean {
+    return this.#isPaused;
+  }
+
+  /**
+   * Stops using an endpoint until `resume`: it counts as not listed, and its links end in order.
+   *
+   * @param endpoint `host#port`. Default: all, those yet to come included
+   * @returns the number of endpoints that were not paused before
+   */
+  pause(endpoint?: string): number {
+    let count = 0;
+    if (endpoint === undefined) this.#isPaused = true;
+    for (const [key, pool] of this.#pools) {
+      if ((endpoint !== undefined && key !== endpoint) || this.#paused.has(key)) continue;
+      count++;
+      this.#paused.add(key);
+      this.#step(pool, { kind: "vanish" });
+      for (const link of pool.links) link.pause();
+    }
+    if (count > 0) this.#events.listed(false);
+    return count;
+  }
+
+  /**
+   * Ends pauses, and reads the endpoints anew.
+   *
+   * @param endpoint `host#port`. Default: all
+   * @returns the number of endpoints that were paused
+   */
+  resume(endpoint?: string): number {
+    let count = 0;
+    if (endpoint === undefined) this.#isPaused = false;
+    for (const key of [...this.#paused]) {
+      if (endpoint !== undefined && key !== endpoint) continue;
+      count++;
+      this.#paused.delete(key);
+      for (const link of this.#pools.get(key)?.links ?? []) link.unpause();
+    }
+    this.refreshAnew(); // never rejects
+    return count;
+  }
+
   /** Dials every enabled endpoint that is not connected, without waiting for its next attempt. */
   connect(): void {
     for (const pool of this.#pools.values()) {
@@ -248,6 +296,7 @@ export class EndpointPools {
     let hasRoom = true;
     for (const address of listed) {
       const key = keyOf(address);
+      if (this.#isPaused || this.#paused.has(key)) continue;
       keys.add(key);
       const pool = this.#pools.get(key);
       if (pool !== undefined) this.#step(pool, { kind: "appear" });
@@ -309,6 +358,7 @@ export class EndpointPools {
   /** Closes disabled endpoints whose links are all dead. */
   #collect(): void {
     for (const [key, pool] of this.#pools) {
+      if (this.#paused.has(key)) continue; // operators want to see it
       if (!this.#step(pool, { kind: "collect", isAnyLinkOpen: pool.isAnyLinkOpen })) continue;
       this.#pools.delete(key);
       this.#leaving.add(pool);

@@ -212,6 +212,43 @@ export class HostLinks implements EndpointPoolsEvents, LaneEvents {
     this.#isReconsidering = true;
   }
 
+  /** True while an operator has paused the whole destination. */
+  get isPaused(): boolean {
+    return this.#endpoints.isPaused;
+  }
+
+  /** As `EndpointPools.pause`. Stanzas held here move to other endpoints, or wait. */
+  pause(endpoint?: string): number {
+    return this.#endpoints.pause(endpoint);
+  }
+
+  /** As `EndpointPools.resume`. */
+  resume(endpoint?: string): number {
+    return this.#endpoints.resume(endpoint);
+  }
+
+  /** Dials all endpoints that are not connected now, and reads which there are. */
+  retry(): void {
+    this.#endpoints.connect();
+    this.#endpoints.refreshAnew(); // never rejects
+  }
+
+  /**
+   * Binds senders of crowded lanes to lanes with fewer senders. A sender whose stanzas are held
+   * stays, as a later stanza must not overtake them.
+   * @returns the number of senders that have moved
+   */
+  rebalance(): number {
+    let moved = 0;
+    for (const binding of this.#bindings.idle()) {
+      const lane = this.#chooseLane();
+      if (lane === binding.lane || lane.senders + 1 >= binding.lane.senders) continue;
+      this.#bindings.rebind(binding, lane);
+      moved++;
+    }
+    return moved;
+  }
+
   tick(nowMs: number): void {
     const { expireAfterMs } = this.#shared.options;
     // This comes first: a stanza that the steps below have rerouted may come back here, and would
