@@ -2,17 +2,24 @@ import { createHash, timingSafeEqual } from "node:crypto";
 import type { Context, MiddlewareHandler } from "hono";
 import type { RateLimit } from "../base/mod.ts";
 import { addressKey } from "../base/mod.ts";
+import type { Caller, Role } from "./api/action_schemas.ts";
+import type { AdminBindings, AdminEnv } from "./api/admin_env.ts";
+
+/** A token, and what who presents it may do. */
+export interface TokenHolder {
+  /** Name in the audit log. */
+  readonly name: string;
+  readonly role: Role;
+  readonly token: string;
+}
+
+/** The caller where no token is asked for: only this machine can connect. */
+const LOCAL_CALLER: Caller = { who: "local", role: "admin" };
 
 /** Returns true for addresses that only this machine can connect to. */
 export function isLoopbackHost(host: string): boolean {
   const bare = host.toLowerCase().replace(/^\[|\]$/g, "");
   return bare === "localhost" || bare === "::1" || /^127(\.\d{1,3}){3}$/.test(bare);
-}
-
-/** Facts about a request that the request itself does not contain. */
-export interface AdminBindings {
-  /** Address and port of the caller, `127.0.0.1:40312` or `[2001:db8::1]:40312`. */
-  readonly remoteAddress?: string;
 }
 
 /** Limit on wrong tokens. */
@@ -23,16 +30,27 @@ export interface WrongTokens {
   refused(): void;
 }
 
+/** Admits every request, as this machine is trusted. */
+export function admitLocally(): MiddlewareHandler<AdminEnv> {
+  return async (context, next) => {
+    context.set("caller", LOCAL_CALLER);
+    await next();
+  };
+}
+
 /**
- * Admits requests that carry `token`. The comparison takes the same time however much of the token
- * is right. After too many wrong tokens from an address, even the right one is refused from there
- * for a while: an answer would let guessing go on.
+ * Admits requests that carry one of the tokens. The comparison takes the same time however much of
+ * a token is right, and whichever it is. After too many wrong tokens from an address, even a right
+ * one is refused from there for a while: an answer would let guessing go on.
  */
 export function requireToken(
-  token: string,
+  holders: readonly TokenHolder[],
   wrongTokens: WrongTokens | undefined,
-): MiddlewareHandler {
-  const expected = digest(token);
+): MiddlewareHandler<AdminEnv> {
+  const known = holders.map(({ name, role, token }) => ({
+    caller: { who: name, role },
+    expected: digest(token),
+  }));
   return async (context, next) => {
     const given = /^Bearer +(\S+)$/i.exec(context.req.header("authorization") ?? "")?.[1] ?? "";
     // The port passes these bindings on with each request. The framework does not know their type.
@@ -43,9 +61,14 @@ export function requireToken(
       context.header("retry-after", "1");
       return context.json({ error: "too-many-requests", message: "Too many wrong tokens" }, 429);
     }
-    // `timingSafeEqual` needs equal lengths, and all digests have the same length.
-    if (timingSafeEqual(digest(given), expected)) {
+    let found: Caller | undefined;
+    for (const { caller, expected } of known) {
+      // `timingSafeEqual` needs equal lengths, and all digests have the same length.
+      if (timingSafeEqual(digest(given), expected)) found = caller;
+    }
+    if (found !== undefined) {
       wrongTokens?.limit.giveBack(from);
+      context.set("caller", found);
       return await next();
     }
     context.header("www-authenticate", 'Bearer realm="causeway"');
@@ -54,28 +77,63 @@ export function requireToken(
 }
 
 /**
- * Keeps web pages out of an API that trusts its own machine. A page on a foreign site must not call
- * it across sites (`Origin`, `Sec-Fetch-Site`), nor through a DNS name that points to loopback
- * (`Host`, DNS rebinding).
+ * Keeps web pages out that use a DNS name which points to loopback (DNS rebinding). For an API that
+ * trusts its own machine.
  */
-export function requireLocalCaller(): MiddlewareHandler {
+export function requireLocalName(): MiddlewareHandler<AdminEnv> {
   return async (context, next) => {
-    const why = foreignness(context);
-    if (why === undefined) return await next();
-    return context.json({ error: "forbidden", message: why }, 403);
+    if (isLoopbackAuthority(hostOf(context))) return await next();
+    const message = "The Host header names no loopback address";
+    return context.json({ error: "forbidden", message }, 403);
   };
 }
 
-function foreignness({ req }: Context): string | undefined {
-  const host = req.header("host") ?? new URL(req.url).host;
-  if (!isLoopbackAuthority(host)) return "The Host header names no loopback address";
+/** Keeps web pages of foreign sites out (`Origin`, `Sec-Fetch-Site`). No answer allows CORS. */
+export function requireSameSite(): MiddlewareHandler<AdminEnv> {
+  return async (context, next) => {
+    const message = foreignness(context);
+    if (message === undefined) return await next();
+    return context.json({ error: "forbidden", message }, 403);
+  };
+}
+
+/**
+ * Refuses a POST that does not say it is JSON: the types that a form can send on behalf of a
+ * foreign page are all others.
+ */
+export function requireJson(): MiddlewareHandler<AdminEnv> {
+  return async (context, next) => {
+    const { req } = context;
+    const isJson = /^application\/json *(;|$)/i.test(req.header("content-type") ?? "");
+    if (isJson || req.method !== "POST") return await next();
+    const message = "The content type must be application/json";
+    return context.json({ error: "unsupported-media-type", message }, 415);
+  };
+}
+
+const RANKS: Readonly<Record<Role, number>> = { read: 0, act: 1, admin: 2 };
+
+/** True when the caller has the role, or a higher one. */
+export function mayAct({ role }: Caller, needed: Role): boolean {
+  return RANKS[role] >= RANKS[needed];
+}
+
+function foreignness(context: Context<AdminEnv>): string | undefined {
+  const { req } = context;
+  const host = hostOf(context);
   const origin = req.header("origin");
-  if (origin !== undefined && origin !== `http://${host}`) return "The Origin is another site";
+  if (origin !== undefined && origin !== `http://${host}` && origin !== `https://${host}`) {
+    return "The Origin is another site";
+  }
   const site = req.header("sec-fetch-site");
   if (site !== undefined && site !== "same-origin" && site !== "none") {
     return "The request comes from another site";
   }
   return undefined;
+}
+
+function hostOf({ req }: Context<AdminEnv>): string {
+  return req.header("host") ?? new URL(req.url).host;
 }
 
 function isLoopbackAuthority(authority: string): boolean {

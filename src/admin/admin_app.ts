@@ -1,9 +1,23 @@
 import { OpenAPIHono } from "@hono/zod-openapi";
+import { HTTPException } from "hono/http-exception";
 import { describeError } from "../base/mod.ts";
 import type { Logger } from "../observe/mod.ts";
-import type { WrongTokens } from "./access.ts";
-import { isLoopbackHost, requireLocalCaller, requireToken } from "./access.ts";
+import type { TokenHolder, WrongTokens } from "./access.ts";
+import {
+  admitLocally,
+  isLoopbackHost,
+  requireJson,
+  requireLocalName,
+  requireSameSite,
+  requireToken,
+} from "./access.ts";
 import type { AdminDeps, AdminOptions, PartHealth } from "./admin_deps.ts";
+import { addActionRoutes, carryOut } from "./api/action_routes.ts";
+import type { ActionOutcome } from "./api/admin_actions.ts";
+import type { AdminApp, AdminEnv } from "./api/admin_env.ts";
+import type { AuditLog } from "./audit_log.ts";
+import type { ApiDocument, Page } from "./docs_page.ts";
+import { docsPage } from "./docs_page.ts";
 import { addEventRoutes } from "./api/event_routes.ts";
 import type { EventHub } from "./events/event_hub.ts";
 import { addMeshRoutes } from "./api/mesh_routes.ts";
@@ -26,16 +40,17 @@ import {
 export interface AdminAppParts {
   readonly log: Logger;
   readonly hub: EventHub;
+  readonly audit: AuditLog;
   readonly wrongTokens?: WrongTokens | undefined;
 }
 
 /** Makes the API as an application that answers requests, independent of the transport. */
 export function createAdminApp(
   deps: AdminDeps,
-  options: Required<Pick<AdminOptions, "host">> & Pick<AdminOptions, "token">,
-  { log, hub, wrongTokens }: AdminAppParts,
-): OpenAPIHono {
-  const app = new OpenAPIHono({
+  options: Required<Pick<AdminOptions, "host">> & Pick<AdminOptions, "token" | "tokens">,
+  { log, hub, audit, wrongTokens }: AdminAppParts,
+): AdminApp {
+  const app = new OpenAPIHono<AdminEnv>({
     defaultHook: (result, context) => {
       if (result.success) return;
       const problems = result.error.issues.map(({ path, message }) =>
@@ -49,8 +64,12 @@ export function createAdminApp(
     context.header("cache-control", "no-store");
     context.header("x-content-type-options", "nosniff");
   });
-  if (isLoopbackHost(options.host)) app.use(requireLocalCaller());
-  if (options.token !== undefined) app.use(requireToken(options.token, wrongTokens));
+  if (isLoopbackHost(options.host)) app.use(requireLocalName());
+  addPages(app, deps);
+  app.use(requireSameSite());
+  const holders = holdersOf(options);
+  app.use(holders.length === 0 ? admitLocally() : requireToken(holders, wrongTokens));
+  app.use("/api/v1/actions/*", requireJson());
 
   app.openapi(HEALTH_ROUTE, (context) => {
     return context.json({ node: deps.node, version: deps.version, parts: deps.parts() }, 200);
@@ -76,21 +95,25 @@ export function createAdminApp(
   app.openapi(SESSIONS_ROUTE, (context) => context.json({ ...deps.sessions() }, 200));
   app.openapi(REMOVE_HOST_ROUTE, async (context) => {
     const { host } = context.req.valid("param");
-    const outcome = await deps.removeHost(host);
-    switch (outcome) {
-      case "removed":
-        return context.json({ removed: host }, 200);
-      case "unknown":
-        return context.json({ error: "not-found", message: `Nothing is known of ${host}` }, 404);
-      case "live":
-        return context.json({
-          error: "live",
-          message: `${host} is alive: a node of it is linked with this one`,
-        }, 409);
+    const outcome = await carryOut(
+      context,
+      { action: "remove-datacenter", role: "admin", target: host },
+      { audit, act: async () => removalOf(host, await deps.removeHost(host)) },
+    );
+    if ("refusal" in outcome) {
+      return context.json({ error: "forbidden", message: outcome.refusal }, 403);
+    }
+    if (!("failure" in outcome)) return context.json({ removed: host }, 200);
+    const { failure, text: message } = outcome;
+    switch (failure) {
+      case "not-found":
+        return context.json({ error: failure, message }, 404);
+      case "conflict":
+        return context.json({ error: "live", message }, 409);
       case "unavailable":
-        return context.json({ error: "unavailable", message: "Redis is away; try again" }, 503);
+        return context.json({ error: failure, message }, 503);
       default:
-        return outcome satisfies never;
+        return failure satisfies never;
     }
   });
   addStatusRoutes(app, deps.source);
@@ -98,13 +121,21 @@ export function createAdminApp(
   addPeopleRoutes(app, deps.source);
   addPartsRoutes(app, deps.source);
   addEventRoutes(app, deps.source, { hub, log: deps.events });
+  addActionRoutes(app, { source: deps.source, actions: deps.actions, audit });
+  if (holders.length > 0) {
+    app.openAPIRegistry.registerComponent("securitySchemes", "token", {
+      type: "http",
+      scheme: "bearer",
+    });
+  }
   app.doc31("/openapi.json", {
-    openapi: "3.1.0",
-    info: { title: "Causeway admin API", version: deps.version },
+    ...documentHead(deps),
+    ...(holders.length > 0 && { security: [{ token: [] }] }),
   });
 
   const paths = [...new Set(app.routes.filter(({ method }) => method !== "ALL").map(pathOf))]
     .sort();
+  // A page at `/` stands before it.
   app.openapi(INDEX_ROUTE, (context) => {
     return context.json({ node: deps.node, version: deps.version, paths }, 200);
   });
@@ -119,10 +150,61 @@ export function createAdminApp(
     return context.json({ error: "not-found", message: `Nothing is at ${context.req.path}` }, 404);
   });
   app.onError((error, context) => {
+    if (error instanceof HTTPException && error.status === 400) {
+      return context.json({ error: "bad-request", message: "The body is no JSON" }, 400);
+    }
     log.error("admin.failed", { path: context.req.path, error: describeError(error) });
     return context.json({ error: "internal", message: "The request failed; see the log" }, 500);
   });
   return app;
+}
+
+/** Adds the pages that anybody may see: they hold no data of this node. */
+function addPages(app: AdminApp, deps: AdminDeps): void {
+  let docs: Page | undefined;
+  app.get("/docs", (context) => {
+    // The document without an environment: its type is that of the standard.
+    docs ??= docsPage(app.getOpenAPI31Document(documentHead(deps)) as unknown as ApiDocument);
+    return context.html(docs.html, 200, { "content-security-policy": docs.policy });
+  });
+  for (const { path, contentType, body, headers = {} } of deps.pages ?? []) {
+    app.get(
+      path,
+      (context) => context.body(body, 200, { "content-type": contentType, ...headers }),
+    );
+  }
+}
+
+function documentHead({ version }: AdminDeps) {
+  return { openapi: "3.1.0", info: { title: "Causeway admin API", version } };
+}
+
+function holdersOf(
+  { token, tokens = [] }: Pick<AdminOptions, "token" | "tokens">,
+): readonly TokenHolder[] {
+  const admin = token === undefined ? [] : [{ name: "admin", role: "admin", token } as const];
+  return [...admin, ...tokens];
+}
+
+function removalOf(
+  host: string,
+  outcome: Awaited<ReturnType<AdminDeps["removeHost"]>>,
+): ActionOutcome {
+  switch (outcome) {
+    case "removed":
+      return { outcome: "done", affected: 1, text: `${host} is removed` };
+    case "unknown":
+      return { failure: "not-found", text: `Nothing is known of ${host}` };
+    case "live":
+      return {
+        failure: "conflict",
+        text: `${host} is alive: a node of it is linked with this one`,
+      };
+    case "unavailable":
+      return { failure: "unavailable", text: "Redis is away; try again" };
+    default:
+      return outcome satisfies never;
+  }
 }
 
 function reasonOf({ name, state, reason }: PartHealth): string {
@@ -134,7 +216,7 @@ function pathOf(route: { readonly path: string }): string {
 }
 
 /** Returns the methods of `path`; empty when there is no such path. */
-function methodsAt({ routes }: OpenAPIHono, path: string): readonly string[] {
+function methodsAt({ routes }: AdminApp, path: string): readonly string[] {
   const found = new Set<string>();
   for (const { method, path: pattern } of routes) {
     // Routes for all methods are middleware, not endpoints.

@@ -3,7 +3,8 @@ import { ManualClock } from "../base/mod.ts";
 import { MemoryLogger, MetricsRegistry } from "../observe/mod.ts";
 import { createAdminApp } from "./admin_app.ts";
 import { EventLog } from "./events/event_log.ts";
-import { hubOf, sampleSource } from "./testing/sample_source.ts";
+import { AuditLog } from "./audit_log.ts";
+import { hubOf, sampleActions, sampleSource } from "./testing/sample_source.ts";
 import type { AdminDeps, PartHealth } from "./admin_deps.ts";
 
 const TOKEN = "correct-horse-battery";
@@ -30,6 +31,7 @@ function fixture(options: { host?: string; token?: string; deps?: Partial<AdminD
     sessions: () => ({ sessions: 5, components: 1 }),
     removeHost: () => Promise.resolve("removed"),
     source: sampleSource(),
+    actions: sampleActions(),
     events: new EventLog(() => 0),
     ...options.deps,
   };
@@ -38,6 +40,7 @@ function fixture(options: { host?: string; token?: string; deps?: Partial<AdminD
   const app = createAdminApp(deps, token === undefined ? { host } : { host, token }, {
     log,
     hub: hubOf(deps),
+    audit: new AuditLog(log, () => 0),
   });
   return { app, parts, log };
 }
@@ -116,13 +119,25 @@ Deno.test("GET /openapi.json describes every path", async () => {
     "/api/metrics",
     "/api/metrics/{name}",
     "/api/sessions",
+    "/api/v1/actions/drain",
+    "/api/v1/actions/drop-cache",
+    "/api/v1/actions/kick",
+    "/api/v1/actions/pause",
+    "/api/v1/actions/rebalance",
+    "/api/v1/actions/refresh",
+    "/api/v1/actions/reload",
+    "/api/v1/actions/resume",
+    "/api/v1/actions/retry",
+    "/api/v1/audit",
     "/api/v1/bounce",
+    "/api/v1/caller",
     "/api/v1/certificates",
     "/api/v1/components",
     "/api/v1/config",
     "/api/v1/databases",
     "/api/v1/datacenters",
     "/api/v1/datacenters/{datacenter}",
+    "/api/v1/drain",
     "/api/v1/endpoints",
     "/api/v1/event-log",
     "/api/v1/events",
@@ -156,6 +171,26 @@ Deno.test("an unknown path gives 404, and a wrong method 405 with the allowed me
     assert.equal(response.headers.get("allow"), allow);
     assert.equal((await response.json()).error, "method-not-allowed");
   }
+});
+
+Deno.test("GET /docs is a page without data that needs no token, and other pages may stand beside it", async () => {
+  const pages = [
+    { path: "/", contentType: "text/html; charset=UTF-8", body: "<!doctype html><p>Hello" },
+  ];
+  const { app } = fixture({ token: TOKEN, deps: { pages } });
+  const docs = await app.request("/docs");
+  assert.equal(docs.status, 200);
+  assert.match(docs.headers.get("content-type")!, /^text\/html/);
+  assert.match(docs.headers.get("content-security-policy")!, /^default-src 'none'/);
+  const html = await docs.text();
+  for (const path of ["/api/v1/where/{jid}", "/api/v1/events", "/api/v1/actions/kick"]) {
+    assert.ok(html.includes(path), path);
+  }
+  assert.ok(!html.includes("node1@"));
+  assert.equal(await (await app.request("/")).text(), "<!doctype html><p>Hello");
+  assert.equal((await app.request("/api/v1/status")).status, 401);
+  const rebound = await app.request("/docs", { headers: { host: "evil.example" } });
+  assert.equal(rebound.status, 403);
 });
 
 Deno.test("GET / lists the paths", async () => {

@@ -1,4 +1,6 @@
 import type { RateLimitOptions } from "../base/mod.ts";
+import type { TokenHolder } from "./access.ts";
+import type { AdminActions } from "./api/admin_actions.ts";
 import type { EventLog } from "./events/event_log.ts";
 import type { AdminSource } from "./api/admin_source.ts";
 import type { ClassicMetric } from "../observe/mod.ts";
@@ -43,10 +45,23 @@ export interface AdminDeps {
   removeHost(host: string): Promise<"removed" | "live" | "unknown" | "unavailable">;
   /** What has happened at this node. */
   readonly events: EventLog;
+  /** What operators can have this node do. */
+  readonly actions: AdminActions;
   /** Sources of what is under `/api/v1`. */
   readonly source: AdminSource;
+  /** Pages that need no token, beside `/docs`. @default none */
+  readonly pages?: readonly StaticPage[];
   /** Returns counts by kind: sessions, components … … */
   sessions(): Readonly<Record<string, number>>;
+}
+
+/** A page that anybody may see who can connect: it holds no data of the node. */
+export interface StaticPage {
+  /** Path, such as `/` or `/assets/app.js`. */
+  readonly path: string;
+  readonly contentType: string;
+  readonly body: string | Uint8Array<ArrayBuffer>;
+  readonly headers?: Readonly<Record<string, string>>;
 }
 
 /** Address of the API, and its access control. */
@@ -55,8 +70,10 @@ export interface AdminOptions {
   readonly host?: string;
   /** 0 lets the system choose. @default 8088 */
   readonly port?: number;
-  /** Bearer token that every request must carry, when set. Required off loopback. */
+  /** Bearer token of the role `admin`. Off loopback a token is needed, this one or another. */
   readonly token?: string;
+  /** Bearer tokens with a name and a role. Every request must carry a token once there is one. */
+  readonly tokens?: readonly TokenHolder[];
   /**
    * Limit on wrong tokens from one IP address (IPv6: from one /64). Above it every token is
    * refused, even the right one.

@@ -101,6 +101,7 @@ export const REMOVE_HOST_ROUTE = createRoute({
   summary: "Remove a datacenter that will not come back, so that nobody connects to it any more",
   request: { params: z.object({ host: z.string() }) },
   responses: {
+    403: json(FAILURE, "The caller's role does not allow it"),
     200: json(
       z.object({ removed: z.string() }),
       "All nodes of this datacenter have forgotten it",

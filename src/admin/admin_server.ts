@@ -2,7 +2,9 @@ import type { Clock, RateLimitOptions } from "../base/mod.ts";
 import { CausewayError, describeError, RateLimit, SystemClock } from "../base/mod.ts";
 import type { Logger } from "../observe/mod.ts";
 import { SILENT_LOGGER } from "../observe/mod.ts";
-import type { AdminBindings } from "./access.ts";
+import type { TokenHolder } from "./access.ts";
+import type { AdminBindings } from "./api/admin_env.ts";
+import { AuditLog } from "./audit_log.ts";
 import { isLoopbackHost } from "./access.ts";
 import { createAdminApp } from "./admin_app.ts";
 import type { AdminDeps, AdminLimits, AdminOptions } from "./admin_deps.ts";
@@ -49,16 +51,18 @@ export function createAdmin(
   serverDeps: AdminServerDeps = {},
 ): AdminServer {
   const { host = DEFAULT_HOST, port = DEFAULT_PORT, token } = options;
-  const { wrongTokens } = options;
+  const { wrongTokens, tokens = [] } = options;
   const limits = { ...ADMIN_LIMITS, ...options.limits };
-  if (!isLoopbackHost(host) && token === undefined) {
+  if (!isLoopbackHost(host) && token === undefined && tokens.length === 0) {
     throw new CausewayError(
       "admin/token-required",
       `Cannot serve the admin API on ${host}: off loopback it needs a token`,
     );
   }
-  if (token === "") throw new CausewayError("admin/token-required", "The admin token is empty");
-  return new HttpAdminServer(deps, { host, port, token, limits, wrongTokens }, {
+  if (token === "" || tokens.some((holder) => holder.token === "")) {
+    throw new CausewayError("admin/token-required", "The admin token is empty");
+  }
+  return new HttpAdminServer(deps, { host, port, token, tokens, limits, wrongTokens }, {
     log: serverDeps.log ?? SILENT_LOGGER,
     clock: serverDeps.clock ?? new SystemClock(),
     refused: serverDeps.refused ?? (() => {}),
@@ -69,6 +73,7 @@ interface ResolvedOptions {
   readonly host: string;
   readonly port: number;
   readonly token: string | undefined;
+  readonly tokens: readonly TokenHolder[];
   readonly wrongTokens: RateLimitOptions | undefined;
   readonly limits: Required<AdminLimits>;
 }
@@ -87,8 +92,7 @@ class HttpAdminServer implements AdminServer {
   ) {
     this.#options = options;
     this.#clock = clock;
-    const { host, port, token } = options;
-    const { wrongTokens } = options;
+    const { host, port, token, tokens, wrongTokens } = options;
     this.#hub = new EventHub({
       log: deps.events,
       overview: () => deps.source.overview(),
@@ -96,10 +100,11 @@ class HttpAdminServer implements AdminServer {
     });
     const app = createAdminApp(
       deps,
-      token === undefined ? { host } : { host, token },
+      token === undefined ? { host, tokens } : { host, token, tokens },
       {
         log,
         hub: this.#hub,
+        audit: new AuditLog(log, () => clock.wallMs()),
         wrongTokens: wrongTokens && {
           limit: new RateLimit(wrongTokens, clock),
           refused: () => refused("wrong-tokens"),

@@ -5,7 +5,8 @@ import { createAdminApp } from "./admin_app.ts";
 import type { AdminDeps } from "./admin_deps.ts";
 import { createAdmin } from "./admin_server.ts";
 import { EventLog } from "./events/event_log.ts";
-import { hubOf, sampleSource } from "./testing/sample_source.ts";
+import { AuditLog } from "./audit_log.ts";
+import { hubOf, sampleActions, sampleSource } from "./testing/sample_source.ts";
 
 const DEPS: AdminDeps = {
   node: "node1@dc1.example.com",
@@ -16,6 +17,7 @@ const DEPS: AdminDeps = {
   sessions: () => ({}),
   removeHost: () => Promise.resolve("unknown"),
   source: sampleSource(),
+  actions: sampleActions(),
   events: new EventLog(() => 0),
 };
 
@@ -222,6 +224,7 @@ Deno.test("createAdmin() counts the wrong tokens of each address separately", as
   const app = createAdminApp(DEPS, { host: "0.0.0.0", token: "right" }, {
     log: SILENT_LOGGER,
     hub: hubOf(DEPS),
+    audit: new AuditLog(SILENT_LOGGER, () => 0),
     wrongTokens: { limit, refused: () => {} },
   });
   const ask = async (token: string, remoteAddress: string) => {

@@ -5,6 +5,7 @@ export type {
   AdminOptions,
   PartHealth,
   PartState,
+  StaticPage,
 } from "./admin_deps.ts";
 export type { AdminSource } from "./api/admin_source.ts";
 export type {
@@ -14,6 +15,10 @@ export type {
   OverviewDatacenter,
 } from "./api/event_schemas.ts";
 export { EventLog } from "./events/event_log.ts";
+export type { TokenHolder } from "./access.ts";
+export type { Action, ActionResult, AuditEntry, Caller, Role } from "./api/action_schemas.ts";
+export { ROLES } from "./api/action_schemas.ts";
+export type { ActionOutcome, AdminActions, LinkTarget } from "./api/admin_actions.ts";
 export type { Failure } from "./api/answers.ts";
 export type {
   Datacenter,

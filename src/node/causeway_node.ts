@@ -62,6 +62,12 @@ export class CausewayNode {
       health: () =>
         nodeHealth(this.#phase, this.#parts.table.snapshot(), this.#parts.stores.failures()),
       drain: () => ({ isDraining: this.#phase === "draining", ...this.#drain }),
+      requestStop: () => {
+        if (this.#phase === "draining" || this.#phase === "stopped") return false;
+        deps.stopRequested?.();
+        return true;
+      },
+      reload: () => this.reloadCertificates(),
     });
   }
 
@@ -115,12 +121,16 @@ export class CausewayNode {
     };
   }
 
-  /** Reads every certificate again and reconnects the links, one by one, to use them. */
-  async reloadCertificates(): Promise<void> {
+  /**
+   * Reads every certificate again and reconnects the links, one by one, to use them.
+   * @returns the number of certificates that were read, and of those that cannot be used
+   */
+  async reloadCertificates(): Promise<{ readonly reloaded: number; readonly failed: number }> {
     const parts = this.#parts;
-    await parts.certificates.reload();
+    const outcome = await parts.certificates.reload();
     await parts.links?.renew();
     await parts.cluster?.renew();
+    return outcome;
   }
 
   /**
@@ -138,7 +148,10 @@ export class CausewayNode {
     const budget = new StopBudget(this.#config.limits.shutdownTimeoutMs, clock);
     const startedMs = clock.wallMs();
     const deadlineMs = startedMs + this.#config.limits.shutdownTimeoutMs;
+    const steps = new Set<string>();
     const noteStep = (step: string) => {
+      if (steps.has(step)) return; // routing goes on beside later steps
+      steps.add(step);
       this.#drain = {
         step,
         startedAt: new Date(startedMs).toISOString(),

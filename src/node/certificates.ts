@@ -53,8 +53,10 @@ export class Certificates {
   /**
    * Reads all files again. A certificate that cannot be used is logged, and the old one stays in
    * use.
+   * @returns the number of certificates that were read, and of those that cannot be used
    */
-  async reload(): Promise<void> {
+  async reload(): Promise<{ readonly reloaded: number; readonly failed: number }> {
+    let failed = 0;
     for (const holder of this.#holders) {
       const { certfile } = holder.files;
       try {
@@ -62,9 +64,11 @@ export class Certificates {
         this.#log.info("tls.reloaded", { certfile });
         this.#warn(holder);
       } catch (error) {
+        failed++;
         this.#log.error("tls.reload-failed", { certfile, error: describeError(error) });
       }
     }
+    return { reloaded: this.#holders.length - failed, failed };
   }
 
   /** The certificates in use, in the order in which they were loaded. */

@@ -2,6 +2,8 @@ import type { AdminServer, EventLog } from "../admin/mod.ts";
 import { createAdmin } from "../admin/mod.ts";
 import type { Config } from "../config/mod.ts";
 import { VERSION } from "../config/mod.ts";
+import { makeActions } from "./admin/node_actions.ts";
+import type { NodeControl } from "./admin/node_actions.ts";
 import { makeSource } from "./admin/node_source.ts";
 import type { NodeState, SourceParts } from "./admin/node_source.ts";
 import { adminOptions } from "./options.ts";
@@ -11,7 +13,7 @@ import type { Surroundings } from "./surroundings.ts";
 export function makeAdmin(
   config: Config,
   parts: Surroundings & SourceParts & { readonly events: EventLog },
-  state: NodeState,
+  state: NodeState & NodeControl,
 ): AdminServer {
   const { table, sessions, components, pressure, router, metrics, log, clock } = parts;
   return createAdmin(
@@ -28,6 +30,7 @@ export function makeAdmin(
       removeHost: (host) => table.removeHost(host.toLowerCase()),
       events: parts.events,
       source: makeSource(config, parts, state),
+      actions: makeActions(parts, state, config.globalDistrib.localHost),
       sessions: () => ({
         sessions: sessions.count,
         components: components.count,

@@ -31,6 +31,7 @@ import type {
 import { Certificates } from "./certificates.ts";
 import type { Edge } from "./edge.ts";
 import { LocalSide } from "./local_side.ts";
+import type { NodeControl } from "./admin/node_actions.ts";
 import type { NodeState } from "./admin/node_source.ts";
 import { tellOperators } from "./admin/event_feed.ts";
 import { makeAdmin } from "./node_admin.ts";
@@ -61,6 +62,8 @@ export interface NodeDeps extends NodeStores {
   readonly clock?: Clock;
   /** Called when another process has taken this node's name: this process must end. */
   readonly superseded: () => void;
+  /** Called when an operator asks for a graceful stop of the process. */
+  readonly stopRequested?: () => void;
 }
 
 /**
@@ -116,7 +119,7 @@ export class NodeParts implements Surroundings {
   /** Links to the other nodes of this datacenter, once the start has made them. */
   cluster: LinkLayer | undefined;
 
-  constructor(config: Config, deps: NodeDeps, state: NodeState) {
+  constructor(config: Config, deps: NodeDeps, state: NodeState & NodeControl) {
     const { globalHost, localHost } = config.globalDistrib;
     const clock = this.clock = deps.clock ?? new TurnClock(new SystemClock());
     this.events = new EventLog(() => clock.wallMs());

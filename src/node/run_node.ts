@@ -29,6 +29,10 @@ export async function runNode(config: Config): Promise<number> {
       });
       ended.resolve(SUPERSEDED);
     },
+    stopRequested: () => {
+      node.log.info("node.stopping", { why: "an operator asked for it" });
+      ended.resolve(0);
+    },
   });
   const requests = new StopRequests(new SystemClock());
   const stop = (signal: string) => {

@@ -1,5 +1,5 @@
 import { createRoute, z } from "@hono/zod-openapi";
-import type { OpenAPIHono } from "@hono/zod-openapi";
+import type { AdminApp } from "./admin_env.ts";
 import type { EventHub } from "../events/event_hub.ts";
 import type { EventLog } from "../events/event_log.ts";
 import type { AdminSource } from "./admin_source.ts";
@@ -57,7 +57,7 @@ export interface EventParts {
 
 /** Adds the routes on what happens. */
 export function addEventRoutes(
-  app: OpenAPIHono,
+  app: AdminApp,
   source: AdminSource,
   { hub, log }: EventParts,
 ): void {

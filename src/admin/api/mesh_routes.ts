@@ -1,5 +1,5 @@
 import { createRoute, z } from "@hono/zod-openapi";
-import type { OpenAPIHono } from "@hono/zod-openapi";
+import type { AdminApp } from "./admin_env.ts";
 import type { AdminSource } from "./admin_source.ts";
 import { FAILURE, json } from "./answers.ts";
 import { DATACENTER_DETAIL, DATACENTERS, ENDPOINTS, LANES, NODES } from "./mesh_schemas.ts";
@@ -61,7 +61,7 @@ const LANES_ROUTE = createRoute({
 });
 
 /** Adds the routes on datacenters, nodes, endpoints and lanes. */
-export function addMeshRoutes(app: OpenAPIHono, source: AdminSource): void {
+export function addMeshRoutes(app: AdminApp, source: AdminSource): void {
   app.openapi(DATACENTERS_ROUTE, async (context) => {
     const range = context.req.valid("query");
     return context.json(toAnswer(cutPage(await source.datacenters(), range), range), 200);

@@ -1,5 +1,5 @@
 import { createRoute } from "@hono/zod-openapi";
-import type { OpenAPIHono } from "@hono/zod-openapi";
+import type { AdminApp } from "./admin_env.ts";
 import type { AdminSource } from "./admin_source.ts";
 import { json } from "./answers.ts";
 import { CERTIFICATES, CONFIGURATION, DATABASES } from "./parts_schemas.ts";
@@ -29,7 +29,7 @@ const CONFIGURATION_ROUTE = createRoute({
 });
 
 /** Adds the routes on databases, certificates and the configuration. */
-export function addPartsRoutes(app: OpenAPIHono, source: AdminSource): void {
+export function addPartsRoutes(app: AdminApp, source: AdminSource): void {
   app.openapi(DATABASES_ROUTE, (context) => context.json({ items: source.databases() }, 200));
   app.openapi(CERTIFICATES_ROUTE, (context) => context.json({ items: source.certificates() }, 200));
   app.openapi(CONFIGURATION_ROUTE, (context) => context.json(source.configuration(), 200));

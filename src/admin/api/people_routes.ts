@@ -1,5 +1,5 @@
 import { createRoute, z } from "@hono/zod-openapi";
-import type { OpenAPIHono } from "@hono/zod-openapi";
+import type { AdminApp } from "./admin_env.ts";
 import type { AdminSource } from "./admin_source.ts";
 import { FAILURE, json } from "./answers.ts";
 import { cutPage, PAGE_QUERY, toAnswer } from "./paging.ts";
@@ -62,7 +62,7 @@ const WHERE_ROUTE = createRoute({
 });
 
 /** Adds the routes on sessions, components, bounces and places. */
-export function addPeopleRoutes(app: OpenAPIHono, source: AdminSource): void {
+export function addPeopleRoutes(app: AdminApp, source: AdminSource): void {
   app.openapi(SESSIONS_ROUTE, (context) => {
     const { account, ...range } = context.req.valid("query");
     return context.json(toAnswer(source.sessions(range, account), range), 200);

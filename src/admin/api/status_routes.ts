@@ -1,5 +1,5 @@
 import { createRoute } from "@hono/zod-openapi";
-import type { OpenAPIHono } from "@hono/zod-openapi";
+import type { AdminApp } from "./admin_env.ts";
 import type { AdminSource } from "./admin_source.ts";
 import { json } from "./answers.ts";
 import { STATUS } from "./status_schemas.ts";
@@ -13,6 +13,6 @@ const STATUS_ROUTE = createRoute({
 });
 
 /** Adds the routes on the process itself. */
-export function addStatusRoutes(app: OpenAPIHono, source: AdminSource): void {
+export function addStatusRoutes(app: AdminApp, source: AdminSource): void {
   app.openapi(STATUS_ROUTE, (context) => context.json(source.status(), 200));
 }

@@ -1,6 +1,7 @@
 import { ManualClock } from "../../base/mod.ts";
 import type { AdminDeps } from "../admin_deps.ts";
 import { EventHub } from "../events/event_hub.ts";
+import type { ActionOutcome, AdminActions } from "../api/admin_actions.ts";
 import type { AdminSource } from "../api/admin_source.ts";
 import type { Where } from "../api/people_schemas.ts";
 
@@ -93,6 +94,25 @@ export function sampleSource(parts: Partial<AdminSource> = {}): AdminSource {
     certificates: () => [],
     configuration: () => ({ file: "causeway.toml", values: {}, notes: [] }),
     ...parts,
+  };
+}
+
+/** Actions that all succeed, and note their calls. */
+export function sampleActions(calls: string[] = []): AdminActions {
+  const done = (call: string): ActionOutcome => {
+    calls.push(call);
+    return { outcome: "done", affected: 1, text: "It is done" };
+  };
+  return {
+    drain: () => ({ ...done("drain"), outcome: "started", affected: 1, text: "The node stops" }),
+    pause: (target) => done(`pause ${JSON.stringify(target)}`),
+    resume: (target) => done(`resume ${JSON.stringify(target)}`),
+    retry: (datacenter) => done(`retry ${datacenter}`),
+    rebalance: (datacenter) => done(`rebalance ${datacenter}`),
+    refresh: () => Promise.resolve(done("refresh")),
+    dropCache: (address) => done(`drop-cache ${address}`),
+    kick: (address) => done(`kick ${address}`),
+    reload: () => Promise.resolve(done("reload")),
   };
 }
 

@@ -1,0 +1,228 @@
+import assert from "node:assert/strict";
+import { ManualClock } from "../../base/mod.ts";
+import { MemoryLogger, MetricsRegistry } from "../../observe/mod.ts";
+import { createAdminApp } from "../admin_app.ts";
+import type { AdminDeps, AdminOptions } from "../admin_deps.ts";
+import { AuditLog } from "../audit_log.ts";
+import { EventLog } from "../events/event_log.ts";
+import { AnswerCheck } from "../testing/answer_check.ts";
+import { hubOf, sampleActions, sampleSource } from "../testing/sample_source.ts";
+import type { AdminActions } from "./admin_actions.ts";
+import type { Role } from "./action_schemas.ts";
+
+const TOKENS = (["read", "act", "admin"] as const).map((role) => ({
+  name: `${role}er`,
+  role,
+  token: `token-of-${role}`,
+}));
+
+/** Each action, its least role, a body, and the call that it leads to. */
+const DEEDS: readonly (readonly [name: string, role: Role, body: object, call: string])[] = [
+  ["drain", "admin", {}, "drain"],
+  [
+    "pause",
+    "act",
+    { datacenter: "dc2.example.com", endpoint: "10.0.0.2:5555" },
+    'pause {"datacenter":"dc2.example.com","endpoint":"10.0.0.2:5555"}',
+  ],
+  ["resume", "act", { datacenter: "dc2.example.com" }, 'resume {"datacenter":"dc2.example.com"}'],
+  ["retry", "act", {}, "retry undefined"],
+  ["retry", "act", { datacenter: "dc2.example.com" }, "retry dc2.example.com"],
+  ["rebalance", "act", {}, "rebalance undefined"],
+  ["refresh", "act", {}, "refresh"],
+  ["drop-cache", "act", {}, "drop-cache undefined"],
+  ["drop-cache", "act", { jid: "alice@example.com" }, "drop-cache alice@example.com"],
+  ["kick", "act", { jid: "alice@example.com/phone" }, "kick alice@example.com/phone"],
+  ["reload", "admin", {}, "reload"],
+];
+
+function fixture(
+  { actions = {}, ...options }: Partial<AdminOptions> & { actions?: Partial<AdminActions> } = {},
+) {
+  const calls: string[] = [];
+  const log = new MemoryLogger();
+  const deps: AdminDeps = {
+    node: "node1@dc1.example.com",
+    version: "1.2.3",
+    metrics: new MetricsRegistry(new ManualClock()),
+    parts: () => [],
+    links: () => ({}),
+    sessions: () => ({}),
+    removeHost: () => Promise.resolve("removed"),
+    events: new EventLog(() => 0),
+    source: sampleSource(),
+    actions: { ...sampleActions(calls), ...actions },
+  };
+  const app = createAdminApp(deps, { host: "127.0.0.1", ...options }, {
+    log,
+    hub: hubOf(deps),
+    audit: new AuditLog(log, () => 0),
+  });
+  const post = async (path: string, body: unknown, headers: Record<string, string> = {}) => {
+    const response = await app.request(path, {
+      method: "POST",
+      headers: { "content-type": "application/json", ...headers },
+      body: typeof body === "string" ? body : JSON.stringify(body),
+    }, { remoteAddress: "127.0.0.1:40000" });
+    return { status: response.status, body: await response.json() };
+  };
+  const bearer = (role: Role) => ({ authorization: `Bearer token-of-${role}` });
+  const checkOf = async () => {
+    const response = await app.request("/openapi.json", {
+      headers: options.tokens === undefined ? {} : bearer("read"),
+    });
+    return new AnswerCheck(await response.json());
+  };
+  return { app, calls, log, post, bearer, checkOf };
+}
+
+Deno.test("each action is carried out for its role and higher ones, and refused to lower ones", async () => {
+  const ranks: readonly Role[] = ["read", "act", "admin"];
+  for (const [name, needed, body, call] of DEEDS) {
+    for (const role of ranks) {
+      const { calls, post, bearer, log, checkOf } = fixture({ tokens: TOKENS });
+      const answer = await post(`/api/v1/actions/${name}`, body, bearer(role));
+      (await checkOf()).check("POST", `/api/v1/actions/${name}`, answer);
+      const isAllowed = ranks.indexOf(role) >= ranks.indexOf(needed);
+      assert.deepEqual(calls, isAllowed ? [call] : [], `${role} ${name}`);
+      const done = name === "drain" ? 202 : 200;
+      assert.equal(answer.status, isAllowed ? done : 403, `${role} ${name}`);
+      const [entry] = log.named("admin.action");
+      assert.equal(entry!.fields["who"], `${role}er`);
+      assert.equal(entry!.fields["action"], name);
+      assert.equal(entry!.fields["from"], "127.0.0.1:40000");
+      const outcome = name === "drain" ? "started" : "done";
+      assert.equal(entry!.fields["outcome"], isAllowed ? outcome : "refused");
+    }
+  }
+});
+
+Deno.test("GET /api/v1/audit shows who has done what to whom, to the role admin alone", async () => {
+  const { app, post, bearer, checkOf } = fixture({ tokens: TOKENS });
+  await post("/api/v1/actions/kick", { jid: "alice@example.com" }, bearer("act"));
+  await post("/api/v1/actions/reload", {}, bearer("read"));
+  await app.request("/api/hosts/dc9.example.com", { method: "DELETE", headers: bearer("act") });
+  await app.request("/api/hosts/dc9.example.com", { method: "DELETE", headers: bearer("admin") });
+  for (const role of ["read", "act"] as const) {
+    const refused = await app.request("/api/v1/audit", { headers: bearer(role) });
+    assert.equal(refused.status, 403);
+  }
+  const response = await app.request("/api/v1/audit", { headers: bearer("admin") });
+  const body = await response.json();
+  (await checkOf()).check("GET", "/api/v1/audit", { status: response.status, body });
+  assert.deepEqual(
+    body.items.map(({ who, action, target, outcome }: Record<string, string>) => [
+      who,
+      action,
+      target,
+      outcome,
+    ]),
+    [
+      ["adminer", "remove-datacenter", "dc9.example.com", "done"],
+      ["acter", "remove-datacenter", "dc9.example.com", "refused"],
+      ["reader", "reload", undefined, "refused"],
+      ["acter", "kick", "alice@example.com", "done"],
+    ],
+  );
+});
+
+Deno.test("an action that fails says why, by status and name, and is in the audit log", async () => {
+  for (
+    const [failure, status] of [["not-found", 404], ["conflict", 409], [
+      "unavailable",
+      503,
+    ]] as const
+  ) {
+    const { post, log, checkOf } = fixture({
+      actions: { refresh: () => Promise.resolve({ failure, text: "It is so" }) },
+    });
+    const answer = await post("/api/v1/actions/refresh", {});
+    assert.equal(answer.status, status);
+    assert.deepEqual(answer.body, { error: failure, message: "It is so" });
+    (await checkOf()).check("POST", "/api/v1/actions/refresh", answer);
+    assert.equal(log.named("admin.action")[0]!.fields["outcome"], failure);
+  }
+  const { post, log } = fixture({ actions: { refresh: () => Promise.reject(new Error("inner")) } });
+  const answer = await post("/api/v1/actions/refresh", {});
+  assert.equal(answer.status, 500);
+  assert.ok(!JSON.stringify(answer.body).includes("inner"));
+  assert.equal(log.named("admin.action")[0]!.fields["outcome"], "failed");
+});
+
+Deno.test("an action takes no malformed, unknown or overlong input", async () => {
+  const { post, calls, log } = fixture();
+  for (
+    const [name, body] of [
+      ["pause", {}],
+      ["pause", { datacenter: "" }],
+      ["pause", { datacenter: "d".repeat(1024) }],
+      ["pause", { datacenter: "dc2.example.com", forEver: true }],
+      ["pause", []],
+      ["pause", "{"],
+      ["pause", ""],
+      ["kick", { jid: 7 }],
+      ["kick", { jid: "a".repeat(3072) }],
+      ["drain", { now: true }],
+      ["retry", null],
+    ] as const
+  ) {
+    const answer = await post(`/api/v1/actions/${name}`, body);
+    assert.equal(answer.status, 400, `${name} ${JSON.stringify(body)}`);
+    assert.equal(answer.body.error, "bad-request");
+  }
+  assert.deepEqual(calls, []);
+  assert.equal(log.named("admin.failed").length, 0);
+});
+
+Deno.test("no page of another site can act: not by its Origin, its form, or a preflight", async () => {
+  for (const tokens of [undefined, TOKENS]) {
+    const { app, post, bearer, calls } = fixture(tokens === undefined ? {} : { tokens });
+    const path = "/api/v1/actions/retry";
+    const mine = { host: "127.0.0.1:8088", ...tokens === undefined ? {} : bearer("admin") };
+    for (
+      const foreign of [
+        { origin: "http://evil.example" },
+        { origin: "null" },
+        { origin: "http://127.0.0.1:9999" },
+        { "sec-fetch-site": "cross-site" },
+        { "sec-fetch-site": "same-site" },
+      ] as readonly Record<string, string>[]
+    ) {
+      assert.equal((await post(path, {}, { ...mine, ...foreign })).status, 403);
+    }
+    for (const type of ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data"]) {
+      assert.equal((await post(path, {}, { ...mine, "content-type": type })).status, 415);
+    }
+    assert.deepEqual(calls, []);
+    const preflight = await app.request(path, {
+      method: "OPTIONS",
+      headers: {
+        ...mine,
+        origin: "http://127.0.0.1:8088",
+        "access-control-request-method": "POST",
+      },
+    });
+    assert.equal(preflight.status, 405);
+    const own = await post(path, {}, {
+      ...mine,
+      origin: "http://127.0.0.1:8088",
+      "sec-fetch-site": "same-origin",
+    });
+    assert.equal(own.status, 200);
+    const answer = await app.request("/api/v1/status", { headers: mine });
+    for (const [name] of answer.headers) assert.ok(!name.startsWith("access-control-"), name);
+  }
+});
+
+Deno.test("GET /api/v1/caller tells whose token it is; without tokens this machine is trusted", async () => {
+  const guarded = fixture({ token: "the-old-one", tokens: TOKENS });
+  const callerOf = async (token: string) =>
+    await (await guarded.app.request("/api/v1/caller", {
+      headers: { authorization: `Bearer ${token}` },
+    })).json();
+  assert.deepEqual(await callerOf("the-old-one"), { who: "admin", role: "admin" });
+  assert.deepEqual(await callerOf("token-of-act"), { who: "acter", role: "act" });
+  assert.equal((await callerOf("token-of-ac")).error, "unauthorized");
+  const open = await fixture().app.request("/api/v1/caller");
+  assert.deepEqual(await open.json(), { who: "local", role: "admin" });
+});

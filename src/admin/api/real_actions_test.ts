@@ -1,0 +1,130 @@
+import assert from "node:assert/strict";
+import { withCluster } from "../../../harness/cluster/mod.ts";
+import type { Cluster } from "../../../harness/cluster/mod.ts";
+import { untilAllLinked } from "../../../harness/scenarios/_linked.ts";
+import { Stage } from "../../../harness/scenarios/_stage.ts";
+import { AnswerCheck } from "../testing/answer_check.ts";
+
+// deno-lint-ignore no-explicit-any
+type Answer = any; // the document describes it, and `AnswerCheck` has checked it
+
+/** Uses the API of one datacenter's first node, and checks each answer. */
+async function callerOf(cluster: Cluster, name: string) {
+  const datacenter = cluster.datacenter(name);
+  const check = new AnswerCheck(await (await fetch(datacenter.adminUrl("/openapi.json"))).json());
+  const use = async (method: "GET" | "POST", path: string, body?: object): Promise<Answer> => {
+    const response = await fetch(datacenter.adminUrl(path), {
+      method,
+      ...(body !== undefined && {
+        body: JSON.stringify(body),
+        headers: { "content-type": "application/json" },
+      }),
+    });
+    const answer = await response.json();
+    check.check(method, path.split("?")[0]!, { status: response.status, body: answer });
+    return answer;
+  };
+  return {
+    read: (path: string) => use("GET", path),
+    act: (name: string, body: object = {}) => use("POST", `/api/v1/actions/${name}`, body),
+  };
+}
+
+Deno.test("a real node pauses and resumes links, drops its cache, kicks, reloads, refreshes and drains", async () => {
+  await withCluster({ datacenters: 2 }, async (cluster) => {
+    await untilAllLinked(cluster);
+    await using stage = new Stage(cluster);
+    const alice = await stage.enterAvailable("alice", "dc1");
+    const bob = await stage.enterAvailable("bob", "dc2");
+    await alice.sendMessage(bob.jid, "one");
+    await bob.expectMessage("one");
+    const { read, act } = await callerOf(cluster, "dc1");
+    const datacenter = cluster.datacenter("dc2").localHost;
+    const stateOf = async () => {
+      const { items } = await read("/api/v1/datacenters");
+      return items.find((each: Answer) => each.datacenter === datacenter).state;
+    };
+
+    assert.equal((await act("pause", { datacenter })).outcome, "done");
+    assert.equal((await act("pause", { datacenter })).outcome, "nothing-to-do");
+    assert.equal((await act("pause", { datacenter: "dc9.example.com" })).error, "not-found");
+    await cluster.until(async () => await stateOf() === "paused", { what: "dc2 is paused" });
+    const { items: endpoints } = await read(`/api/v1/endpoints?datacenter=${datacenter}`);
+    assert.deepEqual(endpoints.map(({ state }: Answer) => state), ["paused"]);
+    await alice.sendMessage(bob.jid, "two");
+    await act("retry");
+    assert.equal(await stateOf(), "paused");
+    assert.equal((await act("resume", { datacenter })).outcome, "done");
+    await bob.expectMessage("two");
+    await cluster.until(async () => await stateOf() === "linked", { what: "dc2 is linked" });
+    await act("rebalance", { datacenter });
+
+    const { affected } = await act("refresh");
+    assert.ok(affected > 0);
+    assert.equal((await act("drop-cache", { jid: bob.jid })).outcome, "done");
+    await cluster.until(async () => {
+      await act("drop-cache"); // a lookup may fill it again at any time
+      return (await read("/api/v1/status")).counts.cached === 0;
+    }, { what: "the cache is empty" });
+    await alice.sendMessage(bob.jid, "three");
+    await bob.expectMessage("three");
+    const reloaded = await act("reload");
+    assert.ok(reloaded.affected > 0);
+    await untilAllLinked(cluster);
+
+    assert.equal((await act("kick", { jid: bob.jid })).error, "not-found", "bob is at dc2");
+    assert.equal((await act("kick", { jid: alice.jid })).affected, 1);
+    await cluster.until(
+      async () => (await read("/api/v1/sessions")).total === 0,
+      { what: "alice's session is over" },
+    );
+
+    const { items } = await read("/api/v1/audit?limit=3");
+    assert.deepEqual(
+      items.map(({ who, action, outcome }: Answer) => [who, action, outcome]),
+      [["local", "kick", "done"], ["local", "kick", "not-found"], ["local", "reload", "done"]],
+    );
+    const { items: events } = await read("/api/v1/event-log");
+    assert.ok(events.some(({ kind }: Answer) => kind === "action"));
+
+    assert.equal((await act("drain")).outcome, "started");
+    const { node } = cluster.datacenter("dc1");
+    await cluster.until(
+      () => node.logs.some((line) => line.includes("node.stopped")),
+      { what: "dc1 has stopped" },
+    );
+  });
+});
+
+Deno.test("a real node shows the progress of its drain while stanzas wait for a paused datacenter", async () => {
+  await withCluster({
+    datacenters: 2,
+    configure: (configuration) => configuration["limits"] = { shutdown_timeout: 10 },
+  }, async (cluster) => {
+    await untilAllLinked(cluster);
+    await using stage = new Stage(cluster);
+    const alice = await stage.enterAvailable("alice", "dc1");
+    const bob = await stage.enterAvailable("bob", "dc2");
+    await alice.sendMessage(bob.jid, "one");
+    await bob.expectMessage("one");
+    const { read, act } = await callerOf(cluster, "dc1");
+    await act("pause", { datacenter: cluster.datacenter("dc2").localHost });
+    const id = await alice.sendMessage(bob.jid, "two");
+    await cluster.until(
+      async () => (await read("/api/v1/drain")).stanzas > 0,
+      { what: "the stanza waits" },
+    );
+    assert.equal((await read("/api/v1/drain")).isDraining, false);
+    await act("drain");
+    let drain: Answer;
+    await cluster.until(async () => {
+      drain = await read("/api/v1/drain");
+      return drain.isDraining && drain.step === "lanes";
+    }, { what: "the drain waits for the lanes" });
+    assert.ok(drain.stanzas > 0);
+    assert.ok(Date.parse(drain.deadlineAt) > Date.parse(drain.startedAt));
+    const status = await read("/api/v1/status");
+    assert.equal(status.ready, false);
+    await alice.expectError(id, "service-unavailable");
+  });
+});

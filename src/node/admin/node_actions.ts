@@ -1,0 +1,139 @@
+import type { ActionOutcome, AdminActions, LinkTarget } from "../../admin/mod.ts";
+import type { LinkLayer } from "../../distribution/links/mod.ts";
+import type { SessionTable } from "../../distribution/table/mod.ts";
+import type { LocalSession, SessionRegistry } from "../../xmpp/mod.ts";
+import { FullJid, tryParseJid } from "../../xmpp/mod.ts";
+
+/** Parts of a node that operators act on. The links are read with each action. */
+export interface ActedParts {
+  readonly table: SessionTable;
+  readonly sessions: SessionRegistry;
+  readonly links: LinkLayer | undefined;
+  readonly cluster: LinkLayer | undefined;
+}
+
+/** What operators can do to the whole node. */
+export interface NodeControl {
+  /** Has the process stop gracefully and end; false when it is doing so already. */
+  requestStop(): boolean;
+  /** Reads certificates again. */
+  reload(): Promise<{ readonly reloaded: number; readonly failed: number }>;
+}
+
+/** Makes what operators can have a node do. */
+export function makeActions(
+  parts: ActedParts,
+  control: NodeControl,
+  localHost: string,
+): AdminActions {
+  const { table, sessions } = parts;
+  const layers = () => [parts.links, parts.cluster].filter((layer) => layer !== undefined);
+  return {
+    drain: () => {
+      if (control.requestStop()) {
+        return { outcome: "started", affected: sessions.count, text: "The node stops" };
+      }
+      return { outcome: "nothing-to-do", affected: 0, text: "The node stops already" };
+    },
+    pause: (target) => linksAction(target, parts.links, "pause"),
+    resume: (target) => linksAction(target, parts.links, "resume"),
+    retry: (datacenter) => {
+      const hosts = retried(parts, localHost, datacenter?.toLowerCase());
+      if (hosts === 0 && datacenter !== undefined) return unknown(datacenter);
+      return done(hosts, `${hosts} destinations are dialled where a link is down`);
+    },
+    rebalance: (datacenter) => {
+      const host = datacenter?.toLowerCase();
+      const found = parts.links?.control.rebalance(host) ?? { hosts: 0, senders: 0 };
+      if (found.hosts === 0 && host !== undefined) return unknown(host);
+      return done(found.senders, `${found.senders} senders have moved to other lanes`);
+    },
+    refresh: async () => {
+      const entries = await table.refreshOwn();
+      if (entries === undefined) return AWAY;
+      for (const layer of layers()) layer.control.retry();
+      return done(entries, `${entries} entries are written anew`);
+    },
+    dropCache: (address) => {
+      if (address === undefined) {
+        const { cached } = table.snapshot();
+        return table.forgetAll() ? done(cached, `${cached} addresses are dropped`) : AWAY;
+      }
+      const jid = tryParseJid(address);
+      if (jid === undefined) return notAJid(address);
+      table.forget(jid);
+      return { outcome: "done", affected: 1, text: `The next lookup of ${jid.text} asks Redis` };
+    },
+    kick: (address) => {
+      const jid = tryParseJid(address);
+      if (jid === undefined) return notAJid(address);
+      const ended = sessions.ofAccount(jid.bare.text)
+        .filter((session) => !(jid instanceof FullJid) || session.jid.text === jid.text);
+      if (ended.length === 0) {
+        return { failure: "not-found", text: `${jid.text} has no session at this node` };
+      }
+      // A list of its own: each end changes the registry's.
+      for (const session of [...ended]) endSession(session);
+      return done(ended.length, `${ended.length} sessions of ${jid.text} are ended`);
+    },
+    reload: async () => {
+      const { reloaded, failed } = await control.reload();
+      if (failed > 0) {
+        const text = `${failed} of ${reloaded + failed} certificates cannot be used; see the log`;
+        return { failure: "conflict", text };
+      }
+      return done(reloaded, `${reloaded} certificates were read again`);
+    },
+  };
+}
+
+const AWAY: ActionOutcome = { failure: "unavailable", text: "Redis is away; try again" };
+
+function linksAction(
+  { datacenter, endpoint }: LinkTarget,
+  links: LinkLayer | undefined,
+  verb: "pause" | "resume",
+): ActionOutcome {
+  const host = datacenter.toLowerCase();
+  const count = links?.control[verb](host, endpoint === undefined ? undefined : keyOf(endpoint));
+  if (count === undefined) return unknown(host);
+  const known = links!.snapshot().hosts.find((each) => each.host === host); // it was found
+  const isKnown = endpoint === undefined ||
+    known?.endpoints.some((each) => each.endpoint === keyOf(endpoint)) === true;
+  if (!isKnown) return { failure: "not-found", text: `${host} has no endpoint ${endpoint}` };
+  const what = verb === "pause" ? "are paused" : "are in use again";
+  return done(count, `${count} endpoints of ${host} ${what}`);
+}
+
+/** Returns the number of destinations that are dialled. */
+function retried(
+  { links, cluster }: ActedParts,
+  localHost: string,
+  host: string | undefined,
+): number {
+  const nodes = host === undefined || host === localHost ? cluster?.control.retry() ?? 0 : 0;
+  return nodes + (host === localHost ? 0 : links?.control.retry(host) ?? 0);
+}
+
+function endSession(session: LocalSession): void {
+  session.end("policy-violation");
+}
+
+function done(affected: number, text: string): ActionOutcome {
+  return { outcome: affected > 0 ? "done" : "nothing-to-do", affected, text };
+}
+
+function unknown(datacenter: string): ActionOutcome {
+  return { failure: "not-found", text: `No other datacenter is known as ${datacenter}` };
+}
+
+function notAJid(address: string): ActionOutcome {
+  return { failure: "not-found", text: `${address} is no JID` };
+}
+
+/** Returns `host:port`, as people write it, as the links have it. */
+function keyOf(endpoint: string): string {
+  const colon = endpoint.lastIndexOf(":");
+  const host = endpoint.slice(0, Math.max(0, colon)).replace(/^\[|\]$/g, "");
+  return `${host}#${endpoint.slice(colon + 1)}`;
+}
