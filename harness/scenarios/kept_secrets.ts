@@ -27,6 +27,16 @@ const ADMIN_PATHS = [
   "/api/metrics",
   "/api/links",
   "/api/sessions",
+  "/api/v1/status",
+  "/api/v1/datacenters",
+  "/api/v1/lanes",
+  "/api/v1/sessions",
+  "/api/v1/where/alice@example.com",
+  "/api/v1/databases",
+  "/api/v1/certificates",
+  "/api/v1/config",
+  "/api/v1/event-log",
+  "/api/v1/audit",
 ];
 
 /** Uses and misuses a node with known secrets, and searches all its output for them. */
@@ -146,6 +156,8 @@ async function overheardFromCommands(cluster: Cluster, { node }: Datacenter): Pr
     good,
     good.replace(`token = "${SECRETS.token}"`, `tokens = "${SECRETS.token}"`),
     good.replace(`token = "${SECRETS.token}"`, `token = ["${SECRETS.token}"]`),
+    good.replace(`token = "${SECRETS.token}"`, `tokens = ["${SECRETS.token}"]`),
+    good.replace(`token = "${SECRETS.token}"`, `tokens = [{ token = ["${SECRETS.token}"] }]`),
     good.replace(`"${SECRETS.redis}"`, `"${SECRETS.redis}`),
     good.replace(`secret = "${SECRETS.component}"`, `secret = { value = "${SECRETS.component}" }`),
   ];

@@ -1,3 +1,4 @@
+import type { Role } from "../admin/mod.ts";
 import type { ArchiveHostOptions } from "../services/archive/mod.ts";
 import type { RoomOptions } from "../services/muc_light/mod.ts";
 import type { PrivacyBounds } from "../services/privacy/mod.ts";
@@ -63,6 +64,11 @@ export interface ComponentListenConfig extends HostPort {
 export interface AdminListenConfig extends HostPort {
   /** Bearer token that a request must present; undefined when none is required. */
   readonly token: Secret | undefined;
+  readonly tokens: readonly {
+    readonly name: string;
+    readonly role: Role;
+    readonly token: Secret;
+  }[];
 }
 
 export type SaslMechanism = "SCRAM-SHA-256" | "SCRAM-SHA-1" | "PLAIN";

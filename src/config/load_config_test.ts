@@ -49,7 +49,7 @@ Deno.test("parseConfig() fills in every default", () => {
       c2s: [],
       websocket: [],
       component: [],
-      admin: { host: "127.0.0.1", port: 8088, token: undefined },
+      admin: { host: "127.0.0.1", port: 8088, token: undefined, tokens: [] },
     },
     auth: {
       mechanisms: ["SCRAM-SHA-256", "SCRAM-SHA-1", "PLAIN"],
@@ -272,11 +272,13 @@ Deno.test("parseConfig() reads secrets from the text, the environment and files,
   const config = parse(`${SOUND}redis.password = { env = "SET" }
 [listen.admin]
 token = { file = "token" }
+tokens = [{ name = "ops", role = "act", token = "plain" }]
 [[listen.component]]
 domains = [{ name = "Echo.example.com", secret = "plain", hidden = true }]
 `);
   assert.equal(config.globalDistrib.redis.password?.reveal(), "from the environment");
   assert.equal(config.listen.admin.token?.reveal(), "/etc/causeway/token");
+  assert.equal(config.listen.admin.tokens[0]?.token.reveal(), "plain");
   const domain = config.listen.component[0]?.domains[0];
   assert.equal(domain?.name, "echo.example.com");
   assert.equal(domain?.isHidden, true);

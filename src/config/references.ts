@@ -24,6 +24,9 @@ export function checkReferences(file: PartialFile, surroundings: Surroundings): 
     }
   }
   checkSecret(admin?.token, ["listen", "admin", "token"], surroundings);
+  for (const [position, holder] of (admin?.tokens ?? []).entries()) {
+    checkSecret(holder?.token, ["listen", "admin", "tokens", position, "token"], surroundings);
+  }
   checkSecret(file.auth?.enumeration_secret, ["auth", "enumeration_secret"], surroundings);
   const module = file.modules?.mod_global_distrib;
   const path = ["modules", "mod_global_distrib"];

@@ -133,6 +133,15 @@ function resolveListen(file: FileConfig, surroundings: Surroundings): Config["li
       token: admin.token === undefined
         ? undefined
         : resolveSecret(admin.token, ["listen", "admin", "token"], surroundings),
+      tokens: admin.tokens.map(({ name, role, token }, position) => ({
+        name,
+        role,
+        token: resolveSecret(
+          token,
+          ["listen", "admin", "tokens", position, "token"],
+          surroundings,
+        ),
+      })),
     },
   };
 }

@@ -41,6 +41,7 @@ const RULES: readonly Rule[] = [
   webSocketsAreEncrypted,
   componentDomainsAreDistinct,
   adminIsGuarded,
+  adminNamesDiffer,
   stanzasFitFrames,
   payloadsFitStanzas,
   stanzasFitShares,
@@ -266,12 +267,26 @@ function componentDomainsAreDistinct(file: PartialFile): Mistake[] {
 
 function adminIsGuarded(file: PartialFile): Mistake[] {
   const host = ADMIN.shape.host.parse(file.listen?.admin?.host);
-  const token = file.listen?.admin?.token;
-  if (isLoopbackHost(host) || token !== undefined) return [];
+  const { token, tokens = [] } = file.listen?.admin ?? {};
+  if (isLoopbackHost(host) || token !== undefined || tokens.length > 0) return [];
   return [{
     path: ["listen", "admin", "token"],
     problem: `missing; the admin port on ${host}, which is not loopback, needs a token`,
   }];
+}
+
+/** Checks that the audit log can tell the holders of tokens apart. */
+function adminNamesDiffer(file: PartialFile): Mistake[] {
+  const seen = new Set<string>();
+  return (file.listen?.admin?.tokens ?? []).flatMap((holder, position) => {
+    const name = holder?.name;
+    if (name === undefined || !seen.has(name)) {
+      if (name !== undefined) seen.add(name);
+      return [];
+    }
+    const path = ["listen", "admin", "tokens", position, "name"];
+    return [{ path, problem: `"${name}" is listed twice` }];
+  });
 }
 
 /**

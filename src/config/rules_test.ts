@@ -340,6 +340,25 @@ const CASES: readonly Case[] = [
     expected: [],
   },
   {
+    what: "admin off loopback with a token that has a role",
+    text: appended(
+      '[listen.admin]\nhost = "0.0.0.0"\n' +
+        'tokens = [{ name = "grafana", role = "read", token = "t" }]\n',
+    ),
+    expected: [],
+  },
+  {
+    what: "two admin tokens with one name, and one that is empty",
+    text: appended(
+      '[[listen.admin.tokens]]\nname = "ops"\nrole = "act"\ntoken = "t"\n' +
+        '[[listen.admin.tokens]]\nname = "ops"\nrole = "admin"\ntoken = ""\n',
+    ),
+    expected: [
+      '14: listen.admin.tokens[1].name: "ops" is listed twice',
+      "16: listen.admin.tokens[1].token: expected a secret, found an empty string",
+    ],
+  },
+  {
     what: "an empty admin token",
     text: appended('[listen.admin]\nhost = "0.0.0.0"\ntoken = ""\n'),
     expected: ["11: listen.admin.token: expected a secret, found an empty string"],

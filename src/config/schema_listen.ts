@@ -1,4 +1,5 @@
 import { z } from "zod";
+import type { Role } from "../admin/mod.ts";
 import {
   absent,
   domain,
@@ -63,6 +64,13 @@ export const WEBSOCKET = z.strictObject({
   ),
 });
 
+/** A name in the audit log. */
+function adminName() {
+  return withWords(z.string().regex(/^[\w.@-]{1,64}$/), {
+    allowed: 'a name of letters, digits, and "_", ".", "@" or "-", such as "grafana"',
+  });
+}
+
 const COMPONENT_DOMAIN = z.strictObject({
   name: domain().describe("domain that the component serves"),
   secret: secret().describe("secret that the component proves to know (XEP-0114 §3)"),
@@ -80,11 +88,25 @@ const COMPONENT = z.strictObject({
   }).describe("domains that may connect here"),
 });
 
+const ADMIN_TOKEN = z.strictObject({
+  name: adminName().describe("name of its holder in the audit log"),
+  role: z.enum(["read", "act", "admin"] satisfies readonly Role[]).describe(
+    "`read`: see everything but the audit log; `act`: also act on links, the cache and sessions; " +
+      "`admin`: also drain, reload, remove datacenters and see the audit log",
+  ),
+  token: secret().describe("bearer token"),
+});
+
 /** `[listen.admin]`. */
 export const ADMIN = z.strictObject({
   host: hostName().default("127.0.0.1").describe("host name or IP address to listen on"),
   port: listenPort().default(8088).describe("TCP port; 0 takes a free one"),
-  token: secret().optional().describe("bearer token that requests must carry; needed off loopback"),
+  token: secret().optional().describe(
+    "bearer token of the role `admin`; off loopback a token is needed, this one or one of `tokens`",
+  ),
+  tokens: withWords(z.array(ADMIN_TOKEN).max(100), {
+    allowed: "a list of { name, role, token }",
+  }).default([]).describe("bearer tokens with a name and a role"),
 });
 
 /** `[listen]`. */

@@ -18,7 +18,7 @@ export interface Mistake {
 }
 
 const SECRET_KEYS: ReadonlySet<unknown> = new Set([
-  ...["password", "sentinel_password", "secret", "token", "enumeration_secret"],
+  ...["password", "sentinel_password", "secret", "token", "tokens", "enumeration_secret"],
 ]);
 
 /**
@@ -106,7 +106,9 @@ function describeIssue(
   }
   const allowed = schema === undefined ? issue.message : describeAllowed(schema);
   if (value === undefined) return [{ path, problem: `missing; expected ${allowed}` }];
-  const found = describeValue(value, SECRET_KEYS.has(path.at(-1)));
+  // An item of a list is as secret as the list.
+  const name = path.findLast((part) => typeof part === "string");
+  const found = describeValue(value, SECRET_KEYS.has(name));
   return [{ path, problem: `expected ${allowed}, found ${found}` }];
 }
 

@@ -114,6 +114,7 @@ const CONFIG = parsed(`
 [listen.admin]
 port = 8099
 token = "sesame"
+tokens = [{ name = "grafana", role = "read", token = "open" }]
 [limits]${LIMITS}
 [modules.mod_stream_management]
 buffer_max = 61
@@ -318,6 +319,7 @@ Deno.test("adminOptions() gives the admin API the address, token and bounds of t
     host: "127.0.0.1",
     port: 8099,
     token: "sesame",
+    tokens: [{ name: "grafana", role: "read", token: "open" }],
     wrongTokens: { perSec: 52, burst: 53, maxKeys: 25 },
     limits: {
       maxConnections: 21,
