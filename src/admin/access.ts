@@ -13,6 +13,13 @@ export interface TokenHolder {
   readonly token: string;
 }
 
+/** A name in client certificates, and what who presents one with it may do. */
+export interface CertificateHolder {
+  /** DNS name, in lower case; also the name in the audit log. */
+  readonly name: string;
+  readonly role: Role;
+}
+
 /** The caller where no token is asked for: only this machine can connect. */
 const LOCAL_CALLER: Caller = { who: "local", role: "admin" };
 
@@ -39,22 +46,34 @@ export function admitLocally(): MiddlewareHandler<AdminEnv> {
 }
 
 /**
- * Admits requests that carry one of the tokens. The comparison takes the same time however much of
+ * Admits requests that carry one of the tokens, or come over a connection whose client has
+ * presented a certificate with one of the names. A token, right or wrong, goes before. The comparison takes the same time however much of
  * a token is right, and whichever it is. After too many wrong tokens from an address, even a right
  * one is refused from there for a while: an answer would let guessing go on.
  */
 export function requireToken(
-  holders: readonly TokenHolder[],
+  { tokens, certificates }: {
+    readonly tokens: readonly TokenHolder[];
+    readonly certificates: readonly CertificateHolder[];
+  },
   wrongTokens: WrongTokens | undefined,
 ): MiddlewareHandler<AdminEnv> {
-  const known = holders.map(({ name, role, token }) => ({
+  const byName = new Map(certificates.map(({ name, role }) => [name, { who: name, role }]));
+  const known = tokens.map(({ name, role, token }) => ({
     caller: { who: name, role },
     expected: digest(token),
   }));
   return async (context, next) => {
     const given = /^Bearer +(\S+)$/i.exec(context.req.header("authorization") ?? "")?.[1] ?? "";
     // The port passes these bindings on with each request. The framework does not know their type.
-    const { remoteAddress = "" } = (context.env ?? {}) as AdminBindings;
+    const { remoteAddress = "", certificateNames = [] } = (context.env ?? {}) as AdminBindings;
+    if (given === "") {
+      const name = certificateNames.find((each) => byName.has(each));
+      if (name !== undefined) {
+        context.set("caller", byName.get(name)!);
+        return await next();
+      }
+    }
     const from = addressKey({ remoteAddress, isLoopback: false });
     if (given !== "" && wrongTokens?.limit.take(from) === false) {
       wrongTokens.refused();
@@ -72,7 +91,10 @@ export function requireToken(
       return await next();
     }
     context.header("www-authenticate", 'Bearer realm="causeway"');
-    return context.json({ error: "unauthorized", message: "A bearer token is required" }, 401);
+    return context.json({
+      error: "unauthorized",
+      message: "A bearer token or a client certificate is required",
+    }, 401);
   };
 }
 

@@ -47,7 +47,9 @@ export interface AdminAppParts {
 /** Makes the API as an application that answers requests, independent of the transport. */
 export function createAdminApp(
   deps: AdminDeps,
-  options: Required<Pick<AdminOptions, "host">> & Pick<AdminOptions, "token" | "tokens">,
+  options:
+    & Required<Pick<AdminOptions, "host">>
+    & Pick<AdminOptions, "token" | "tokens" | "certificates">,
   { log, hub, audit, wrongTokens }: AdminAppParts,
 ): AdminApp {
   const app = new OpenAPIHono<AdminEnv>({
@@ -67,8 +69,9 @@ export function createAdminApp(
   if (isLoopbackHost(options.host)) app.use(requireLocalName());
   addPages(app, deps);
   app.use(requireSameSite());
-  const holders = holdersOf(options);
-  app.use(holders.length === 0 ? admitLocally() : requireToken(holders, wrongTokens));
+  const holders = { tokens: holdersOf(options), certificates: options.certificates ?? [] };
+  const isGuarded = holders.tokens.length > 0 || holders.certificates.length > 0;
+  app.use(isGuarded ? requireToken(holders, wrongTokens) : admitLocally());
   app.use("/api/v1/actions/*", requireJson());
 
   app.openapi(HEALTH_ROUTE, (context) => {
@@ -122,7 +125,7 @@ export function createAdminApp(
   addPartsRoutes(app, deps.source);
   addEventRoutes(app, deps.source, { hub, log: deps.events });
   addActionRoutes(app, { source: deps.source, actions: deps.actions, audit });
-  if (holders.length > 0) {
+  if (isGuarded) {
     app.openAPIRegistry.registerComponent("securitySchemes", "token", {
       type: "http",
       scheme: "bearer",
@@ -130,7 +133,7 @@ export function createAdminApp(
   }
   app.doc31("/openapi.json", {
     ...documentHead(deps),
-    ...(holders.length > 0 && { security: [{ token: [] }] }),
+    ...(isGuarded && { security: [{ token: [] }] }),
   });
 
   const paths = [...new Set(app.routes.filter(({ method }) => method !== "ALL").map(pathOf))]

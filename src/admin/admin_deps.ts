@@ -1,5 +1,5 @@
 import type { RateLimitOptions } from "../base/mod.ts";
-import type { TokenHolder } from "./access.ts";
+import type { CertificateHolder, TokenHolder } from "./access.ts";
 import type { AdminActions } from "./api/admin_actions.ts";
 import type { EventLog } from "./events/event_log.ts";
 import type { AdminSource } from "./api/admin_source.ts";
@@ -74,6 +74,8 @@ export interface AdminOptions {
   readonly token?: string;
   /** Bearer tokens with a name and a role. Every request must carry a token once there is one. */
   readonly tokens?: readonly TokenHolder[];
+  /** Names in client certificates, each with a role. They need TLS with authorities for callers. */
+  readonly certificates?: readonly CertificateHolder[];
   /**
    * Limit on wrong tokens from one IP address (IPv6: from one /64). Above it every token is
    * refused, even the right one.

@@ -2,7 +2,7 @@ import type { Clock, RateLimitOptions } from "../base/mod.ts";
 import { CausewayError, describeError, RateLimit, SystemClock } from "../base/mod.ts";
 import type { Logger } from "../observe/mod.ts";
 import { SILENT_LOGGER } from "../observe/mod.ts";
-import type { TokenHolder } from "./access.ts";
+import type { CertificateHolder, TokenHolder } from "./access.ts";
 import type { AdminBindings } from "./api/admin_env.ts";
 import { AuditLog } from "./audit_log.ts";
 import { isLoopbackHost } from "./access.ts";
@@ -10,7 +10,7 @@ import { createAdminApp } from "./admin_app.ts";
 import type { AdminDeps, AdminLimits, AdminOptions } from "./admin_deps.ts";
 import { ADMIN_LIMITS } from "./admin_deps.ts";
 import { EventHub } from "./events/event_hub.ts";
-import type { HttpRefusal } from "./http_door.ts";
+import type { HttpRefusal, TlsDoor } from "./http_door.ts";
 import { HttpDoor } from "./http_door.ts";
 
 /** The admin API on its port. */
@@ -30,6 +30,8 @@ export interface AdminServer {
 export interface AdminServerDeps {
   readonly log?: Logger;
   readonly clock?: Clock;
+  /** Reads the certificate, for HTTPS; called at the start. @default plain HTTP */
+  readonly tls?: (() => Promise<TlsDoor>) | undefined;
   /** Called for each connection that is ended because of a limit. */
   readonly refused?: (reason: HttpRefusal) => void;
 }
@@ -51,22 +53,28 @@ export function createAdmin(
   serverDeps: AdminServerDeps = {},
 ): AdminServer {
   const { host = DEFAULT_HOST, port = DEFAULT_PORT, token } = options;
-  const { wrongTokens, tokens = [] } = options;
+  const { wrongTokens, tokens = [], certificates = [] } = options;
   const limits = { ...ADMIN_LIMITS, ...options.limits };
-  if (!isLoopbackHost(host) && token === undefined && tokens.length === 0) {
+  const isGuarded = token !== undefined || tokens.length > 0 || certificates.length > 0;
+  if (!isLoopbackHost(host) && !isGuarded) {
     throw new CausewayError(
       "admin/token-required",
-      `Cannot serve the admin API on ${host}: off loopback it needs a token`,
+      `Cannot serve the admin API on ${host}: off loopback it needs a token or a client certificate`,
     );
   }
   if (token === "" || tokens.some((holder) => holder.token === "")) {
     throw new CausewayError("admin/token-required", "The admin token is empty");
   }
-  return new HttpAdminServer(deps, { host, port, token, tokens, limits, wrongTokens }, {
-    log: serverDeps.log ?? SILENT_LOGGER,
-    clock: serverDeps.clock ?? new SystemClock(),
-    refused: serverDeps.refused ?? (() => {}),
-  });
+  return new HttpAdminServer(
+    deps,
+    { host, port, token, tokens, certificates, limits, wrongTokens },
+    {
+      log: serverDeps.log ?? SILENT_LOGGER,
+      clock: serverDeps.clock ?? new SystemClock(),
+      refused: serverDeps.refused ?? (() => {}),
+      tls: serverDeps.tls,
+    },
+  );
 }
 
 interface ResolvedOptions {
@@ -74,6 +82,7 @@ interface ResolvedOptions {
   readonly port: number;
   readonly token: string | undefined;
   readonly tokens: readonly TokenHolder[];
+  readonly certificates: readonly CertificateHolder[];
   readonly wrongTokens: RateLimitOptions | undefined;
   readonly limits: Required<AdminLimits>;
 }
@@ -82,17 +91,21 @@ class HttpAdminServer implements AdminServer {
   readonly #options: ResolvedOptions;
   readonly #clock: Clock;
   readonly #door: HttpDoor;
+  readonly #tls: (() => Promise<TlsDoor>) | undefined;
   readonly #hub: EventHub;
   #isOpen = false;
 
   constructor(
     deps: AdminDeps,
     options: ResolvedOptions,
-    { log, clock, refused }: Required<AdminServerDeps>,
+    { log, clock, refused, tls }:
+      & Required<Omit<AdminServerDeps, "tls">>
+      & Pick<AdminServerDeps, "tls">,
   ) {
     this.#options = options;
     this.#clock = clock;
-    const { host, port, token, tokens, wrongTokens } = options;
+    this.#tls = tls;
+    const { host, port, token, tokens, certificates, wrongTokens } = options;
     this.#hub = new EventHub({
       log: deps.events,
       overview: () => deps.source.overview(),
@@ -100,7 +113,7 @@ class HttpAdminServer implements AdminServer {
     });
     const app = createAdminApp(
       deps,
-      token === undefined ? { host, tokens } : { host, token, tokens },
+      { host, tokens, certificates, ...(token !== undefined && { token }) },
       {
         log,
         hub: this.#hub,
@@ -117,8 +130,8 @@ class HttpAdminServer implements AdminServer {
       clock,
       limits: options.limits,
       refused,
-      handle: (request, remoteAddress) => {
-        const bindings: AdminBindings = { remoteAddress };
+      handle: (request, caller) => {
+        const bindings: AdminBindings = caller;
         return app.fetch(request, bindings);
       },
     });
@@ -134,7 +147,7 @@ class HttpAdminServer implements AdminServer {
   async start(): Promise<void> {
     const { host, port } = this.#options;
     try {
-      await this.#door.open();
+      await this.#door.open(await this.#tls?.());
       this.#isOpen = true;
     } catch (error) {
       throw new CausewayError(

@@ -19,6 +19,30 @@ export type HttpRefusal =
   | "body-too-large"
   | "wrong-tokens";
 
+/** A connection after its TLS handshake. */
+export interface SecuredConnection {
+  readonly socket: Socket;
+  /** Names in the verified certificate that the caller presented; none without one. */
+  readonly names: readonly string[];
+}
+
+/** TLS for sockets that were accepted elsewhere. */
+export interface TlsDoor {
+  /**
+   * Begins the handshake on `plain`. The caller sets the time limit; `done` is called once, with
+   * undefined when the handshake has failed.
+   */
+  secure(plain: Socket, done: (secured: SecuredConnection | undefined) => void): void;
+}
+
+/** Facts about a caller that its request does not contain. */
+export interface HttpCaller {
+  /** Address and port. */
+  readonly remoteAddress: string;
+  /** Names in its certificate. */
+  readonly certificateNames: readonly string[];
+}
+
 /** Dependencies of `HttpDoor`: its address, its limits and its callbacks. */
 export interface HttpDoorDeps {
   readonly host: string;
@@ -31,8 +55,12 @@ export interface HttpDoorDeps {
   readonly limits: Required<AdminLimits>;
   /** Called for each connection that is ended because of a limit. */
   refused(reason: HttpRefusal): void;
-  /** @param remoteAddress address and port of the caller */
-  handle(request: Request, remoteAddress: string): Response | Promise<Response>;
+  handle(request: Request, caller: HttpCaller): Response | Promise<Response>;
+}
+
+interface Carrier {
+  readonly plain: Socket;
+  readonly names: readonly string[];
 }
 
 /**
@@ -55,6 +83,9 @@ export class HttpDoor {
    * first.
    */
   readonly #waiting = new Map<Socket, CancelTimer>();
+  /** Plain sockets beneath TLS, with the names of the caller's certificate. */
+  readonly #secured = new WeakMap<Socket, Carrier>();
+  #tls: TlsDoor | undefined;
 
   constructor(deps: HttpDoorDeps) {
     this.#deps = deps;
@@ -79,8 +110,12 @@ export class HttpDoor {
     return this.#sockets.size;
   }
 
-  /** Begins to listen. Rejects with the system's error. */
-  async open(): Promise<void> {
+  /**
+   * Begins to listen. Rejects with the system's error.
+   * @param tls default: plain HTTP
+   */
+  async open(tls?: TlsDoor): Promise<void> {
+    this.#tls = tls;
     const { host, port } = this.#deps;
     // Check the permission first: the runtime throws that error where nobody can catch it.
     const { state } = await Deno.permissions.query({ name: "net", host: netHost(host, port) });
@@ -124,7 +159,19 @@ export class HttpDoor {
     this.#sockets.add(socket);
     this.#wait(socket, this.#deps.limits.requestTimeoutMs, "request-timeout");
     socket.once("close", () => this.#forget(socket));
-    this.#http.emit("connection", socket);
+    if (this.#tls === undefined) {
+      this.#http.emit("connection", socket);
+      return;
+    }
+    this.#tls.secure(socket, (secured) => {
+      if (secured === undefined) {
+        socket.destroy();
+        return;
+      }
+      secured.socket.on("error", () => {}); // `close` follows
+      this.#secured.set(secured.socket, { plain: socket, names: secured.names });
+      this.#http.emit("connection", secured.socket);
+    });
   }
 
   #forget(socket: Socket): void {
@@ -150,7 +197,8 @@ export class HttpDoor {
     outgoing.setHeader("connection", "close");
     const body = await readBody(incoming, this.#deps.limits.maxBodyBytes);
     if (body === undefined) this.#deps.refused("body-too-large");
-    const { socket } = incoming;
+    const { plain: socket, names } = this.#secured.get(incoming.socket) ??
+      { plain: incoming.socket, names: [] };
     this.#asked(socket);
     outgoing.once("finish", () => {
       if (this.#sockets.has(socket)) this.#wait(socket, LINGER_MS);
@@ -160,7 +208,10 @@ export class HttpDoor {
       outgoing.writeHead(request).end();
       return;
     }
-    const response = await this.#deps.handle(request, remoteOf(socket));
+    const response = await this.#deps.handle(request, {
+      remoteAddress: remoteOf(socket),
+      certificateNames: names,
+    });
     outgoing.writeHead(response.status, [...response.headers].flat());
     if (response.body === null || incoming.method === "HEAD") outgoing.end();
     // The platform and Node declare this type separately.

@@ -15,7 +15,8 @@ export type {
   OverviewDatacenter,
 } from "./api/event_schemas.ts";
 export { EventLog } from "./events/event_log.ts";
-export type { TokenHolder } from "./access.ts";
+export type { TlsDoor } from "./http_door.ts";
+export type { CertificateHolder, TokenHolder } from "./access.ts";
 export type { Action, ActionResult, AuditEntry, Caller, Role } from "./api/action_schemas.ts";
 export { ROLES } from "./api/action_schemas.ts";
 export type { ActionOutcome, AdminActions, LinkTarget } from "./api/admin_actions.ts";

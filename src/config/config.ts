@@ -69,6 +69,10 @@ export interface AdminListenConfig extends HostPort {
     readonly role: Role;
     readonly token: Secret;
   }[];
+  /** Undefined: plain HTTP. `cafile` holds the authorities of client certificates. */
+  readonly tls: (CertificateFiles & { readonly cafile: string | undefined }) | undefined;
+  /** Names in client certificates. */
+  readonly certificates: readonly { readonly name: string; readonly role: Role }[];
 }
 
 export type SaslMechanism = "SCRAM-SHA-256" | "SCRAM-SHA-1" | "PLAIN";

@@ -49,7 +49,14 @@ Deno.test("parseConfig() fills in every default", () => {
       c2s: [],
       websocket: [],
       component: [],
-      admin: { host: "127.0.0.1", port: 8088, token: undefined, tokens: [] },
+      admin: {
+        host: "127.0.0.1",
+        port: 8088,
+        token: undefined,
+        tokens: [],
+        tls: undefined,
+        certificates: [],
+      },
     },
     auth: {
       mechanisms: ["SCRAM-SHA-256", "SCRAM-SHA-1", "PLAIN"],

@@ -24,6 +24,7 @@ export function checkReferences(file: PartialFile, surroundings: Surroundings): 
     }
   }
   checkSecret(admin?.token, ["listen", "admin", "token"], surroundings);
+  checkFiles(admin?.tls, ["listen", "admin", "tls"], surroundings);
   for (const [position, holder] of (admin?.tokens ?? []).entries()) {
     checkSecret(holder?.token, ["listen", "admin", "tokens", position, "token"], surroundings);
   }

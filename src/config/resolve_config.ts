@@ -142,6 +142,16 @@ function resolveListen(file: FileConfig, surroundings: Surroundings): Config["li
           surroundings,
         ),
       })),
+      tls: admin.tls && {
+        ...resolveCertificate(admin.tls.certfile, admin.tls.keyfile, surroundings),
+        cafile: admin.tls.cafile === undefined
+          ? undefined
+          : surroundings.absolute(admin.tls.cafile),
+      },
+      certificates: admin.certificates.map(({ name, role }) => ({
+        name: normalizeDomain(name),
+        role,
+      })),
     },
   };
 }

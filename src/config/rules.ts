@@ -42,6 +42,7 @@ const RULES: readonly Rule[] = [
   componentDomainsAreDistinct,
   adminIsGuarded,
   adminNamesDiffer,
+  adminCertificatesAreVerified,
   stanzasFitFrames,
   payloadsFitStanzas,
   stanzasFitShares,
@@ -267,26 +268,41 @@ function componentDomainsAreDistinct(file: PartialFile): Mistake[] {
 
 function adminIsGuarded(file: PartialFile): Mistake[] {
   const host = ADMIN.shape.host.parse(file.listen?.admin?.host);
-  const { token, tokens = [] } = file.listen?.admin ?? {};
-  if (isLoopbackHost(host) || token !== undefined || tokens.length > 0) return [];
+  const { token, tokens = [], certificates = [] } = file.listen?.admin ?? {};
+  const isGuarded = token !== undefined || tokens.length > 0 || certificates.length > 0;
+  if (isLoopbackHost(host) || isGuarded) return [];
   return [{
     path: ["listen", "admin", "token"],
     problem: `missing; the admin port on ${host}, which is not loopback, needs a token`,
   }];
 }
 
+/** Checks that client certificates are verified by authorities of the operator's own. */
+function adminCertificatesAreVerified(file: PartialFile): Mistake[] {
+  const { tls, certificates = [] } = file.listen?.admin ?? {};
+  if (certificates.length === 0 || tls?.cafile !== undefined) return [];
+  return [{
+    path: ["listen", "admin", "certificates"],
+    problem: "needs listen.admin.tls.cafile, by which client certificates are verified",
+  }];
+}
+
 /** Checks that the audit log can tell the holders of tokens apart. */
 function adminNamesDiffer(file: PartialFile): Mistake[] {
+  const { tokens = [], certificates = [] } = file.listen?.admin ?? {};
   const seen = new Set<string>();
-  return (file.listen?.admin?.tokens ?? []).flatMap((holder, position) => {
-    const name = holder?.name;
-    if (name === undefined || !seen.has(name)) {
-      if (name !== undefined) seen.add(name);
-      return [];
-    }
-    const path = ["listen", "admin", "tokens", position, "name"];
-    return [{ path, problem: `"${name}" is listed twice` }];
-  });
+  return ([["tokens", tokens], ["certificates", certificates]] as const).flatMap(([list, all]) =>
+    all.flatMap((holder, position) => {
+      const name = holder?.name?.toLowerCase();
+      if (name === undefined) return [];
+      if (!seen.has(name)) {
+        seen.add(name);
+        return [];
+      }
+      const path = ["listen", "admin", list, position, "name"];
+      return [{ path, problem: `"${holder?.name}" is listed twice` }];
+    })
+  );
 }
 
 /**

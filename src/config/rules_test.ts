@@ -359,6 +359,27 @@ const CASES: readonly Case[] = [
     ],
   },
   {
+    what: "admin certificates without authorities to verify them",
+    text: appended(
+      '[listen.admin]\nhost = "0.0.0.0"\n' +
+        'tls = { certfile = "c.pem", keyfile = "k.pem" }\n' +
+        'certificates = [{ name = "ops.example.com", role = "act" }]\n',
+    ),
+    expected: [
+      "12: listen.admin.certificates: needs listen.admin.tls.cafile, by which client " +
+      "certificates are verified",
+    ],
+  },
+  {
+    what: "admin off loopback with client certificates",
+    text: appended(
+      '[listen.admin]\nhost = "0.0.0.0"\n' +
+        'tls = { certfile = "c.pem", keyfile = "k.pem", cafile = "ca.pem" }\n' +
+        'certificates = [{ name = "ops.example.com", role = "act" }]\n',
+    ),
+    expected: [],
+  },
+  {
     what: "an empty admin token",
     text: appended('[listen.admin]\nhost = "0.0.0.0"\ntoken = ""\n'),
     expected: ["11: listen.admin.token: expected a secret, found an empty string"],

@@ -88,14 +88,34 @@ const COMPONENT = z.strictObject({
   }).describe("domains that may connect here"),
 });
 
+function adminRole() {
+  return z.enum(["read", "act", "admin"] satisfies readonly Role[]);
+}
+
 const ADMIN_TOKEN = z.strictObject({
   name: adminName().describe("name of its holder in the audit log"),
-  role: z.enum(["read", "act", "admin"] satisfies readonly Role[]).describe(
+  role: adminRole().describe(
     "`read`: see everything but the audit log; `act`: also act on links, the cache and sessions; " +
       "`admin`: also drain, reload, remove datacenters and see the audit log",
   ),
   token: secret().describe("bearer token"),
 });
+
+const ADMIN_CERTIFICATE = z.strictObject({
+  name: domain().describe("DNS name that the certificate carries as alternative name"),
+  role: adminRole().describe("as for `tokens`"),
+});
+
+const ADMIN_TLS = withWords(
+  z.strictObject({
+    certfile: filePath().describe("PEM file with the certificate chain"),
+    keyfile: filePath().optional().describe("PEM file with the private key, if not in `certfile`"),
+    cafile: filePath().optional().describe(
+      "PEM file with the authorities of client certificates; absent: clients are asked for none",
+    ),
+  }),
+  { allowed: 'a table such as { certfile = "…", keyfile = "…", cafile = "…" }' },
+);
 
 /** `[listen.admin]`. */
 export const ADMIN = z.strictObject({
@@ -107,6 +127,12 @@ export const ADMIN = z.strictObject({
   tokens: withWords(z.array(ADMIN_TOKEN).max(100), {
     allowed: "a list of { name, role, token }",
   }).default([]).describe("bearer tokens with a name and a role"),
+  tls: ADMIN_TLS.optional().describe("HTTPS; absent: plain HTTP"),
+  certificates: withWords(z.array(ADMIN_CERTIFICATE).max(100), {
+    allowed: "a list of { name, role }",
+  }).default([]).describe(
+    "names in client certificates, each with a role; they need `tls.cafile`",
+  ),
 });
 
 /** `[listen]`. */

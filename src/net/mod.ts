@@ -17,6 +17,8 @@ export type { MemoryPairOptions } from "./memory_connection.ts";
 export { MemoryConnection, memoryConnectionPair } from "./memory_connection.ts";
 export type { TlsContext, TlsFiles } from "./tls_context.ts";
 export { loadTlsContext } from "./tls_context.ts";
+export { TlsAcceptor } from "./tls_acceptor.ts";
+export { peerCertificateNames } from "./tls_peer.ts";
 export { TlsContextHolder } from "./tls_context_holder.ts";
 export type { MessageConnection, MessageConnectionEvents } from "./message_connection.ts";
 export type {

@@ -20,6 +20,8 @@ export type HandshakeDone = (result: SecuredSocket | CausewayError) => void;
 export interface TlsAcceptorOptions {
   /** True when the peer must present a certificate. */
   readonly isMutual: boolean;
+  /** True when the peer may present a certificate, but need not. @default false */
+  readonly asksClient?: boolean;
   /** As in `ListenerTls`. @default any */
   readonly alpnProtocols?: readonly string[];
 }
@@ -77,7 +79,7 @@ export class TlsAcceptor {
   #serverForNow(): Server {
     const context = this.#holder.current;
     if (this.#server !== undefined && this.#serverContext === context) return this.#server;
-    const { isMutual, alpnProtocols } = this.#options;
+    const { isMutual, asksClient = false, alpnProtocols } = this.#options;
     const server = createServer({
       ...context.secure,
       // No timer of its own: the runtime keeps one, and everything that it refers to, past the socket's
@@ -85,7 +87,7 @@ export class TlsAcceptor {
       handshakeTimeout: -1,
       allowHalfOpen: true,
       minVersion: isMutual ? "TLSv1.3" : "TLSv1.2",
-      requestCert: isMutual,
+      requestCert: isMutual || asksClient,
       rejectUnauthorized: false,
       // The runtime sends `no_application_protocol` to a client that names only others.
       ...(alpnProtocols === undefined ? {} : { ALPNProtocols: [...alpnProtocols] }),

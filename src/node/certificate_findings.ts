@@ -20,7 +20,7 @@ export async function certificateFindings(
       const { names } = await loadTlsContext(files, nowMs);
       const { localHost } = config.globalDistrib;
       // A peer refuses a certificate that does not name the local host (docs/security.md).
-      if ("cafile" in files && !names.includes(localHost)) {
+      if (path.startsWith("modules.") && !names.includes(localHost)) {
         const found = names.length === 0 ? "none" : names.join(", ");
         const problem = `expected a certificate that names ${localHost}, found ${found}`;
         findings.push({ path, problem });
@@ -46,6 +46,7 @@ function certificatesOf(
         tls === undefined ? [] : [[`listen.${kind}[${i}].tls`, tls] as const]
       )
     ),
+    ...(listen.admin.tls === undefined ? [] : [["listen.admin.tls", listen.admin.tls] as const]),
     ...(tls === undefined
       ? []
       : [["modules.mod_global_distrib.connections.tls_opts", tls] as const]),

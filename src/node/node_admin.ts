@@ -2,10 +2,12 @@ import type { AdminServer, EventLog } from "../admin/mod.ts";
 import { createAdmin } from "../admin/mod.ts";
 import type { Config } from "../config/mod.ts";
 import { VERSION } from "../config/mod.ts";
+import { adminTls } from "./admin/admin_tls.ts";
 import { makeActions } from "./admin/node_actions.ts";
 import type { NodeControl } from "./admin/node_actions.ts";
 import { makeSource } from "./admin/node_source.ts";
 import type { NodeState, SourceParts } from "./admin/node_source.ts";
+import type { TlsFiles } from "../net/mod.ts";
 import { adminOptions } from "./options.ts";
 import type { Surroundings } from "./surroundings.ts";
 
@@ -16,6 +18,7 @@ export function makeAdmin(
   state: NodeState & NodeControl,
 ): AdminServer {
   const { table, sessions, components, pressure, router, metrics, log, clock } = parts;
+  const { tls } = config.listen.admin;
   return createAdmin(
     {
       node: config.nodeName,
@@ -43,6 +46,7 @@ export function makeAdmin(
     {
       log,
       clock,
+      tls: tls && (async () => adminTls(await parts.certificates.load(tlsFilesOf(tls)))),
       refused: (reason) => {
         metrics.counter({
           name: "causeway_connections_refused_total",
@@ -52,4 +56,10 @@ export function makeAdmin(
       },
     },
   );
+}
+
+function tlsFilesOf(
+  { certfile, keyfile, cafile }: NonNullable<Config["listen"]["admin"]["tls"]>,
+): TlsFiles {
+  return { certfile, keyfile, ...(cafile !== undefined && { cafile }) };
 }

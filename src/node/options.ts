@@ -110,7 +110,7 @@ export function webSocketLimits({ webSockets, streams }: Config): WebSocketLimit
 
 /** Returns the options of the admin API, with the limits on its callers. */
 export function adminOptions({ listen, admin }: Config): AdminOptions {
-  const { host, port, token, tokens } = listen.admin;
+  const { host, port, token, tokens, certificates } = listen.admin;
   const { wrongTokens, ...limits } = admin;
   return {
     host,
@@ -120,6 +120,7 @@ export function adminOptions({ listen, admin }: Config): AdminOptions {
     ...(tokens.length === 0 ? {} : {
       tokens: tokens.map(({ name, role, token }) => ({ name, role, token: token.reveal() })),
     }),
+    ...(certificates.length === 0 ? {} : { certificates }),
     ...(wrongTokens === undefined ? {} : { wrongTokens }),
   };
 }

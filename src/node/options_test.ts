@@ -115,6 +115,8 @@ const CONFIG = parsed(`
 port = 8099
 token = "sesame"
 tokens = [{ name = "grafana", role = "read", token = "open" }]
+tls = { certfile = "c.pem", cafile = "ca.pem" }
+certificates = [{ name = "Ops.example.com", role = "act" }]
 [limits]${LIMITS}
 [modules.mod_stream_management]
 buffer_max = 61
@@ -320,6 +322,7 @@ Deno.test("adminOptions() gives the admin API the address, token and bounds of t
     port: 8099,
     token: "sesame",
     tokens: [{ name: "grafana", role: "read", token: "open" }],
+    certificates: [{ name: "ops.example.com", role: "act" }],
     wrongTokens: { perSec: 52, burst: 53, maxKeys: 25 },
     limits: {
       maxConnections: 21,

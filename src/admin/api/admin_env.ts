@@ -5,6 +5,8 @@ import type { Caller } from "./action_schemas.ts";
 export interface AdminBindings {
   /** Address and port of the caller, `127.0.0.1:40312` or `[2001:db8::1]:40312`. */
   readonly remoteAddress?: string;
+  /** Names in the verified certificate of the caller. */
+  readonly certificateNames?: readonly string[];
 }
 
 /** Environment of the API's handlers. */
