@@ -20,6 +20,9 @@ export interface CertificateHolder {
   readonly role: Role;
 }
 
+/** The caller at the Unix socket: the owner of the process, or root. */
+const SOCKET_CALLER: Caller = { who: "socket", role: "admin" };
+
 /** The caller where no token is asked for: only this machine can connect. */
 const LOCAL_CALLER: Caller = { who: "local", role: "admin" };
 
@@ -40,7 +43,8 @@ export interface WrongTokens {
 /** Admits every request, as this machine is trusted. */
 export function admitLocally(): MiddlewareHandler<AdminEnv> {
   return async (context, next) => {
-    context.set("caller", LOCAL_CALLER);
+    const { isLocal = false } = (context.env ?? {}) as AdminBindings;
+    context.set("caller", isLocal ? SOCKET_CALLER : LOCAL_CALLER);
     await next();
   };
 }
@@ -66,7 +70,12 @@ export function requireToken(
   return async (context, next) => {
     const given = /^Bearer +(\S+)$/i.exec(context.req.header("authorization") ?? "")?.[1] ?? "";
     // The port passes these bindings on with each request. The framework does not know their type.
-    const { remoteAddress = "", certificateNames = [] } = (context.env ?? {}) as AdminBindings;
+    const { remoteAddress = "", certificateNames = [], isLocal = false } =
+      (context.env ?? {}) as AdminBindings;
+    if (given === "" && isLocal) {
+      context.set("caller", SOCKET_CALLER);
+      return await next();
+    }
     if (given === "") {
       const name = certificateNames.find((each) => byName.has(each));
       if (name !== undefined) {

@@ -70,6 +70,8 @@ export interface AdminOptions {
   readonly host?: string;
   /** 0 lets the system choose. @default 8088 */
   readonly port?: number;
+  /** Path of a Unix socket to listen on besides. Its callers need no token. @default none */
+  readonly socket?: string;
   /** Bearer token of the role `admin`. Off loopback a token is needed, this one or another. */
   readonly token?: string;
   /** Bearer tokens with a name and a role. Every request must carry a token once there is one. */

@@ -53,7 +53,7 @@ export function createAdmin(
   serverDeps: AdminServerDeps = {},
 ): AdminServer {
   const { host = DEFAULT_HOST, port = DEFAULT_PORT, token } = options;
-  const { wrongTokens, tokens = [], certificates = [] } = options;
+  const { socket, wrongTokens, tokens = [], certificates = [] } = options;
   const limits = { ...ADMIN_LIMITS, ...options.limits };
   const isGuarded = token !== undefined || tokens.length > 0 || certificates.length > 0;
   if (!isLoopbackHost(host) && !isGuarded) {
@@ -67,7 +67,7 @@ export function createAdmin(
   }
   return new HttpAdminServer(
     deps,
-    { host, port, token, tokens, certificates, limits, wrongTokens },
+    { host, port, socket, token, tokens, certificates, limits, wrongTokens },
     {
       log: serverDeps.log ?? SILENT_LOGGER,
       clock: serverDeps.clock ?? new SystemClock(),
@@ -80,6 +80,7 @@ export function createAdmin(
 interface ResolvedOptions {
   readonly host: string;
   readonly port: number;
+  readonly socket: string | undefined;
   readonly token: string | undefined;
   readonly tokens: readonly TokenHolder[];
   readonly certificates: readonly CertificateHolder[];
@@ -105,7 +106,7 @@ class HttpAdminServer implements AdminServer {
     this.#options = options;
     this.#clock = clock;
     this.#tls = tls;
-    const { host, port, token, tokens, certificates, wrongTokens } = options;
+    const { host, port, socket, token, tokens, certificates, wrongTokens } = options;
     this.#hub = new EventHub({
       log: deps.events,
       overview: () => deps.source.overview(),
@@ -127,6 +128,7 @@ class HttpAdminServer implements AdminServer {
     this.#door = new HttpDoor({
       host,
       port,
+      socket,
       clock,
       limits: options.limits,
       refused,

@@ -7,6 +7,7 @@ import { pipeline } from "node:stream/promises";
 import type { ReadableStream as NodeReadableStream } from "node:stream/web";
 import type { CancelTimer, Clock } from "../base/mod.ts";
 import type { AdminLimits } from "./admin_deps.ts";
+import { LocalSocket } from "./local_socket.ts";
 
 /**
  * Reason why a connection was ended without an answer to its request. `body-too-large` and
@@ -41,12 +42,16 @@ export interface HttpCaller {
   readonly remoteAddress: string;
   /** Names in its certificate. */
   readonly certificateNames: readonly string[];
+  /** True for a connection to the Unix socket. */
+  readonly isLocal: boolean;
 }
 
 /** Dependencies of `HttpDoor`: its address, its limits and its callbacks. */
 export interface HttpDoorDeps {
   readonly host: string;
   readonly port: number;
+  /** Path of a Unix socket to listen on besides. */
+  readonly socket?: string | undefined;
   readonly clock: Clock;
   /**
    * Limits. One connection above `maxConnections` ends the oldest one without a pending answer, or
@@ -86,6 +91,9 @@ export class HttpDoor {
   /** Plain sockets beneath TLS, with the names of the caller's certificate. */
   readonly #secured = new WeakMap<Socket, Carrier>();
   #tls: TlsDoor | undefined;
+  readonly #local: LocalSocket | undefined;
+  /** Connections to the Unix socket. */
+  readonly #locals = new WeakSet<Socket>();
 
   constructor(deps: HttpDoorDeps) {
     this.#deps = deps;
@@ -99,6 +107,10 @@ export class HttpDoor {
       socket.destroy();
     });
     this.#server = createServer((socket) => this.#enter(socket));
+    this.#local = deps.socket === undefined ? undefined : new LocalSocket(deps.socket, (socket) => {
+      this.#locals.add(socket);
+      this.#enter(socket);
+    });
   }
 
   /** Address and port while the door listens. */
@@ -130,12 +142,19 @@ export class HttpDoor {
         resolve();
       });
     });
+    try {
+      await this.#local?.open();
+    } catch (error) {
+      this.#server.close();
+      throw error;
+    }
   }
 
   /** Stops listening, and waits until every request is answered. */
   async shutdown(): Promise<void> {
     const isClosed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
     for (const socket of [...this.#waiting.keys()]) socket.destroy();
+    await this.#local?.close();
     await isClosed;
   }
 
@@ -159,7 +178,7 @@ export class HttpDoor {
     this.#sockets.add(socket);
     this.#wait(socket, this.#deps.limits.requestTimeoutMs, "request-timeout");
     socket.once("close", () => this.#forget(socket));
-    if (this.#tls === undefined) {
+    if (this.#tls === undefined || this.#locals.has(socket)) {
       this.#http.emit("connection", socket);
       return;
     }
@@ -209,8 +228,9 @@ export class HttpDoor {
       return;
     }
     const response = await this.#deps.handle(request, {
-      remoteAddress: remoteOf(socket),
+      remoteAddress: this.#locals.has(socket) ? "" : remoteOf(socket),
       certificateNames: names,
+      isLocal: this.#locals.has(socket),
     });
     outgoing.writeHead(response.status, [...response.headers].flat());
     if (response.body === null || incoming.method === "HEAD") outgoing.end();

@@ -62,6 +62,8 @@ export interface ComponentListenConfig extends HostPort {
 
 /** `[listen.admin]`. */
 export interface AdminListenConfig extends HostPort {
+  /** Absolute path of a Unix socket; undefined for none. */
+  readonly socket: string | undefined;
   /** Bearer token that a request must present; undefined when none is required. */
   readonly token: Secret | undefined;
   readonly tokens: readonly {

@@ -52,6 +52,7 @@ Deno.test("parseConfig() fills in every default", () => {
       admin: {
         host: "127.0.0.1",
         port: 8088,
+        socket: undefined,
         token: undefined,
         tokens: [],
         tls: undefined,

@@ -130,6 +130,7 @@ function resolveListen(file: FileConfig, surroundings: Surroundings): Config["li
     admin: {
       host: admin.host,
       port: admin.port,
+      socket: admin.socket === undefined ? undefined : surroundings.absolute(admin.socket),
       token: admin.token === undefined
         ? undefined
         : resolveSecret(admin.token, ["listen", "admin", "token"], surroundings),

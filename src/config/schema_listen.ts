@@ -121,6 +121,10 @@ const ADMIN_TLS = withWords(
 export const ADMIN = z.strictObject({
   host: hostName().default("127.0.0.1").describe("host name or IP address to listen on"),
   port: listenPort().default(8088).describe("TCP port; 0 takes a free one"),
+  socket: filePath().optional().describe(
+    "path of a Unix socket to listen on besides, for the user of the node and root, who need no " +
+      "token there; absent: none",
+  ),
   token: secret().optional().describe(
     "bearer token of the role `admin`; off loopback a token is needed, this one or one of `tokens`",
   ),

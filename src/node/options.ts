@@ -110,12 +110,13 @@ export function webSocketLimits({ webSockets, streams }: Config): WebSocketLimit
 
 /** Returns the options of the admin API, with the limits on its callers. */
 export function adminOptions({ listen, admin }: Config): AdminOptions {
-  const { host, port, token, tokens, certificates } = listen.admin;
+  const { host, port, socket, token, tokens, certificates } = listen.admin;
   const { wrongTokens, ...limits } = admin;
   return {
     host,
     port,
     limits,
+    ...(socket === undefined ? {} : { socket }),
     ...(token === undefined ? {} : { token: token.reveal() }),
     ...(tokens.length === 0 ? {} : {
       tokens: tokens.map(({ name, role, token }) => ({ name, role, token: token.reveal() })),

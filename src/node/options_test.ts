@@ -113,6 +113,7 @@ shutdown_timeout = 6.1
 const CONFIG = parsed(`
 [listen.admin]
 port = 8099
+socket = "/run/admin.sock"
 token = "sesame"
 tokens = [{ name = "grafana", role = "read", token = "open" }]
 tls = { certfile = "c.pem", cafile = "ca.pem" }
@@ -320,6 +321,7 @@ Deno.test("adminOptions() gives the admin API the address, token and bounds of t
   assert.deepEqual(adminOptions(CONFIG), {
     host: "127.0.0.1",
     port: 8099,
+    socket: "/run/admin.sock",
     token: "sesame",
     tokens: [{ name: "grafana", role: "read", token: "open" }],
     certificates: [{ name: "ops.example.com", role: "act" }],

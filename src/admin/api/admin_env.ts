@@ -7,6 +7,8 @@ export interface AdminBindings {
   readonly remoteAddress?: string;
   /** Names in the verified certificate of the caller. */
   readonly certificateNames?: readonly string[];
+  /** True for a caller at the Unix socket. */
+  readonly isLocal?: boolean;
 }
 
 /** Environment of the API's handlers. */
