@@ -136,6 +136,10 @@ Deno.test("the read routes of a real node tell what is, in the form that the doc
     assert.ok(events.some((event: Answer) => event.kind === "link-up" && event.datacenter === dc2));
     assert.ok(events.some((event: Answer) => event.kind === "node-ready"));
 
+    assert.equal((await read("/api/v1/drain")).isDraining, false);
+    assert.equal((await read("/api/v1/audit")).total, 0);
+    assert.deepEqual(await read("/api/v1/caller"), { who: "local", role: "admin" });
+
     for (const { method, path } of check.routes) {
       if (method !== "GET" || !path.startsWith("/api/v1/") || path === STREAM) continue;
       const isChecked = [...check.checked].some((name) => name.startsWith(`GET ${path} `));
