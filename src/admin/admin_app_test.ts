@@ -193,6 +193,45 @@ Deno.test("GET /docs is a page without data that needs no token, and other pages
   assert.equal(rebound.status, 403);
 });
 
+Deno.test("lists come in bounded pages, and what is no number or too long is refused", async () => {
+  const { app } = fixture();
+  const read = async (query: string) => {
+    const response = await app.request(`/api/v1/sessions${query}`);
+    return { status: response.status, body: await response.json() };
+  };
+  const first = (await read("")).body;
+  assert.deepEqual([first.items.length, first.total, first.nextOffset], [100, 250, 100]);
+  const last = (await read("?limit=1000&offset=200")).body;
+  assert.deepEqual([last.items.length, last.total, "nextOffset" in last], [50, 250, false]);
+  assert.deepEqual((await read("?offset=1000")).body, { items: [], total: 250 });
+  for (
+    const query of [
+      "?limit=0",
+      "?limit=1001",
+      "?limit=-1",
+      "?limit=1.5",
+      "?limit=many",
+      "?limit=NaN",
+      "?limit=1e99",
+      "?offset=-1",
+      "?offset=1e10",
+      "?offset=Infinity",
+      `?account=${"a".repeat(3072)}`,
+      "?account=",
+    ]
+  ) {
+    const { status, body } = await read(query);
+    assert.equal(status, 400, query);
+    assert.equal(body.error, "bad-request", query);
+  }
+  for (const path of [`where/${"a".repeat(3072)}`, `datacenters/${"d".repeat(1024)}`]) {
+    assert.equal((await app.request(`/api/v1/${path}`)).status, 400, path.slice(0, 20));
+  }
+  assert.equal((await app.request("/api/v1/where/a%20b")).status, 400, "no JID");
+  assert.equal((await app.request("/api/v1/datacenters/dc9.example.com")).status, 404);
+  assert.equal((await app.request("/api/v1/datacenters/DC2.example.com")).status, 200);
+});
+
 Deno.test("GET / lists the paths", async () => {
   const response = await fixture().app.request("/");
   assert.equal(response.status, 200);

@@ -111,6 +111,7 @@ class HttpAdminServer implements AdminServer {
       log: deps.events,
       overview: () => deps.source.overview(),
       clock,
+      refused: () => refused("too-many-listeners"),
     });
     const app = createAdminApp(
       deps,

@@ -10,15 +10,16 @@ import type { AdminLimits } from "./admin_deps.ts";
 import { LocalSocket } from "./local_socket.ts";
 
 /**
- * Reason why a connection was ended without an answer to its request. `body-too-large` and
- * `wrong-tokens` do answer, but without looking at the request.
+ * Reason why a connection was ended without an answer to its request. `body-too-large`,
+ * `wrong-tokens` and `too-many-listeners` do answer, but with a refusal.
  */
 export type HttpRefusal =
   | "too-many-connections"
   | "request-timeout"
   | "head-too-large"
   | "body-too-large"
-  | "wrong-tokens";
+  | "wrong-tokens"
+  | "too-many-listeners";
 
 /** A connection after its TLS handshake. */
 export interface SecuredConnection {

@@ -67,12 +67,12 @@ export function addEventRoutes(
     return context.json(toAnswer(cutPage(log.newest, range), range), 200);
   });
   app.openapi(EVENTS_ROUTE, (context) => {
-    if (hub.isFull) {
-      return context.json({ error: "unavailable", message: "Too many clients listen" }, 503);
-    }
     const last = context.req.header("last-event-id");
     const isNumber = last !== undefined && /^\d{1,15}$/.test(last);
     const stream = hub.open(isNumber ? Number(last) : context.req.valid("query").after);
+    if (stream === undefined) {
+      return context.json({ error: "unavailable", message: "Too many clients listen" }, 503);
+    }
     return context.body(stream.body, 200, {
       "content-type": "text/event-stream",
       "x-accel-buffering": "no",

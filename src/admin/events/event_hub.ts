@@ -17,20 +17,24 @@ export class EventHub {
   readonly #log: EventLog;
   readonly #overview: () => Overview;
   readonly #clock: Clock;
+  readonly #refused: () => void;
   readonly #streams = new Set<EventStream>();
   #cancelTimer: CancelTimer | undefined;
   #isClosed = false;
 
   constructor(
-    { log, overview, clock }: {
+    { log, overview, clock, refused = () => {} }: {
       readonly log: EventLog;
       readonly overview: () => Overview;
       readonly clock: Clock;
+      /** Called for each client that finds no room. */
+      readonly refused?: () => void;
     },
   ) {
     this.#log = log;
     this.#overview = overview;
     this.#clock = clock;
+    this.#refused = refused;
     log.listen((event) => {
       for (const stream of this.#streams) stream.tell(event);
     });
@@ -46,12 +50,16 @@ export class EventHub {
     return this.#isClosed || this.#streams.size >= MAX_LISTENERS;
   }
 
-  /** @param afterId number of the last event that the client has; undefined: only new ones */
-  open(afterId: number | undefined): EventStream {
+  /**
+   * Returns undefined when no further client may listen.
+   * @param afterId number of the last event that the client has; undefined: only new ones
+   */
+  open(afterId: number | undefined): EventStream | undefined {
+    if (this.#refuses()) return undefined;
     const earlier = afterId === undefined ? [] : this.#log.since(afterId);
     return new EventStream({
       began: (stream) => {
-        if (this.isFull) return false;
+        if (this.#refuses()) return false;
         this.#streams.add(stream);
         stream.showOverview(this.#overview());
         if (this.#streams.size === 1) this.#tickLater();
@@ -69,6 +77,11 @@ export class EventHub {
     this.#isClosed = true;
     this.#cancelTimer?.();
     for (const stream of [...this.#streams]) stream.end();
+  }
+
+  #refuses(): boolean {
+    if (this.isFull) this.#refused();
+    return this.isFull;
   }
 
   #tickLater(): void {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { ManualClock } from "../../base/mod.ts";
 import type { AdminEvent } from "../api/event_schemas.ts";
 import { hubOf, sampleSource } from "../testing/sample_source.ts";
-import { MAX_LISTENERS } from "./event_hub.ts";
+import { EventHub, MAX_LISTENERS } from "./event_hub.ts";
 import { EventLog } from "./event_log.ts";
 
 const LOST: Omit<AdminEvent, "id" | "at"> = {
@@ -35,7 +35,7 @@ async function textOf(reader: Reader): Promise<string> {
 
 Deno.test("EventHub sends an overview at once and every two seconds, and events as they come", async () => {
   const { clock, events, hub } = fixture();
-  const reader = hub.open(undefined).body.getReader();
+  const reader = hub.open(undefined)!.body.getReader();
   assert.match(await textOf(reader), /^event: overview\ndata: \{.*\}\n\n$/);
   events.add(LOST);
   assert.match(await textOf(reader), /^id: 1\nevent: event\ndata: \{"id":1,.*"link-lost".*\}\n\n$/);
@@ -50,7 +50,7 @@ Deno.test("EventHub makes one overview for all, and none while nobody listens", 
   const { clock, hub, overviews } = fixture();
   clock.advance(60_000);
   assert.equal(overviews(), 0);
-  const readers = [1, 2, 3].map(() => hub.open(undefined).body.getReader());
+  const readers = [1, 2, 3].map(() => hub.open(undefined)!.body.getReader());
   for (const reader of readers) await textOf(reader);
   const before = overviews();
   clock.advance(2000);
@@ -62,7 +62,7 @@ Deno.test("EventHub makes one overview for all, and none while nobody listens", 
 
 Deno.test("EventHub keeps a bounded number of events for a slow client, and says how many it missed", async () => {
   const { events, hub } = fixture();
-  const reader = hub.open(undefined).body.getReader();
+  const reader = hub.open(undefined)!.body.getReader();
   await textOf(reader);
   for (let i = 0; i < 10_000; i++) events.add(LOST);
   // Sent at once: what the pending read had taken when the first event came.
@@ -78,22 +78,31 @@ Deno.test("EventHub keeps a bounded number of events for a slow client, and says
 Deno.test("EventHub gives a client that comes back the events it has missed", async () => {
   const { events, hub } = fixture();
   for (let i = 0; i < 5; i++) events.add(LOST);
-  const reader = hub.open(3).body.getReader();
+  const reader = hub.open(3)!.body.getReader();
   const text = await textOf(reader);
   assert.deepEqual(text.match(/^id: \d+$/gm), ["id: 4", "id: 5"]);
   await reader.cancel();
 });
 
 Deno.test("EventHub bounds the number of clients, and takes none for a stream that nobody reads", async () => {
-  const { hub } = fixture();
+  let refused = 0;
+  const { events } = fixture();
+  const hub = new EventHub({
+    log: events,
+    overview: () => sampleSource().overview(),
+    clock: new ManualClock(),
+    refused: () => refused++,
+  });
   for (let i = 0; i < 2 * MAX_LISTENERS; i++) hub.open(undefined); // as for HEAD
   assert.equal(hub.isFull, false);
   const readers = Array.from(
     { length: MAX_LISTENERS + 1 },
-    () => hub.open(undefined).body.getReader(),
+    () => hub.open(undefined)!.body.getReader(),
   );
   const texts = await Promise.all(readers.map(textOf));
   assert.equal(hub.isFull, true);
+  assert.equal(hub.open(undefined), undefined);
+  assert.equal(refused, 2);
   assert.match(texts.at(-1)!, /^event: full\n/);
   assert.equal((await readers.at(-1)!.read()).done, true);
   assert.match(texts[0]!, /^event: overview\n/);
