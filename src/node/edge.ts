@@ -78,6 +78,13 @@ const SHAPES_REFRESH_MS = 600_000;
 /** Application protocol of clients that begin with TLS (XEP-0368 §4). */
 const XMPP_CLIENT_ALPN = "xmpp-client";
 
+/** Limits on connections that a listener applies, by the codes of their errors. */
+const CONNECTION_LIMITS = [
+  "net/too-many-connections",
+  "net/too-many-handshakes",
+  "net/too-often",
+] as const;
+
 /** Kind of peer that a port accepts. */
 export type EdgeKind = "c2s" | "websocket" | "component";
 
@@ -324,13 +331,17 @@ export class Edge {
   /** Counts and logs connections that a port of this kind refuses or fails to serve. */
   #watching(kind: EdgeKind): Required<Omit<ListenerEvents, "accepted">> {
     const { log, metrics } = this.#deps;
+    const refusals = (reason: string) =>
+      metrics.counter({
+        name: "causeway_connections_refused_total",
+        help: "Connections turned away before they became a stream, by port and reason",
+        labels: { port: kind, reason },
+      });
+    // They start at 0: Prometheus sees no increase in a counter that begins at 1.
+    for (const limit of CONNECTION_LIMITS) refusals(limit);
     return {
       refused: (error, remote) => {
-        metrics.counter({
-          name: "causeway_connections_refused_total",
-          help: "Connections turned away before they became a stream, by port and reason",
-          labels: { port: kind, reason: error.code },
-        }).inc();
+        refusals(error.code).inc();
         log.debug("edge.refused", { port: kind, remote, reason: error.code });
       },
       failed: (error) => log.error("edge.accept-failed", { port: kind, error: error.message }),

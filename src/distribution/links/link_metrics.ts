@@ -1,4 +1,5 @@
 import type { Counter, Histogram, MetricLabels, Metrics } from "../../observe/mod.ts";
+import type { CloseReason } from "./connection/link_state.ts";
 import type { LinkScope } from "./connection/link_scope.ts";
 
 /** Metrics of one destination (`link_scope.ts`); bound once. */
@@ -32,6 +33,18 @@ const NAMING = {
   datacenter: { prefix: "causeway_cluster", label: "node", isClassic: false },
 } as const;
 
+/** Faults of a peer that this program tells of by name; a listener adds codes of its own. */
+const PEER_FAULTS: readonly CloseReason[] = [
+  "version",
+  "identity",
+  "malformed",
+  "too-large",
+  "timeout",
+  "host-conflict",
+  "number-gap",
+  "overload",
+];
+
 type Naming = typeof NAMING[LinkScope];
 
 /** The metrics of all links of one scope. */
@@ -52,6 +65,8 @@ export class LinkMetrics {
       help: "How many connections have other nodes made to us?",
       ...(isClassic ? { classicName: "global.mod_global_distrib.incoming.established" } : {}),
     });
+    // They start at 0: Prometheus sees no increase in a counter that begins at 1.
+    for (const reason of PEER_FAULTS) this.refused(reason);
   }
 
   /** Returns the counter of links refused or ended by a fault of the peer's, by reason. */

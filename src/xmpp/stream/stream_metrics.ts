@@ -5,28 +5,31 @@ import type { StanzaKind } from "../stanza/stanza.ts";
 export type StreamEdge = "c2s" | "websocket" | "component";
 
 /** Limits of the edge; the metrics' label `limit`. */
-export type StreamLimitName =
-  | "stanza-bounds"
-  | "unauthenticated-bytes"
-  | "late-bytes"
-  | "pipelined-starttls"
-  | "negotiation-time"
-  | "auth-failures"
-  | "pending-bytes"
-  | "owed-bytes"
-  | "slow-reader"
-  | "directed-presence"
-  | "sessions-per-account"
-  | "unacknowledged-stanzas"
-  | "unacknowledged-time"
-  | "waiting-bytes"
-  | "unauthenticated-streams"
-  | "streams-per-address"
-  | "connection-rate"
-  | "login-rate"
-  | "failed-logins"
-  | "stanza-rate"
-  | "id-bytes";
+const LIMIT_NAMES = [
+  "stanza-bounds",
+  "unauthenticated-bytes",
+  "late-bytes",
+  "pipelined-starttls",
+  "negotiation-time",
+  "auth-failures",
+  "pending-bytes",
+  "owed-bytes",
+  "slow-reader",
+  "directed-presence",
+  "sessions-per-account",
+  "unacknowledged-stanzas",
+  "unacknowledged-time",
+  "waiting-bytes",
+  "unauthenticated-streams",
+  "streams-per-address",
+  "connection-rate",
+  "login-rate",
+  "failed-logins",
+  "stanza-rate",
+  "id-bytes",
+] as const;
+
+export type StreamLimitName = typeof LIMIT_NAMES[number];
 
 type ByKind = Readonly<Record<StanzaKind, Counter>>;
 
@@ -62,6 +65,8 @@ export class StreamMetrics {
         labels: { edge, kind },
       })
     );
+    // They start at 0: Prometheus sees no increase in a counter that begins at 1.
+    for (const limit of LIMIT_NAMES) this.#limitHits(limit);
   }
 
   /** Registers a gauge that shows `read()` as the number of sessions or components connected here. */
@@ -100,11 +105,15 @@ export class StreamMetrics {
   }
 
   limitHit(limit: StreamLimitName): void {
-    this.#metrics.counter({
+    this.#limitHits(limit).inc();
+  }
+
+  #limitHits(limit: StreamLimitName): Counter {
+    return this.#metrics.counter({
       name: "xmpp_limit_hits_total",
       help: "Times that a peer ran into a limit",
       labels: { edge: this.#edge, limit },
-    }).inc();
+    });
   }
 }
 

@@ -1,7 +1,7 @@
 import type { PacedLog } from "../../../observe/mod.ts";
 import type { NodeRef } from "../claims/node_leases.ts";
 import { nodeId } from "./node_watch.ts";
-import type { ReplicationMetrics } from "./replication_metrics.ts";
+import type { DatacenterLimit, ReplicationMetrics } from "./replication_metrics.ts";
 
 /** Counts and logs what other datacenters send without being allowed to. */
 export class PeerFaults {
@@ -21,7 +21,7 @@ export class PeerFaults {
   }
 
   /** Notes that a datacenter has announced `count` more of something than `bound`. */
-  limitHit(host: string, limit: string, bound: number, count: number): void {
+  limitHit(host: string, limit: DatacenterLimit, bound: number, count: number): void {
     this.#metrics.limitHit(limit).inc(count);
     this.#log.warn("datacenter.limit", `${host} ${limit}`, { host, limit, bound });
   }

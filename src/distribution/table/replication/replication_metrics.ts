@@ -10,6 +10,11 @@ const APPLIED = "causeway_replication_applied_number";
 const LAG = "causeway_replication_lag_changes";
 const SNAPSHOT = "causeway_replication_snapshot_records";
 
+/** Bounds on what another datacenter announces; the metrics' label `limit`. */
+const LIMITS = ["claims", "claims-per-account", "domains", "endpoints-per-node", "nodes"] as const;
+
+export type DatacenterLimit = typeof LIMITS[number];
+
 /** Metrics of replication. */
 export class ReplicationMetrics {
   /** Counts applied records of other datacenters. */
@@ -32,10 +37,12 @@ export class ReplicationMetrics {
       name: "causeway_replication_unwritable_total",
       help: "How many entries of ours could not be sent, because no reader would take them?",
     });
+    // They start at 0: Prometheus sees no increase in a counter that begins at 1.
+    for (const limit of LIMITS) this.limitHit(limit);
   }
 
   /** Counts announcements of a datacenter past a bound. */
-  limitHit(limit: string): Counter {
+  limitHit(limit: DatacenterLimit): Counter {
     return this.#metrics.counter({
       name: "causeway_datacenter_limit_hits_total",
       help: "How often did another datacenter announce more than it may, by limit?",
