@@ -48,6 +48,8 @@ export const TEST_NEEDS: readonly Need[] = [
   program("Xvfb", "xvfb"),
   program("xdotool", "xdotool"),
   pythonModule("lxml", "python3-lxml"),
+  // promtool checks rules; the server reads real nodes.
+  program("prometheus", "prometheus"),
   // It installs the parsers of `tsql_parsers.ts`.
   pythonModule("pip", "python3-pip"),
   { what: "initdb of PostgreSQL", debianPackage: "postgresql", isThere: POSTGRESQL.isThere },
