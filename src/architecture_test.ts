@@ -74,7 +74,17 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "admin",
     "config",
   ],
-  "cli": ["config", "node", "base", "storage", "xmpp", "migration"],
+  "admin_client": ["base"],
+  "doctor": [
+    "base",
+    "net",
+    "storage",
+    "distribution/table",
+    "config",
+    "node",
+    "admin_client",
+  ],
+  "cli": ["config", "node", "base", "storage", "xmpp", "migration", "admin_client", "doctor"],
 };
 
 /**

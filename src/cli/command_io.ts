@@ -6,6 +6,8 @@ import { promptPassword } from "./password_prompt.ts";
 export interface CommandIo {
   /** Writes a line of the result. */
   out(line: string): void;
+  /** Columns of the terminal that the result goes to; undefined where it goes elsewhere. */
+  readonly columns?: number | undefined;
   /** Writes a line about an error. */
   error(line: string): void;
   /** Reads all of standard input. */
@@ -19,6 +21,9 @@ export interface CommandIo {
 /** The process's own standard streams. */
 export const PROCESS_IO: CommandIo = {
   out: (line) => console.log(line),
+  get columns() {
+    return Deno.stdout.isTerminal() ? Deno.consoleSize().columns : undefined;
+  },
   error: (line) => console.error(line),
   readInput: () => new Response(Deno.stdin.readable).text(),
   async readPassword(prompt) {

@@ -1,6 +1,6 @@
 import type { Config } from "../config/mod.ts";
 import { Command, CommanderError, Option } from "commander";
-import { describeError } from "../base/mod.ts";
+import { CausewayError, describeError } from "../base/mod.ts";
 import {
   ConfigError,
   configJsonSchema,
@@ -9,14 +9,13 @@ import {
   VERSION,
 } from "../config/mod.ts";
 import { backendsCommand } from "./backends_command.ts";
+import { EXIT } from "./command_docs.ts";
 import type { CommandIo } from "./command_io.ts";
 import { PROCESS_IO } from "./command_io.ts";
+import { doctorCommand } from "./doctor_command.ts";
 import { exportCommand } from "./export_command.ts";
 import { importCommand } from "./import_command.ts";
 import { usersCommand } from "./users_command.ts";
-
-/** Exit codes of the commands. */
-export const EXIT = { ok: 0, failure: 1, configuration: 2 } as const;
 
 /**
  * Runs the command that `args` name and returns the exit code. Prints one line on standard error
@@ -74,6 +73,7 @@ function buildProgram(io: CommandIo, done: (code: number) => void): Command {
   program.addCommand(inheritSettings(backendsCommand(io, done), program));
   program.addCommand(inheritSettings(importCommand(io), program));
   program.addCommand(inheritSettings(exportCommand(io), program));
+  program.addCommand(inheritSettings(doctorCommand(io, done), program));
   return program;
 }
 
@@ -100,6 +100,13 @@ function report(thrown: unknown, io: CommandIo): number {
     for (const finding of thrown.findings) io.error(formatFinding(finding));
     return EXIT.configuration;
   }
+  const code = thrown instanceof CausewayError ? EXIT_OF_ERROR[thrown.code] : undefined;
   for (const line of describeError(thrown).split("\n")) io.error(`causeway: ${line}`);
-  return EXIT.failure;
+  return code ?? EXIT.failure;
 }
+
+/** Exit codes of errors that callers may want to tell apart. */
+const EXIT_OF_ERROR: Readonly<Record<string, number>> = {
+  "admin-client/unreachable": EXIT.unreachable,
+  "admin-client/refused": EXIT.refused,
+};

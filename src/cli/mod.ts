@@ -1,1 +1,2 @@
-export { EXIT, main } from "./main.ts";
+export { EXIT } from "./command_docs.ts";
+export { main } from "./main.ts";

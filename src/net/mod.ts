@@ -28,3 +28,7 @@ export type {
   WebSocketListenOptions,
 } from "./websocket_listener.ts";
 export { listenWebSocket } from "./websocket_listener.ts";
+export type { CertificateFacts, TlsFilesFacts } from "./certificate_facts.ts";
+export { inspectTlsFiles } from "./certificate_facts.ts";
+export type { ProbeOptions, ProbeResult } from "./probe_tls.ts";
+export { probeTls } from "./probe_tls.ts";

@@ -48,7 +48,7 @@ export async function loadTlsContext(files: TlsFiles, nowMs: number): Promise<Tl
   const keyfile = files.keyfile ?? certfile;
   const certText = await readPem(certfile);
   const keyText = keyfile === certfile ? certText : await readPem(keyfile);
-  const chain = parseCertificates(certText, certfile);
+  const chain = certificatesIn(certText, certfile);
   const certificate = chain[0]!;
   const keyPem = PRIVATE_KEY.exec(keyText)?.[0];
   if (keyPem === undefined) throw invalid(keyfile, "it holds no PEM private key");
@@ -67,7 +67,7 @@ export async function loadTlsContext(files: TlsFiles, nowMs: number): Promise<Tl
   }
   const authorities = cafile === undefined
     ? undefined
-    : parseCertificates(await readPem(cafile), cafile);
+    : certificatesIn(await readPem(cafile), cafile);
   return Object.freeze({
     expiresAtMs,
     names: certificateNames(certificate.raw),
@@ -92,7 +92,8 @@ async function readPem(file: string): Promise<string> {
   }
 }
 
-function parseCertificates(text: string, file: string): readonly X509Certificate[] {
+/** @throws CausewayError `net/tls-file-invalid` */
+export function certificatesIn(text: string, file: string): readonly X509Certificate[] {
   const blocks = text.match(CERTIFICATE);
   if (blocks === null) throw invalid(file, "it holds no PEM certificate");
   return blocks.map((block) => {

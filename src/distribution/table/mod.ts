@@ -13,3 +13,6 @@ export { resolveTable } from "./options.ts";
 export type { HostRemoval, TableSnapshot } from "./session_table.ts";
 export { SessionTable } from "./session_table.ts";
 export type { TableDeps } from "./table_parts.ts";
+export type { AnnouncedHost, AnnouncedNode, TableInspection } from "./inspect_table.ts";
+export { inspectTable } from "./inspect_table.ts";
+export type { RedisSettings } from "./redis/inspect_redis.ts";

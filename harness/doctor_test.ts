@@ -1,0 +1,280 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import type { AddressInfo, Server, Socket } from "node:net";
+import { createServer } from "node:net";
+import { createServer as createTlsServer } from "node:tls";
+import { Redis } from "ioredis";
+import { stringify } from "smol-toml";
+import { main } from "../mod.ts";
+import { RedisServer } from "../src/distribution/table/redis/testing/redis_server.ts";
+import type { DoctorFinding } from "../src/doctor/mod.ts";
+import { CHECKS } from "../src/doctor/mod.ts";
+import type { TlsFiles } from "../src/net/mod.ts";
+import type { TestAuthority } from "../src/net/testing/certificates.ts";
+import { TestCertificates } from "../src/net/testing/certificates.ts";
+import { NodeProcess, Run } from "./process/mod.ts";
+
+const DISTRIBUTION = {
+  global_host: "example.com",
+  local_host: "dc1.example.com",
+};
+
+Deno.test("causeway doctor names each of the planted faults, and what to do", async () => {
+  await using run = await Run.start();
+  await using redis = await RedisServer.start("--appendonly", "yes");
+  await using certificates = await TestCertificates.create();
+  const mesh = await certificates.authority("mesh");
+  const strange = await certificates.authority("strange");
+  await using servers = new Servers();
+  await plantMesh(redis, {
+    "dc2.example.com": await servers.secure(
+      await mesh.issue({ names: ["dc2.example.com"], days: -1 }),
+    ),
+    "dc3.example.com": await servers.secure(
+      await strange.issue({ names: ["dc3.example.com"] }),
+      mesh,
+    ),
+    "dc4.example.com": await servers.secure(await mesh.issue({ names: ["dc9.example.com"] })),
+    "dc5.example.com": await servers.nobody(),
+    "dc6.example.com": await servers.plain(),
+    "dc7.example.com": await servers.secure(
+      await mesh.issue({ names: ["dc7.example.com"] }),
+      strange,
+    ),
+    "dc8.example.com": "dead",
+    "dc9.example.com": "no endpoint",
+    "dc10.example.com": await servers.secure(
+      await mesh.issue({ names: ["dc10.example.com"], days: 90 }),
+    ),
+  });
+
+  // A real node of another datacenter, without its Redis.
+  await using node = new NodeProcess({
+    name: "dc2-node1",
+    run,
+    configuration: {
+      hosts: ["example.com", "dc2.example.com"],
+      node_name: "node1@dc2.example.com",
+      listen: { admin: { port: 0 } },
+      storage: { internal: { path: run.path("dc2.sqlite") } },
+      modules: {
+        mod_global_distrib: {
+          ...DISTRIBUTION,
+          local_host: "dc2.example.com",
+          message_ttl: 7,
+          redis: { server: run.path("none.sock") },
+          connections: { endpoints: [], tls_opts: false },
+        },
+      },
+    },
+  });
+  await node.start();
+
+  const links = await mesh.issue({ names: ["dc1.example.com"], days: 2 });
+  const clients = await strange.issue({ names: ["www.example.com"] });
+  await Deno.chmod(clients.keyfile, 0o644);
+  const file = run.path("dc1.toml");
+  await Deno.writeTextFile(
+    file,
+    stringify({
+      hosts: ["example.com", "dc1.example.com"],
+      node_name: "node1@dc1.example.com",
+      listen: {
+        c2s: [{
+          tls: { mode: "starttls", certfile: clients.certfile, keyfile: clients.keyfile },
+        }],
+        websocket: [{ tls: { certfile: clients.certfile, keyfile: links.keyfile } }],
+      },
+      limits: { max_connections: 1_000_000 },
+      auth: { backend: "rdbms" },
+      outgoing_pools: {
+        rdbms: {
+          default: {
+            connection: {
+              driver: "pgsql",
+              host: "127.0.0.1",
+              port: await servers.freePort(),
+              database: "causeway",
+              username: "causeway",
+              password: "secret",
+            },
+          },
+        },
+      },
+      modules: {
+        mod_global_distrib: {
+          ...DISTRIBUTION,
+          redis: { server: redis.socket },
+          connections: { tls_opts: { ...links } },
+        },
+      },
+    }),
+  );
+
+  const admin = node.ready.admin!;
+  const { code, out } = await doctor([
+    ...["--config", file, "--no-own-node", "--other", node.configFile],
+    ...["--admin", `http://127.0.0.1:${admin.port}`, "--timeout", "20", "--json"],
+  ]);
+  const { findings } = JSON.parse(out) as { readonly findings: readonly DoctorFinding[] };
+  const named = (check: string, about: RegExp, found: RegExp) =>
+    assert.ok(
+      findings.some((each) =>
+        each.check === check && about.test(each.about) && found.test(each.found)
+      ),
+      `${check} of ${about}: ${found}\n${JSON.stringify(findings, null, 1)}`,
+    );
+
+  // 1–6: our own certificates.
+  named("certificate/time", /\.pem$/, /^it ends on .* in (1 day|less than a day)$/);
+  named("certificate/chain", /\.pem$/, /its chain ends at CN ?= ?strange/);
+  named("certificate/name", /\.pem$/, /^it names www\.example\.com, and not example\.com/);
+  named("certificate/key-file", /\.key$/, /mode is 0644/);
+  named("certificate/unusable", /^listen\.websocket\[0\]\.tls$/, /does not belong to certificate/);
+  // 7–10: Redis.
+  named(
+    "redis/evicts",
+    /redis\.sock$/,
+    /maxmemory-policy is volatile-lru: at .* throws entries away/,
+  );
+  named("redis/memory", /redis\.sock$/, /it uses .* of maxmemory/);
+  named("redis/persistence", /redis\.sock$/, /appendfsync is always/);
+  named("redis/idle-timeout", /redis\.sock$/, /timeout is 30/);
+  // 11–18: other datacenters, as they look from here.
+  named("endpoint/certificate-time", /^dc2\.example\.com /, /it ended on/);
+  named("endpoint/untrusted", /^dc3\.example\.com /, /issued by CN ?= ?strange, is not trusted/);
+  named("endpoint/name", /^dc4\.example\.com /, /names dc9\.example\.com, and not dc4/);
+  named("endpoint/unreachable", /^dc5\.example\.com /, /ECONNREFUSED/);
+  named("endpoint/tls", /^dc6\.example\.com /, /no TLS handshake/);
+  named("endpoint/refuses-us", /^dc7\.example\.com /, /hung up after the TLS handshake/);
+  named("mesh/dead-nodes", /^dc8\.example\.com$/, /no node of it has a live lease/);
+  named("mesh/no-endpoint", /^dc9\.example\.com$/, /announce no endpoint/);
+  // 19–21: a node of another datacenter, and its configuration.
+  named("node/part-down", /^node1@dc2\.example\.com$/, /^redis is degraded/);
+  named("config/differs", /^node1@dc2\.example\.com /, /message_ttl is 7, and here it is 4/);
+  named(
+    "config/differs",
+    /^node1@dc2\.example\.com /,
+    /connections\.tls_opts is off, and here it is on/,
+  );
+  // 22–23: this machine.
+  named("database/problem", /^rdbms\.default /, /ECONNREFUSED/);
+  named("limits/open-files", /^this shell$/, /open files are allowed/);
+
+  assert.equal(code, 1);
+  for (const { check, advice } of findings) assert.notEqual(advice, "", check);
+  assert.deepEqual(
+    findings.filter(({ about }) => about.startsWith("dc10.example.com")).map(({ check }) => check),
+    ["endpoint/local-address"],
+    "a sound endpoint is no finding, but for its address",
+  );
+  assert.equal(out.includes("secret"), false);
+});
+
+/** Runs `causeway doctor` and collects what it prints. */
+async function doctor(args: readonly string[]): Promise<{ code: number; out: string }> {
+  const lines: string[] = [];
+  const code = await main(["doctor", ...args], {
+    out: (line) => lines.push(line),
+    error: (line) => lines.push(line),
+    readInput: () => Promise.resolve(""),
+    readPassword: () => Promise.resolve(""),
+  });
+  return { code, out: lines.join("\n") };
+}
+
+/** Writes what nodes of other datacenters announce; then sets what should not be set. */
+async function plantMesh(
+  server: RedisServer,
+  hosts: Readonly<Record<string, number | "dead" | "no endpoint">>,
+): Promise<void> {
+  const redis = new Redis({ path: server.socket });
+  try {
+    for (const [host, kind] of Object.entries(hosts)) {
+      const node = `node1@${host}`;
+      await redis.sadd("hosts", host);
+      await redis.sadd(`${host}#{nodes}`, node);
+      if (kind !== "dead") await redis.set(`causeway:node:${host}#${node}`, "[1,1]");
+      if (typeof kind === "number") {
+        await redis.sadd(`${host}#${node}#{endpoints}`, `127.0.0.1#${kind}`);
+      }
+    }
+    await redis.config("SET", "appendfsync", "always");
+    await redis.config("SET", "timeout", "30");
+    await redis.config("SET", "maxmemory-policy", "volatile-lru");
+    // No entry here expires, so that nothing can be thrown away; reading goes on.
+    await redis.config("SET", "maxmemory", "1mb");
+  } finally {
+    redis.disconnect();
+  }
+}
+
+/** Endpoints that something, or nothing, listens on. */
+class Servers implements AsyncDisposable {
+  readonly #servers: Server[] = [];
+  readonly #sockets = new Set<Socket>();
+
+  /** A TLS server with this certificate that accepts clients with certificates of `accepts`. */
+  secure(files: Required<TlsFiles>, accepts?: TestAuthority): Promise<number> {
+    const server = createTlsServer({
+      cert: readFileSync(files.certfile),
+      key: readFileSync(files.keyfile),
+      ca: readFileSync(accepts?.cafile ?? files.cafile),
+      requestCert: true,
+      rejectUnauthorized: true,
+      minVersion: "TLSv1.3",
+    }, (socket) => {
+      socket.on("error", () => {}); // the doctor hangs up as it likes
+      socket.resume();
+    });
+    server.on("tlsClientError", () => {});
+    return this.#listen(server);
+  }
+
+  /** A server that knows nothing of TLS. */
+  plain(): Promise<number> {
+    return this.#listen(createServer((socket) => {
+      socket.on("error", () => {});
+      socket.end("HTTP/1.1 400 Bad Request\r\n\r\n");
+    }));
+  }
+
+  /** A port where nobody listens: its server has closed. */
+  async nobody(): Promise<number> {
+    return await this.freePort();
+  }
+
+  async freePort(): Promise<number> {
+    const server = createServer();
+    const port = await this.#listen(server);
+    this.#servers.pop();
+    await new Promise((resolve) => server.close(resolve));
+    return port;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const socket of this.#sockets) socket.destroy();
+    await Promise.all(
+      this.#servers.map((server) => new Promise((resolve) => server.close(resolve))),
+    );
+  }
+
+  #listen(server: Server): Promise<number> {
+    this.#servers.push(server);
+    server.on("connection", (socket) => {
+      this.#sockets.add(socket);
+      socket.once("close", () => this.#sockets.delete(socket));
+    });
+    return new Promise((resolve) => {
+      server.listen(0, "127.0.0.1", () => resolve((server.address() as AddressInfo).port));
+    });
+  }
+}
+
+Deno.test("docs/operations.md lists every check of the doctor with its question", async () => {
+  const page = await Deno.readTextFile(new URL("../docs/operations.md", import.meta.url));
+  for (const { id, asks } of CHECKS) {
+    const row = page.split("\n").find((line) => line.startsWith(`| \`${id}\` `));
+    assert.equal(row?.split("|")[2]?.trim(), asks, id);
+  }
+});

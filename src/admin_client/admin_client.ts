@@ -1,0 +1,216 @@
+import { Buffer } from "node:buffer";
+import type { IncomingMessage, RequestOptions } from "node:http";
+import { request as requestPlain } from "node:http";
+import { request as requestSecure } from "node:https";
+import { CausewayError, describeError } from "../base/mod.ts";
+
+/** Place of an admin API. */
+export type AdminAddress =
+  /** `http://127.0.0.1:8088`, or `https://…`. */
+  | { readonly kind: "url"; readonly url: URL }
+  /** Path of a Unix socket. */
+  | { readonly kind: "socket"; readonly path: string };
+
+/** PEM texts for an admin API behind TLS. */
+export interface AdminTls {
+  /** Authorities of the server's certificate. @default those that the system trusts */
+  readonly ca?: string;
+  /** Our certificate and its key, where the API knows its users by them. */
+  readonly cert?: string;
+  readonly key?: string;
+}
+
+/** Access to an admin API. */
+export interface AdminClientOptions {
+  readonly address: AdminAddress;
+  /** Bearer token. @default none */
+  readonly token?: string | undefined;
+  readonly tls?: AdminTls | undefined;
+  /** Milliseconds for one request and its answer. @default 10_000 */
+  readonly timeoutMs?: number;
+}
+
+/** An answer of the API. */
+export interface AdminAnswer {
+  readonly status: number;
+  readonly text: string;
+  /** The answer's `Date`, a whole second; undefined where it is absent. */
+  readonly dateMs: number | undefined;
+}
+
+const DEFAULT_TIMEOUT_MS = 10_000;
+/** Largest answer that is read, in bytes. */
+const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
+
+/** The admin API of one node, for commands. */
+export class AdminClient {
+  readonly #options: AdminClientOptions;
+
+  constructor(options: AdminClientOptions) {
+    this.#options = options;
+  }
+
+  /** Address for messages. */
+  get place(): string {
+    const { address } = this.#options;
+    return address.kind === "url" ? address.url.origin : address.path;
+  }
+
+  /**
+   * Reads a path as JSON.
+   * @throws CausewayError as `send`
+   */
+  async get(path: string): Promise<unknown> {
+    return this.#json(path, await this.send("GET", path));
+  }
+
+  /**
+   * Performs an action and reads its answer as JSON.
+   * @throws CausewayError as `send`
+   */
+  async act(method: "POST" | "PUT" | "DELETE", path: string, body?: object): Promise<unknown> {
+    return this.#json(path, await this.send(method, path, body));
+  }
+
+  /**
+   * Sends a request and reads the whole answer.
+   * @throws CausewayError `admin-client/unreachable`, `/refused` (401, 403), `/not-found` (404) or
+   *   `/failed` (any other status but 2xx); the message has what the API said
+   */
+  async send(method: string, path: string, body?: object): Promise<AdminAnswer> {
+    let answer: AdminAnswer;
+    try {
+      answer = await this.#exchange(method, path, body);
+    } catch (thrown) {
+      throw new CausewayError(
+        "admin-client/unreachable",
+        `Cannot reach the admin API at ${this.place}: ${describeError(thrown)}`,
+        { cause: thrown, retryable: true },
+      );
+    }
+    if (answer.status >= 200 && answer.status < 300) return answer;
+    throw this.#failure(method, path, answer);
+  }
+
+  #failure(method: string, path: string, { status, text }: AdminAnswer): CausewayError {
+    const said = messageOf(text) ?? `status ${status}`;
+    const what = `${method} ${path} at ${this.place}`;
+    switch (status) {
+      case 401:
+      case 403: {
+        const hint = this.#options.token === undefined ? "; give a token with --token-file" : "";
+        return new CausewayError("admin-client/refused", `Cannot ${what}: ${said}${hint}`);
+      }
+      case 404:
+        return new CausewayError("admin-client/not-found", `Cannot ${what}: ${said}`);
+      default:
+        return new CausewayError("admin-client/failed", `Cannot ${what}: ${said}`);
+    }
+  }
+
+  #json(path: string, { text }: AdminAnswer): unknown {
+    try {
+      return JSON.parse(text);
+    } catch (cause) {
+      throw new CausewayError(
+        "admin-client/failed",
+        `Cannot read ${path} at ${this.place}: the answer is no JSON`,
+        { cause },
+      );
+    }
+  }
+
+  #exchange(method: string, path: string, body: object | undefined): Promise<AdminAnswer> {
+    const { address, token, tls, timeoutMs = DEFAULT_TIMEOUT_MS } = this.#options;
+    const payload = body === undefined ? undefined : JSON.stringify(body);
+    const options: RequestOptions = {
+      method,
+      path,
+      agent: false, // one connection for each request, and none is left behind
+      headers: {
+        accept: "application/json",
+        ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+        ...(payload === undefined ? {} : {
+          "content-type": "application/json",
+          "content-length": Buffer.byteLength(payload),
+        }),
+        // The name does not matter on a socket, and is one that the API's check of callers accepts.
+        ...(address.kind === "socket" ? { host: "localhost" } : {}),
+      },
+      signal: AbortSignal.timeout(timeoutMs),
+    };
+    return new Promise((resolve, reject) => {
+      const fail = (error: Error) => {
+        const isLate = error.name === "TimeoutError" || options.signal?.aborted === true;
+        reject(isLate ? new Error(`no answer within ${timeoutMs} ms`) : error);
+      };
+      const answered = (response: IncomingMessage) => {
+        readAnswer(response).then(resolve, (error) => {
+          outgoing.destroy();
+          fail(error);
+        });
+      };
+      const outgoing = address.kind === "socket"
+        ? requestPlain({ ...options, socketPath: address.path }, answered)
+        : address.url.protocol === "https:"
+        ? requestSecure({ ...options, ...hostOf(address.url), ...tls }, answered)
+        : requestPlain({ ...options, ...hostOf(address.url) }, answered);
+      outgoing.on("error", fail);
+      outgoing.end(payload);
+    });
+  }
+}
+
+function hostOf(url: URL): { readonly host: string; readonly port: string } {
+  const port = url.port || (url.protocol === "https:" ? "443" : "80");
+  return { host: url.hostname.replace(/^\[|\]$/g, ""), port };
+}
+
+async function readAnswer(response: IncomingMessage): Promise<AdminAnswer> {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of response as AsyncIterable<Uint8Array>) {
+    bytes += chunk.length;
+    if (bytes > MAX_ANSWER_BYTES) {
+      throw new RangeError(`Cannot read an answer of more than ${MAX_ANSWER_BYTES} bytes`);
+    }
+    chunks.push(chunk);
+  }
+  const dateMs = Date.parse(response.headers.date ?? "");
+  return {
+    status: response.statusCode ?? 0,
+    text: Buffer.concat(chunks).toString("utf8"),
+    dateMs: Number.isNaN(dateMs) ? undefined : dateMs,
+  };
+}
+
+/** What the API says about a failure: `{"error": …, "message": …}`. */
+function messageOf(text: string): string | undefined {
+  try {
+    const { message } = JSON.parse(text) as { readonly message?: unknown };
+    return typeof message === "string" ? message : undefined;
+  } catch {
+    return undefined; // not from the API, or cut short
+  }
+}
+
+/**
+ * Parses the address of an admin API: `http://…`, `https://…`, `unix:PATH`, a path that begins with
+ * `/`, or `HOST:PORT`.
+ * @throws CausewayError `admin-client/address`
+ */
+export function parseAdminAddress(text: string): AdminAddress {
+  if (text.startsWith("/")) return { kind: "socket", path: text };
+  if (text.startsWith("unix:")) return { kind: "socket", path: text.slice("unix:".length) };
+  try {
+    const url = new URL(/^https?:\/\//.test(text) ? text : `http://${text}`);
+    if (url.hostname !== "" && url.pathname === "/") return { kind: "url", url };
+  } catch {
+    // The error below says what an address looks like.
+  }
+  throw new CausewayError(
+    "admin-client/address",
+    `Cannot use ${JSON.stringify(text)} as the address of an admin API: expected ` +
+      "http://HOST:PORT, https://HOST:PORT or the path of a socket",
+  );
+}

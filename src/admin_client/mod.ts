@@ -1,0 +1,2 @@
+export type { AdminAddress, AdminAnswer, AdminClientOptions, AdminTls } from "./admin_client.ts";
+export { AdminClient, parseAdminAddress } from "./admin_client.ts";

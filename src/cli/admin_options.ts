@@ -1,0 +1,108 @@
+import type { Command } from "commander";
+import { Option } from "commander";
+import type { AdminAddress } from "../admin_client/mod.ts";
+import { AdminClient, parseAdminAddress } from "../admin_client/mod.ts";
+import { CausewayError } from "../base/mod.ts";
+import type { Config } from "../config/mod.ts";
+import { loadConfig } from "../config/mod.ts";
+import { firstLine, readNamedFile } from "./command_io.ts";
+
+/** Options of every command that talks to the admin API of a node. */
+export interface AdminCommandOptions {
+  readonly admin?: string;
+  readonly config?: string;
+  readonly tokenFile?: string;
+  readonly adminCafile?: string;
+  readonly adminCertfile?: string;
+  readonly adminKeyfile?: string;
+  readonly timeout: number;
+  readonly json?: true;
+}
+
+/** Environment variables that stand for options. */
+const ADDRESS_VARIABLE = "CAUSEWAY_ADMIN";
+const TOKEN_VARIABLE = "CAUSEWAY_ADMIN_TOKEN";
+
+const DEFAULT_ADDRESS = "http://127.0.0.1:8088";
+
+/** Adds the options that `connectAdmin` reads. */
+export function addAdminOptions(command: Command): Command {
+  return addAccessOptions(
+    command
+      .addOption(
+        new Option("--admin <ADDRESS>", "admin API: http://HOST:PORT, or the path of its socket")
+          .env(ADDRESS_VARIABLE),
+      )
+      .option("--config <FILE>", "configuration file that names the admin API and its token"),
+  ).option("--json", "print JSON");
+}
+
+/** Adds the options about tokens, certificates and time. */
+export function addAccessOptions(command: Command): Command {
+  return command
+    .option("--token-file <FILE>", `file with the token; or set ${TOKEN_VARIABLE}`)
+    .option("--admin-cafile <FILE>", "authorities of the API's certificate")
+    .option("--admin-certfile <FILE>", "certificate that the API knows you by")
+    .option("--admin-keyfile <FILE>", "its key, if it is not in the same file")
+    .addOption(
+      new Option("--timeout <SECONDS>", "time for each answer").default(10).argParser(seconds),
+    );
+}
+
+/**
+ * Returns the admin API that the options name: `--admin`, else the one of `--config`, else the
+ * default port on this machine.
+ * @throws CausewayError for an address or file that cannot be used; ConfigError
+ */
+export function connectAdmin(options: AdminCommandOptions): AdminClient {
+  const config = options.config === undefined ? undefined : loadConfig(options.config);
+  const address = options.admin !== undefined
+    ? parseAdminAddress(options.admin)
+    : config !== undefined
+    ? ownAddress(config)
+    : parseAdminAddress(DEFAULT_ADDRESS);
+  return adminClient(address, options, config);
+}
+
+/** Returns the admin API at `address`; the token comes from the options, else from `config`. */
+export function adminClient(
+  address: AdminAddress,
+  options: Omit<AdminCommandOptions, "json">,
+  config: Config | undefined,
+): AdminClient {
+  const { adminCafile, adminCertfile, adminKeyfile, timeout } = options;
+  const cert = adminCertfile === undefined ? undefined : readNamedFile(adminCertfile);
+  const key = adminKeyfile === undefined ? cert : readNamedFile(adminKeyfile);
+  return new AdminClient({
+    address,
+    token: tokenOf(options, config),
+    timeoutMs: timeout * 1000,
+    tls: {
+      ...(adminCafile === undefined ? {} : { ca: readNamedFile(adminCafile) }),
+      ...(cert === undefined || key === undefined ? {} : { cert, key }),
+    },
+  });
+}
+
+/** Returns the address at which a node with this configuration serves its admin API. */
+export function ownAddress({ listen: { admin } }: Config): AdminAddress {
+  const host = admin.host === "0.0.0.0" ? "127.0.0.1" : admin.host === "::" ? "::1" : admin.host;
+  return parseAdminAddress(`http://${host.includes(":") ? `[${host}]` : host}:${admin.port}`);
+}
+
+function tokenOf(
+  { tokenFile }: Pick<AdminCommandOptions, "tokenFile">,
+  config: Config | undefined,
+): string | undefined {
+  if (tokenFile !== undefined) return firstLine(readNamedFile(tokenFile)).trim();
+  return Deno.env.get(TOKEN_VARIABLE) || config?.listen.admin.token?.reveal();
+}
+
+function seconds(text: string): number {
+  const value = Number(text);
+  if (value > 0 && value <= 3600) return value;
+  throw new CausewayError(
+    "cli/usage",
+    `Cannot wait ${JSON.stringify(text)} seconds: expected a number above 0, at most 3600`,
+  );
+}

@@ -1,0 +1,27 @@
+/**
+ * Weight of a finding. `error`: something does not work, or will fail soon. `warning`: it works, and
+ * something can go wrong. `note`: worth knowing, or the doctor cannot tell.
+ */
+export type Severity = "error" | "warning" | "note";
+
+/** One thing that the doctor found. */
+export interface DoctorFinding {
+  /** Name of the check, such as `redis/evicts`; stable. */
+  readonly check: string;
+  readonly severity: Severity;
+  /** What it is about: a file, an address, a node. */
+  readonly about: string;
+  /** What was found there, and what was expected. */
+  readonly found: string;
+  /** What to do about it. */
+  readonly advice: string;
+}
+
+/** One question of the doctor. */
+export interface Check<Facts> {
+  readonly id: string;
+  /** The question, for the list of checks in `docs/operations.md`. */
+  readonly asks: string;
+  /** Answers from facts alone: no clock, no file, no connection. */
+  find(facts: Facts): Iterable<Omit<DoctorFinding, "check">>;
+}

@@ -1,0 +1,113 @@
+import type { AdminAnswer, AdminClient } from "../admin_client/mod.ts";
+import type { Clock } from "../base/mod.ts";
+import { CausewayError, describeError } from "../base/mod.ts";
+
+/** A node as its admin API describes it. */
+export type NodeFacts =
+  | {
+    readonly kind: "unreachable";
+    /** Address of its admin API. */
+    readonly place: string;
+    readonly problem: string;
+    /** True for the node of the configuration itself. */
+    readonly isOwn: boolean;
+  }
+  | AnsweredNode;
+
+export interface AnsweredNode {
+  readonly kind: "answered";
+  readonly place: string;
+  /** Its name, `node1@dc1.example.com`. */
+  readonly node: string;
+  readonly version: string;
+  readonly parts: readonly PartFacts[];
+  /** Its wall-clock time, to the second, and ours in the middle of asking. */
+  readonly time: { readonly theirMs: number; readonly ourMs: number } | undefined;
+  /** Changes of the session table that are not applied yet. */
+  readonly lags: readonly LagFacts[];
+  /** Version of the database schema that it uses; undefined where it does not say. */
+  readonly schemaVersion: number | undefined;
+  /** Open files, and how many it may open; undefined where it does not say. */
+  readonly openFiles: { readonly used: number; readonly limit: number } | undefined;
+}
+
+export interface PartFacts {
+  readonly name: string;
+  readonly state: string;
+  readonly reason: string | undefined;
+}
+
+/** Changes on their way between this node and another one. */
+export interface LagFacts {
+  /** `in`: theirs are not applied here. `out`: ours are not applied there. */
+  readonly direction: string;
+  readonly host: string;
+  readonly node: string;
+  readonly changes: number;
+}
+
+/** Returns the nodes that have answered. */
+export function* answeredNodes(nodes: readonly NodeFacts[]): Generator<AnsweredNode> {
+  for (const node of nodes) if (node.kind === "answered") yield node;
+}
+
+/** Asks a node about itself. Never rejects. */
+export async function askNode(
+  client: AdminClient,
+  { isOwn, clock }: { readonly isOwn: boolean; readonly clock: Clock },
+): Promise<NodeFacts> {
+  const { place } = client;
+  try {
+    const startedMs = clock.wallMs();
+    const answer = await client.send("GET", "/health");
+    const ourMs = (startedMs + clock.wallMs()) / 2;
+    const { node, version, parts } = healthOf(answer);
+    const metrics = await client.send("GET", "/metrics");
+    return {
+      kind: "answered",
+      place,
+      node,
+      version,
+      parts,
+      // `Date` names the second that has begun.
+      time: answer.dateMs === undefined ? undefined : { theirMs: answer.dateMs + 500, ourMs },
+      lags: lagsOf(metrics.text),
+      schemaVersion: undefined,
+      openFiles: undefined,
+    };
+  } catch (thrown) {
+    return { kind: "unreachable", place, problem: describeError(thrown), isOwn };
+  }
+}
+
+function healthOf({ text }: AdminAnswer): Pick<AnsweredNode, "node" | "version" | "parts"> {
+  const { node, version, parts } = JSON.parse(text) as Record<string, unknown>;
+  if (typeof node !== "string" || typeof version !== "string" || !Array.isArray(parts)) {
+    throw new CausewayError("doctor/no-node", "what answers there is no admin API of Causeway");
+  }
+  return {
+    node,
+    version,
+    parts: (parts as readonly Record<string, unknown>[]).map(({ name, state, reason }) => ({
+      name: String(name),
+      state: String(state),
+      reason: typeof reason === "string" ? reason : undefined,
+    })),
+  };
+}
+
+const LAG = /^causeway_replication_lag_changes\{([^}]*)\} (\S+)$/gm;
+const LABEL = /([a-z_]+)="([^"]*)"/g;
+
+/** Reads the lags from metrics in Prometheus' text format. */
+export function lagsOf(metrics: string): readonly LagFacts[] {
+  return Array.from(metrics.matchAll(LAG), ([, labels, value]) => {
+    const byName = new Map(Array.from(labels!.matchAll(LABEL), ([, name, text]) => [name, text]));
+    return {
+      direction: byName.get("direction") ?? "",
+      host: byName.get("host") ?? "",
+      node: byName.get("node") ?? "",
+      changes: Number(value),
+    };
+  });
+}
