@@ -84,7 +84,17 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "node",
     "admin_client",
   ],
-  "cli": ["config", "node", "base", "storage", "xmpp", "migration", "admin_client", "doctor"],
+  "cli": [
+    "config",
+    "node",
+    "base",
+    "storage",
+    "xmpp",
+    "migration",
+    "admin",
+    "admin_client",
+    "doctor",
+  ],
 };
 
 /**

@@ -98,7 +98,8 @@ function tokenOf(
   return Deno.env.get(TOKEN_VARIABLE) || config?.listen.admin.token?.reveal();
 }
 
-function seconds(text: string): number {
+/** Reads a number of seconds. */
+export function seconds(text: string): number {
   const value = Number(text);
   if (value > 0 && value <= 3600) return value;
   throw new CausewayError(

@@ -15,7 +15,11 @@ import { PROCESS_IO } from "./command_io.ts";
 import { doctorCommand } from "./doctor_command.ts";
 import { exportCommand } from "./export_command.ts";
 import { importCommand } from "./import_command.ts";
+import { bounceCommand, linksCommand, sessionsCommand } from "./list_commands.ts";
+import { statusCommand } from "./status_command.ts";
+import { topCommand } from "./top_command.ts";
 import { usersCommand } from "./users_command.ts";
+import { whereCommand } from "./where_command.ts";
 
 /**
  * Runs the command that `args` name and returns the exit code. Prints one line on standard error
@@ -69,11 +73,20 @@ function buildProgram(io: CommandIo, done: (code: number) => void): Command {
 
   program.command("version").description("print the version").action(() => io.out(VERSION));
 
-  program.addCommand(inheritSettings(usersCommand(io, done), program));
-  program.addCommand(inheritSettings(backendsCommand(io, done), program));
-  program.addCommand(inheritSettings(importCommand(io), program));
-  program.addCommand(inheritSettings(exportCommand(io), program));
-  program.addCommand(inheritSettings(doctorCommand(io, done), program));
+  const others = [
+    statusCommand(io, done),
+    whereCommand(io, done),
+    linksCommand(io, done),
+    bounceCommand(io),
+    sessionsCommand(io),
+    topCommand(io),
+    doctorCommand(io, done),
+    usersCommand(io, done),
+    backendsCommand(io, done),
+    importCommand(io),
+    exportCommand(io),
+  ];
+  for (const command of others) program.addCommand(inheritSettings(command, program));
   return program;
 }
 

@@ -92,3 +92,15 @@ export function bytesText(bytes: number): string {
   }
   return `${at > 0 && value < 10 ? value.toFixed(1) : Math.round(value)} ${units[at]}`;
 }
+
+/** Lays out names with their values, and breaks long values. */
+export function factLines(
+  facts: readonly (readonly [name: string, value: string])[],
+  columns: number,
+): readonly string[] {
+  const margin = Math.max(...facts.map(([name]) => lengthOf(name))) + GAP.length;
+  const room = Math.max(LEAST_COLUMNS, columns) - margin;
+  return facts.flatMap(([name, value]) =>
+    wrapText(value, room).map((line, i) => (i === 0 ? name : "").padEnd(margin) + line)
+  );
+}
