@@ -34,8 +34,6 @@ export interface AdminClientOptions {
 export interface AdminAnswer {
   readonly status: number;
   readonly text: string;
-  /** The answer's `Date`, a whole second; undefined where it is absent. */
-  readonly dateMs: number | undefined;
 }
 
 const DEFAULT_TIMEOUT_MS = 10_000;
@@ -176,11 +174,9 @@ async function readAnswer(response: IncomingMessage): Promise<AdminAnswer> {
     }
     chunks.push(chunk);
   }
-  const dateMs = Date.parse(response.headers.date ?? "");
   return {
     status: response.statusCode ?? 0,
     text: Buffer.concat(chunks).toString("utf8"),
-    dateMs: Number.isNaN(dateMs) ? undefined : dateMs,
   };
 }
 

@@ -8,14 +8,18 @@ import {
   loadConfig,
   VERSION,
 } from "../config/mod.ts";
+import { drainCommand, reloadCommand } from "./action_commands.ts";
 import { backendsCommand } from "./backends_command.ts";
 import { EXIT } from "./command_docs.ts";
+import { describeCommands } from "./command_examples.ts";
 import type { CommandIo } from "./command_io.ts";
 import { PROCESS_IO } from "./command_io.ts";
+import { completionCommand } from "./completion_command.ts";
 import { doctorCommand } from "./doctor_command.ts";
 import { exportCommand } from "./export_command.ts";
 import { importCommand } from "./import_command.ts";
 import { bounceCommand, linksCommand, sessionsCommand } from "./list_commands.ts";
+import { manCommand } from "./man_command.ts";
 import { statusCommand } from "./status_command.ts";
 import { topCommand } from "./top_command.ts";
 import { usersCommand } from "./users_command.ts";
@@ -80,13 +84,18 @@ function buildProgram(io: CommandIo, done: (code: number) => void): Command {
     bounceCommand(io),
     sessionsCommand(io),
     topCommand(io),
+    drainCommand(io),
+    reloadCommand(io),
     doctorCommand(io, done),
     usersCommand(io, done),
     backendsCommand(io, done),
     importCommand(io),
     exportCommand(io),
+    completionCommand(io, () => program),
+    manCommand(io, () => program),
   ];
   for (const command of others) program.addCommand(inheritSettings(command, program));
+  describeCommands(program);
   return program;
 }
 

@@ -7,7 +7,7 @@ export interface Column {
   readonly title: string;
   /** True for numbers, which end at the right edge. */
   readonly isRight?: boolean;
-  /** True for the column that is shortened when the table is too wide. The first such one goes first. */
+  /** True for the column that is shortened when the table is too wide. The last such one goes first. */
   readonly isFlexible?: boolean;
 }
 
@@ -27,7 +27,7 @@ export function tableLines(
   const shown = [columns.map(({ title }) => title), ...rows].map((row) => row.map(plainText));
   const widths = columns.map((_, i) => Math.max(...shown.map((row) => lengthOf(row[i] ?? ""))));
   const room = Math.max(LEAST_COLUMNS, width) - GAP.length * (columns.length - 1);
-  for (const [i, { isFlexible = false }] of columns.entries()) {
+  for (const [i, { isFlexible = false }] of [...columns.entries()].toReversed()) {
     const over = widths.reduce((sum, each) => sum + each, 0) - room;
     if (isFlexible && over > 0) widths[i] = Math.max(LEAST_WIDTH, widths[i]! - over);
   }

@@ -1,6 +1,6 @@
 import type { AdminEvent, Overview } from "../admin/mod.ts";
 import { millisecondsText } from "./list_commands.ts";
-import { shorten, tableLines } from "./terminal.ts";
+import { plainText, shorten, tableLines } from "./terminal.ts";
 
 /** What `causeway top` shows. */
 export interface TopView {
@@ -70,7 +70,8 @@ export function topLines(
       body.push(shorten(`${event.at.slice(11, 19)} ${event.severity}  ${event.text}`, columns));
     }
   }
-  const screen = [...head, ...body].map((line) => shorten(line, columns)).slice(0, rows - 1);
+  const screen = [...head, ...body].map((line) => shorten(plainText(line), columns))
+    .slice(0, rows - 1);
   return [...screen, ...Array.from({ length: rows - 1 - screen.length }, () => ""), "q quits"];
 }
 

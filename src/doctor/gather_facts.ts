@@ -10,7 +10,7 @@ import { tableOptions } from "../node/mod.ts";
 import { backendsOf } from "../storage/mod.ts";
 import type { CertificateUse, DatabaseFacts, DoctorFacts, ProbedEndpoint } from "./facts.ts";
 import { addressText } from "./facts.ts";
-import { askNode } from "./node_facts.ts";
+import { answeredNodes, askNode } from "./node_facts.ts";
 import { settingsOf } from "./shared_settings.ts";
 
 /** What the doctor is given. */
@@ -59,7 +59,12 @@ export async function gatherFacts(options: DoctorOptions): Promise<DoctorFacts> 
     databases,
     nodes,
     own: settingsOf(config, config.file),
-    others: otherConfigs.map((other) => settingsOf(other, other.file)),
+    others: [
+      ...otherConfigs.map((other) => settingsOf(other, other.file)),
+      // What our own node runs with may differ from the file as it is now.
+      ...[...answeredNodes(nodes)].map(({ settings }) => settings)
+        .filter((settings) => settings !== undefined),
+    ],
     openFiles,
   };
 }

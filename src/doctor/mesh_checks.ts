@@ -1,11 +1,8 @@
 import type { DoctorFacts } from "./facts.ts";
 import type { Check } from "./finding.ts";
 import { answeredNodes } from "./node_facts.ts";
-import { clockFinding } from "./redis_checks.ts";
+import { CLOCK_WARNING_MS, clockFinding } from "./redis_checks.ts";
 import { SHARED_SETTINGS } from "./shared_settings.ts";
-
-/** Least difference that can be told from the whole seconds of an HTTP date, in milliseconds. */
-const DATE_PRECISION_MS = 2_000;
 
 /** Checks of the other datacenters: as Redis knows them, and as their nodes describe themselves. */
 export const MESH_CHECKS: readonly Check<DoctorFacts>[] = [
@@ -146,7 +143,7 @@ export const MESH_CHECKS: readonly Check<DoctorFacts>[] = [
       for (const { node, time } of answeredNodes(facts.nodes)) {
         if (time === undefined) continue;
         const offMs = time.theirMs - time.ourMs;
-        if (Math.abs(offMs) < DATE_PRECISION_MS) continue;
+        if (Math.abs(offMs) < CLOCK_WARNING_MS) continue;
         yield clockFinding(node, offMs);
       }
     },
@@ -197,12 +194,15 @@ export const MESH_CHECKS: readonly Check<DoctorFacts>[] = [
     *find({ own, others }) {
       const seen = [own];
       for (const other of others) {
-        const twin = seen.find(({ nodeName }) => nodeName === other.nodeName);
+        // The same node may be known by its file and by its admin API.
+        const twin = seen.find(({ nodeName, localHost }) =>
+          nodeName === other.nodeName && localHost !== other.localHost
+        );
         if (twin !== undefined) {
           yield {
             severity: "error",
             about: `${other.nodeName} (${other.source})`,
-            found: `${twin.source} has the same node_name`,
+            found: `${twin.source} has the same node_name at another local host`,
             advice: "give each node a name of its own: the older of two running ones stops",
           };
         }

@@ -1,6 +1,8 @@
 import type { AdminAnswer, AdminClient } from "../admin_client/mod.ts";
 import type { Clock } from "../base/mod.ts";
 import { CausewayError, describeError } from "../base/mod.ts";
+import type { NodeSettings } from "./shared_settings.ts";
+import { settingsIn } from "./shared_settings.ts";
 
 /** A node as its admin API describes it. */
 export type NodeFacts =
@@ -21,10 +23,12 @@ export interface AnsweredNode {
   readonly node: string;
   readonly version: string;
   readonly parts: readonly PartFacts[];
-  /** Its wall-clock time, to the second, and ours in the middle of asking. */
+  /** Its wall-clock time, and ours in the middle of asking. */
   readonly time: { readonly theirMs: number; readonly ourMs: number } | undefined;
   /** Changes of the session table that are not applied yet. */
   readonly lags: readonly LagFacts[];
+  /** Its settings; undefined where it does not say. */
+  readonly settings: NodeSettings | undefined;
   /** Version of the database schema that it uses; undefined where it does not say. */
   readonly schemaVersion: number | undefined;
   /** Open files, and how many it may open; undefined where it does not say. */
@@ -58,26 +62,34 @@ export async function askNode(
 ): Promise<NodeFacts> {
   const { place } = client;
   try {
-    const startedMs = clock.wallMs();
-    const answer = await client.send("GET", "/health");
-    const ourMs = (startedMs + clock.wallMs()) / 2;
-    const { node, version, parts } = healthOf(answer);
+    const { node, version, parts } = healthOf(await client.send("GET", "/health"));
     const metrics = await client.send("GET", "/metrics");
+    const configuration = await client.get("/api/v1/config").catch(ifNotThere);
+    const startedMs = clock.wallMs();
+    const status = await client.get("/api/v1/status").catch(ifNotThere);
+    const ourMs = (startedMs + clock.wallMs()) / 2;
+    const theirMs = Date.parse(String((status as { now?: unknown } | undefined)?.now));
     return {
       kind: "answered",
       place,
       node,
       version,
       parts,
-      // `Date` names the second that has begun.
-      time: answer.dateMs === undefined ? undefined : { theirMs: answer.dateMs + 500, ourMs },
+      time: Number.isNaN(theirMs) ? undefined : { theirMs, ourMs },
       lags: lagsOf(metrics.text),
+      settings: settingsIn(configuration, place),
       schemaVersion: undefined,
       openFiles: undefined,
     };
   } catch (thrown) {
     return { kind: "unreachable", place, problem: describeError(thrown), isOwn };
   }
+}
+
+/** A node of an earlier version has no such route. */
+function ifNotThere(thrown: unknown): undefined {
+  if (thrown instanceof CausewayError && thrown.code === "admin-client/not-found") return undefined;
+  throw thrown;
 }
 
 function healthOf({ text }: AdminAnswer): Pick<AnsweredNode, "node" | "version" | "parts"> {

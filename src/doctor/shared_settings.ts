@@ -100,3 +100,39 @@ export function settingsOf(config: Config, source: string): NodeSettings {
     values: new Map(SHARED_SETTINGS.map((setting) => [setting.path, setting.of(config)])),
   };
 }
+
+/**
+ * Returns the values of `SHARED_SETTINGS` in an answer of `/api/v1/config`, which is a configuration
+ * in JSON. A setting that this program does not find there, as at a node of another version, is left
+ * out. Undefined for something else than a configuration.
+ */
+export function settingsIn(answer: unknown, source: string): NodeSettings | undefined {
+  const { values: shown } = (answer ?? {}) as { readonly values?: unknown };
+  if (typeof shown !== "object" || shown === null) return undefined;
+  const json = shown as Record<string, unknown>;
+  // In JSON a map has become an object; the settings read these two.
+  const storage = json["storage"] as Record<string, unknown> | undefined;
+  const config = {
+    ...json,
+    modules: mapOf(json["modules"]),
+    storage: { ...storage, users: mapOf(storage?.["users"]) },
+  } as unknown as Config; // each setting that does not find its own is left out
+  const values = new Map<string, string>();
+  for (const { path, of } of SHARED_SETTINGS) {
+    try {
+      const value = of(config);
+      if (!value.includes("undefined") && !value.includes("NaN")) values.set(path, value);
+    } catch {
+      // A node of another version keeps this setting elsewhere.
+    }
+  }
+  const { nodeName, globalDistrib } = config;
+  if (typeof nodeName !== "string" || typeof globalDistrib?.localHost !== "string") {
+    return undefined;
+  }
+  return { source, nodeName, localHost: globalDistrib.localHost, values };
+}
+
+function mapOf(value: unknown): ReadonlyMap<string, unknown> {
+  return new Map(typeof value === "object" && value !== null ? Object.entries(value) : []);
+}

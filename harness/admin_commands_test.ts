@@ -1,0 +1,197 @@
+import assert from "node:assert/strict";
+import { createServer } from "node:http";
+import { join } from "node:path";
+import { main } from "../mod.ts";
+import type { AdminEvent, Overview } from "../src/admin/mod.ts";
+import { topLines } from "../src/cli/top_screen.ts";
+import { withCluster } from "./cluster/mod.ts";
+import { Terminal } from "./console/mod.ts";
+import { Run } from "./process/mod.ts";
+import { causewayCommand, PROJECT_DIRECTORY } from "./process/serve_command.ts";
+import { untilAllLinked } from "./scenarios/_linked.ts";
+import { Stage } from "./scenarios/_stage.ts";
+import { until } from "./until.ts";
+
+interface Outcome {
+  readonly code: number;
+  readonly out: string;
+  readonly error: string;
+}
+
+/** Runs a command, as at a terminal of `columns`. */
+async function run(args: readonly string[], columns = 80): Promise<Outcome> {
+  const out: string[] = [];
+  const error: string[] = [];
+  const code = await main(args, {
+    columns,
+    out: (line) => out.push(line),
+    error: (line) => error.push(line),
+    readInput: () => Promise.resolve(""),
+    readPassword: () => Promise.resolve(""),
+  });
+  return { code, out: out.join("\n"), error: error.join("\n") };
+}
+
+Deno.test("status, where, links, bounce, sessions, top, reload and drain talk to a real node", async () => {
+  await withCluster({ datacenters: 2 }, async (cluster) => {
+    await untilAllLinked(cluster);
+    await using stage = new Stage(cluster);
+    await stage.enterAvailable("alice", "dc1");
+    const dc1 = cluster.datacenter("dc1");
+    const [here, there] = [dc1.localHost, cluster.datacenter("dc2").localHost];
+    const admin = ["--admin", new URL(dc1.adminUrl("/")).origin, "--timeout", "60"];
+    const json = async (...args: string[]) => {
+      const { code, out, error } = await run([...args, ...admin, "--json"]);
+      assert.equal(error, "");
+      return { code, answer: JSON.parse(out) };
+    };
+
+    const status = await run(["status", ...admin]);
+    assert.equal(status.code, 0, status.error);
+    assert.match(status.out, /^node +node1@dc1\S+, ready$/m);
+    assert.match(status.out, /^sessions +1$/m);
+    assert.match(status.out, /^datacenters +1 of 1 others linked$/m);
+    assert.equal((await json("status")).answer.datacenter, here);
+
+    const [session] = (await json("sessions")).answer.items;
+    assert.match(session.jid, /^alice@/);
+    const account = session.jid.split("/")[0];
+    const sessions = await run(["sessions", "--account", account, ...admin]);
+    assert.match(sessions.out, /^SESSION +STATE +PRIORITY +FEATURES\nalice@\S+ +open +0/);
+
+    const where = await run(["where", account, ...admin]);
+    assert.equal(where.code, 0, where.error);
+    assert.match(where.out, /At this node\nSESSION/);
+    assert.match(where.out, /In Redis\nKEY/);
+    const nobody = await json("where", `nobody@${account.split("@")[1]}`);
+    assert.deepEqual([nobody.code, nobody.answer.verdict.place], [1, "nowhere"]);
+    assert.equal((await run(["where", "@", ...admin])).code, 1);
+
+    const links = await run(["links", ...admin]);
+    assert.equal(links.code, 0, links.out + links.error);
+    assert.match(links.out, new RegExp(`^${there} +linked `, "m"));
+    assert.match(links.out, /^127\.0\.0\.1:\d+ .* open /m);
+    assert.deepEqual((await json("links", "--datacenter", there)).answer.datacenters.length, 1);
+
+    const bounce = await run(["bounce", ...admin]);
+    assert.deepEqual([bounce.code, bounce.out], [0, "nothing bounces at this node"]);
+    assert.equal((await json("bounce")).answer.total, 0);
+
+    const top = await run(["top", ...admin]); // no terminal: one look
+    assert.equal(top.code, 0, top.error);
+    assert.match(top.out, /^node1@dc1\S+ {2}ready /);
+    assert.match(top.out, new RegExp(`^${there} +linked `, "m"));
+    assert.equal((await json("top")).answer.datacenter, here);
+    for (const { out } of [status, sessions, where, links, top]) {
+      for (const line of out.split("\n")) assert.ok([...line].length <= 80, line);
+    }
+
+    await using terminalRun = await Run.start();
+    const { program, args: words } = causewayCommand(["top", "--interval", "0.2", ...admin]);
+    // The terminal has a directory of its own.
+    const args = words.map((word) => word === "mod.ts" ? join(PROJECT_DIRECTORY, word) : word);
+    await using terminal = await Terminal.open(terminalRun, {
+      name: "top",
+      program,
+      args,
+      env: {},
+    });
+    await terminal.expect(/^node1@dc1\S+ {2}ready/, "top to show the node");
+    assert.match(await terminal.screen(), /q quits\s*$/);
+    await terminal.type("q");
+    await terminal.expectEnd();
+
+    const reload = await run(["reload", ...admin]);
+    assert.equal(reload.code, 0, reload.error);
+    assert.notEqual(reload.out, "");
+
+    const drain = await run(["drain", ...admin]);
+    assert.equal(drain.code, 0, drain.error);
+    assert.match(drain.out, /the node has ended$/);
+    const gone = await run(["status", ...admin]);
+    assert.deepEqual([gone.code, gone.out], [3, ""]);
+    assert.match(
+      gone.error,
+      /^causeway: Cannot reach the admin API at http:\/\/127\.0\.0\.1:\d+: /,
+    );
+    await until(() => dc1.nodes[0]!.state === "stopped", { what: "the drained node has ended" });
+  });
+});
+
+Deno.test("commands reach an API behind a Unix socket, and tell a refused token by exit code 4", async () => {
+  const directory = await Deno.makeTempDir({ prefix: "causeway-admin-" });
+  const socket = `${directory}/admin.sock`;
+  const seen: (string | undefined)[] = [];
+  const server = createServer((request, response) => {
+    seen.push(request.headers.authorization);
+    const isRight = request.headers.authorization === "Bearer right";
+    response.writeHead(isRight ? 200 : 401, { "content-type": "application/json" });
+    response.end(JSON.stringify(
+      isRight
+        ? { items: [], total: 0, stanzas: 0 }
+        : { error: "unauthorized", message: "A bearer token is required" },
+    ));
+  });
+  await new Promise<void>((resolve) => server.listen(socket, resolve));
+  try {
+    await Deno.writeTextFile(`${directory}/token`, "right\n");
+    const args = ["bounce", "--admin", socket];
+    assert.equal((await run([...args, "--token-file", `${directory}/token`])).code, 0);
+    const refused = await run(args);
+    assert.equal(refused.code, 4);
+    assert.match(refused.error, /A bearer token is required; give a token with --token-file$/);
+    assert.deepEqual(seen, ["Bearer right", undefined]);
+  } finally {
+    await new Promise((resolve) => server.close(resolve));
+    await Deno.remove(directory, { recursive: true });
+  }
+});
+
+const AT = "2026-11-24T10:00:00.000Z";
+
+Deno.test("topLines() fills any size, and never more", () => {
+  const overview: Overview = {
+    at: AT,
+    node: "node1@dc1.example.com",
+    datacenter: "dc1.example.com",
+    ready: true,
+    isDraining: false,
+    sessions: 12_345,
+    components: 2,
+    bouncing: 0,
+    waitingForLookup: 0,
+    heldBack: 0,
+    sentPerSec: 1234.5,
+    receivedPerSec: 0.5,
+    datacenters: Array.from({ length: 30 }, (_, i) => ({
+      datacenter: `datacenter-number-${i + 1}.example.com`,
+      isOwn: i === 0,
+      state: i === 0 ? "own" as const : "linked" as const,
+      links: 4,
+      openLinks: 4,
+      roundTripMs: 12.3,
+      heldItems: 0,
+      heldBytes: 0,
+      sentTotal: 0,
+      receivedTotal: 0,
+      sentPerSec: 41.2,
+      receivedPerSec: 0,
+    })),
+  };
+  const events: AdminEvent[] = Array.from({ length: 40 }, (_, i) => ({
+    id: i,
+    at: AT,
+    kind: "link-up",
+    severity: "info",
+    text: `link ${i} to a datacenter with a long name is up again\u001b[31m`,
+    details: {},
+  }));
+  for (const columns of [40, 80, 200]) {
+    for (const rows of [8, 24, 60]) {
+      const lines = topLines({ overview, events, problem: "no answer" }, { columns, rows });
+      assert.equal(lines.length, rows);
+      for (const line of lines) assert.ok([...line].length <= columns, `${columns}: ${line}`);
+      assert.equal(lines.some((line) => line.includes("\u001b")), false, "no control characters");
+    }
+  }
+});

@@ -1,0 +1,227 @@
+import { Argument, Command } from "commander";
+import type { CommandIo } from "./command_io.ts";
+import { describe } from "./command_docs.ts";
+
+const SHELLS = ["bash", "zsh", "fish"] as const;
+
+/** Makes the command `causeway completion`, which knows the commands of `programOf()`. */
+export function completionCommand(io: CommandIo, programOf: () => Command): Command {
+  const command = new Command("completion")
+    .description("print a script by which a shell completes these commands")
+    .addArgument(new Argument("<shell>", "the shell").choices(SHELLS));
+  describe(command, {
+    examples: [
+      ["source <(causeway completion bash)", "for this shell; or put it into ~/.bashrc"],
+      ['causeway completion zsh > "${fpath[1]}/_causeway"', "for zsh, from the next start"],
+      ["causeway completion fish > ~/.config/fish/completions/causeway.fish", "for fish"],
+    ],
+  });
+  return command.action((shell: (typeof SHELLS)[number]) => {
+    const words = wordsOf(programOf());
+    io.out({ bash: bashScript, zsh: zshScript, fish: fishScript }[shell](words));
+  });
+}
+
+/** A command and what may follow it. */
+export interface CompletedCommand {
+  /** Names from the program on, without the program's: `["backends", "plan"]`. */
+  readonly path: readonly string[];
+  readonly about: string;
+  readonly commands: readonly string[];
+  readonly options: readonly CompletedOption[];
+  /** Words that its arguments may be; empty where they are free. */
+  readonly words: readonly string[];
+}
+
+/** An option of a command. */
+export interface CompletedOption {
+  readonly flag: string;
+  readonly about: string;
+  /** `none`: a switch. `file`: a path. `word`: anything. */
+  readonly value: "none" | "file" | "word";
+  readonly choices: readonly string[];
+}
+
+/** Returns every command of `program`, itself first. */
+export function wordsOf(program: Command, path: readonly string[] = []): CompletedCommand[] {
+  const help = { flag: "--help", about: "show help", value: "none", choices: [] } as const;
+  const options = program.options.filter(({ long }) => long !== undefined && long !== null);
+  return [
+    {
+      path,
+      about: program.description(),
+      commands: program.commands.map((command) => command.name()),
+      options: [
+        ...options.map(({ long, description, required, optional, flags, argChoices = [] }) => ({
+          flag: long!,
+          about: description,
+          value: !required && !optional ? "none" : /<FILE>/.test(flags) ? "file" : "word",
+          choices: argChoices,
+        } as const)),
+        help,
+      ],
+      words: program.registeredArguments.flatMap(({ argChoices = [] }) => argChoices),
+    },
+    ...program.commands.flatMap((command) => wordsOf(command, [...path, command.name()])),
+  ];
+}
+
+function bashScript(commands: readonly CompletedCommand[]): string {
+  const cases = commands.map(({ path, commands, options, words }) => {
+    const key = JSON.stringify(path.join(" "));
+    const flags = options.map(({ flag }) => flag).join(" ");
+    return `    ${key}) names=${quote([...commands, ...words].join(" "))}; flags=${
+      quote(flags)
+    } ;;`;
+  });
+  const valued = unique(commands.flatMap(({ options }) => options))
+    .filter(({ value }) => value !== "none");
+  const files = valued.filter(({ value }) => value === "file").map(({ flag }) => flag);
+  const chosen = valued.filter(({ choices }) => choices.length > 0);
+  const others = valued.filter(({ value, choices }) => value === "word" && choices.length === 0)
+    .map(({ flag }) => flag);
+  return [
+    "# bash completion for causeway; made by `causeway completion bash`",
+    "_causeway() {",
+    '  local current="${COMP_WORDS[COMP_CWORD]}" previous="${COMP_WORDS[COMP_CWORD-1]}"',
+    "  local path='' names='' flags='' word index",
+    "  COMPREPLY=()",
+    '  case "$previous" in',
+    ...(files.length > 0
+      ? [`    ${files.join("|")}) COMPREPLY=($(compgen -f -- "$current")); return ;;`]
+      : []),
+    ...chosen.map(({ flag, choices }) =>
+      `    ${flag}) COMPREPLY=($(compgen -W ${quote(choices.join(" "))} -- "$current")); return ;;`
+    ),
+    ...(others.length > 0 ? [`    ${others.join("|")}) return ;;`] : []),
+    "  esac",
+    "  for ((index = 1; index < COMP_CWORD; index++)); do",
+    '    word="${path:+$path }${COMP_WORDS[index]}"',
+    '    case "$word" in',
+    `      ${
+      commands.filter(({ path }) => path.length > 0).map(({ path }) =>
+        JSON.stringify(path.join(" "))
+      ).join("|")
+    }) path="$word" ;;`,
+    "    esac",
+    "  done",
+    '  case "$path" in',
+    ...cases,
+    "  esac",
+    '  if [[ "$current" == -* ]]; then COMPREPLY=($(compgen -W "$flags" -- "$current"))',
+    '  else COMPREPLY=($(compgen -W "$names" -- "$current")); fi',
+    "}",
+    "complete -o default -F _causeway causeway",
+  ].join("\n");
+}
+
+function zshScript(commands: readonly CompletedCommand[]): string {
+  const lines = [
+    "#compdef causeway",
+    "# zsh completion for causeway; made by `causeway completion zsh`",
+    "_causeway() {",
+    "  local path_='' word index",
+    "  local -a names flags",
+    "  for ((index = 2; index < CURRENT; index++)); do",
+    '    word="${path_:+$path_ }${words[index]}"',
+    '    case "$word" in',
+    `      ${
+      commands.filter(({ path }) => path.length > 0).map(({ path }) =>
+        JSON.stringify(path.join(" "))
+      ).join("|")
+    }) path_="$word" ;;`,
+    "    esac",
+    "  done",
+    '  case "${words[CURRENT-1]}" in',
+  ];
+  for (const { flag, value, choices } of unique(commands.flatMap(({ options }) => options))) {
+    if (value === "none") continue;
+    const action = choices.length > 0
+      ? `compadd -- ${choices.map(quote).join(" ")}`
+      : value === "file"
+      ? "_files"
+      : "_message value";
+    lines.push(`    ${flag}) ${action}; return ;;`);
+  }
+  lines.push("  esac", '  case "$path_" in');
+  for (const { path, commands: names, options, words } of commands) {
+    const abouts = new Map(
+      commands.filter((other) => other.path.length === path.length + 1).map((other) => {
+        return [other.path.join(" "), other.about];
+      }),
+    );
+    const described = names.map((name) => {
+      return described_(name, abouts.get([...path, name].join(" ")) ?? "");
+    });
+    lines.push(
+      `    ${JSON.stringify(path.join(" "))})`,
+      `      names=(${[...described, ...words].map(quote).join(" ")})`,
+      `      flags=(${
+        options.map(({ flag, about }) => quote(described_(flag, about))).join(" ")
+      }) ;;`,
+    );
+  }
+  lines.push(
+    "  esac",
+    '  if [[ "${words[CURRENT]}" == -* ]]; then _describe option flags',
+    "  elif (( ${#names} )); then _describe command names",
+    "  else _files; fi",
+    "}",
+    // Sourced, it registers itself; found in fpath, it is called.
+    'if [[ "${funcstack[1]}" == _causeway ]]; then _causeway "$@"; else compdef _causeway causeway; fi',
+  );
+  return lines.join("\n");
+}
+
+/** A word with its description, as `_describe` takes it. */
+function described_(word: string, about: string): string {
+  return `${word.replaceAll(":", "\\:")}:${about}`;
+}
+
+function fishScript(commands: readonly CompletedCommand[]): string {
+  const lines = [
+    "# fish completion for causeway; made by `causeway completion fish`",
+    "function __causeway_path",
+    "  set -l path",
+    "  for word in (commandline -opc)[2..-1]",
+    `    if contains -- (string join ' ' $path $word) ${
+      commands.filter(({ path }) => path.length > 0).map(({ path }) => quote(path.join(" ")))
+        .join(" ")
+    }`,
+    "      set path $path $word",
+    "    end",
+    "  end",
+    "  set -l joined (string join ' ' -- $path)",
+    '  test "$joined" = "$argv[1]"',
+    "end",
+    "complete -c causeway -f",
+  ];
+  for (const { path, commands: names, options, words } of commands) {
+    const where = `complete -c causeway -n ${quote(`__causeway_path ${quote(path.join(" "))}`)}`;
+    for (const name of names) {
+      const about = commands.find((other) => other.path.join(" ") === [...path, name].join(" "));
+      lines.push(`${where} -a ${quote(name)} -d ${quote(about?.about ?? "")}`);
+    }
+    if (words.length > 0) lines.push(`${where} -a ${quote(words.join(" "))}`);
+    for (const { flag, about, value, choices } of options) {
+      const kind = value === "none"
+        ? ""
+        : choices.length > 0
+        ? ` -x -a ${quote(choices.join(" "))}`
+        : value === "file"
+        ? " -r -F"
+        : " -x";
+      lines.push(`${where} -l ${quote(flag.slice(2))}${kind} -d ${quote(about)}`);
+    }
+  }
+  return lines.join("\n");
+}
+
+function unique(options: readonly CompletedOption[]): readonly CompletedOption[] {
+  return [...new Map(options.map((option) => [option.flag, option])).values()];
+}
+
+/** Quotes a word for a shell. */
+function quote(text: string): string {
+  return `'${text.replaceAll("'", "'\\''")}'`;
+}
