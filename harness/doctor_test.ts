@@ -13,6 +13,7 @@ import type { TlsFiles } from "../src/net/mod.ts";
 import type { TestAuthority } from "../src/net/testing/certificates.ts";
 import { TestCertificates } from "../src/net/testing/certificates.ts";
 import { NodeProcess, Run } from "./process/mod.ts";
+import { skewedCommand } from "./process/serve_command.ts";
 
 const DISTRIBUTION = {
   global_host: "example.com",
@@ -48,10 +49,11 @@ Deno.test("causeway doctor names each of the planted faults, and what to do", as
     ),
   });
 
-  // A real node of another datacenter, without its Redis.
+  // A real node of another datacenter, without its Redis, and with a clock that is wrong.
   await using node = new NodeProcess({
     name: "dc2-node1",
     run,
+    command: (configFile) => skewedCommand(90_000, ["serve", "--config", configFile]),
     configuration: {
       hosts: ["example.com", "dc2.example.com"],
       node_name: "node1@dc2.example.com",
@@ -150,6 +152,8 @@ Deno.test("causeway doctor names each of the planted faults, and what to do", as
   named("mesh/dead-nodes", /^dc8\.example\.com$/, /no node of it has a live lease/);
   named("mesh/no-endpoint", /^dc9\.example\.com$/, /announce no endpoint/);
   // 19–21: a node of another datacenter, and its configuration.
+  named("clock/node", /^node1@dc2\.example\.com$/, /its clock is \d+(\.\d)? s ahead/);
+  named("config/differs", /\(http:\/\/127\.0\.0\.1:\d+\)$/, /message_ttl is 7, and here it is 4/);
   named("node/part-down", /^node1@dc2\.example\.com$/, /^redis is degraded/);
   named("config/differs", /^node1@dc2\.example\.com /, /message_ttl is 7, and here it is 4/);
   named(

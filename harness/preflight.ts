@@ -43,6 +43,10 @@ export const TEST_NEEDS: readonly Need[] = [
   program("profanity", "profanity-light"),
   program("mcabber", "mcabber"),
   program("tmux", "tmux"),
+  // Shells whose completion is tested besides Bash, and what checks the manual pages.
+  program("zsh", "zsh"),
+  program("fish", "fish"),
+  program("groff", "groff-base"),
   // A graphical client, with a screen in memory and its keyboard.
   program("dino-im", "dino-im"),
   program("Xvfb", "xvfb"),

@@ -35,6 +35,12 @@ const EXAMPLES: Readonly<Record<string, CommandDocs["examples"]>> = {
   "backends check": [
     [`causeway backends check --config ${FILE}`, "reach each database, and look at its schema"],
   ],
+  "backends odbc-entry": [
+    [
+      "causeway backends odbc-entry causeway --server db.example.com --database causeway",
+      "print the entry of a data source",
+    ],
+  ],
   "backends schema": [["causeway backends schema pgsql", "the schema of PostgreSQL"]],
   "backends copy": [
     [

@@ -184,7 +184,7 @@ function fishScript(commands: readonly CompletedCommand[]): string {
     "function __causeway_path",
     "  set -l path",
     "  for word in (commandline -opc)[2..-1]",
-    `    if contains -- (string join ' ' $path $word) ${
+    `    if contains -- (string join ' ' -- $path $word) ${
       commands.filter(({ path }) => path.length > 0).map(({ path }) => quote(path.join(" ")))
         .join(" ")
     }`,
