@@ -1,12 +1,11 @@
 import assert from "node:assert/strict";
-import { createServer } from "node:http";
 import { join } from "node:path";
 import { main } from "../mod.ts";
 import type { AdminEvent, Overview } from "../src/admin/mod.ts";
 import { topLines } from "../src/cli/top_screen.ts";
 import { withCluster } from "./cluster/mod.ts";
 import { Terminal } from "./console/mod.ts";
-import { Run } from "./process/mod.ts";
+import { NodeProcess, Run } from "./process/mod.ts";
 import { causewayCommand, PROJECT_DIRECTORY } from "./process/serve_command.ts";
 import { untilAllLinked } from "./scenarios/_linked.ts";
 import { Stage } from "./scenarios/_stage.ts";
@@ -118,33 +117,42 @@ Deno.test("status, where, links, bounce, sessions, top, reload and drain talk to
   });
 });
 
-Deno.test("commands reach an API behind a Unix socket, and tell a refused token by exit code 4", async () => {
-  const directory = await Deno.makeTempDir({ prefix: "causeway-admin-" });
-  const socket = `${directory}/admin.sock`;
-  const seen: (string | undefined)[] = [];
-  const server = createServer((request, response) => {
-    seen.push(request.headers.authorization);
-    const isRight = request.headers.authorization === "Bearer right";
-    response.writeHead(isRight ? 200 : 401, { "content-type": "application/json" });
-    response.end(JSON.stringify(
-      isRight
-        ? { items: [], total: 0, stanzas: 0 }
-        : { error: "unauthorized", message: "A bearer token is required" },
-    ));
+Deno.test("commands reach the socket that --config names, and tell a refused token by exit code 4", async () => {
+  await using files = await Run.start();
+  await using node = new NodeProcess({
+    name: "node1",
+    run: files,
+    configuration: {
+      hosts: ["example.com", "dc1.example.com"],
+      node_name: "node1@dc1.example.com",
+      // Nobody finds the port from the file.
+      listen: { admin: { port: 0, socket: files.path("a.sock"), token: "right" } },
+      storage: { internal: { path: files.path("store.sqlite") } },
+      modules: {
+        mod_global_distrib: {
+          global_host: "example.com",
+          local_host: "dc1.example.com",
+          redis: { server: files.path("none.sock") },
+          connections: { endpoints: [], tls_opts: false },
+        },
+      },
+    },
   });
-  await new Promise<void>((resolve) => server.listen(socket, resolve));
-  try {
-    await Deno.writeTextFile(`${directory}/token`, "right\n");
-    const args = ["bounce", "--admin", socket];
-    assert.equal((await run([...args, "--token-file", `${directory}/token`])).code, 0);
-    const refused = await run(args);
-    assert.equal(refused.code, 4);
-    assert.match(refused.error, /A bearer token is required; give a token with --token-file$/);
-    assert.deepEqual(seen, ["Bearer right", undefined]);
-  } finally {
-    await new Promise((resolve) => server.close(resolve));
-    await Deno.remove(directory, { recursive: true });
-  }
+  const { admin } = await node.start();
+  const timeout = ["--timeout", "60"];
+
+  const status = await run(["status", "--config", node.configFile, ...timeout]);
+  assert.equal(status.code, 1, status.error); // it has no Redis
+  assert.match(status.out, /^node +node1@dc1\.example\.com, not ready$/m);
+  assert.match(status.out, /^parts +redis degraded \(/m);
+
+  const address = ["--admin", `http://127.0.0.1:${admin!.port}`, ...timeout];
+  const tokenFile = files.path("token");
+  await Deno.writeTextFile(tokenFile, "right\n");
+  assert.equal((await run(["bounce", ...address, "--token-file", tokenFile])).code, 0);
+  const refused = await run(["bounce", ...address]);
+  assert.equal(refused.code, 4);
+  assert.match(refused.error, / is required; give a token with --token-file$/);
 });
 
 const AT = "2026-11-24T10:00:00.000Z";

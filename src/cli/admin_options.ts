@@ -23,6 +23,9 @@ export interface AdminCommandOptions {
 const ADDRESS_VARIABLE = "CAUSEWAY_ADMIN";
 const TOKEN_VARIABLE = "CAUSEWAY_ADMIN_TOKEN";
 
+/** The role that may do most first. */
+const ROLES = ["admin", "act", "read"];
+
 const DEFAULT_ADDRESS = "http://127.0.0.1:8088";
 
 /** Adds the options that `connectAdmin` reads. */
@@ -84,10 +87,17 @@ export function adminClient(
   });
 }
 
-/** Returns the address at which a node with this configuration serves its admin API. */
+/**
+ * Returns the address at which a node with this configuration serves its admin API: its socket
+ * where there is one, as that needs no token, else its port.
+ */
 export function ownAddress({ listen: { admin } }: Config): AdminAddress {
+  if (admin.socket !== undefined) return { kind: "socket", path: admin.socket };
   const host = admin.host === "0.0.0.0" ? "127.0.0.1" : admin.host === "::" ? "::1" : admin.host;
-  return parseAdminAddress(`http://${host.includes(":") ? `[${host}]` : host}:${admin.port}`);
+  const scheme = admin.tls === undefined ? "http" : "https";
+  return parseAdminAddress(
+    `${scheme}://${host.includes(":") ? `[${host}]` : host}:${admin.port}`,
+  );
 }
 
 function tokenOf(
@@ -95,7 +105,16 @@ function tokenOf(
   config: Config | undefined,
 ): string | undefined {
   if (tokenFile !== undefined) return firstLine(readNamedFile(tokenFile)).trim();
-  return Deno.env.get(TOKEN_VARIABLE) || config?.listen.admin.token?.reveal();
+  return Deno.env.get(TOKEN_VARIABLE) || ownToken(config);
+}
+
+/** Returns the token of a configuration that may do most. */
+function ownToken(config: Config | undefined): string | undefined {
+  if (config === undefined) return undefined;
+  const { token, tokens } = config.listen.admin;
+  const best = ROLES.map((role) => tokens.find((each) => each.role === role))
+    .find((each) => each !== undefined);
+  return (token ?? best?.token)?.reveal();
 }
 
 /** Reads a number of seconds. */

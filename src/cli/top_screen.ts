@@ -67,7 +67,9 @@ export function topLines(
     const newest = events.slice(-(room - body.length - 2)).toReversed();
     body.push("", "LAST EVENTS");
     for (const event of newest.slice(0, room - body.length)) {
-      body.push(shorten(`${event.at.slice(11, 19)} ${event.severity.padEnd(7)}  ${event.text}`, columns));
+      body.push(
+        shorten(`${event.at.slice(11, 19)} ${event.severity.padEnd(7)}  ${event.text}`, columns),
+      );
     }
   }
   const screen = [...head, ...body].map((line) => shorten(plainText(line), columns))

@@ -107,6 +107,10 @@ function certificatesOf({ listen, globalDistrib }: Config): readonly NamedFiles[
     ...listen.component.flatMap(({ tls }, i) =>
       tls === undefined ? [] : [named(`listen.component[${i}].tls`, tls, "components")]
     ),
+    // Operators reach the admin API by whatever name or address they like.
+    ...(listen.admin.tls === undefined
+      ? []
+      : [{ ...named("listen.admin.tls", listen.admin.tls, "components"), cafile: undefined }]),
     ...(tls === undefined
       ? []
       : [named("modules.mod_global_distrib.connections.tls_opts", tls, "links")]),
