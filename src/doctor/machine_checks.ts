@@ -1,6 +1,5 @@
 import type { DoctorFacts } from "./facts.ts";
 import type { Check } from "./finding.ts";
-import { answeredNodes } from "./node_facts.ts";
 
 /** Checks of what this machine gives the node. */
 export const MACHINE_CHECKS: readonly Check<DoctorFacts>[] = [
@@ -26,11 +25,8 @@ export const MACHINE_CHECKS: readonly Check<DoctorFacts>[] = [
   {
     id: "limits/open-files",
     asks: "May the node open as many files as its limits let connections in?",
-    *find({ config, openFiles, nodes }) {
+    *find({ config, openFiles: limit }) {
       const needed = filesNeeded(config);
-      const told = nodes.find((node) => node.kind === "answered" && node.node === config.nodeName);
-      const nodeLimit = told?.kind === "answered" ? told.openFiles?.limit : undefined;
-      const limit = nodeLimit ?? openFiles;
       if (limit === undefined) {
         yield {
           severity: "note",
@@ -43,28 +39,12 @@ export const MACHINE_CHECKS: readonly Check<DoctorFacts>[] = [
       }
       if (limit >= needed) return;
       yield {
-        severity: nodeLimit === undefined ? "warning" : "error",
-        about: nodeLimit === undefined ? "this shell" : config.nodeName,
+        severity: "warning",
+        about: "this shell",
         found: `${limit} open files are allowed, and the limits on connections add up to ${needed}`,
         advice: "raise LimitNOFILE= in the unit (deploy/causeway.service has it right), or " +
           "ulimit -n; or lower limits.max_connections",
       };
-    },
-  },
-  {
-    id: "limits/used-files",
-    asks: "Has each node open files left?",
-    *find(facts) {
-      for (const { node, openFiles } of answeredNodes(facts.nodes)) {
-        if (openFiles === undefined || openFiles.used < 0.8 * openFiles.limit) continue;
-        yield {
-          severity: "error",
-          about: node,
-          found: `${openFiles.used} of ${openFiles.limit} files are open`,
-          advice:
-            "raise LimitNOFILE= in its unit and restart it; at the limit it refuses everybody",
-        };
-      }
     },
   },
 ];

@@ -117,26 +117,6 @@ export const MESH_CHECKS: readonly Check<DoctorFacts>[] = [
     },
   },
   {
-    id: "node/schema",
-    asks: "Do all nodes use the same version of the database schema?",
-    *find(facts) {
-      const known = [...answeredNodes(facts.nodes)].filter(({ schemaVersion }) =>
-        schemaVersion !== undefined
-      );
-      const byVersion = Map.groupBy(known, ({ schemaVersion }) => schemaVersion);
-      if (byVersion.size < 2) return;
-      const text = Array.from(byVersion, ([version, nodes]) => {
-        return `${version} at ${nodes.map(({ node }) => node).join(", ")}`;
-      });
-      yield {
-        severity: "error",
-        about: "the nodes",
-        found: `they use different schema versions: ${text.join("; ")}`,
-        advice: "finish the upgrade; run causeway backends plan with the newer program",
-      };
-    },
-  },
-  {
     id: "clock/node",
     asks: "Do the clocks of the nodes agree with this machine's?",
     *find(facts) {

@@ -29,10 +29,6 @@ export interface AnsweredNode {
   readonly lags: readonly LagFacts[];
   /** Its settings; undefined where it does not say. */
   readonly settings: NodeSettings | undefined;
-  /** Version of the database schema that it uses; undefined where it does not say. */
-  readonly schemaVersion: number | undefined;
-  /** Open files, and how many it may open; undefined where it does not say. */
-  readonly openFiles: { readonly used: number; readonly limit: number } | undefined;
 }
 
 export interface PartFacts {
@@ -78,8 +74,6 @@ export async function askNode(
       time: Number.isNaN(theirMs) ? undefined : { theirMs, ourMs },
       lags: lagsOf(metrics.text),
       settings: settingsIn(configuration, place),
-      schemaVersion: undefined,
-      openFiles: undefined,
     };
   } catch (thrown) {
     return { kind: "unreachable", place, problem: describeError(thrown), isOwn };

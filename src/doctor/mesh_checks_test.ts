@@ -1,0 +1,60 @@
+import assert from "node:assert/strict";
+import { parse, SOUND } from "../config/testing/config.ts";
+import { examine } from "./examine.ts";
+import type { DoctorFacts } from "./facts.ts";
+import type { AnsweredNode } from "./node_facts.ts";
+import { lagsOf } from "./node_facts.ts";
+import { settingsOf } from "./shared_settings.ts";
+
+const CONFIG = parse(SOUND);
+
+function facts(nodes: readonly AnsweredNode[]): DoctorFacts {
+  return {
+    config: CONFIG,
+    nowMs: 0,
+    certificates: [],
+    table: { address: "127.0.0.1:8102", problem: undefined, hosts: [], servers: [] },
+    endpoints: [],
+    databases: [],
+    nodes,
+    own: settingsOf(CONFIG, "c.toml"),
+    others: [],
+    openFiles: Infinity,
+  };
+}
+
+function node(name: string, more: Partial<AnsweredNode> = {}): AnsweredNode {
+  return {
+    kind: "answered",
+    place: `http://${name}`,
+    node: name,
+    version: "1.0.0",
+    parts: [{ name: "redis", state: "up", reason: undefined }],
+    time: { theirMs: 500, ourMs: 0 },
+    lags: [],
+    settings: undefined,
+    ...more,
+  };
+}
+
+function found(nodes: readonly AnsweredNode[]): readonly string[] {
+  return examine(facts(nodes)).filter(({ check }) => /^(node|clock|replication)\//.test(check))
+    .map((each) => `${each.severity} ${each.check} ${each.about}: ${each.found}`);
+}
+
+Deno.test("examine() finds nothing about nodes that agree", () => {
+  assert.deepEqual(found([node("n1"), node("n2")]), []);
+});
+
+Deno.test("examine() names nodes of other versions, with other clocks, and behind in replication", () => {
+  const lags = lagsOf(
+    'causeway_replication_lag_changes{direction="in",host="dc1",node="n1"} 7\n' +
+      'causeway_replication_lag_changes{direction="out",host="dc3",node=""} 0\n',
+  );
+  const other = node("n2", { version: "0.9.0", time: { theirMs: -90_000, ourMs: 0 }, lags });
+  assert.deepEqual(found([node("n1"), other]), [
+    "error clock/node n2: its clock is 90.0 s behind this machine's",
+    "warning node/version the nodes: they run different versions: 1.0.0 at n1; 0.9.0 at n2",
+    "warning replication/lag n2: 7 changes of n1 have not been applied here yet",
+  ]);
+});
