@@ -1,7 +1,14 @@
 import type { Command } from "commander";
 
 /** Exit codes of the commands. */
-export const EXIT = { ok: 0, failure: 1, configuration: 2, unreachable: 3, refused: 4 } as const;
+export const EXIT = {
+  ok: 0,
+  failure: 1,
+  configuration: 2,
+  unreachable: 3,
+  refused: 4,
+  incomplete: 5,
+} as const;
 
 /** What each exit code means, unless a command says more. */
 export const EXIT_MEANINGS: Readonly<Record<number, string>> = {
@@ -10,6 +17,7 @@ export const EXIT_MEANINGS: Readonly<Record<number, string>> = {
   [EXIT.configuration]: "the configuration has mistakes, each named in a line",
   [EXIT.unreachable]: "no admin API answers at the address",
   [EXIT.refused]: "the admin API refuses the token or certificate, or its role",
+  [EXIT.incomplete]: "done in part; what is missing is named in lines",
 };
 
 /** Text about a command besides its description and options. */

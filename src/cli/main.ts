@@ -17,6 +17,7 @@ import { PROCESS_IO } from "./command_io.ts";
 import { completionCommand } from "./completion_command.ts";
 import { doctorCommand } from "./doctor_command.ts";
 import { exportCommand } from "./export_command.ts";
+import { fromMongooseimCommand } from "./from_mongooseim_command.ts";
 import { importCommand } from "./import_command.ts";
 import { bounceCommand, linksCommand, sessionsCommand } from "./list_commands.ts";
 import { manCommand } from "./man_command.ts";
@@ -74,6 +75,8 @@ function buildProgram(io: CommandIo, done: (code: number) => void): Command {
   const configCommand = program.command("config").description("inspect the configuration file");
   configCommand.command("schema").description("print its JSON Schema, for editors")
     .action(() => io.out(JSON.stringify(configJsonSchema(), null, 2)));
+
+  configCommand.addCommand(inheritSettings(fromMongooseimCommand(io, done), configCommand));
 
   program.command("version").description("print the version").action(() => io.out(VERSION));
 

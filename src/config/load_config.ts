@@ -67,7 +67,8 @@ export function parseConfig(text: string, options: ParseOptions): Config {
   throw new ConfigError(locate(mistakes, text, file));
 }
 
-function parseToml(text: string, file: string): unknown {
+/** @throws ConfigError when `text` is not TOML */
+export function parseToml(text: string, file: string): unknown {
   try {
     return parse(text);
   } catch (thrown) {

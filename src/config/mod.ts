@@ -23,6 +23,8 @@ export type { Finding } from "./config_error.ts";
 export { ConfigError, formatFinding } from "./config_error.ts";
 export type { ParseOptions } from "./surroundings.ts";
 export { loadConfig, parseConfig } from "./load_config.ts";
+export type { Translation } from "./from_mongooseim.ts";
+export { translateMongooseim } from "./from_mongooseim.ts";
 export { configJsonSchema } from "./config_json_schema.ts";
 export { MSSQL_PORT, renderOdbcEntry, withOdbcEntry } from "./odbc_entry.ts";
 export { sqlAddressOf } from "./rdbms_pools.ts";

@@ -1,0 +1,341 @@
+import { stringify } from "smol-toml";
+import { translateModules } from "./from_mongooseim_modules.ts";
+import { parseToml } from "./load_config.ts";
+import { isLoopbackHost } from "./loopback.ts";
+import {
+  defined,
+  ForeignTable,
+  formatRemark,
+  type Remark,
+  type Table,
+} from "./mongooseim_source.ts";
+import { indexTomlLines } from "./toml_lines.ts";
+
+/** A configuration for Causeway, and what is to be said about it. */
+export interface Translation {
+  readonly toml: string;
+  /** Lines about options that are missing from the translation. */
+  readonly lost: readonly string[];
+  /** Lines about options that mean something else here. */
+  readonly notes: readonly string[];
+}
+
+const LOG_LEVELS: Readonly<Record<string, string>> = {
+  none: "error",
+  emergency: "error",
+  alert: "error",
+  critical: "error",
+  error: "error",
+  warning: "warn",
+  notice: "info",
+  info: "info",
+  debug: "debug",
+  all: "debug",
+};
+
+const MECHANISMS: Readonly<Record<string, string>> = {
+  scram_sha256: "SCRAM-SHA-256",
+  scram_sha256_plus: "SCRAM-SHA-256", // channel binding is on by default
+  scram_sha1: "SCRAM-SHA-1",
+  scram_sha1_plus: "SCRAM-SHA-1",
+  plain: "PLAIN",
+};
+
+const NO_TLS_CHOICE = "not translated: TLS 1.2 and 1.3 with the runtime's ciphers are used";
+
+/**
+ * Translates the configuration file of a MongooseIM (4.0 or newer, TOML) into one for Causeway.
+ *
+ * @throws ConfigError when `text` is not TOML
+ */
+export function translateMongooseim(text: string, file: string): Translation {
+  const remarks: Remark[] = [];
+  const source = new ForeignTable(parseToml(text, file) as Table, [], remarks);
+  const target = translate(source);
+  source.close();
+  const lines = indexTomlLines(text);
+  const format = (remark: Remark) => formatRemark(remark, file, lines.lineOf(remark.path));
+  return {
+    toml: stringify(target),
+    lost: remarks.filter(({ isLost }) => isLost).map(format),
+    notes: remarks.filter(({ isLost }) => !isLost).map(format),
+  };
+}
+
+function translate(source: ForeignTable): Table {
+  const general = source.table("general");
+  const level = general?.text("loglevel");
+  const pools = source.table("outgoing_pools");
+  const modules = source.table("modules");
+  const listen = source.table("listen");
+  const maxStanzaBytes = largestStanza(listen);
+  return defined({
+    hosts: general?.texts("hosts"),
+    log: level === undefined ? undefined : { level: LOG_LEVELS[level] ?? "info" },
+    listen: listen && translateListeners(listen),
+    limits: maxStanzaBytes === undefined ? undefined : { max_stanza_bytes: maxStanzaBytes },
+    auth: translateAuth(source.table("auth")),
+    modules: modules && {
+      ...translateModules(modules),
+      ...defined({
+        mod_global_distrib: translateDistribution(modules.table("mod_global_distrib"), pools),
+      }),
+    },
+    outgoing_pools: pools && translatePools(pools),
+  });
+}
+
+/** One bound holds for all ports here: the largest of theirs, within the range. */
+function largestStanza(listen: ForeignTable | undefined): number | undefined {
+  const sizes = (listen?.tables("c2s") ?? []).flatMap((port) => {
+    const size = port.value("max_stanza_size");
+    return typeof size === "number" && size > 0 ? [size] : [];
+  });
+  if (sizes.length === 0) return undefined;
+  return Math.min(16_777_216, Math.max(10_000, ...sizes));
+}
+
+function translateListeners(listen: ForeignTable): Table {
+  const c2s = listen.tables("c2s").map((port) => {
+    const host = port.text("ip_address") ?? "0.0.0.0";
+    port.ignore("num_acceptors", "backlog", "proto", "backwards_compatible_session");
+    port.lost("shaper", "not translated: see the rates under [limits]");
+    return { host, port: port.integer("port") ?? 5222, ...clientTls(port, host) };
+  });
+  const websocket = listen.tables("http").flatMap((port) => {
+    const handlers = port.table("handlers");
+    const [handler] = handlers?.tables("mod_websockets") ?? [];
+    if (handler === undefined) return [];
+    handler.ignore("host");
+    handler.text("path");
+    handler.note("path", 'the path is "/xmpp-websocket" here');
+    port.ignore("transport", "protocol");
+    const host = port.text("ip_address") ?? "0.0.0.0";
+    const tls = certificate(port.table("tls"));
+    return [{
+      host,
+      port: port.integer("port") ?? 5280,
+      ...tls === undefined ? plaintext(host) : { tls },
+    }];
+  });
+  for (const key of ["service", "component"]) {
+    listen.lost(
+      key,
+      "not translated: a component's domain is named beside its secret here; write " +
+        "[[listen.component]] with domains",
+    );
+  }
+  return { c2s, websocket };
+}
+
+function clientTls(port: ForeignTable, host: string): Table {
+  const tls = port.table("tls");
+  const files = certificate(tls);
+  if (tls === undefined || files === undefined) {
+    port.note("port", "passwords and messages travel in the clear, as they did");
+    return { tls: { mode: "none" }, ...plaintext(host) };
+  }
+  const mode = tls.text("mode") ?? "starttls";
+  if (mode === "starttls") tls.note("mode", "clients must use TLS before they log in here");
+  return { tls: { mode: mode === "tls" ? "direct" : "starttls", ...files } };
+}
+
+function plaintext(host: string): Table {
+  return isLoopbackHost(host) ? {} : { allow_plaintext: true };
+}
+
+function certificate(tls: ForeignTable | undefined): Table | undefined {
+  if (tls === undefined) return undefined;
+  for (const key of ["ciphers", "dhfile", "versions", "protocol_options"]) {
+    tls.lost(key, NO_TLS_CHOICE);
+  }
+  tls.ignore("module", "disconnect_on_failure");
+  const certfile = tls.text("certfile");
+  if (certfile === undefined) return undefined;
+  if (tls.text("verify_mode") === "none") tls.ignore("cacertfile");
+  return defined({ certfile, keyfile: tls.text("keyfile") });
+}
+
+function translateAuth(auth: ForeignTable | undefined): Table | undefined {
+  if (auth === undefined) return undefined;
+  // Newer versions name the method by its table alone.
+  const methods = auth.texts("methods") ??
+    ["internal", "rdbms", "ldap", "http", "jwt", "external"].filter((each) => auth.has(each));
+  auth.table("internal");
+  auth.table("rdbms");
+  const [method] = methods;
+  const served = method === "internal" || method === "rdbms" || method === "ldap";
+  if (methods.length > 1 || (method !== undefined && !served)) {
+    auth.lost(
+      "methods",
+      "not translated whole: one of internal, rdbms and ldap serves a host here",
+    );
+  }
+  if (method === "internal") {
+    auth.note("methods", "accounts in Mnesia stay there: move them with causeway import");
+  }
+  const password = auth.table("password");
+  if (password?.text("format") === "plain") {
+    password.note("format", "passwords are kept as SCRAM keys here");
+  }
+  password?.ignore("hash");
+  const iterations = password?.integer("scram_iterations") ?? auth.integer("scram_iterations");
+  const mechanisms = auth.texts("sasl_mechanisms");
+  const known = mechanisms?.map((each) => MECHANISMS[each]).filter((each) => each !== undefined);
+  if (mechanisms !== undefined && mechanisms.some((each) => MECHANISMS[each] === undefined)) {
+    auth.lost("sasl_mechanisms", "not translated whole: SCRAM with SHA-256 and SHA-1, and PLAIN");
+  }
+  const ldap = method === "ldap" ? auth.table("ldap") : undefined;
+  return defined({
+    backend: served ? method : undefined,
+    mechanisms: method === "ldap"
+      ? ["PLAIN"]
+      : known === undefined || known.length === 0
+      ? undefined
+      : [...new Set(known)],
+    scram_iterations: iterations === undefined ? undefined : Math.max(10_000, iterations),
+    ldap: ldap && defined({
+      pool_tag: ldap.text("pool_tag"),
+      bind_pool_tag: ldap.text("bind_pool_tag"),
+      base: ldap.text("base"),
+      uids: ldap.value("uids"),
+      filter: ldap.text("filter"),
+      local_filter: ldap.value("local_filter"),
+      deref: ldap.text("deref"),
+    }),
+  });
+}
+
+function translateDistribution(
+  source: ForeignTable | undefined,
+  pools: ForeignTable | undefined,
+): Table | undefined {
+  if (source === undefined) return undefined;
+  const connections = source.table("connections");
+  const cache = source.table("cache");
+  return defined({
+    global_host: source.text("global_host"),
+    local_host: source.text("local_host"),
+    message_ttl: source.integer("message_ttl"),
+    hosts_refresh_interval: source.integer("hosts_refresh_interval"),
+    connections: defined({
+      endpoints: connections?.value("endpoints"),
+      advertised_endpoints: connections?.value("advertised_endpoints") || undefined, // false: none
+      connections_per_endpoint: connections?.integer("connections_per_endpoint"),
+      endpoint_refresh_interval: connections?.integer("endpoint_refresh_interval"),
+      endpoint_refresh_interval_when_empty: connections?.integer(
+        "endpoint_refresh_interval_when_empty",
+      ),
+      disabled_gc_interval: connections?.integer("disabled_gc_interval"),
+      tls_opts: linkTls(connections),
+    }),
+    redis: translateRedis(source.table("redis"), pools?.table("redis")),
+    cache: cache && defined({
+      cache_missed: cache.boolean("cache_missed"),
+      domain_lifetime_seconds: cache.integer("domain_lifetime_seconds"),
+      jid_lifetime_seconds: cache.integer("jid_lifetime_seconds"),
+      max_jids: cache.integer("max_jids"),
+    }),
+    bounce: translateBounce(source),
+  });
+}
+
+/** Reads `connections.tls` and its older spelling, `connections.tls_opts`. */
+function linkTls(connections: ForeignTable | undefined): Table | false {
+  const tls = connections?.table("tls") ?? connections?.table("tls_opts");
+  if (connections?.has("tls_opts")) connections.ignore("tls_opts"); // false: without TLS
+  if (tls === undefined || tls.boolean("enabled") === false) {
+    tls?.ignore(...tls.keys);
+    return false;
+  }
+  tls.ignore("verify_mode", "module"); // certificates are always checked
+  for (const key of ["ciphers", "dhfile", "versions", "protocol_options"]) {
+    tls.lost(key, "not translated: links use TLS 1.3 alone, where it would have no effect");
+  }
+  return defined({
+    certfile: tls.text("certfile"),
+    cafile: tls.text("cacertfile") ?? tls.text("cafile"),
+    keyfile: tls.text("keyfile"),
+  });
+}
+
+/** Reads the pool that `redis.pool` names, or the older options, which name the server themselves. */
+function translateRedis(redis: ForeignTable | undefined, pools: ForeignTable | undefined): Table {
+  const pool = pools?.table(redis?.text("pool") ?? "global_distrib");
+  const connection = pool?.table("connection");
+  pool?.ignore("scope", "strategy", "call_timeout");
+  if (connection?.integer("database") === 0) connection.ignore("database");
+  else connection?.lost("database", "not translated: database 0 of a Redis of its own is used");
+  const size = pool?.integer("workers") ?? redis?.integer("pool_size");
+  return defined({
+    server: connection?.text("host") ?? redis?.text("server"),
+    port: connection?.integer("port") ?? redis?.integer("port") ?? (pool && 6379),
+    password: connection?.text("password") ?? redis?.text("password"),
+    pool_size: size === undefined ? undefined : Math.min(64, size),
+    replication: "external", // Dynomite carries the table, as it did
+    expire_after: redis?.integer("expire_after"),
+    refresh_after: redis?.integer("refresh_after"),
+  });
+}
+
+function translateBounce(source: ForeignTable): Table | false | undefined {
+  const bounce = source.table("bounce");
+  if (bounce === undefined) return source.boolean("bounce") === false ? false : undefined;
+  const isEnabled = bounce.boolean("enabled") ?? true;
+  const options = defined({
+    resend_after_ms: bounce.integer("resend_after_ms"),
+    max_retries: bounce.integer("max_retries"),
+  });
+  return isEnabled && options;
+}
+
+function translatePools(pools: ForeignTable): Table {
+  pools.tables("redis"); // what nobody reads of it is said
+  const rdbms = pools.table("rdbms");
+  return defined({ rdbms: rdbms && translateSqlPools(rdbms) });
+}
+
+function translateSqlPools(rdbms: ForeignTable): Table {
+  const translated: Table = {};
+  for (const tag of rdbms.keys) {
+    const pool = rdbms.table(tag);
+    const connection = pool?.table("connection");
+    if (pool === undefined || connection === undefined) continue;
+    pool.ignore("strategy");
+    connection.ignore("keepalive_interval", "max_reconnect_interval");
+    const scope = pool.text("scope");
+    const host = connection.text("host");
+    const driver = connection.text("driver");
+    translated[tag] = defined({
+      scope: scope === "host_type" ? "host" : scope,
+      host: pool.text("host"),
+      workers: pool.integer("workers"),
+      call_timeout: pool.integer("call_timeout"),
+      connection: defined({
+        driver: driver === "odbc" ? "mssql" : driver,
+        server: connection.text("settings"),
+        host,
+        port: connection.integer("port"),
+        database: connection.text("database"),
+        username: connection.text("username"),
+        password: connection.text("password"),
+        query_timeout: connection.integer("query_timeout"),
+        tls: driver === "odbc" ? undefined : sqlTls(connection),
+      }),
+    });
+  }
+  return translated;
+}
+
+function sqlTls(connection: ForeignTable): Table | false {
+  const tls = connection.table("tls");
+  if (tls === undefined) return false;
+  tls.ignore("required", "verify_peer", "verify_mode", "server_name_indication");
+  connection.note("tls", "the server's certificate is always checked, and must name its host");
+  for (const key of ["ciphers", "dhfile", "versions"]) tls.lost(key, NO_TLS_CHOICE);
+  return defined({
+    cafile: tls.text("cacertfile"),
+    certfile: tls.text("certfile"),
+    keyfile: tls.text("keyfile"),
+  });
+}
