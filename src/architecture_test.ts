@@ -168,6 +168,8 @@ const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
   "hono": ["admin"],
   "@hono/zod-openapi": ["admin"],
   "zod": ["config", "admin"],
+  "preact": ["admin"],
+  "uplot": ["admin"],
   "smol-toml": ["config"],
   "prom-client": ["observe"],
   "@logtape/logtape": ["observe"],
@@ -186,7 +188,7 @@ function* sourceFiles(folder: string): Generator<string> {
   for (const entry of Deno.readDirSync(folder)) {
     const path = join(folder, entry.name);
     if (entry.isDirectory) yield* sourceFiles(path);
-    else if (entry.name.endsWith(".ts")) yield path;
+    else if (/\.tsx?$/.test(entry.name)) yield path;
   }
 }
 

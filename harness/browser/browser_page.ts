@@ -62,6 +62,30 @@ export class BrowserPage implements AsyncDisposable {
     await this.#send("Runtime.addBinding", { name });
   }
 
+  /** Shows the page as on a screen of this size, light or dark. */
+  async showOn(
+    { width, height, isDark = false }: {
+      readonly width: number;
+      readonly height: number;
+      readonly isDark?: boolean;
+    },
+  ): Promise<void> {
+    await this.#send("Emulation.setDeviceMetricsOverride", {
+      ...{ width, height, deviceScaleFactor: 1, mobile: width < 600 },
+    });
+    const value = isDark ? "dark" : "light";
+    await this.#send("Emulation.setEmulatedMedia", {
+      features: [{ name: "prefers-color-scheme", value }],
+    });
+  }
+
+  /** Presses and releases a key, such as `ArrowRight`. */
+  async press(key: string): Promise<void> {
+    for (const type of ["rawKeyDown", "keyUp"]) {
+      await this.#send("Input.dispatchKeyEvent", { type, key, code: key });
+    }
+  }
+
   /** Writes a picture of the page as PNG. */
   async screenshot(path: string): Promise<void> {
     const data = text(await this.#send("Page.captureScreenshot"), "data");

@@ -18,6 +18,7 @@ import type { AdminApp, AdminEnv } from "./api/admin_env.ts";
 import type { AuditLog } from "./audit_log.ts";
 import type { ApiDocument, Page } from "./docs_page.ts";
 import { docsPage } from "./docs_page.ts";
+import { addDashboard } from "./dashboard_routes.ts";
 import { addEventRoutes } from "./api/event_routes.ts";
 import type { EventHub } from "./events/event_hub.ts";
 import { addMeshRoutes } from "./api/mesh_routes.ts";
@@ -68,6 +69,7 @@ export function createAdminApp(
   });
   if (isLoopbackHost(options.host)) app.use(requireLocalName());
   addPages(app, deps);
+  addDashboard(app);
   app.use(requireSameSite());
   const holders = { tokens: holdersOf(options), certificates: options.certificates ?? [] };
   const isGuarded = holders.tokens.length > 0 || holders.certificates.length > 0;
@@ -138,7 +140,7 @@ export function createAdminApp(
 
   const paths = [...new Set(app.routes.filter(({ method }) => method !== "ALL").map(pathOf))]
     .sort();
-  // A page at `/` stands before it.
+  // Browsers get the dashboard at `/`.
   app.openapi(INDEX_ROUTE, (context) => {
     return context.json({ node: deps.node, version: deps.version, paths }, 200);
   });

@@ -1,0 +1,81 @@
+import { EventStreamParser } from "./event_stream.ts";
+import type { StreamEvent } from "./event_stream.ts";
+
+/** The admin API refused the token, or wants one. */
+export class TokenRequired extends Error {
+  override readonly name = "TokenRequired";
+}
+
+/** The admin API answered with a failure. */
+export class RequestFailed extends Error {
+  override readonly name = "RequestFailed";
+  readonly status: number;
+
+  constructor(status: number, message: string) {
+    super(message);
+    this.status = status;
+  }
+}
+
+const TOKEN_KEY = "causeway.token";
+const REQUEST_TIMEOUT_MS = 10_000;
+
+/** Requests to the admin API that served the page. The token lives as long as the browser's tab. */
+export class AdminClient {
+  get hasToken(): boolean {
+    return sessionStorage.getItem(TOKEN_KEY) !== null;
+  }
+
+  setToken(token: string): void {
+    sessionStorage.setItem(TOKEN_KEY, token);
+  }
+
+  forgetToken(): void {
+    sessionStorage.removeItem(TOKEN_KEY);
+  }
+
+  /**
+   * Reads the JSON at `path`, which the caller knows the type of.
+   * @throws {TokenRequired}
+   * @throws {RequestFailed}
+   */
+  async read<Answer>(path: string): Promise<Answer> {
+    const response = await this.#fetch(path, AbortSignal.timeout(REQUEST_TIMEOUT_MS));
+    return await response.json() as Answer; // the API checks its answers against their schemas
+  }
+
+  /** Reads a stream of events until it ends or `signal` aborts it. */
+  async *events(path: string, signal: AbortSignal): AsyncGenerator<StreamEvent> {
+    const response = await this.#fetch(path, signal, "text/event-stream");
+    const parser = new EventStreamParser();
+    const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
+    try {
+      for (let part = await reader.read(); !part.done; part = await reader.read()) {
+        yield* parser.push(part.value);
+      }
+    } finally {
+      await reader.cancel().catch(() => {}); // it may have failed already
+    }
+  }
+
+  async #fetch(path: string, signal: AbortSignal, accept = "application/json"): Promise<Response> {
+    const token = sessionStorage.getItem(TOKEN_KEY);
+    const response = await fetch(path, {
+      signal,
+      headers: { accept, ...(token !== null && { authorization: `Bearer ${token}` }) },
+    });
+    if (response.ok) return response;
+    const message = await failureOf(response);
+    if (response.status === 401) throw new TokenRequired(message);
+    throw new RequestFailed(response.status, message);
+  }
+}
+
+async function failureOf(response: Response): Promise<string> {
+  try {
+    const { message } = await response.json() as { message?: string };
+    return message ?? response.statusText;
+  } catch {
+    return response.statusText; // not from the API, but from a proxy before it
+  }
+}

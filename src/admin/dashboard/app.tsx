@@ -1,0 +1,145 @@
+import { useEffect, useState } from "preact/hooks";
+import type { AdminClient } from "./admin_client.ts";
+import { findingsOf } from "./changes.ts";
+import { DatacenterPanel } from "./datacenter_panel.tsx";
+import { DatacenterTable } from "./datacenter_table.tsx";
+import { AttentionCard, EventCard } from "./event_cards.tsx";
+import type { LiveView } from "./live_view.ts";
+import { MeshMap } from "./mesh_map.tsx";
+import { StatusMark } from "./status_mark.tsx";
+import { SummaryTiles } from "./summary_tiles.tsx";
+import { formatDuration } from "./text.ts";
+import { TokenForm } from "./token_form.tsx";
+import { TrafficChart } from "./traffic_chart.tsx";
+import { NO_TRAFFIC } from "./traffic.ts";
+import type { ViewState } from "./view_state.ts";
+import { BounceCard, CertificateCard, DatabaseCard } from "./waiting_cards.tsx";
+import { WhereSearch } from "./where_search.tsx";
+
+/** The whole page. */
+export function App({ view, client }: { readonly view: LiveView; readonly client: AdminClient }) {
+  const [state, setState] = useState(view.state);
+  useEffect(() => {
+    const unwatch = view.watch(() => setState(view.state));
+    view.start();
+    return unwatch;
+  }, []);
+  return (
+    <>
+      <Header state={state} />
+      <main>
+        {state.phase === "locked" && (
+          <TokenForm
+            problem={state.problem}
+            unlock={(token) => view.unlock(token)}
+          />
+        )}
+        {state.phase === "stale" && (
+          <p class="banner" role="alert">
+            The node does not answer ({state.problem}). The figures below are old.
+          </p>
+        )}
+        {state.phase === "loading" && <p class="note">Asking the node …</p>}
+        {state.facts !== undefined && <Overview view={view} client={client} state={state} />}
+      </main>
+    </>
+  );
+}
+
+function Header({ state: { phase, facts } }: { readonly state: ViewState }) {
+  const status = facts?.status;
+  return (
+    <header>
+      <h1>Causeway</h1>
+      {status !== undefined && (
+        <p class="identity">
+          <strong>{status.globalHost}</strong>
+          <span>node {status.node}</span>
+          <span>version {status.build.version}</span>
+          <span>up {formatDuration(status.uptimeMs)}</span>
+        </p>
+      )}
+      <p class="connection" role="status">
+        {status?.drain.isDraining && <StatusMark state="draining" />}
+        {status !== undefined && !status.drain.isDraining && (
+          <StatusMark
+            state={status.ready ? "good" : "bad"}
+            text={status.ready ? "ready" : "not ready"}
+          />
+        )}
+        <StatusMark
+          state={phase === "live" ? "good" : phase === "stale" ? "bad" : "waiting"}
+          text={phase}
+        />
+      </p>
+    </header>
+  );
+}
+
+function Overview({ view, client, state }: {
+  readonly view: LiveView;
+  readonly client: AdminClient;
+  readonly state: ViewState;
+}) {
+  const facts = state.facts!; // the caller has checked
+  const { datacenters, nodes } = facts;
+  const { rates, selected, detail } = state;
+  const select = (datacenter: string) => view.select(datacenter);
+  const shown = datacenters.find(({ datacenter }) => datacenter === selected);
+  return (
+    <>
+      <SummaryTiles facts={facts} total={state.total} />
+      <div class="columns">
+        <div class="main-column">
+          <section class="card" aria-labelledby="map-title">
+            <h2 id="map-title">Datacenters</h2>
+            <MeshMap datacenters={datacenters} rates={rates} selected={selected} select={select} />
+            <Legend />
+            <DatacenterTable {...{ datacenters, rates, selected, select }} />
+          </section>
+          <section class="card" aria-labelledby="traffic-title">
+            <h2 id="traffic-title">Stanzas between datacenters</h2>
+            <p class="legend">
+              <span>
+                <span class="swatch swatch-out" />out
+              </span>
+              <span>
+                <span class="swatch swatch-in" />in
+              </span>
+              <span class="note">per second, since the page was opened</span>
+            </p>
+            <TrafficChart history={state.history} />
+          </section>
+          <BounceCard facts={facts} />
+        </div>
+        <div class="side-column">
+          <AttentionCard findings={findingsOf(facts)} select={select} />
+          {shown !== undefined && (
+            <DatacenterPanel
+              datacenter={shown}
+              detail={detail}
+              nodes={nodes}
+              rate={rates.get(shown.datacenter) ?? NO_TRAFFIC}
+            />
+          )}
+          <WhereSearch client={client} select={select} />
+          <EventCard feed={state.feed} />
+          <DatabaseCard facts={facts} />
+          <CertificateCard facts={facts} />
+        </div>
+      </div>
+    </>
+  );
+}
+
+function Legend() {
+  return (
+    <p class="legend">
+      <StatusMark state="own" text="this node's" />
+      <StatusMark state="linked" />
+      <StatusMark state="degraded" />
+      <StatusMark state="unreachable" />
+      <StatusMark state="paused" />
+    </p>
+  );
+}

@@ -1,0 +1,86 @@
+import type { AdminEvent, Certificate, Database, Datacenter, MeshNode, Part } from "./api_types.ts";
+import { countOf } from "./text.ts";
+
+/** One finding that somebody should look at, with what is wrong. */
+export interface Finding {
+  readonly severity: "warning" | "bad";
+  readonly subject: string;
+  readonly text: string;
+  /** Local host of the datacenter to show. */
+  readonly datacenter?: string;
+}
+
+/** Events that report an end of trouble. */
+const RECOVERIES: ReadonlySet<AdminEvent["kind"]> = new Set([
+  "link-up",
+  "incoming-link-up",
+  "node-back",
+  "datacenter-found",
+  "redis-up",
+  "database-up",
+  "clock-agrees",
+  "node-ready",
+]);
+
+/** Returns the state whose mark stands before an event. */
+export function markOf({ kind, severity }: AdminEvent): "good" | "info" | "warning" | "bad" {
+  if (severity === "error") return "bad";
+  if (severity === "warning") return "warning";
+  return RECOVERIES.has(kind) ? "good" : "info";
+}
+
+interface Findable {
+  readonly status: { readonly parts: readonly Part[] };
+  readonly datacenters: readonly Datacenter[];
+  readonly nodes: readonly MeshNode[];
+  readonly databases: readonly Database[];
+  readonly certificates: readonly Certificate[];
+}
+
+/** Returns what needs attention now, the worst first. */
+export function findingsOf(facts: Findable): readonly Finding[] {
+  const { status, datacenters, nodes, databases, certificates } = facts;
+  const findings: Finding[] = [];
+  for (const { datacenter, state, reason } of datacenters) {
+    if (state !== "unreachable" && state !== "degraded" && state !== "paused") continue;
+    findings.push({
+      severity: state === "unreachable" ? "bad" : "warning",
+      subject: datacenter,
+      text: reason === undefined ? state : `${state}: ${reason}`,
+      datacenter,
+    });
+  }
+  for (const { node, datacenter, hasLease } of nodes) {
+    if (hasLease) continue;
+    findings.push({
+      severity: "warning",
+      subject: node,
+      text: `linked, but the session table of ${datacenter} does not list it as alive`,
+      datacenter,
+    });
+  }
+  for (const { pool, state, reason } of databases) {
+    if (state === "up") continue;
+    findings.push({ severity: "bad", subject: pool, text: `down${reason ? `: ${reason}` : ""}` });
+  }
+  // A database that is down has its own line above.
+  const isNamed = (name: string) => findings.some(({ subject }) => subject.startsWith(name));
+  for (const { name, state, reason } of status.parts) {
+    if (state === "up" || isNamed(name)) continue;
+    const severity = state === "down" ? "bad" : "warning";
+    findings.push({ severity, subject: name, text: reason ? `${state}: ${reason}` : state });
+  }
+  for (const { certfile, names, daysLeft, isExpiringSoon } of certificates) {
+    if (!isExpiringSoon) continue;
+    findings.push({
+      severity: daysLeft < 3 ? "bad" : "warning",
+      subject: names[0] ?? certfile,
+      text: daysLeft < 0
+        ? `the certificate in ${certfile} has expired`
+        : `the certificate in ${certfile} expires in ${countOf(daysLeft, "day")}`,
+    });
+  }
+  return findings.toSorted((one, other) =>
+    Number(one.severity !== "bad") - Number(other.severity !== "bad")
+  );
+}

@@ -1,0 +1,148 @@
+import type { Datacenter, DatacenterDetail, Endpoint, Lane, MeshNode, Rate } from "./api_types.ts";
+import { StatusMark } from "./status_mark.tsx";
+import {
+  countOf,
+  formatBytes,
+  formatCount,
+  formatDuration,
+  formatRate,
+  formatRoundTrip,
+  formatTime,
+} from "./text.ts";
+
+/** What this node knows of one datacenter: its links, endpoints and nodes. */
+export function DatacenterPanel({ datacenter, detail, nodes, rate }: {
+  readonly datacenter: Datacenter;
+  /** Undefined until the node has answered. */
+  readonly detail: DatacenterDetail | undefined;
+  readonly nodes: readonly MeshNode[];
+  readonly rate: Rate;
+}) {
+  const { datacenter: name, state, reason, isOwn, lastError } = datacenter;
+  const own = nodes.filter((node) => node.datacenter === name);
+  return (
+    <section class="card panel" aria-labelledby="panel-title">
+      <h2 id="panel-title">{name}</h2>
+      <p class="panel-state">
+        <StatusMark state={state} text={isOwn ? "the datacenter of this node" : state} />
+        {reason !== undefined && <span class="reason">{reason}</span>}
+      </p>
+      {!isOwn && <LinkFigures datacenter={datacenter} rate={rate} />}
+      {lastError !== undefined && (
+        <p class="last-error">
+          Last failure at {formatTime(lastError.at)}: {lastError.detail || lastError.reason}
+        </p>
+      )}
+      <h3>Nodes</h3>
+      {own.length === 0
+        ? <p class="empty">No node of it is known to be alive.</p>
+        : (
+          <ul class="rows">
+            {own.map(({ node, isSelf, hasLease }) => (
+              <li key={node}>
+                <span class="name">{node}</span>
+                <StatusMark
+                  state={hasLease ? "good" : "warning"}
+                  text={isSelf ? "this node" : hasLease ? "alive" : "not listed as alive"}
+                />
+              </li>
+            ))}
+          </ul>
+        )}
+      {detail !== undefined && <Endpoints endpoints={detail.endpointList} />}
+      {detail !== undefined && <Lanes lanes={detail.lanes} />}
+    </section>
+  );
+}
+
+function LinkFigures({ datacenter, rate }: {
+  readonly datacenter: Datacenter;
+  readonly rate: Rate;
+}) {
+  const { openLinks, links, incomingLinks, roundTripMs, senders, heldItems } = datacenter;
+  const { heldBytes, parkedItems } = datacenter;
+  return (
+    <dl class="figures">
+      <Figure name="Round trip" value={formatRoundTrip(roundTripMs)} />
+      <Figure name="Out" value={formatRate(rate.sentPerSec)} />
+      <Figure name="In" value={formatRate(rate.receivedPerSec)} />
+      <Figure name="Links to it" value={`${openLinks} of ${links}`} />
+      <Figure name="Links from it" value={String(incomingLinks)} />
+      <Figure name="Senders" value={formatCount(senders)} />
+      <Figure name="Held" value={`${formatCount(heldItems)} (${formatBytes(heldBytes)})`} />
+      <Figure name="Parked" value={formatCount(parkedItems)} />
+    </dl>
+  );
+}
+
+function Figure({ name, value }: { readonly name: string; readonly value: string }) {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>{value}</dd>
+    </div>
+  );
+}
+
+function Endpoints({ endpoints }: { readonly endpoints: readonly Endpoint[] }) {
+  if (endpoints.length === 0) return null;
+  return (
+    <>
+      <h3>Endpoints</h3>
+      <ul class="rows">
+        {endpoints.map(({ endpoint, state, reason, openLinks, links }) => (
+          <li key={endpoint}>
+            <span class="name">{endpoint}</span>
+            <StatusMark state={state} />
+            <span class="note">{openLinks} of {countOf(links, "link")} open</span>
+            {reason !== undefined && <span class="reason">{reason}</span>}
+          </li>
+        ))}
+      </ul>
+    </>
+  );
+}
+
+function Lanes({ lanes }: { readonly lanes: readonly Lane[] }) {
+  if (lanes.length === 0) return null;
+  return (
+    <>
+      <h3>Lanes</h3>
+      <ul class="rows">
+        {lanes.map((lane) => (
+          <li key={`${lane.endpoint} ${lane.lane}`}>
+            <span class="name">Lane {lane.lane}</span>
+            <StatusMark state={lane.state} />
+            <span class="note">{laneNote(lane)}</span>
+            {lane.lastError !== undefined && lane.state !== "open" && (
+              <span class="reason">{lane.lastError.detail || lane.lastError.reason}</span>
+            )}
+          </li>
+        ))}
+      </ul>
+    </>
+  );
+}
+
+function laneNote(lane: Lane): string {
+  const { roundTripMs, uptimeMs, queuedItems, unacknowledgedItems, unacknowledgedBytes } = lane;
+  const { unacknowledgedForMs, nextAttemptInMs } = lane;
+  const parts: string[] = [];
+  if (lane.state === "open" && roundTripMs !== undefined) parts.push(formatRoundTrip(roundTripMs));
+  if (uptimeMs !== undefined) parts.push(`up ${formatDuration(uptimeMs)}`);
+  if (queuedItems > 0) parts.push(`${formatCount(queuedItems)} queued`);
+  if (unacknowledgedItems > 0) {
+    const age = unacknowledgedForMs === undefined
+      ? ""
+      : `, oldest ${formatDuration(unacknowledgedForMs)}`;
+    parts.push(
+      `${formatCount(unacknowledgedItems)} unacknowledged (${
+        formatBytes(unacknowledgedBytes)
+      }${age})`,
+    );
+  }
+  if (nextAttemptInMs !== undefined) {
+    parts.push(`next attempt in ${formatDuration(nextAttemptInMs)}`);
+  }
+  return parts.join(" · ");
+}

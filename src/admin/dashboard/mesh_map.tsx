@@ -1,0 +1,218 @@
+/// <reference lib="dom" />
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { Datacenter, Rate } from "./api_types.ts";
+import type { Place } from "./mesh_layout.ts";
+import { cutLabel, layoutMesh, shortNames } from "./mesh_layout.ts";
+import { glyphOf, healthOf } from "./status_mark.tsx";
+import { countOf, formatRate, formatRoundTrip } from "./text.ts";
+import { NO_TRAFFIC } from "./traffic.ts";
+
+interface MeshMapProps {
+  readonly datacenters: readonly Datacenter[];
+  readonly rates: ReadonlyMap<string, Rate>;
+  readonly selected: string | undefined;
+  readonly select: (datacenter: string) => void;
+}
+
+const RADIUS = 15;
+/** Up to so many links have their rates written on them. */
+const MAX_LABELLED_LINKS = 8;
+/** Pixels between neighbours above which round-trip times stand below the names. */
+const ROUND_TRIP_SPACING = 46;
+
+/** The datacenters as this node sees them: its own in the middle, links as lines to the others. */
+export function MeshMap({ datacenters, rates, selected, select }: MeshMapProps) {
+  const box = useRef<HTMLDivElement>(null);
+  const [width, setWidth] = useState(720);
+  useEffect(() => {
+    const observer = new ResizeObserver(([entry]) => setWidth(entry!.contentRect.width));
+    observer.observe(box.current!);
+    return () => observer.disconnect();
+  }, []);
+  const own = datacenters.find(({ isOwn }) => isOwn);
+  const others = datacenters.filter(({ isOwn }) => !isOwn);
+  const height = mapHeight(width, others.length);
+  const layout = layoutMesh(others.length, width, height);
+  const names = shortNames(datacenters.map(({ datacenter }) => datacenter));
+  const isCrowded = others.length > MAX_LABELLED_LINKS;
+  const label = (datacenter: string) => cutLabel(names.get(datacenter)!, layout.labelLength);
+  const order = own === undefined ? others : [own, ...others];
+  const current = order.find(({ datacenter }) => datacenter === selected) ?? order[0];
+
+  /** Arrow keys go round; the map is one stop of the tabulator. */
+  const move = (event: KeyboardEvent) => {
+    const step = STEPS[event.key];
+    if (step === undefined || current === undefined) return;
+    event.preventDefault();
+    const next = order[(order.indexOf(current) + step + order.length) % order.length]!;
+    select(next.datacenter);
+    box.current!.querySelector<SVGElement>(`[data-datacenter="${CSS.escape(next.datacenter)}"]`)
+      ?.focus();
+  };
+
+  const spot = (datacenter: Datacenter, place: Place) => (
+    <Spot
+      key={datacenter.datacenter}
+      datacenter={datacenter}
+      place={place}
+      label={label(datacenter.datacenter)}
+      rate={rates.get(datacenter.datacenter) ?? NO_TRAFFIC}
+      showsRoundTrip={!datacenter.isOwn && layout.spacing >= ROUND_TRIP_SPACING}
+      isSelected={datacenter.datacenter === selected}
+      isCurrent={datacenter === current}
+      select={select}
+    />
+  );
+  return (
+    <div class="map" ref={box}>
+      <svg
+        width={width}
+        height={height}
+        viewBox={`0 0 ${width} ${height}`}
+        role="group"
+        aria-label={`Map of ${countOf(datacenters.length, "datacenter")}`}
+        onKeyDown={move}
+      >
+        <g aria-hidden="true">
+          {others.map((datacenter, index) => (
+            <Link
+              key={datacenter.datacenter}
+              datacenter={datacenter}
+              from={layout.center}
+              to={layout.places[index]!}
+              rate={rates.get(datacenter.datacenter) ?? NO_TRAFFIC}
+              isLabelled={!isCrowded || datacenter.datacenter === selected}
+              isSelected={datacenter.datacenter === selected}
+            />
+          ))}
+        </g>
+        {own !== undefined && spot(own, { ...layout.center, side: "below" })}
+        {others.map((datacenter, index) => spot(datacenter, layout.places[index]!))}
+      </svg>
+    </div>
+  );
+}
+
+const STEPS: Readonly<Record<string, number>> = {
+  ArrowRight: 1,
+  ArrowDown: 1,
+  ArrowLeft: -1,
+  ArrowUp: -1,
+};
+
+function mapHeight(width: number, count: number): number {
+  if (width < 560) return count > 12 ? 560 : count > 5 ? 420 : 300;
+  return count > 12 ? 580 : count > 5 ? 460 : 360;
+}
+
+/** The line to one datacenter. Its thickness grows with the rate, its dashes tell of its health. */
+function Link({ datacenter, from, to, rate, isLabelled, isSelected }: {
+  readonly datacenter: Datacenter;
+  readonly from: { readonly x: number; readonly y: number };
+  readonly to: Place;
+  readonly rate: Rate;
+  readonly isLabelled: boolean;
+  readonly isSelected: boolean;
+}) {
+  const { sentPerSec, receivedPerSec } = rate;
+  const health = healthOf(datacenter.state);
+  const width = 2 + Math.min(5, Math.log10(1 + sentPerSec + receivedPerSec) * 1.4);
+  const middle = { x: from.x + (to.x - from.x) * 0.52, y: from.y + (to.y - from.y) * 0.52 };
+  return (
+    <g class={`link link-${health}${isSelected ? " is-selected" : ""}`}>
+      <line x1={from.x} y1={from.y} x2={to.x} y2={to.y} stroke-width={width} />
+      {isLabelled && (
+        <text class="link-label" x={middle.x} y={middle.y} text-anchor="middle">
+          <tspan x={middle.x} dy="-0.35em">out {formatRate(sentPerSec)}</tspan>
+          <tspan x={middle.x} dy="1.25em">in {formatRate(receivedPerSec)}</tspan>
+        </text>
+      )}
+    </g>
+  );
+}
+
+/** One datacenter of the map, which shows its panel when it is pressed. */
+function Spot({ datacenter, place, label, rate, showsRoundTrip, isSelected, isCurrent, select }: {
+  readonly datacenter: Datacenter;
+  readonly place: Place;
+  readonly label: string;
+  readonly rate: Rate;
+  readonly showsRoundTrip: boolean;
+  readonly isSelected: boolean;
+  readonly isCurrent: boolean;
+  readonly select: (datacenter: string) => void;
+}) {
+  const { datacenter: name, state, isOwn, roundTripMs } = datacenter;
+  const health = healthOf(state);
+  const radius = isOwn ? RADIUS + 7 : RADIUS;
+  const { x, y } = place;
+  const hasSecondLine = isOwn || showsRoundTrip;
+  const text = labelPlace(place, radius, hasSecondLine);
+  const second = isOwn ? "this node" : secondLine(state, roundTripMs);
+  return (
+    <g
+      class={`spot spot-${health}${isSelected ? " is-selected" : ""}`}
+      onClick={() => select(name)}
+    >
+      <g
+        class="spot-button"
+        role="button"
+        tabindex={isCurrent ? 0 : -1}
+        aria-pressed={isSelected}
+        aria-label={describe(datacenter, rate)}
+        data-datacenter={name}
+        data-state={state}
+        onKeyDown={(event) => {
+          if (event.key !== "Enter" && event.key !== " ") return;
+          event.preventDefault();
+          select(name);
+        }}
+      >
+        <circle class="halo" cx={x} cy={y} r={radius + 9} />
+        <circle class="disc" cx={x} cy={y} r={radius} />
+      </g>
+      <g aria-hidden="true">
+        <text class="spot-glyph" x={x} y={y} text-anchor="middle" dominant-baseline="central">
+          {glyphOf(health)}
+        </text>
+        <text class="spot-label" x={text.x} y={text.y} text-anchor={text.anchor}>
+          {label}
+          {hasSecondLine && <tspan class="spot-second" x={text.x} dy="1.25em">{second}</tspan>}
+        </text>
+      </g>
+    </g>
+  );
+}
+
+function secondLine(state: Datacenter["state"], roundTripMs: number | undefined): string {
+  if (state === "unreachable" || state === "paused") return state;
+  return formatRoundTrip(roundTripMs);
+}
+
+function labelPlace({ x, y, side }: Place, radius: number, hasSecondLine: boolean) {
+  const gap = radius + 8;
+  switch (side) {
+    case "left":
+      return { x: x - gap, y: y + (hasSecondLine ? -2 : 4), anchor: "end" } as const;
+    case "right":
+      return { x: x + gap, y: y + (hasSecondLine ? -2 : 4), anchor: "start" } as const;
+    case "above":
+      return { x, y: y - gap - (hasSecondLine ? 15 : 0), anchor: "middle" } as const;
+    case "below":
+      return { x, y: y + gap + 10, anchor: "middle" } as const;
+    default:
+      return side satisfies never;
+  }
+}
+
+/** Says in a sentence what the map shows of a datacenter. */
+function describe(datacenter: Datacenter, { sentPerSec, receivedPerSec }: Rate): string {
+  const { datacenter: name, state, reason, openLinks, links, roundTripMs, isOwn } = datacenter;
+  if (isOwn) return `${name}: the datacenter of this node`;
+  const parts = [`${name}: ${state}`];
+  if (reason !== undefined) parts.push(reason);
+  parts.push(`${openLinks} of ${countOf(links, "link")} open`);
+  if (roundTripMs !== undefined) parts.push(`round trip ${formatRoundTrip(roundTripMs)}`);
+  parts.push(`out ${formatRate(sentPerSec)}, in ${formatRate(receivedPerSec)}`);
+  return parts.join(", ");
+}
