@@ -190,7 +190,7 @@ function secondLine(state: Datacenter["state"], roundTripMs: number | undefined)
 }
 
 function labelPlace({ x, y, side }: Place, radius: number, hasSecondLine: boolean) {
-  const gap = radius + 8;
+  const gap = radius + 12;
   switch (side) {
     case "left":
       return { x: x - gap, y: y + (hasSecondLine ? -2 : 4), anchor: "end" } as const;
