@@ -97,7 +97,7 @@ Deno.test("status, where, links, bounce, sessions, top, reload and drain talk to
     });
     await terminal.expect(/^node1@dc1\S+ {2}ready/, "top to show the node");
     assert.match(await terminal.screen(), /q quits\s*$/);
-    await terminal.type("q");
+    await terminal.press("q");
     await terminal.expectEnd();
 
     const reload = await run(["reload", ...admin]);

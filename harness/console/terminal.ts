@@ -61,6 +61,11 @@ export class Terminal implements AsyncDisposable {
     await this.#keys(["Enter"]);
   }
 
+  /** Presses keys, and not the one that ends a line. */
+  async press(keys: string): Promise<void> {
+    await this.#keys(["-l", "--", keys]);
+  }
+
   /** Returns the text on the screen now. */
   async screen(): Promise<string> {
     return await this.#tmux(["capture-pane", "-p", "-J", "-t", SESSION]) ?? "";
