@@ -7,12 +7,23 @@ async function readJson(path: string): Promise<unknown> {
   return JSON.parse(await readFile(path, "utf8"));
 }
 
-const info = await new Deno.Command(Deno.execPath(), {
-  args: ["info", "--json", "--frozen", "mod.ts"],
-  stderr: "inherit",
-}).output();
-if (!info.success) Deno.exit(1);
-const graph = JSON.parse(new TextDecoder().decode(info.stdout)) as ModuleGraph;
+/** What the product consists of: the program, and the dashboard that is bundled into it. */
+const ROOTS = ["mod.ts", "src/admin/dashboard/main.tsx"];
+
+async function graphOf(root: string): Promise<ModuleGraph> {
+  const info = await new Deno.Command(Deno.execPath(), {
+    args: ["info", "--json", "--frozen", root],
+    stderr: "inherit",
+  }).output();
+  if (!info.success) Deno.exit(1);
+  return JSON.parse(new TextDecoder().decode(info.stdout)) as ModuleGraph;
+}
+
+const graphs = await Promise.all(ROOTS.map(graphOf));
+const graph: ModuleGraph = {
+  modules: graphs.flatMap(({ modules }) => modules),
+  npmPackages: Object.assign({}, ...graphs.map(({ npmPackages }) => npmPackages)),
+};
 const lock = await readJson("deno.lock") as LockFile;
 const packages = await listPackages(graph, lock, readJson);
 await Deno.mkdir("dist", { recursive: true });

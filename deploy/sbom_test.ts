@@ -55,6 +55,16 @@ Deno.test("listPackages() refuses a package that the lock file does not name", a
 
 Deno.test("unacceptable() names packages under a licence that nobody has accepted", async () => {
   assert.deepEqual(unacceptable(await list()).map(({ name }) => name), ["tester"]);
+  const weak = {
+    licence: "MPL-2.0",
+    dependencies: [],
+    id: "a",
+    name: "a",
+    version: "1",
+    integrity: "",
+  };
+  const both = [{ ...weak, isShipped: false }, { ...weak, isShipped: true }];
+  assert.deepEqual(unacceptable(both), [both[1]], "good enough for tests alone");
 });
 
 Deno.test("cycloneDx() is valid CycloneDX 1.6, and the same bytes each time", async () => {

@@ -1,6 +1,12 @@
 import type { SocketShell, TrustedEntity } from "./xmpp_js_trust.ts";
 import { derive, findTransport } from "./xmpp_js_trust.ts";
 
+/** The runtime's constructor, which the declarations for browsers in `src/admin/dashboard` hide. */
+type TrustingWebSocket = new (
+  url: string,
+  options: { readonly protocols: string[]; readonly client?: Deno.HttpClient },
+) => WebSocket;
+
 /** Further members of the package's own wrapper around a `WebSocket`. */
 interface WebSocketShell extends SocketShell {
   url: string | null;
@@ -26,7 +32,7 @@ export function trustWebSocket(entity: TrustedEntity, ca: string | undefined): v
       // The package decides by the URL alone whether PLAIN may be used.
       this.secure = true;
       const client = ca === undefined ? undefined : Deno.createHttpClient({ caCerts: [ca] });
-      const socket = new WebSocket(url, {
+      const socket = new (WebSocket as unknown as TrustingWebSocket)(url, {
         protocols: ["xmpp"],
         ...(client === undefined ? {} : { client }),
       });

@@ -24,10 +24,7 @@ const SCREENS = [
 /** Keeps the pictures when this names a directory, for somebody to look at them. */
 const PICTURES = Deno.env.get("CAUSEWAY_PICTURES");
 
-/**
- * A page that hangs up in the middle of an answer leaves the server's timers for it running for a
- * moment after the test.
- */
+/** A browser that ends leaves timers of its connections running for a moment after the test. */
 const WITH_BROWSER = { sanitizeOps: false, sanitizeResources: false };
 
 /** Waits for a JavaScript expression about the page to become true. */
