@@ -50,8 +50,11 @@ export function findingsOf(facts: Findable): readonly Finding[] {
       datacenter,
     });
   }
+  const unreachable = new Set(
+    datacenters.filter(({ state }) => state === "unreachable").map(({ datacenter }) => datacenter),
+  );
   for (const { node, datacenter, hasLease } of nodes) {
-    if (hasLease) continue;
+    if (hasLease || unreachable.has(datacenter)) continue;
     findings.push({
       severity: "warning",
       subject: node,

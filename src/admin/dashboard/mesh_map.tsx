@@ -185,7 +185,8 @@ function Spot({ datacenter, place, label, rate, showsRoundTrip, isSelected, isCu
 }
 
 function secondLine(state: Datacenter["state"], roundTripMs: number | undefined): string {
-  if (state === "unreachable" || state === "paused") return state;
+  if (state === "unreachable") return "no link"; // short enough for a phone
+  if (state === "paused") return state;
   return formatRoundTrip(roundTripMs);
 }
 
