@@ -17,10 +17,16 @@ export const CHECKS: readonly Check<DoctorFacts>[] = [
 
 const WEIGHT: Readonly<Record<Severity, number>> = { error: 0, warning: 1, note: 2 };
 
-/** Runs all checks on `facts`. Returns the findings, the heaviest first. */
+/**
+ * Runs all checks on `facts`. Returns the findings, the heaviest first. What several listeners share,
+ * such as a certificate, is named once.
+ */
 export function examine(facts: DoctorFacts): readonly DoctorFinding[] {
-  const findings = CHECKS.flatMap((check) =>
-    Array.from(check.find(facts), (finding): DoctorFinding => ({ check: check.id, ...finding }))
-  );
-  return findings.toSorted((a, b) => WEIGHT[a.severity] - WEIGHT[b.severity]);
+  const findings = new Map<string, DoctorFinding>();
+  for (const { id, find } of CHECKS) {
+    for (const found of find(facts)) {
+      findings.set(JSON.stringify([id, found]), { check: id, ...found });
+    }
+  }
+  return [...findings.values()].toSorted((a, b) => WEIGHT[a.severity] - WEIGHT[b.severity]);
 }

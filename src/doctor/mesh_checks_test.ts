@@ -58,3 +58,10 @@ Deno.test("examine() names nodes of other versions, with other clocks, and behin
     "warning replication/lag n2: 7 changes of n1 have not been applied here yet",
   ]);
 });
+
+Deno.test("examine() names once what it finds twice", () => {
+  const down = { parts: [{ name: "redis", state: "down", reason: "refused" }] } as const;
+  const once = found([node("n1", down)]);
+  assert.equal(once.length, 1);
+  assert.deepEqual(found([node("n1", down), node("n1", down)]), once);
+});
