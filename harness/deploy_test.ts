@@ -83,9 +83,10 @@ Deno.test("deploy/causeway.service grants a node everything it needs, and not th
     ...engineFlags(UNIT),
     "--no-config",
     "--cached-only",
+    "--unstable-net",
     "--allow-net",
-    "--allow-read=/run/causeway,/run/causeway",
-    "--allow-write=/run/causeway",
+    "--allow-read=/run/causeway,/run/causeway,/run/causeway",
+    "--allow-write=/run/causeway,/run/causeway,/run/systemd/notify",
     "--allow-env",
     "--allow-sys=hostname",
   ]);

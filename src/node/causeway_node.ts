@@ -76,6 +76,12 @@ export class CausewayNode {
     return this.#parts.log;
   }
 
+  /** Rounds of work that the layers of links have both made: while it grows, the node is alive. */
+  get rounds(): number {
+    const { links, cluster } = this.#parts;
+    return Math.min(links?.rounds ?? 0, cluster?.rounds ?? 0);
+  }
+
   /**
    * Starts everything and resolves when the node can be used. Redis may still be away: then the
    * node reports itself as degraded.

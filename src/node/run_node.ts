@@ -3,6 +3,7 @@ import type { Config } from "../config/mod.ts";
 import { SystemClock } from "../base/mod.ts";
 import { createLogger } from "../observe/mod.ts";
 import { CausewayNode } from "./causeway_node.ts";
+import { ServiceManager, watch } from "./service_manager.ts";
 import { StopRequests } from "./stop_requests.ts";
 import { openStores } from "./stores.ts";
 
@@ -12,6 +13,7 @@ const SUPERSEDED = 2;
 /**
  * Runs one node until SIGTERM or SIGINT and returns the exit code. When the node is ready, prints
  * one line on standard output: `ready ` and the addresses as JSON. SIGHUP reads certificates again.
+ * Under systemd it reports both, its stop, and that it makes progress (sd_notify(3)).
  * A second SIGTERM or SIGINT, half a second or more after the first, ends the process at once.
  * @throws CausewayError when the node cannot start
  */
@@ -34,7 +36,13 @@ export async function runNode(config: Config): Promise<number> {
       ended.resolve(0);
     },
   });
-  const requests = new StopRequests(new SystemClock());
+  const clock = new SystemClock();
+  const watchdogUs = Deno.env.get("WATCHDOG_USEC");
+  await using manager = ServiceManager.open({
+    socket: Deno.env.get("NOTIFY_SOCKET"),
+    directory: Deno.env.get("RUNTIME_DIRECTORY"),
+  }, (error) => log.warn("service-manager.untold", { error }));
+  const requests = new StopRequests(clock);
   const stop = (signal: string) => {
     const request = requests.heard();
     if (request === "echo") return;
@@ -48,7 +56,9 @@ export async function runNode(config: Config): Promise<number> {
   const onTerm = () => stop("SIGTERM");
   const onInt = () => stop("SIGINT");
   const onHangUp = () => {
-    node.reloadCertificates().catch((error) => log.error("tls.reload-failed", { error }));
+    manager.reloading();
+    node.reloadCertificates().catch((error) => log.error("tls.reload-failed", { error }))
+      .finally(() => manager.ready());
   };
   process.on("SIGTERM", onTerm);
   process.on("SIGINT", onInt);
@@ -58,8 +68,17 @@ export async function runNode(config: Config): Promise<number> {
     if (typeof addresses === "object") {
       console.log(`ready ${JSON.stringify(addresses)}`);
       node.log.info("node.ready", { ...addresses });
+      manager.ready();
     }
+    const unwatch = watch({
+      clock,
+      watchdogUs,
+      rounds: () => node.rounds,
+      alive: () => manager.alive(),
+    });
     const exitCode = await ended.promise;
+    manager.stopping();
+    unwatch();
     await node.stop();
     log.info("node.stopped", { exitCode });
     return exitCode;

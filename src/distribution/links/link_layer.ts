@@ -90,6 +90,7 @@ export class LinkLayer implements DrainedLinks {
   /** What operators may do with the links. */
   readonly control: LinkControl;
   #phase: "running" | "leaving" | "closed" = "running";
+  #rounds = 0;
   #cancelTick: CancelTimer | undefined;
   #lanes = 0;
   #givenBack = 0;
@@ -297,6 +298,11 @@ export class LinkLayer implements DrainedLinks {
     return this.#hosts.values();
   }
 
+  /** Number of times that all links were looked at, as they are again and again. */
+  get rounds(): number {
+    return this.#rounds;
+  }
+
   /** Stanzas held in all lanes. */
   get items(): number {
     return this.#destinations.items;
@@ -395,6 +401,7 @@ export class LinkLayer implements DrainedLinks {
       for (const seed of this.#seeds) seed.tick(nowMs);
       this.#shared.inbound.tick(nowMs);
       this.#shared.lives.flush();
+      this.#rounds++;
       this.#cancelTick = undefined;
       this.#tickLater();
     });
