@@ -39,6 +39,8 @@ export class ArchiveWriter {
   readonly #punctual = new Map<ArchiveEntry, number>();
   /** Entries of the present transaction; they are the first ones of those that wait. */
   #underWay: ReadonlySet<ArchiveEntry> = new Set();
+  /** Entries of the present transaction that are not to be tried again. */
+  readonly #cancelled = new Set<ArchiveEntry>();
   #writing: Promise<void> = Promise.resolve();
   #isWriting = false;
   #cancelGrace: CancelTimer | undefined;
@@ -75,9 +77,16 @@ export class ArchiveWriter {
     this.#writing = this.#write();
   }
 
-  /** Takes an entry back. Returns false when a transaction has it: it will be done in a moment. */
+  /**
+   * Takes an entry back. Returns false when a transaction has it: it is done when that ends, and
+   * has failed if that fails.
+   */
   cancel(entry: ArchiveEntry): boolean {
-    if (this.#underWay.has(entry) || !this.#waiting.delete(entry)) return false;
+    if (this.#underWay.has(entry)) {
+      this.#cancelled.add(entry);
+      return false;
+    }
+    if (!this.#waiting.delete(entry)) return false;
     this.#punctual.delete(entry);
     return true;
   }
@@ -96,16 +105,20 @@ export class ArchiveWriter {
       this.#underWay = new Set(batch);
       const outcomes = await this.#append(batch);
       this.#underWay = new Set();
+      const cancelled = [...this.#cancelled];
+      this.#cancelled.clear();
+      if (typeof outcomes === "string") this.#finish(cancelled, () => "failed");
       if (outcomes === "again") continue;
       if (outcomes === "fails") {
         if (this.#isClosed) this.#finish([...this.#waiting], () => "failed");
-        else await this.#pause();
+        else if (this.#waiting.size > 0) await this.#pause();
         continue;
       }
       this.#most = Math.min(2 * this.#most, MOST_AT_ONCE);
       this.#isLate = false;
       this.#finish(batch, (i) => outcomes[i]!);
     }
+    this.#isLate = false; // what it was late with was stored, has failed or was taken back
     this.#isWriting = false; // at once: the next entry begins anew
   }
 

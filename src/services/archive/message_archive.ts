@@ -246,6 +246,7 @@ export class MessageArchive {
       },
       done: (outcome) => {
         if (outcome === "ask-roster") return this.#askLater(held);
+        if (outcome === "failed" && held.isGivenUp) return held.end(); // counted by who gave it up
         this.#count(outcome);
         if (outcome === "stored") held.stored();
         else held.end(outcome === "failed" ? "internal-server-error" : "service-unavailable");

@@ -259,6 +259,32 @@ Deno.test("MessageArchive.keep() answers within its time when the store hangs", 
   deepStrictEqual(await world.sequences(BOB), [2], "the store had the second one");
 });
 
+Deno.test("MessageArchive does not store a message later that was given up while a transaction had it", async () => {
+  await using world = await World.open();
+  const { promise, resolve } = Promise.withResolvers<void>();
+  world.hanging = promise;
+  let answer: string | undefined;
+  world.archive.keep(world.message(ALICE, BOB), {
+    kept: () => answer = "kept",
+    refused: (condition) => answer = condition,
+  });
+  await world.until(() => world.archive.pending === 1);
+  world.clock.advance(5_000);
+  await world.until(() => answer !== undefined);
+  strictEqual(answer, "internal-server-error");
+  world.isDown = true;
+  resolve();
+  await world.until(() => world.archive.pending === 0);
+  world.isDown = false;
+  strictEqual(world.budget.bytes, 0);
+  strictEqual(await world.value('causeway_archive_messages_total{outcome="failed"}'), 1);
+  // Nothing waits for the store any more, so the next message is not late from the beginning.
+  const next = await settled(world.archive.note(world.message(ALICE, BOB), "recipient"));
+  strictEqual(next.isStored, true);
+  strictEqual(await world.value("causeway_archive_late_total"), 1);
+  deepStrictEqual(await world.sequences(BOB), [2]);
+});
+
 Deno.test("MessageArchive keeps the order of messages for somebody offline", async () => {
   await using world = await World.open();
   world.holdsQuestions = true;
