@@ -19,6 +19,7 @@ import type { ArchiveEntry } from "./archive_writer.ts";
 import { ArchiveWriter, GRACE_MS } from "./archive_writer.ts";
 import { HeldMessage } from "./held_message.ts";
 import type { Noting } from "./held_message.ts";
+import { RosterQuestions } from "./roster_questions.ts";
 
 /** Options of the archives of one host. */
 export interface ArchiveHostOptions extends ArchivableOptions {
@@ -85,12 +86,12 @@ export class MessageArchive {
   readonly #absent: AbsentAccounts;
   /** The bound of messages while their store is late. All of them count for it at all times. */
   readonly #late: FairShares;
-  /** The end of the last question to a roster. */
-  #asking: Promise<void> = Promise.resolve();
+  readonly #rosters: RosterQuestions;
 
   constructor(deps: MessageArchiveDeps) {
     this.#deps = deps;
     this.#absent = new AbsentAccounts(deps);
+    this.#rosters = new RosterQuestions(deps);
     this.#late = new FairShares({
       maxBytes: LATE_BYTES,
       maxItems: MOST_LATE,
@@ -256,20 +257,19 @@ export class MessageArchive {
     writer.add(entry);
   }
 
-  /** Asks one roster after the other: this keeps order, and connections to the database free. */
   #askLater(held: HeldMessage): void {
     held.leaveWriter = undefined;
-    this.#asking = this.#asking.then(() => this.#askRoster(held));
+    void this.#askRoster(held);
   }
 
-  /** Writes a message again, once it is known whether it is from or for a contact. */
+  /** Writes a message again, once it is known whether it is from or for a contact. Never rejects. */
   async #askRoster(held: HeldMessage): Promise<void> {
     try {
-      const isContact = await this.#deps.isContact(held.account, held.peer.bare);
+      const isContact = await this.#rosters.ask(held.account, held.peer.bare);
       held.archived = { ...held.archived, isContact };
     } catch (thrown) {
       this.#deps.logger.debug("archive.not-asked", { error: describeError(thrown) });
-      this.#count("failed");
+      if (!held.isGivenUp) this.#count("failed");
       return held.end("internal-server-error");
     }
     if (held.isGivenUp) held.end();
