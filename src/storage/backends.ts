@@ -60,6 +60,7 @@ export interface Backend {
 /** A column of each table, for a statement that changes no row. */
 const COLUMNS = {
   causeway_schema: "done",
+  causeway_schema_floor: "lowest",
   users: "localpart",
   secrets: "value",
   subscription_requests: "stanza",
@@ -79,7 +80,7 @@ const COLUMNS = {
   muc_light_rooms: "version",
   muc_light_occupants: "joined",
   muc_light_blocks: "is_room",
-} as const satisfies Record<keyof Tables | "causeway_schema", string>;
+} as const satisfies Record<keyof Tables | "causeway_schema" | "causeway_schema_floor", string>;
 
 const SCHEMAS: ReadonlyMap<string, SqlDialect> = new Map([
   ["internal", SQLITE],
