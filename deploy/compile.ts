@@ -1,31 +1,30 @@
 /**
- * `deno task compile`: bundles the program to `dist/causeway.js`, then makes `dist/causeway` of it, one
- * executable that needs no Deno.
+ * `deno task compile`: bundles the program to `dist/causeway.js`, then makes executables of it that need
+ * no Deno: `dist/causeway`, or `dist/causeway-TARGET` for each `--target`.
  *
  * The bundle comes first because Deno 2.9 overflows its stack on the module graph of a dependency
  * (denoland/deno#36746), and because the binary is 25 MB smaller for it.
  *
+ * The same commit gives the same bytes: nothing of the machine, the time or the directory is written.
+ *
  * Environment: `DENORT_BIN` names Deno's base executable where it cannot be downloaded;
  * `CAUSEWAY_READ` and `CAUSEWAY_WRITE` add directories, divided by commas, that the binary may use;
- * `CAUSEWAY_COMPILER` names another Deno, whose version is that of `DENORT_BIN`.
+ * `CAUSEWAY_COMPILER` names another Deno, whose version is that of `DENORT_BIN`;
+ * `CAUSEWAY_COMMIT` names the commit where there is no git.
  */
+import {
+  parseTargets,
+  programFlags,
+  programPath,
+  stampBundle,
+  type Target,
+  TARGETS,
+} from "./compile_plan.ts";
 
 const BUNDLE = "dist/causeway.js";
-const BINARY = "dist/causeway";
 
-/**
- * Flags built into the binary: the permissions of a node, and the engine's room for young objects.
- */
-const FLAGS = [
-  ...["--no-prompt", "--v8-flags=--min-semi-space-size=16,--max-semi-space-size=16", "--allow-net"],
-  `--allow-read=/etc/causeway,/var/lib/causeway${more("CAUSEWAY_READ")}`,
-  `--allow-write=/var/lib/causeway${more("CAUSEWAY_WRITE")}`,
-  ...["--allow-env", "--allow-sys=hostname"],
-];
-
-function more(variable: string): string {
-  const directories = Deno.env.get(variable) ?? "";
-  return directories === "" ? "" : `,${directories}`;
+function directories(variable: string): readonly string[] {
+  return (Deno.env.get(variable) ?? "").split(",").filter((path) => path !== "");
 }
 
 async function run(program: string, args: readonly string[]): Promise<void> {
@@ -34,7 +33,7 @@ async function run(program: string, args: readonly string[]): Promise<void> {
   const ended = await new Deno.Command(program, { args: [...args], env, stdin: "null" }).spawn()
     .status;
   if (ended.success) return;
-  console.error(`Cannot make ${BINARY}: ${program} ${args[0]} ended with code ${ended.code}`);
+  console.error(`Cannot make the executable: ${program} ${args[0]} ended with code ${ended.code}`);
   if (args[0] === "compile" && Deno.env.get("DENORT_BIN") === undefined) {
     console.error(
       "deno compile downloads Deno's base executable (denort) once; where it cannot be " +
@@ -44,7 +43,45 @@ async function run(program: string, args: readonly string[]): Promise<void> {
   Deno.exit(1);
 }
 
-await Deno.remove(BINARY).catch(() => {}); // there may be none; an old one must not pass for the new
-const compiler = Deno.env.get("CAUSEWAY_COMPILER") ?? Deno.execPath();
-await run(Deno.execPath(), ["bundle", "--quiet", "--platform", "deno", "-o", BUNDLE, "mod.ts"]);
-await run(compiler, ["compile", "--no-check", "--no-config", ...FLAGS, "-o", BINARY, BUNDLE]);
+/** Returns the commit with its day, `-changed` behind a commit that is not what is built. */
+async function commit(): Promise<string> {
+  const named = Deno.env.get("CAUSEWAY_COMMIT");
+  if (named !== undefined) return named;
+  const git = async (...args: string[]) => {
+    const ended = await new Deno.Command("git", { args, stderr: "null" }).output();
+    return ended.success ? new TextDecoder().decode(ended.stdout).trim() : undefined;
+  };
+  const [hash, day] = (await git("show", "-s", "--format=%h %cs", "--abbrev=12", "HEAD"))
+    ?.split(" ") ?? [];
+  if (hash === undefined) return "";
+  const isChanged = await git("status", "--porcelain", "--untracked-files=no") !== "";
+  return `${hash}${isChanged ? "-changed" : ""}, ${day}`;
+}
+
+async function compile(target: Target | undefined): Promise<void> {
+  const path = programPath(target);
+  await Deno.remove(path).catch(() => {}); // there may be none; an old one must not pass for the new
+  const more = { read: directories("CAUSEWAY_READ"), write: directories("CAUSEWAY_WRITE") };
+  const compiler = Deno.env.get("CAUSEWAY_COMPILER") ?? Deno.execPath();
+  await run(compiler, [
+    ...["compile", "--no-check", "--no-config"],
+    ...programFlags(target, more),
+    ...(target === undefined ? [] : ["--target", TARGETS[target]]),
+    ...["-o", path, BUNDLE],
+  ]);
+}
+
+let targets: ReturnType<typeof parseTargets>;
+try {
+  targets = parseTargets(Deno.args);
+} catch (thrown) {
+  console.error(`deno task compile: ${(thrown as Error).message}`);
+  Deno.exit(2);
+}
+await run(Deno.execPath(), [
+  ...["bundle", "--quiet", "--platform", "deno", "-o", BUNDLE, "deploy/program.ts"],
+]);
+await Deno.writeTextFile(BUNDLE, stampBundle(await Deno.readTextFile(BUNDLE), await commit()));
+// The compiler writes this time into the executable.
+await Deno.utime(BUNDLE, 0, 0);
+for (const target of targets) await compile(target);

@@ -1,5 +1,6 @@
 import { Command, CommanderError, InvalidArgumentError, Option } from "commander";
 import { DATABASE_CHOICES, type DatabaseChoice } from "../databases/mod.ts";
+import { IS_BUNDLED } from "../process/mod.ts";
 import { REDIS_CHOICES, type RedisChoice } from "../redis/mod.ts";
 
 /** Parsed command line of `deno task cluster`. */
@@ -35,7 +36,7 @@ export function parseClusterCommand(
   args: readonly string[],
   output: CommandOutput,
 ): ClusterCommand | ParsingEnd {
-  const program = new Command("deno task cluster")
+  const program = new Command(IS_BUNDLED ? "causeway cluster" : "deno task cluster")
     .description(
       "Starts datacenters on this machine that share one XMPP domain, and says how to log in.\n" +
         "Ctrl-C ends it and leaves nothing behind.",

@@ -3,7 +3,8 @@ import { PATIENCE_MS, until } from "../until.ts";
 import { Child, type ChildExit } from "./child.ts";
 import { type ReadyLine, tryReadyLine } from "./ready_line.ts";
 import type { Run } from "./run.ts";
-import { causewayCommand, type Command, PROJECT_DIRECTORY } from "./serve_command.ts";
+import { PROJECT_DIRECTORY } from "./own_program.ts";
+import { causewayCommand, type Command } from "./serve_command.ts";
 
 /** Milliseconds in which a node gets ready, beside the starts of many others too. */
 export const READY_WITHIN_MS = 4 * PATIENCE_MS;

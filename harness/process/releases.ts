@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { runProgram } from "./run_program.ts";
-import { type Command, parseServeTask, PROJECT_DIRECTORY } from "./serve_command.ts";
+import { PROJECT_DIRECTORY } from "./own_program.ts";
+import { type Command, parseServeTask } from "./serve_command.ts";
 
 /** An earlier release, which nodes of this build have to live with. */
 export interface Release {

@@ -1,12 +1,5 @@
-import { fileURLToPath } from "node:url";
 import { join } from "node:path";
-
-const WATCHDOG = new URL("./watchdog.ts", import.meta.url);
-/**
- * Directory for the files of runs. It lies inside the project, so that no further permission is
- * needed.
- */
-export const RUNS_DIRECTORY = fileURLToPath(new URL("../../.tmp/runs/", import.meta.url));
+import { RUNS_DIRECTORY, watchdogCommand } from "./own_program.ts";
 
 /**
  * One use of the harness: a directory for its files, and a watchdog that ends the run's processes and
@@ -29,18 +22,9 @@ export class Run implements AsyncDisposable {
   static async start(parent: string = RUNS_DIRECTORY): Promise<Run> {
     await Deno.mkdir(parent, { recursive: true });
     const directory = await Deno.makeTempDir({ dir: parent, prefix: "run-" });
-    const watchdog = new Deno.Command(Deno.execPath(), {
-      // Ending processes needs the whole run permission; it gets nothing else but the directory.
-      args: [
-        "run",
-        "--no-prompt",
-        "--no-config",
-        "--quiet",
-        "--allow-run",
-        `--allow-write=${directory}`,
-        WATCHDOG.href,
-        directory,
-      ],
+    const { program, args } = watchdogCommand(directory);
+    const watchdog = new Deno.Command(program, {
+      args: [...args],
       stdin: "piped",
       stdout: "null",
       stderr: "inherit",

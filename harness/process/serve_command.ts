@@ -1,8 +1,4 @@
 import project from "../../deno.json" with { type: "json" };
-import { fileURLToPath } from "node:url";
-
-/** The project's root: where commands run and what `mod.ts` is relative to. */
-export const PROJECT_DIRECTORY = fileURLToPath(new URL("../../", import.meta.url));
 
 /** A program and its arguments. */
 export interface Command {

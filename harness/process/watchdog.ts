@@ -1,53 +1,60 @@
 /**
- * A program of its own, started by `Run`. Reads orders from stdin; when that ends, whoever started it is
- * gone, orderly or not, and it ends what is still guarded.
+ * Reads orders from stdin; when that ends, whoever started this process is gone, orderly or not, and it
+ * ends what is still guarded. `Run` starts such a process: `watchdog_main.ts`, or the executable itself.
  *
  * Orders, one a line: `guard PID`, `unguard PID`, `command JSON`, `uncommand JSON`, `keep`.
  */
-const [directory] = Deno.args;
-if (directory === undefined) throw new TypeError("Cannot watch over a run: no directory given");
-
-// Ctrl-C goes to the whole process group; this one has to be the last to leave.
-for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
-  if (Deno.build.os === "windows" && signal !== "SIGINT") continue; // Windows knows no others
-  Deno.addSignalListener(signal, () => {});
+export async function watchOver(directory: string): Promise<void> {
+  // Ctrl-C goes to the whole process group; this one has to be the last to leave.
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
+    if (Deno.build.os === "windows" && signal !== "SIGINT") continue; // Windows knows no others
+    Deno.addSignalListener(signal, () => {});
+  }
+  const watched = new Watched();
+  let rest = "";
+  const decoder = new TextDecoder();
+  for await (const chunk of Deno.stdin.readable) {
+    const lines = (rest + decoder.decode(chunk, { stream: true })).split("\n");
+    rest = lines.pop()!; // split never gives an empty list
+    for (const line of lines) watched.obey(line);
+  }
+  await watched.end(directory);
 }
 
-const pids = new Set<number>();
-const commands = new Set<string>();
-let isKept = false;
+/** Processes and commands of a run that are to end with it. */
+class Watched {
+  readonly #pids = new Set<number>();
+  readonly #commands = new Set<string>();
+  #isKept = false;
 
-let rest = "";
-const decoder = new TextDecoder();
-for await (const chunk of Deno.stdin.readable) {
-  const lines = (rest + decoder.decode(chunk, { stream: true })).split("\n");
-  rest = lines.pop()!; // split never gives an empty list
-  for (const line of lines) obey(line);
-}
-for (const pid of pids) end(pid);
-for (const command of commands) await execute(command);
-if (!isKept) await removeDirectory(directory);
-Deno.exit(0);
+  obey(line: string): void {
+    const space = line.indexOf(" ");
+    const [verb, operand] = space === -1
+      ? [line, ""]
+      : [line.slice(0, space), line.slice(space + 1)];
+    switch (verb) {
+      case "guard":
+        this.#pids.add(Number(operand));
+        break;
+      case "unguard":
+        this.#pids.delete(Number(operand));
+        break;
+      case "command":
+        this.#commands.add(operand);
+        break;
+      case "uncommand":
+        this.#commands.delete(operand);
+        break;
+      case "keep":
+        this.#isKept = true;
+        break;
+    }
+  }
 
-function obey(line: string): void {
-  const space = line.indexOf(" ");
-  const [verb, operand] = space === -1 ? [line, ""] : [line.slice(0, space), line.slice(space + 1)];
-  switch (verb) {
-    case "guard":
-      pids.add(Number(operand));
-      break;
-    case "unguard":
-      pids.delete(Number(operand));
-      break;
-    case "command":
-      commands.add(operand);
-      break;
-    case "uncommand":
-      commands.delete(operand);
-      break;
-    case "keep":
-      isKept = true;
-      break;
+  async end(directory: string): Promise<void> {
+    for (const pid of this.#pids) end(pid);
+    for (const command of this.#commands) await execute(command);
+    if (!this.#isKept) await removeDirectory(directory);
   }
 }
 

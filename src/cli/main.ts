@@ -1,16 +1,11 @@
 import type { Config } from "../config/mod.ts";
 import { Command, CommanderError, Option } from "commander";
 import { CausewayError, describeError } from "../base/mod.ts";
-import {
-  ConfigError,
-  configJsonSchema,
-  formatFinding,
-  loadConfig,
-  VERSION,
-} from "../config/mod.ts";
+import { BUILD, ConfigError, configJsonSchema, formatFinding, loadConfig } from "../config/mod.ts";
 import { drainCommand, reloadCommand } from "./action_commands.ts";
 import { backendsCommand } from "./backends_command.ts";
-import { EXIT } from "./command_docs.ts";
+import type { CommandDocs } from "./command_docs.ts";
+import { describe, EXIT } from "./command_docs.ts";
 import { describeCommands } from "./command_examples.ts";
 import type { CommandIo } from "./command_io.ts";
 import { PROCESS_IO } from "./command_io.ts";
@@ -26,13 +21,33 @@ import { topCommand } from "./top_command.ts";
 import { usersCommand } from "./users_command.ts";
 import { whereCommand } from "./where_command.ts";
 
+/** A command that the program has beside those of this folder. */
+export interface AddedCommand {
+  readonly name: string;
+  readonly description: string;
+  readonly examples: NonNullable<CommandDocs["examples"]>;
+  /** Runs with the arguments behind its name, and returns the exit code. */
+  run(args: readonly string[]): Promise<number>;
+}
+
 /**
  * Runs the command that `args` name and returns the exit code. Prints one line on standard error
  * for each mistake, never a stack trace.
  */
-export async function main(args: readonly string[], io: CommandIo = PROCESS_IO): Promise<number> {
+export async function main(
+  args: readonly string[],
+  io: CommandIo = PROCESS_IO,
+  added: readonly AddedCommand[] = [],
+): Promise<number> {
+  const [first, ...rest] = args;
+  const chosen = added.find(({ name }) => name === first);
+  if (chosen !== undefined) return await chosen.run(rest); // it reads its options itself
   let exitCode: number = EXIT.ok;
   const program = buildProgram(io, (code) => exitCode = code);
+  // For the list of commands.
+  for (const { name, description, examples } of added) {
+    describe(program.command(name).description(description), { examples });
+  }
   try {
     await program.parseAsync([...args], { from: "user" });
     return exitCode;
@@ -44,7 +59,7 @@ export async function main(args: readonly string[], io: CommandIo = PROCESS_IO):
 function buildProgram(io: CommandIo, done: (code: number) => void): Command {
   const program = new Command("causeway")
     .description("several XMPP datacenters, one XMPP domain")
-    .version(VERSION)
+    .version(BUILD)
     .configureHelp({ showGlobalOptions: false })
     .configureOutput({
       writeOut: (text) => io.out(text.trimEnd()),
@@ -78,7 +93,7 @@ function buildProgram(io: CommandIo, done: (code: number) => void): Command {
 
   configCommand.addCommand(inheritSettings(fromMongooseimCommand(io, done), configCommand));
 
-  program.command("version").description("print the version").action(() => io.out(VERSION));
+  program.command("version").description("print the version").action(() => io.out(BUILD));
 
   const others = [
     statusCommand(io, done),

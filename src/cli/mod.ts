@@ -1,2 +1,3 @@
 export { EXIT } from "./command_docs.ts";
+export type { AddedCommand } from "./main.ts";
 export { main } from "./main.ts";

@@ -29,4 +29,4 @@ export { configJsonSchema } from "./config_json_schema.ts";
 export { MSSQL_PORT, renderOdbcEntry, withOdbcEntry } from "./odbc_entry.ts";
 export { sqlAddressOf } from "./rdbms_pools.ts";
 export { nearestKey } from "./nearest_key.ts";
-export { VERSION } from "./version.ts";
+export { BUILD, COMMIT, VERSION } from "./version.ts";

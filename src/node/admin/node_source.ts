@@ -2,7 +2,7 @@ import process from "node:process";
 import type { AdminSource, Drain, PartHealth } from "../../admin/mod.ts";
 import type { Clock } from "../../base/mod.ts";
 import type { Config } from "../../config/mod.ts";
-import { VERSION } from "../../config/mod.ts";
+import { COMMIT, VERSION } from "../../config/mod.ts";
 import type { LinkLayer } from "../../distribution/links/mod.ts";
 import type { Stores } from "../../storage/mod.ts";
 import type { Certificates } from "../certificates.ts";
@@ -86,6 +86,7 @@ export function makeSource(config: Config, parts: SourceParts, state: NodeState)
         hosts: [...config.hosts],
         build: {
           version: VERSION,
+          ...(COMMIT === undefined ? {} : { commit: COMMIT }),
           runtime: `deno ${Deno.version.deno}`,
           os: `${process.platform} ${process.arch}`,
         },
