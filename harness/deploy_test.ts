@@ -13,18 +13,21 @@ function read(path: string): Promise<string> {
   return Deno.readTextFile(join(PROJECT_DIRECTORY, path));
 }
 
-/** The unit's own command, its directories moved to that of `configFile`, its bundle to `bundle`. */
+/**
+ * The unit's command, its executable as the bundle that it is made of, with the permissions that are
+ * compiled into it, and its directories moved to that of `configFile`.
+ */
 function unitCommand(configFile: string, bundle: string): Command {
   const [, line] = /^ExecStart=(.*)$/m.exec(UNIT)!; // without a match the test fails, as it should
   const [program, ...args] = line!.split(" ");
-  assert.equal(program, "/usr/bin/deno");
+  assert.equal(program, "/usr/bin/causeway");
   const directory = dirname(configFile);
-  const moved = args.map((arg) =>
-    arg.replace("/usr/lib/causeway/causeway.js", bundle)
-      .replace("/etc/causeway/causeway.toml", configFile)
-      .replaceAll(/\/(etc|var\/lib)\/causeway/g, directory)
-  );
-  return { program: Deno.execPath(), args: moved };
+  const moved = [...programFlags(undefined), "--no-config", "--cached-only", bundle, ...args]
+    .map((arg) =>
+      arg.replace("/etc/causeway/causeway.toml", configFile)
+        .replaceAll(/\/(etc|var\/lib)\/causeway/g, directory)
+    );
+  return { program: Deno.execPath(), args: ["run", ...moved] };
 }
 
 Deno.test("every command that starts a node names the files it may read and write", () => {
@@ -32,7 +35,7 @@ Deno.test("every command that starts a node names the files it may read and writ
   for (
     const [what, line] of Object.entries({
       "deno task serve": tasks.serve,
-      "deploy/causeway.service": UNIT,
+      "the executable": programFlags(undefined).join(" "),
     })
   ) {
     const grants = [...line.matchAll(/--allow-(read|write)(\S*)|(?:^|\s)-[A-Za-z]*[ARW]\b/g)];
@@ -40,7 +43,7 @@ Deno.test("every command that starts a node names the files it may read and writ
     for (const [grant, , paths] of grants) {
       assert.match(paths!, /^=(\.|\/(etc|var\/lib)\/causeway)/, `${what}: ${grant}`);
     }
-    assert.doesNotMatch(line, /--allow-(all|run|ffi|import)/, what);
+    assert.doesNotMatch(line, /--allow-(all|ffi|import)/, what);
   }
 });
 
@@ -63,33 +66,22 @@ Deno.test("every command that starts a node gives the engine the same room for y
   const commands = pages.map(nodeCommands);
   assert.deepEqual(commands.map(({ length }) => length), [1, 1]);
   for (
-    const text of [programFlags(undefined).join(" "), UNIT, ...commands.flat()]
+    const text of [programFlags(undefined).join(" "), ...commands.flat()]
   ) {
     assert.deepEqual(engineFlags(text), [wanted], text);
   }
 });
 
-Deno.test("docs/security.md shows the very command of deploy/causeway.service", async () => {
+Deno.test("docs/security.md shows the permissions that a node of the executable keeps", async () => {
   const [command] = nodeCommands(await read("docs/security.md"));
-  const [started] = /^ExecStart=.*$/m.exec(UNIT)!; // without a match the test fails, as it should
-  assert.equal(`ExecStart=/usr/bin/${command}`, started);
+  const shown = command!.split(" ").filter((word) => word.startsWith("--allow"));
+  const kept = programFlags(undefined).filter((flag) => flag.startsWith("--allow"))
+    .filter((flag) => flag !== "--allow-run") // these are given up when a node starts
+    .map((flag) => flag.replace(",causeway-cluster", "").replace(",uid", ""));
+  assert.deepEqual(shown, kept);
 });
 
-Deno.test("deploy/causeway.service grants a node everything it needs, and not the whole machine", async () => {
-  const { args } = unitCommand("/run/causeway/node.toml", "causeway.js");
-  assert.deepEqual(args.slice(0, args.indexOf("causeway.js")), [
-    "run",
-    "--no-prompt",
-    ...engineFlags(UNIT),
-    "--no-config",
-    "--cached-only",
-    "--unstable-net",
-    "--allow-net",
-    "--allow-read=/run/causeway,/run/causeway,/run/causeway",
-    "--allow-write=/run/causeway,/run/causeway,/run/systemd/notify",
-    "--allow-env",
-    "--allow-sys=hostname",
-  ]);
+Deno.test("the unit's executable has everything a node needs, and not the whole machine", async () => {
   const directory = await Deno.makeTempDir();
   await using cleanup = new AsyncDisposableStack();
   cleanup.defer(() => Deno.remove(directory, { recursive: true }));
@@ -113,9 +105,9 @@ Deno.test("deploy/causeway.service grants a node everything it needs, and not th
   });
 });
 
-/** The bundle that `deno task compile` makes first, and that the unit starts. */
+/** The bundle that `deno task compile` makes first. */
 async function bundleTo(file: string): Promise<void> {
-  const args = ["bundle", "--quiet", "--platform", "deno", "-o", file, "mod.ts"];
+  const args = ["bundle", "--quiet", "--platform", "deno", "-o", file, "deploy/program.ts"];
   const ended = await runProgram(Deno.execPath(), args, { cwd: PROJECT_DIRECTORY });
   assert.equal(ended?.code, 0, ended?.errors ?? "no Deno to bundle with");
 }
