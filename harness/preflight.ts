@@ -7,7 +7,7 @@ import { isFile, isOnPath } from "./databases/programs.ts";
 import { isSlapdThere } from "./databases/slapd.ts";
 import { POSTGRESQL } from "./databases/server_kinds.ts";
 import { installMysql, isMysqlThere } from "./mysql_download.ts";
-import { areTsqlParsersThere, installTsqlParsers } from "./tsql_parsers.ts";
+import { arePythonCheckersThere, installPythonCheckers } from "./python_checkers.ts";
 
 /** Something that tests run, and the Debian package that brings it. */
 export interface Need {
@@ -54,7 +54,7 @@ export const TEST_NEEDS: readonly Need[] = [
   pythonModule("lxml", "python3-lxml"),
   // promtool checks rules; the server reads real nodes.
   program("prometheus", "prometheus"),
-  // It installs the parsers of `tsql_parsers.ts`.
+  // It installs those of `python_checkers.ts`.
   pythonModule("pip", "python3-pip"),
   { what: "initdb of PostgreSQL", debianPackage: "postgresql", isThere: POSTGRESQL.isThere },
   program("mariadbd", "mariadb-server"),
@@ -144,7 +144,7 @@ async function main(): Promise<number> {
   if (exitCode !== 0) return exitCode;
   try {
     if (!isMysqlThere()) await installMysql();
-    if (!areTsqlParsersThere()) await installTsqlParsers();
+    if (!arePythonCheckersThere()) await installPythonCheckers();
     return 0;
   } catch (error) {
     console.error(error instanceof Error ? error.message : String(error));

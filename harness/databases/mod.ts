@@ -11,7 +11,7 @@ export {
   groupLdif,
   personLdif,
 } from "./slapd.ts";
-export { MARIADB, MSSQL_DOUBLE, MYSQL, POSTGRESQL, TSQL_PARSERS_HOME } from "./server_kinds.ts";
+export { MARIADB, MSSQL_DOUBLE, MYSQL, POSTGRESQL, PYTHON_CHECKERS_HOME } from "./server_kinds.ts";
 export type {
   DatabaseChoice,
   DatabaseKind,

@@ -44,7 +44,7 @@ export interface ServerKind extends ServerProgram {
 export const MYSQL_HOME = fileURLToPath(new URL("../../.tmp/cache/mysql-8.0.31", import.meta.url));
 
 /** Parsers of T-SQL as `harness/preflight.ts` installs them. */
-export const TSQL_PARSERS_HOME = fileURLToPath(
+export const PYTHON_CHECKERS_HOME = fileURLToPath(
   new URL("../../.tmp/cache/tsql-parsers", import.meta.url),
 );
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { fileURLToPath } from "node:url";
-import { TSQL_PARSERS_HOME } from "../../../../harness/databases/mod.ts";
+import { PYTHON_CHECKERS_HOME } from "../../../../harness/databases/mod.ts";
 import type { SqlConnection } from "../sql_connection.ts";
 import type { ServerKind } from "./servers.ts";
 
@@ -37,7 +37,7 @@ export function noting(kind: ServerKind): {
 export async function assertParses(texts: Iterable<string>): Promise<void> {
   const child = new Deno.Command("/usr/bin/python3", {
     args: [PARSERS],
-    env: { PYTHONPATH: TSQL_PARSERS_HOME },
+    env: { PYTHONPATH: PYTHON_CHECKERS_HOME },
     stdin: "piped",
     stdout: "piped",
     stderr: "inherit",
