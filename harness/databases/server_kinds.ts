@@ -43,9 +43,9 @@ export interface ServerKind extends ServerProgram {
 /** MySQL as `harness/preflight.ts` unpacks it. */
 export const MYSQL_HOME = fileURLToPath(new URL("../../.tmp/cache/mysql-8.0.31", import.meta.url));
 
-/** Parsers of T-SQL as `harness/preflight.ts` installs them. */
+/** Checkers of `python_checkers.ts` as `harness/preflight.ts` installs them. */
 export const PYTHON_CHECKERS_HOME = fileURLToPath(
-  new URL("../../.tmp/cache/tsql-parsers", import.meta.url),
+  new URL("../../.tmp/cache/python-checkers", import.meta.url),
 );
 
 export const POSTGRESQL: ServerKind = {

@@ -29,8 +29,10 @@ import {
   HEALTH_ROUTE,
   INDEX_ROUTE,
   LINKS_ROUTE,
+  LIVE_ROUTE,
   METRIC_ROUTE,
   METRICS_ROUTE,
+  PROBED_READY_ROUTE,
   PROMETHEUS_ROUTE,
   READY_ROUTE,
   REMOVE_HOST_ROUTE,
@@ -71,6 +73,12 @@ export function createAdminApp(
   addPages(app, deps);
   addDashboard(app);
   app.use(requireSameSite());
+  // Whoever probes a node has no token. They learn what they would by logging in, and no names.
+  app.openapi(LIVE_ROUTE, (context) => context.json({ ok: true }, 200));
+  app.openapi(PROBED_READY_ROUTE, (context) => {
+    const ok = deps.parts().every((part) => part.state === "up");
+    return context.json({ ok }, ok ? 200 : 503);
+  });
   const holders = { tokens: holdersOf(options), certificates: options.certificates ?? [] };
   const isGuarded = holders.tokens.length > 0 || holders.certificates.length > 0;
   app.use(isGuarded ? requireToken(holders, wrongTokens) : admitLocally());

@@ -148,8 +148,10 @@ Deno.test("GET /openapi.json describes every path", async () => {
     "/api/v1/status",
     "/api/v1/where/{jid}",
     "/health",
+    "/livez",
     "/metrics",
     "/ready",
+    "/readyz",
   ]);
   assert.ok(document.paths["/ready"].get.responses["503"].content["application/json"].schema);
 });
@@ -292,7 +294,23 @@ Deno.test("a failing part gives 500 without a reason, and logs the reason", asyn
   assert.equal(log.named("admin.failed")[0]?.fields["error"], "inner detail");
 });
 
-Deno.test("with a token every path requires exactly that token", async () => {
+Deno.test("probes need no token, and learn neither names nor reasons", async () => {
+  const { app, parts } = fixture({ host: "0.0.0.0", token: TOKEN });
+  for (const [state, status] of [["up", 200], ["degraded", 503], ["down", 503]] as const) {
+    parts[0] = { name: "redis", state, reason: "connection refused" };
+    const live = await app.request("/livez");
+    assert.deepEqual([live.status, await live.text()], [200, '{"ok":true}'], state);
+    const ready = await app.request("/readyz");
+    assert.deepEqual([ready.status, await ready.json()], [status, { ok: status === 200 }], state);
+    assert.equal(
+      (await app.request("/ready")).status,
+      401,
+      "the reasons are for those with a token",
+    );
+  }
+});
+
+Deno.test("with a token every other path requires exactly that token", async () => {
   for (const host of ["0.0.0.0", "127.0.0.1"]) {
     const { app } = fixture({ host, token: TOKEN });
     for (const path of ["/health", "/ready", "/metrics", "/api/links", "/openapi.json", "/none"]) {

@@ -51,6 +51,25 @@ export const READY_ROUTE = createRoute({
   },
 });
 
+const PROBE = z.object({ ok: z.boolean() }).openapi("Probe");
+
+export const LIVE_ROUTE = createRoute({
+  method: "get",
+  path: "/livez",
+  summary: "For a liveness probe, without a token",
+  responses: { 200: json(PROBE, "It lives") },
+});
+
+export const PROBED_READY_ROUTE = createRoute({
+  method: "get",
+  path: "/readyz",
+  summary: "Like `/ready`, for a readiness probe: without a token, and without reasons",
+  responses: {
+    200: json(PROBE, "Every part is up"),
+    503: json(PROBE, "A part is degraded, draining or down"),
+  },
+});
+
 export const PROMETHEUS_ROUTE = createRoute({
   method: "get",
   path: "/metrics",
