@@ -1,7 +1,10 @@
 import { RawClient } from "../clients/mod.ts";
 import type { Datacenter } from "../cluster/mod.ts";
 
-/** Logs in and out again. Returns `in`, or the condition with which the login failed. */
+/**
+ * Logs in and out again. Returns `in`, the condition with which the login failed, or `unbound:` and the
+ * condition with which its resource was refused.
+ */
 export async function logIn(at: Datacenter, localpart: string, password: string): Promise<string> {
   const domain = at.localHost.slice(at.localHost.indexOf(".") + 1);
   try {
@@ -15,7 +18,9 @@ export async function logIn(at: Datacenter, localpart: string, password: string)
     return "in";
   } catch (thrown) {
     const condition = /<failure[^>]*><([a-z-]+)/.exec(String(thrown))?.[1];
-    if (condition === undefined) throw thrown;
-    return condition;
+    if (condition !== undefined) return condition;
+    const refusal = /<error[^>]*><([a-z-]+)/.exec(String(thrown))?.[1];
+    if (refusal !== undefined) return `unbound: ${refusal}`;
+    throw thrown;
   }
 }
