@@ -386,8 +386,8 @@ export class ContactPresence {
     if (presence === undefined) return;
     const told = textsOf([...this.#seenBy(jid, subscribersIn(contacts)), jid.bare]);
     const asked = textsOf([...this.#sightsOf(jid, contacts).probed, jid.bare]);
-    for (const { account, host, isUnheard } of missed) {
-      if (told.has(account.text)) routes.sendTo(host, readdress(presence, account));
+    for (const { account, host, isNew, isUnheard } of missed) {
+      if (isNew && told.has(account.text)) routes.sendTo(host, readdress(presence, account));
       // By this session itself: its node drops presence for the account that it has had.
       if (isUnheard && asked.has(account.text)) routes.sendTo(host, probe(jid, account));
     }

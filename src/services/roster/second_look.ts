@@ -10,10 +10,15 @@ export interface SecondLookDeps extends Pick<RosterDeps, "process" | "clock"> {
   readonly reach: Pick<AccountReach, "sessionsOf">;
 }
 
-/** A datacenter where an account has a session that the first look had not found. */
+/**
+ * A datacenter where an account has a session that the first look had not found, or whose presence has
+ * not come.
+ */
 export interface Missed {
   readonly account: Jid;
   readonly host: string;
+  /** False when the first look had found all of these sessions. */
+  readonly isNew: boolean;
   /** False when the presence of all of these sessions has come since. */
   readonly isUnheard: boolean;
 }
@@ -49,6 +54,9 @@ interface Waiting {
  * Second look of each new session at where its contacts are. Two contacts may log in at two
  * datacenters, or two nodes, within a replication delay. Neither node finds the other's session
  * then, and neither client would ever see the other one. A moment later, both nodes know both.
+ *
+ * The answer of a session that was found at once may be lost, too: a client that has just moved is known
+ * at its old place for a moment, and presence waits for nobody. Whoever has not answered is asked again.
  *
  * In a storm of logins most contacts log in a little later than the session, and have found it by
  * themselves: their presence has come. They are not asked for it. They are told again, as the answer
@@ -118,19 +126,23 @@ export class SecondLook {
     const all: Missed[] = [];
     for (const account of byText.values()) {
       const before = found.get(account.text) ?? [];
-      /** True for hosts with a session whose presence is yet to come. */
-      const hosts = new Map<string, boolean>();
+      const hosts = new Map<string, { isNew: boolean; isUnheard: boolean }>();
       for (const place of foundNow.get(account.text) ?? []) {
         const contact = `${account.text}/${place.resourcepart}`;
         // A session of this node is known at once to those that log in here.
-        const isKnown = contact === jid.text || (place.process === process && !isFromElsewhere) ||
-          before.some((each) =>
-            each.process === place.process && each.resourcepart === place.resourcepart
-          );
-        if (isKnown) continue;
-        hosts.set(place.host, hosts.get(place.host) === true || !heard.has(contact));
+        if (contact === jid.text || (place.process === process && !isFromElsewhere)) continue;
+        const isNew = !before.some((each) =>
+          each.process === place.process && each.resourcepart === place.resourcepart
+        );
+        const isUnheard = !heard.has(contact);
+        if (!isNew && !isUnheard) continue;
+        const host = hosts.get(place.host);
+        hosts.set(place.host, {
+          isNew: isNew || host?.isNew === true,
+          isUnheard: isUnheard || host?.isUnheard === true,
+        });
       }
-      for (const [host, isUnheard] of hosts) all.push({ account, host, isUnheard });
+      for (const [host, missed] of hosts) all.push({ account, host, ...missed });
     }
     if (all.length > 0) await missed(all);
   }

@@ -60,6 +60,20 @@ Deno.test("a second look tells nobody who was found before, or logged in at this
   assert.deepEqual(await afterAMoment(fixture), []);
 });
 
+Deno.test("a second look asks a contact who was found before, and whose answer was lost", async () => {
+  for (const isLost of [true, false]) {
+    const fixture = new RosterFixture();
+    fixture.store.put(ALICE, item(BOB, { subscription: "both" }));
+    fixture.store.put(BOB, item(ALICE, { subscription: "both" }));
+    fixture.elsewhere.set(BOB, [{ host: DC2, resourcepart: "x", process: 2 }]);
+    await fixture.changePresence(PHONE);
+    fixture.sent.length = 0;
+    if (!isLost) hear(fixture, undefined, PHONE);
+    const asked = [`probe: ${PHONE} → ${BOB} at ${DC2}`];
+    assert.deepEqual(await afterAMoment(fixture), isLost ? asked : [], `lost: ${isLost}`);
+  }
+});
+
 Deno.test("a second look tells and asks only those who may see or be seen", async () => {
   for (
     const [own, theirs, expected] of [["from", "to", "available"], ["to", "from", "probe"]] as const
