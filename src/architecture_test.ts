@@ -119,6 +119,10 @@ const ROOMS: Readonly<Record<string, Rooms>> = {
   "storage": {
     common: [
       "storage_error.ts",
+      "backend.ts",
+      "data_stores.ts",
+      "server_kind.ts",
+      "server_pools.ts",
       "last_store.ts",
       "privacy_store.ts",
       "archive_store.ts",
@@ -132,7 +136,14 @@ const ROOMS: Readonly<Record<string, Rooms>> = {
       "vcard_search.ts",
       "vcard_store.ts",
     ],
-    rooms: { catalogue: [], sql: ["catalogue"], ldap: ["sql"] },
+    rooms: {
+      catalogue: [],
+      sql: ["catalogue"],
+      ldap: ["sql"],
+      elastic: ["catalogue", "sql"],
+      cassandra: ["catalogue", "sql"],
+      riak: ["catalogue", "sql"],
+    },
   },
   "xmpp": {
     common: [],

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { SERVER_BACKENDS } from "../storage/mod.ts";
 import { LISTEN } from "./schema_listen.ts";
 import { AUTH_LDAP } from "./schema_ldap.ts";
 import { LIMITS } from "./schema_limits.ts";
@@ -17,10 +18,10 @@ import {
 const AUTH = z.strictObject({
   backend: BACKEND.default("internal").describe(
     "store of the accounts: `internal` is the SQLite file of `storage.internal`, `rdbms` an SQL " +
-      "database, `ldap` a directory; no other is served by this version",
+      "database, `ldap` a directory" + (SERVER_BACKENDS.includes("riak") ? ", `riak` Riak" : ""),
   ),
   pool_tag: POOL_TAG.default("default").describe(
-    "pool of the backend `rdbms`, by its name under `outgoing_pools.rdbms`",
+    "pool of the backend, by its name under `outgoing_pools`",
   ),
   ldap: AUTH_LDAP.optional().describe("accounts of the backend `ldap`, which requires it"),
   mechanisms: z.array(z.enum(["SCRAM-SHA-256", "SCRAM-SHA-1", "PLAIN"])).min(1)
@@ -73,7 +74,7 @@ const NODE_NAME = withWords(z.string().max(255).regex(/^[^\s/#{}"\\]+$/), {
 
 const HOST_AUTH = z.strictObject({
   backend: absent(BACKEND, "as under `auth`", "store of this host's accounts"),
-  pool_tag: absent(POOL_TAG, "as under `auth`", "pool of the backend `rdbms`"),
+  pool_tag: absent(POOL_TAG, "as under `auth`", "pool of the backend"),
   ldap: absent(AUTH_LDAP, "as under `auth`", "accounts of the backend `ldap`"),
 });
 

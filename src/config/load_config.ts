@@ -7,7 +7,6 @@ import type { Finding } from "./config_error.ts";
 import { ConfigError } from "./config_error.ts";
 import { FILE_SCHEMA } from "./file_schema.ts";
 import { formatKeyPath, removeAt } from "./key_path.ts";
-import { findNotYetServed } from "./not_yet.ts";
 import type { PartialFile } from "./partial_file.ts";
 import { resolveConfig } from "./resolve_config.ts";
 import { applyRules } from "./rules.ts";
@@ -58,7 +57,6 @@ export function parseConfig(text: string, options: ParseOptions): Config {
   const mistakes = [
     ...shapeMistakes,
     ...applyRules(partial),
-    ...findNotYetServed(partial),
     ...surroundings.mistakes,
   ];
   if (mistakes.length === 0 && shape.success) {

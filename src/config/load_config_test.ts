@@ -70,6 +70,7 @@ Deno.test("parseConfig() fills in every default", () => {
       internal: { path: "/etc/causeway/causeway.sqlite" },
       pools: new Map(),
       ldapPools: new Map(),
+      serverPools: new Map(),
       sharedRosters: new Map(),
       users: new Map(["example.com", "dc1.example.com"].map((host) => [host, {
         backend: "internal",

@@ -7,7 +7,7 @@ import type {
   SqlDriver,
   SqlPoolOptions,
 } from "../storage/mod.ts";
-import { kindProblem } from "../storage/mod.ts";
+import { backendRow, kindProblem, SERVER_BACKENDS } from "../storage/mod.ts";
 import type { FileConfig } from "./file_schema.ts";
 import { ldapPlaceOf } from "./ldap_pools.ts";
 import { isLoopbackHost } from "./loopback.ts";
@@ -18,6 +18,7 @@ import { parseConnectionString, readOdbcEntry } from "./odbc_entry.ts";
 import type { PartialFile } from "./partial_file.ts";
 import { joinWords } from "./schema_walk.ts";
 import { Secret } from "./secret.ts";
+import { SERVER_POOL_KINDS } from "./server_pools.ts";
 import type { Mistake } from "./shape_findings.ts";
 import type { Surroundings } from "./surroundings.ts";
 import type { KeyPath } from "./toml_lines.ts";
@@ -153,8 +154,7 @@ export function resolveData(
         const own = dataOf(file, host, module);
         const name = normalizeDomain(host);
         if (own !== undefined) return [[name, placeIn(file, host, { kind, ...own })]];
-        // A directory holds none of it unless the module says so.
-        return usersOf(file, host).backend === "ldap" ? [[name, { backend: "internal" }]] : [];
+        return mayHold(usersOf(file, host).backend, kind) ? [] : [[name, { backend: "internal" }]];
       });
       return [kind, new Map(places)];
     }),
@@ -167,7 +167,18 @@ function placeIn(
   { kind, backend, tag }: NamedPlace & { readonly kind: DataKind },
 ): DataPlace {
   if (backend === "ldap") return ldapPlaceOf(file, host, kind === "users" ? kind : "vcard");
-  return backend === "rdbms" ? { backend, pool: tag } : { backend: "internal" };
+  // The checks have found no mistake, so no data are in Redis.
+  return backend === "internal" || backend === "redis"
+    ? { backend: "internal" }
+    : { backend, pool: tag };
+}
+
+/**
+ * True for data that are with the accounts unless their module says otherwise. A directory is read
+ * alone, so it holds none of them.
+ */
+function mayHold(accounts: BackendId, kind: DataKind): boolean {
+  return accounts !== "ldap" && kindProblem(accounts, kind) === undefined;
 }
 
 function storingModules(): StoringModule[] {
@@ -448,7 +459,7 @@ function dataOf(file: PartialFile, host: string, module: StoringModule): NamedPl
     backend: options.backend ?? users.backend,
     backendPath: options.backend === undefined ? users.backendPath : [...path, "backend"],
     tag: options.pool_tag ?? users.tag,
-    tagPath: options.pool_tag === undefined && users.backend === "rdbms"
+    tagPath: options.pool_tag === undefined && users.backend !== "internal"
       ? users.tagPath
       : [...path, "pool_tag"],
   };
@@ -464,20 +475,21 @@ function checkPlace(
   const problem = kindProblem(backend, kind);
   if (problem !== undefined) return void mistakes.push({ path: backendPath, problem });
   if (backend === "internal" || backend === "ldap") return; // `ldap_pools.ts` checks directories
-  if (backend !== "rdbms") {
+  const poolKind = backendRow(backend).poolKind as "rdbms" | "elastic" | "cassandra" | "riak";
+  if (poolKind !== "rdbms" && !SERVER_BACKENDS.includes(SERVER_POOL_KINDS[poolKind])) {
     const what = kind === "users" ? "accounts" : kind;
     const why = `${what} in ${backend} are not served by this version`;
     return void mistakes.push({ path: backendPath, problem: why });
   }
-  const pools = file.outgoing_pools?.rdbms ?? {};
+  const pools = file.outgoing_pools?.[poolKind] ?? {};
   const pool = pools[tag];
   if (pool === undefined) {
     const nearest = nearestKey(tag, Object.keys(pools));
     const question = nearest === undefined ? "" : `, did you mean "${nearest}"?`;
-    const missing = `there is no pool outgoing_pools.rdbms.${tag}${question}`;
+    const missing = `there is no pool outgoing_pools.${poolKind}.${tag}${question}`;
     return void mistakes.push({ path: tagPath, problem: missing });
   }
-  if (pool.scope !== "single_host" || pool.host === undefined) return;
+  if (pool.scope !== "single_host" || !("host" in pool) || pool.host === undefined) return;
   if (normalizeDomain(pool.host) === normalizeDomain(host)) return;
   const why = `outgoing_pools.rdbms.${tag} is for the host "${pool.host}" alone, and ` +
     `"${host}" would use it too`;

@@ -1,6 +1,7 @@
 import { checkLdap } from "./ldap_pools.ts";
 import type { PartialFile } from "./partial_file.ts";
 import { checkRdbms } from "./rdbms_pools.ts";
+import { checkServerPools } from "./server_pools.ts";
 import type { Surroundings } from "./surroundings.ts";
 import type { KeyPath } from "./toml_lines.ts";
 
@@ -39,6 +40,7 @@ export function checkReferences(file: PartialFile, surroundings: Surroundings): 
   surroundings.secret(sentinelPassword, [...path, "redis", "sentinel_password"]);
   checkRdbms(file, surroundings);
   checkLdap(file, surroundings);
+  checkServerPools(file, surroundings);
   if (file.node_name === undefined) surroundings.hostname();
 }
 

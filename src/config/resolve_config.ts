@@ -24,6 +24,7 @@ import {
 import { mucLightTable, roomDomainOf } from "./muc_light_rules.ts";
 import { normalizeDomain } from "./normalize_domain.ts";
 import type { PartOptions } from "./part_options.ts";
+import { plainServers, resolveServerPools } from "./server_pools.ts";
 import { isTlsDefault, resolveData, resolvePools, resolveUsers } from "./rdbms_pools.ts";
 import {
   MOD_MAM,
@@ -54,6 +55,7 @@ export function resolveConfig(
     users: resolveUsers(file),
     data: resolveData(file),
     ldapPools: resolveLdapPools(file, surroundings),
+    serverPools: resolveServerPools(file, surroundings),
     sharedRosters: resolveSharedRosters(file),
   };
   return deepFreeze({
@@ -300,7 +302,8 @@ function pubsubLimits(table: z.output<typeof MOD_PUBSUB> = MOD_PUBSUB.parse({}))
 }
 
 function collectNotes(
-  { pools, ldapPools = new Map(), users, data = new Map() }: Config["storage"],
+  { pools, ldapPools = new Map(), serverPools = new Map(), users, data = new Map() }:
+    Config["storage"],
   globalHost: string,
 ): readonly ConfigNote[] {
   const plain = [...pools].filter(([, { address }]) =>
@@ -313,6 +316,10 @@ function collectNotes(
     path: `outgoing_pools.ldap.${tag}.connection.encrypt`,
     text: `passwords of people go to ${host} without encryption`,
   }));
+  const plainOthers = plainServers(serverPools).map(([pool, host]): ConfigNote => ({
+    path: `outgoing_pools.${pool}.connection.tls`,
+    text: `passwords and data go to ${host} without encryption`,
+  }));
   const isBuiltIn = (places: ReadonlyMap<string, DataPlace>) =>
     places.get(globalHost)?.backend === "internal";
   const kinds = isBuiltIn(users)
@@ -321,6 +328,7 @@ function collectNotes(
   return [
     ...plain,
     ...plainLdap,
+    ...plainOthers,
     ...kinds.map((kind): ConfigNote => ({
       path: "storage.internal",
       text: `${kind} of a globally distributed host are kept in the built-in store, which is ` +

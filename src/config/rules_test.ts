@@ -82,9 +82,7 @@ const CASES: readonly Case[] = [
     what: "a pool that nothing would open",
     text: appended("[outgoing_pools.riak.default]\nworkers = 5\n"),
     expected: [
-      "9: outgoing_pools.riak.default: pools of this kind are not served by this version: accounts " +
-      "are kept in the built-in store (storage.internal) or in an SQL database " +
-      "(outgoing_pools.rdbms), and the session table in modules.mod_global_distrib.redis; remove " +
+      "9: outgoing_pools.riak.default: pools of this kind are not served by this version; remove " +
       "the table",
     ],
   },

@@ -2,6 +2,7 @@ import { z } from "zod";
 import type { BackendId } from "../storage/mod.ts";
 import { CATALOGUE } from "../storage/mod.ts";
 import { LDAP_POOL } from "./schema_ldap.ts";
+import { CASSANDRA_POOL, ELASTIC_POOL, RIAK_POOL, serverPools } from "./schema_server_pools.ts";
 import {
   absent,
   domain,
@@ -16,19 +17,8 @@ import {
 /** Any backend of the catalogue: a rule says which of them may hold which data. */
 export const BACKEND = z.enum(CATALOGUE.map(({ id }) => id) as [BackendId, ...BackendId[]]);
 
-/** Name of a pool under `outgoing_pools.rdbms`. */
+/** Name of a pool under `outgoing_pools.KIND`. */
 export const POOL_TAG = text();
-
-/**
- * Builds the schema of one kind of pool. Any pool is a finding until a backend opens it
- * (`not_yet.ts`). The options of a pool come with that backend, so only the shape
- * `outgoing_pools.KIND.NAME` is fixed here.
- */
-function pools(product: string) {
-  return withWords(z.record(z.string().min(1), z.looseObject({})), {
-    allowed: "a table of pools by name",
-  }).optional().describe(`pools to ${product}; not served yet`);
-}
 
 /** Kinds of SQL servers, as `rdbms_server_type` and `driver` name them. */
 export const RDBMS_SERVER_TYPE = z.enum(["pgsql", "mysql", "mssql"]);
@@ -116,14 +106,16 @@ const RDBMS_POOL = z.strictObject({
 
 /** `[outgoing_pools]`. */
 export const OUTGOING_POOLS = z.strictObject({
-  cassandra: pools("Cassandra"),
-  elastic: pools("Elasticsearch"),
+  cassandra: serverPools("cassandra", { pool: CASSANDRA_POOL, product: "Cassandra" }),
+  elastic: serverPools("elasticsearch", {
+    pool: ELASTIC_POOL,
+    product: "Elasticsearch or OpenSearch",
+  }),
   ldap: withWords(z.record(z.string().min(1), LDAP_POOL), {
     allowed: "a table of pools by name",
   }).default({}).describe("pools to LDAP directories"),
   rdbms: withWords(z.record(z.string().min(1), RDBMS_POOL), {
     allowed: "a table of pools by name",
   }).default({}).describe("pools to PostgreSQL, MySQL, MariaDB and SQL Server"),
-  redis: pools("Redis"),
-  riak: pools("Riak"),
+  riak: serverPools("riak", { pool: RIAK_POOL, product: "Riak" }),
 });

@@ -56,6 +56,11 @@ const EXPLAINED: ReadonlyMap<string, string> = new Map([
     "not served: a search reports the fields of XEP-0055 that vcard_map gives attributes; remove it",
   ],
   [
+    "redis",
+    "not allowed here: Redis holds the session table alone, and its server is named in " +
+    "[modules.mod_global_distrib.redis]",
+  ],
+  [
     "protocol_options",
     "not allowed: links use TLS 1.3 alone, and neither older versions nor compression can be " +
     "turned on; remove it",

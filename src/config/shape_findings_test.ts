@@ -53,7 +53,14 @@ const CASES: readonly Case[] = [
     what: "an unknown kind of pool",
     text: "[outgoing_pools.mysql.default]",
     expected: "9: outgoing_pools.mysql: unknown key; allowed here: " +
-      "cassandra, elastic, ldap, rdbms, redis, riak",
+      "cassandra, elastic, ldap, rdbms, riak",
+  },
+  {
+    what: "a pool of Redis, whose server is named elsewhere",
+    text: "[outgoing_pools.redis.default]",
+    expected:
+      "9: outgoing_pools.redis: not allowed here: Redis holds the session table alone, and " +
+      "its server is named in [modules.mod_global_distrib.redis]",
   },
   {
     what: "a text for an integer",

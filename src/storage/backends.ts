@@ -1,6 +1,8 @@
 import { DatabaseSync } from "node:sqlite";
 import { describeError } from "../base/mod.ts";
 import type { CausewayError } from "../base/mod.ts";
+import type { Backend, BackendCheckOptions, BackendReport } from "./backend.ts";
+import { SERVER_BACKENDS, serverKindOf, serverSchema } from "./server_kinds.ts";
 import type { LdapUses } from "./ldap/ldap_check.ts";
 import { checkLdap } from "./ldap/ldap_check.ts";
 import type { LdapPoolOptions } from "./ldap/ldap_directory.ts";
@@ -19,43 +21,6 @@ import { sqlServerOf } from "./stores.ts";
 
 /** Milliseconds that one statement of a preparation may take: it may copy a large table. */
 const PREPARE_STATEMENT_MS = 3_600_000;
-
-/** Result of checking a backend. */
-export interface BackendReport {
-  /** Undefined when the backend could not be reached. */
-  readonly server: ServerVersion | undefined;
-  /** Version of the schema that this program uses; undefined where there is none. */
-  readonly schemaVersion: number | undefined;
-  /** One text for each thing that is wrong; none: the backend can be used. */
-  readonly problems: readonly string[];
-  /** One text for each thing that was found and is worth showing. @default none */
-  readonly facts?: readonly string[];
-}
-
-/** Options of a check. */
-export interface BackendCheckOptions {
-  /** JID of an account whose data in directories are shown. @default nobody's */
-  readonly user?: string | undefined;
-}
-
-/** One database that a configuration uses, for the commands that prepare and check it. */
-export interface Backend {
-  /** `internal`, or `rdbms.` and the tag of its pool. */
-  readonly name: string;
-  /** Name for messages, without secrets. */
-  readonly place: string;
-  /** Returns the statements that `prepare` would run, and changes nothing. */
-  plan(): Promise<readonly string[]>;
-  /**
-   * Creates or migrates the schema and returns the statements that were run. Safe to repeat.
-   *
-   * @param fixesIsolation true to change the database's isolation too, where `check` objects to it;
-   * that waits until nobody else uses the database
-   */
-  prepare(fixesIsolation?: boolean): Promise<readonly string[]>;
-  /** Checks that the backend can be reached and used. Never rejects. */
-  check(options?: BackendCheckOptions): Promise<BackendReport>;
-}
 
 /** A column of each table, for a statement that changes no row. */
 const COLUMNS = {
@@ -90,11 +55,14 @@ const SCHEMAS: ReadonlyMap<string, SqlDialect> = new Map([
 ]);
 
 /** Names that `schemaFiles` knows. */
-export const SCHEMA_NAMES: readonly string[] = [...SCHEMAS.keys()];
+export const SCHEMA_NAMES: readonly string[] = [
+  ...SCHEMAS.keys(),
+  ...SERVER_BACKENDS.filter((backend) => serverSchema(backend) !== undefined),
+];
 
 /** Returns the schema files of a backend as shipped, in their order; undefined for other names. */
 export function schemaFiles(name: string): readonly SchemaFile[] | undefined {
-  return SCHEMAS.get(name)?.schema;
+  return SCHEMAS.get(name)?.schema ?? serverSchema(name);
 }
 
 /** Kinds of servers that a dump for SQL Server is for: one of one's own, or the cloud's service. */
@@ -135,7 +103,10 @@ export function backendsOf(options: StoresOptions): readonly Backend[] {
   const directories = [...options.ldapPools ?? []].map(([tag, pool]) =>
     new LdapBackend(tag, pool, ldapUsesOf(tag, options))
   );
-  return [builtInBackend(options.internal.path), ...pools, ...directories];
+  const servers = [...options.serverPools ?? []].map(([name, pool]) =>
+    serverKindOf(pool).backend({ name, options: pool })
+  );
+  return [builtInBackend(options.internal.path), ...pools, ...directories, ...servers];
 }
 
 /** A directory, in which there is nothing to prepare. */

@@ -89,8 +89,17 @@ export type {
   StoresOptions,
 } from "./stores.ts";
 export { Stores } from "./stores.ts";
+export type {
+  CassandraPoolOptions,
+  ElasticPoolOptions,
+  RiakPoolOptions,
+  ServerAddress,
+  ServerBackendId,
+  ServerPoolOptions,
+} from "./server_pools.ts";
+export { SERVER_BACKENDS } from "./server_kinds.ts";
 export { ForeignDatabase } from "./foreign_database.ts";
-export type { Backend, BackendReport } from "./backends.ts";
+export type { Backend, BackendReport } from "./backend.ts";
 export { backendsOf, DUMP_VARIANTS, mssqlDump, SCHEMA_NAMES, schemaFiles } from "./backends.ts";
 export type {
   Roster,

@@ -1,10 +1,14 @@
 import { CausewayError } from "../base/mod.ts";
 import type { Logger, Metrics } from "../observe/mod.ts";
 import type { DataKind } from "./catalogue/catalogue.ts";
+import { backendRow } from "./catalogue/catalogue.ts";
+import type { DataStores } from "./data_stores.ts";
 import { InternalStore } from "./internal_store.ts";
 import type { LdapPoolOptions } from "./ldap/ldap_directory.ts";
 import { LdapStores } from "./ldap/ldap_stores.ts";
 import type { LdapPlace, SharedRosterPlace } from "./ldap/ldap_stores.ts";
+import { serverKindOf } from "./server_kinds.ts";
+import type { ServerBackendId, ServerPoolOptions } from "./server_pools.ts";
 import { MSSQL } from "./sql/engines/mssql.ts";
 import { MYSQL } from "./sql/engines/mysql.ts";
 import { POSTGRES } from "./sql/engines/postgres.ts";
@@ -51,7 +55,7 @@ export interface SqlPoolOptions {
 export type DataPlace =
   | { readonly backend: "internal" }
   /** `pool` is a tag. */
-  | { readonly backend: "rdbms"; readonly pool: string }
+  | { readonly backend: "rdbms" | ServerBackendId; readonly pool: string }
   | LdapPlace;
 
 /** Options of all stores of a node. */
@@ -68,6 +72,11 @@ export interface StoresOptions {
   readonly data?: ReadonlyMap<DataKind, ReadonlyMap<string, DataPlace>>;
   /** Pools of directories, by tag. @default none */
   readonly ldapPools?: ReadonlyMap<string, LdapPoolOptions>;
+  /**
+   * Pools of databases that are neither SQL nor LDAP, by the kind of pool and the tag, such as
+   * `elastic.default`. @default none
+   */
+  readonly serverPools?: ReadonlyMap<string, ServerPoolOptions>;
   /** Contacts that a directory gives all people of a host, by host. @default none */
   readonly sharedRosters?: ReadonlyMap<string, SharedRosterPlace>;
 }
@@ -80,9 +89,9 @@ export interface StoreFailure {
 
 /** A database that a node uses, and its connections. */
 export interface DatabaseState extends PoolFigures {
-  /** `internal`, or `rdbms.` or `ldap.` and the tag of the pool. */
+  /** `internal`, or the kind of the pool and its tag: `rdbms.default`. */
   readonly pool: string;
-  /** `sqlite`, `pgsql`, `mysql`, `mssql` or `ldap`. */
+  /** `sqlite`, `pgsql`, `mysql`, `mssql`, `ldap`, `elasticsearch`, `cassandra` or `riak`. */
   readonly kind: string;
   /** Name of the database in messages, without its password. */
   readonly place: string;
@@ -90,8 +99,24 @@ export interface DatabaseState extends PoolFigures {
   readonly lastFailure: Error | undefined;
 }
 
+/** A place in a pool of connections that is no directory. */
+type DatabasePlace = Exclude<DataPlace, { readonly backend: "internal" } | LdapPlace>;
+
+/** Returns the name of the pool of a place: the kind of the pool and the tag. */
+function nameOf({ backend, pool }: DatabasePlace): string {
+  return `${backendRow(backend).poolKind}.${pool}`;
+}
+
+/** Returns a store of a kind that its database holds. The checks of the configuration see to that. */
+function held<T>(store: T | undefined): T {
+  if (store === undefined) {
+    throw new TypeError("Cannot open a store: its database has no such kind");
+  }
+  return store;
+}
+
 function stateOf(
-  { place, figures, lastFailure }: Pick<SqlStores, "place" | "figures" | "lastFailure">,
+  { place, figures, lastFailure }: Pick<DataStores, "place" | "figures" | "lastFailure">,
 ): Omit<DatabaseState, "pool" | "kind"> {
   return { place, ...figures, lastFailure };
 }
@@ -112,8 +137,10 @@ export class Stores implements AsyncDisposable {
   readonly #options: StoresOptions;
   readonly #internal: InternalStore;
   readonly #ldap: LdapStores;
-  /** Databases by tag, or by tag and host where each host has connections of its own. */
+  /** SQL databases by tag, or by tag and host where each host has connections of its own. */
   readonly #databases = new Map<string, SqlStores>();
+  /** Databases that are neither SQL nor LDAP, by the names of their pools. */
+  readonly #servers = new Map<string, DataStores>();
   #observers: { readonly metrics: Metrics; readonly logger: Logger } | undefined;
 
   private constructor(options: StoresOptions, internal: InternalStore) {
@@ -144,13 +171,15 @@ export class Stores implements AsyncDisposable {
     const directories = [...sharedRosters.values()].map(({ pool }) => pool);
     for (const [host, place] of [users, ...data.values()].flatMap((places) => [...places])) {
       if (place.backend === "ldap") directories.push(place.pool);
-      if (place.backend !== "rdbms" || probed.has(place.pool)) continue;
-      probed.add(place.pool);
+      if (place.backend === "internal" || place.backend === "ldap") continue;
+      const pool = nameOf(place);
+      if (probed.has(pool)) continue;
+      probed.add(pool);
       try {
-        await this.#database(place.pool, host).probe();
+        await this.#databaseAt(place, host).probe();
       } catch (error) {
         if (!(error instanceof CausewayError) || !error.retryable) throw error;
-        failures.push({ pool: place.pool, error });
+        failures.push({ pool, error });
       }
     }
     return [...failures, ...await this.#ldap.probe(directories)];
@@ -164,6 +193,7 @@ export class Stores implements AsyncDisposable {
     for (const [key, database] of this.#databases) {
       database.observe(`rdbms.${key}`, observers);
     }
+    for (const [name, server] of this.#servers) server.observe(name, observers);
   }
 
   /** Returns the databases that could not be reached at the last attempt to connect. */
@@ -171,7 +201,10 @@ export class Stores implements AsyncDisposable {
     const failed = [...this.#databases].flatMap(([key, { lastFailure: error }]) =>
       error === undefined ? [] : [{ pool: `rdbms.${key}`, error }]
     );
-    return [...failed, ...this.#ldap.failures()];
+    const servers = [...this.#servers].flatMap(([pool, { lastFailure: error }]) =>
+      error === undefined ? [] : [{ pool, error }]
+    );
+    return [...failed, ...servers, ...this.#ldap.failures()];
   }
 
   /** Returns the databases in use and their connections: the built-in store is always the first. */
@@ -187,19 +220,24 @@ export class Stores implements AsyncDisposable {
       kind: "ldap",
       ...stateOf(directory),
     }));
-    return [internal, ...sql, ...directories];
+    const servers = [...this.#servers].map(([pool, server]) => ({
+      pool,
+      kind: this.#options.serverPools!.get(pool)!.backend,
+      ...stateOf(server),
+    }));
+    return [internal, ...sql, ...directories, ...servers];
   }
 
   /** Returns the accounts of one domain. */
   users(domainpart: string): UserStore {
     const place = this.#options.users.get(domainpart);
     if (place?.backend === "ldap") return this.#ldap.users(place, domainpart);
-    return this.#storesOf(domainpart).users(domainpart);
+    return held(this.#storesOf(domainpart).users?.(domainpart));
   }
 
   /** Returns the rosters of the accounts of one domain. */
   rosters(domainpart: string): RosterStore {
-    const own = this.#storesOf(domainpart, "roster").rosters();
+    const own = held(this.#storesOf(domainpart, "roster").rosters?.());
     const shared = this.#options.sharedRosters?.get(domainpart);
     if (shared === undefined) return own;
     return this.#ldap.rosters(shared, { own, users: this.users(domainpart), domainpart });
@@ -212,34 +250,34 @@ export class Stores implements AsyncDisposable {
 
   /** Returns the private storage of the accounts of one domain. */
   privateStorage(domainpart: string): PrivateStore {
-    return this.#storesOf(domainpart, "private").privateStorage(domainpart);
+    return held(this.#storesOf(domainpart, "private").privateStorage?.(domainpart));
   }
 
   /** Returns the vCards of the accounts of one domain. */
   vcards(domainpart: string): VcardStore {
     const place = this.#options.data?.get("vcard")?.get(domainpart);
     if (place?.backend === "ldap") return this.#ldap.vcards(place, domainpart);
-    return this.#storesOf(domainpart, "vcard").vcards(domainpart);
+    return held(this.#storesOf(domainpart, "vcard").vcards?.(domainpart));
   }
 
   /** Returns the last logouts of the accounts of one domain. */
   lastLogouts(domainpart: string): LastStore {
-    return this.#storesOf(domainpart, "last").lastLogouts(domainpart);
+    return held(this.#storesOf(domainpart, "last").lastLogouts?.(domainpart));
   }
 
   /** Returns the privacy lists of the accounts of one domain. */
   privacyLists(domainpart: string): PrivacyStore {
-    return this.#storesOf(domainpart, "privacy").privacyLists(domainpart);
+    return held(this.#storesOf(domainpart, "privacy").privacyLists?.(domainpart));
   }
 
   /** Returns the messages that wait for the accounts of one domain. */
   offlineMessages(domainpart: string): OfflineStore {
-    return this.#storesOf(domainpart, "offline").offlineMessages(domainpart);
+    return held(this.#storesOf(domainpart, "offline").offlineMessages?.(domainpart));
   }
 
   /** Returns the personal eventing of the accounts of one domain. */
   pep(domainpart: string): PepStore {
-    return this.#storesOf(domainpart, "pep").pep(domainpart);
+    return held(this.#storesOf(domainpart, "pep").pep?.(domainpart));
   }
 
   /**
@@ -249,12 +287,12 @@ export class Stores implements AsyncDisposable {
    * @param domainpart domain of the rooms
    */
   rooms(host: string, domainpart: string): RoomStore {
-    return this.#storesOf(host, "muc_light").rooms(domainpart);
+    return held(this.#storesOf(host, "muc_light").rooms?.(domainpart));
   }
 
   /** Returns the archives of a domain's accounts: the same object for all domains of a database. */
   archives(domainpart: string): ArchiveStore {
-    return this.#storesOf(domainpart, "mam").archives();
+    return held(this.#storesOf(domainpart, "mam").archives?.());
   }
 
   /**
@@ -296,7 +334,7 @@ export class Stores implements AsyncDisposable {
     const rooms = [...this.#options.data?.get("muc_light")?.keys() ?? [], domainpart]
       .map((host) => this.#storesOf(host, "muc_light"));
     for (const stores of new Set(rooms)) {
-      await stores.rooms(domainpart).removeUser(`${localpart}@${domainpart}`);
+      await held(stores.rooms?.(domainpart)).removeUser(`${localpart}@${domainpart}`);
     }
   }
 
@@ -312,11 +350,12 @@ export class Stores implements AsyncDisposable {
    * @throws CausewayError with a code `storage/…`
    */
   async secret(name: string, domainpart: string): Promise<Uint8Array> {
-    return await this.#storesOf(domainpart).secret(name);
+    return await held(this.#storesOf(domainpart).secret?.(name));
   }
 
   async close(): Promise<void> {
-    const all = [...this.#databases.values(), this.#ldap, this.#internal];
+    const databases = [...this.#databases.values(), ...this.#servers.values()];
+    const all = [...databases, this.#ldap, this.#internal];
     await Promise.all(all.map((each) => each.close()));
   }
 
@@ -336,10 +375,30 @@ export class Stores implements AsyncDisposable {
     }
   }
 
-  #storesOf(domainpart: string, kind: DataKind = "users"): SqlStores {
+  #storesOf(domainpart: string, kind: DataKind = "users"): DataStores {
     const place = this.#options.data?.get(kind)?.get(domainpart) ??
       this.#options.users.get(domainpart);
-    return place?.backend === "rdbms" ? this.#database(place.pool, domainpart) : this.#internal;
+    if (place === undefined || place.backend === "internal" || place.backend === "ldap") {
+      return this.#internal;
+    }
+    return this.#databaseAt(place, domainpart);
+  }
+
+  #databaseAt(place: DatabasePlace, host: string): DataStores {
+    return place.backend === "rdbms" ? this.#database(place.pool, host) : this.#server(place);
+  }
+
+  #server(place: DatabasePlace): DataStores {
+    const name = nameOf(place);
+    let server = this.#servers.get(name);
+    if (server === undefined) {
+      const options = this.#options.serverPools?.get(name);
+      if (options === undefined) throw new TypeError(`Cannot use the pool ${name}: there is none`);
+      server = serverKindOf(options).open({ name, options });
+      this.#servers.set(name, server);
+      if (this.#observers !== undefined) server.observe(name, this.#observers);
+    }
+    return server;
   }
 
   #isInDirectory(kind: "users" | "vcard", domainpart: string): boolean {

@@ -280,7 +280,7 @@ Deno.test("Stores.probe() returns what may pass, and throws what stays", () =>
       await using stores = await Stores.open(optionsWith(path, { ...address, port: 1 }));
       const failures = await stores.probe();
       assert.deepEqual(failures.map(({ pool, error }) => [pool, error.code]), [
-        ["default", "storage/unreachable"],
+        ["rdbms.default", "storage/unreachable"],
       ]);
     }
     await using stores = await Stores.open(optionsWith(path, address));

@@ -10,6 +10,7 @@ import type { RoomStore } from "../room_store.ts";
 import type { PrivateStore } from "../private_store.ts";
 import type { UserStore } from "../user_store.ts";
 import type { VcardStore } from "../vcard_store.ts";
+import type { DataStores } from "../data_stores.ts";
 import { SqlArchiveStore } from "./sql_archive_store.ts";
 import type { PoolFigures } from "./connection_pool.ts";
 import type { SqlDatabase } from "./sql_database.ts";
@@ -26,7 +27,7 @@ import { SqlUserStore } from "./sql_user_store.ts";
 import { SqlVcardStore } from "./sql_vcard_store.ts";
 
 /** The stores in one SQL database, whatever its engine. */
-export class SqlStores implements AsyncDisposable {
+export class SqlStores implements DataStores, AsyncDisposable {
   readonly #database: SqlDatabase;
   readonly #archives: ArchiveStore;
 

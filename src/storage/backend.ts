@@ -1,0 +1,38 @@
+import type { ServerVersion } from "./sql/sql_dialect.ts";
+
+/** Result of checking a backend. */
+export interface BackendReport {
+  /** Undefined when the backend could not be reached. */
+  readonly server: ServerVersion | undefined;
+  /** Version of the schema that this program uses; undefined where there is none. */
+  readonly schemaVersion: number | undefined;
+  /** One text for each thing that is wrong; none: the backend can be used. */
+  readonly problems: readonly string[];
+  /** One text for each thing that was found and is worth showing. @default none */
+  readonly facts?: readonly string[];
+}
+
+/** Options of a check. */
+export interface BackendCheckOptions {
+  /** JID of an account whose data in directories are shown. @default nobody's */
+  readonly user?: string | undefined;
+}
+
+/** One database that a configuration uses, for the commands that prepare and check it. */
+export interface Backend {
+  /** `internal`, or the kind of its pool and the tag: `rdbms.default`. */
+  readonly name: string;
+  /** Name for messages, without secrets. */
+  readonly place: string;
+  /** Returns the statements that `prepare` would run, and changes nothing. */
+  plan(): Promise<readonly string[]>;
+  /**
+   * Creates or migrates the schema and returns the statements that were run. Safe to repeat.
+   *
+   * @param fixesIsolation true to change the database's isolation too, where `check` objects to it;
+   * that waits until nobody else uses the database
+   */
+  prepare(fixesIsolation?: boolean): Promise<readonly string[]>;
+  /** Checks that the backend can be reached and used. Never rejects. */
+  check(options?: BackendCheckOptions): Promise<BackendReport>;
+}

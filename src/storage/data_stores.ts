@@ -1,0 +1,63 @@
+import type { Logger, Metrics } from "../observe/mod.ts";
+import type { ArchiveStore } from "./archive_store.ts";
+import type { LastStore } from "./last_store.ts";
+import type { OfflineStore } from "./offline_store.ts";
+import type { PepStore } from "./pep_store.ts";
+import type { PrivacyStore } from "./privacy_store.ts";
+import type { PrivateStore } from "./private_store.ts";
+import type { RoomStore } from "./room_store.ts";
+import type { RosterStore } from "./roster_store.ts";
+import type { PoolFigures } from "./sql/connection_pool.ts";
+import type { UserStore } from "./user_store.ts";
+import type { VcardStore } from "./vcard_store.ts";
+
+/**
+ * One database and the stores in it. A database has a method for each kind of data that it may hold
+ * (`CATALOGUE`). It opens connections at need.
+ */
+export interface DataStores {
+  /** Name of the database in messages, without its password. */
+  readonly place: string;
+  /** Numbers of its pool of connections. */
+  readonly figures: PoolFigures;
+  /** Failure of the last attempt to connect; undefined while the database can be reached. */
+  readonly lastFailure: Error | undefined;
+  /**
+   * Connects, to see whether that can be done.
+   *
+   * @throws CausewayError with a code `storage/…`
+   */
+  probe(): Promise<void>;
+  /** Measures and logs from now on, under the name of the database's pool. */
+  observe(pool: string, to: { readonly metrics: Metrics; readonly logger: Logger }): void;
+  /** Closes the connections. Stores obtained from here reject from then on. */
+  close(): Promise<void>;
+
+  /** Returns the accounts of one domain. A database of accounts has `secret` too. */
+  users?(domainpart: string): UserStore;
+  /**
+   * Returns random bytes that stay the same as long as the database exists. The first call makes
+   * them.
+   *
+   * @throws CausewayError with a code `storage/…`
+   */
+  secret?(name: string): Promise<Uint8Array>;
+  /** Returns the rosters of all accounts. */
+  rosters?(): RosterStore;
+  /** Returns the private storage of the accounts of one domain. */
+  privateStorage?(domainpart: string): PrivateStore;
+  /** Returns the vCards of the accounts of one domain. */
+  vcards?(domainpart: string): VcardStore;
+  /** Returns the last logouts of the accounts of one domain. */
+  lastLogouts?(domainpart: string): LastStore;
+  /** Returns the privacy lists of the accounts of one domain. */
+  privacyLists?(domainpart: string): PrivacyStore;
+  /** Returns the messages that wait for the accounts of one domain. */
+  offlineMessages?(domainpart: string): OfflineStore;
+  /** Returns the personal eventing of the accounts of one domain. */
+  pep?(domainpart: string): PepStore;
+  /** Returns the MUC Light rooms of one domain. */
+  rooms?(domainpart: string): RoomStore;
+  /** Returns the archives of all accounts: the same object each time. */
+  archives?(): ArchiveStore;
+}

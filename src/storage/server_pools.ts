@@ -1,0 +1,47 @@
+import type { BackendId } from "./catalogue/catalogue.ts";
+import type { PoolBounds } from "./sql/connection_pool.ts";
+import type { SqlPassword, SqlTls } from "./sql/sql_server.ts";
+
+/** Backends whose servers have a protocol of their own, neither SQL nor LDAP. */
+export type ServerBackendId = Extract<BackendId, "elasticsearch" | "riak" | "cassandra">;
+
+/** Address of one server. */
+export interface ServerAddress {
+  /** Name or address. */
+  readonly host: string;
+  readonly port: number;
+}
+
+/** What the pools of all such backends have in common. */
+interface ServerPool {
+  /** Servers with the same content; at least one. */
+  readonly servers: readonly ServerAddress[];
+  /** Absent: no TLS. Otherwise each server's certificate must name its `host`. */
+  readonly tls?: SqlTls | undefined;
+  /** Undefined: nobody logs in. */
+  readonly username: string | undefined;
+  readonly password: SqlPassword;
+  /** `workers` is the number of requests at once, where a protocol carries one on a connection. */
+  readonly bounds: PoolBounds;
+}
+
+/** A pool of Elasticsearch or OpenSearch: `outgoing_pools.elastic.TAG`. */
+export interface ElasticPoolOptions extends ServerPool {
+  readonly backend: "elasticsearch";
+}
+
+/** A pool of Riak's HTTP interface: `outgoing_pools.riak.TAG`. */
+export interface RiakPoolOptions extends ServerPool {
+  readonly backend: "riak";
+}
+
+/** A pool of Cassandra: `outgoing_pools.cassandra.TAG`. */
+export interface CassandraPoolOptions extends ServerPool {
+  readonly backend: "cassandra";
+  readonly keyspace: string;
+  /** The datacenter of Cassandra that is asked. @default that of the first server that answers */
+  readonly localDatacenter?: string | undefined;
+}
+
+/** One pool of a backend that is neither SQL nor LDAP. */
+export type ServerPoolOptions = ElasticPoolOptions | RiakPoolOptions | CassandraPoolOptions;
