@@ -29,6 +29,11 @@ interface CopyCommandOptions extends Options {
   readonly replace?: true;
 }
 
+interface PrepareCommandOptions {
+  readonly fixIsolation?: true;
+  readonly adminCommand?: string;
+}
+
 interface DumpOptions {
   readonly variant?: (typeof DUMP_VARIANTS)[number];
   readonly forOdbcClient?: true;
@@ -79,14 +84,18 @@ export function backendsCommand(io: CommandIo, done: (code: number) => void): Co
 
   backends.command("prepare").description("create or migrate the tables; safe to repeat")
     .option("--fix-isolation", "turn on READ_COMMITTED_SNAPSHOT of SQL Server; may take a while")
+    .option("--admin-command <PROGRAM>", "make Riak's bucket types with this: sudo riak-admin")
     .addOption(config().makeOptionMandatory()).addOption(json())
-    .action(async (options: Options & { readonly fixIsolation?: true }) => {
+    .action(async (options: Options & PrepareCommandOptions) => {
       const prepared: unknown[] = [];
       for (const backend of backendsOf(loadConfig(options.config).storage)) {
         const { name, place } = backend;
-        const statements = await backend.prepare(options.fixIsolation);
-        if (options.json) prepared.push({ backend: name, place, statements });
-        else io.out(`${name}: ready, ${statements.length} statements run`);
+        const { fixIsolation: fixesIsolation, adminCommand } = options;
+        const statements = await backend.prepare({ fixesIsolation, adminCommand });
+        const leftover = await backend.leftover?.() ?? [];
+        if (leftover.length > 0) done(1);
+        if (options.json) prepared.push({ backend: name, place, statements, leftover });
+        else sayPrepared(name, { statements, leftover }, io);
       }
       if (options.json) print({ prepared });
     });
@@ -244,6 +253,23 @@ function linesOf(row: BackendRow, uses: readonly Use[]): string[] {
       (pool === undefined ? "" : ` in the pool ${pool}`)
     ),
   ];
+}
+
+function sayPrepared(
+  name: string,
+  { statements, leftover }: {
+    readonly statements: readonly string[];
+    readonly leftover: readonly string[];
+  },
+  io: CommandIo,
+): void {
+  if (leftover.length === 0) {
+    io.out(`${name}: ready, ${statements.length} statements run`);
+    return;
+  }
+  const problem = "run these commands at a server, or repeat this one with --admin-command:";
+  io.error(`causeway: ${name}: ${statements.length} statements run, and not ready: ${problem}`);
+  for (const command of leftover) io.out(command);
 }
 
 function sayStatements(title: string, statements: readonly string[], io: CommandIo): void {

@@ -18,6 +18,20 @@ export interface BackendCheckOptions {
   readonly user?: string | undefined;
 }
 
+/** Options of a preparation. */
+export interface PrepareOptions {
+  /**
+   * True changes the database's isolation too, where `check` objects to it; that waits until nobody
+   * else uses the database. @default false
+   */
+  readonly fixesIsolation?: boolean | undefined;
+  /**
+   * Program with its first arguments that prepares what no client of the database may, such as
+   * `sudo riak-admin`. @default none
+   */
+  readonly adminCommand?: string | undefined;
+}
+
 /** One database that a configuration uses, for the commands that prepare and check it. */
 export interface Backend {
   /** `internal`, or the kind of its pool and the tag: `rdbms.default`. */
@@ -26,13 +40,13 @@ export interface Backend {
   readonly place: string;
   /** Returns the statements that `prepare` would run, and changes nothing. */
   plan(): Promise<readonly string[]>;
+  /** Creates or migrates the schema and returns the statements that were run. Safe to repeat. */
+  prepare(options?: PrepareOptions): Promise<readonly string[]>;
   /**
-   * Creates or migrates the schema and returns the statements that were run. Safe to repeat.
-   *
-   * @param fixesIsolation true to change the database's isolation too, where `check` objects to it;
-   * that waits until nobody else uses the database
+   * Returns the commands that are left for somebody to run at the database itself, once `prepare` has
+   * done its part. @default none
    */
-  prepare(fixesIsolation?: boolean): Promise<readonly string[]>;
+  leftover?(): Promise<readonly string[]>;
   /** Checks that the backend can be reached and used. Never rejects. */
   check(options?: BackendCheckOptions): Promise<BackendReport>;
 }

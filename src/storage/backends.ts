@@ -1,7 +1,7 @@
 import { DatabaseSync } from "node:sqlite";
 import { describeError } from "../base/mod.ts";
 import type { CausewayError } from "../base/mod.ts";
-import type { Backend, BackendCheckOptions, BackendReport } from "./backend.ts";
+import type { Backend, BackendCheckOptions, BackendReport, PrepareOptions } from "./backend.ts";
 import { SERVER_BACKENDS, serverKindOf, serverSchema } from "./server_kinds.ts";
 import type { LdapUses } from "./ldap/ldap_check.ts";
 import { checkLdap } from "./ldap/ldap_check.ts";
@@ -217,7 +217,7 @@ class SqlBackend implements Backend {
     );
   }
 
-  prepare(fixesIsolation = false): Promise<readonly string[]> {
+  prepare({ fixesIsolation = false }: PrepareOptions = {}): Promise<readonly string[]> {
     const { dialect, connectToPrepare } = this.#options;
     return this.#with(connectToPrepare, "prepare", async (connection) => {
       const fixes = fixesIsolation ? await dialect.isolationFix?.(connection) ?? [] : [];

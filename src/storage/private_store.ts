@@ -43,3 +43,19 @@ export interface PrivateStore {
   /** Removes all elements of an account. */
   removeAll(localpart: string): Promise<void>;
 }
+
+/** Elements of an account and their bytes, for the bounds. */
+export interface PrivateTotal {
+  readonly elements: number;
+  readonly bytes: number;
+}
+
+/** True also for changes that free room in an account above its bounds, which may be new. */
+export function keepsBounds(
+  { maxElements, maxBytes }: PrivateBounds,
+  before: PrivateTotal,
+  after: PrivateTotal,
+): boolean {
+  return after.elements <= Math.max(maxElements, before.elements) &&
+    after.bytes <= Math.max(maxBytes, before.bytes);
+}

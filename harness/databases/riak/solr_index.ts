@@ -94,7 +94,9 @@ export class SolrIndex {
     const names = (parameters.get("fl") ?? "*").split(",");
     const docs = sorted.slice(start, start + rows).map((document) =>
       Object.fromEntries(
-        [...document].filter(([name]) => names.includes("*") || names.includes(name))
+        [...document].filter(([name]) =>
+          this.#schema.isStored(name) && (names.includes("*") || names.includes(name))
+        )
           .map(([name, values]) => [
             name,
             this.#schema.kindOf(name) === "long" ? Number(values[0]) : values[0],
@@ -134,7 +136,9 @@ export class SolrIndex {
       default: {
         const kind = this.#schema.kindOf(clause.field);
         if (kind === undefined) throw new Refusal(400, `undefined field ${clause.field}`);
-        if (kind === "ignored") throw new Refusal(400, `${clause.field} is not indexed`);
+        if (kind === "ignored" || kind === "shown") {
+          throw new Refusal(400, `${clause.field} is not indexed`);
+        }
         const values = document.get(clause.field) ?? [];
         if (clause.kind === "range") {
           return values.some((value) => isWithin(value, clause, kind === "long"));

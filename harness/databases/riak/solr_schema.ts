@@ -1,13 +1,15 @@
 import { SaxesParser } from "saxes";
 import { Refusal } from "./data_types.ts";
 
-/** Kinds of fields that the double indexes. */
-export type SolrKind = "string" | "long" | "text" | "ignored";
+/** Kinds of fields; those that are `shown` are stored, and not indexed. */
+export type SolrKind = "string" | "long" | "text" | "shown" | "ignored";
 
 /** Fields of an index, as its schema declares them. */
 export interface SolrSchema {
   /** Returns how a field is indexed; undefined for one that the schema does not have. */
   kindOf(name: string): SolrKind | undefined;
+  /** True when documents show the field. */
+  isStored(name: string): boolean;
 }
 
 type Attributes = Readonly<Record<string, string>>;
@@ -72,7 +74,9 @@ export function parseSchema(xml: string): SolrSchema {
   const kindOfField = (field: Attributes): SolrKind | undefined => {
     const type = types.get(field["type"] ?? "");
     if (type === undefined) return undefined;
-    if ((field["indexed"] ?? type["indexed"]) === "false") return "ignored";
+    if ((field["indexed"] ?? type["indexed"]) === "false") {
+      return (field["stored"] ?? type["stored"]) === "false" ? "ignored" : "shown";
+    }
     return KINDS[type["class"] ?? ""];
   };
   for (const field of [...fields.values(), ...dynamic]) {
@@ -80,15 +84,25 @@ export function parseSchema(xml: string): SolrSchema {
       throw new Refusal(400, `Error storing schema: unknown type of the field ${field["name"]}`);
     }
   }
+  // Of several patterns the longest counts.
+  const patterns = dynamic.toSorted((one, other) =>
+    (other["name"] ?? "").length - (one["name"] ?? "").length
+  );
+  const fieldOf = (name: string) =>
+    fields.get(name) ??
+      patterns.find(({ name: pattern = "" }) =>
+        pattern.startsWith("*")
+          ? name.endsWith(pattern.slice(1))
+          : name.startsWith(pattern.slice(0, -1))
+      );
   return {
     kindOf(name) {
-      const field = fields.get(name) ??
-        dynamic.find(({ name: pattern = "" }) =>
-          pattern.startsWith("*")
-            ? name.endsWith(pattern.slice(1))
-            : name.startsWith(pattern.slice(0, -1))
-        );
+      const field = fieldOf(name);
       return field === undefined ? undefined : kindOfField(field);
+    },
+    isStored(name) {
+      const field = fieldOf(name);
+      return (field?.["stored"] ?? types.get(field?.["type"] ?? "")?.["stored"]) !== "false";
     },
   };
 }

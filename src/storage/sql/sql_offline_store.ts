@@ -11,6 +11,7 @@ import type {
 } from "../offline_store.ts";
 import type { Key } from "./keys.ts";
 import { accountKey, keyOf } from "./keys.ts";
+import { OfflineRoom } from "./offline_room.ts";
 import type { Queries, SqlDatabase } from "./sql_database.ts";
 import { bytesOf } from "./sql_dialect.ts";
 
@@ -187,52 +188,7 @@ export class SqlOfflineStore implements OfflineStore {
   }
 }
 
-/** Room that an account has left for messages. */
-class Room {
-  /** The highest sequence of the account; 0 without messages. */
-  readonly last: number;
-  readonly #bounds: OfflineBounds;
-  /** Messages and bytes of each sender, by its key in hexadecimal. */
-  readonly #shares: Map<string, { messages: number; bytes: number }>;
-  #messages = 0;
-  #bytes = 0;
-
-  constructor(
-    last: number,
-    shares: Map<string, { messages: number; bytes: number }>,
-    bounds: OfflineBounds,
-  ) {
-    this.last = last;
-    this.#shares = shares;
-    this.#bounds = bounds;
-    for (const { messages, bytes } of shares.values()) {
-      this.#messages += messages;
-      this.#bytes += bytes;
-    }
-  }
-
-  /** Counts a message and returns true, or returns false when there is no room for it. */
-  take({ sender, stanza }: OfflineMessage): boolean {
-    const freeMessages = this.#bounds.maxMessages - this.#messages;
-    const freeBytes = this.#bounds.maxBytes - this.#bytes;
-    if (freeMessages < 1 || freeBytes < stanza.length) return false;
-    const key = keyOf(sender).toString("hex");
-    const share = this.#shares.get(key) ?? { messages: 0, bytes: 0 };
-    // A sender without a message needs only room.
-    if (share.messages > 0) {
-      if (share.messages + 1 > freeMessages) return false;
-      if (share.bytes + stanza.length > freeBytes) return false;
-    }
-    share.messages++;
-    share.bytes += stanza.length;
-    this.#shares.set(key, share);
-    this.#messages++;
-    this.#bytes += stanza.length;
-    return true;
-  }
-}
-
-async function roomOf(queries: Queries, account: Key, bounds: OfflineBounds): Promise<Room> {
+async function roomOf(queries: Queries, account: Key, bounds: OfflineBounds): Promise<OfflineRoom> {
   const rows = await queries.selectFrom("offline_messages")
     .select((each) => [
       "sender_key",
@@ -247,7 +203,7 @@ async function roomOf(queries: Queries, account: Key, bounds: OfflineBounds): Pr
     const share = { messages: Number(row.messages), bytes: Number(row.bytes) };
     return [Buffer.from(row.sender_key).toString("hex"), share];
   }));
-  return new Room(last, shares, bounds);
+  return new OfflineRoom(last, shares, bounds);
 }
 
 function waitingOf(

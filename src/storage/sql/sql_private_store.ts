@@ -1,5 +1,12 @@
 import { Buffer } from "node:buffer";
-import type { PrivateBounds, PrivateChange, PrivateName, PrivateStore } from "../private_store.ts";
+import type {
+  PrivateBounds,
+  PrivateChange,
+  PrivateName,
+  PrivateStore,
+  PrivateTotal,
+} from "../private_store.ts";
+import { keepsBounds } from "../private_store.ts";
 import type { Key } from "./keys.ts";
 import { accountKey, keyOf } from "./keys.ts";
 import type { Queries, SqlDatabase } from "./sql_database.ts";
@@ -37,7 +44,7 @@ export class SqlPrivateStore implements PrivateStore {
         if (content === undefined) after.delete(key.toString("hex"));
         else after.set(key.toString("hex"), content.length);
       }
-      if (!isWithin(bounds, total(before), total(after))) return false;
+      if (!keepsBounds(bounds, total(before), total(after))) return false;
       for (const row of written) await write(queries, account, row);
       return true;
     });
@@ -66,11 +73,6 @@ interface WrittenChange {
   readonly content: Uint8Array | undefined;
 }
 
-interface Total {
-  readonly elements: number;
-  readonly bytes: number;
-}
-
 function rowOf({ xml, ...name }: PrivateChange): WrittenChange {
   return {
     key: elementKey(name),
@@ -90,16 +92,10 @@ async function sizesOf(
   );
 }
 
-function total(sizes: ReadonlyMap<string, number>): Total {
+function total(sizes: ReadonlyMap<string, number>): PrivateTotal {
   let bytes = 0;
   for (const size of sizes.values()) bytes += size;
   return { elements: sizes.size, bytes };
-}
-
-/** True also for changes that free room in an account above its bounds, which may be new. */
-function isWithin({ maxElements, maxBytes }: PrivateBounds, before: Total, after: Total): boolean {
-  return after.elements <= Math.max(maxElements, before.elements) &&
-    after.bytes <= Math.max(maxBytes, before.bytes);
 }
 
 async function write(

@@ -1,0 +1,252 @@
+import assert from "node:assert/strict";
+import { AWKWARD_TEXTS } from "../testing/awkward_texts.ts";
+import { conformanceItem } from "../testing/roster_store_conformance.ts";
+import { conformanceCredentials } from "../testing/user_store_conformance.ts";
+import { RiakBackend } from "./riak_backend.ts";
+import { beginsWith, isText } from "./solr_text.ts";
+import { RiakFixture, riakPool } from "./testing/riak.ts";
+import { AdminProgram, RiakDouble } from "../../../harness/databases/riak/mod.ts";
+
+const [ALICE, BOB, CAROL] = ["alice@example.com", "bob@example.com", "carol@example.com"];
+
+Deno.test("a server that is killed is left out, and the last one gives a named error", async () => {
+  await using fixture = await RiakFixture.open({ nodes: 2 });
+  const [one, other] = fixture.double.nodes;
+  const stores = fixture.stores([one!.port, other!.port]);
+  const users = stores.users("example.com");
+  await users.add("alice", conformanceCredentials(1));
+  await one!.stop();
+  assert.equal(await users.exists("alice"), true);
+  await users.add("bob", conformanceCredentials(2));
+  assert.equal(stores.lastFailure, undefined);
+  await other!.stop();
+  await assert.rejects(users.exists("alice"), {
+    code: "storage/unreachable",
+    retryable: true,
+    message: /^Cannot read an account from the database riak\.default \(Riak at 127\.0\.0\.1:\d+, /,
+  });
+  assert.ok(stores.lastFailure);
+  await other!.start();
+  assert.deepEqual(await users.list(), ["alice", "bob"]);
+  assert.equal(stores.lastFailure, undefined);
+});
+
+Deno.test("a change whose answers are lost is made once, when it is tried again", async () => {
+  await using fixture = await RiakFixture.open({ nodes: 2 });
+  const [deaf, sound] = fixture.double.nodes;
+  deaf!.losesAnswers = true;
+  const rosters = fixture.stores([deaf!.port, sound!.port]).rosters();
+  const item = conformanceItem(BOB);
+  assert.equal(await rosters.write(ALICE, { expected: 0, contact: BOB, item }), 1);
+  assert.deepEqual((await rosters.read(ALICE)).items, [{ ...item, version: 1 }]);
+  assert.equal(await rosters.write(ALICE, { expected: 0, contact: CAROL, item }), undefined);
+});
+
+Deno.test("a server that does not answer costs its time limit, and no more", async () => {
+  await using fixture = await RiakFixture.open();
+  const node = fixture.double.nodes[0]!;
+  const stores = fixture.stores([node.port], {
+    statementTimeoutMs: 100,
+    workers: 1,
+    maxWaiting: 1,
+  });
+  const { promise, resolve } = Promise.withResolvers<void>();
+  node.onRequest = () => promise;
+  const read = () => stores.privateStorage("example.com").all("alice");
+  const first = read();
+  await assert.rejects(Promise.all([first, read(), read()]), { code: "storage/pool-full" });
+  await assert.rejects(first, { code: "storage/timeout", retryable: true });
+  node.onRequest = () => {};
+  resolve();
+});
+
+Deno.test("answers that mean failures have names", async () => {
+  await using fixture = await RiakFixture.open();
+  const node = fixture.double.nodes[0]!;
+  const store = fixture.stores().lastLogouts("example.com");
+  for (
+    const [status, code] of [
+      [503, "storage/overloaded"],
+      [401, "storage/denied"],
+      [413, "storage/too-large"],
+      [500, "storage/failed"],
+      [302, "storage/failed"],
+    ] as const
+  ) {
+    node.refusal = { status, body: "Error:\n{what}" };
+    await assert.rejects(store.read("alice"), { code });
+  }
+  node.refusal = undefined;
+  fixture.double.site.types.clear();
+  await assert.rejects(store.read("alice"), {
+    code: "storage/schema-missing",
+    message: /Unknown bucket type: last; run `causeway backends prepare`$/,
+  });
+  await assert.rejects(fixture.stores().probe(), { code: "storage/schema-missing" });
+});
+
+Deno.test("a server wants the login", async () => {
+  await using double = await RiakDouble.start({ login: { user: "u", password: "pä" } });
+  const { options, name } = riakPool([double.port]);
+  const check = (password: string) =>
+    new RiakBackend({
+      name,
+      options: { ...options, username: "u", password: { reveal: () => password } },
+    }).check();
+  assert.match((await check("wrong")).problems[0]!, /it denies access \(status 401\)/);
+  assert.match((await check("pä")).problems[0]!, /the search index vcard is missing/);
+});
+
+Deno.test("clusters that merge keep changes of different contacts, and one of two of the same", async () => {
+  await using fixture = await RiakFixture.open({ sites: 2 });
+  const [here, there] = fixture.double.nodes.map(({ port }) => fixture.stores([port]).rosters());
+  const put = async (store: typeof here, jid: string, name: string) => {
+    const { version: expected } = await store!.find(ALICE, jid);
+    const item = conformanceItem(jid, { name, groups: [name] });
+    await store!.write(ALICE, { expected, contact: jid, item });
+  };
+  await put(here, "common@example.com", "before");
+  fixture.double.merge();
+  await put(here, BOB, "here");
+  await put(there, CAROL, "there");
+  await put(here, "common@example.com", "here");
+  await put(there, "common@example.com", "there");
+  fixture.double.merge();
+  const rosters = await Promise.all([here, there].map((store) => store!.read(ALICE)));
+  assert.deepEqual(rosters[0], rosters[1]);
+  const byJid = new Map(rosters[0]!.items.map((item) => [item.jid, item]));
+  assert.deepEqual([byJid.get(BOB)?.name, byJid.get(CAROL)?.name], ["here", "there"]);
+  const common = byJid.get("common@example.com")!;
+  assert.deepEqual(common.groups, [common.name], "one change, and that whole");
+  assert.notEqual(common.name, "before");
+  // Changes go on from there.
+  await put(here, BOB, "again");
+  fixture.double.merge();
+  assert.equal((await there!.find(ALICE, BOB)).item?.name, "again");
+});
+
+Deno.test("vCards are found once the index has committed them", async () => {
+  await using fixture = await RiakFixture.open();
+  fixture.double.site.commitsAtOnce = false;
+  const store = fixture.stores().vcards("example.com");
+  const card = "<vCard xmlns='vcard-temp'><CLASS><PUBLIC/></CLASS><FN>Alice</FN></vCard>";
+  await store.write("alice", card);
+  const find = () => store.search([{ field: "fn", text: "alice" }], { limit: 9, findsAll: false });
+  assert.deepEqual(await find(), []);
+  fixture.double.site.indexes.get("vcard")!.commit();
+  assert.equal((await find()).length, 1);
+  assert.deepEqual(fixture.double.site.indexes.get("vcard")!.failures, []);
+});
+
+Deno.test("no text means anything to Solr's parser", async () => {
+  await using fixture = await RiakFixture.open();
+  const store = fixture.stores().vcards("example.com");
+  const texts = [
+    ...AWKWARD_TEXTS.filter((text) => text !== "" && !text.includes("\0")),
+    ...['a" OR "b', "*:*", "x AND NOT y", "[* TO *]", "a\\", "(", "{!lucene}x", "a/b~2^3"],
+  ];
+  for (const [i, text] of texts.entries()) {
+    const escaped = text.replaceAll("&", "&amp;").replaceAll("<", "&lt;");
+    await store.write(
+      `user${i}`,
+      `<vCard xmlns='vcard-temp'><CLASS><PUBLIC/></CLASS><FN>${escaped}</FN></vCard>`,
+    );
+  }
+  for (const [i, text] of texts.entries()) {
+    const find = async (wanted: string) =>
+      (await store.search([{ field: "fn", text: wanted }], { limit: 100, findsAll: false }))
+        .map(({ localpart }) => localpart);
+    if (!text.endsWith("*")) assert.deepEqual(await find(text), [`user${i}`], text);
+    assert.ok((await find(`${text}*`)).includes(`user${i}`), text);
+  }
+  assert.equal(isText("f", 'a"\\'), 'f:"a\\"\\\\"');
+  assert.equal(beginsWith("f", "a b"), "f:a\\ b*");
+});
+
+Deno.test("messages of a write that was cut off go when they expire", async () => {
+  await using fixture = await RiakFixture.open();
+  const node = fixture.double.nodes[0]!;
+  const store = fixture.stores().offlineMessages("example.com");
+  node.onRequest = ({ method, url }) => {
+    if (method === "POST" && url.includes("/types/causeway/")) node.refusal = { status: 503 };
+  };
+  const message = {
+    sender: BOB,
+    stanza: new Uint8Array(3),
+    sentAtMs: 1,
+    expiresAtMs: 1_000,
+  };
+  const keep = () => store.keep("alice", [message], { maxMessages: 9, maxBytes: 99 });
+  await assert.rejects(keep(), { code: "storage/overloaded" });
+  node.onRequest = () => {};
+  node.refusal = undefined;
+  assert.deepEqual(await store.all("alice"), []);
+  assert.equal(fixture.double.site.keysOf("offline").length, 1);
+  assert.equal(await store.removeExpired(1_000), 1);
+  assert.equal(fixture.double.site.keysOf("offline").length, 0);
+});
+
+Deno.test("secrets are made once, whoever asks first", async () => {
+  await using fixture = await RiakFixture.open();
+  const found = await Promise.all([0, 1, 2, 3].map(() => fixture.either().secret("pepper")));
+  for (const secret of found) assert.deepEqual(secret, found[0]);
+  assert.equal(found[0]!.length, 32);
+  assert.notDeepEqual(await fixture.either().secret("salt"), found[0]);
+});
+
+Deno.test("prepare makes schemas, indexes and bucket types, and says what is left without the admin command", async () => {
+  await using double = await RiakDouble.start();
+  await using admin = await AdminProgram.start(double.site);
+  const backend = new RiakBackend(riakPool([double.port]));
+  const before = await backend.check();
+  assert.equal(before.server?.product, "riak");
+  assert.equal(before.problems.length, 14, before.problems.join("\n"));
+  const plan = await backend.plan();
+  assert.deepEqual(plan.slice(0, 5), [
+    "PUT /search/schema/vcard (application/xml, schema/vcard.xml)",
+    "PUT /search/schema/mam (application/xml, schema/mam.xml)",
+    'PUT /search/index/vcard {"schema":"vcard"}',
+    'PUT /search/index/mam {"schema":"mam"}',
+    `riak-admin bucket-type create users '{"props":{"datatype":"map"}}'`,
+  ]);
+  assert.deepEqual(await backend.prepare(), plan.slice(0, 4));
+  assert.deepEqual(await backend.leftover(), plan.slice(4));
+  await assert.rejects(backend.prepare({ adminCommand: "/nonexistent/riak-admin" }), {
+    code: "storage/failed",
+  });
+  await assert.rejects(backend.prepare({ adminCommand: "false" }), {
+    message: /^Cannot run false bucket-type create users for the database .* exit code 1/,
+  });
+  // Killed in the middle: a bucket type is created and not active.
+  assert.equal(
+    double.site.types.admin(["bucket-type", "create", "users", '{"props":{"datatype":"map"}}'])
+      .code,
+    0,
+  );
+  await backend.prepare({ adminCommand: `env ${admin.path}` });
+  assert.deepEqual(await backend.leftover(), []);
+  assert.deepEqual(await backend.plan(), []);
+  assert.deepEqual(await backend.check(), {
+    server: { product: "riak", version: "2.2.3-0-g0000000" },
+    schemaVersion: undefined,
+    problems: [],
+  });
+});
+
+Deno.test("check names each setting that is wrong, and prepare mends what can be mended", async () => {
+  await using fixture = await RiakFixture.open();
+  const { site } = fixture.double;
+  const backend = new RiakBackend(riakPool([fixture.double.port]));
+  site.hasSecondaryIndexes = false;
+  assert.match(
+    (await backend.check()).problems[0]!,
+    /^secondary indexes do not work: set storage_backend = leveldb/,
+  );
+  site.types.admin(["bucket-type", "update", "last", '{"props":{"last_write_wins":false}}']);
+  assert.deepEqual((await backend.check()).problems, [
+    "the bucket type last has last_write_wins false: it must be true",
+  ]);
+  const mending = `riak-admin bucket-type update last '{"props":` +
+    `{"last_write_wins":true,"dvv_enabled":false}}'`;
+  assert.deepEqual(await backend.leftover(), [mending]);
+});
