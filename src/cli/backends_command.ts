@@ -26,7 +26,9 @@ interface Options {
 interface CopyCommandOptions extends Options {
   readonly from: string;
   readonly to: string;
+  readonly kinds?: readonly CopiedKind[];
   readonly replace?: true;
+  readonly final?: true;
 }
 
 interface PrepareCommandOptions {
@@ -155,17 +157,26 @@ export function backendsCommand(io: CommandIo, done: (code: number) => void): Co
   backends.addCommand(odbcEntryCommand(io).copyInheritedSettings(backends));
 
   backends.command("copy").description("copy data to another backend; safe to repeat")
-    .addArgument(
-      new Argument("<kinds...>", "kinds of data, such as users").choices(COPIED_KIND_NAMES),
-    )
     .requiredOption("--from <BACKEND>", "internal, or rdbms. and the tag of a pool")
     .requiredOption("--to <BACKEND>", "likewise")
+    .addOption(
+      new Option(
+        "--kinds <KINDS...>",
+        "kinds of data, such as users; default: all that can be copied",
+      )
+        .choices(COPIED_KIND_NAMES),
+    )
     .option("--replace", "replace data that differ there; otherwise they are kept and reported")
+    .addOption(
+      new Option(
+        "--final",
+        "last pass, while no node writes: replace what differs, remove what only the destination has",
+      ).conflicts("replace"),
+    )
     .addOption(config().makeOptionMandatory()).addOption(json())
-    // Every one of the kinds is one of the choices.
-    .action(async (kinds: readonly CopiedKind[], options: CopyCommandOptions) => {
+    .action(async (options: CopyCommandOptions) => {
       const { storage } = loadConfig(options.config);
-      const { from, to, replace = false } = options;
+      const { from, to, kinds = COPIED_KIND_NAMES, replace, final } = options;
       const copied: unknown[] = [];
       for (const kind of kinds) {
         const steps = new Map<string, number>();
@@ -173,7 +184,7 @@ export function backendsCommand(io: CommandIo, done: (code: number) => void): Co
           kind,
           from,
           to,
-          replaces: replace,
+          differing: final ? "mirror" : replace ? "replace" : "keep",
           progress(table, done, total) {
             const step = Math.floor(done / PROGRESS_STEP);
             if (step === (steps.get(table) ?? 0)) return;
@@ -181,9 +192,12 @@ export function backendsCommand(io: CommandIo, done: (code: number) => void): Co
             io.error(`causeway: ${table}: ${done} of ${total}`);
           },
         });
-        if (reports.some(({ kept }) => kept > 0)) done(1);
-        if (options.json) copied.push({ kind, from, to, tables: reports });
-        else for (const report of reports) sayCopied(report, { from, to, io });
+        const isWrong = (report: CopyReport) => report.kept > 0 || (final && !isVerified(report));
+        if (reports.some(isWrong)) done(1);
+        if (options.json) {
+          const tables = reports.map((report) => ({ ...report, isVerified: isVerified(report) }));
+          copied.push({ kind, from, to, tables });
+        } else for (const report of reports) sayCopied(report, { from, to, io });
       }
       if (options.json) print({ copied });
     });
@@ -191,13 +205,28 @@ export function backendsCommand(io: CommandIo, done: (code: number) => void): Co
   return backends;
 }
 
+/** True when both sides have the same after a copy. */
+function isVerified({ source, destination }: CopyReport): boolean {
+  return source.units === destination.units && source.checksum === destination.checksum;
+}
+
 function sayCopied(
-  { table, added, same, replaced, kept, keptNames }: CopyReport,
+  report: CopyReport,
   { from, to, io }: { readonly from: string; readonly to: string; readonly io: CommandIo },
 ): void {
+  const { table, added, same, replaced, removed, kept, keptNames, source, destination } = report;
   io.out(
-    `${table}: ${added} copied from ${from} to ${to}, ${replaced} replaced, ${same} there already`,
+    `${table}: ${added} copied from ${from} to ${to}, ${replaced} replaced, ${removed} removed, ` +
+      `${same} there already`,
   );
+  if (isVerified(report)) {
+    io.out(`${table}: verified, ${source.units} at both, checksum ${source.checksum}`);
+  } else if (kept === 0) {
+    io.error(
+      `causeway: ${table}: ${from} has ${source.units} and ${to} has ${destination.units}, not the ` +
+        "same: copy once more with --final when no node writes",
+    );
+  }
   if (kept === 0) return;
   const names = keptNames.join(", ") + (kept > keptNames.length ? " …" : "");
   io.error(

@@ -109,24 +109,43 @@ for (const kind of SERVER_KINDS) {
       join(elsewhereOnly.directory, "causeway.sqlite"),
       join(fixture.directory, "causeway.sqlite"),
     );
-    const copy = ["backends", "copy", "users", "roster", "--to", "rdbms.default", ...config];
-    const copied = await run(...copy, "--from", "internal");
+    const copy = ["backends", "copy", "--to", "rdbms.default", ...config];
+    const people = [...copy, "--kinds", "users", "roster", "--from"];
+    const copied = await run(...people, "internal");
+    const nothing = `verified, 0 at both, checksum ${"0".repeat(32)}`;
+    const none = "0 copied from internal to rdbms.default, 0 replaced, 0 removed, 0 there already";
     assert.deepEqual(copied, {
       code: 1,
       out: [
-        "users: 1 copied from internal to rdbms.default, 0 replaced, 0 there already",
-        "secrets: 0 copied from internal to rdbms.default, 0 replaced, 0 there already",
-        "rosters: 0 copied from internal to rdbms.default, 0 replaced, 0 there already",
+        "users: 1 copied from internal to rdbms.default, 0 replaced, 0 removed, 0 there already",
+        `secrets: ${none}`,
+        `secrets: ${nothing}`,
+        `rosters: ${none}`,
+        `rosters: ${nothing}`,
       ],
       error: [
         "causeway: users: 1 not copied, because rdbms.default has others (see --replace): " +
         "alice@example.com",
       ],
     });
-    const replaced = await run(...copy, "--from", "internal", "--replace", "--json");
+    const replaced = await run(...people, "internal", "--replace", "--json");
     assert.equal(replaced.code, 0);
     const [{ tables: [users] }] = JSON.parse(replaced.out.join("\n")).copied;
-    assert.deepEqual([users.added, users.same, users.replaced], [0, 1, 1]);
+    assert.deepEqual([users.added, users.same, users.replaced, users.isVerified], [0, 1, 1, true]);
+    // The last pass of a move: what only the database has goes.
+    await run("users", "remove", "bob@example.com", "--config", elsewhereOnly.config);
+    await Deno.copyFile(
+      join(elsewhereOnly.directory, "causeway.sqlite"),
+      join(fixture.directory, "causeway.sqlite"),
+    );
+    const last = await run(...copy, "--from", "internal", "--final");
+    assert.equal(last.code, 0, last.error.join("\n"));
+    assert.equal(
+      last.out[0],
+      "users: 0 copied from internal to rdbms.default, 0 replaced, 1 removed, 1 there already",
+    );
+    assert.match(last.out[1]!, /^users: verified, 1 at both, checksum [0-9a-f]{32}$/);
+    assert.ok(last.out.some((line) => line.startsWith("muc_light_rooms: verified, 0 at both")));
     const nowhere = await run(...copy, "--from", "rdbms.other");
     assert.equal(nowhere.code, 1);
     assert.match(nowhere.error[0]!, /rdbms\.other: the configuration has internal, rdbms\.default/);

@@ -44,8 +44,12 @@ const EXAMPLES: Readonly<Record<string, CommandDocs["examples"]>> = {
   "backends schema": [["causeway backends schema pgsql", "the schema of PostgreSQL"]],
   "backends copy": [
     [
-      `causeway backends copy users --from internal --to rdbms.default --config ${FILE}`,
-      "accounts, from the built-in store into a database",
+      `causeway backends copy --from internal --to rdbms.default --config ${FILE}`,
+      "everything, from the built-in store into a database, while nodes run",
+    ],
+    [
+      `causeway backends copy --from internal --to rdbms.default --final --config ${FILE}`,
+      "once more for what has changed, when the nodes are stopped",
     ],
   ],
   "import": [

@@ -3,7 +3,9 @@ import { openInternalDatabase } from "./internal_store.ts";
 import type { CopiedKind, TableGroup } from "./sql/copied_tables.ts";
 import { COPIED_KINDS } from "./sql/copied_tables.ts";
 import { copyUnits } from "./sql/copy_units.ts";
-import type { UnitCounts } from "./sql/copy_units.ts";
+import type { CopyUnitsOptions, UnitCounts } from "./sql/copy_units.ts";
+import type { UnitSummary } from "./sql/unit_summary.ts";
+import { summarizeUnits } from "./sql/unit_summary.ts";
 import type { SqlDatabase } from "./sql/sql_database.ts";
 import { sqlServerDatabase } from "./sql/sql_server.ts";
 import type { StoresOptions } from "./stores.ts";
@@ -21,8 +23,8 @@ export interface CopyOptions {
   /** `internal`, or `rdbms.` and the tag of a pool. */
   readonly from: string;
   readonly to: string;
-  /** True: data that differ at the destination are replaced. @default false */
-  readonly replaces?: boolean;
+  /** Data at the destination that differ from the source. See `CopyUnitsOptions`. @default "keep" */
+  readonly differing?: CopyUnitsOptions["differing"];
   /** Called after each batch with the table, what is done of it, and all that there is; awaited. */
   progress?(table: string, done: number, total: number): Promise<void> | void;
 }
@@ -31,18 +33,22 @@ export interface CopyOptions {
 export interface CopyReport extends UnitCounts {
   /** Table whose rows were counted. */
   readonly table: string;
+  /** Everything that each side has after the copy. */
+  readonly source: UnitSummary;
+  readonly destination: UnitSummary;
 }
 
 /**
  * Copies one kind of data from one backend to another. Nothing is removed where it comes from. To
- * repeat a copy is safe, and continues one that was interrupted.
+ * repeat a copy is safe, and continues one that was interrupted. Afterwards both sides are read once
+ * more, so that a report says what is there.
  *
  * @throws CausewayError `storage/no-backend` for a name that the configuration does not have;
  * otherwise `storage/…` for what failed
  */
 export async function copyData(
   stores: StoresOptions,
-  { kind, from, to, replaces = false, progress }: CopyOptions,
+  { kind, from, to, differing = "keep", progress }: CopyOptions,
 ): Promise<readonly CopyReport[]> {
   if (from === to) {
     throw new CausewayError("storage/no-backend", `Cannot copy from ${from} to itself`);
@@ -54,10 +60,13 @@ export async function copyData(
   for (const group of groups) {
     const [table] = group.tables;
     const counts = await copyUnits(source.database, destination.database, group, {
-      replaces,
+      differing,
       progress: (done, total) => progress?.(table, done, total),
     });
-    reports.push({ table, ...counts });
+    const [here, there] = await Promise.all(
+      [source, destination].map(({ database }) => summarizeUnits(database, group)),
+    );
+    reports.push({ table, ...counts, source: here!, destination: there! });
   }
   return reports;
 }

@@ -153,22 +153,23 @@ async function contentOf(stores: SqlStores): Promise<unknown> {
 async function copyAll(
   { options }: Databases,
   [from, to]: readonly [string, string],
-  replaces = false,
+  differing: "keep" | "replace" | "mirror" = "keep",
 ) {
   const reports = [];
   for (const kind of COPIED_KIND_NAMES) {
-    reports.push(...await copyData(options, { kind, from, to, replaces }));
+    reports.push(...await copyData(options, { kind, from, to, differing }));
   }
   return Object.fromEntries(
-    reports.map(({ table, added, same, replaced, kept, keptNames }) => [
-      table,
-      { added, same, replaced, kept, keptNames },
-    ]),
+    reports.map(({ table, source, destination, ...counts }) => {
+      if (counts.kept === 0) assert.deepEqual(destination, source, `${table} is the same at both`);
+      else assert.notEqual(destination.checksum, source.checksum);
+      return [table, counts];
+    }),
   );
 }
 
 const BOUNDS = { maxElements: 10, maxBytes: 10_000 };
-const NONE = { added: 0, same: 0, replaced: 0, kept: 0, keptNames: [] };
+const NONE = { added: 0, same: 0, replaced: 0, removed: 0, kept: 0, keptNames: [] };
 const ALL = ACCOUNTS + ODD_NAMES.length + 1;
 
 /** Copies to a second database, and from there to a third. */
@@ -253,10 +254,43 @@ for (const { kind, server } of servers) {
     assert.deepEqual(keptNames.toSorted(), ["an account that is not there", "user1@example.com"]);
     assert.deepEqual(await contentOf(destination), changed);
 
-    const replaced = await copyAll(databases, way, true);
+    const replaced = await copyAll(databases, way, "replace");
     assert.deepEqual(replaced["users"], { ...NONE, same: ALL - 1, replaced: 1 });
     assert.deepEqual(replaced["rosters"], { ...NONE, same: 1, replaced: 1 });
     assert.deepEqual(await contentOf(destination), await contentOf(source));
+  });
+
+  Deno.test(`copyData() can make ${kind.name} the same as the source`, async () => {
+    await using databases = await Databases.make({ here: await pool(server()) });
+    const way = ["internal", "rdbms.here"] as const;
+    const source = await databases.open("internal");
+    await fill(source);
+    await copyAll(databases, way);
+    // The service went on: accounts came, changed and went.
+    const users = source.users("example.com");
+    await users.add("new", conformanceCredentials(1));
+    await users.setPassword("user5", conformanceCredentials(99));
+    const gone = ["user0", "user7", "user120", ...ODD_NAMES];
+    for (const name of gone) await users.remove(name);
+    await source.vcards("example.com").remove("user1");
+
+    const last = await copyAll(databases, way, "mirror");
+    assert.deepEqual(last["users"], {
+      ...NONE,
+      added: 1,
+      replaced: 1,
+      removed: gone.length,
+      same: ALL - gone.length - 1,
+    });
+    assert.deepEqual(last["vcards"], { ...NONE, same: 1, removed: 1 });
+    assert.deepEqual(
+      await contentOf(await databases.open("rdbms.here")),
+      await contentOf(source),
+    );
+    assert.deepEqual((await copyAll(databases, way, "mirror"))["users"], {
+      ...NONE,
+      same: ALL - gone.length + 1,
+    });
   });
 
   Deno.test(`copyData() to ${kind.name} is continued after the server was killed`, async () => {

@@ -55,7 +55,7 @@ Deno.test("copyUnits() goes on behind a batch whose units were all removed befor
     };
     // The first statement counts, the second finds the keys of the first batch.
     const counts = await copyUnits(interrupted(from, 2, removeFirst), to, group, {
-      replaces: false,
+      differing: "keep",
     });
     assert.equal(counts.added, 3);
     assert.deepEqual(
