@@ -153,9 +153,9 @@ class PostgresConnection implements SqlConnection {
     const password = address.password.reveal();
     const material = tls === undefined ? undefined : await readTls(tls);
     // Loaded at need: most commands and many nodes use no such server.
-    const { Client } = (await import("pg")).default;
+    const { postgresClient } = await import("./postgres_client.ts");
     const socket = new Socket();
-    const client = new Client({
+    const client = postgresClient({
       host,
       port,
       database,

@@ -34,3 +34,23 @@ Deno.test("PostgreSQL: a prepared statement that the schema has outgrown costs i
     await connection.close();
   }
 });
+
+Deno.test("PostgreSQL returns the rows of a long result in their order", async () => {
+  const connection = await connectToServer(await preparedDatabase(server()));
+  try {
+    const sql = "SELECT i::BIGINT AS number, repeat('é', i % 100) AS text, " +
+      "CASE WHEN i % 2 = 0 THEN i END AS half FROM generate_series(1, $1::INT) AS i";
+    const expected = Array.from({ length: 5_000 }, (_, index) => {
+      const i = index + 1;
+      return { number: `${i}`, text: "é".repeat(i % 100), half: i % 2 === 0 ? i : null };
+    });
+    assert.deepEqual((await connection.execute(sql, [5_000])).rows, expected);
+    await assert.rejects(
+      connection.execute("SELECT 10 / (3 - i) FROM generate_series(1, 5) AS i", []),
+      { code: "22012" },
+    );
+    assert.deepEqual((await connection.execute(sql, [1])).rows, expected.slice(0, 1));
+  } finally {
+    await connection.close();
+  }
+});
