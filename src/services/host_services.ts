@@ -4,8 +4,6 @@ import type { Logger, Metrics } from "../observe/mod.ts";
 import { SILENT_LOGGER } from "../observe/mod.ts";
 import type { ChildElement, Stanza, StanzaErrorCondition, XmlElement } from "../xmpp/mod.ts";
 import {
-  buildStanza,
-  element,
   errorReply,
   hasMoreElements,
   MAX_ID_BYTES,
@@ -20,6 +18,7 @@ import type { IsOn } from "./disco_info.ts";
 import type { PublicDomains } from "./disco_items.ts";
 import { DiscoItems } from "./disco_items.ts";
 import { EntityTime } from "./entity_time.ts";
+import { iqResult } from "./iq_result.ts";
 import type {
   AccountDisco,
   IqAnswer,
@@ -303,9 +302,7 @@ export class HostServices {
       return this.#answerError(request, answer.error, answer.detail);
     }
     const { stanza, id } = request;
-    const payload = answer !== "empty" && "payload" in answer ? answer.payload : undefined;
-    const iq = element("iq", { id, type: "result" }, payload);
-    const result = buildStanza(iq, { from: stanza.to, to: stanza.from });
+    const result = iqResult(answer, { id, from: stanza.to, to: stanza.from });
     this.#metrics.answered.inc();
     this.#reply(result, stanza);
     if (answer === "empty" || !("farewell" in answer)) return;

@@ -32,11 +32,13 @@ export interface Farewell {
 }
 
 /**
- * Answer of a service: the payload of the result, `"empty"` for a result without a payload, an empty
- * result with a farewell, or the condition of the error with what the protocol adds to it.
+ * Answer of a service: the payload of the result, as a tree or already written as XML in the
+ * namespace of clients, `"empty"` for a result without a payload, an empty result with a farewell, or
+ * the condition of the error with what the protocol adds to it.
  */
 export type IqAnswer =
   | { readonly payload: XmlElement }
+  | { readonly written: string }
   | { readonly error: StanzaErrorCondition; readonly detail?: XmlElement }
   | { readonly farewell: Farewell }
   | "empty";

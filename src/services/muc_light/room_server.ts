@@ -3,8 +3,6 @@ import type { Clock } from "../../base/mod.ts";
 import type { Logger, Metrics } from "../../observe/mod.ts";
 import type { BareJid, Stanza, StanzaErrorCondition } from "../../xmpp/mod.ts";
 import {
-  buildStanza,
-  element,
   errorReply,
   FullJid,
   hasMoreElements,
@@ -17,6 +15,7 @@ import {
   stanzaSource,
   Turns,
 } from "../../xmpp/mod.ts";
+import { iqResult } from "../iq_result.ts";
 import type { IqAnswer } from "../iq_service.ts";
 import { roomEvent, roomMessage } from "./room_message.ts";
 import { roomMetrics } from "./room_metrics.ts";
@@ -192,13 +191,8 @@ export class RoomServer<Taken extends RoomStanza> {
 
   #finish(taken: Taken, id: string | undefined, answer: IqAnswer): void {
     if (answer !== "empty" && "error" in answer) return this.#refuse(taken, answer.error);
-    const payload = answer !== "empty" && "payload" in answer ? answer.payload : undefined;
     const { from, to } = taken.stanza;
-    const result = buildStanza(element("iq", { id, type: "result" }, payload), {
-      from: to,
-      to: from,
-    });
-    this.#deps.answer(result, taken);
+    this.#deps.answer(iqResult(answer, { id, from: to, to: from }), taken);
   }
 
   #refuse(taken: Taken, condition: StanzaErrorCondition): void {

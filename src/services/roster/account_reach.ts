@@ -1,4 +1,4 @@
-import type { Jid, Stanza, XmlElement } from "../../xmpp/mod.ts";
+import type { Jid, Stanza } from "../../xmpp/mod.ts";
 import { buildStanza, element, parseJid, readdress } from "../../xmpp/mod.ts";
 import type { RosterDeps, SessionPlace } from "./roster_ports.ts";
 
@@ -20,16 +20,18 @@ export class AccountReach {
   /**
    * Sends a request in the name of the account to each of its sessions. The node of a session drops
    * a roster push for a client that has not asked for the roster.
+   *
+   * @param payload written XML
    */
-  async push(owner: Jid, payload: XmlElement): Promise<void> {
+  async push(owner: Jid, payload: string): Promise<void> {
     for (const to of await this.#sessionsOf(owner)) this.pushTo(to, owner, payload);
   }
 
   /** Sends a request in the name of the account to one of its sessions. */
-  pushTo(to: Jid, owner: Jid, payload: XmlElement): void {
+  pushTo(to: Jid, owner: Jid, payload: string): void {
     const id = `push-${this.#deps.process.toString(36)}-${(++this.#pushes).toString(36)}`;
-    const iq = element("iq", { type: "set", id }, payload);
-    this.#deps.routes.route(buildStanza(iq, { from: owner, to }));
+    const iq = element("iq", { type: "set", id });
+    this.#deps.routes.route(buildStanza(iq, { from: owner, to, content: payload }));
   }
 
   /** Sends a stanza to each session of the account. */

@@ -1,17 +1,18 @@
 import assert from "node:assert/strict";
 import type { RosterItem } from "../../storage/mod.ts";
 import type { XmlElement } from "../../xmpp/mod.ts";
-import { element } from "../../xmpp/mod.ts";
+import { CLIENT_NAMESPACE, element, parseElement } from "../../xmpp/mod.ts";
 import {
-  itemElement,
   readRosterSet,
-  removedElement,
   resolveRosterBounds,
   ROSTER_NAMESPACE,
-  rosterQuery,
+  writeItem,
+  writeRemoved,
+  writeRosterQuery,
 } from "./roster_query.ts";
 import { unlistedItem } from "./subscription_state.ts";
 
+const ENCODER = new TextEncoder();
 const ALICE = "alice@example.com";
 const BOUNDS = resolveRosterBounds({ maxGroups: 2, maxNameBytes: 8 });
 
@@ -80,33 +81,47 @@ Deno.test("readRosterSet() takes names and groups at their bounds", () => {
   assert.equal(typeof readRosterSet(query, ALICE, BOUNDS), "object");
 });
 
-Deno.test("itemElement() shows what is set, and no request of the contact", () => {
+/** Reads a roster query that was written with these items. */
+function written(items: string, version?: number): XmlElement {
+  return parseElement(ENCODER.encode(writeRosterQuery(items, version)), CLIENT_NAMESPACE);
+}
+
+Deno.test("writeItem() shows what is set, and no request of the contact", () => {
   const plain: RosterItem = { ...unlistedItem("bob@example.com"), isListed: true };
-  assert.deepEqual(itemElement({ ...plain, request: new Uint8Array(1) }).attributes, {
-    jid: "bob@example.com",
-    subscription: "none",
-  });
-  const full = itemElement({
+  const [shown] = written(writeItem({ ...plain, request: new Uint8Array(1) })).elements;
+  assert.deepEqual(shown!.attributes, { jid: "bob@example.com", subscription: "none" });
+  const [full] = written(writeItem({
     ...plain,
     name: "Bob",
     groups: ["a", "b"],
     subscription: "from",
     isAsking: true,
     isApproved: true,
-  });
-  assert.deepEqual(full.attributes, {
+  })).elements;
+  assert.deepEqual(full!.attributes, {
     jid: "bob@example.com",
     name: "Bob",
     subscription: "from",
     ask: "subscribe",
     approved: "true",
   });
-  assert.deepEqual(full.elements.map(({ text }) => text), ["a", "b"]);
+  assert.deepEqual(full!.elements.map(({ text }) => text), ["a", "b"]);
 });
 
-Deno.test("rosterQuery() tells a version only where there is one", () => {
-  assert.equal(rosterQuery([], 7).attribute("ver"), "7");
-  const query = rosterQuery([removedElement("bob@example.com")], undefined);
+Deno.test("writeItem() escapes what people have named", () => {
+  const awkward = `<'&"> ]]> 😀\u0001`;
+  const jid = "d'art&agnan@example.com";
+  const item = { ...unlistedItem(jid), name: awkward, groups: [awkward] };
+  const [read, ...more] = written(writeItem(item) + writeRemoved(jid)).elements;
+  const kept = awkward.replace("\u0001", "\ufffd");
+  assert.deepEqual([read!.attribute("jid"), read!.attribute("name")], [jid, kept]);
+  assert.deepEqual(read!.elements.map(({ text }) => text), [kept]);
+  assert.deepEqual(more.map((each) => each.attribute("jid")), [jid]);
+});
+
+Deno.test("writeRosterQuery() tells a version only where there is one", () => {
+  assert.equal(written("", 7).attribute("ver"), "7");
+  const query = written(writeRemoved("bob@example.com"));
   assert.equal(query.attribute("ver"), undefined);
   assert.equal(query.elements[0]?.attribute("subscription"), "remove");
   assert.equal(query.elements[0]?.namespace, ROSTER_NAMESPACE);

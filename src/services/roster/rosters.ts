@@ -11,7 +11,7 @@ import { changesSince } from "./roster_changes.ts";
 import type { RosterMetrics } from "./roster_metrics.ts";
 import type { RosterDeps } from "./roster_ports.ts";
 import type { RosterSet } from "./roster_query.ts";
-import { itemElement, removedElement, rosterQuery } from "./roster_query.ts";
+import { writeItem, writeRemoved, writeRosterQuery } from "./roster_query.ts";
 import type { SubscriptionVerb } from "./subscription_state.ts";
 import { endOf, isVisibleChange, unlistedItem } from "./subscription_state.ts";
 
@@ -45,14 +45,15 @@ export class Rosters {
     const hasVersions = known !== undefined && hosts.hasVersions(owner.domainpart);
     const changes = hasVersions ? changesSince(roster, known) : undefined;
     if (changes === undefined) {
-      const items = roster.items.filter(({ isListed }) => isListed).map(itemElement);
-      return { payload: rosterQuery(items, hasVersions ? roster.version : undefined) };
+      let items = "";
+      for (const item of roster.items) if (item.isListed) items += writeItem(item);
+      return { written: writeRosterQuery(items, hasVersions ? roster.version : undefined) };
     }
     if (changes.length > 0) {
       // The pushes follow the result, which goes out before the next turn of the event loop.
       clock.after(0, () => {
         for (const item of changes) {
-          reach.pushTo(client, owner, rosterQuery([itemElement(item)], item.version));
+          reach.pushTo(client, owner, writeRosterQuery(writeItem(item), item.version));
         }
       });
     }
@@ -93,10 +94,10 @@ export class Rosters {
     if (item === before) return change;
     metrics.changes.inc();
     if (!isVisibleChange(before, item)) return change;
-    const told = item?.isListed === true ? itemElement(item) : removedElement(contact);
+    const told = item?.isListed === true ? writeItem(item) : writeRemoved(contact);
     const ver = hosts.hasVersions(owner.domainpart) ? version : undefined;
     try {
-      await reach.push(owner, rosterQuery([told], ver));
+      await reach.push(owner, writeRosterQuery(told, ver));
     } catch (thrown) {
       log.error("roster.push-failed", { error: describeError(thrown) }); // a bug: nothing rejects
     }

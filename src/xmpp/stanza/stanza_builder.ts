@@ -16,6 +16,8 @@ export interface BuildOptions {
   readonly from?: Jid;
   /** Replaces the element's `to`. */
   readonly to?: Jid;
+  /** Content of an element without children, written as XML in the namespace of clients. */
+  readonly content?: string;
   /** Memory for the bytes. @default an array of their own */
   readonly slab?: SlabAllocator;
 }
@@ -36,7 +38,9 @@ export function buildStanza(element: XmlElement, options: BuildOptions = {}): St
   const from = options.from ?? addressOf(element, "from");
   const to = options.to ?? addressOf(element, "to");
   const attributes = { ...element.attributes, from: from.text, to: to.text };
-  const encoded = ENCODER.encode(serialize(element.withAttributes(attributes)));
+  const written = serialize(element.withAttributes(attributes));
+  const { content } = options;
+  const encoded = ENCODER.encode(content === undefined ? written : around(content, written, kind));
   const bytes = options.slab?.copy(encoded) ?? encoded;
   return { kind, type, from, to, bytes };
 }
@@ -48,6 +52,12 @@ export function buildStanza(element: XmlElement, options: BuildOptions = {}): St
  */
 export function stanzaElement(stanza: Stanza): XmlElement {
   return parseElement(stanza.bytes, CLIENT_NAMESPACE);
+}
+
+/** Returns the XML of an element without children around content. */
+function around(content: string, written: string, name: string): string {
+  if (!written.endsWith("/>")) throw new TypeError(`Cannot put content into ${name}: it has some`);
+  return `${written.slice(0, -2)}>${content}</${name}>`;
 }
 
 function kindOf(element: XmlElement): StanzaKind {

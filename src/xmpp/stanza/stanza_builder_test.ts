@@ -34,6 +34,15 @@ Deno.test("buildStanza() makes self-contained bytes and the fields that routing 
   }
 });
 
+Deno.test("buildStanza() puts written content into an element that has none", () => {
+  const content = "<query xmlns='jabber:iq:roster'/>";
+  const iq = element("iq", { type: "result", id: "1" });
+  const stanza = buildStanza(iq, { from: ALICE, to: BOB, content });
+  const tree = element("iq", iq.attributes, element("query", { xmlns: "jabber:iq:roster" }));
+  assert.deepEqual(stanza.bytes, buildStanza(tree, { from: ALICE, to: BOB }).bytes);
+  assert.throws(() => buildStanza(tree, { from: ALICE, to: BOB, content }), TypeError);
+});
+
 Deno.test("buildStanza() takes addresses from the element by default", () => {
   const stanza = buildStanza(
     element("message", { from: "Alice@example.com/one", to: "bob@example.com" }),
