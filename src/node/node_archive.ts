@@ -5,7 +5,8 @@ import { MessageArchive } from "../services/archive/mod.ts";
 import type { ArchiveHostOptions } from "../services/archive/mod.ts";
 import type { PrivacyServer } from "../services/privacy/mod.ts";
 import type { ArchiveStore, Stores, UserStore } from "../storage/mod.ts";
-import type { SessionRegistry } from "../xmpp/mod.ts";
+import type { Jid, SessionRegistry } from "../xmpp/mod.ts";
+import { FullJid } from "../xmpp/mod.ts";
 import type { Surroundings } from "./surroundings.ts";
 
 /** Parts that archives use. */
@@ -39,7 +40,11 @@ export function makeArchive(
       if (store === undefined) throw new TypeError(`Cannot use archives of ${host}: it has none`);
       return store;
     },
-    exists: async (jid) => await accounts.get(jid.domainpart)?.exists(jid.localpart) ?? false,
+    creationOf: async ({ localpart, domainpart }) => {
+      const existing = await accounts.get(domainpart)?.existing([localpart]);
+      return existing?.get(localpart);
+    },
+    creationHere: (jid) => creationHere(jid, sessions),
     refusalsFor: (account) => privacy.refusalsFor(account),
     here: (message) => {
       const all = sessions.ofAccount(message.to.bare.text);
@@ -58,4 +63,16 @@ export function makeArchive(
     logger: log,
     clock,
   });
+}
+
+/**
+ * Returns the creation of the account whose sessions at this node a JID names. Undefined without such a
+ * session, or when they are of accounts that had the name one after another.
+ */
+function creationHere(jid: Jid, sessions: SessionRegistry): string | undefined {
+  const own = jid instanceof FullJid ? sessions.find(jid) : undefined;
+  const [first, ...others] = own === undefined ? sessions.ofAccount(jid.bare.text) : [own];
+  if (first === undefined) return undefined;
+  const creation = first.creation ?? "";
+  return others.every((other) => (other.creation ?? "") === creation) ? creation : undefined;
 }

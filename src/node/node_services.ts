@@ -79,6 +79,10 @@ export function makeServices(config: Config, parts: Surroundings & ServiceParts)
       ...pepRequests({ server: parts.pep, hosts: parts.pep.hosts }),
       ...parts.archive === undefined ? [] : archiveRequests({
         archive: parts.archive,
+        creationOf: (client) => {
+          const session = parts.sessions.find(client);
+          return session && (session.creation ?? "");
+        },
         send: (to, message) => parts.sessions.find(to)?.send(message) ?? false,
       }),
     ],

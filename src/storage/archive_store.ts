@@ -16,12 +16,14 @@ export interface ArchivePeer {
 
 /** A message for one archive. */
 export interface ArchivedMessage extends ArchiveId {
-  /** Bare JID of the account whose archive it is. */
-  readonly account: string;
+  /** Key of the archive, as `archiveKeyOf` makes it. */
+  readonly archive: string;
   readonly peer: ArchivePeer;
   /** Wall-clock milliseconds when the server accepted it. */
   readonly sentAtMs: number;
   readonly stanza: Uint8Array;
+  /** Text that a search finds it by: its bodies. Empty, as without it, for a message that has none. */
+  readonly text?: string | undefined;
   /**
    * True when the account's roster has the peer. Undefined: it has not been asked, which an account
    * without a wish for contacts needs not.
@@ -69,6 +71,8 @@ export interface ArchiveFilter {
   readonly beforeId?: ArchiveId | undefined;
   /** These messages alone; at most `MAX_ARCHIVE_IDS`. */
   readonly ids?: readonly ArchiveId[] | undefined;
+  /** Words that all are in a message's text. Only for a store that `searchesText`. */
+  readonly text?: string | undefined;
 }
 
 /** Ids that one query may name. */
@@ -104,9 +108,38 @@ export interface ArchiveEnd extends ArchiveId {
   readonly sentAtMs: number;
 }
 
+/** Messages that are too old. */
+export interface ArchiveAge {
+  /** Wall-clock milliseconds. Messages that were sent before are removed. */
+  readonly sentBeforeMs: number;
+  /** Domainpart of the archives' bare JIDs. @default archives of all domains */
+  readonly host?: string | undefined;
+  /** Key of the only archive that is meant. @default all of them */
+  readonly archive?: string | undefined;
+}
+
 /**
- * Archives of messages (XEP-0313), by the bare JIDs of their accounts. JIDs are normalised. The
- * store does not know which accounts exist.
+ * Returns the key of an archive.
+ *
+ * An account that was deleted and made again has another archive than the one before, whatever is
+ * written late to the latter. So the key has the account's creation behind its bare JID.
+ *
+ * @param creation `AccountCredentials.creation`. Empty for a room, and for an account whose store has
+ * nothing of the kind
+ */
+export function archiveKeyOf(bareJid: string, creation: string): string {
+  return creation === "" ? bareJid : `${bareJid} ${creation}`;
+}
+
+/** Returns the bare JID in the key of an archive: no bare JID has a space. */
+export function bareJidOfArchive(archive: string): string {
+  const end = archive.indexOf(" ");
+  return end === -1 ? archive : archive.slice(0, end);
+}
+
+/**
+ * Archives of messages (XEP-0313) of people and rooms, by the keys that `archiveKeyOf` makes. JIDs are
+ * normalised. The store does not know which accounts exist.
  *
  * An archive has an order of its own: that in which its messages became visible to readers. A reader
  * who has read up to some message, and later asks for those behind it, gets each other message of
@@ -117,6 +150,8 @@ export interface ArchiveEnd extends ArchiveId {
  * cannot do it. A change that was reported as done is on the disk.
  */
 export interface ArchiveStore {
+  /** True when it finds messages by words of their text. */
+  readonly searchesText: boolean;
   /**
    * Adds messages, all in one step, those of one archive in their order. A message that its archive
    * has already is left as it is, whoever added it. Resolves to the outcome of each.
@@ -129,7 +164,7 @@ export interface ArchiveStore {
   ): Promise<readonly ArchiveOutcome[]>;
   /** Returns a page of an archive; undefined when it lacks a message that the request names. */
   read(
-    account: string,
+    archive: string,
     filter: ArchiveFilter,
     page: ArchivePageRequest,
   ): Promise<ArchivePage | undefined>;
@@ -137,17 +172,25 @@ export interface ArchiveStore {
    * Counts the messages that a query wants, up to `limit`. Undefined when the archive lacks a message
    * that the filter names.
    */
-  count(account: string, filter: ArchiveFilter, limit: number): Promise<number | undefined>;
+  count(archive: string, filter: ArchiveFilter, limit: number): Promise<number | undefined>;
   /** Returns the first and the last message of an archive; undefined for an empty one. */
   ends(
-    account: string,
+    archive: string,
   ): Promise<{ readonly first: ArchiveEnd; readonly last: ArchiveEnd } | undefined>;
-  /** Returns the preferences of an account; undefined when it has set none. */
-  preferences(account: string): Promise<ArchivePreferences | undefined>;
-  /** Sets the preferences of an account. Messages that are added later obey them. */
-  setPreferences(account: string, preferences: ArchivePreferences): Promise<void>;
-  /** Removes the archive of an account, and its preferences. */
-  removeAll(account: string): Promise<void>;
+  /** Returns the preferences of an archive's owner, who may have set none. */
+  preferences(archive: string): Promise<ArchivePreferences | undefined>;
+  /** Sets the preferences of an archive's owner. Messages that are added later obey them. */
+  setPreferences(archive: string, preferences: ArchivePreferences): Promise<void>;
+  /**
+   * Removes all archives of a bare JID, with their preferences, whatever creation their keys have
+   * behind it.
+   */
+  removeAll(bareJid: string): Promise<void>;
+  /**
+   * Removes at most `limit` messages that are too old. Preferences stay. Resolves to their number;
+   * fewer than `limit` when no more are left. Harmless when several nodes call it at once.
+   */
+  removeBefore(age: ArchiveAge, limit: number): Promise<number>;
 }
 
 /**

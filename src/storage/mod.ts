@@ -25,6 +25,7 @@ export type {
 } from "./privacy_store.ts";
 export type { AccountLogout, LastLogout, LastStore } from "./last_store.ts";
 export type {
+  ArchiveAge,
   ArchivedMessage,
   ArchiveEnd,
   ArchiveFilter,
@@ -37,7 +38,12 @@ export type {
   ArchiveStore,
   StoredMessage,
 } from "./archive_store.ts";
-export { DEFAULT_ARCHIVE_PREFERENCES, MAX_ARCHIVE_IDS } from "./archive_store.ts";
+export {
+  archiveKeyOf,
+  bareJidOfArchive,
+  DEFAULT_ARCHIVE_PREFERENCES,
+  MAX_ARCHIVE_IDS,
+} from "./archive_store.ts";
 export type { SqlAddress } from "./sql/sql_server.ts";
 export type {
   HeldClaim,

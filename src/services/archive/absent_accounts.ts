@@ -8,20 +8,30 @@ const MOST_ASKED = 4;
 
 /** Objects behind `AbsentAccounts`. */
 export interface AbsentAccountsDeps {
-  exists(account: BareJid): Promise<boolean>;
+  /** Returns the `AccountCredentials.creation` of an account. Undefined when it does not exist. */
+  creationOf(account: BareJid): Promise<string | undefined>;
   /** Returns a function that is true for messages that the default list of an account keeps out. */
   refusalsFor(account: BareJid): Promise<(message: Stanza) => boolean>;
   readonly clock: Clock;
 }
 
-/** Outcomes of a message in the archive of an account without sessions. */
-export type Reception = "takes" | "missing" | "blocked";
+/**
+ * Outcome of a message in the archive of an account without sessions. `taken` has the account's
+ * creation.
+ */
+export type Reception =
+  | { readonly kind: "taken"; readonly creation: string }
+  | { readonly kind: "missing" | "blocked" };
 
-/** An account, as the database knows it. Undefined when it does not exist. */
-type Refusals = ((message: Stanza) => boolean) | undefined;
+/** An account, as the database knows it. */
+interface Account {
+  readonly creation: string;
+  refuses(message: Stanza): boolean;
+}
 
 interface Known {
-  readonly refusals: Refusals;
+  /** Undefined when it does not exist. */
+  readonly account: Account | undefined;
   /** Monotonic milliseconds. */
   readonly untilMs: number;
 }
@@ -35,7 +45,7 @@ interface Known {
 export class AbsentAccounts {
   readonly #deps: AbsentAccountsDeps;
   /** Questions under way, by bare JID. */
-  readonly #asked = new Map<string, Promise<Refusals>>();
+  readonly #asked = new Map<string, Promise<Account | undefined>>();
   /** Answers, the oldest one first. */
   readonly #known = new Map<string, Known>();
   readonly #waiting: (() => void)[] = [];
@@ -47,32 +57,41 @@ export class AbsentAccounts {
 
   /** Rejects when the database cannot tell. */
   async receptionOf(account: BareJid, message: Stanza): Promise<Reception> {
-    const refusals = await this.#find(account);
-    if (refusals === undefined) return "missing";
-    return refusals(message) ? "blocked" : "takes";
+    const found = await this.#find(account);
+    if (found === undefined) return { kind: "missing" };
+    if (found.refuses(message)) return { kind: "blocked" };
+    return { kind: "taken", creation: found.creation };
   }
 
-  #find(account: BareJid): Promise<Refusals> {
+  /** Returns the creation of an account; undefined when there is none. Rejects as `receptionOf`. */
+  async creationOf(account: BareJid): Promise<string | undefined> {
+    return (await this.#find(account))?.creation;
+  }
+
+  #find(account: BareJid): Promise<Account | undefined> {
     const nowMs = this.#deps.clock.monotonicMs();
     for (const [text, { untilMs }] of this.#known) {
       if (untilMs > nowMs) break;
       this.#known.delete(text);
     }
     const known = this.#known.get(account.text);
-    if (known !== undefined) return Promise.resolve(known.refusals);
+    if (known !== undefined) return Promise.resolve(known.account);
     let asked = this.#asked.get(account.text);
     if (asked === undefined) this.#asked.set(account.text, asked = this.#ask(account));
     return asked;
   }
 
-  async #ask(account: BareJid): Promise<Refusals> {
-    const { exists, refusalsFor, clock } = this.#deps;
+  async #ask(account: BareJid): Promise<Account | undefined> {
+    const { creationOf, refusalsFor, clock } = this.#deps;
     if (this.#free > 0) this.#free--;
     else await new Promise<void>((resolve) => void this.#waiting.push(resolve));
     try {
-      const refusals = await exists(account) ? await refusalsFor(account) : undefined;
-      this.#known.set(account.text, { refusals, untilMs: clock.monotonicMs() + KNOWN_MS });
-      return refusals;
+      const creation = await creationOf(account);
+      const found = creation === undefined
+        ? undefined
+        : { creation, refuses: await refusalsFor(account) };
+      this.#known.set(account.text, { account: found, untilMs: clock.monotonicMs() + KNOWN_MS });
+      return found;
     } finally {
       this.#asked.delete(account.text);
       const next = this.#waiting.shift();

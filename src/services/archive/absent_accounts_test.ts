@@ -23,16 +23,23 @@ function open() {
   const open: { resolve(exists: boolean): void; reject(error: Error): void }[] = [];
   let isBlocked = false;
   const accounts = new AbsentAccounts({
-    exists: ({ text }) => {
+    creationOf: async ({ text }) => {
       asked.push(text);
       const { promise, ...answer } = Promise.withResolvers<boolean>();
       open.push(answer);
-      return promise;
+      return await promise ? "0a" : undefined;
     },
     refusalsFor: () => Promise.resolve(() => isBlocked),
     clock,
   });
-  const ask = (name: string) => accounts.receptionOf(parseJid(`${name}@example.com`).bare, MESSAGE);
+  const ask = async (name: string) => {
+    const { kind, ...rest } = await accounts.receptionOf(
+      parseJid(`${name}@example.com`).bare,
+      MESSAGE,
+    );
+    deepStrictEqual(rest, kind === "taken" ? { creation: "0a" } : {});
+    return kind;
+  };
   return { clock, asked, open, ask, block: () => isBlocked = true };
 }
 
@@ -41,7 +48,7 @@ Deno.test("AbsentAccounts asks about an account once at a time, and remembers th
   const answers = Promise.all([ask("bob"), ask("bob"), ask("bob")]);
   strictEqual(asked.length, 1);
   questions.shift()!.resolve(true);
-  deepStrictEqual(await answers, ["takes", "takes", "takes"]);
+  deepStrictEqual(await answers, ["taken", "taken", "taken"]);
   clock.advance(1_999);
   block();
   strictEqual(await ask("bob"), "blocked");
@@ -64,7 +71,7 @@ Deno.test("AbsentAccounts asks about few accounts at a time, in order", async ()
     await turn();
   }
   strictEqual(most, 4);
-  deepStrictEqual(await Promise.all(answers), names.map(() => "takes"));
+  deepStrictEqual(await Promise.all(answers), names.map(() => "taken"));
   deepStrictEqual(asked, names.map((name) => `${name}@example.com`));
 });
 
@@ -76,6 +83,6 @@ Deno.test("AbsentAccounts tells everybody who waits that the database fails, and
   await Promise.all(failed);
   const again = ask("bob");
   questions.shift()!.resolve(true);
-  strictEqual(await again, "takes");
+  strictEqual(await again, "taken");
   strictEqual(asked.length, 2);
 });

@@ -1,5 +1,10 @@
-import type { ArchiveEnd, ArchivePreferences, StoredMessage } from "../../storage/mod.ts";
-import { DEFAULT_ARCHIVE_PREFERENCES } from "../../storage/mod.ts";
+import type {
+  ArchiveEnd,
+  ArchivePreferences,
+  ArchiveStore,
+  StoredMessage,
+} from "../../storage/mod.ts";
+import { archiveKeyOf, DEFAULT_ARCHIVE_PREFERENCES } from "../../storage/mod.ts";
 import type { FullJid, Jid, Stanza, XmlElement } from "../../xmpp/mod.ts";
 import { buildStanza, element, parseElement, tryParseJid } from "../../xmpp/mod.ts";
 import type { IqAnswer, IqRequest, IqService } from "../iq_service.ts";
@@ -17,10 +22,14 @@ const MAX_COUNT = 10_000;
 /** People whom the preferences of one account name. */
 const MAX_NAMED = 200;
 const CLIENT_NAMESPACE = "jabber:client";
+/** Answer to a client that is no longer here. */
+const GONE: IqAnswer = { error: "service-unavailable" };
 
 /** Objects behind the requests. */
 export interface ArchiveRequestsDeps {
   readonly archive: MessageArchive;
+  /** Returns the `LocalSession.creation` of a client at this node. Undefined: there is none. */
+  creationOf(client: FullJid): string | undefined;
   /** Sends a message to a client; false when it takes none now. */
   send(to: FullJid, message: Stanza): boolean;
 }
@@ -52,8 +61,19 @@ abstract class ArchiveService {
     this.archive = deps.archive;
   }
 
-  protected storeOf({ domainpart }: Jid) {
-    return this.archive.storeOf(domainpart);
+  /**
+   * Returns the store of the account that asks, and the key of its archive. Undefined when its client
+   * is no longer here: whoever has the name by now may be somebody else.
+   */
+  protected archiveOf(
+    { from, to }: Stanza,
+  ): { readonly store: ArchiveStore; readonly key: string } | undefined {
+    const creation = this.deps.creationOf(from as FullJid);
+    if (creation === undefined) return undefined;
+    return {
+      store: this.archive.storeOf(to.domainpart),
+      key: archiveKeyOf(to.bare.text, creation),
+    };
   }
 }
 
@@ -88,13 +108,15 @@ class QuerySet extends ArchiveService implements IqService {
     if (options === undefined) return { error: "service-unavailable" };
     const query = readArchiveQuery(payload, options);
     if (typeof query === "string") return { error: query };
-    const store = this.storeOf(owner);
+    const own = this.archiveOf(stanza);
+    if (own === undefined) return GONE;
+    const { store, key } = own;
     if (query.isCount) {
-      const total = await store.count(owner.text, query.filter, MAX_COUNT + 1);
+      const total = await store.count(key, query.filter, MAX_COUNT + 1);
       if (total === undefined) return { error: "item-not-found" };
       return { payload: summaryOf([], { isComplete: false, total }) };
     }
-    const page = await store.read(owner.text, query.filter, query.page);
+    const page = await store.read(key, query.filter, query.page);
     if (page === undefined) return { error: "item-not-found" };
     const shown = within(page.messages, query.page.from);
     const isWhole = shown.length === page.messages.length;
@@ -187,8 +209,10 @@ class Metadata extends ArchiveService implements IqService {
   readonly name = "metadata";
   readonly type = "get";
 
-  async answer({ stanza: { to } }: IqRequest): Promise<IqAnswer> {
-    const ends = await this.storeOf(to).ends(to.text);
+  async answer({ stanza }: IqRequest): Promise<IqAnswer> {
+    const own = this.archiveOf(stanza);
+    if (own === undefined) return GONE;
+    const ends = await own.store.ends(own.key);
     const end = (name: string, of: ArchiveEnd) =>
       element(name, { id: archiveIdText(of), timestamp: stampOf(of.sentAtMs) });
     const children = ends === undefined ? [] : [end("start", ends.first), end("end", ends.last)];
@@ -201,8 +225,10 @@ class PreferencesGet extends ArchiveService implements IqService {
   readonly name = "prefs";
   readonly type = "get";
 
-  async answer({ stanza: { to } }: IqRequest): Promise<IqAnswer> {
-    const preferences = await this.storeOf(to).preferences(to.text);
+  async answer({ stanza }: IqRequest): Promise<IqAnswer> {
+    const own = this.archiveOf(stanza);
+    if (own === undefined) return GONE;
+    const preferences = await own.store.preferences(own.key);
     return { payload: preferencesElement(preferences ?? DEFAULT_ARCHIVE_PREFERENCES) };
   }
 }
@@ -212,10 +238,12 @@ class PreferencesSet extends ArchiveService implements IqService {
   readonly name = "prefs";
   readonly type = "set";
 
-  async answer({ stanza: { to }, payload }: IqRequest): Promise<IqAnswer> {
+  async answer({ stanza, payload }: IqRequest): Promise<IqAnswer> {
     const preferences = readPreferences(payload);
     if (typeof preferences === "string") return { error: preferences };
-    await this.storeOf(to).setPreferences(to.text, preferences);
+    const own = this.archiveOf(stanza);
+    if (own === undefined) return GONE;
+    await own.store.setPreferences(own.key, preferences);
     return { payload: preferencesElement(preferences) };
   }
 }

@@ -10,6 +10,8 @@ import { archiveRequests } from "./archive_requests.ts";
 import { MessageArchive } from "./message_archive.ts";
 
 const ALICE = "alice@example.com";
+const CREATION = "0a";
+const ARCHIVE = `${ALICE} ${CREATION}`;
 const [BOB, CAROL] = ["bob@example.com", "carol@example.com"];
 /** 2023-11-14T22:13:20Z, where the clock stands. */
 const NOW = 1_700_000_000_000;
@@ -19,6 +21,7 @@ const PROCESS = 77;
 class Setup implements AsyncDisposable {
   readonly sent: string[] = [];
   isSlow = false;
+  isHere = true;
   #services: AccountServices | undefined;
   #store: InternalStore | undefined;
 
@@ -35,9 +38,10 @@ class Setup implements AsyncDisposable {
           hasStanzaIds: true,
         }]]),
         storeOf: () => store.archives(),
-        exists: () => Promise.resolve(true),
+        creationOf: () => Promise.resolve(CREATION),
         refusalsFor: () => Promise.resolve(() => false),
         here: () => "somebody",
+        creationHere: () => CREATION,
         isContact: () => Promise.resolve(false),
         isUserHost: () => true,
         budget: new FairShares(),
@@ -45,7 +49,11 @@ class Setup implements AsyncDisposable {
         logger: SILENT_LOGGER,
         clock,
       });
-      return archiveRequests({ archive, send: (_to, message) => setup.#send(message) });
+      return archiveRequests({
+        archive,
+        creationOf: () => setup.isHere ? CREATION : undefined,
+        send: (_to, message) => setup.#send(message),
+      });
     });
     return setup;
   }
@@ -59,10 +67,10 @@ class Setup implements AsyncDisposable {
   }
 
   async add(...messages: readonly (readonly [peer: string, body: string])[]): Promise<void> {
-    const last = await this.#store!.archives().ends(ALICE);
+    const last = await this.#store!.archives().ends(ARCHIVE);
     await this.#store!.archives().append(
       messages.map(([peer, body], i) => ({
-        account: ALICE,
+        archive: ARCHIVE,
         process: PROCESS,
         sequence: (last?.last.sequence ?? 0) + 1 + i,
         peer: { bare: peer, resourcepart: "" },
@@ -244,6 +252,19 @@ Deno.test("archiveRequests() shows an archive to its owner alone, with its form 
       ok(features.includes(feature), `${to} ${feature}`);
     }
   }
+});
+
+Deno.test("archiveRequests() shows nothing to a client that is no longer here", async () => {
+  await using setup = await filled();
+  setup.isHere = false;
+  for (const name of ["query", "metadata", "prefs"]) {
+    for (const type of ["get", "set"] as const) {
+      if (name === "query" ? type === "get" : name === "metadata" && type === "set") continue;
+      const request = `<${name} xmlns='urn:xmpp:mam:2' default='never'/>`;
+      match(await setup.ask(type, request), /<service-unavailable /, `${name} ${type}`);
+    }
+  }
+  strictEqual(setup.sent.length, 0);
 });
 
 Deno.test("archiveRequests() tells the ends of an archive", async () => {

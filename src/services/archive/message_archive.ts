@@ -7,6 +7,7 @@ import type {
   ArchiveOutcome,
   ArchiveStore,
 } from "../../storage/mod.ts";
+import { archiveKeyOf } from "../../storage/mod.ts";
 import type { BareJid, Jid, Stanza, StanzaErrorCondition } from "../../xmpp/mod.ts";
 import { FullJid, recipientHolders, senderHolders } from "../../xmpp/mod.ts";
 import { AbsentAccounts } from "./absent_accounts.ts";
@@ -51,6 +52,11 @@ export interface MessageArchiveDeps extends AbsentAccountsDeps {
    * message out, or others.
    */
   here(message: Stanza): "nobody" | "blocked" | "somebody";
+  /**
+   * Returns the `LocalSession.creation` of the sessions at this node that a JID names. Undefined
+   * without such a session, or when they are of accounts that had the name one after another.
+   */
+  creationHere(jid: Jid): string | undefined;
   /** True when the roster of an account has a contact. */
   isContact(account: BareJid, contact: BareJid): Promise<boolean>;
   isUserHost(domainpart: string): boolean;
@@ -155,9 +161,11 @@ export class MessageArchive {
     const [own, peer] = side === "sender" ? [stanza.from, stanza.to] : [stanza.to, stanza.from];
     const account = this.#accountOf(own, stanza);
     if (account === undefined) return undefined;
-    const held = this.#hold({ account, peer, message });
+    const creation = side === "absent" ? undefined : this.#deps.creationHere(own);
+    const held = this.#hold({ account, creation, peer, message });
     if (held === undefined) return "resource-constraint";
     if (side === "absent") void this.#writeIfTaken(held, stanza);
+    else if (creation === undefined) void this.#writeIfThere(held);
     else this.#write(held);
     return held;
   }
@@ -173,7 +181,7 @@ export class MessageArchive {
     const { stanza } = message;
     const account = this.#accountOf(stanza.to, stanza);
     if (account === undefined || stanza.type === "groupchat") return false;
-    void this.#keep({ account, peer: stanza.from, message }, outcome);
+    void this.#keep({ account, creation: undefined, peer: stanza.from, message }, outcome);
     return true;
   }
 
@@ -199,11 +207,32 @@ export class MessageArchive {
     try {
       const reception = await this.#absent.receptionOf(held.account, stanza);
       if (held.isGivenUp) held.end();
-      else if (reception === "takes") this.#write(held);
-      // Its sender sees no difference between an account that has blocked them and another one.
-      else held.end(reception === "missing" ? "service-unavailable" : undefined);
+      else if (reception.kind === "taken") {
+        held.archived = inArchive(held, reception.creation);
+        this.#write(held);
+      } // Its sender sees no difference between an account that has blocked them and another one.
+      else held.end(reception.kind === "missing" ? "service-unavailable" : undefined);
     } catch (thrown) {
       logger.debug("archive.not-asked", { error: describeError(thrown) });
+      held.end("internal-server-error");
+    }
+    cancel();
+  }
+
+  /** Writes a message for an account whose session has gone meanwhile. Never rejects. */
+  async #writeIfThere(held: HeldMessage): Promise<void> {
+    const { logger, clock } = this.#deps;
+    const cancel = clock.after(GRACE_MS, () => held.goOn());
+    try {
+      const creation = await this.#absent.creationOf(held.account);
+      if (creation === undefined || held.isGivenUp) held.end();
+      else {
+        held.archived = inArchive(held, creation);
+        this.#write(held);
+      }
+    } catch (thrown) {
+      logger.debug("archive.not-asked", { error: describeError(thrown) });
+      this.#count("failed");
       held.end("internal-server-error");
     }
     cancel();
@@ -294,15 +323,21 @@ export class MessageArchive {
 /** A message for one archive. */
 interface Part {
   readonly account: BareJid;
+  /** That of the account. Undefined: it has to be asked for. */
+  readonly creation: string | undefined;
   /** The other side. */
   readonly peer: Jid;
   readonly message: ArchivableMessage;
 }
 
-function archivedOf({ account, peer, message }: Part): ArchivedMessage {
+function inArchive({ account, archived }: HeldMessage, creation: string): ArchivedMessage {
+  return { ...archived, archive: archiveKeyOf(account.text, creation) };
+}
+
+function archivedOf({ account, creation = "", peer, message }: Part): ArchivedMessage {
   const { process, sequence, sentAtUs, stanza } = message;
   return {
-    account: account.text,
+    archive: archiveKeyOf(account.text, creation),
     process,
     sequence,
     peer: {

@@ -2,7 +2,7 @@ import { deepStrictEqual, match, ok, strictEqual } from "node:assert/strict";
 import { CausewayError, FairShares, ManualClock } from "../../base/mod.ts";
 import { MetricsRegistry, SILENT_LOGGER } from "../../observe/mod.ts";
 import type { ArchiveFilter, ArchiveStore } from "../../storage/mod.ts";
-import { InternalStore } from "../../storage/mod.ts";
+import { archiveKeyOf, InternalStore } from "../../storage/mod.ts";
 import { parseJid } from "../../xmpp/mod.ts";
 import type { Stanza } from "../../xmpp/mod.ts";
 import { MessageArchive } from "./message_archive.ts";
@@ -10,14 +10,18 @@ import type { Noting } from "./held_message.ts";
 import type { ArchivableMessage } from "./message_archive.ts";
 
 const [ALICE, BOB] = ["alice@example.com", "bob@example.com"];
+const CREATIONS: ReadonlyMap<string, string> = new Map([[ALICE, "0a"], [BOB, "0b"]]);
 const SIDES = ["sender", "recipient", "absent"] as const;
+const BOB_ARCHIVE = archiveKeyOf(BOB, "0b");
 const BODY = "<body>hi</body>";
 
 /** Archives over a store of their own. */
 class World implements AsyncDisposable {
   readonly clock = new ManualClock();
   readonly metrics = new MetricsRegistry(this.clock);
-  readonly accounts = new Set([ALICE, BOB]);
+  /** Creations of accounts, in the database and at this node. */
+  readonly accounts = new Map(CREATIONS);
+  readonly accountsHere = new Map(CREATIONS);
   here: "nobody" | "blocked" | "somebody" = "somebody";
   isBlocked = false;
   isContact = false;
@@ -42,6 +46,7 @@ class World implements AsyncDisposable {
     world.#store = await InternalStore.open({ path: `${world.#directory}/store.sqlite` });
     const inner = world.#store.archives();
     const store: ArchiveStore = {
+      searchesText: inner.searchesText,
       append: async (messages, nowMs) => {
         await world.hanging;
         if (world.isDown) throw new CausewayError("storage/unreachable", "Cannot reach it");
@@ -53,6 +58,7 @@ class World implements AsyncDisposable {
       preferences: inner.preferences.bind(inner),
       setPreferences: inner.setPreferences.bind(inner),
       removeAll: inner.removeAll.bind(inner),
+      removeBefore: inner.removeBefore.bind(inner),
     };
     world.archive = new MessageArchive({
       hosts: new Map([["example.com", {
@@ -63,17 +69,18 @@ class World implements AsyncDisposable {
         hasStanzaIds: true,
       }]]),
       storeOf: () => store,
-      exists: async ({ text }) => {
+      creationOf: async ({ text }) => {
         world.asked++;
         if (world.holdsQuestions) {
           const { promise, resolve } = Promise.withResolvers<void>();
           world.questions.push({ account: text, answer: resolve });
           await promise;
         }
-        return world.accounts.has(text);
+        return world.accounts.get(text);
       },
       refusalsFor: () => Promise.resolve(() => world.isBlocked),
       here: () => world.here,
+      creationHere: ({ bare }) => world.accountsHere.get(bare.text),
       isContact: async () => {
         await world.askRoster();
         return world.isContact;
@@ -108,8 +115,13 @@ class World implements AsyncDisposable {
     while (!isSo()) await turn();
   }
 
-  async sequences(account: string, filter: ArchiveFilter = {}): Promise<readonly number[]> {
-    const page = await this.store.read(account, filter, { limit: 100, from: "start" });
+  async sequences(
+    account: string,
+    filter: ArchiveFilter = {},
+    creation = CREATIONS.get(account) ?? "",
+  ): Promise<readonly number[]> {
+    const key = archiveKeyOf(account, creation);
+    const page = await this.store.read(key, filter, { limit: 100, from: "start" });
     return page!.messages.map(({ sequence }) => sequence);
   }
 
@@ -155,6 +167,26 @@ Deno.test("MessageArchive gives a message to both archives, each with the other 
   }
   deepStrictEqual(await world.sequences(ALICE), [1, 2], "a note to oneself is there once");
   strictEqual(world.budget.bytes, 0);
+});
+
+Deno.test("MessageArchive keeps accounts apart that had one name one after another", async () => {
+  await using world = await World.open();
+  const note = (side: typeof SIDES[number]) =>
+    settled(world.archive.note(world.message(`${ALICE}/desk`, BOB), side));
+  await note("recipient");
+  world.accounts.set(BOB, "0c"); // bob's client is still the one of the account before
+  await note("recipient");
+  await note("absent");
+  deepStrictEqual(await world.sequences(BOB), [1, 2]);
+  deepStrictEqual(await world.sequences(BOB, {}, "0c"), [3]);
+  // Clients of both, or none: the database is asked.
+  world.accountsHere.delete(BOB);
+  world.accountsHere.delete(ALICE);
+  world.accounts.delete(ALICE);
+  strictEqual((await note("recipient")).isStored, true);
+  strictEqual((await note("sender")).isStored, false);
+  deepStrictEqual(await world.sequences(BOB, {}, "0c"), [3, 4]);
+  deepStrictEqual(await world.sequences(ALICE), []);
 });
 
 Deno.test("MessageArchive leaves alone what no archive takes", async () => {
@@ -206,7 +238,7 @@ Deno.test("MessageArchive.keep() accepts what the archive has, and what a blocke
   strictEqual(await keep(world.message(ALICE, BOB)), "kept");
   deepStrictEqual(await world.sequences(BOB), [1, 2]);
   world.isBlocked = false;
-  await world.store.setPreferences(BOB, { byDefault: "never", always: [], never: [] });
+  await world.store.setPreferences(BOB_ARCHIVE, { byDefault: "never", always: [], never: [] });
   strictEqual(await keep(world.message(ALICE, BOB)), "service-unavailable");
 });
 
@@ -308,7 +340,7 @@ Deno.test("MessageArchive keeps the order of messages for somebody offline", asy
 
 Deno.test("MessageArchive keeps the order of messages whose sender is looked for in the roster", async () => {
   await using world = await World.open();
-  await world.store.setPreferences(BOB, { byDefault: "roster", always: [], never: [] });
+  await world.store.setPreferences(BOB_ARCHIVE, { byDefault: "roster", always: [], never: [] });
   world.isContact = true;
   const rosters: (() => void)[] = [];
   world.askRoster = () => new Promise((resolve) => void rosters.push(resolve));
@@ -398,7 +430,7 @@ Deno.test("MessageArchive takes a refused message back", async () => {
 
 Deno.test("MessageArchive asks the roster where preferences want contacts alone", async () => {
   await using world = await World.open();
-  await world.store.setPreferences(BOB, { byDefault: "roster", always: [], never: [] });
+  await world.store.setPreferences(BOB_ARCHIVE, { byDefault: "roster", always: [], never: [] });
   const note = () => settled(world.archive.note(world.message(ALICE, BOB), "recipient"));
   strictEqual((await note()).isStored, false);
   world.isContact = true;

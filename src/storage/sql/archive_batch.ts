@@ -1,6 +1,7 @@
-import { Buffer } from "node:buffer";
-import type { ArchivedMessage, ArchiveOutcome, ArchivePreferences } from "../archive_store.ts";
+import type { ArchivedMessage, ArchiveOutcome } from "../archive_store.ts";
 import { isArchiveWanted } from "../archive_store.ts";
+import type { ArchiveState } from "./archive_places.ts";
+import { bufferOf, lockArchive, lockArchives, NO_MESSAGES } from "./archive_places.ts";
 import type { Key } from "./keys.ts";
 import { keyOf } from "./keys.ts";
 import type { SqlDialect } from "./sql_dialect.ts";
@@ -13,18 +14,8 @@ const MAX_VALUES = 500;
 const MAX_ROWS = 64;
 /** Bytes after which an insertion takes no more rows. MariaDB takes 16 MB at once. */
 const FULL_INSERTION_BYTES = 1_000_000;
-/** Archives that one statement changes, with three values each. */
+/** Archives that one statement changes, with four values each. */
 const ARCHIVES_AT_ONCE = 200;
-
-/** The row of an archive, locked by the transaction that has read it. */
-interface ArchiveState {
-  readonly key: Key;
-  readonly preferences: ArchivePreferences | undefined;
-  lastPosition: number;
-  visibleAt: number;
-  mostLate: number;
-  hasNews: boolean;
-}
 
 /**
  * Adds messages to archives within a transaction, as `ArchiveStore.append` says.
@@ -39,19 +30,15 @@ export async function appendBatch(
   messages: readonly ArchivedMessage[],
   nowMs: number,
 ): Promise<readonly ArchiveOutcome[]> {
-  const keys = new Map<string, Key>();
-  for (const { account } of messages) {
-    if (!keys.has(account)) keys.set(account, keyOf(account));
-  }
-  const archives = await lockArchives(queries, dialect, [...keys.values()]);
+  const wanted = [...new Set(messages.map(({ archive }) => archive))];
+  const archives = await lockArchives(queries, dialect, wanted);
   // What is there is looked for behind the lock: whoever has stored it has held that lock.
   const there = await idsThere(queries, messages);
   const rows: Row[] = [];
   const outcomes = messages.map((message): ArchiveOutcome => {
-    const key = keys.get(message.account)!; // set above
-    const id = idOf(key, message);
+    const archive = archives.get(message.archive)!; // all of them are locked
+    const id = idOf(archive.key, message);
     if (there.has(id)) return "stored";
-    const archive = archives.get(key.toString("hex"))!; // all of them are locked
     const wanted = isArchiveWanted(archive.preferences, message);
     if (wanted !== true) return wanted === false ? "unwanted" : "ask-roster";
     there.add(id);
@@ -65,100 +52,6 @@ export async function appendBatch(
   return outcomes;
 }
 
-/** Locks the rows of archives and returns them by their keys in hexadecimal. Makes missing ones. */
-async function lockArchives(
-  queries: Queries,
-  dialect: SqlDialect,
-  keys: readonly Key[],
-): Promise<ReadonlyMap<string, ArchiveState>> {
-  const archives = new Map<string, ArchiveState>();
-  // Transactions that lock rows in one order do not wait for each other in a circle.
-  const ordered = keys.toSorted((one, other) => one.compare(other));
-  for (const some of portions(ordered, MAX_VALUES)) {
-    for (const state of await lockSome(queries, dialect, some)) {
-      archives.set(state.key.toString("hex"), state);
-    }
-    for (const key of some) {
-      const hex = key.toString("hex");
-      if (archives.has(hex)) continue;
-      // Of two transactions that make one row, the later one is tried again.
-      await insertArchive(queries, key, null);
-      archives.set(hex, stateOf({ account_key: key, ...EMPTY, preferences: null }));
-    }
-  }
-  return archives;
-}
-
-const EMPTY = { last_position: 0, visible_at: 0, most_late: 0 };
-
-async function insertArchive(
-  queries: Queries,
-  key: Key,
-  preferences: Uint8Array | null,
-): Promise<void> {
-  await queries.insertInto("archives").values({ account_key: key, ...EMPTY, preferences })
-    .execute();
-}
-
-async function lockSome(
-  queries: Queries,
-  { rowLocks }: SqlDialect,
-  keys: readonly Key[],
-): Promise<readonly ArchiveState[]> {
-  if (rowLocks === "update") {
-    await queries.updateTable("archives").set((each) => ({
-      last_position: each.ref("last_position"),
-    })).where("account_key", "in", keys).execute();
-  }
-  const query = queries.selectFrom("archives").selectAll().where("account_key", "in", keys)
-    .orderBy("account_key");
-  const rows = await (rowLocks === "for-update" ? query.forUpdate() : query).execute();
-  return rows.map(stateOf);
-}
-
-function stateOf(
-  row: {
-    readonly account_key: Uint8Array;
-    readonly last_position: number | string;
-    readonly visible_at: number | string;
-    readonly most_late: number | string;
-    readonly preferences: Uint8Array | null;
-  },
-): ArchiveState {
-  return {
-    key: bufferOf(row.account_key),
-    preferences: readPreferences(row.preferences),
-    lastPosition: Number(row.last_position),
-    visibleAt: Number(row.visible_at),
-    mostLate: Number(row.most_late),
-    hasNews: false,
-  };
-}
-
-function bufferOf({ buffer, byteOffset, byteLength }: Uint8Array): Key {
-  return Buffer.from(buffer as ArrayBuffer, byteOffset, byteLength);
-}
-
-/** Reads the preferences of an archive's row. */
-export function readPreferences(content: Uint8Array | null): ArchivePreferences | undefined {
-  // `writePreferences` wrote them.
-  return content === null ? undefined : JSON.parse(new TextDecoder().decode(content));
-}
-
-/** Sets the preferences of an archive within a transaction. */
-export async function writePreferences(
-  queries: Queries,
-  dialect: SqlDialect,
-  key: Key,
-  { byDefault, always, never }: ArchivePreferences,
-): Promise<void> {
-  const preferences = new TextEncoder().encode(JSON.stringify({ byDefault, always, never }));
-  const [found] = await lockSome(queries, dialect, [key]);
-  if (found === undefined) return await insertArchive(queries, key, preferences);
-  await queries.updateTable("archives").set({ preferences }).where("account_key", "=", key)
-    .execute();
-}
-
 /**
  * Locks the row of an archive, if there is one, and removes what it has: within a transaction, so
  * that nobody adds to an archive without a row.
@@ -168,9 +61,44 @@ export async function dropArchive(
   dialect: SqlDialect,
   key: Key,
 ): Promise<void> {
-  await lockSome(queries, dialect, [key]);
+  await lockArchive(queries, dialect, key);
   await queries.deleteFrom("archive_messages").where("account_key", "=", key).execute();
   await queries.deleteFrom("archives").where("account_key", "=", key).execute();
+}
+
+/**
+ * Removes at most `limit` messages of an archive that were sent before a time, within a transaction.
+ * Resolves to their number. With fewer than `limit`, no more are left.
+ */
+export async function dropOld(
+  queries: Queries,
+  dialect: SqlDialect,
+  key: Key,
+  { sentBeforeMs, limit }: { readonly sentBeforeMs: number; readonly limit: number },
+): Promise<number> {
+  const state = await lockArchive(queries, dialect, key);
+  if (state === undefined) return 0;
+  const beforeMs = Math.trunc(sentBeforeMs);
+  const messages = queries.selectFrom("archive_messages").where("account_key", "=", key);
+  // Nothing became visible later than `mostLate` after it was sent.
+  const old = messages.select("position").where("visible_at", "<", beforeMs + state.mostLate)
+    .where("sent_at", "<", beforeMs).orderBy("visible_at").orderBy("position");
+  const rows = await dialect.limit(old, limit).execute();
+  const last = rows.at(-1);
+  if (last !== undefined) {
+    // `visible_at` grows with `position`: these are the messages that were found.
+    await queries.deleteFrom("archive_messages").where("account_key", "=", key)
+      .where("position", "<=", last.position).where("sent_at", "<", beforeMs).execute();
+  }
+  if (rows.length === limit) return limit;
+  const [first] = await dialect.limit(messages.select("visible_at").orderBy("position"), 1)
+    .execute();
+  const oldest = first === undefined
+    ? NO_MESSAGES
+    : Math.max(beforeMs, Number(first.visible_at) - state.mostLate);
+  await queries.updateTable("archives").set({ oldest_sent_at: oldest })
+    .where("account_key", "=", key).execute();
+  return rows.length;
 }
 
 function idOf(key: Key, { process, sequence }: ArchivedMessage): string {
@@ -224,6 +152,7 @@ function rowOf(
   archive.lastPosition++;
   archive.visibleAt = Math.max(archive.visibleAt, now);
   archive.mostLate = Math.max(archive.mostLate, archive.visibleAt - sentAt);
+  archive.oldestSentAt = Math.min(archive.oldestSentAt, sentAt);
   return {
     account_key: archive.key,
     position: archive.lastPosition,
@@ -293,7 +222,7 @@ async function noteNews(queries: Queries, archives: readonly ArchiveState[]): Pr
   for (const some of portions(archives, ARCHIVES_AT_ONCE)) {
     await queries.updateTable("archives").set((each) => {
       const choose = (
-        column: "last_position" | "visible_at" | "most_late",
+        column: "last_position" | "visible_at" | "most_late" | "oldest_sent_at",
         valueOf: (archive: ArchiveState) => number,
       ) => {
         const [first, ...others] = some;
@@ -305,6 +234,7 @@ async function noteNews(queries: Queries, archives: readonly ArchiveState[]): Pr
         last_position: choose("last_position", ({ lastPosition }) => lastPosition),
         visible_at: choose("visible_at", ({ visibleAt }) => visibleAt),
         most_late: choose("most_late", ({ mostLate }) => mostLate),
+        oldest_sent_at: choose("oldest_sent_at", ({ oldestSentAt }) => oldestSentAt),
       };
     }).where("account_key", "in", some.map(({ key }) => key)).execute();
   }

@@ -92,6 +92,10 @@ export const COLUMNS = {
   },
   archives: {
     account_key: "bytes",
+    owner_key: "bytes",
+    bare_key: "bytes",
+    host_key: "bytes",
+    oldest_sent_at: "number",
     last_position: "number",
     visible_at: "number",
     most_late: "number",

@@ -194,6 +194,10 @@ const OPERATIONS: readonly Operation[] = [
       }, 1_000),
   ),
   writes("rooms.removeUser", (stores) => rooms(stores).removeUser("carol@example.com")),
+  writes(
+    "archives.removeBefore",
+    (stores) => stores.archives().removeBefore({ sentBeforeMs: 1, archive: BOB }, 1),
+  ),
   writes("archives.removeAll", (stores) => stores.archives().removeAll(BOB)),
   writes("secret", (stores) => stores.secret("fakes")),
 ];

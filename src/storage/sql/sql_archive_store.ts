@@ -1,5 +1,6 @@
 import type { ExpressionBuilder, SelectQueryBuilder } from "kysely";
 import type {
+  ArchiveAge,
   ArchivedMessage,
   ArchiveEnd,
   ArchiveFilter,
@@ -10,7 +11,14 @@ import type {
   ArchivePreferences,
   ArchiveStore,
 } from "../archive_store.ts";
-import { appendBatch, dropArchive, readPreferences, writePreferences } from "./archive_batch.ts";
+import { appendBatch, dropArchive, dropOld } from "./archive_batch.ts";
+import {
+  bufferOf,
+  findArchive,
+  findArchivesOf,
+  readPreferences,
+  writePreferences,
+} from "./archive_places.ts";
 import type { Key } from "./keys.ts";
 import { keyOf } from "./keys.ts";
 import type { Queries, SqlDatabase } from "./sql_database.ts";
@@ -19,6 +27,8 @@ import type { Tables } from "./tables.ts";
 
 /** Messages that one step of a removal removes. */
 const REMOVED_AT_ONCE = 1_000;
+/** Archives with old messages that one query finds. */
+const ARCHIVES_AT_ONCE = 100;
 
 /** Positions between which a query looks, both left out. */
 interface Span {
@@ -26,8 +36,9 @@ interface Span {
   before: number;
 }
 
-/** The archives of all accounts, in an SQL database. */
+/** The archives of all accounts and rooms, in an SQL database. */
 export class SqlArchiveStore implements ArchiveStore {
+  readonly searchesText = false;
   readonly #database: SqlDatabase;
 
   constructor(database: SqlDatabase) {
@@ -46,12 +57,12 @@ export class SqlArchiveStore implements ArchiveStore {
   }
 
   async read(
-    account: string,
+    archive: string,
     filter: ArchiveFilter,
     { limit, from, after, before }: ArchivePageRequest,
   ): Promise<ArchivePage | undefined> {
-    const key = keyOf(account);
     return await this.#database.run("read an archive from", async (queries) => {
+      const key = await findArchive(queries, archive);
       const span = await this.#spanOf(queries, key, filter);
       if (span === undefined) return undefined;
       if (!await narrow(queries, key, span, { after, before })) return undefined;
@@ -70,9 +81,9 @@ export class SqlArchiveStore implements ArchiveStore {
     });
   }
 
-  async count(account: string, filter: ArchiveFilter, limit: number): Promise<number | undefined> {
-    const key = keyOf(account);
+  async count(archive: string, filter: ArchiveFilter, limit: number): Promise<number | undefined> {
     return await this.#database.run("count messages in", async (queries) => {
+      const key = await findArchive(queries, archive);
       const span = await this.#spanOf(queries, key, filter);
       if (span === undefined) return undefined;
       const some = this.#database.dialect.limit(
@@ -87,13 +98,14 @@ export class SqlArchiveStore implements ArchiveStore {
   }
 
   async ends(
-    account: string,
+    archive: string,
   ): Promise<{ readonly first: ArchiveEnd; readonly last: ArchiveEnd } | undefined> {
     return await this.#database.run("read an archive from", async (queries) => {
+      const key = await findArchive(queries, archive);
       const end = async (direction: "asc" | "desc") => {
         const query = queries.selectFrom("archive_messages")
           .select(["process", "sequence", "sent_at"])
-          .where("account_key", "=", keyOf(account)).orderBy("position", direction);
+          .where("account_key", "=", key).orderBy("position", direction);
         const [row] = await this.#database.dialect.limit(query, 1).execute();
         return row && endOf(row);
       };
@@ -102,23 +114,30 @@ export class SqlArchiveStore implements ArchiveStore {
     });
   }
 
-  async preferences(account: string): Promise<ArchivePreferences | undefined> {
+  async preferences(archive: string): Promise<ArchivePreferences | undefined> {
     return await this.#database.run("read the preferences of an archive from", async (queries) => {
       const row = await queries.selectFrom("archives").select("preferences")
-        .where("account_key", "=", keyOf(account)).executeTakeFirst();
+        .where("account_key", "=", await findArchive(queries, archive)).executeTakeFirst();
       return readPreferences(row?.preferences ?? null);
     });
   }
 
-  async setPreferences(account: string, preferences: ArchivePreferences): Promise<void> {
+  async setPreferences(archive: string, preferences: ArchivePreferences): Promise<void> {
     await this.#database.transact(
       "change the preferences of an archive in",
-      (queries) => writePreferences(queries, this.#database.dialect, keyOf(account), preferences),
+      (queries) => writePreferences(queries, this.#database.dialect, archive, preferences),
     );
   }
 
-  async removeAll(account: string): Promise<void> {
-    const key = keyOf(account);
+  async removeAll(bareJid: string): Promise<void> {
+    const keys = await this.#database.run(
+      "remove an archive from",
+      (queries) => findArchivesOf(queries, bareJid),
+    );
+    for (const key of keys) await this.#remove(key);
+  }
+
+  async #remove(key: Key): Promise<void> {
     // In steps: one statement for ten million messages would not end within its time.
     for (;;) {
       const isMore = await this.#database.transact("remove an archive from", async (queries) => {
@@ -136,6 +155,51 @@ export class SqlArchiveStore implements ArchiveStore {
       "remove an archive from",
       (queries) => dropArchive(queries, this.#database.dialect, key),
     );
+  }
+
+  async removeBefore(age: ArchiveAge, limit: number): Promise<number> {
+    if (age.archive !== undefined) {
+      const { archive } = age;
+      const action = "find an archive in";
+      const key = await this.#database.run(action, (queries) => findArchive(queries, archive));
+      return await this.#removeOld(key, age.sentBeforeMs, limit);
+    }
+    let removed = 0;
+    while (removed < limit) {
+      const keys = await this.#findOld(age);
+      if (keys.length === 0) break;
+      for (const key of keys) {
+        if (removed === limit) break;
+        removed += await this.#removeOld(key, age.sentBeforeMs, limit - removed);
+      }
+    }
+    return removed;
+  }
+
+  /** Returns some archives that may have messages of an age: those with the oldest ones. */
+  async #findOld({ sentBeforeMs, host }: ArchiveAge): Promise<readonly Key[]> {
+    return await this.#database.run("find old messages in", async (queries) => {
+      let query = queries.selectFrom("archives").select("account_key")
+        .where("oldest_sent_at", "<", Math.trunc(sentBeforeMs)).orderBy("oldest_sent_at");
+      if (host !== undefined) query = query.where("host_key", "=", keyOf(host));
+      const rows = await this.#database.dialect.limit(query, ARCHIVES_AT_ONCE).execute();
+      return rows.map((row) => bufferOf(row.account_key));
+    });
+  }
+
+  /** Removes old messages of one archive, in steps. */
+  async #removeOld(key: Key, sentBeforeMs: number, limit: number): Promise<number> {
+    let removed = 0;
+    while (removed < limit) {
+      const most = Math.min(limit - removed, REMOVED_AT_ONCE);
+      const some = await this.#database.transact(
+        "remove old messages from",
+        (queries) => dropOld(queries, this.#database.dialect, key, { sentBeforeMs, limit: most }),
+      );
+      removed += some;
+      if (some < most) break;
+    }
+    return removed;
   }
 
   /**

@@ -172,13 +172,22 @@ export interface PepItemsTable {
 
 /** An archive of messages. */
 export interface ArchivesTable {
+  /** The SHA-256 of its bare JID, or of its key where another archive has that row. */
   account_key: Uint8Array;
+  /** The SHA-256 of its key. Null: made by an earlier version, as the next two. */
+  owner_key: Uint8Array | null;
+  /** The SHA-256 of its bare JID. */
+  bare_key: Uint8Array | null;
+  /** The SHA-256 of the domain. */
+  host_key: Uint8Array | null;
   /** Of the newest message. Drivers may return it as text, as the next two. */
   last_position: number;
   /** Wall-clock milliseconds. */
   visible_at: number;
   /** Milliseconds from the sending of a message to its being visible: the most of any. */
   most_late: number;
+  /** Milliseconds: at most the `sent_at` of each of its messages. Drivers may return it as text. */
+  oldest_sent_at: number;
   /** JSON in UTF-8. */
   preferences: Uint8Array | null;
 }

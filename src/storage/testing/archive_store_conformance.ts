@@ -7,6 +7,7 @@ import type {
   ArchiveStore,
   StoredMessage,
 } from "../archive_store.ts";
+import { archiveKeyOf } from "../archive_store.ts";
 import { AWKWARD_TEXTS, MEGABYTE_XML } from "./awkward_texts.ts";
 
 /** One backend, empty, opened for one test. */
@@ -21,19 +22,23 @@ const NOW = 1_700_000_000_000;
 const PROCESS = 2 ** 52 - 7;
 const ALL: ArchivePageRequest = { limit: 1_000, from: "start" };
 
-/** Returns a message of alice's archive; `sequence` is its text too, unless it says otherwise. */
+/**
+ * Returns a message of alice's archive. `sequence` is its text too, unless it says otherwise. The text
+ * is the stanza.
+ */
 export function conformanceArchived(
   sequence: number,
-  fields: Partial<ArchivedMessage> & { readonly text?: string } = {},
+  fields: Partial<ArchivedMessage> = {},
 ): ArchivedMessage {
   const { text = `${sequence}`, ...others } = fields;
   return {
-    account: ALICE,
+    archive: ALICE,
     process: PROCESS,
     sequence,
     peer: { bare: BOB, resourcepart: "" },
     sentAtMs: NOW,
     stanza: new TextEncoder().encode(text),
+    text,
     ...others,
   };
 }
@@ -50,9 +55,9 @@ async function read(
   store: ArchiveStore,
   filter: ArchiveFilter = {},
   page: Partial<ArchivePageRequest> = {},
-  account = ALICE,
+  archive = ALICE,
 ): Promise<readonly string[] | undefined> {
-  return textsOf((await store.read(account, filter, { ...ALL, ...page }))?.messages);
+  return textsOf((await store.read(archive, filter, { ...ALL, ...page }))?.messages);
 }
 
 async function append(store: ArchiveStore, ...messages: readonly ArchivedMessage[]): Promise<void> {
@@ -110,20 +115,20 @@ const CHECKS: Readonly<Record<string, Check>> = {
     await Promise.all(Array.from({ length: 6 }, () => append(store, one!, three!)));
     assert.deepEqual(await read(store), ["1", "2", "3"]);
     // Another process may give the same number, and another archive may have the same message.
-    await append(store, { ...one!, process: 1 }, { ...one!, account: BOB });
+    await append(store, { ...one!, process: 1 }, { ...one!, archive: BOB });
     assert.deepEqual(await read(store), ["1", "2", "3", "1"]);
     assert.deepEqual(await read(store, {}, {}, BOB), ["1"]);
   },
 
   async "a batch goes to many archives, each in its order"(store) {
-    const accounts = Array.from({ length: 250 }, (_, i) => `user${i}@example.com`);
-    const messages = accounts.flatMap((account, i) =>
-      [0, 1].map((each) => conformanceArchived(2 * i + each, { account }))
+    const archives = Array.from({ length: 250 }, (_, i) => `user${i}@example.com`);
+    const messages = archives.flatMap((archive, i) =>
+      [0, 1].map((each) => conformanceArchived(2 * i + each, { archive }))
     );
     await append(store, ...messages);
     await append(store, ...messages);
     for (const i of [0, 100, 249]) {
-      assert.deepEqual(await read(store, {}, {}, accounts[i]), [`${2 * i}`, `${2 * i + 1}`]);
+      assert.deepEqual(await read(store, {}, {}, archives[i]), [`${2 * i}`, `${2 * i + 1}`]);
     }
   },
 
@@ -150,7 +155,7 @@ const CHECKS: Readonly<Record<string, Check>> = {
   },
 
   async "a message that an archive lacks is no place in it"(store) {
-    await append(store, conformanceArchived(1), conformanceArchived(2, { account: BOB }));
+    await append(store, conformanceArchived(1), conformanceArchived(2, { archive: BOB }));
     const [unknown, others] = [idOf(9), idOf(2)];
     for (const id of [unknown, others, { ...idOf(1), process: 1 }]) {
       assert.equal(await read(store, {}, { after: id }), undefined);
@@ -222,7 +227,7 @@ const CHECKS: Readonly<Record<string, Check>> = {
       for (let round = 0; round < rounds; round++) {
         const own = [0, 1].map((each) => conformanceArchived(1_000 * writer + 2 * round + each));
         // Some write to other archives too, before or behind alice's by their keys.
-        const other = { ...own[0]!, account: `user${writer}@example.com` };
+        const other = { ...own[0]!, archive: `user${writer}@example.com` };
         await append(store, ...(writer % 2 === 0 ? [other, ...own] : own));
       }
     };
@@ -255,7 +260,7 @@ const CHECKS: Readonly<Record<string, Check>> = {
     assert.equal(await store.count(ALICE, {}, 10), 0);
     assert.equal(await store.ends(ALICE), undefined);
     const messages = Array.from({ length: 5 }, (_, i) => conformanceArchived(i, { sentAtMs: i }));
-    await append(store, ...messages, conformanceArchived(7, { account: BOB }));
+    await append(store, ...messages, conformanceArchived(7, { archive: BOB }));
     assert.equal(await store.count(ALICE, {}, 10), 5);
     assert.equal(await store.count(ALICE, {}, 3), 3);
     assert.equal(await store.count(ALICE, { startMs: 2, afterId: idOf(0) }, 10), 3);
@@ -287,7 +292,7 @@ const CHECKS: Readonly<Record<string, Check>> = {
       from(6, `${CAROL}/home`),
       from(7, "dave@example.com/any"),
       from(8, "dave@example.com/spam"),
-      { ...from(9, CAROL), account: BOB },
+      { ...from(9, CAROL), archive: BOB },
     ], NOW);
     assert.deepEqual(outcomes, [
       ...["ask-roster", "stored", "unwanted", "unwanted", "stored", "unwanted"],
@@ -306,7 +311,7 @@ const CHECKS: Readonly<Record<string, Check>> = {
   async "removeAll() removes an archive and its preferences, and nothing else"(store) {
     const many = Array.from({ length: 2_500 }, (_, i) => conformanceArchived(i));
     for (let i = 0; i < many.length; i += 500) await append(store, ...many.slice(i, i + 500));
-    await append(store, conformanceArchived(1, { account: BOB }));
+    await append(store, conformanceArchived(1, { archive: BOB }));
     await store.setPreferences(ALICE, { byDefault: "never", always: [], never: [] });
     await store.removeAll(ALICE);
     await store.removeAll(ALICE);
@@ -316,6 +321,134 @@ const CHECKS: Readonly<Record<string, Check>> = {
     assert.deepEqual(await read(store, {}, {}, BOB), ["1"]);
     await append(store, conformanceArchived(7));
     assert.deepEqual(await read(store), ["7"]);
+  },
+
+  async "accounts of one name that were made one after another have archives of their own"(store) {
+    const keys = ["", "0a", "0b"].map((creation) => archiveKeyOf(ALICE, creation));
+    const [ofNone, ofFirst, ofSecond] = keys as [string, string, string];
+    const other = archiveKeyOf(`${ALICE}x`, "0a");
+    // In one batch, and each by itself.
+    await append(
+      store,
+      ...[ofFirst, other, ofSecond, ofNone].map((archive) => conformanceArchived(1, { archive })),
+    );
+    for (const [i, archive] of [...keys, other].entries()) {
+      await append(store, conformanceArchived(2 + i, { archive }));
+      assert.deepEqual(await read(store, {}, {}, archive), ["1", `${2 + i}`]);
+      const preferences = { byDefault: "always", always: [`${i}@example.com`], never: [] } as const;
+      await store.setPreferences(archive, preferences);
+    }
+    assert.deepEqual((await store.preferences(ofSecond))?.always, ["2@example.com"]);
+    assert.equal(await read(store, {}, { after: idOf(3) }, ofSecond), undefined);
+    await store.removeAll(ALICE);
+    for (const archive of keys) {
+      assert.deepEqual(await read(store, {}, {}, archive), []);
+      assert.equal(await store.preferences(archive), undefined);
+    }
+    assert.deepEqual(await read(store, {}, {}, other), ["1", "5"]);
+    // A message of the first account that comes late is not the second one's.
+    await append(store, conformanceArchived(6, { archive: ofFirst }));
+    assert.deepEqual(await read(store, {}, {}, ofSecond), []);
+    assert.equal(await store.ends(ofSecond), undefined);
+    await append(store, conformanceArchived(7, { archive: ofSecond }));
+    assert.deepEqual(await read(store, {}, {}, ofSecond), ["7"]);
+    assert.deepEqual(await read(store, {}, {}, ofFirst), ["6"]);
+  },
+
+  async "removeBefore() removes old messages, by archive and by host, some at a time"(store) {
+    const ofSecond = archiveKeyOf(ALICE, "0b");
+    const day = 86_400_000;
+    const add = async (archive: string, ...ages: readonly number[]) => {
+      const messages = ages.map((age, i) =>
+        conformanceArchived(i, { archive, sentAtMs: NOW - age * day, text: `${age}` })
+      );
+      for (const message of messages) await append(store, message);
+    };
+    await add(ALICE, 9, 3, 7, 1, 8); // they came late, in no order
+    await add(ofSecond, 9, 2);
+    await add(BOB, 6, 5, 4);
+    await add(CAROL, 9, 9, 9, 1);
+    const preferences = { byDefault: "never", always: [], never: [] } as const;
+    await store.setPreferences(CAROL, preferences);
+    const before = (days: number) => ({ sentBeforeMs: NOW - days * day });
+    const remove = (days: number, scope: { host?: string; archive?: string }, limit = 100) =>
+      store.removeBefore({ ...before(days), ...scope }, limit);
+
+    assert.equal(await remove(10, {}), 0);
+    assert.equal(await remove(7, { archive: ALICE }), 2, "a message of that time stays");
+    assert.deepEqual(await read(store), ["3", "7", "1"]);
+    assert.deepEqual(await read(store, {}, {}, ofSecond), ["9", "2"]);
+    assert.equal(await remove(2, { archive: "nobody@example.com 0c" }), 0);
+
+    assert.equal(await remove(5, { host: "example.com" }, 2), 2);
+    assert.equal(await remove(5, { host: "example.com" }, 2), 1);
+    assert.equal(await remove(5, { host: "example.com" }, 2), 0);
+    assert.deepEqual(await read(store), ["3", "1"]);
+    assert.deepEqual(await read(store, {}, {}, ofSecond), ["2"]);
+    assert.deepEqual(await read(store, {}, {}, BOB), ["5", "4"]);
+    assert.deepEqual(await read(store, {}, {}, CAROL), ["9", "9", "9", "1"]);
+
+    assert.equal(await remove(0, {}), 9);
+    assert.equal(await store.ends(ALICE), undefined);
+    assert.deepEqual(await store.preferences(CAROL), preferences);
+    await store.setPreferences(CAROL, { ...preferences, byDefault: "always" });
+    // An archive that was emptied goes on as any other.
+    await append(
+      store,
+      conformanceArchived(11, { archive: CAROL, sentAtMs: NOW - 3 * day, text: "3" }),
+      conformanceArchived(12, { archive: CAROL, sentAtMs: NOW - day, text: "1" }),
+    );
+    assert.equal(await remove(2, { host: "example.org" }), 1);
+    assert.deepEqual(await read(store, {}, {}, CAROL), ["1"]);
+  },
+
+  async "removeBefore() removes many messages, while others remove and add some"(store) {
+    const many = Array.from(
+      { length: 2_500 },
+      (_, i) => conformanceArchived(i, { sentAtMs: NOW - 1_000 + Math.trunc(i / 2_300) * 1_000 }),
+    );
+    for (let i = 0; i < many.length; i += 500) await append(store, ...many.slice(i, i + 500));
+    const age = { sentBeforeMs: NOW, host: "example.com" };
+    const removed = await Promise.all([
+      store.removeBefore(age, 5_000),
+      append(store, conformanceArchived(9_000)),
+      store.removeBefore(age, 5_000),
+    ]);
+    assert.equal(removed[0] + removed[2], 2_300);
+    assert.equal(await store.count(ALICE, {}, 1_000), 201);
+    assert.equal(await store.removeBefore(age, 5_000), 0);
+  },
+
+  async "words find the messages that have all of them, where text is searched"(store) {
+    if (!store.searchesText) return;
+    const texts = [
+      "The quick brown fox",
+      "A quick answer, \u00fcbermorgen",
+      "Nothing",
+      'fox & "QUICK"; it\'s 100% | (really) :* <->',
+      "quicker foxes",
+    ];
+    await append(
+      store,
+      ...texts.map((text, i) => conformanceArchived(i, { text })),
+      conformanceArchived(10, { text: undefined, stanza: new TextEncoder().encode("quick") }),
+      conformanceArchived(11, { text: "", stanza: new TextEncoder().encode("quick") }),
+      conformanceArchived(12, { archive: BOB, text: "a quick one" }),
+    );
+    const found = async (text: string, page: Partial<ArchivePageRequest> = {}) =>
+      (await read(store, { text }, page))!.map((each) => texts.indexOf(each));
+    assert.deepEqual(await found("quick"), [0, 1, 3]);
+    assert.deepEqual(await found("quick", { from: "end", limit: 2 }), [1, 3]);
+    assert.deepEqual(await found("Fox QUICK"), [0, 3]);
+    assert.deepEqual(await found("\u00dcbermorgen"), [1]);
+    assert.deepEqual(await found("fox nothing"), []);
+    assert.deepEqual(await found("fox | nothing"), []);
+    assert.deepEqual(await found("'fox\" & ((quick:* % _"), [0, 3]);
+    for (const text of AWKWARD_TEXTS) await read(store, { text });
+    assert.equal(await store.count(ALICE, { text: "quick" }, 10), 3);
+    assert.deepEqual(await read(store, { text: "quick" }, {}, BOB), ["a quick one"]);
+    await store.removeAll(ALICE);
+    assert.deepEqual(await found("quick"), []);
   },
 
   async "what is added while an archive is removed is in an archive that works"(store) {
@@ -331,13 +464,13 @@ const CHECKS: Readonly<Record<string, Check>> = {
 
   async "metacharacters, NUL, characters beyond the BMP and 1 MB are kept as they are"(store) {
     for (const [index, text] of [...AWKWARD_TEXTS, MEGABYTE_XML].entries()) {
-      const account = `${text.slice(0, 20)}${index}@'; --`;
+      const archive = `${text.slice(0, 20)}${index}@'; --`;
       const peer = { bare: `${text.slice(0, 300)}@x`, resourcepart: text.slice(0, 200) };
-      await append(store, conformanceArchived(index, { account, peer, text }));
-      const [found] = (await read(store, { peer }, {}, account))!;
+      await append(store, conformanceArchived(index, { archive, peer, text }));
+      const [found] = (await read(store, { peer }, {}, archive))!;
       assert.ok(found === text);
-      await store.setPreferences(account, { byDefault: "always", always: [peer.bare], never: [] });
-      assert.deepEqual((await store.preferences(account))!.always, [peer.bare]);
+      await store.setPreferences(archive, { byDefault: "always", always: [peer.bare], never: [] });
+      assert.deepEqual((await store.preferences(archive))!.always, [peer.bare]);
     }
   },
 };

@@ -17,6 +17,7 @@ import schema8 from "../schema/mssql/8.sql" with { type: "text" };
 import schema9 from "../schema/mssql/9.sql" with { type: "text" };
 import schema10 from "../schema/mssql/10.sql" with { type: "text" };
 import schema11 from "../schema/mssql/11.sql" with { type: "text" };
+import schema12 from "../schema/mssql/12.sql" with { type: "text" };
 
 /** Error numbers of SQL Server that have a name. */
 const FAILURES: ReadonlyMap<number, StorageFailure | "constraint"> = new Map([
@@ -77,6 +78,7 @@ const DIALECT: SqlDialect = {
     { version: 9, text: schema9 },
     { version: 10, text: schema10 },
     { version: 11, text: schema11 },
+    { version: 12, text: schema12 },
   ],
   hasTransactionalSchema: true,
   begin: "BEGIN TRANSACTION",

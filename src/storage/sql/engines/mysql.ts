@@ -21,6 +21,7 @@ import schema8 from "../schema/mysql/8.sql" with { type: "text" };
 import schema9 from "../schema/mysql/9.sql" with { type: "text" };
 import schema10 from "../schema/mysql/10.sql" with { type: "text" };
 import schema11 from "../schema/mysql/11.sql" with { type: "text" };
+import schema12 from "../schema/mysql/12.sql" with { type: "text" };
 
 /** Error numbers of MySQL and MariaDB that have a name. */
 const FAILURES: ReadonlyMap<number, StorageFailure | "constraint"> = new Map([
@@ -88,6 +89,7 @@ const DIALECT: SqlDialect = {
     { version: 9, text: schema9 },
     { version: 10, text: schema10 },
     { version: 11, text: schema11 },
+    { version: 12, text: schema12 },
   ],
   hasTransactionalSchema: false,
   begin: "START TRANSACTION",

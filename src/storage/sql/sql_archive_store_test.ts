@@ -1,0 +1,75 @@
+import { deepStrictEqual, strictEqual } from "node:assert/strict";
+import { archiveKeyOf } from "../archive_store.ts";
+import { conformanceArchived } from "../testing/archive_store_conformance.ts";
+import { keyOf } from "./keys.ts";
+import { SqlArchiveStore } from "./sql_archive_store.ts";
+import { BreakableStore } from "./testing/sqlite.ts";
+
+const [ALICE, BOB] = ["alice@example.com", "bob@example.com"];
+const NOW = 1_700_000_000_000;
+const FIRST = archiveKeyOf(ALICE, "0a");
+const SECOND = archiveKeyOf(ALICE, "0b");
+
+/** Adds a message as version 0.1.0 does, which knows bare JIDs alone. */
+function addAsBefore({ raw }: BreakableStore, bareJid: string, position: number): void {
+  const key = keyOf(bareJid);
+  raw.prepare(
+    "INSERT INTO archives (account_key, last_position, visible_at, most_late) VALUES (?, ?, ?, 0) " +
+      "ON CONFLICT (account_key) DO UPDATE SET last_position = excluded.last_position",
+  ).run(key, position, NOW);
+  raw.prepare("INSERT INTO archive_messages VALUES (?, ?, 1, ?, ?, ?, ?, ?, ?)")
+    .run(
+      key,
+      position,
+      position,
+      keyOf(BOB),
+      new Uint8Array(),
+      NOW,
+      NOW,
+      new TextEncoder().encode("x"),
+    );
+}
+
+async function sequences(store: SqlArchiveStore, archive: string): Promise<readonly number[]> {
+  const page = await store.read(archive, {}, { limit: 100, from: "start" });
+  return page!.messages.map(({ sequence }) => sequence);
+}
+
+Deno.test("SqlArchiveStore gives an archive of version 0.1.0 to the account that has the name", async () => {
+  await using broken = await BreakableStore.open();
+  const store = new SqlArchiveStore(broken.database);
+  addAsBefore(broken, ALICE, 1);
+  deepStrictEqual(await sequences(store, FIRST), [1]);
+  await store.append([conformanceArchived(50, { archive: FIRST })], NOW);
+  // A node of that version goes on meanwhile.
+  addAsBefore(broken, ALICE, 3);
+  deepStrictEqual(await sequences(store, FIRST), [1, 50, 3]);
+  deepStrictEqual(await sequences(store, SECOND), []);
+  await store.append([conformanceArchived(51, { archive: SECOND })], NOW);
+  deepStrictEqual(await sequences(store, SECOND), [51]);
+  deepStrictEqual(await sequences(store, FIRST), [1, 50, 3]);
+  await store.removeAll(ALICE);
+  deepStrictEqual(await sequences(store, FIRST), []);
+  deepStrictEqual(await sequences(store, SECOND), []);
+});
+
+Deno.test("SqlArchiveStore shares an archive that it makes with nodes of version 0.1.0", async () => {
+  await using broken = await BreakableStore.open();
+  const store = new SqlArchiveStore(broken.database);
+  await store.append([conformanceArchived(1, { archive: FIRST })], NOW);
+  addAsBefore(broken, ALICE, 2);
+  await store.append([conformanceArchived(3, { archive: FIRST })], NOW);
+  deepStrictEqual(await sequences(store, FIRST), [1, 2, 3]);
+});
+
+Deno.test("SqlArchiveStore removes old messages of version 0.1.0", async () => {
+  await using broken = await BreakableStore.open();
+  const store = new SqlArchiveStore(broken.database);
+  addAsBefore(broken, ALICE, 1);
+  addAsBefore(broken, BOB, 2);
+  const age = { sentBeforeMs: NOW + 1 };
+  strictEqual(await store.removeBefore({ ...age, archive: FIRST }, 10), 1);
+  strictEqual(await store.removeBefore({ ...age, host: "example.com" }, 10), 0);
+  await store.append([conformanceArchived(50, { archive: archiveKeyOf(BOB, "0c") })], NOW);
+  strictEqual(await store.removeBefore({ ...age, host: "example.com" }, 10), 2);
+});
