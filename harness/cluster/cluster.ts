@@ -1,6 +1,6 @@
 import { CertificateAuthority, writeCertificate } from "../certificates.ts";
 import { type SharedDatabase, startSharedDatabase } from "../databases/mod.ts";
-import type { LinkProxy } from "../faults/mod.ts";
+import { LinkProxy } from "../faults/mod.ts";
 import { NodeProcess, Run } from "../process/mod.ts";
 import {
   type RedisServer,
@@ -214,17 +214,33 @@ export class Cluster implements AsyncDisposable {
       }),
       { directory: this.run.directory, name },
     );
+    const databaseLink = await this.#databaseLink(name);
     const nodes = Array.from({ length: this.options.nodes }, (_, node) => {
       const place: NodePlace = { datacenter: index, node, name, localHost };
-      return this.#node(place, certificate, replicator ?? redis);
+      const databasePort = databaseLink?.address.port;
+      return this.#node(place, { certificate, redis: replicator ?? redis, databasePort });
     });
-    return new Datacenter({ name, localHost, nodes, redis, replicator });
+    return new Datacenter({ name, localHost, nodes, redis, replicator, databaseLink });
+  }
+
+  async #databaseLink(name: string): Promise<LinkProxy | undefined> {
+    if (!this.options.databaseLinks) return undefined;
+    const { port } = this.database;
+    if (port === undefined) throw new TypeError("Cannot link to the built-in store: it is a file");
+    const link = new LinkProxy(`${name}→database`);
+    await link.start();
+    link.setTarget({ host: "127.0.0.1", port });
+    return link;
   }
 
   #node(
     place: NodePlace,
-    certificate: { readonly certfile: string; readonly keyfile: string },
-    redis: Pick<RedisServer, "address" | "place">,
+    { certificate, redis, databasePort }: {
+      readonly certificate: { readonly certfile: string; readonly keyfile: string };
+      readonly redis: Pick<RedisServer, "address" | "place">;
+      /** Undefined: that of the database itself. */
+      readonly databasePort: number | undefined;
+    },
   ): CausewayNode {
     const { options } = this;
     const fileName = `${place.name}-node${place.node + 1}`;
@@ -236,7 +252,7 @@ export class Cluster implements AsyncDisposable {
       components: options.components,
       certificate,
       cafile: this.caFile,
-      database: this.database.sections(this.run.path(`${fileName}.sqlite`)),
+      database: this.database.sections(this.run.path(`${fileName}.sqlite`), databasePort),
       redis: redis.address,
       redisPlace: redis.place,
       replication: options.replication,

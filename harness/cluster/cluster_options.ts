@@ -40,6 +40,11 @@ export interface ClusterOptions {
   readonly redisPassword?: string;
   /** The database that all nodes share. @default "internal" */
   readonly database?: DatabaseChoice;
+  /**
+   * Puts a proxy between each datacenter and the database, a server, so that it can be cut off alone
+   * (`Datacenter.databaseLink`). @default false
+   */
+  readonly databaseLinks?: boolean;
   /** Way in which the session table gets to other datacenters. @default "builtin" */
   readonly replication?: "external" | "builtin";
   /**
@@ -131,6 +136,7 @@ export function resolveClusterOptions(options: ClusterOptions): ResolvedClusterO
     redis: options.redis ?? "auto",
     redisForm: options.redisForm ?? "single",
     database: options.database ?? "internal",
+    databaseLinks: options.databaseLinks ?? false,
     redisPassword: options.redisPassword ?? "",
     replication: options.replication ?? "builtin",
     archives: options.archives ?? false,

@@ -1,3 +1,4 @@
+import type { LinkProxy } from "../faults/mod.ts";
 import type { Address, NodeProcess } from "../process/mod.ts";
 import { RedisClient, type RedisServer, type ReplicatingProxy } from "../redis/mod.ts";
 import {
@@ -20,6 +21,8 @@ export interface DatacenterDeps {
   readonly redis: RedisServer;
   /** In front of the Redis, where replication is external. */
   readonly replicator: ReplicatingProxy | undefined;
+  /** Between its nodes and the database, where `ClusterOptions.databaseLinks` asks for it. */
+  readonly databaseLink: LinkProxy | undefined;
 }
 
 /** All that has one local host: its nodes and its Redis. */
@@ -29,6 +32,7 @@ export class Datacenter implements AsyncDisposable {
   readonly nodes: readonly CausewayNode[];
   readonly redis: RedisServer;
   readonly #replicator: ReplicatingProxy | undefined;
+  readonly #databaseLink: LinkProxy | undefined;
   #redisClient: RedisClient | undefined;
 
   constructor(deps: DatacenterDeps) {
@@ -37,6 +41,7 @@ export class Datacenter implements AsyncDisposable {
     this.nodes = deps.nodes;
     this.redis = deps.redis;
     this.#replicator = deps.replicator;
+    this.#databaseLink = deps.databaseLink;
   }
 
   /** Its first node; the only one, where one is enough. */
@@ -48,6 +53,12 @@ export class Datacenter implements AsyncDisposable {
   get replicator(): ReplicatingProxy {
     if (this.#replicator === undefined) throw new Error(`${this.name} has no replicating proxy`);
     return this.#replicator;
+  }
+
+  /** The proxy between its nodes and the database. @throws where there is none */
+  get databaseLink(): LinkProxy {
+    if (this.#databaseLink === undefined) throw new Error(`${this.name} has no link to a database`);
+    return this.#databaseLink;
   }
 
   get hasReplicator(): boolean {
@@ -122,6 +133,7 @@ export class Datacenter implements AsyncDisposable {
     await Promise.all(this.nodes.map((node) => node[Symbol.asyncDispose]()));
     await this.#redisClient?.[Symbol.asyncDispose]();
     await this.#replicator?.[Symbol.asyncDispose]();
+    await this.#databaseLink?.[Symbol.asyncDispose]();
     await this.redis[Symbol.asyncDispose]();
   }
 

@@ -27,8 +27,14 @@ export interface SharedDatabase extends AsyncDisposable {
   readonly description: string;
   /** True when tables have to be made before the first node starts. */
   readonly needsPreparing: boolean;
-  /** Sections for the node that has the file `storePath` to itself. */
-  sections(storePath: string): DatabaseSections;
+  /** Port on loopback; undefined for the built-in store, which is no process. */
+  readonly port: number | undefined;
+  /**
+   * Sections for the node that has the file `storePath` to itself.
+   *
+   * @param port where the node finds the database. Default: the database's own port
+   */
+  sections(storePath: string, port?: number): DatabaseSections;
   /** Ends it as a crash would. @throws for the built-in store, which is no process */
   kill(): Promise<void>;
   /** Suspends it with its connections open. Returns a function that resumes it. @throws as `kill` */
@@ -83,6 +89,7 @@ class SharedFile implements SharedDatabase {
   readonly kind = "internal";
   readonly description = "one SQLite file";
   readonly needsPreparing = false; // the first to open it makes its tables
+  readonly port = undefined;
   readonly #path: string;
 
   constructor(path: string) {
@@ -139,11 +146,15 @@ class SharedServer implements SharedDatabase {
     return `${this.#server.kind.name} :${this.#server.port}`;
   }
 
-  sections(storePath: string): DatabaseSections {
+  get port(): number {
+    return this.#server.port;
+  }
+
+  sections(storePath: string, port: number = this.port): DatabaseSections {
     const connection = {
       driver: this.#server.kind.driver,
       host: "127.0.0.1",
-      port: this.#server.port,
+      port,
       database: DATABASE,
       username: USER,
       password: this.#password,

@@ -52,6 +52,7 @@ import { ONESELF, RESOURCE_CONFLICT } from "./one_account.ts";
 import { ORDER_UNDER_FAULTS } from "./order_under_faults.ts";
 import { PEOPLE } from "./people.ts";
 import { MESSAGE_ARCHIVE } from "./message_archive.ts";
+import { CUT_OFF_DATABASE } from "./cut_off_database.ts";
 import { PERSONAL_EVENTING } from "./personal_eventing.ts";
 import { RATE_LIMITS } from "./rate_limits.ts";
 import { RECIPIENT_DISCONNECTS } from "./recipient_disconnects.ts";
@@ -112,6 +113,7 @@ export const SCENARIOS: readonly Scenario[] = [
   PERSONAL_EVENTING,
   ...PEOPLE,
   MESSAGE_ARCHIVE,
+  CUT_OFF_DATABASE,
   SUBSCRIPTION_REQUESTS,
   MUC_LIGHT_ROOMS,
   OFFLINE_MESSAGES,
