@@ -40,10 +40,8 @@ export function makeArchive(
       if (store === undefined) throw new TypeError(`Cannot use archives of ${host}: it has none`);
       return store;
     },
-    creationOf: async ({ localpart, domainpart }) => {
-      const existing = await accounts.get(domainpart)?.existing([localpart]);
-      return existing?.get(localpart);
-    },
+    existing: async (host, localparts) =>
+      await accounts.get(host)?.existing(localparts) ?? new Map(),
     creationHere: (jid) => creationHere(jid, sessions),
     refusalsFor: (account) => privacy.refusalsFor(account),
     here: (message) => {

@@ -22,6 +22,8 @@ interface Part {
   readonly noting: Noting | undefined;
   /** True once the message went on. */
   hasGoneOn: boolean;
+  /** True once it went on to sessions here, without an answer whether the archive takes it. */
+  isDelivered?: boolean;
 }
 
 /** State of one message in the archives. */
@@ -80,7 +82,11 @@ export class Archiving {
       const open = openOf(parts.absent);
       if (open !== undefined) return open;
       envelope.isArchived = parts.absent.noting?.isStored === true;
-      if (envelope.isArchived || parts.absent.hasGoneOn) return undefined;
+      if (envelope.isArchived) return undefined;
+      if (parts.absent.noting?.isSettled === false) {
+        parts.absent.isDelivered = true;
+        return undefined;
+      }
     }
     if (parts.recipient === undefined) {
       const noting = archive.note(envelope, "recipient");
@@ -123,8 +129,21 @@ export class Archiving {
       if (noting.isSettled) continue;
       part.hasGoneOn = true;
       const settle = keepOpen(envelope);
-      void noting.settled.then(settle);
+      void noting.settled.then(() => this.#catchUp(envelope, part)).then(settle);
     }
+  }
+
+  /**
+   * Has the recipient's archive take a message after all that was delivered while it was being asked
+   * whether there is an account: the answer was that there is none, or failed, and there is one.
+   */
+  async #catchUp(envelope: Envelope, { noting, isDelivered }: Part): Promise<void> {
+    const parts = this.#partsOf(envelope);
+    if (isDelivered !== true || noting!.isStored || parts.recipient !== undefined) return;
+    const again = this.#deps.archive.note(envelope, "recipient");
+    if (again === "resource-constraint") return; // counted by the archive
+    parts.recipient = { noting: again, hasGoneOn: true };
+    await again?.settled;
   }
 
   #partsOf(envelope: Envelope): Parts {

@@ -283,6 +283,32 @@ Deno.test("Router archives a message that came back and was held again before it
   fixture.close();
 });
 
+Deno.test("Router archives a message that it delivered before it knew that there is an account", async () => {
+  for (const isStored of [true, false]) {
+    const fixture = new Fixture();
+    const client = new FakeLink();
+    fixture.router.accept(message("1"), client, 7);
+    await fixture.end("1 sender");
+    fixture.archive.goOn("1 absent"); // the database has not answered for a second
+    fixture.isHere();
+    fixture.router.revealed(parseJid(BOB));
+    await fixture.settled();
+    fixture.archive.goOn("1 absent");
+    await fixture.settled();
+    assert.deepEqual(fixture.ids, ["1"]);
+    assert.deepEqual(client.settled, []);
+    await fixture.end("1 absent", isStored);
+    if (!isStored) {
+      assert.deepEqual(client.settled, []);
+      await fixture.end("1 recipient");
+    }
+    const noted = ["1 sender", "1 absent", ...isStored ? [] : ["1 recipient"]];
+    assert.deepEqual(fixture.archive.noted, noted);
+    assert.deepEqual(client.settled, [7]);
+    fixture.close();
+  }
+});
+
 Deno.test("Router takes a message to where its recipient is once the archive has it", async () => {
   const fixture = new Fixture();
   fixture.isHere();

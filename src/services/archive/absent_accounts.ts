@@ -1,7 +1,7 @@
 import type { Clock } from "../../base/mod.ts";
 import type { BareJid, Stanza } from "../../xmpp/mod.ts";
 
-/** Milliseconds for which the answer about an account counts. */
+/** Milliseconds for which the answer counts that an account is there. */
 const KNOWN_MS = 2_000;
 /** Accounts about which the database is asked at the same time. */
 const MOST_ASKED = 4;
@@ -30,8 +30,7 @@ interface Account {
 }
 
 interface Known {
-  /** Undefined when it does not exist. */
-  readonly account: Account | undefined;
+  readonly account: Account;
   /** Monotonic milliseconds. */
   readonly untilMs: number;
 }
@@ -40,7 +39,9 @@ interface Known {
  * Accounts that nobody knows to be online, and whether they take a message.
  *
  * The database gets one question about an account at a time, and few at the same time in all, however
- * many messages there are. Answers about one account come in the order of the calls.
+ * many messages there are. Answers about one account come in the order of the calls. An account that
+ * was made before a call is there for it: the answer that there is none counts for the calls alone
+ * that were made before the question.
  */
 export class AbsentAccounts {
   readonly #deps: AbsentAccountsDeps;
@@ -68,17 +69,23 @@ export class AbsentAccounts {
     return (await this.#find(account))?.creation;
   }
 
-  #find(account: BareJid): Promise<Account | undefined> {
+  async #find(account: BareJid): Promise<Account | undefined> {
     const nowMs = this.#deps.clock.monotonicMs();
     for (const [text, { untilMs }] of this.#known) {
       if (untilMs > nowMs) break;
       this.#known.delete(text);
     }
     const known = this.#known.get(account.text);
-    if (known !== undefined) return Promise.resolve(known.account);
-    let asked = this.#asked.get(account.text);
-    if (asked === undefined) this.#asked.set(account.text, asked = this.#ask(account));
-    return asked;
+    if (known !== undefined) return known.account;
+    const asked = this.#asked.get(account.text);
+    if (asked !== undefined) {
+      const found = await asked;
+      if (found !== undefined) return found;
+    }
+    // Those who have waited for the same question share the next one.
+    let next = this.#asked.get(account.text);
+    if (next === undefined) this.#asked.set(account.text, next = this.#ask(account));
+    return await next;
   }
 
   async #ask(account: BareJid): Promise<Account | undefined> {
@@ -87,9 +94,8 @@ export class AbsentAccounts {
     else await new Promise<void>((resolve) => void this.#waiting.push(resolve));
     try {
       const creation = await creationOf(account);
-      const found = creation === undefined
-        ? undefined
-        : { creation, refuses: await refusalsFor(account) };
+      if (creation === undefined) return undefined;
+      const found = { creation, refuses: await refusalsFor(account) };
       this.#known.set(account.text, { account: found, untilMs: clock.monotonicMs() + KNOWN_MS });
       return found;
     } finally {

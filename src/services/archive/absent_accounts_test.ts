@@ -60,6 +60,23 @@ Deno.test("AbsentAccounts asks about an account once at a time, and remembers th
   strictEqual(await again, "missing");
 });
 
+Deno.test("AbsentAccounts asks again for those who call once there may be an account", async () => {
+  const { asked, open: questions, ask } = open();
+  const [first, second, third] = [ask("bob"), ask("bob"), ask("bob")];
+  questions.shift()!.resolve(false);
+  strictEqual(await first, "missing");
+  await turn();
+  strictEqual(asked.length, 2, "the other two share the next question");
+  const fourth = ask("bob");
+  questions.shift()!.resolve(false);
+  deepStrictEqual(await Promise.all([second, third]), ["missing", "missing"]);
+  await turn();
+  questions.shift()!.resolve(true); // it was made meanwhile
+  strictEqual(await fourth, "taken");
+  strictEqual(await ask("bob"), "taken");
+  strictEqual(asked.length, 3);
+});
+
 Deno.test("AbsentAccounts asks about few accounts at a time, in order", async () => {
   const { asked, open: questions, ask } = open();
   const names = Array.from({ length: 12 }, (_, i) => `account${i}`);

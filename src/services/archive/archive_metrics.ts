@@ -8,6 +8,7 @@ export class ArchiveMetrics {
   readonly refused: Counter;
   readonly late: Counter;
   readonly queries: Counter;
+  readonly removed: Counter;
 
   constructor(metrics: Metrics, pending: () => number) {
     const counter = (outcome: string) =>
@@ -30,6 +31,10 @@ export class ArchiveMetrics {
     this.queries = metrics.counter({
       name: "causeway_archive_queries_total",
       help: "Pages of archives that clients were sent",
+    });
+    this.removed = metrics.counter({
+      name: "causeway_archive_removed_total",
+      help: "Messages removed from archives, other than with their account: stored after its end",
     });
     metrics.gauge({
       name: "causeway_archive_messages_pending",

@@ -38,7 +38,7 @@ class Setup implements AsyncDisposable {
           hasStanzaIds: true,
         }]]),
         storeOf: () => store.archives(),
-        creationOf: () => Promise.resolve(CREATION),
+        existing: () => Promise.resolve(new Map()),
         refusalsFor: () => Promise.resolve(() => false),
         here: () => "somebody",
         creationHere: () => CREATION,

@@ -18,6 +18,8 @@ import { archiveIdText } from "./archive_id.ts";
 import { ArchiveMetrics } from "./archive_metrics.ts";
 import type { ArchiveEntry } from "./archive_writer.ts";
 import { ArchiveWriter, GRACE_MS } from "./archive_writer.ts";
+import { DepartedAccounts } from "./departed_accounts.ts";
+import type { DepartedAccountsDeps } from "./departed_accounts.ts";
 import { HeldMessage } from "./held_message.ts";
 import type { Noting } from "./held_message.ts";
 import { RosterQuestions } from "./roster_questions.ts";
@@ -42,7 +44,8 @@ export interface ArchivableMessage extends ArchiveId {
 export type ArchiveSide = "sender" | "recipient" | "absent";
 
 /** Objects behind the archives. */
-export interface MessageArchiveDeps extends AbsentAccountsDeps {
+export interface MessageArchiveDeps
+  extends Omit<AbsentAccountsDeps, "creationOf">, Pick<DepartedAccountsDeps, "existing"> {
   /** Hosts whose accounts have archives, with their options. */
   readonly hosts: ReadonlyMap<string, ArchiveHostOptions>;
   /** Returns the archives of such a host: the same object for hosts that share one. */
@@ -90,13 +93,18 @@ export class MessageArchive {
   readonly #deps: MessageArchiveDeps;
   readonly #writers = new Map<ArchiveStore, ArchiveWriter>();
   readonly #absent: AbsentAccounts;
+  readonly #departed: DepartedAccounts;
   /** The bound of messages while their store is late. All of them count for it at all times. */
   readonly #late: FairShares;
   readonly #rosters: RosterQuestions;
 
   constructor(deps: MessageArchiveDeps) {
     this.#deps = deps;
-    this.#absent = new AbsentAccounts(deps);
+    this.#absent = new AbsentAccounts({
+      ...deps,
+      creationOf: async ({ localpart, domainpart }) =>
+        (await deps.existing(domainpart, [localpart])).get(localpart),
+    });
     this.#rosters = new RosterQuestions(deps);
     this.#late = new FairShares({
       maxBytes: LATE_BYTES,
@@ -104,6 +112,7 @@ export class MessageArchive {
       within: deps.budget,
     });
     this.metrics = new ArchiveMetrics(deps.metrics, () => this.pending);
+    this.#departed = new DepartedAccounts({ ...deps, removed: this.metrics.removed });
   }
 
   /** Messages that wait to be written. */
@@ -130,6 +139,7 @@ export class MessageArchive {
   /** Waits until everything is written. What the stores do not take now is counted as failed. */
   async close(): Promise<void> {
     await Promise.all([...this.#writers.values()].map((writer) => writer.close()));
+    await this.#departed.close();
   }
 
   /**
@@ -278,8 +288,10 @@ export class MessageArchive {
         if (outcome === "ask-roster") return this.#askLater(held);
         if (outcome === "failed" && held.isGivenUp) return held.end(); // counted by who gave it up
         this.#count(outcome);
-        if (outcome === "stored") held.stored();
-        else held.end(outcome === "failed" ? "internal-server-error" : "service-unavailable");
+        if (outcome === "stored") {
+          this.#departed.note(held.account, held.archived.archive);
+          held.stored();
+        } else held.end(outcome === "failed" ? "internal-server-error" : "service-unavailable");
       },
     };
     held.leaveWriter = () => writer.cancel(entry);

@@ -69,14 +69,16 @@ class World implements AsyncDisposable {
         hasStanzaIds: true,
       }]]),
       storeOf: () => store,
-      creationOf: async ({ text }) => {
+      existing: async (host, localparts) => {
+        const text = `${localparts[0]}@${host}`;
         world.asked++;
         if (world.holdsQuestions) {
           const { promise, resolve } = Promise.withResolvers<void>();
           world.questions.push({ account: text, answer: resolve });
           await promise;
         }
-        return world.accounts.get(text);
+        const creation = world.accounts.get(text);
+        return new Map(creation === undefined ? [] : [[localparts[0]!, creation]]);
       },
       refusalsFor: () => Promise.resolve(() => world.isBlocked),
       here: () => world.here,
@@ -132,6 +134,7 @@ class World implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    this.holdsQuestions = false; // the archive asks at its end
     await this.archive.close();
     await this.#store.close();
     this.metrics.close();

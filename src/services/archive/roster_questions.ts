@@ -14,15 +14,20 @@ export interface RosterQuestionsDeps {
   readonly clock: Clock;
 }
 
+/** Calls a question that waits: true when it is its turn, false when its time is over. */
+type Call = (isTurn: boolean) => void;
+
 /**
  * Questions to rosters: one to an account's roster at a time, so that its messages keep their order,
- * and few in all, so that connections to the database stay free. Each is answered within its time.
+ * and few in all, so that connections to the database stay free. Each is answered within its time. A
+ * roster that does not answer keeps its one place until it does: the other places stay for others.
  */
 export class RosterQuestions {
   readonly #deps: RosterQuestionsDeps;
-  /** The end of the last question about each account, by bare JID. */
-  readonly #last = new Map<string, Promise<unknown>>();
-  readonly #waiting = new Set<() => void>();
+  /** Questions that wait for the one about their account, by the bare JIDs of the accounts. */
+  readonly #behind = new Map<string, Set<Call>>();
+  /** Questions that wait for a place. */
+  readonly #waiting = new Set<Call>();
   #free = MOST_ASKED;
 
   constructor(deps: RosterQuestionsDeps) {
@@ -31,44 +36,55 @@ export class RosterQuestions {
 
   /** Rejects when the roster cannot tell, or does not in time. Answers keep the order of the calls. */
   async ask(account: BareJid, contact: BareJid): Promise<boolean> {
-    const before = this.#last.get(account.text);
     const late = Promise.withResolvers<never>();
     late.promise.catch(() => {}); // it may come while nobody waits for it yet
     const cancel = this.#deps.clock.after(ANSWER_MS, () => {
       late.reject(new CausewayError("archive/roster-late", "The roster does not answer in time"));
     });
-    const question = (async () => {
-      // Those before this one began to wait earlier: their time is over before its own.
-      await before?.catch(() => {});
-      return await Promise.race([late.promise, this.#askNow(account, contact, late.promise)]);
-    })();
-    this.#last.set(account.text, question);
     try {
-      return await question;
+      return await Promise.race([late.promise, this.#inTurn(account, contact, late.promise)]);
     } finally {
       cancel();
-      if (this.#last.get(account.text) === question) this.#last.delete(account.text);
     }
   }
 
-  /** Asks in its turn, unless `late` rejects before. What was asked keeps its place until it is answered. */
+  async #inTurn(account: BareJid, contact: BareJid, late: Promise<never>): Promise<boolean> {
+    const behind = this.#behind.get(account.text);
+    if (behind === undefined) this.#behind.set(account.text, new Set());
+    else if (!await called(behind, late)) return await late;
+    try {
+      return await this.#askNow(account, contact, late);
+    } finally {
+      if (!callNext(this.#behind.get(account.text)!)) this.#behind.delete(account.text);
+    }
+  }
+
   async #askNow(account: BareJid, contact: BareJid, late: Promise<never>): Promise<boolean> {
     if (this.#free > 0) this.#free--;
-    else {
-      const { promise, resolve } = Promise.withResolvers<void>();
-      this.#waiting.add(resolve);
-      late.catch(() => this.#waiting.delete(resolve));
-      await promise;
-    }
+    else if (!await called(this.#waiting, late)) return await late;
     try {
       return await this.#deps.isContact(account, contact);
     } finally {
-      const [next] = this.#waiting;
-      if (next === undefined) this.#free++;
-      else {
-        this.#waiting.delete(next);
-        next();
-      }
+      if (!callNext(this.#waiting)) this.#free++;
     }
   }
+}
+
+/** Waits among others. Resolves to false when `late` rejects before it is called. */
+function called(waiting: Set<Call>, late: Promise<never>): Promise<boolean> {
+  const { promise, resolve } = Promise.withResolvers<boolean>();
+  waiting.add(resolve);
+  late.catch(() => {
+    if (waiting.delete(resolve)) resolve(false);
+  });
+  return promise;
+}
+
+/** Calls the first one that waits; false when nobody does. */
+function callNext(waiting: Set<Call>): boolean {
+  const [next] = waiting;
+  if (next === undefined) return false;
+  waiting.delete(next);
+  next(true);
+  return true;
 }

@@ -57,3 +57,26 @@ Deno.test("RosterQuestions gives up all that has waited for too long, and asks f
   answers.at(-1)!(true);
   strictEqual(await next, true);
 });
+
+Deno.test("RosterQuestions gives one place to a roster that hangs, whoever else waits for it", async () => {
+  const { clock, asked, answers, ask } = open();
+  for (let i = 0; i < 6; i++) {
+    const late = rejects(ask("bob", "a"), { code: "archive/roster-late" });
+    clock.advance(5_000);
+    await late;
+  }
+  deepStrictEqual(asked, ["bob a"]);
+  const others = ["carol", "dave", "erin"].map((name) => ask(name, "a"));
+  await turn();
+  strictEqual(asked.length, 4);
+  for (const answer of answers.slice(1)) answer(true);
+  deepStrictEqual(await Promise.all(others), [true, true, true]);
+  const last = ask("bob", "z");
+  await turn();
+  strictEqual(asked.length, 4);
+  answers[0]!(true);
+  await turn();
+  deepStrictEqual(asked.slice(4), ["bob z"]);
+  answers.at(-1)!(false);
+  strictEqual(await last, false);
+});
