@@ -1,7 +1,7 @@
+import { FingerprintSet } from "../../base/mod.ts";
 import type { Clock } from "../../base/mod.ts";
 import { isReply, stanzaId } from "../../xmpp/mod.ts";
 import type { Envelope } from "../envelope.ts";
-import { FingerprintSet } from "./fingerprint_set.ts";
 
 /** Bounds of the filter. */
 export interface ResendFilterOptions {
