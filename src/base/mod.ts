@@ -3,6 +3,7 @@ export { addressKey } from "./address_key.ts";
 export type { CancelTimer, Clock } from "./clock.ts";
 export type { FairBounds, Holders } from "./fair_shares.ts";
 export { FairShares, RETAINED_OVERHEAD_BYTES, ShareTab } from "./fair_shares.ts";
+export { beginPrint, endPrint, mixAscii, mixBytes, mixText } from "./fingerprint.ts";
 export { FingerprintSet } from "./fingerprint_set.ts";
 export { GaplessCount } from "./gapless_count.ts";
 export { GatheredLookup } from "./gathered_lookup.ts";
