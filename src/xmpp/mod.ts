@@ -27,7 +27,7 @@ export type { AccountRule, DeliveryRule } from "./stanza/delivery_rules.ts";
 export { deliveryRule, leastPriority, ruleForAccount } from "./stanza/delivery_rules.ts";
 export { readdress } from "./stanza/readdress.ts";
 export { isAsItSays } from "./stanza/stanza_check.ts";
-export { MAX_ID_BYTES, stanzaId } from "./stanza/stanza_attributes.ts";
+export { idSpan, MAX_ID_BYTES, stanzaId } from "./stanza/stanza_attributes.ts";
 export type { BuildOptions } from "./stanza/stanza_builder.ts";
 export { buildStanza, stanzaElement } from "./stanza/stanza_builder.ts";
 export type { StanzaContext } from "./stanza/stanza_parser.ts";

@@ -20,6 +20,12 @@ export function stanzaId(stanza: Stanza): string | undefined {
   return at === -1 ? undefined : decodeValue(stanza.bytes, TAG.spans[at + 3]!, TAG.spans[at + 4]!);
 }
 
+/** Returns the span of the stanza's `id` as written, without quotes; undefined when it has none. */
+export function idSpan({ bytes }: Stanza): readonly [start: number, end: number] | undefined {
+  const at = findAttribute(bytes, "id");
+  return at === -1 ? undefined : [TAG.spans[at + 3]!, TAG.spans[at + 4]!];
+}
+
 /**
  * Returns the stanza's `id` as written, quotes included; undefined when it is too long for an answer to
  * repeat.
