@@ -137,7 +137,8 @@ export class DatacenterSide implements LocalDelivery {
   }
 
   deliverElsewhere(envelope: Envelope): void {
-    const { handover } = this.#deps;
+    const { handover, placements } = this.#deps;
+    if (!placements.hasNeighbours) return envelope.settle();
     const nodes = new Set(this.#living(envelope.stanza.to).map(({ node }) => node));
     const copies = copyEnvelope(envelope, nodes.size);
     for (const [i, node] of [...nodes].entries()) handover.send(node, copies[i]!);

@@ -402,15 +402,15 @@ export class Dispatcher {
 
   /** Sends a carbon copy to each datacenter in `spread` but one. */
   #sendCarbons(envelope: Envelope, spread: readonly SessionHost[], but: string): void {
-    const hosts = new Set(spread.map(({ host }) => host));
-    hosts.delete(but);
-    if (hosts.size === 0) return;
-    const copies = copyEnvelope(envelope, hosts.size);
-    for (const [i, host] of [...hosts].entries()) {
+    const hosts: string[] = [];
+    for (const { host } of spread) if (host !== but && !hosts.includes(host)) hosts.push(host);
+    if (hosts.length === 0) return;
+    const copies = copyEnvelope(envelope, hosts.length);
+    for (let i = 0; i < hosts.length; i++) {
       const copy = copies[i]!;
       copy.isCarbon = true;
       copy.isSpread = true;
-      this.#sendCopy(copy, host);
+      this.#sendCopy(copy, hosts[i]!);
     }
   }
 

@@ -59,8 +59,10 @@ export function isEligible(stanza: Stanza, direction: CarbonDirection): boolean 
  * True for a carbon of a message that its account has sent, and not one of any other message. It
  * begins with what `carbonOf` writes. Pure.
  */
-export function isSentCarbon({ bytes }: Stanza): boolean {
-  return startsWith(stanzaSource(bytes), "sent", CARBONS_NAMESPACE);
+export function isSentCarbon({ type, to, bytes }: Stanza): boolean {
+  // A node of another version may write the same in other words.
+  return beginsWith(bytes, startOf("sent", type, to)) ||
+    startsWith(stanzaSource(bytes), "sent", CARBONS_NAMESPACE);
 }
 
 /**
@@ -131,6 +133,12 @@ function startOf(direction: CarbonDirection, type: StanzaType, account: Jid): Ui
   );
   if (type === "chat") STARTS[direction].set(account, start);
   return start;
+}
+
+function beginsWith(bytes: Uint8Array, start: Uint8Array): boolean {
+  if (bytes.length < start.length) return false;
+  for (let i = 0; i < start.length; i++) if (bytes[i] !== start[i]) return false;
+  return true;
 }
 
 function quoted({ text }: Jid): string {
