@@ -58,6 +58,8 @@ export const TEST_NEEDS: readonly Need[] = [
   pythonModule("pip", "python3-pip"),
   { what: "initdb of PostgreSQL", debianPackage: "postgresql", isThere: POSTGRESQL.isThere },
   program("mariadbd", "mariadb-server"),
+  // Backups of the built-in store.
+  program("sqlite3", "sqlite3"),
   { what: "slapd of OpenLDAP", debianPackage: "slapd", isThere: isSlapdThere },
   // Other servers, from which accounts are moved and to which they can go.
   program("ejabberdctl", "ejabberd"),

@@ -204,9 +204,14 @@ export class TestServer implements AsyncDisposable {
     return await this.#server.install(certificate);
   }
 
+  /** Login of the first user. */
+  get rootAddress(): SqlAddress {
+    return this.kind.root(this.#server.directory, this.port);
+  }
+
   /** Opens a connection as the first user, whose statements may take long. */
   async connect(database?: string): Promise<SqlConnection> {
-    const root = this.kind.root(this.#server.directory, this.port);
+    const root = this.rootAddress;
     const address = database === undefined ? root : { ...root, database };
     return await this.kind.engine.connect(address, LIMITS);
   }

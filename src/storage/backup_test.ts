@@ -1,0 +1,145 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { backendsOf } from "./backends.ts";
+import { InternalStore } from "./internal_store.ts";
+import { emptyDatabase, preparedDatabase } from "./sql/testing/databases.ts";
+import type { TestServer } from "./sql/testing/servers.ts";
+import { SERVER_KINDS, serverDuringTests } from "./sql/testing/servers.ts";
+import { sqlServerDatabase } from "./sql/sql_server.ts";
+import type { SqlAddress } from "./sql/sql_server.ts";
+import { SqlStores } from "./sql/sql_stores.ts";
+import type { SqlPoolOptions, StoresOptions } from "./stores.ts";
+import { sqlServerOf } from "./stores.ts";
+import { contentOf, fill } from "./testing/filled_stores.ts";
+
+// The commands are those of docs/databases.md.
+
+/** A program with its arguments, and the file that is its standard input or output. */
+interface BackupCommand {
+  readonly program: string;
+  readonly args: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+  readonly input?: string;
+  readonly output?: string;
+}
+
+/** Commands that back a database up to a file, and restore the file into an empty database. */
+interface BackupCommands {
+  backUp(server: TestServer, database: SqlAddress, file: string): BackupCommand;
+  restore(server: TestServer, database: SqlAddress, file: string): BackupCommand;
+}
+
+const COMMANDS: Readonly<Record<"pgsql" | "mysql", BackupCommands>> = {
+  pgsql: {
+    backUp: (_server, address, file) => ({
+      program: "pg_dump",
+      args: ["--format=custom", `--file=${file}`, ...loginTo(address)],
+      env: { PGPASSWORD: address.password.reveal() },
+    }),
+    restore: (_server, address, file) => ({
+      program: "pg_restore",
+      args: [
+        ...["--no-owner", "--exit-on-error", "--single-transaction"],
+        ...[`--dbname=${address.database}`, ...loginTo(address).slice(0, -1), file],
+      ],
+      env: { PGPASSWORD: address.password.reveal() },
+    }),
+  },
+  mysql: {
+    backUp: (server, address, file) => ({
+      program: "mysqldump",
+      args: ["--single-transaction", "--hex-blob", ...rootOf(server), address.database],
+      output: file,
+    }),
+    restore: (server, address, file) => ({
+      program: "mysql",
+      args: [...rootOf(server), address.database],
+      input: file,
+    }),
+  },
+};
+
+function loginTo({ host, port, username, database }: SqlAddress): readonly string[] {
+  return [`--host=${host}`, `--port=${port}`, `--username=${username}`, database];
+}
+
+/** Returns options of the clients of MySQL and MariaDB for the first user of a test's server. */
+function rootOf(server: TestServer): readonly string[] {
+  const { host, username } = server.rootAddress;
+  return [`--socket=${host}`, `--user=${username}`];
+}
+
+async function run({ program, args, env = {}, input, output }: BackupCommand): Promise<void> {
+  const command = new Deno.Command(program, {
+    args: [...args],
+    env,
+    stdin: input === undefined ? "null" : "piped",
+    stdout: "piped",
+    stderr: "piped",
+  }).spawn();
+  const fed = input === undefined
+    ? Promise.resolve()
+    : Deno.open(input).then(({ readable }) => readable.pipeTo(command.stdin));
+  const [result] = await Promise.all([command.output(), fed]);
+  assert.ok(result.success, `${program}: ${new TextDecoder().decode(result.stderr)}`);
+  if (output !== undefined) await Deno.writeFile(output, result.stdout);
+}
+
+async function withDirectory(work: (directory: string) => Promise<void>): Promise<void> {
+  const directory = await Deno.makeTempDir({ prefix: "causeway-backup-" });
+  try {
+    await work(directory);
+  } finally {
+    await Deno.remove(directory, { recursive: true });
+  }
+}
+
+for (const kind of SERVER_KINDS) {
+  const { driver } = kind;
+  if (driver === "mssql") continue; // a double: docs/databases.md describes what its real server does
+  const server = serverDuringTests(kind);
+
+  Deno.test(`a backup of ${kind.name} is made while it is used, and restored whole`, () =>
+    withDirectory(async (directory) => {
+      const file = join(directory, "backup");
+      const { address } = await preparedDatabase(server());
+      const pool: SqlPoolOptions = { scope: "global", driver, address, bounds: {} };
+      await using stores = new SqlStores(sqlServerDatabase(sqlServerOf("default", pool)));
+      await fill(stores);
+      const content = await contentOf(stores);
+      await run(COMMANDS[driver].backUp(server(), address, file));
+      await stores.users("example.com").remove("user1"); // afterwards: the backup has the account
+
+      const empty = await emptyDatabase(server());
+      await run(COMMANDS[driver].restore(server(), empty.address, file));
+      const restored: SqlPoolOptions = { ...pool, address: empty.address };
+      const options: StoresOptions = {
+        internal: { path: join(directory, "store.sqlite") },
+        pools: new Map([["default", restored]]),
+        users: new Map(),
+      };
+      const [, backend] = backendsOf(options);
+      assert.deepEqual((await backend!.check()).problems, []);
+      assert.deepEqual(await backend!.plan(), [], "nothing to prepare");
+      await using again = new SqlStores(sqlServerDatabase(sqlServerOf("default", restored)));
+      assert.deepEqual(await contentOf(again), content);
+      await again.users("example.com").remove("user1");
+      assert.equal(
+        await again.users("example.com").exists("user1"),
+        false,
+        "and it can be changed",
+      );
+    }));
+}
+
+Deno.test("a backup of the built-in store is made while it is used, and restored whole", () =>
+  withDirectory(async (directory) => {
+    const [path, file] = [join(directory, "causeway.sqlite"), join(directory, "backup.sqlite")];
+    await using stores = await InternalStore.open({ path });
+    await fill(stores);
+    const content = await contentOf(stores);
+    await run({ program: "sqlite3", args: [path, `.backup '${file}'`] });
+    await stores.users("example.com").remove("user1");
+    await using again = await InternalStore.open({ path: file });
+    assert.deepEqual(await contentOf(again), content);
+  }));
