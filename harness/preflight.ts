@@ -6,7 +6,9 @@ import { join } from "node:path";
 import { isFile, isOnPath } from "./databases/programs.ts";
 import { isSlapdThere } from "./databases/slapd.ts";
 import { POSTGRESQL } from "./databases/server_kinds.ts";
+import { findJavaHome } from "./databases/search_kinds.ts";
 import { installMysql, isMysqlThere } from "./mysql_download.ts";
+import { areSearchServersThere, installSearchServers } from "./search_downloads.ts";
 import { arePythonCheckersThere, installPythonCheckers } from "./python_checkers.ts";
 
 /** Something that tests run, and the Debian package that brings it. */
@@ -61,6 +63,11 @@ export const TEST_NEEDS: readonly Need[] = [
   // Backups of the built-in store.
   program("sqlite3", "sqlite3"),
   { what: "slapd of OpenLDAP", debianPackage: "slapd", isThere: isSlapdThere },
+  {
+    what: "Java 17, for Elasticsearch and OpenSearch",
+    debianPackage: "openjdk-17-jre-headless",
+    isThere: () => findJavaHome() !== undefined,
+  },
   // Other servers, from which accounts are moved and to which they can go.
   program("ejabberdctl", "ejabberd"),
   program("prosody-migrator", "prosody"),
@@ -146,6 +153,7 @@ async function main(): Promise<number> {
   if (exitCode !== 0) return exitCode;
   try {
     if (!isMysqlThere()) await installMysql();
+    if (!areSearchServersThere()) await installSearchServers();
     if (!arePythonCheckersThere()) await installPythonCheckers();
     return 0;
   } catch (error) {

@@ -86,7 +86,7 @@ export class DatabaseServer<K extends ServerProgram = ServerKind> implements Asy
   /** Starts it, after `kill` again on the same port, with more options. */
   async launch(...args: readonly string[]): Promise<void> {
     for (let tries = 1;; tries++) {
-      if (this.#port === 0) this.#port = freePort();
+      if (this.#port === 0) this.#port = freePort(this.kind.ports);
       const [program, ...own] = this.kind.run(this.directory, this.#port);
       const before = this.#wholeLog().length;
       const process = this.#spawn([program, ...own, ...this.#options.args ?? [], ...args]);
@@ -108,6 +108,7 @@ export class DatabaseServer<K extends ServerProgram = ServerKind> implements Asy
     if (process === undefined) return;
     this.#process = undefined;
     this.#resume?.(); // a suspended process would end later
+    if (this.kind.hasChildren) signalAll(childrenOf(process.pid), this.kind.killSignal);
     try {
       process.kill(this.kind.killSignal);
     } catch {
@@ -126,19 +127,10 @@ export class DatabaseServer<K extends ServerProgram = ServerKind> implements Asy
     // The parent first, so that no session begins behind our back.
     Deno.kill(pid, "SIGSTOP");
     const pids = childrenOf(pid);
-    const signalAll = (signal: Deno.Signal) => {
-      for (const each of pids) {
-        try {
-          Deno.kill(each, signal);
-        } catch (thrown) {
-          if (!(thrown instanceof Deno.errors.NotFound)) throw thrown; // the session has ended
-        }
-      }
-    };
-    signalAll("SIGSTOP");
+    signalAll(pids, "SIGSTOP");
     this.#resume = () => {
       this.#resume = undefined;
-      signalAll("SIGCONT");
+      signalAll(pids, "SIGCONT");
       Deno.kill(pid, "SIGCONT");
     };
     return () => this.#resume?.();
@@ -226,15 +218,26 @@ export class DatabaseServer<K extends ServerProgram = ServerKind> implements Asy
 function childrenOf(pid: number): readonly number[] {
   const { stdout } = new Deno.Command("/bin/cat", {
     args: [`/proc/${pid}/task/${pid}/children`],
-    stderr: "inherit",
+    stderr: "null", // it may have ended
   }).outputSync();
   return new TextDecoder().decode(stdout).split(" ").filter((each) => each.trim() !== "")
     .map(Number);
 }
 
-function freePort(): number {
+/** Sends a signal to those processes that have not ended. */
+function signalAll(pids: readonly number[], signal: Deno.Signal): void {
+  for (const pid of pids) {
+    try {
+      Deno.kill(pid, signal);
+    } catch (thrown) {
+      if (!(thrown instanceof Deno.errors.NotFound)) throw thrown;
+    }
+  }
+}
+
+function freePort([first, last]: readonly [number, number] = [FIRST_PORT, LAST_PORT]): number {
   for (;;) {
-    const port = FIRST_PORT + Math.floor(Math.random() * (LAST_PORT - FIRST_PORT + 1));
+    const port = first + Math.floor(Math.random() * (last - first + 1));
     try {
       Deno.listen({ hostname: "127.0.0.1", port }).close();
       return port;

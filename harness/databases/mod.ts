@@ -2,6 +2,15 @@ export type { DatabaseServerOptions } from "./database_server.ts";
 export { DatabaseServer } from "./database_server.ts";
 export { isFile, isOnPath } from "./programs.ts";
 export type { CommandLine, ServerCertificate, ServerKind } from "./server_kinds.ts";
+export type { SearchKind } from "./search_kinds.ts";
+export {
+  ELASTICSEARCH_5_DOUBLE,
+  ELASTICSEARCH_6_DOUBLE,
+  ELASTICSEARCH_7,
+  ELASTICSEARCH_8,
+  OPENSEARCH_2,
+  SNAPSHOTS,
+} from "./search_kinds.ts";
 export type { DirectoryContent, DirectoryPerson } from "./slapd.ts";
 export {
   base64,

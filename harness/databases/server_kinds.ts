@@ -16,6 +16,10 @@ export interface ServerProgram {
   readonly name: string;
   /** True for a program of ours, which runs with the rights of the harness. */
   readonly isOwn?: true;
+  /** True for a program whose children are the server: they are ended with it. */
+  readonly hasChildren?: true;
+  /** First and last port that it can use. @default those below the ports for outgoing connections */
+  readonly ports?: readonly [number, number];
   /** Commands that make its data, below `directory`. */
   prepare(directory: string): readonly CommandLine[];
   run(directory: string, port: number): CommandLine;
