@@ -60,4 +60,6 @@ export interface DataStores {
   rooms?(domainpart: string): RoomStore;
   /** Returns the archives of all accounts: the same object each time. */
   archives?(): ArchiveStore;
+  /** Returns the archives of all rooms, where they are not in `archives`: the same object each time. */
+  roomArchives?(): ArchiveStore;
 }

@@ -1,3 +1,4 @@
+import { ELASTIC } from "./elastic/elastic_backend.ts";
 import type { ServerKind } from "./server_kind.ts";
 import type { ServerBackendId, ServerPoolOptions } from "./server_pools.ts";
 import type { SchemaFile } from "./sql/sql_dialect.ts";
@@ -5,7 +6,9 @@ import type { SchemaFile } from "./sql/sql_dialect.ts";
 type OptionsOf<B extends ServerBackendId> = Extract<ServerPoolOptions, { readonly backend: B }>;
 
 /** Every kind of server that this version serves. */
-const SERVER_KINDS: { readonly [B in ServerBackendId]?: ServerKind<OptionsOf<B>> } = {};
+const SERVER_KINDS: { readonly [B in ServerBackendId]?: ServerKind<OptionsOf<B>> } = {
+  elasticsearch: ELASTIC,
+};
 
 /** Backends among `ServerBackendId` that this version serves. */
 export const SERVER_BACKENDS = Object.keys(SERVER_KINDS) as readonly ServerBackendId[];

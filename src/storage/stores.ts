@@ -296,6 +296,16 @@ export class Stores implements AsyncDisposable {
   }
 
   /**
+   * Returns the archives of rooms: in most databases those of accounts too.
+   *
+   * @param host host whose rooms they are
+   */
+  roomArchives(host: string): ArchiveStore {
+    const stores = this.#storesOf(host, "mam");
+    return stores.roomArchives?.() ?? held(stores.archives?.());
+  }
+
+  /**
    * Deletes an account with all its data. Resolves to false when there was no account. Data goes
    * first: the account is there until everything else is gone, so that a removal that failed can be
    * repeated. Data that others have written until the account was gone, such as messages for it, goes

@@ -130,8 +130,8 @@ export const CATALOGUE: readonly BackendRow[] = [
     name: "Elasticsearch, OpenSearch",
     poolKind: "elastic",
     products: [
-      { id: "elasticsearch", name: "Elasticsearch" },
-      { id: "opensearch", name: "OpenSearch" },
+      { id: "elasticsearch", name: "Elasticsearch", minimumVersion: "5.6" },
+      { id: "opensearch", name: "OpenSearch", minimumVersion: "1.0" },
     ],
     kinds: ["mam"],
   },

@@ -1,0 +1,366 @@
+import type { Clock } from "../../base/mod.ts";
+import { randomHex } from "../../base/mod.ts";
+import type { ArchivedMessage, ArchiveOutcome, ArchivePreferences } from "../archive_store.ts";
+import { isArchiveWanted } from "../archive_store.ts";
+import { storageError } from "../storage_error.ts";
+import type { ArchiveHead, Reservation } from "./archive_head.ts";
+import { finish, giveUp, reserve, stateOf, visibleUpTo } from "./archive_head.ts";
+import type { ArchiveHeads } from "./archive_heads.ts";
+import type { ArchivePlace, MessageDocument } from "./elastic_documents.ts";
+import {
+  contentOf,
+  messageDocumentId,
+  peerTerms,
+  placeOf,
+  preferencesDocumentId,
+} from "./elastic_documents.ts";
+import type { BulkOperation, DocumentName, IndexClient } from "./elastic_index.ts";
+import { Patience } from "./patience.ts";
+import { sweepVoids } from "./void_sweep.ts";
+
+/** Attempts of one batch whose reservations others give up. */
+const MAX_TRIES = 6;
+/** Open reservations and void ranges of one head: one more is refused. */
+const [MAX_OPEN, MAX_VOIDS] = [64, 512];
+/** Archives whose preferences are remembered. */
+const MAX_REMEMBERED = 20_000;
+
+const ACTION = "archive messages in";
+
+/** Objects behind the appending of messages. */
+export interface ArchiveAppenderDeps {
+  readonly index: IndexClient;
+  readonly heads: ArchiveHeads;
+  /** Name of the database in messages. */
+  readonly place: string;
+  readonly clock: Clock;
+}
+
+/** A message of a batch. */
+interface Item {
+  readonly message: ArchivedMessage;
+  /** Its place in the batch. */
+  readonly slot: number;
+  readonly place: ArchivePlace;
+  readonly name: DocumentName;
+}
+
+/** An item and its document. */
+interface Placed {
+  readonly item: Item;
+  readonly document: MessageDocument;
+}
+
+/** One attempt at a batch. */
+interface Attempt {
+  readonly token: string;
+  /** The reservation in each bucket, and the head that has it. */
+  readonly own: ReadonlyMap<number, { readonly range: Reservation; readonly head: ArchiveHead }>;
+  /** Positions that must be visible at the end, by bucket. */
+  readonly awaited: Map<number, number>;
+}
+
+/** Preferences as they are kept. */
+export interface PreferencesDocument {
+  readonly owner: string;
+  readonly preferences: ArchivePreferences;
+}
+
+/** Adds messages to the archives of an index, as `ArchiveStore.append` says. */
+export class ArchiveAppender {
+  readonly #deps: ArchiveAppenderDeps;
+  /** Preferences by archive, with the number of their bucket's head when they were read. */
+  readonly #remembered = new Map<
+    string,
+    { readonly at: number; readonly preferences: ArchivePreferences | undefined }
+  >();
+
+  constructor(deps: ArchiveAppenderDeps) {
+    this.#deps = deps;
+  }
+
+  async append(
+    messages: readonly ArchivedMessage[],
+    nowMs: number,
+  ): Promise<readonly ArchiveOutcome[]> {
+    if (messages.length === 0) return [];
+    const buckets = await this.#deps.index.buckets();
+    const outcomes = new Array<ArchiveOutcome>(messages.length).fill("stored");
+    let left: readonly Item[] = messages.map((message, slot) => {
+      const place = placeOf(message.archive, buckets);
+      const { routing } = place;
+      return { message, slot, place, name: { id: messageDocumentId(place, message), routing } };
+    });
+    for (let tries = 0; left.length > 0; tries++) {
+      if (tries === MAX_TRIES) throw this.#error("conflict");
+      left = await this.#try(left, { outcomes, nowMs, tries });
+    }
+    return outcomes;
+  }
+
+  /** Returns the items of buckets in which another writer has given this one up. */
+  async #try(
+    items: readonly Item[],
+    { outcomes, nowMs, tries }: {
+      readonly outcomes: ArchiveOutcome[];
+      readonly nowMs: number;
+      readonly tries: number;
+    },
+  ): Promise<readonly Item[]> {
+    const counts = new Map<number, number>();
+    for (const { place: { bucket } } of items) counts.set(bucket, (counts.get(bucket) ?? 0) + 1);
+    const token = randomHex(12);
+    let attempt: Attempt;
+    let heads: ReadonlyMap<number, ArchiveHead>;
+    try {
+      attempt = await this.#reserve(counts, token, tries);
+      const wanted = await this.#wanted(items, attempt, outcomes);
+      await this.#write(place(wanted, attempt, nowMs), attempt);
+      heads = await this.#changeAll(counts.keys(), (head) => finish(head, token));
+    } catch (thrown) {
+      for (const bucket of counts.keys()) this.#deps.heads.abandon(bucket, token);
+      throw thrown;
+    }
+    const givenUp = new Set<number>();
+    for (const [bucket, { range }] of attempt.own) {
+      if (stateOf(heads.get(bucket)!, range.from).kind !== "void") continue;
+      givenUp.add(bucket);
+      attempt.awaited.delete(bucket);
+    }
+    await this.#untilVisible(attempt.awaited, heads);
+    await sweepVoids(heads, this.#deps);
+    return items.filter(({ place }) => givenUp.has(place.bucket));
+  }
+
+  async #reserve(
+    counts: ReadonlyMap<number, number>,
+    token: string,
+    tries: number,
+  ): Promise<Attempt> {
+    const heads = await this.#changeAll(counts.keys(), (head, bucket) => {
+      if (head.open.length >= MAX_OPEN || head.voids.length >= MAX_VOIDS) {
+        throw this.#error("overloaded");
+      }
+      return reserve(head, { token, count: counts.get(bucket)!, tries });
+    });
+    const own = new Map<number, { readonly range: Reservation; readonly head: ArchiveHead }>();
+    for (const [bucket, head] of heads) {
+      own.set(bucket, { range: head.open.find((each) => each.token === token)!, head });
+    }
+    return { token, own, awaited: new Map() };
+  }
+
+  /** Changes one head for each bucket, all at the same time. */
+  async #changeAll(
+    buckets: Iterable<number>,
+    apply: (head: ArchiveHead, bucket: number) => ArchiveHead | undefined,
+  ): Promise<ReadonlyMap<number, ArchiveHead>> {
+    const changes = [...buckets].map(async (bucket) =>
+      [
+        bucket,
+        await this.#deps.heads.change(bucket, (head) => apply(head, bucket)),
+      ] as const
+    );
+    // All of them end before a failure is reported: what is changed later is not seen by `abandon`.
+    await Promise.allSettled(changes);
+    return new Map(await Promise.all(changes));
+  }
+
+  /** Returns the items that preferences want, each document once. Notes the outcome of the others. */
+  async #wanted(
+    items: readonly Item[],
+    { own }: Attempt,
+    outcomes: ArchiveOutcome[],
+  ): Promise<readonly Item[]> {
+    const preferences = await this.#preferencesOf(items, own);
+    const wanted = new Map<string, Item>();
+    const denied: Item[] = [];
+    for (const item of items) {
+      const answer = isArchiveWanted(preferences.get(item.place.archive), item.message);
+      if (wanted.has(item.name.id)) continue;
+      if (answer === true) wanted.set(item.name.id, item);
+      else {
+        denied.push(item);
+        outcomes[item.slot] = answer === false ? "unwanted" : "ask-roster";
+      }
+    }
+    // A message that is there stays there.
+    const found = await this.#deps.index.get(ACTION, denied.map(({ name }) => name), []);
+    for (const [i, { slot }] of denied.entries()) {
+      if (found[i]!.stamp !== undefined) outcomes[slot] = "stored";
+    }
+    return [...wanted.values()];
+  }
+
+  /** Returns the preferences of those archives that have some. */
+  async #preferencesOf(
+    items: readonly Item[],
+    own: Attempt["own"],
+  ): Promise<ReadonlyMap<string, ArchivePreferences>> {
+    const preferences = new Map<string, ArchivePreferences>();
+    const unknown = new Map<string, { readonly place: ArchivePlace; readonly at: number }>();
+    for (const { place } of items) {
+      const at = own.get(place.bucket)!.head.preferences;
+      if (at === 0) continue; // nobody in this bucket has ever set some
+      const known = this.#remembered.get(place.archive);
+      if (known?.at !== at) unknown.set(place.archive, { place, at });
+      else if (known.preferences !== undefined) preferences.set(place.archive, known.preferences);
+    }
+    const wanted = [...unknown.values()];
+    const names = wanted.map(({ place }) => ({
+      id: preferencesDocumentId(place),
+      routing: place.routing,
+    }));
+    const found = await this.#deps.index.get<PreferencesDocument>(ACTION, names, ["preferences"]);
+    for (const [i, { place: { archive }, at }] of wanted.entries()) {
+      const read = found[i]!.content?.preferences;
+      if (read !== undefined) preferences.set(archive, read);
+      this.#remembered.delete(archive);
+      this.#remembered.set(archive, { at, preferences: read });
+    }
+    for (const archive of this.#remembered.keys()) {
+      if (this.#remembered.size <= MAX_REMEMBERED) break;
+      this.#remembered.delete(archive); // the oldest
+    }
+    return preferences;
+  }
+
+  /** Writes documents. One that is there already counts, or is replaced if it is garbage. */
+  async #write(documents: readonly Placed[], attempt: Attempt): Promise<void> {
+    for (const { document: { bucket, position } } of documents) expect(attempt, bucket, position);
+    let left = documents;
+    let operations = left.map((each): BulkOperation => operationOf(each, "create"));
+    while (left.length > 0) {
+      const outcomes = await this.#deps.index.change(ACTION, operations);
+      const refused = left.filter((_, i) => outcomes[i]!.kind !== "done");
+      const again = await this.#examine(refused, attempt);
+      left = again.map(({ placed }) => placed);
+      operations = again.map(({ operation }) => operation);
+    }
+  }
+
+  /**
+   * Looks at documents that are there already, and waits for the writers of those that may not count
+   * in the end. Returns the documents that are to be written still.
+   *
+   * A writer with older positions gives up a newer one at once, and a newer one waits for an older
+   * one. So no two wait for each other.
+   */
+  async #examine(
+    refused: readonly Placed[],
+    attempt: Attempt,
+  ): Promise<readonly { readonly placed: Placed; readonly operation: BulkOperation }[]> {
+    const { index, heads, clock } = this.#deps;
+    const patience = new Patience(clock);
+    const again: { readonly placed: Placed; readonly operation: BulkOperation }[] = [];
+    let left = refused;
+    while (left.length > 0) {
+      if (patience.isExhausted) throw this.#error("conflict");
+      const names = left.map(({ item }) => item.name);
+      const found = await index.get<Pick<MessageDocument, "position">>(ACTION, names, ["position"]);
+      const now = await heads.read([...new Set(left.map(({ document }) => document.bucket))]);
+      const slow = new Map<number, Set<string>>();
+      const waiting: Placed[] = [];
+      for (const [i, placed] of left.entries()) {
+        const { content, stamp } = found[i]!;
+        const { bucket } = placed.document;
+        if (stamp === undefined || content === undefined) {
+          again.push({ placed, operation: operationOf(placed, "create") }); // removed meanwhile
+          continue;
+        }
+        const { range } = attempt.own.get(bucket)!;
+        // The server repeats a request of its own accord when a copy of the index is lost.
+        if (content.position >= range.from && content.position <= range.to) continue;
+        const state = stateOf(now.get(bucket)!, content.position);
+        if (state.kind === "void") {
+          again.push({ placed, operation: { ...operationOf(placed, "index"), stamp } });
+        } else if (state.kind !== "open") {
+          expect(attempt, bucket, content.position);
+        } else {
+          waiting.push(placed);
+          const { reservation } = state;
+          if (reservation.from > range.from || patience.isOver(reservation)) {
+            slow.set(bucket, (slow.get(bucket) ?? new Set()).add(reservation.token));
+          }
+        }
+      }
+      left = waiting;
+      if (left.length > 0 && slow.size === 0) await patience.pause();
+      await this.#giveUp(slow);
+    }
+    return again;
+  }
+
+  /** Waits until readers see these positions. Gives up writers that keep them from it for too long. */
+  async #untilVisible(
+    awaited: ReadonlyMap<number, number>,
+    finished: ReadonlyMap<number, ArchiveHead>,
+  ): Promise<void> {
+    const { heads, clock } = this.#deps;
+    const patience = new Patience(clock);
+    let now = finished;
+    let left = [...awaited];
+    for (;;) {
+      left = left.filter(([bucket, position]) => visibleUpTo(now.get(bucket)!) < position);
+      if (left.length === 0) return;
+      if (patience.isExhausted) throw this.#error("conflict");
+      const slow = new Map<number, Set<string>>();
+      for (const [bucket, position] of left) {
+        const tokens = patience.tooSlow(now.get(bucket)!, position);
+        if (tokens.length > 0) slow.set(bucket, new Set(tokens));
+      }
+      if (slow.size === 0) await patience.pause();
+      await this.#giveUp(slow);
+      now = await heads.read(left.map(([bucket]) => bucket));
+    }
+  }
+
+  async #giveUp(slow: ReadonlyMap<number, ReadonlySet<string>>): Promise<void> {
+    const nowMs = this.#deps.clock.wallMs();
+    await this.#changeAll(
+      slow.keys(),
+      (head, bucket) => giveUp(head, slow.get(bucket)!, nowMs),
+    );
+  }
+
+  #error(failure: "conflict" | "overloaded") {
+    return storageError(failure, { action: ACTION, place: this.#deps.place });
+  }
+}
+
+/** Notes that a position must be visible at the end. */
+function expect({ awaited }: Attempt, bucket: number, position: number): void {
+  awaited.set(bucket, Math.max(awaited.get(bucket) ?? 0, position));
+}
+
+/** Gives items their positions, in order. */
+function place(items: readonly Item[], { own }: Attempt, nowMs: number): readonly Placed[] {
+  const next = new Map<number, number>();
+  return items.map((item) => {
+    const { message, place: { bucket, archive, owner, host } } = item;
+    const position = next.get(bucket) ?? own.get(bucket)!.range.from;
+    next.set(bucket, position + 1);
+    const { peer, sentAtMs, text, process, sequence, stanza } = message;
+    return {
+      item,
+      document: {
+        bucket,
+        archive,
+        owner,
+        host,
+        peer: peerTerms(peer),
+        position,
+        // Another clock may be ahead of this one. Nothing is visible before it was sent.
+        sent_at: Math.min(Math.trunc(sentAtMs), Math.trunc(nowMs)),
+        ...(text === undefined || text === "" ? {} : { text }),
+        process,
+        sequence,
+        stanza: contentOf(stanza),
+      },
+    };
+  });
+}
+
+function operationOf({ item, document }: Placed, kind: "create" | "index"): BulkOperation {
+  return { kind, ...item.name, document };
+}
