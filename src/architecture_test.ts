@@ -32,6 +32,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ],
   "distribution/routing": ["base", "observe", "xmpp", "distribution"],
   "distribution/resumption": ["base", "observe", "xmpp", "distribution", "distribution/wire"],
+  "distribution/tracing": ["base", "observe", "xmpp", "distribution", "distribution/wire"],
   "services": ["base", "observe", "xmpp", "storage"],
   "migration": ["base", "xmpp", "storage"],
   "admin": [
@@ -70,6 +71,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "distribution/table",
     "distribution/routing",
     "distribution/resumption",
+    "distribution/tracing",
     "services",
     "admin",
     "config",

@@ -1,13 +1,21 @@
 import type { Fate } from "../xmpp/mod.ts";
+import type { StanzaTrace } from "./stanza_trace.ts";
 
 /** The duty to report the fate of a stanza once. */
 export class Duty {
+  /** Notes the way of the stanza through this node; undefined while nobody follows it. */
+  trace: StanzaTrace | undefined;
   #fate: Fate | undefined;
   #number: number;
 
   constructor(fate?: Fate, number = 0) {
     this.#fate = fate;
     this.#number = number;
+  }
+
+  /** Number under which the receiver is called. */
+  get number(): number {
+    return this.#number;
   }
 
   /**
@@ -25,10 +33,17 @@ export class Duty {
 
   /** Reports that the fate is final. Only the first call counts. */
   settle(): void {
+    if (this.trace !== undefined) this.#noteSettled(this.trace);
     const fate = this.#fate;
     if (fate === undefined) return;
     this.#fate = undefined;
     fate.settle(this.#number);
+  }
+
+  /** Notes the end once, whoever else is told. */
+  #noteSettled(trace: StanzaTrace): void {
+    this.trace = undefined;
+    trace.settled();
   }
 
   /** True when the receiver wants to know that another node holds the stanza. */

@@ -175,11 +175,13 @@ export class Envelope extends Duty implements EnvelopeFields {
   /** Notes that one more session keeps it; it is settled when all of them are done with it. */
   retain(): void {
     this.#keepers++;
+    this.trace?.note("kept");
   }
 
   /** Notes that a client that kept it has acknowledged it. */
   acknowledged(): void {
     this.#isTaken = true;
+    this.trace?.note("acknowledged");
     if (--this.#keepers === 0) this.settle();
   }
 

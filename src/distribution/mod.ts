@@ -1,7 +1,12 @@
 export { Duty } from "./duty.ts";
 export type { Arrival, EnvelopeFields, StanzaEntry } from "./envelope.ts";
 export { Envelope } from "./envelope.ts";
+export { LinkBook } from "./link_book.ts";
 export type { LinkTraffic, OpenLink } from "./link_traffic.ts";
 export type { ReturnReason } from "./return_reason.ts";
+export type { StanzaTrace, TraceDetails, TraceStep } from "./stanza_trace.ts";
+export { TRACE_STEPS } from "./stanza_trace.ts";
+export type { StanzaTracer } from "./stanza_tracer.ts";
+export { NO_TRACER } from "./stanza_tracer.ts";
 export type { UserHosts } from "./sender.ts";
 export { datacenterHolder, isFromRoom, isRoomDomain, isUserHost, senderKey } from "./sender.ts";

@@ -20,6 +20,9 @@ import {
   decodeSnapshot,
   decodeStanza,
   decodeToken,
+  decodeTrace,
+  decodeTraced,
+  decodeTracing,
   decodeWritten,
   detailsFrames,
   encodeWritten,
@@ -44,6 +47,9 @@ import {
   sessionFrame,
   snapshotFrame,
   stanzaFrame,
+  tracedFrame,
+  traceFrame,
+  tracingFrame,
   WRITTEN_BYTES,
 } from "../../../src/distribution/wire/mod.ts";
 import type { FrameName } from "../../../src/distribution/wire/mod.ts";
@@ -79,7 +85,7 @@ export const FRAMES_TARGET: FuzzTarget = {
   seeds() {
     const hellos = golden("hello");
     const others = [...golden("stanza"), ...golden("ack"), ...golden("control")];
-    others.push(...golden("table"), ...golden("resume"));
+    others.push(...golden("table"), ...golden("resume"), ...golden("trace"));
     return others.map((frame) => joinBytes(hellos[0]!, frame, frame));
   },
   run(input, chance) {
@@ -164,6 +170,13 @@ const CODECS: Readonly<Record<FrameName, ReturnType<typeof codec>>> = {
   have: codec(decodeHave, haveFrame),
   given: codec(decodeGiven, givenFrame),
   end: codec(decodeEnd, endFrame),
+  // Long words are cut.
+  trace: codec(decodeTrace, (trace) => trace.who.length > 40 ? undefined : traceFrame(trace)),
+  tracing: codec(decodeTracing, tracingFrame),
+  traced: codec(decodeTraced, (traced) => {
+    const words = [traced.source, traced.reason];
+    return words.some((each) => (each?.length ?? 0) > 40) ? undefined : tracedFrame(traced);
+  }),
 };
 
 function decodeFrame(type: number, buffer: Uint8Array, start: number, end: number): void {

@@ -26,6 +26,8 @@ export interface LinkLayerEvents {
    * lie in a read buffer: `detach` a stanza that is held for long.
    */
   received(envelope: Envelope, peerHost: string): void;
+  /** Called with a stanza that was refused and settled. @default nothing happens */
+  refused?(envelope: Envelope, peerHost: string, reason: string): void;
   /**
    * Takes back a stanza given to `send` that will not be sent on; per sender in the order of
    * `send`.

@@ -3,6 +3,7 @@ import { FairShares, SystemClock } from "../../base/mod.ts";
 import type { Logger, Metrics } from "../../observe/mod.ts";
 import { SILENT_LOGGER } from "../../observe/mod.ts";
 import type { Fetching, ResumeRequest, SessionsElsewhere } from "../../xmpp/mod.ts";
+import { LinkBook } from "../mod.ts";
 import type { LinkTraffic, OpenLink } from "../mod.ts";
 import {
   decodeDetails,
@@ -20,7 +21,6 @@ import {
 import type { TransferEnd } from "../wire/mod.ts";
 import type { GivingDeps } from "./giving.ts";
 import { Giving } from "./giving.ts";
-import { LinkBook } from "./link_book.ts";
 import type { FreezableSessions, Peers, RepeatMemory } from "./ports.ts";
 import { ResumptionMetrics } from "./resumption_metrics.ts";
 import type { ResumptionOptions } from "./resumption_options.ts";

@@ -276,7 +276,14 @@ export class BounceStore {
     this.#shares.hold(holders, costOf(envelope));
     this.#showSize();
     this.#events.taken?.(envelope);
-    return { envelope, holders, dueMs: this.#dueMs(envelope) };
+    const dueMs = this.#dueMs(envelope);
+    if (envelope.trace !== undefined) this.#noteHeld(envelope, dueMs);
+    return { envelope, holders, dueMs };
+  }
+
+  #noteHeld({ trace, bounces }: Envelope, dueMs: number): void {
+    const waitMs = Math.max(0, Math.round(dueMs - this.#clock.monotonicMs()));
+    trace?.note("held", { retry: bounces + 1, waitMs });
   }
 
   #letGo({ holders }: HeldStanza, cost: number): void {
@@ -408,6 +415,9 @@ export class BounceStore {
     held.isLooking = false;
     held.merge();
     if (held.isEmpty || held.isPreparing) return;
+    for (const { envelope } of held.stanzas) {
+      envelope.trace?.note("looked-up", { place: host, source: "redis" });
+    }
     if (host !== undefined) this.#release(held, host);
     // Its stanzas have been found: they use up no retry while they wait for their way.
     if (held.isPreparing) return;
@@ -455,7 +465,11 @@ export class BounceStore {
     const spent = held.takeSpent({
       untilMs,
       maxRetries: this.#options.maxRetries,
-      dueMs: (envelope) => this.#dueMs(envelope),
+      dueMs: (envelope) => {
+        const dueMs = this.#dueMs(envelope);
+        if (envelope.trace !== undefined) this.#noteHeld(envelope, dueMs);
+        return dueMs;
+      },
     });
     for (const each of spent) {
       this.#letGo(each, costOf(each.envelope));

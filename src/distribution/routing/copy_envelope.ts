@@ -51,6 +51,7 @@ function copiesOf(envelope: Envelope, count: number, fate?: Fate): Envelope[] {
   for (let i = 0; i < count; i++) {
     const copy = new Envelope(envelope, fate);
     copy.isCopy = true;
+    copy.trace = envelope.trace;
     copies.push(copy);
   }
   return copies;

@@ -2,6 +2,7 @@ import { MATH_RANDOM } from "../../base/mod.ts";
 import { FullJid, isReply, isSubscription, ruleForAccount } from "../../xmpp/mod.ts";
 import type { Jid, Stanza } from "../../xmpp/mod.ts";
 import { isFromRoom, isRoomDomain, isUserHost, senderKey } from "../mod.ts";
+import type { StanzaTrace } from "../mod.ts";
 import type { Envelope } from "../envelope.ts";
 import { isLocalUser, isUser } from "./addresses.ts";
 import { Archiving } from "./archiving.ts";
@@ -14,7 +15,7 @@ import type { DeliveryMemory } from "./delivery_memory.ts";
 import { holdersOf } from "./holders_of.ts";
 import type { LookupRates } from "./lookup_rates.ts";
 import type { Lookups } from "./lookups.ts";
-import type { SessionHost } from "./ports.ts";
+import type { LocalOutcome, SessionHost } from "./ports.ts";
 import type { Refusals } from "./refusals.ts";
 import type { RouterDeps } from "./router_options.ts";
 import type { RoutingMetrics } from "./routing_metrics.ts";
@@ -240,6 +241,7 @@ export class Dispatcher {
       arrival !== "handed-over" && (decision === "user" || decision === "local-user");
     if (!isForAccount) return this.#routeBy(decision, envelope);
     if (isSubscription(stanza)) {
+      envelope.trace?.note("taken", { source: "roster" });
       presence.take(envelope);
       return undefined;
     }
@@ -248,6 +250,7 @@ export class Dispatcher {
     const isSpread = arrival === "link" && decision === "user";
     if (isSpread) return this.#dispatchLocal(envelope, decision);
     if (stanza.type !== "probe") return this.#routeBy(decision, envelope);
+    envelope.trace?.note("taken", { source: "roster" });
     presence.take(envelope);
     return undefined;
   }
@@ -317,9 +320,14 @@ export class Dispatcher {
     const key = this.#lookups.keyOf(to);
     if (this.#isSpreadHere(envelope)) return this.#dispatchLocal(envelope, decision);
     const host = this.#lookups.cached(envelope, key);
-    if (host !== undefined) return this.#dispatch(envelope, decision, key, host);
-    return this.#lookups.find(envelope, key)
-      .then((found) => () => this.#dispatch(envelope, decision, key, found ?? null));
+    if (host !== undefined) {
+      envelope.trace?.note("looked-up", { place: host ?? undefined, source: "cache" });
+      return this.#dispatch(envelope, decision, key, host);
+    }
+    return this.#lookups.find(envelope, key).then((found) => {
+      envelope.trace?.note("looked-up", { place: found, source: "redis" });
+      return () => this.#dispatch(envelope, decision, key, found ?? null);
+    });
   }
 
   /** True for a message to the sender's own account, whose sessions may be anywhere. */
@@ -678,7 +686,9 @@ export class Dispatcher {
       return true;
     }
     const ttl = envelope.ttl;
+    const { trace } = envelope; // it loses that when it is settled within the call
     const outcome = this.#deps.local.deliver(envelope);
+    if (trace !== undefined) noteOutcome(trace, outcome);
     switch (outcome) {
       case "no-session":
         return false;
@@ -776,6 +786,15 @@ function mayWait({ isOwed, stanza }: Envelope): boolean {
  */
 function absentResourceOf(key: Jid): Jid {
   return key instanceof FullJid ? new FullJid(key.bare, `${key.resourcepart}\0`) : key;
+}
+
+/** Notes what became of a stanza at its place. An error, or its end, is noted where it is made. */
+function noteOutcome(trace: StanzaTrace, outcome: LocalOutcome): void {
+  if (outcome === "delivered") trace.note("delivered");
+  else if (outcome === "no-session") trace.note("not-delivered", { reason: "nobody is here" });
+  else if (outcome === "hidden") {
+    trace.note("not-delivered", { reason: "the sender must not learn who is here" });
+  }
 }
 
 const NO_SPREAD: readonly SessionHost[] = [];

@@ -32,7 +32,10 @@ export class Refusals {
   /** Answers the sender with an error, or counts the stanza as dropped if none may be sent. */
   refuse(envelope: Envelope, condition: StanzaErrorCondition, reason: DropReason): void {
     const { stop } = this.#deps;
-    if (stop.isStopping && envelope.isHeldBefore) return stop.leaveOpen(envelope);
+    if (stop.isStopping && envelope.isHeldBefore) {
+      envelope.trace?.note("returned", { reason: "left to the node before, as this one stops" });
+      return stop.leaveOpen(envelope);
+    }
     if (envelope.isCopy) return this.drop(envelope, reason); // the original is answered
     const { stanza } = envelope;
     if (stanza.kind === "message") {
@@ -60,6 +63,7 @@ export class Refusals {
     const isArchiving = archive?.keep(envelope, {
       kept: (isStored) => {
         envelope.isArchived = isStored;
+        envelope.trace?.note("stored", { source: "archive" });
         // Whatever becomes of it now, its recipient finds it in the archive.
         const settle = () => envelope.settle();
         const outcome = { kept: settle, refused: settle, dropped: settle };
@@ -77,7 +81,10 @@ export class Refusals {
   /** True for a message that waits for its account's next client, or is answered later. */
   #waitsOffline(envelope: Envelope, reason: DropReason): boolean {
     return this.#isKeptOffline(envelope, {
-      kept: () => envelope.settle(),
+      kept: () => {
+        envelope.trace?.note("stored", { source: "offline" });
+        envelope.settle();
+      },
       refused: (condition) => this.#answer(envelope, condition, reason),
       dropped: () => this.drop(envelope, "refused"),
     });
@@ -102,6 +109,7 @@ export class Refusals {
       return this.drop(envelope, isWithoutRoom ? "owed" : reason);
     }
     metrics.errorsSent.inc();
+    envelope.trace?.note("answered", { reason: condition, source: reason });
     answer(reply, envelope);
   }
 
@@ -115,6 +123,7 @@ export class Refusals {
   drop(envelope: Envelope, reason: DropReason): void {
     if (envelope.hasKeeper) return envelope.leaveToKeeper();
     this.#deps.metrics.dropped[reason].inc();
+    envelope.trace?.note("dropped", { reason });
     this.#deps.log.debug("routing.dropped", { reason, kind: envelope.stanza.kind });
     envelope.settle();
   }

@@ -3,8 +3,8 @@ import type { Holders } from "../../base/mod.ts";
 import { SILENT_LOGGER } from "../../observe/mod.ts";
 import { isReply } from "../../xmpp/mod.ts";
 import type { Fate, Jid, Stanza } from "../../xmpp/mod.ts";
-import { senderKey } from "../mod.ts";
-import type { ReturnReason, StanzaEntry } from "../mod.ts";
+import { NO_TRACER, senderKey } from "../mod.ts";
+import type { ReturnReason, StanzaEntry, StanzaTracer } from "../mod.ts";
 import { Envelope } from "../envelope.ts";
 import { queueKey } from "./addresses.ts";
 import { resolveBounceOptions } from "./bounce_options.ts";
@@ -48,6 +48,7 @@ export class Router {
   readonly #deps: RouterDeps;
   readonly #metrics: RoutingMetrics;
   readonly #stop: StopOrder;
+  readonly #tracer: StanzaTracer;
   readonly #refusals: Refusals;
   readonly #lookups: Lookups;
   readonly #dispatcher: Dispatcher;
@@ -61,6 +62,7 @@ export class Router {
     this.#domains = domains;
     this.#messageTtl = options.messageTtl ?? 4;
     this.#deps = deps;
+    this.#tracer = deps.tracer ?? NO_TRACER;
     const metrics = this.#metrics = bindRoutingMetrics(deps.metrics);
     const stop = this.#stop = new StopOrder(domains, local, metrics);
     const refusals = this.#refusals = new Refusals({
@@ -138,7 +140,9 @@ export class Router {
    */
   copy(stanza: Stanza): void {
     const envelope = this.#envelop(stanza, "ordinary");
-    this.#submit(new Envelope({ ...envelope, isCopy: true }), -1);
+    const copy = new Envelope({ ...envelope, isCopy: true });
+    copy.trace = envelope.trace;
+    this.#submit(copy, -1);
   }
 
   /**
@@ -163,9 +167,9 @@ export class Router {
     // origin.
     const isAnothers = this.#domains.isOtherLocalHost(stanza.from.domainpart);
     const { origin, process, sequence } = entryPoint;
-    const kept = isAnothers
-      ? new Envelope({ ...envelope, origin, process, sequence }, keeper)
-      : envelope;
+    if (!isAnothers) return this.#submit(envelope, -1);
+    const kept = new Envelope({ ...envelope, origin, process, sequence }, keeper);
+    kept.trace = envelope.trace;
     this.#submit(kept, -1);
   }
 
@@ -176,7 +180,9 @@ export class Router {
    */
   envelopKept(stanza: Stanza, keeper: Keeper, number: number, sentAtMs: number): Envelope {
     const envelope = this.#envelop(stanza, "sent-once");
-    return new Envelope({ ...envelope, sentAtUs: sentAtMs * 1000 }, keeper, number);
+    const kept = new Envelope({ ...envelope, sentAtUs: sentAtMs * 1000 }, keeper, number);
+    kept.trace = envelope.trace;
+    return kept;
   }
 
   /**
@@ -205,6 +211,7 @@ export class Router {
    * table").
    */
   route(envelope: Envelope): void {
+    if (this.#tracer.isOn) this.#follow(envelope);
     const isNews = this.#lookups.learnFrom(envelope);
     if (isNews && this.bouncing > 0) this.revealed(envelope.stanza.from);
     const isFromLink = envelope.arrival === "link";
@@ -213,6 +220,7 @@ export class Router {
 
   /** Takes back a stanza that did not come to its end where the router had sent it. */
   returned(envelope: Envelope, reason: ReturnReason): void {
+    envelope.trace?.note("returned", { reason });
     switch (reason) {
       case "unacknowledged":
         return this.#rerouted(envelope, false);
@@ -302,7 +310,7 @@ export class Router {
   }
 
   #envelop(stanza: Stanza, entry: StanzaEntry, fate?: Fate, number = 0): Envelope {
-    return new Envelope(
+    const envelope = new Envelope(
       {
         stanza,
         process: this.#deps.process,
@@ -317,6 +325,21 @@ export class Router {
       fate,
       number,
     );
+    if (this.#tracer.isOn) this.#follow(envelope);
+    return envelope;
+  }
+
+  /** Has a stanza that has come to this node followed, if somebody wants that. */
+  #follow(envelope: Envelope): void {
+    const trace = this.#tracer.follow(envelope);
+    if (trace === undefined) return;
+    envelope.trace = trace;
+    if (envelope.arrival === "here") {
+      const reason = envelope.entry === "ordinary" ? undefined : envelope.entry;
+      return trace.note("accepted", { reason });
+    }
+    const place = envelope.cameFrom ?? this.#domains.localHost;
+    trace.note("arrived", { place, number: envelope.number });
   }
 
   /**
@@ -372,12 +395,14 @@ export class Router {
       const pending = this.#dispatcher.route(envelope);
       if (sinceMs >= 0) this.#metrics.incomingQueueTimeUs.observe(0);
       if (pending === undefined) return;
+      envelope.trace?.note("waiting", { reason: "for a lookup or an archive" });
       const waiting = { envelope, sinceMs, holders: holdersOf(envelope, this.#domains) };
       if (this.#workers.begin(key, waiting, pending, { isReturned })) return;
       this.#dispatcher.turnAway(envelope);
     } else {
       const waiting = { envelope, sinceMs, holders: holdersOf(envelope, this.#domains) };
       if (this.#workers.enqueue(key, waiting, { isReturned })) {
+        envelope.trace?.note("waiting", { reason: "behind earlier stanzas of its sender" });
         return this.#dispatcher.foresee(envelope);
       }
     }

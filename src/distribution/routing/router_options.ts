@@ -1,5 +1,6 @@
 import type { Clock, FairShares, Random } from "../../base/mod.ts";
 import type { Logger, Metrics } from "../../observe/mod.ts";
+import type { StanzaTracer } from "../mod.ts";
 import type { BounceOptions } from "./bounce_options.ts";
 import type { Domains } from "./decision.ts";
 import type { DeliveryMemoryOptions } from "./delivery_memory.ts";
@@ -57,6 +58,8 @@ export interface RouterDeps {
   readonly archive?: Archive;
   /** @default presence is routed like messages */
   readonly presence?: PresenceServer;
+  /** Decides which stanzas are followed. @default none is */
+  readonly tracer?: StanzaTracer;
   readonly clock: Clock;
   readonly metrics: Metrics;
   readonly log?: Logger;

@@ -5,7 +5,7 @@ export const FRAME_HEADER_BYTES = 5;
 export const LOWEST_VERSION = 1;
 export const HIGHEST_VERSION = 1;
 /** Additions within a version that older peers can ignore. */
-export const MINOR_VERSION = 2;
+export const MINOR_VERSION = 3;
 
 /** The `type` byte of each frame; `docs/protocol.md` describes their bodies. */
 export const FRAME_TYPE = {
@@ -30,6 +30,9 @@ export const FRAME_TYPE = {
   given: 0x85,
   end: 0x86,
   written: 0x87,
+  trace: 0x88,
+  tracing: 0x89,
+  traced: 0x8a,
 } as const;
 
 /** Lowest optional type: a receiver that does not know such a frame skips it. */
@@ -45,6 +48,11 @@ const NAMES = new Map<number, FrameName>(
 /** The name of a type byte; undefined for one that this build does not know. */
 export function frameName(type: number): FrameName | undefined {
   return NAMES.get(type);
+}
+
+/** True for the frames by which nodes tell each other of the stanzas that somebody follows. */
+export function isTraceType(type: number): boolean {
+  return type >= FRAME_TYPE.trace && type <= FRAME_TYPE.traced;
 }
 
 /** True for the frames of a session that goes from one node to another. */

@@ -25,6 +25,9 @@ import {
   decodeStanza,
   decodeStanzaClass,
   decodeToken,
+  decodeTrace,
+  decodeTraced,
+  decodeTracing,
   decodeWritten,
   detailsFrames,
   encodeWritten,
@@ -50,6 +53,9 @@ import {
   snapshotFrame,
   STANZA_CODES,
   stanzaFrame,
+  tracedFrame,
+  traceFrame,
+  tracingFrame,
   WRITTEN_BYTES,
 } from "./mod.ts";
 import type { SessionDetail, TakerStep, TransferEnd } from "./mod.ts";
@@ -113,6 +119,12 @@ function fieldsOf(frame: Uint8Array): Record<string, unknown> {
       return { frame: name, ...decodeHave(frame, 0, end) };
     case "given":
       return { frame: name, transfer: decodeGiven(frame, 0, end) };
+    case "trace":
+      return { frame: name, ...decodeTrace(frame, 0, end) };
+    case "tracing":
+      return { frame: name, ...decodeTracing(frame, 0, end) };
+    case "traced":
+      return { frame: name, ...known(decodeTraced(frame, 0, end)) };
     case "end": {
       const { h, ...rest } = decodeEnd(frame, 0, end);
       return { frame: name, ...rest, ...(h === undefined ? {} : { h }) };
@@ -136,6 +148,11 @@ function stanzaFields(
     isOwed: entry === "owed",
     ...rest,
   };
+}
+
+/** Leaves out the fields that a frame does not have, as the fixtures do. */
+function known(fields: object): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 }
 
 function writtenFrame(wallUs: number): Uint8Array {
@@ -191,6 +208,12 @@ function encode(fields: Record<string, unknown>): Uint8Array {
       return givenFrame(f.transfer);
     case "end":
       return endFrame({ ...f, h: f.h });
+    case "trace":
+      return traceFrame(f);
+    case "tracing":
+      return tracingFrame(f);
+    case "traced":
+      return tracedFrame(f);
     default: {
       const { fields, number } = queued(f);
       return stanzaFrame(fields, number);
@@ -213,7 +236,7 @@ function queued(f: any): { readonly fields: EnvelopeFields; readonly number: num
 }
 
 async function golden(): Promise<readonly Golden[]> {
-  const files = ["hello", "stanza", "ack", "control", "table", "resume"];
+  const files = ["hello", "stanza", "ack", "control", "table", "resume", "trace"];
   const texts = files.map((file) => Deno.readTextFile(new URL(`${file}.json`, FIXTURES)));
   return (await Promise.all(texts)).flatMap((text) => JSON.parse(text).frames as Golden[]);
 }

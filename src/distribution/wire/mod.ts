@@ -6,6 +6,7 @@ export {
   frameName,
   HIGHEST_VERSION,
   isResumeType,
+  isTraceType,
   LOWEST_VERSION,
   MINOR_VERSION,
 } from "./frame_type.ts";
@@ -109,4 +110,15 @@ export {
   resumeFrame,
   sessionFrame,
 } from "./resume_frames.ts";
+export type { TracedFields, TraceFields, TracingFields, TracingState } from "./trace_frames.ts";
+export {
+  decodeTrace,
+  decodeTraced,
+  decodeTracing,
+  MAX_TRACE_BYTES,
+  tracedFrame,
+  traceFrame,
+  TRACING_STATES,
+  tracingFrame,
+} from "./trace_frames.ts";
 export { utf8Bytes } from "./text.ts";

@@ -54,6 +54,9 @@ for (
     ["have", 4_096],
     ["given", 4_096],
     ["end", 4_096],
+    ["trace", 8_192],
+    ["tracing", 8_192],
+    ["traced", 8_192],
   ] as const satisfies readonly (readonly [FrameName, number])[]
 ) {
   Deno.test(`FrameDecoder takes a frame of type ${name} of ${limitBytes} bytes, and none longer`, () => {

@@ -12,6 +12,7 @@ import {
   FrameError,
   helloFrame,
   isResumeType,
+  isTraceType,
   malformed,
   OUR_VERSIONS,
   readNumber,
@@ -180,7 +181,8 @@ export class IncomingLink implements LinkConnectionEvents {
       this.#shared.inbound.retire({ host, process, lane });
     } else if (
       type === FRAME_TYPE.lease || type === FRAME_TYPE.changes || type === FRAME_TYPE.snapshot ||
-      type === FRAME_TYPE.position || type === FRAME_TYPE.invalidate || isResumeType(type)
+      type === FRAME_TYPE.position || type === FRAME_TYPE.invalidate || isResumeType(type) ||
+      isTraceType(type)
     ) this.#shared.traffic?.frame(this.#openLink!, type, buffer, start, end);
     else throw malformed("this", `the accepting side takes none of type ${type}`);
   }
@@ -250,6 +252,7 @@ export class IncomingLink implements LinkConnectionEvents {
       const envelope = new Envelope(fields, lane, number);
       if (this.#waitsForProof(envelope, refusal)) return undefined;
       if (refusal === undefined) return envelope;
+      this.#shared.events.refused?.(envelope, lane.host, refusal);
       this.#refuseStanza(number, refusal, fields.stanza.from.domainpart);
       return undefined;
     } catch (error) {

@@ -1,5 +1,5 @@
 import { FairShares } from "../../../base/mod.ts";
-import type { Envelope } from "../../mod.ts";
+import type { Envelope, StanzaTrace } from "../../mod.ts";
 import type { Ack } from "../../wire/mod.ts";
 import {
   encodeStanzaFrame,
@@ -100,6 +100,8 @@ export class Lane implements BoundLane {
   #isOver = false;
   /** The last number whose duty wants to know that the peer has received it. */
   #lastWantingHeld = 0;
+  /** The last number whose stanza somebody follows. */
+  #lastFollowed = 0;
 
   constructor(id: number, options: LaneOptions, { events, budget }: LaneDeps) {
     this.id = id;
@@ -196,6 +198,7 @@ export class Lane implements BoundLane {
     entry.adoptDuty(envelope);
     entry.isTakenBack = envelope.arrival === "taken-back";
     entry.isOwed = envelope.isOwed;
+    if (envelope.trace !== undefined) this.#follow(entry, envelope.trace, number);
     if (entry.wantsHeld) this.#lastWantingHeld = number;
     this.#entries.add(number, entry);
     this.#bind(entry);
@@ -217,6 +220,10 @@ export class Lane implements BoundLane {
     if (wasSent) patchMayBeRepeat(bytes, start);
     this.#entries.add(number, entry);
     if (entry.wantsHeld) this.#lastWantingHeld = number;
+    if (entry.trace !== undefined) {
+      this.#follow(entry, entry.trace, number);
+      entry.trace.note("moved", { lane: this.id, number });
+    }
     this.#bind(entry);
     this.#tellBudget();
     if (!this.#isOver) this.#checkLevel();
@@ -302,6 +309,7 @@ export class Lane implements BoundLane {
       bytes += entry.end - entry.start;
     }
     if (run !== undefined) write(run.slab.bytes.subarray(run.start, runEnd));
+    if (this.#sent < this.#lastFollowed) this.#noteFollowed("written", this.#sent + 1, number - 1);
     this.#sent = number - 1;
     const fresh = Math.max(0, this.#sent - this.#everSent);
     this.#everSent += fresh;
@@ -313,6 +321,9 @@ export class Lane implements BoundLane {
     if (ack.received > this.#sent) return false;
     if (ack.received > this.#received) {
       this.#tellHeld(this.#received + 1, ack.received);
+      if (this.#received < this.#lastFollowed) {
+        this.#noteFollowed("received", this.#received + 1, ack.received);
+      }
       this.#received = ack.received;
     }
     for (let number = this.#settled + 1; number <= ack.settled; number++) this.#settle(number);
@@ -348,6 +359,19 @@ export class Lane implements BoundLane {
     for (let number = first; number <= last; number++) this.#entries.get(number)?.held();
   }
 
+  #follow(entry: LaneEntry, trace: StanzaTrace, number: number): void {
+    entry.trace = trace;
+    this.#lastFollowed = number;
+  }
+
+  /** Notes a step of those stanzas with these numbers that somebody follows. */
+  #noteFollowed(step: "written" | "received", first: number, last: number): void {
+    const end = Math.min(last, this.#lastFollowed);
+    for (let number = first; number <= end; number++) {
+      this.#entries.get(number)?.trace?.note(step, { lane: this.id, number });
+    }
+  }
+
   #take(): TakenEntry[] {
     const taken: TakenEntry[] = [];
     for (const [number, entry] of this.#entries) {
@@ -368,6 +392,7 @@ export class Lane implements BoundLane {
     this.#everSent = number;
     this.#received = number;
     this.#settled = number;
+    this.#lastFollowed = 0;
   }
 
   #settle(number: number): void {

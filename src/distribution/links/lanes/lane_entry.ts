@@ -8,6 +8,8 @@ import type { RetiredLanes } from "./retired_lanes.ts";
 /** A lane as the senders bound to it see it. */
 export interface BoundLane {
   readonly id: number;
+  /** The last number given to a stanza. */
+  readonly last: number;
   /** Lanes whose stanzas have moved to it. */
   readonly retired: Pick<RetiredLanes, "forget" | "isEmpty">;
   /** Senders bound to it. */
@@ -78,6 +80,7 @@ export class LaneEntry extends Duty {
     const envelope = new Envelope(decodeStanza(frame, 0, frame.length));
     if (wasSent) envelope.mayBeRepeat = true;
     envelope.adoptDuty(this);
+    envelope.trace = this.trace;
     return envelope;
   }
 }

@@ -6,6 +6,7 @@ import { RetiredLanes } from "./retired_lanes.ts";
 
 class TestLane implements BoundLane {
   readonly id = 1;
+  readonly last = 1;
   readonly retired = new RetiredLanes();
   senders = 0;
   isLive = true;

@@ -170,6 +170,7 @@ export class HostLinks implements EndpointPoolsEvents, LaneEvents {
       this.#giveBack(envelope, "full");
       return;
     }
+    envelope.trace?.note("queued", { place: this.destination, lane: lane.id, number: lane.last });
     if (lane.isOver) this.#pressure.note(lane, binding);
     if (this.#openLinks === 0) {
       this.#mayHold = true;

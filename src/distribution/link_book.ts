@@ -1,5 +1,4 @@
-import type { OpenLink } from "../mod.ts";
-import type { Peer } from "./ports.ts";
+import type { OpenLink } from "./link_traffic.ts";
 
 /** The open links to other nodes, by process. */
 export class LinkBook {
@@ -29,7 +28,7 @@ export class LinkBook {
    * Returns a link to that process of that datacenter, one that we have dialled if possible: our
    * lanes use it too, so that stanzas sent on one before come first.
    */
-  to({ process, host }: Pick<Peer, "process" | "host">): OpenLink | undefined {
+  to({ process, host }: Pick<OpenLink, "process" | "host">): OpenLink | undefined {
     for (const link of this.#of(process)) if (link.host === host) return link;
     return undefined;
   }
@@ -43,6 +42,16 @@ export class LinkBook {
     const own = links.find(({ host }) => host === this.#localHost);
     if (own !== undefined) return own;
     return links.every(({ host }) => host === links[0]!.host) ? links[0] : undefined;
+  }
+
+  /** Yields one link to each process of each datacenter. */
+  *peers(): Iterable<OpenLink> {
+    const processes = new Set([...this.#dialled.keys(), ...this.#accepted.keys()]);
+    for (const process of processes) {
+      const hosts = new Map<string, OpenLink>();
+      for (const link of this.#of(process)) if (!hosts.has(link.host)) hosts.set(link.host, link);
+      yield* hosts.values();
+    }
   }
 
   *#of(process: number): Iterable<OpenLink> {
