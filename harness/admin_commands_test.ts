@@ -32,11 +32,11 @@ async function run(args: readonly string[], columns = 80): Promise<Outcome> {
   return { code, out: out.join("\n"), error: error.join("\n") };
 }
 
-Deno.test("status, where, links, bounce, sessions, top, reload and drain talk to a real node", async () => {
+Deno.test("status, where, links, bounce, sessions, top, trace, reload and drain talk to a real node", async () => {
   await withCluster({ datacenters: 2 }, async (cluster) => {
     await untilAllLinked(cluster);
     await using stage = new Stage(cluster);
-    await stage.enterAvailable("alice", "dc1");
+    const alice = await stage.enterAvailable("alice", "dc1");
     const dc1 = cluster.datacenter("dc1");
     const [here, there] = [dc1.localHost, cluster.datacenter("dc2").localHost];
     const admin = ["--admin", new URL(dc1.adminUrl("/")).origin, "--timeout", "60"];
@@ -87,19 +87,39 @@ Deno.test("status, where, links, bounce, sessions, top, reload and drain talk to
     }
 
     await using terminalRun = await Run.start();
-    const { program, args: words } = causewayCommand(["top", "--interval", "0.2", ...admin]);
-    // The terminal has a directory of its own.
-    const args = words.map((word) => word === "mod.ts" ? join(PROJECT_DIRECTORY, word) : word);
-    await using terminal = await Terminal.open(terminalRun, {
-      name: "top",
-      program,
-      args,
-      env: {},
-    });
+    const inTerminal = (name: string, ...words: string[]) => {
+      const { program, args } = causewayCommand([name, ...words, ...admin]);
+      // The terminal has a directory of its own.
+      const own = args.map((word) => word === "mod.ts" ? join(PROJECT_DIRECTORY, word) : word);
+      return Terminal.open(terminalRun, { name, program, args: own, env: {} });
+    };
+    await using terminal = await inTerminal("top", "--interval", "0.2");
     await terminal.expect(/^node1@dc1\S+ {2}ready/, "top to show the node");
     assert.match(await terminal.screen(), /q quits\s*$/);
     await terminal.press("q");
     await terminal.expectEnd();
+
+    const bob = await stage.enterAvailable("bob", "dc2");
+    await using tracing = await inTerminal("trace", account, "--for", "10m");
+    await tracing.expect(/^node1@dc2\S+ traces too$/m, "the trace to begin in dc2");
+    await alice.sendMessage(bob.jid, "is it traced?");
+    await bob.expectMessage("is it traced?");
+    await tracing.expect(/^\[1\] \d\d:\S+ {2}node1@dc2\S+ {2}delivered here$/m, "its delivery");
+    assert.match(
+      await tracing.screen(),
+      /^\[1\] message chat, \d+ bytes, from alice@\S+ to bob@/m,
+    );
+    await tracing.press("\u0003"); // Control-C
+    await tracing.expectEnd();
+    const ofSecond = await run(["trace", account, "--for", "1s", "--json", ...admin]);
+    assert.equal(ofSecond.code, 0, ofSecond.error);
+    const events = ofSecond.out.split("\n").map((line) => JSON.parse(line));
+    assert.deepEqual([events[0].event, events[0].address], ["begun", account]);
+    assert.ok(events.some(({ event, state }) => event === "node" && state === "watching"));
+    assert.equal(events.at(-1).event, "ended");
+    const wrong = await run(["trace", account, "--for", "2h", ...admin]);
+    assert.equal(wrong.code, 1);
+    assert.match(wrong.error, /at most 1h/);
 
     const reload = await run(["reload", ...admin]);
     assert.equal(reload.code, 0, reload.error);

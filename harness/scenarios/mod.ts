@@ -49,6 +49,7 @@ import { NODES_MOVES } from "./nodes_moves.ts";
 import { NODES_ONE_NAME } from "./nodes_one_name.ts";
 import { NODES_ORDER } from "./nodes_order.ts";
 import { ONESELF, RESOURCE_CONFLICT } from "./one_account.ts";
+import { TRACED_ADDRESS } from "./traced_address.ts";
 import { ORDER_UNDER_FAULTS } from "./order_under_faults.ts";
 import { PEOPLE } from "./people.ts";
 import { MESSAGE_ARCHIVE } from "./message_archive.ts";
@@ -181,4 +182,5 @@ export const SCENARIOS: readonly Scenario[] = [
   NODES_ALONE,
   NODES_ONE_NAME,
   ...UNGRACEFUL_MOVES,
+  TRACED_ADDRESS,
 ];

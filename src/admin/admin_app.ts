@@ -25,6 +25,7 @@ import { addMeshRoutes } from "./api/mesh_routes.ts";
 import { addPartsRoutes } from "./api/parts_routes.ts";
 import { addPeopleRoutes } from "./api/people_routes.ts";
 import { addStatusRoutes } from "./api/status_routes.ts";
+import { addTraceRoutes } from "./api/trace_routes.ts";
 import {
   HEALTH_ROUTE,
   INDEX_ROUTE,
@@ -134,6 +135,7 @@ export function createAdminApp(
   addPeopleRoutes(app, deps.source);
   addPartsRoutes(app, deps.source);
   addEventRoutes(app, deps.source, { hub, log: deps.events });
+  addTraceRoutes(app, { traces: deps.traces, audit });
   addActionRoutes(app, { source: deps.source, actions: deps.actions, audit });
   if (isGuarded) {
     app.openAPIRegistry.registerComponent("securitySchemes", "token", {

@@ -4,7 +4,7 @@ import { MemoryLogger, MetricsRegistry } from "../observe/mod.ts";
 import { createAdminApp } from "./admin_app.ts";
 import { EventLog } from "./events/event_log.ts";
 import { AuditLog } from "./audit_log.ts";
-import { hubOf, sampleActions, sampleSource } from "./testing/sample_source.ts";
+import { hubOf, NO_TRACES, sampleActions, sampleSource } from "./testing/sample_source.ts";
 import type { AdminDeps, PartHealth } from "./admin_deps.ts";
 
 const TOKEN = "correct-horse-battery";
@@ -32,6 +32,7 @@ function fixture(options: { host?: string; token?: string; deps?: Partial<AdminD
     removeHost: () => Promise.resolve("removed"),
     source: sampleSource(),
     actions: sampleActions(),
+    traces: NO_TRACES,
     events: new EventLog(() => 0),
     ...options.deps,
   };
@@ -146,6 +147,7 @@ Deno.test("GET /openapi.json describes every path", async () => {
     "/api/v1/overview",
     "/api/v1/sessions",
     "/api/v1/status",
+    "/api/v1/trace/{jid}",
     "/api/v1/where/{jid}",
     "/health",
     "/livez",

@@ -1,6 +1,7 @@
 import type { RateLimitOptions } from "../base/mod.ts";
 import type { CertificateHolder, TokenHolder } from "./access.ts";
 import type { AdminActions } from "./api/admin_actions.ts";
+import type { AdminTraces } from "./api/trace_routes.ts";
 import type { EventLog } from "./events/event_log.ts";
 import type { AdminSource } from "./api/admin_source.ts";
 import type { ClassicMetric } from "../observe/mod.ts";
@@ -47,6 +48,8 @@ export interface AdminDeps {
   readonly events: EventLog;
   /** What operators can have this node do. */
   readonly actions: AdminActions;
+  /** Traces of one address. */
+  readonly traces: AdminTraces;
   /** Sources of what is under `/api/v1`. */
   readonly source: AdminSource;
   /** Pages that need no token, beside `/docs`. @default none */

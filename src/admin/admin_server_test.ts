@@ -6,7 +6,7 @@ import type { AdminDeps } from "./admin_deps.ts";
 import { createAdmin } from "./admin_server.ts";
 import { EventLog } from "./events/event_log.ts";
 import { AuditLog } from "./audit_log.ts";
-import { hubOf, sampleActions, sampleSource } from "./testing/sample_source.ts";
+import { hubOf, NO_TRACES, sampleActions, sampleSource } from "./testing/sample_source.ts";
 
 const DEPS: AdminDeps = {
   node: "node1@dc1.example.com",
@@ -18,6 +18,7 @@ const DEPS: AdminDeps = {
   removeHost: () => Promise.resolve("unknown"),
   source: sampleSource(),
   actions: sampleActions(),
+  traces: NO_TRACES,
   events: new EventLog(() => 0),
 };
 

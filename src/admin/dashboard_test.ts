@@ -12,7 +12,7 @@ import { MetricsRegistry } from "../observe/mod.ts";
 import { createAdmin } from "./admin_server.ts";
 import { EventLog } from "./events/event_log.ts";
 import { modelMesh } from "./testing/model_mesh.ts";
-import { sampleActions } from "./testing/sample_source.ts";
+import { NO_TRACES, sampleActions } from "./testing/sample_source.ts";
 
 const SCREENS = [
   { name: "desktop-light", width: 1440, height: 1000 },
@@ -76,6 +76,7 @@ async function serveModel(
       sessions: () => ({}),
       source: modelMesh(count),
       actions: sampleActions(),
+      traces: NO_TRACES,
       events,
     },
     token === undefined ? { port: 0 } : { port: 0, token },

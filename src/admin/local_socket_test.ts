@@ -6,7 +6,7 @@ import { MetricsRegistry } from "../observe/mod.ts";
 import type { AdminDeps, AdminOptions } from "./admin_deps.ts";
 import { createAdmin } from "./admin_server.ts";
 import { EventLog } from "./events/event_log.ts";
-import { sampleActions, sampleSource } from "./testing/sample_source.ts";
+import { NO_TRACES, sampleActions, sampleSource } from "./testing/sample_source.ts";
 
 const DEPS: AdminDeps = {
   node: "node1@dc1.example.com",
@@ -19,6 +19,7 @@ const DEPS: AdminDeps = {
   events: new EventLog(() => 0),
   source: sampleSource(),
   actions: sampleActions(),
+  traces: NO_TRACES,
 };
 
 /** Asks who the caller is, over a socket. */

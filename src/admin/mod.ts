@@ -32,6 +32,8 @@ export type {
 export type { Page, PageRange } from "./api/paging.ts";
 export type { Certificate, Configuration, Database } from "./api/parts_schemas.ts";
 export type { Bounce, Component, Session, Where } from "./api/people_schemas.ts";
+export type { AdminTraceListener, AdminTraces } from "./api/trace_routes.ts";
+export type { TraceBegun, TraceNode, TraceStepAnswer } from "./api/trace_schemas.ts";
 export type { Drain, Status } from "./api/status_schemas.ts";
 export { ADMIN_LIMITS } from "./admin_deps.ts";
 export type { AdminServer, AdminServerDeps } from "./admin_server.ts";

@@ -40,6 +40,13 @@ const DEFAULT_TIMEOUT_MS = 10_000;
 /** Largest answer that is read, in bytes. */
 const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
 
+/** One server-sent event. */
+export interface SentEvent {
+  readonly name: string;
+  /** Its data, parsed as JSON. */
+  readonly data: unknown;
+}
+
 /** The admin API of one node, for commands. */
 export class AdminClient {
   readonly #options: AdminClientOptions;
@@ -80,14 +87,67 @@ export class AdminClient {
     try {
       answer = await this.#exchange(method, path, body);
     } catch (thrown) {
-      throw new CausewayError(
-        "admin-client/unreachable",
-        `Cannot reach the admin API at ${this.place}: ${describeError(thrown)}`,
-        { cause: thrown, retryable: true },
-      );
+      throw this.#unreachable(describeError(thrown), thrown);
     }
     if (answer.status >= 200 && answer.status < 300) return answer;
     throw this.#failure(method, path, answer);
+  }
+
+  /**
+   * Reads server-sent events until the stream ends or `signal` aborts. Only the beginning of the
+   * answer is bound by `timeoutMs`.
+   * @throws CausewayError as `send`; `admin-client/unreachable` too when the connection is lost
+   */
+  async *events(path: string, signal: AbortSignal): AsyncGenerator<SentEvent> {
+    const response = await this.#open(path, signal);
+    if (response === undefined) return;
+    const hangUp = () => response.destroy();
+    signal.addEventListener("abort", hangUp);
+    try {
+      yield* readEvents(response);
+    } catch (thrown) {
+      if (signal.aborted) return;
+      throw new CausewayError(
+        "admin-client/unreachable",
+        `Lost the admin API at ${this.place}: ${describeError(thrown)}`,
+        { cause: thrown, retryable: true },
+      );
+    } finally {
+      signal.removeEventListener("abort", hangUp);
+      response.destroy();
+    }
+  }
+
+  /** Returns the answer of a stream; undefined when `signal` aborts. */
+  async #open(path: string, signal: AbortSignal): Promise<IncomingMessage | undefined> {
+    const late = new AbortController();
+    const { timeoutMs = DEFAULT_TIMEOUT_MS } = this.#options;
+    const timer = setTimeout(() => late.abort(), timeoutMs);
+    let response: IncomingMessage;
+    try {
+      response = await this.#request("GET", path, {
+        accept: "text/event-stream",
+        signal: AbortSignal.any([signal, late.signal]),
+      });
+    } catch (thrown) {
+      if (signal.aborted) return undefined;
+      const why = late.signal.aborted ? `no answer within ${timeoutMs} ms` : describeError(thrown);
+      throw this.#unreachable(why, thrown);
+    } finally {
+      clearTimeout(timer);
+    }
+    const status = response.statusCode ?? 0;
+    if (status >= 200 && status < 300) return response;
+    const answer = await readAnswer(response);
+    throw this.#failure("GET", path, answer);
+  }
+
+  #unreachable(why: string, cause: unknown): CausewayError {
+    return new CausewayError(
+      "admin-client/unreachable",
+      `Cannot reach the admin API at ${this.place}: ${why}`,
+      { cause, retryable: true },
+    );
   }
 
   #failure(method: string, path: string, { status, text }: AdminAnswer): CausewayError {
@@ -118,15 +178,36 @@ export class AdminClient {
     }
   }
 
-  #exchange(method: string, path: string, body: object | undefined): Promise<AdminAnswer> {
-    const { address, token, tls, timeoutMs = DEFAULT_TIMEOUT_MS } = this.#options;
+  async #exchange(method: string, path: string, body: object | undefined): Promise<AdminAnswer> {
+    const { timeoutMs = DEFAULT_TIMEOUT_MS } = this.#options;
+    const signal = AbortSignal.timeout(timeoutMs);
+    try {
+      const accept = "application/json";
+      return await readAnswer(await this.#request(method, path, { accept, body, signal }));
+    } catch (error) {
+      const isLate = signal.aborted || (error instanceof Error && error.name === "TimeoutError");
+      throw isLate ? new Error(`no answer within ${timeoutMs} ms`) : error;
+    }
+  }
+
+  /** Sends a request; resolves with the head of its answer. */
+  #request(
+    method: string,
+    path: string,
+    { accept, body, signal }: {
+      readonly accept: string;
+      readonly body?: object | undefined;
+      readonly signal: AbortSignal;
+    },
+  ): Promise<IncomingMessage> {
+    const { address, token, tls } = this.#options;
     const payload = body === undefined ? undefined : JSON.stringify(body);
     const options: RequestOptions = {
       method,
       path,
       agent: false, // one connection for each request, and none is left behind
       headers: {
-        accept: "application/json",
+        accept,
         ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
         ...(payload === undefined ? {} : {
           "content-type": "application/json",
@@ -135,25 +216,15 @@ export class AdminClient {
         // The name does not matter on a socket, and is one that the API's check of callers accepts.
         ...(address.kind === "socket" ? { host: "localhost" } : {}),
       },
-      signal: AbortSignal.timeout(timeoutMs),
+      signal,
     };
     return new Promise((resolve, reject) => {
-      const fail = (error: Error) => {
-        const isLate = error.name === "TimeoutError" || options.signal?.aborted === true;
-        reject(isLate ? new Error(`no answer within ${timeoutMs} ms`) : error);
-      };
-      const answered = (response: IncomingMessage) => {
-        readAnswer(response).then(resolve, (error) => {
-          outgoing.destroy();
-          fail(error);
-        });
-      };
       const outgoing = address.kind === "socket"
-        ? requestPlain({ ...options, socketPath: address.path }, answered)
+        ? requestPlain({ ...options, socketPath: address.path }, resolve)
         : address.url.protocol === "https:"
-        ? requestSecure({ ...options, ...hostOf(address.url), ...tls }, answered)
-        : requestPlain({ ...options, ...hostOf(address.url) }, answered);
-      outgoing.on("error", fail);
+        ? requestSecure({ ...options, ...hostOf(address.url), ...tls }, resolve)
+        : requestPlain({ ...options, ...hostOf(address.url) }, resolve);
+      outgoing.on("error", reject);
       outgoing.end(payload);
     });
   }
@@ -170,6 +241,7 @@ async function readAnswer(response: IncomingMessage): Promise<AdminAnswer> {
   for await (const chunk of response as AsyncIterable<Uint8Array>) {
     bytes += chunk.length;
     if (bytes > MAX_ANSWER_BYTES) {
+      response.destroy();
       throw new RangeError(`Cannot read an answer of more than ${MAX_ANSWER_BYTES} bytes`);
     }
     chunks.push(chunk);
@@ -178,6 +250,27 @@ async function readAnswer(response: IncomingMessage): Promise<AdminAnswer> {
     status: response.statusCode ?? 0,
     text: Buffer.concat(chunks).toString("utf8"),
   };
+}
+
+/** Most characters of one event. */
+const MAX_EVENT_LENGTH = 1024 * 1024;
+
+async function* readEvents(response: IncomingMessage): AsyncGenerator<SentEvent> {
+  const decoder = new TextDecoder();
+  let text = "";
+  for await (const chunk of response as AsyncIterable<Uint8Array>) {
+    text += decoder.decode(chunk, { stream: true });
+    const events = text.split("\n\n");
+    text = events.pop()!;
+    if (text.length > MAX_EVENT_LENGTH) {
+      throw new RangeError(`Cannot read an event of more than ${MAX_EVENT_LENGTH} characters`);
+    }
+    for (const event of events) {
+      const name = /^event: (.*)$/m.exec(event)?.[1];
+      const data = /^data: (.*)$/m.exec(event)?.[1];
+      if (name !== undefined && data !== undefined) yield { name, data: JSON.parse(data) };
+    }
+  }
 }
 
 /** What the API says about a failure: `{"error": …, "message": …}`. */

@@ -1,2 +1,8 @@
-export type { AdminAddress, AdminAnswer, AdminClientOptions, AdminTls } from "./admin_client.ts";
+export type {
+  AdminAddress,
+  AdminAnswer,
+  AdminClientOptions,
+  AdminTls,
+  SentEvent,
+} from "./admin_client.ts";
 export { AdminClient, parseAdminAddress } from "./admin_client.ts";

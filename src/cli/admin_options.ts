@@ -117,6 +117,20 @@ function ownToken(config: Config | undefined): string | undefined {
   return (token ?? best?.token)?.reveal();
 }
 
+/**
+ * Reads a time span such as `90s`, `10m` or `1h`; returns seconds.
+ * @throws CausewayError for another form, and for more than an hour
+ */
+export function timeSpan(text: string): number {
+  const [, count, unit] = /^([1-9]\d{0,5})(s|m|h)$/.exec(text) ?? [];
+  const value = Number(count) * ({ s: 1, m: 60, h: 3600 }[unit ?? ""] ?? NaN);
+  if (value <= 3600) return value;
+  throw new CausewayError(
+    "cli/usage",
+    `Cannot use ${JSON.stringify(text)} as a time: expected such as 90s, 10m or 1h, at most 1h`,
+  );
+}
+
 /** Reads a number of seconds. */
 export function seconds(text: string): number {
   const value = Number(text);

@@ -18,6 +18,7 @@ import { bounceCommand, linksCommand, sessionsCommand } from "./list_commands.ts
 import { manCommand } from "./man_command.ts";
 import { statusCommand } from "./status_command.ts";
 import { topCommand } from "./top_command.ts";
+import { traceCommand } from "./trace_command.ts";
 import { usersCommand } from "./users_command.ts";
 import { whereCommand } from "./where_command.ts";
 
@@ -102,6 +103,7 @@ function buildProgram(io: CommandIo, done: (code: number) => void): Command {
     bounceCommand(io),
     sessionsCommand(io),
     topCommand(io),
+    traceCommand(io),
     drainCommand(io),
     reloadCommand(io),
     doctorCommand(io, done),

@@ -25,8 +25,8 @@ Deno.test("causeway check prints one line for each mistake and exits with 2", as
     out: "",
     error: "causeway.toml: hosts: missing; expected a list of at least one domain\n" +
       "causeway.toml:1: hots: unknown key, did you mean hosts? allowed here: hosts, node_name, " +
-      "listen, auth, storage, log, limits, modules, host_config, rdbms_server_type, outgoing_pools, " +
-      "global_distrib_addr\n" +
+      "listen, auth, storage, log, observe, limits, modules, host_config, rdbms_server_type, " +
+      "outgoing_pools, global_distrib_addr\n" +
       "causeway.toml:7: modules.mod_global_distrib.connections.tls_opts: expected a table with " +
       "certfile and cafile (and keyfile), or false for plain TCP, found 1\n",
   });

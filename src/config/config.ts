@@ -195,6 +195,14 @@ export interface LogConfig {
   readonly format: "text" | "json";
 }
 
+/** `[observe]`. */
+export interface ObserveConfig {
+  readonly trace: {
+    /** True when operators of other datacenters may follow an address through this node. */
+    readonly fromOtherDatacenters: boolean;
+  };
+}
+
 /** A hint for the operator that is no mistake. `check` prints it, `serve` logs it. */
 export interface ConfigNote {
   readonly path: string;
@@ -220,6 +228,7 @@ export interface Config extends PartOptions {
   /** The stores, and which of them holds the accounts of which host. */
   readonly storage: StoresOptions;
   readonly log: LogConfig;
+  readonly observe: ObserveConfig;
   readonly globalDistrib: GlobalDistribConfig;
   /** By host, one entry for each of `hosts`. */
   readonly modules: ReadonlyMap<string, HostModulesConfig>;

@@ -4,6 +4,7 @@ import { LISTEN } from "./schema_listen.ts";
 import { AUTH_LDAP } from "./schema_ldap.ts";
 import { LIMITS } from "./schema_limits.ts";
 import { HOST_CONFIG_MODULES, MODULES } from "./schema_modules.ts";
+import { OBSERVE } from "./schema_observe.ts";
 import { BACKEND, OUTGOING_POOLS, POOL_TAG, RDBMS_SERVER_TYPE } from "./schema_pools.ts";
 import {
   absent,
@@ -98,6 +99,7 @@ export const FILE_SCHEMA = z.strictObject({
   auth: AUTH.prefault({}).describe("how users log in"),
   storage: STORAGE.prefault({}).describe("stores for the data"),
   log: LOG.prefault({}).describe("the log, on standard error"),
+  observe: OBSERVE.prefault({}).describe("what operators can see beside the log and metrics"),
   limits: LIMITS.prefault({}).describe("limits on clients, components and peers"),
   modules: withWords(MODULES, { allowed: "a table with mod_global_distrib" }).describe(
     "modules of every host",

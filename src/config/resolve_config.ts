@@ -77,6 +77,7 @@ export function resolveConfig(
     },
     storage,
     log: file.log,
+    observe: { trace: { fromOtherDatacenters: file.observe.trace.from_other_datacenters } },
     globalDistrib,
     modules: resolveModules(file),
     mucLight: resolveMucLight(file),

@@ -4,6 +4,8 @@ import type { Config } from "../config/mod.ts";
 import { VERSION } from "../config/mod.ts";
 import { adminTls } from "./admin/admin_tls.ts";
 import { makeActions } from "./admin/node_actions.ts";
+import { makeTraces } from "./admin/trace_view.ts";
+import type { Tracing } from "../distribution/tracing/mod.ts";
 import type { NodeControl } from "./admin/node_actions.ts";
 import { makeSource } from "./admin/node_source.ts";
 import type { NodeState, SourceParts } from "./admin/node_source.ts";
@@ -14,7 +16,7 @@ import type { Surroundings } from "./surroundings.ts";
 /** Makes the admin API of a node. */
 export function makeAdmin(
   config: Config,
-  parts: Surroundings & SourceParts & { readonly events: EventLog },
+  parts: Surroundings & SourceParts & { readonly events: EventLog; readonly tracing: Tracing },
   state: NodeState & NodeControl,
 ): AdminServer {
   const { table, sessions, components, pressure, router, metrics, log, clock } = parts;
@@ -32,6 +34,7 @@ export function makeAdmin(
       }),
       removeHost: (host) => table.removeHost(host.toLowerCase()),
       events: parts.events,
+      traces: makeTraces(parts.tracing),
       source: makeSource(config, parts, state),
       actions: makeActions(parts, state, config.globalDistrib.localHost),
       sessions: () => ({

@@ -4,6 +4,7 @@ import { LinkLayer } from "../distribution/links/mod.ts";
 import type { Resumption } from "../distribution/resumption/mod.ts";
 import type { Router } from "../distribution/routing/mod.ts";
 import type { SessionTable } from "../distribution/table/mod.ts";
+import type { Tracing } from "../distribution/tracing/mod.ts";
 import type { LinkTraffic } from "../distribution/mod.ts";
 import { parseJid } from "../xmpp/mod.ts";
 import type { Certificates } from "./certificates.ts";
@@ -15,6 +16,7 @@ import type { Surroundings } from "./surroundings.ts";
 /** Parts that the links of a node use, and that receive their frames. */
 export interface LinkParts {
   readonly table: SessionTable;
+  readonly tracing: Tracing;
   readonly router: Router;
   readonly resumption: Resumption | undefined;
   readonly certificates: Certificates;
@@ -38,7 +40,7 @@ export async function makeLinks(
   parts: Surroundings & LinkParts,
 ): Promise<NodeLinks> {
   const { globalHost, localHost, connections } = config.globalDistrib;
-  const { process, table, router, certificates, metrics, log, clock } = parts;
+  const { process, table, router, tracing, certificates, metrics, log, clock } = parts;
   const pressure: LinkLayerEvents["pressure"] = (sender, isOver) =>
     parts.pressure.changed(sender, isOver);
   const common = {
@@ -68,6 +70,7 @@ export async function makeLinks(
         envelope.arrived("link", peerHost);
         router.route(envelope);
       },
+      refused: (envelope, peerHost, reason) => tracing.refused(envelope, peerHost, reason),
       returned: (envelope, reason) => router.returned(envelope, reason),
       whereabouts: (to) => router.whereabouts(to),
       identityDoubted: () => table.reviewIdentity(),
@@ -78,7 +81,7 @@ export async function makeLinks(
     isComponentDomain: (domain) => table.lastKnown(parseJid(domain)) !== undefined,
     findComponent: async (domain) => await table.locate(parseJid(domain)) !== undefined,
     isOwnProcess: (each) => table.isOwnProcess(each),
-    ...traffic(table.traffic, parts.resumption),
+    traffic: trafficOf(table.traffic, parts),
     seeds: connections.seeds,
   });
   const cluster = new LinkLayer({
@@ -97,17 +100,16 @@ export async function makeLinks(
       identityDoubted: () => table.reviewIdentity(),
       pressure,
     },
-    ...traffic(table.clusterBus, parts.resumption),
+    traffic: trafficOf(table.clusterBus, parts),
     options: { ...linksOptions(config), connectionsPerEndpoint: 1 },
   });
   return { links, cluster };
 }
 
-/** Returns the receivers of frames other than stanzas: `inner`, and session resumption. */
-function traffic(
+/** Returns the receivers of frames other than stanzas: `inner`, session resumption and traces. */
+function trafficOf(
   inner: LinkTraffic | undefined,
-  resumption: Resumption | undefined,
-): { readonly traffic?: LinkTraffic } {
-  const taker = resumption?.traffic(inner) ?? inner;
-  return taker === undefined ? {} : { traffic: taker };
+  { resumption, tracing }: Pick<LinkParts, "resumption" | "tracing">,
+): LinkTraffic {
+  return tracing.traffic(resumption?.traffic(inner) ?? inner);
 }

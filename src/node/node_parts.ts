@@ -8,6 +8,7 @@ import type { LinkLayer } from "../distribution/links/mod.ts";
 import type { Resumption } from "../distribution/resumption/mod.ts";
 import type { Domains, Router } from "../distribution/routing/mod.ts";
 import type { SessionTable } from "../distribution/table/mod.ts";
+import type { Tracing } from "../distribution/tracing/mod.ts";
 import type { Logger } from "../observe/mod.ts";
 import { HeardLog, MetricsRegistry, registerProcessMetrics } from "../observe/mod.ts";
 import type { MessageArchive } from "../services/archive/mod.ts";
@@ -51,6 +52,7 @@ import { makeRosters } from "./node_rosters.ts";
 import { makeRouter } from "./node_router.ts";
 import { makeAccountWatch, makeLogoutNotes, makeRequests, makeServices } from "./node_services.ts";
 import { makeTable } from "./node_table.ts";
+import { makeTracing } from "./node_tracing.ts";
 import { Pressure } from "./pressure.ts";
 import type { NodeStores } from "./stores.ts";
 import type { Surroundings } from "./surroundings.ts";
@@ -91,6 +93,7 @@ export class NodeParts implements Surroundings {
   readonly accounts: ReadonlyMap<string, UserStore>;
   readonly domains: Domains;
   readonly table: SessionTable;
+  readonly tracing: Tracing;
   readonly logouts: LogoutNotes;
   readonly sessions: SessionRegistry;
   readonly components: ComponentRegistry;
@@ -145,6 +148,7 @@ export class NodeParts implements Surroundings {
       isOtherLocalHost: (domain) => this.links?.isOtherLocalHost(domain) ?? false,
     };
     this.table = makeTable(config, this, deps.superseded);
+    this.tracing = makeTracing(config, this);
     this.logouts = makeLogoutNotes(config, this);
     this.sessions = makeSessions(config, this);
     this.components = makeComponents(this);

@@ -4,6 +4,7 @@ import type { Resumption } from "../distribution/resumption/mod.ts";
 import type { Domains } from "../distribution/routing/mod.ts";
 import { DatacenterSide, Router } from "../distribution/routing/mod.ts";
 import type { SessionTable } from "../distribution/table/mod.ts";
+import type { Tracing } from "../distribution/tracing/mod.ts";
 import type { Carbons } from "../services/carbons/mod.ts";
 import type { MessageArchive } from "../services/archive/mod.ts";
 import type { OfflineMessages } from "../services/offline/mod.ts";
@@ -18,6 +19,7 @@ import type { Surroundings } from "./surroundings.ts";
 export interface RouterParts {
   readonly domains: Domains;
   readonly table: SessionTable;
+  readonly tracing: Tracing;
   readonly local: LocalSide;
   readonly requests: SubscriptionRequests;
   readonly rosters: RosterServer;
@@ -76,6 +78,7 @@ export function makeRouter(config: Config, parts: Surroundings & RouterParts): R
       serves: (domain) => parts.rosters.serves(domain),
       take: (envelope) => parts.rosters.take(envelope),
     },
+    tracer: parts.tracing,
     clock,
     metrics,
     log: parts.log,

@@ -6,7 +6,7 @@ import type { AdminDeps, AdminOptions } from "../admin_deps.ts";
 import { AuditLog } from "../audit_log.ts";
 import { EventLog } from "../events/event_log.ts";
 import { AnswerCheck } from "../testing/answer_check.ts";
-import { hubOf, sampleActions, sampleSource } from "../testing/sample_source.ts";
+import { hubOf, NO_TRACES, sampleActions, sampleSource } from "../testing/sample_source.ts";
 import type { AdminActions } from "./admin_actions.ts";
 import type { Role } from "./action_schemas.ts";
 
@@ -52,6 +52,7 @@ function fixture(
     events: new EventLog(() => 0),
     source: sampleSource(),
     actions: { ...sampleActions(calls), ...actions },
+    traces: NO_TRACES,
   };
   const app = createAdminApp(deps, { host: "127.0.0.1", ...options }, {
     log,

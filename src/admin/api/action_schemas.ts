@@ -19,6 +19,7 @@ export const ACTIONS = [
   "kick",
   "reload",
   "remove-datacenter",
+  "trace",
 ] as const;
 
 export type Action = typeof ACTIONS[number];

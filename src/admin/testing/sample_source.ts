@@ -2,6 +2,7 @@ import { ManualClock } from "../../base/mod.ts";
 import type { AdminDeps } from "../admin_deps.ts";
 import { EventHub } from "../events/event_hub.ts";
 import type { ActionOutcome, AdminActions } from "../api/admin_actions.ts";
+import type { AdminTraces } from "../api/trace_routes.ts";
 import type { AdminSource } from "../api/admin_source.ts";
 import type { Where } from "../api/people_schemas.ts";
 
@@ -98,6 +99,13 @@ export function sampleSource(parts: Partial<AdminSource> = {}): AdminSource {
 }
 
 /** Actions that all succeed, and note their calls. */
+/** Traces of which none begins. */
+export const NO_TRACES: AdminTraces = {
+  addressOf: (text) => text,
+  isFull: true,
+  open: () => undefined,
+};
+
 export function sampleActions(calls: string[] = []): AdminActions {
   const done = (call: string): ActionOutcome => {
     calls.push(call);

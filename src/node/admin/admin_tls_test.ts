@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { CertificateAuthority, writeCertificate } from "../../../harness/certificates.ts";
 import { createAdmin, EventLog } from "../../admin/mod.ts";
 import type { AdminOptions } from "../../admin/mod.ts";
-import { sampleActions, sampleSource } from "../../admin/testing/sample_source.ts";
+import { NO_TRACES, sampleActions, sampleSource } from "../../admin/testing/sample_source.ts";
 import { ManualClock } from "../../base/mod.ts";
 import { TlsContextHolder } from "../../net/mod.ts";
 import { MetricsRegistry } from "../../observe/mod.ts";
@@ -32,6 +32,7 @@ async function fixture(options: AdminOptions, { asksClient = true } = {}) {
       events,
       source,
       actions: sampleActions(),
+      traces: NO_TRACES,
     },
     { port: 0, ...options },
     { tls: () => Promise.resolve(adminTls(holder)) },
