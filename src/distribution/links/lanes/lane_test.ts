@@ -585,3 +585,37 @@ Deno.test("Lane.append() refuses past a sender's share of the budget, except for
   lane.takeAll();
   assert.ok(lane.append(testEnvelope(1), eve));
 });
+
+Deno.test("Lane notes when a followed stanza is written, received, moved and settled", () => {
+  const lane = newLane({}, 3);
+  lane.resume(PEER, 0);
+  const binding = bindingOf(lane);
+  const steps: string[] = [];
+  const followed = (sequence: number) => {
+    const envelope = testEnvelope(sequence);
+    envelope.trace = {
+      note: (step, { lane, number } = {}) => steps.push(`${step} ${sequence}: ${lane}/${number}`),
+      settled: () => steps.push(`settled ${sequence}`),
+    };
+    return envelope;
+  };
+  lane.append(testEnvelope(1), binding);
+  lane.append(followed(2), binding);
+  lane.append(testEnvelope(3), binding);
+  lane.append(followed(4), binding);
+  flush(lane, 1); // one frame
+  assert.deepEqual(steps, []);
+  flush(lane);
+  assert.deepEqual(steps.splice(0), ["written 2: 3/2", "written 4: 3/4"]);
+  lane.acknowledge(ack(3, 2));
+  assert.deepEqual(steps.splice(0), ["received 2: 3/2", "settled 2"]);
+
+  const heir = newLane({}, 5);
+  heir.resume(PEER + 1, 0);
+  for (const { entry, wasSent } of lane.takeAll()) heir.adopt(entry, wasSent);
+  flush(heir);
+  assert.deepEqual(steps.splice(0), ["moved 4: 5/2", "written 4: 5/2"]);
+  const [, back] = heir.takeAll();
+  back!.entry.toEnvelope(true).settle();
+  assert.deepEqual(steps, ["settled 4"]);
+});

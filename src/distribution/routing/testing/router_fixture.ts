@@ -3,6 +3,7 @@ import { MetricsRegistry } from "../../../observe/mod.ts";
 import { parseJid } from "../../../xmpp/mod.ts";
 import type { Fate, Jid, Stanza, StanzaKind, StanzaType } from "../../../xmpp/mod.ts";
 import { Envelope } from "../../envelope.ts";
+import type { StanzaTracer } from "../../mod.ts";
 import type {
   Archive,
   LocalOutcome,
@@ -61,6 +62,8 @@ export class RouterFixture {
   offline: OfflineKeeper | undefined;
   /** Server of presence; undefined while no host has rosters. */
   presence: PresenceServer | undefined;
+  /** Decides which stanzas are followed; none is while it is undefined. */
+  tracer: StanzaTracer | undefined;
   /** While set, lookups wait for it. */
   gate: Promise<void> | undefined;
   readonly router: Router;
@@ -94,6 +97,7 @@ export class RouterFixture {
       metrics: this.metrics,
       ...(budget !== undefined && { budget }),
       random: { unit: () => 0.5 },
+      tracer: this.#tracer(),
       pressure: (sender, isOver) => void this.pressure.push(`${sender} ${isOver}`),
       outbound: { send: (host, envelope) => void this.sent.push({ host, envelope }) },
       locations: {
@@ -154,6 +158,16 @@ export class RouterFixture {
         },
       },
     });
+  }
+
+  #tracer(): StanzaTracer {
+    const isOn = () => this.tracer?.isOn ?? false;
+    return {
+      get isOn() {
+        return isOn();
+      },
+      follow: (envelope) => this.tracer?.follow(envelope),
+    };
   }
 
   /** Has the datacenter `peerHost` pass a stanza on. */
