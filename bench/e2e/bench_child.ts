@@ -1,7 +1,16 @@
 import { fileURLToPath } from "node:url";
+import { behind } from "./behind.ts";
 import { jsonLine, readJsonLines } from "./json_lines.ts";
 
 const SHOWN_STDERR_CHARS = 4_000;
+
+/** Options of one of the bench's own processes. */
+export interface BenchChildOptions {
+  /** Permissions beside the network and the environment, as arguments. @default none */
+  readonly permissions?: readonly string[];
+  /** True: it stands for another machine, and runs behind the nodes. @default false */
+  readonly isBehind?: boolean;
+}
 
 /** One of the bench's own processes: commands go in and events come out, each one line of JSON. */
 export class BenchChild<Command, Event extends { readonly event: string }>
@@ -25,11 +34,13 @@ export class BenchChild<Command, Event extends { readonly event: string }>
   static start<Command, Event extends { readonly event: string }>(
     script: string,
     argument: unknown,
-    permissions: readonly string[] = [],
+    { permissions = [], isBehind = false }: BenchChildOptions = {},
   ): BenchChild<Command, Event> {
     const path = fileURLToPath(new URL(script, import.meta.url));
-    const process = new Deno.Command(Deno.execPath(), {
+    const [program, ...before] = isBehind ? behind([Deno.execPath()]) : [Deno.execPath()];
+    const process = new Deno.Command(program!, {
       args: [
+        ...before,
         "run",
         "--quiet",
         "--allow-net=127.0.0.1",

@@ -60,7 +60,9 @@ export async function measureTable(
   };
 
   const ownerPlan = await plan(OWNER, ownerRedis, { sessions });
-  await using owner: TableNode = BenchChild.start("./table_node.ts", ownerPlan, TABLE_PERMISSIONS);
+  await using owner: TableNode = BenchChild.start("./table_node.ts", ownerPlan, {
+    permissions: TABLE_PERMISSIONS,
+  });
   const { port, loginMs } = await owner.expect("ready");
   progress(`table: ${sessions} sessions`);
   const renewalShareOfCore = await measureRenewal(owner);
@@ -72,7 +74,7 @@ export async function measureTable(
   await using newcomer: TableNode = BenchChild.start(
     "./table_node.ts",
     newcomerPlan,
-    TABLE_PERMISSIONS,
+    { permissions: TABLE_PERMISSIONS },
   );
   await newcomer.expect("ready");
   await owner.send({ do: "send", to: NEWCOMER, perSecond: options.stanzasPerSecond });

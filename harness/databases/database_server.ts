@@ -78,6 +78,11 @@ export class DatabaseServer<K extends ServerProgram = ServerKind> implements Asy
     return this.#process.pid;
   }
 
+  /** Its process, and those that it has for its sessions now. Empty when it does not run. */
+  get pids(): readonly number[] {
+    return this.#process === undefined ? [] : [this.#process.pid, ...childrenOf(this.#process.pid)];
+  }
+
   /** Returns the end of what it wrote. */
   log(): string {
     return this.#wholeLog().slice(-4_000);

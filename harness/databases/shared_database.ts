@@ -35,6 +35,8 @@ export interface SharedDatabase extends AsyncDisposable {
    * @param port where the node finds the database. Default: the database's own port
    */
   sections(storePath: string, port?: number): DatabaseSections;
+  /** Its processes now; none for the built-in store. */
+  readonly pids: readonly number[];
   /** Ends it as a crash would. @throws for the built-in store, which is no process */
   kill(): Promise<void>;
   /** Suspends it with its connections open. Returns a function that resumes it. @throws as `kill` */
@@ -90,6 +92,7 @@ class SharedFile implements SharedDatabase {
   readonly description = "one SQLite file";
   readonly needsPreparing = false; // the first to open it makes its tables
   readonly port = undefined;
+  readonly pids = [];
   readonly #path: string;
 
   constructor(path: string) {
@@ -144,6 +147,10 @@ class SharedServer implements SharedDatabase {
 
   get description(): string {
     return `${this.#server.kind.name} :${this.#server.port}`;
+  }
+
+  get pids(): readonly number[] {
+    return this.#server.pids;
   }
 
   get port(): number {

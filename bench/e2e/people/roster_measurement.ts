@@ -74,11 +74,9 @@ export async function measureRoster(
       owners: owners.map((localpart) => `${localpart}@${domain}`),
       rows: CONTACTS,
     };
-    await using driver: RateProcess = BenchChild.start(
-      "./people/bare_driver.ts",
-      plan,
-      PERMISSIONS,
-    );
+    await using driver: RateProcess = BenchChild.start("./people/bare_driver.ts", plan, {
+      permissions: PERMISSIONS,
+    });
     statementsPerSecond.push((await measure(driver, command)).rate);
     progress(
       `rosters, run ${run}: ${Math.round(getsPerSecond.at(-1)!)} gets/s, ` +

@@ -1,5 +1,6 @@
 import type { Datacenter } from "../../../harness/mod.ts";
 import { parsePrometheusText, sumOf } from "../../../harness/screen/mod.ts";
+import { putBehind } from "../behind.ts";
 import { BenchChild } from "../bench_child.ts";
 import type { LatencySummary } from "../latency_recorder.ts";
 import type { ClientPlan, LoadCommand, LoadEvent, LoadPlan } from "../load_protocol.ts";
@@ -49,7 +50,7 @@ const CONTACTS = 50;
 const AT_ONCE = 100;
 const PAIRS = 10;
 const CHAT = { inFlight: 32, messageBytes: 300 } as const;
-const WARM_UP_MS = 2_000;
+const WARM_UP_MS = 5_000;
 const LOOK_MS = 1_000;
 /** Nothing is left to be done so many milliseconds after the last client was served. */
 const SETTLE_MS = 5_000;
@@ -114,9 +115,13 @@ export async function measureStorm(
     atOnce: AT_ONCE,
   };
   await using load: Load = BenchChild.start("./load_process.ts", loadPlan);
-  await using storm: Storm = BenchChild.start("./people/storm_process.ts", stormPlan);
+  await using storm: Storm = BenchChild.start("./people/storm_process.ts", stormPlan, {
+    isBehind: true,
+  });
   await load.expect("ready");
   await storm.expect("ready");
+
+  await putBehind(cluster.database.pids);
 
   const chats = { do: "pace", perSecond: pacePerSecond, warmUpMs: WARM_UP_MS } as const;
   const latencyBefore = await chat(load, { ...chats, measureMs: seconds * 1000 });
