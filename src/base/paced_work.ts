@@ -1,84 +1,251 @@
 import { setImmediate } from "node:timers";
+import type { CancelTimer } from "./clock.ts";
+import { SystemClock } from "./clock.ts";
 
 /** Bounds of `PacedWork`, and its sources of time. */
 export interface PacedWorkOptions {
-  /** Milliseconds of work in one turn of the event loop, without the last piece. @default 2 */
+  /** Milliseconds of work in one turn of the event loop, without the last piece. @default 0.3 */
   readonly sliceMs?: number;
+  /**
+   * Milliseconds of everything else in a turn, past which pieces wait for a turn with less to do.
+   * @default 0.5
+   */
+  readonly maxTurnMs?: number;
+  /** Milliseconds for which they wait so at the most. @default 10 */
+  readonly maxPauseMs?: number;
+  /** Milliseconds of work in the turn after such a pause. @default 2 */
+  readonly lateSliceMs?: number;
   /** Returns a time in milliseconds that does not stand still during a turn. @default the machine's */
   readonly nowMs?: () => number;
   /** Calls back in the next turn of the event loop. @default `setImmediate` */
   readonly nextTurn?: (callback: () => void) => void;
+  /** Calls back after a time in milliseconds. @default the machine's clock */
+  readonly after?: (delayMs: number, callback: () => void) => CancelTimer;
 }
 
 /**
- * Pieces of work that may wait, such as the steps of logins. They are done in the order in which they
- * came, a few milliseconds in each turn of the event loop. Between two turns the node reads and writes
- * everything else, so that many logins at once delay conversations only a little.
+ * The one for whom a piece of work is done: somebody who is still to prove who they are, or a session
+ * of somebody who has.
+ */
+export type PacedFor = "stranger" | "session";
+
+/** Pieces for sessions that go before each piece for a stranger, while both wait. */
+const SESSIONS_FIRST = 4;
+/** Asynchronous pieces under way at once: at the least, at first, and at the most. */
+const [MIN_UNDER_WAY, FIRST_UNDER_WAY, MAX_UNDER_WAY] = [2, 8, 256];
+/** Milliseconds for which a piece counts as under way. Past them it waits for some other machine. */
+const COUNTED_MS = 25;
+
+/** Turns so many times `maxTurnMs` long have too many pieces under way. */
+const LONG_TURN = 2;
+
+/** A piece of work that has begun and waits for something. */
+interface UnderWay {
+  readonly sinceMs: number;
+}
+
+/**
+ * Pieces of work that may wait, such as the steps of logins. Conversations come first: a piece waits
+ * while the event loop has much else to do, and while as many others are under way as leave the loop
+ * time. So many logins at once delay conversations only a little.
  *
- * The callers bound how many pieces wait.
+ * - The loop does pieces for `sliceMs` in a turn. It does none in the turn after one that took longer
+ *   than `maxTurnMs` for everything else. When no piece was done for `maxPauseMs`, so that a login
+ *   would take too long, it does pieces for `lateSliceMs` in whatever turn.
+ * - An asynchronous piece is under way until its promise settles, or for `COUNTED_MS`. What it waits
+ *   for causes work when it comes, outside of any slice. Fewer pieces may be under way after a turn
+ *   that took very long, and more while turns are short.
+ * - Pieces for sessions go first, in the order in which they came. After `SESSIONS_FIRST` of them, a
+ *   piece for a stranger has its turn.
+ *
+ * A piece must not wait for another one that it has given to `run`. The callers bound how many pieces
+ * wait.
  */
 export class PacedWork {
   readonly #sliceMs: number;
+  readonly #maxTurnMs: number;
+  readonly #maxPauseMs: number;
+  readonly #lateSliceMs: number;
   readonly #nowMs: () => number;
   readonly #nextTurn: (callback: () => void) => void;
-  #pieces: (() => void)[] = [];
-  /** Index of the first piece that waits. */
-  #next = 0;
+  readonly #after: (delayMs: number, callback: () => void) => CancelTimer;
+  readonly #queues: Readonly<Record<PacedFor, PieceQueue>> = {
+    session: new PieceQueue(),
+    stranger: new PieceQueue(),
+  };
+  /** Pieces for sessions since the last one for a stranger. */
+  #sessionsInRow = 0;
+  /** Pieces that have begun and count, oldest first. */
+  readonly #underWay = new Set<UnderWay>();
+  #maxUnderWay = FIRST_UNDER_WAY;
+  #cancelExpiry: CancelTimer | undefined;
   /** Milliseconds of work in this turn. */
   #usedMs = 0;
+  /** True when a slice of work has begun in this turn. */
+  #hasSlice = false;
+  #lastWorkMs = -Infinity;
+  /** True when the last turn that was measured took too long. */
+  #isBehind = false;
   #isWorking = false;
   #isTurnExpected = false;
 
   constructor(options: PacedWorkOptions = {}) {
-    const { sliceMs = 2, nowMs = () => performance.now(), nextTurn = setImmediate } = options;
+    const { sliceMs = 0.3, maxTurnMs = 0.5, maxPauseMs = 10, lateSliceMs = 2 } = options;
     this.#sliceMs = sliceMs;
-    this.#nowMs = nowMs;
-    this.#nextTurn = nextTurn;
+    this.#maxTurnMs = maxTurnMs;
+    this.#maxPauseMs = maxPauseMs;
+    this.#lateSliceMs = lateSliceMs;
+    this.#nowMs = options.nowMs ?? (() => performance.now());
+    this.#nextTurn = options.nextTurn ?? setImmediate;
+    const clock = new SystemClock();
+    this.#after = options.after ?? ((delayMs, callback) => clock.after(delayMs, callback));
   }
 
-  /** Pieces that wait. */
-  get waiting(): number {
-    return this.#pieces.length - this.#next;
+  /** Pieces that wait, for all or for one kind. */
+  waiting(kind?: PacedFor): number {
+    if (kind !== undefined) return this.#queues[kind].length;
+    return this.#queues.session.length + this.#queues.stranger.length;
+  }
+
+  /** Pieces that have begun and count as under way. */
+  get underWay(): number {
+    return this.#underWay.size;
   }
 
   /**
-   * Does one piece: at once if no other waits and this turn has time left. Of an asynchronous piece,
-   * the part before its first `await` counts.
+   * Does one piece: at once if no other waits and the loop has time.
    *
    * @returns the result of the piece, or what it has thrown
    */
-  run<T>(piece: () => T | Promise<T>): Promise<T> {
+  run<T>(piece: () => T | Promise<T>, kind: PacedFor = "session"): Promise<T> {
     const { promise, resolve, reject } = Promise.withResolvers<T>();
-    this.#pieces.push(() => {
+    this.#queues[kind].push(() => {
       try {
-        resolve(piece());
+        const result = piece();
+        if (result instanceof Promise) this.#watch(result);
+        resolve(result);
       } catch (thrown) {
         reject(thrown);
       }
     });
-    if (!this.#isWorking) this.#work();
+    this.#work();
     return promise;
   }
 
+  /** Counts an asynchronous piece as under way until it settles. */
+  #watch(result: Promise<unknown>): void {
+    const piece: UnderWay = { sinceMs: this.#nowMs() };
+    this.#underWay.add(piece);
+    const ended = () => {
+      const wasFull = this.#isFull;
+      if (!this.#underWay.delete(piece) || this.waiting() === 0) return;
+      if (wasFull) this.#grow(1 / this.#maxUnderWay);
+      this.#work();
+    };
+    result.then(ended, ended);
+  }
+
   #work(): void {
+    if (this.#isWorking) return;
     this.#isWorking = true;
-    while (this.waiting > 0 && this.#usedMs < this.#sliceMs) {
+    while (this.waiting() > 0 && this.#mayWork()) {
       const startMs = this.#nowMs();
-      this.#pieces[this.#next++]!();
-      this.#usedMs += this.#nowMs() - startMs;
+      this.#hasSlice = true;
+      this.#take()();
+      this.#lastWorkMs = this.#nowMs();
+      this.#usedMs += this.#lastWorkMs - startMs;
+      this.#expectTurn();
     }
     this.#isWorking = false;
+    if (this.waiting() === 0) {
+      this.#cancelExpiry?.();
+      this.#cancelExpiry = undefined;
+    } else if (!this.#isFull) this.#expectTurn();
+    else this.#expectExpiry();
+  }
+
+  #mayWork(): boolean {
+    if (this.#isFull) return false;
+    if (!this.#isBehind) return this.#usedMs < this.#sliceMs;
+    if (this.#hasSlice) return this.#usedMs < this.#lateSliceMs;
+    return this.#nowMs() - this.#lastWorkMs >= this.#maxPauseMs;
+  }
+
+  get #isFull(): boolean {
+    return this.#underWay.size >= Math.floor(this.#maxUnderWay);
+  }
+
+  /** Removes the next piece from its queue. Some piece waits. */
+  #take(): () => void {
+    const { session, stranger } = this.#queues;
+    const isForSession = stranger.length === 0 ||
+      (session.length > 0 && this.#sessionsInRow < SESSIONS_FIRST);
+    this.#sessionsInRow = isForSession ? this.#sessionsInRow + 1 : 0;
+    return (isForSession ? session : stranger).shift();
+  }
+
+  #grow(by: number): void {
+    if (!this.#isBehind) this.#maxUnderWay = Math.min(MAX_UNDER_WAY, this.#maxUnderWay + by);
+  }
+
+  /** Measures the turn that begins now, and goes on in the next one. */
+  #expectTurn(): void {
+    if (this.#isTurnExpected) return;
+    this.#isTurnExpected = true;
+    const [sinceMs, usedBeforeMs] = [this.#nowMs(), this.#usedMs];
+    this.#nextTurn(() => {
+      this.#isTurnExpected = false;
+      const otherMs = this.#nowMs() - sinceMs - (this.#usedMs - usedBeforeMs);
+      this.#usedMs = 0;
+      this.#hasSlice = false;
+      this.#isBehind = otherMs > this.#maxTurnMs;
+      if (otherMs > this.#maxTurnMs * LONG_TURN) {
+        this.#maxUnderWay = Math.max(MIN_UNDER_WAY, this.#maxUnderWay / 2);
+      }
+      this.#work();
+    });
+  }
+
+  /** Goes on when the oldest piece under way no longer counts. All places are taken. */
+  #expectExpiry(): void {
+    if (this.#cancelExpiry !== undefined) return;
+    const [oldest] = this.#underWay;
+    const leftMs = oldest!.sinceMs + COUNTED_MS - this.#nowMs();
+    this.#cancelExpiry = this.#after(Math.max(0, leftMs), () => {
+      this.#cancelExpiry = undefined;
+      const latestMs = this.#nowMs() - COUNTED_MS;
+      for (const piece of this.#underWay) {
+        if (piece.sinceMs > latestMs) break;
+        this.#underWay.delete(piece);
+        this.#grow(1);
+      }
+      this.#work();
+    });
+  }
+}
+
+/** Pieces that wait, in the order in which they came. */
+class PieceQueue {
+  #pieces: (() => void)[] = [];
+  /** Index of the first piece that waits. */
+  #next = 0;
+
+  get length(): number {
+    return this.#pieces.length - this.#next;
+  }
+
+  push(piece: () => void): void {
+    this.#pieces.push(piece);
+  }
+
+  /** Removes the first piece, of one or more. */
+  shift(): () => void {
+    const piece = this.#pieces[this.#next++]!;
     // Each piece is moved once at most, on the average.
     if (this.#next * 2 >= this.#pieces.length) {
       this.#pieces = this.#pieces.slice(this.#next);
       this.#next = 0;
     }
-    if (this.#isTurnExpected) return;
-    this.#isTurnExpected = true;
-    this.#nextTurn(() => {
-      this.#isTurnExpected = false;
-      this.#usedMs = 0;
-      if (this.waiting > 0) this.#work();
-    });
+    return piece;
   }
 }

@@ -1,41 +1,61 @@
 import assert from "node:assert/strict";
+import { ManualClock } from "./manual_clock.ts";
+import type { PacedFor } from "./paced_work.ts";
 import { PacedWork } from "./paced_work.ts";
 
 /** Paced work in turns that the test makes, of pieces that take a millisecond each. */
-function setUp() {
-  let nowMs = 0;
+function setUp({ sliceMs = 2 } = {}) {
+  const clock = new ManualClock();
   const turns: (() => void)[] = [];
   const done: number[] = [];
   const paced = new PacedWork({
-    sliceMs: 2,
-    nowMs: () => nowMs,
+    sliceMs,
+    maxTurnMs: 3,
+    maxPauseMs: 20,
+    lateSliceMs: 2,
+    nowMs: () => clock.monotonicMs(),
     nextTurn: (callback) => turns.push(callback),
+    after: (delayMs, callback) => clock.after(delayMs, callback),
   });
   return {
     paced,
     done,
-    add: (piece: number) =>
+    clock,
+    add: (piece: number, kind?: PacedFor) =>
       paced.run(() => {
-        nowMs++;
+        clock.advance(1);
         done.push(piece);
         return piece;
-      }),
-    nextTurn: () => turns.shift()?.(),
+      }, kind),
+    /** Adds a piece that takes no time, and waits until the returned function is called. */
+    begin: (piece: number) => {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      void paced.run(() => {
+        done.push(piece);
+        return promise;
+      });
+      return resolve;
+    },
+    /** The loop does other things for so long, and begins the next turn. */
+    nextTurn: (otherMs = 0) => {
+      clock.advance(otherMs);
+      turns.shift()?.();
+    },
   };
 }
 
 Deno.test("PacedWork.run() works for one slice in each turn, in the order of the pieces", async () => {
   const { paced, done, add, nextTurn } = setUp();
-  const all = Promise.all([1, 2, 3, 4, 5].map(add));
+  const all = Promise.all([1, 2, 3, 4, 5].map((piece) => add(piece)));
   assert.deepEqual(done, [1, 2]);
-  assert.equal(paced.waiting, 3);
+  assert.equal(paced.waiting(), 3);
   nextTurn();
   assert.deepEqual(done, [1, 2, 3, 4]);
   void add(6);
   assert.deepEqual(done, [1, 2, 3, 4], "this turn has no time left");
   nextTurn();
   assert.deepEqual(done, [1, 2, 3, 4, 5, 6]);
-  assert.equal(paced.waiting, 0);
+  assert.equal(paced.waiting(), 0);
   assert.deepEqual(await all, [1, 2, 3, 4, 5]);
 });
 
@@ -61,6 +81,89 @@ Deno.test("PacedWork.run() takes a piece from within another one", async () => {
   assert.equal(await inner, 2);
 });
 
+Deno.test("PacedWork waits while turns are long, but not for ever", () => {
+  const { done, add, nextTurn } = setUp({ sliceMs: 1 });
+  for (const piece of [1, 2, 3, 4, 5, 6]) void add(piece);
+  nextTurn(3);
+  assert.deepEqual(done, [1, 2], "a turn at the bound");
+  nextTurn(4);
+  nextTurn(15);
+  assert.deepEqual(done, [1, 2], "turns over the bound");
+  nextTurn(4);
+  assert.deepEqual(done, [1, 2, 3, 4], "20 ms without work, and a longer slice");
+  nextTurn(4);
+  assert.deepEqual(done, [1, 2, 3, 4]);
+  nextTurn(1);
+  assert.deepEqual(done, [1, 2, 3, 4, 5], "a short turn again");
+  nextTurn(1);
+  assert.deepEqual(done, [1, 2, 3, 4, 5, 6]);
+});
+
+Deno.test("PacedWork does a piece at once that comes long after a long turn", () => {
+  const { clock, done, add, nextTurn } = setUp();
+  void add(1);
+  nextTurn(50);
+  clock.advance(20);
+  void add(2);
+  assert.deepEqual(done, [1, 2]);
+});
+
+Deno.test("PacedWork begins a bounded number of asynchronous pieces, and the next as each ends", async () => {
+  const { paced, done, begin } = setUp();
+  const ends = Array.from({ length: 12 }, (_, piece) => begin(piece));
+  assert.equal(done.length, 8);
+  assert.deepEqual([paced.underWay, paced.waiting()], [8, 4]);
+  ends[0]!();
+  ends[1]!();
+  await settled();
+  assert.equal(done.length, 10);
+  for (const end of ends) end();
+  await settled();
+  assert.deepEqual([paced.underWay, paced.waiting()], [0, 0]);
+});
+
+Deno.test("PacedWork no longer counts a piece that waits long, so that a dead database holds up nobody", () => {
+  const { clock, paced, done, begin } = setUp();
+  for (let piece = 0; piece < 100; piece++) begin(piece);
+  assert.equal(done.length, 8);
+  clock.advance(24);
+  assert.equal(done.length, 8);
+  clock.advance(1);
+  assert.equal(done.length, 8 + 16, "more at once, as the loop has time");
+  clock.advance(25);
+  assert.equal(done.length, 8 + 16 + 32);
+  clock.advance(25);
+  assert.equal(paced.waiting(), 0);
+});
+
+Deno.test("PacedWork has fewer pieces under way after long turns, and more after short ones", async () => {
+  const { clock, paced, add, begin, nextTurn } = setUp();
+  for (const _ of [1, 2, 3]) {
+    void add(0);
+    nextTurn(25);
+  }
+  clock.advance(20);
+  const ends = Array.from({ length: 40 }, (_, piece) => begin(piece));
+  assert.equal(paced.underWay, 2);
+  nextTurn(1);
+  for (const end of ends) {
+    end();
+    await settled();
+    nextTurn(1);
+  }
+  Array.from({ length: 40 }, (_, piece) => begin(piece));
+  assert.ok(paced.underWay > 6, `${paced.underWay} under way`);
+});
+
+Deno.test("PacedWork does four pieces for sessions before each one for a stranger", () => {
+  const { done, add, nextTurn } = setUp({ sliceMs: 1 });
+  void add(0);
+  for (const piece of [-1, -2, -3]) void add(piece, "stranger");
+  for (const piece of [1, 2, 3, 4, 5, 6]) void add(piece);
+  for (let turn = 0; turn < 9; turn++) nextTurn();
+  assert.deepEqual(done, [0, 1, 2, 3, -1, 4, 5, 6, -2, -3]);
+});
+
 Deno.test("PacedWork lets the event loop read between two slices", async () => {
   const paced = new PacedWork({ sliceMs: 0.1 });
   const order: string[] = [];
@@ -71,7 +174,12 @@ Deno.test("PacedWork lets the event loop read between two slices", async () => {
   };
   const pieces = [paced.run(busy("first")), paced.run(busy("second")), paced.run(busy("third"))];
   assert.deepEqual(order, ["first"]);
-  assert.equal(paced.waiting, 2);
+  assert.equal(paced.waiting(), 2);
   await Promise.all(pieces);
   assert.deepEqual(order, ["first", "second", "third"]);
 });
+
+/** Lets promises settle. */
+async function settled(): Promise<void> {
+  for (let i = 0; i < 5; i++) await undefined;
+}

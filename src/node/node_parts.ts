@@ -129,10 +129,19 @@ export class NodeParts implements Surroundings {
     const log = this.log = new HeardLog(deps.log, (entry) => tellOperators(this.events, entry));
     const metrics = this.metrics = new MetricsRegistry(clock);
     registerProcessMetrics(metrics, clock);
+    for (const kind of ["session", "stranger"] as const) {
+      metrics.gauge({
+        name: "causeway_paced_work_waiting",
+        help:
+          "Steps that wait until conversations leave time: of logins, presence and rosters of " +
+          "sessions, and of strangers who log in",
+        labels: { for: kind },
+      }, () => this.paced.waiting(kind));
+    }
     metrics.gauge({
-      name: "causeway_paced_work_waiting",
-      help: "Steps of logins, and presences to tell contacts, that wait for a later turn",
-    }, () => this.paced.waiting);
+      name: "causeway_paced_work_under_way",
+      help: "Such steps that have begun and wait for a database or Redis",
+    }, () => this.paced.underWay);
     this.budget = new WaitingBudget(config.limits.waitingMaxBytes, metrics);
     this.places = this.budget.places;
     const stores = this.stores = deps.stores;

@@ -64,6 +64,7 @@ export function makePep(config: Config, parts: Surroundings & PepParts): PepServ
     },
     contactsTold: (jid) => parts.rosters.contactsTold(jid),
     presenceAgain: (jid) => parts.sessions.find(jid)?.repeatPresence?.(),
+    paced: parts.paced,
     clock,
     metrics,
     log,

@@ -144,7 +144,9 @@ export class LastItems {
       if (sinceMs !== undefined) this.#missing.delete(jid.text);
       this.#readings.add(reading);
       try {
-        if (this.#isThere(jid)) await this.#send(reading);
+        await this.#deps.paced.run(async () => {
+          if (this.#isThere(jid)) await this.#send(reading);
+        });
       } catch (thrown) {
         this.#deps.counters.failures.inc();
         this.#deps.log.warn("pep.last-items-failed", { error: describeError(thrown) });

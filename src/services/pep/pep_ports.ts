@@ -1,4 +1,4 @@
-import type { Clock } from "../../base/mod.ts";
+import type { Clock, PacedWork } from "../../base/mod.ts";
 import type { Logger, Metrics } from "../../observe/mod.ts";
 import type {
   PepBounds,
@@ -77,6 +77,7 @@ export interface PepDeps {
   contactsTold(jid: FullJid): Promise<readonly RosterContact[] | undefined>;
   /** Has a session send its presence anew, because the server adds something else to it now. */
   presenceAgain(jid: FullJid): void;
+  readonly paced: PacedWork;
   readonly clock: Clock;
   readonly metrics: Metrics;
   readonly log: Logger;

@@ -78,6 +78,11 @@ export class AccountReach {
     for (const to of accounts) this.send(make(to), hosts);
   }
 
+  /** True when `send` would send something to an account. */
+  reaches(account: Jid, hosts: AccountHosts): boolean {
+    return this.#deps.hosts.store(account.domainpart) === undefined || hosts.has(account.text);
+  }
+
   /** Sends presence for an account to the datacenters that `hostsOf` has found for it. */
   send(stanza: Stanza, hosts: AccountHosts): void {
     const { routes, hosts: { store } } = this.#deps;

@@ -22,6 +22,8 @@ export interface ContactPresenceDeps extends
   readonly metrics: RosterMetrics;
 }
 
+/** Accounts that presence is sent to in one piece of paced work: half a millisecond or so. */
+const SENT_AT_ONCE = 8;
 /** Requests of one account that a login repeats: each costs the database several statements. */
 const MAX_REPEATED = 50;
 /** Attempts to tell of the end of a presence while the database fails: its session is gone. */
@@ -31,6 +33,15 @@ const PAUSES: BackoffOptions = { firstMs: 1_000, maxMs: 30_000, jitter: 0.5 };
 
 /** A presence to tell of, or the news that the session is no longer here. */
 type Change = Stanza | "left";
+
+/** Contacts of a session whose presence is told, and where they have sessions. */
+interface Looked {
+  readonly contacts: readonly RosterContact[];
+  readonly told: readonly Jid[];
+  readonly probed: readonly Jid[];
+  readonly found: SessionsByAccount;
+  readonly hosts: AccountHosts;
+}
 
 /** A presence that the database kept from being told. */
 interface Failed {
@@ -145,7 +156,7 @@ export class ContactPresence {
       } else account.presences.add(lastPresence);
     }
     for (const { jid, presences } of accounts.values()) {
-      await this.#announceAccount(jid, presences, host);
+      await this.#deps.paced.run(() => this.#announceAccount(jid, presences, host));
     }
   }
 
@@ -305,34 +316,40 @@ export class ContactPresence {
     jid: FullJid,
     presence: Stanza,
   ): Promise<readonly RosterContact[] | undefined> {
+    const { paced } = this.#deps;
     const isInitial = !this.#told.has(jid.text);
-    const contacts = await this.#contactsOf(jid, { withRequests: isInitial });
-    if (contacts === undefined) {
+    const looked = await paced.run(() => this.#lookUp(jid, isInitial));
+    if (looked === undefined) {
       this.#tryLater(jid, presence);
       return undefined;
     }
-    this.#giveUp(jid);
-    const told = this.#seenBy(jid, subscribersIn(contacts));
-    this.#told.set(jid.text, told);
-    const probed = isInitial ? this.#probedBy(jid, contacts) : [];
-    const { reach, paced } = this.#deps;
-    // One lookup serves both ways.
-    const all = [...told, ...probed, jid.bare];
-    const found = await reach.sessionsOf(all);
-    const hosts = reach.hostsWith(all, found);
+    const { contacts, told, probed, found, hosts } = looked;
+    await this.#tell(jid, presence, { contacts: told, hosts });
+    // Subscriptions may have ended while it waited: those contacts have been told so.
+    this.#told.set(jid.text, this.#stillIn(jid, told));
+    if (!isInitial) return contacts;
+    this.#lookAgain(jid, { found, probed });
+    await this.#sendEach(probed, hosts, (contact) => probe(jid, contact));
     await paced.run(() => {
-      // Subscriptions may have ended while it waited: those contacts have been told so.
-      const parted = this.#parted.get(jid.text);
-      const still = parted === undefined ? told : told.filter(({ text }) => !parted.has(text));
-      this.#told.set(jid.text, still);
-      this.#tell(jid, presence, { contacts: still, hosts });
-      if (!isInitial) return;
-      this.#lookAgain(jid, { found, probed });
-      for (const contact of probed) reach.send(probe(jid, contact), hosts);
       this.#toOwnElsewhere(jid, probe(jid, jid.bare), hosts);
       this.#bringRequests(jid, contacts);
     });
     return contacts;
+  }
+
+  /** Finds those whom a presence is told, and who are asked for theirs; undefined: the database failed. */
+  async #lookUp(jid: FullJid, isInitial: boolean): Promise<Looked | undefined> {
+    const { reach } = this.#deps;
+    const contacts = await this.#contactsOf(jid, { withRequests: isInitial });
+    if (contacts === undefined) return undefined;
+    this.#giveUp(jid);
+    const told = this.#seenBy(jid, subscribersIn(contacts));
+    this.#told.set(jid.text, told);
+    const probed = isInitial ? this.#probedBy(jid, contacts) : [];
+    // One lookup serves both ways.
+    const all = [...told, ...probed, jid.bare];
+    const found = await reach.sessionsOf(all);
+    return { contacts, told, probed, found, hosts: reach.hostsWith(all, found) };
   }
 
   /**
@@ -408,18 +425,52 @@ export class ContactPresence {
     const contacts = this.#seenBy(jid, all);
     if (found === undefined) this.#tryLater(jid, presence);
     else this.#giveUp(jid);
-    const { reach, paced } = this.#deps;
-    const hosts = await reach.hostsOf([...contacts, jid.bare]);
-    await paced.run(() => this.#tell(jid, presence, { contacts, hosts }));
+    const hosts = await this.#deps.reach.hostsOf([...contacts, jid.bare]);
+    await this.#tell(jid, presence, { contacts, hosts });
   }
 
   /** Sends to contacts, and to the account's own resources in other datacenters. */
-  #tell(jid: FullJid, presence: Stanza, { contacts, hosts }: {
+  async #tell(jid: FullJid, presence: Stanza, { contacts, hosts }: {
     readonly contacts: readonly Jid[];
     readonly hosts: AccountHosts;
-  }): void {
-    for (const to of contacts) this.#deps.reach.send(readdress(presence, to), hosts);
+  }): Promise<void> {
+    const isEnd = presence.type === "unavailable";
+    const mayHear = ({ text }: Jid) => isEnd || this.#parted.get(jid.text)?.has(text) !== true;
+    await this.#sendEach(
+      contacts,
+      hosts,
+      (to) => mayHear(to) ? readdress(presence, to) : undefined,
+    );
     this.#toOwnElsewhere(jid, presence, hosts);
+  }
+
+  /**
+   * Sends presence to accounts that have sessions, a few accounts at a time.
+   * @param make returns the stanza for an account when its turn comes; undefined: none
+   */
+  async #sendEach(
+    accounts: readonly Jid[],
+    hosts: AccountHosts,
+    make: (to: Jid) => Stanza | undefined,
+  ): Promise<void> {
+    const { reach, paced } = this.#deps;
+    const reached = accounts.filter((account) => reach.reaches(account, hosts));
+    for (let start = 0; start < reached.length; start += SENT_AT_ONCE) {
+      await paced.run(() => {
+        for (const to of reached.slice(start, start + SENT_AT_ONCE)) {
+          const stanza = make(to);
+          if (stanza !== undefined) reach.send(stanza, hosts);
+        }
+      });
+    }
+  }
+
+  /** Returns those of the contacts whose subscriptions have not ended while the session was told. */
+  #stillIn({ text }: FullJid, contacts: readonly Jid[]): readonly Jid[] {
+    const parted = this.#parted.get(text);
+    return parted === undefined
+      ? contacts
+      : contacts.filter((contact) => !parted.has(contact.text));
   }
 
   #toOwnElsewhere({ bare }: FullJid, presence: Stanza, hosts: AccountHosts): void {

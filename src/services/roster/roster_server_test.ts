@@ -730,13 +730,41 @@ Deno.test("a contact whose subscription ends while a login waits to be told hear
   fixture.elsewhere.set(BOB, [{ host: "dc2.example.com", resourcepart: "x", process: 2 }]);
   await paced.run(() => void (nowMs += 5)); // this turn has no time left
   fixture.sendPresence(PHONE);
-  while (paced.waiting === 0) await immediately();
+  while (paced.waiting() === 0) await immediately();
   void fixture.enter(PHONE, "unsubscribed", BOB);
   const told = () => lines([...fixture.routed, ...fixture.sent.map(({ stanza }) => stanza)]);
   while (!told().some((line) => line.startsWith("unsubscribed:"))) await immediately();
   while (turns.length > 0) turns.shift()!();
   await fixture.server.settled();
   assert.ok(!told().some((line) => line.startsWith("available:") && line.includes("bob")));
+});
+
+Deno.test("a login tells many contacts a few at a time", async () => {
+  let nowMs = 0;
+  const turns: (() => void)[] = [];
+  const paced = new PacedWork({
+    sliceMs: 1,
+    nowMs: () => nowMs,
+    nextTurn: (callback) => turns.push(callback),
+  });
+  const fixture = new RosterFixture({ paced, maxItems: 30 });
+  const contacts = Array.from({ length: 20 }, (_, index) => `contact${index}@example.com`);
+  for (const contact of contacts) {
+    fixture.store.put(ALICE, item(contact, { subscription: "from" }));
+    fixture.elsewhere.set(contact, [{ host: "dc2.example.com", resourcepart: "x", process: 2 }]);
+  }
+  fixture.store.put(ALICE, item("offline@example.com", { subscription: "from" }));
+  fixture.sendPresence(PHONE);
+  let isSettled = false;
+  void fixture.server.settled().then(() => isSettled = true);
+  const perTurn: number[] = [];
+  for (let before = 0; !isSettled; before = fixture.sent.length) {
+    await paced.run(() => void (nowMs += 1)); // whatever comes next waits for another turn
+    for (let i = 0; i < 50 && paced.waiting() === 0; i++) await immediately();
+    turns.shift()?.();
+    if (fixture.sent.length > before) perTurn.push(fixture.sent.length - before);
+  }
+  assert.deepEqual(perTurn, [8, 8, 4]);
 });
 
 Deno.test("a session that comes from another node meets the sessions of this one", async () => {

@@ -1,5 +1,5 @@
 import { describeError } from "../../base/mod.ts";
-import type { RosterStore } from "../../storage/mod.ts";
+import type { Roster, RosterStore } from "../../storage/mod.ts";
 import { seesPresence } from "../../storage/mod.ts";
 import type { FullJid, Jid } from "../../xmpp/mod.ts";
 import { parseJid } from "../../xmpp/mod.ts";
@@ -16,7 +16,8 @@ import type { SubscriptionVerb } from "./subscription_state.ts";
 import { endOf, isVisibleChange, unlistedItem } from "./subscription_state.ts";
 
 /** Collaborators of `Rosters`. */
-export interface RostersDeps extends Pick<RosterDeps, "hosts" | "bounds" | "clock" | "log"> {
+export interface RostersDeps
+  extends Pick<RosterDeps, "hosts" | "bounds" | "paced" | "clock" | "log"> {
   readonly reach: AccountReach;
   readonly metrics: RosterMetrics;
   /** Ends what the owner and a former contact see of each other: sends these stanzas, in order. */
@@ -40,8 +41,20 @@ export class Rosters {
    * @param known the version that the client has; undefined: it does not ask for versions
    */
   async get(owner: Jid, client: FullJid, known: string | undefined): Promise<IqAnswer> {
+    const { paced } = this.#deps;
+    const roster = await paced.run(() => this.#store(owner).read(owner.text));
+    return await paced.run(() => this.#answer(roster, { owner, client, known }));
+  }
+
+  #answer(
+    roster: Roster,
+    { owner, client, known }: {
+      readonly owner: Jid;
+      readonly client: FullJid;
+      readonly known: string | undefined;
+    },
+  ): IqAnswer {
     const { hosts, clock, reach } = this.#deps;
-    const roster = await this.#store(owner).read(owner.text);
     const hasVersions = known !== undefined && hosts.hasVersions(owner.domainpart);
     const changes = hasVersions ? changesSince(roster, known) : undefined;
     if (changes === undefined) {

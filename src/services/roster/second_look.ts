@@ -5,7 +5,7 @@ import type { AccountTurns } from "./account_turns.ts";
 import type { RosterDeps } from "./roster_ports.ts";
 
 /** Collaborators of `SecondLook`. */
-export interface SecondLookDeps extends Pick<RosterDeps, "process" | "clock"> {
+export interface SecondLookDeps extends Pick<RosterDeps, "process" | "clock" | "paced"> {
   readonly turns: AccountTurns;
   readonly reach: Pick<AccountReach, "sessionsOf">;
 }
@@ -73,14 +73,14 @@ export class SecondLook {
 
   /** Looks up the accounts again in a moment. */
   later(look: FirstLook): void {
-    const { clock, turns } = this.#deps;
+    const { clock, turns, paced } = this.#deps;
     const { text } = look.jid;
     this.forget(look.jid);
     if (this.#isClosed) return;
     const waiting: Waiting = {
       cancel: clock.after(LOOK_AGAIN_MS, () => {
         turns.runAlways(text, () =>
-          this.#look(look, waiting).finally(() => {
+          paced.run(() => this.#look(look, waiting)).finally(() => {
             if (this.#waiting.get(text) === waiting) this.#waiting.delete(text);
           }));
       }),

@@ -273,7 +273,7 @@ export class C2sStream extends StreamShell<C2sStreamDeps, C2sSession> {
   #respond(text: string | undefined): void {
     const exchange = this.#exchange!; // `authenticate` came before `respond`
     // Covers what follows a success too: binding and resuming may begin with it.
-    this.deps.paced.run(() => this.#isClosed ? undefined : exchange.respond(text))
+    this.deps.paced.run(() => this.#isClosed ? undefined : exchange.respond(text), "stranger")
       .then((reply) => reply && this.#replied(exchange, reply)).catch((thrown) => {
         this.broke("auth", thrown);
         this.fail("internal-server-error");
@@ -327,7 +327,8 @@ export class C2sStream extends StreamShell<C2sStreamDeps, C2sSession> {
       });
   }
 
-  #register(account: BareJid, resource: string | InlineBind | undefined): void {
+  /** Resolves when the resource is bound, or refused. */
+  async #register(account: BareJid, resource: string | InlineBind | undefined): Promise<void> {
     const jid = typeof resource === "object"
       ? inlineJid(account, resource)
       : tryMakeJid(account.localpart, account.domainpart, resource ?? randomHex(8));
@@ -343,7 +344,7 @@ export class C2sStream extends StreamShell<C2sStreamDeps, C2sSession> {
       }),
     );
     this.registering(session);
-    this.deps.registry.open(session).then((outcome) => {
+    await this.deps.registry.open(session).then((outcome) => {
       if (outcome !== "opened") this.#unbind(session, outcome);
     }, (thrown) => {
       this.broke("open", thrown);

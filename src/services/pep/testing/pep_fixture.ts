@@ -1,4 +1,4 @@
-import { ManualClock } from "../../../base/mod.ts";
+import { ManualClock, PacedWork } from "../../../base/mod.ts";
 import { MemoryLogger, MetricsRegistry } from "../../../observe/mod.ts";
 import { InternalStore } from "../../../storage/mod.ts";
 import type {
@@ -126,6 +126,7 @@ export class PepFixture implements AsyncDisposable {
         deliver: (to, stanza) => this.#deliver(to, stanza),
       },
       contactsTold: () => Promise.resolve(this.told),
+      paced: new PacedWork(),
       presenceAgain: (jid) => {
         this.repeated.push(jid.text);
         this.presence(jid.text, this.here.get(jid.text)!);
