@@ -123,7 +123,7 @@ export function causewayConfiguration(facts: ConfigurationFacts): CausewayConfig
     // A copy for each node, which a scenario may change.
     ...structuredClone(facts.database),
     modules: {
-      ...facts.hasArchives ? { mod_mam: {} } : {},
+      mod_mam: facts.hasArchives ? {} : false,
       mod_global_distrib: {
         global_host: facts.globalHost,
         local_host: facts.localHost,

@@ -66,6 +66,7 @@ export function translateModules(source: ForeignTable): Table {
   source.ignore(...BUILT_IN);
   const modules: Table = {};
   for (const name of ON_BY_DEFAULT) if (!source.has(name)) modules[name] = false;
+  if (!source.has("mod_mam") && !source.has("mod_mam_meta")) modules["mod_mam"] = false;
   for (const [name, options] of Object.entries(SAME_OPTIONS)) {
     // Before MongooseIM 5.1 the archives were those of another module.
     const module = source.table(name) ??

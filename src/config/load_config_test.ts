@@ -103,7 +103,7 @@ Deno.test("parseConfig() fills in every default", () => {
       mod_time: true,
       mod_version: true,
       mod_last: true,
-      mod_mam: false,
+      mod_mam: MAM,
       mod_blocking: true,
       mod_privacy: { maxLists: 50, maxItems: 1_000, maxBytes: 131_072 },
       mod_offline: false,
@@ -311,14 +311,14 @@ users_can_see_hidden_services = true
   assert.deepEqual(modules.get("dc1.example.com")?.mod_disco, { usersCanSeeHiddenServices: false });
 });
 
-Deno.test("parseConfig() turns services on unless they are false, and archives where they are named", () => {
+Deno.test("parseConfig() turns services on unless they are false", () => {
   const on = {
     mod_carboncopy: true,
     mod_ping: true,
     mod_time: true,
     mod_version: true,
     mod_last: true,
-    mod_mam: false,
+    mod_mam: MAM,
     mod_blocking: true,
     mod_privacy: { maxLists: 50, maxItems: 1_000, maxBytes: 131_072 },
     mod_offline: false,

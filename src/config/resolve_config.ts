@@ -211,8 +211,7 @@ function resolveModules(file: FileConfig): ReadonlyMap<string, HostModulesConfig
       mod_time: tables.mod_time !== false,
       mod_version: tables.mod_version !== false,
       mod_last: tables.mod_last !== false,
-      mod_mam: tables.mod_mam !== undefined && tables.mod_mam !== false &&
-        archiveOptions(tables.mod_mam),
+      mod_mam: tables.mod_mam !== false && archiveOptions(tables.mod_mam),
       mod_blocking: tables.mod_blocking !== false,
       mod_privacy: tables.mod_privacy !== false && privacyBounds(tables.mod_privacy),
       mod_private: tables.mod_private !== false && privateBounds(tables.mod_private),
@@ -279,7 +278,9 @@ function registerOptions(table: z.output<typeof MOD_REGISTER> = MOD_REGISTER.par
   };
 }
 
-function archiveOptions(table: z.output<typeof MOD_MAM>): false | ArchiveHostOptions {
+function archiveOptions(
+  table: z.output<typeof MOD_MAM> = MOD_MAM.parse({}),
+): false | ArchiveHostOptions {
   return table.pm !== false && {
     defaultLimit: Math.min(table.default_result_limit, table.max_result_limit),
     maxLimit: table.max_result_limit,

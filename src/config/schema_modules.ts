@@ -489,11 +489,8 @@ function hostModules(byDefault: string) {
       MOD_LAST,
       "time since the last logout of an account, and since the start of the server (XEP-0012)",
     ),
-    mod_mam: absent(
-      withWords(z.union([z.literal(false), MOD_MAM]), {
-        allowed: "a table, or false to turn it off",
-      }),
-      byDefault === "on" ? "off" : byDefault,
+    mod_mam: service(
+      MOD_MAM,
       "archives of messages (XEP-0313): a message to an account that is offline is accepted, too",
     ),
     mod_muc_light: absent(
