@@ -28,6 +28,19 @@ const EXAMPLES: Readonly<Record<string, CommandDocs["examples"]>> = {
   "users import": [
     [`causeway users import --config ${FILE} people.csv`, "lines of address and password"],
   ],
+  "archive": [
+    [
+      `causeway archive remove example.com --before 2026-01-31 --config ${FILE}`,
+      "what people of the host have written and got until then",
+    ],
+  ],
+  "archive remove": [
+    [
+      `causeway archive remove example.com --before 2026-01-31 --config ${FILE}`,
+      "what people of the host have written and got until then",
+    ],
+    [`causeway archive remove alice@example.com --all --config ${FILE}`, "alice's whole archive"],
+  ],
   "backends": [[`causeway backends check --config ${FILE}`, "whether all databases can be used"]],
   "backends list": [[`causeway backends list --config ${FILE}`, "which backend holds what"]],
   "backends plan": [[`causeway backends plan --config ${FILE}`, "each statement, run none"]],

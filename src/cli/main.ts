@@ -3,6 +3,7 @@ import { Command, CommanderError, Option } from "commander";
 import { CausewayError, describeError } from "../base/mod.ts";
 import { BUILD, ConfigError, configJsonSchema, formatFinding, loadConfig } from "../config/mod.ts";
 import { drainCommand, reloadCommand } from "./action_commands.ts";
+import { archiveCommand } from "./archive_command.ts";
 import { backendsCommand } from "./backends_command.ts";
 import type { CommandDocs } from "./command_docs.ts";
 import { describe, EXIT } from "./command_docs.ts";
@@ -108,6 +109,7 @@ function buildProgram(io: CommandIo, done: (code: number) => void): Command {
     reloadCommand(io),
     doctorCommand(io, done),
     usersCommand(io, done),
+    archiveCommand(io),
     backendsCommand(io, done),
     importCommand(io),
     exportCommand(io),

@@ -60,6 +60,7 @@ Deno.test("every command that takes a configuration exits with 2 on a bad one, a
       ["users", "passwd", "alice@example.com"],
       ["users", "list"],
       ["users", "import"],
+      ["archive", "remove", "alice@example.com", "--all"],
     ]
   ) {
     const outcome = await fixture.run([...args, "--config", "causeway.toml"], "secret\n");

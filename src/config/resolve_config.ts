@@ -287,6 +287,7 @@ function archiveOptions(
     hasChatMarkers: table.archive_chat_markers,
     hasGroupchats: table.pm.archive_groupchats,
     hasStanzaIds: !table.no_stanzaid_element,
+    maxAgeMs: table.retention.max_age === undefined ? Infinity : table.retention.max_age * 1000,
   };
 }
 

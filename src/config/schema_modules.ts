@@ -398,6 +398,13 @@ export const MOD_MAM = z.strictObject({
     ]),
     { allowed: "a table, or false to turn it off" },
   ).prefault({}).describe("archives of people"),
+  retention: z.strictObject({
+    max_age: absent(
+      inSeconds(integer(3_600, 3_153_600_000)),
+      "for ever",
+      "seconds for which a message is kept; then it is removed",
+    ),
+  }).prefault({}).describe("how long messages are kept"),
 });
 
 /** `mod_muc_light`. */

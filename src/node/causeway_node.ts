@@ -116,6 +116,7 @@ export class CausewayNode {
     accountWatch.start();
     rosters.start();
     offline.start();
+    this.#parts.archive?.start();
     this.#phase = "running";
     return {
       node: config.nodeName,

@@ -8,7 +8,7 @@ export class ArchiveMetrics {
   readonly refused: Counter;
   readonly late: Counter;
   readonly queries: Counter;
-  readonly removed: Counter;
+  readonly removed: { readonly old: Counter; readonly gone: Counter };
 
   constructor(metrics: Metrics, pending: () => number) {
     const counter = (outcome: string) =>
@@ -32,10 +32,14 @@ export class ArchiveMetrics {
       name: "causeway_archive_queries_total",
       help: "Pages of archives that clients were sent",
     });
-    this.removed = metrics.counter({
-      name: "causeway_archive_removed_total",
-      help: "Messages removed from archives, other than with their account: stored after its end",
-    });
+    const removed = (reason: string) =>
+      metrics.counter({
+        name: "causeway_archive_removed_total",
+        help: "Messages that this node has removed from archives, by reason: old, as the host " +
+          "keeps messages for some time; gone, as they were stored after the end of their account",
+        labels: { reason },
+      });
+    this.removed = { old: removed("old"), gone: removed("gone") };
     metrics.gauge({
       name: "causeway_archive_messages_pending",
       help: "Messages that this node is writing to archives",

@@ -36,6 +36,7 @@ class Setup implements AsyncDisposable {
           hasChatMarkers: false,
           hasGroupchats: false,
           hasStanzaIds: true,
+          maxAgeMs: Infinity,
         }]]),
         storeOf: () => store.archives(),
         existing: () => Promise.resolve(new Map()),

@@ -16,6 +16,8 @@ const MOST_NOTED = 50_000;
 const CLOCK_SKEW_MS = 86_400_000;
 /** Accounts that one query looks up. */
 const ACCOUNTS_AT_ONCE = 500;
+/** Milliseconds that the last look of a node may take. */
+const CLOSE_MS = 2_000;
 /** Messages that one call removes. */
 const REMOVED_AT_ONCE = 10_000;
 
@@ -66,13 +68,19 @@ export class DepartedAccounts {
     this.#count++;
   }
 
-  /** Looks up all that was noted. */
+  /** Looks up all that was noted, if the database answers in time. */
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#cancel?.();
     this.#cancel = undefined;
-    await this.#looking;
-    await this.#look();
+    const late = Promise.withResolvers<void>();
+    const cancel = this.#deps.clock.after(CLOSE_MS, late.resolve);
+    const look = async () => {
+      await this.#looking;
+      await this.#look();
+    };
+    await Promise.race([look(), late.promise]); // neither rejects
+    cancel();
   }
 
   #begin(): void {

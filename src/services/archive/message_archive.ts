@@ -15,6 +15,7 @@ import type { AbsentAccountsDeps } from "./absent_accounts.ts";
 import type { ArchivableOptions } from "./archive_form.ts";
 import { isArchivable, withArchiveId } from "./archive_form.ts";
 import { archiveIdText } from "./archive_id.ts";
+import { ArchiveRetention } from "./archive_retention.ts";
 import { ArchiveMetrics } from "./archive_metrics.ts";
 import type { ArchiveEntry } from "./archive_writer.ts";
 import { ArchiveWriter, GRACE_MS } from "./archive_writer.ts";
@@ -31,6 +32,8 @@ export interface ArchiveHostOptions extends ArchivableOptions {
   readonly maxLimit: number;
   /** Clients are told the id of a message that they get (XEP-0359). */
   readonly hasStanzaIds: boolean;
+  /** Milliseconds for which a message is kept; Infinity: for ever. */
+  readonly maxAgeMs: number;
 }
 
 /** A message on its way, as archives see it. */
@@ -94,6 +97,7 @@ export class MessageArchive {
   readonly #writers = new Map<ArchiveStore, ArchiveWriter>();
   readonly #absent: AbsentAccounts;
   readonly #departed: DepartedAccounts;
+  readonly #retention: ArchiveRetention;
   /** The bound of messages while their store is late. All of them count for it at all times. */
   readonly #late: FairShares;
   readonly #rosters: RosterQuestions;
@@ -112,7 +116,16 @@ export class MessageArchive {
       within: deps.budget,
     });
     this.metrics = new ArchiveMetrics(deps.metrics, () => this.pending);
-    this.#departed = new DepartedAccounts({ ...deps, removed: this.metrics.removed });
+    const { gone, old } = this.metrics.removed;
+    this.#departed = new DepartedAccounts({ ...deps, removed: gone });
+    const ages = [...deps.hosts].map(([host, { maxAgeMs }]) => [host, maxAgeMs] as const);
+    const maxAgeMs = new Map(ages.filter(([, ageMs]) => ageMs < Infinity));
+    this.#retention = new ArchiveRetention({ ...deps, maxAgeMs, removed: old });
+  }
+
+  /** Begins to remove messages that are too old. */
+  start(): void {
+    this.#retention.start();
   }
 
   /** Messages that wait to be written. */
@@ -139,7 +152,7 @@ export class MessageArchive {
   /** Waits until everything is written. What the stores do not take now is counted as failed. */
   async close(): Promise<void> {
     await Promise.all([...this.#writers.values()].map((writer) => writer.close()));
-    await this.#departed.close();
+    await Promise.all([this.#departed.close(), this.#retention.stop()]);
   }
 
   /**

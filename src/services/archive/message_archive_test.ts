@@ -67,6 +67,7 @@ class World implements AsyncDisposable {
         hasChatMarkers: false,
         hasGroupchats: false,
         hasStanzaIds: true,
+        maxAgeMs: Infinity,
       }]]),
       storeOf: () => store,
       existing: async (host, localparts) => {

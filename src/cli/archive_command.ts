@@ -1,0 +1,95 @@
+import { Argument, Command, Option } from "commander";
+import { CausewayError } from "../base/mod.ts";
+import type { Config } from "../config/mod.ts";
+import { loadConfig } from "../config/mod.ts";
+import type { ArchiveStore } from "../storage/mod.ts";
+import { archiveKeyOf, Stores } from "../storage/mod.ts";
+import { parseAccountAddress } from "./accounts.ts";
+import type { CommandIo } from "./command_io.ts";
+
+/** Messages that one step removes. Each is reported. */
+const STEP_MESSAGES = 10_000;
+/** A day or a point in time (XEP-0082). */
+const DATE_TIME = /^\d{4}-\d\d-\d\d(T\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d))?$/;
+
+interface RemoveOptions {
+  readonly config: string;
+  readonly before?: string;
+  readonly all?: true;
+}
+
+/** Makes the command `causeway archive …` for the archives of all hosts, wherever they are kept. */
+export function archiveCommand(io: CommandIo): Command {
+  const archive = new Command("archive").description("manage archives of messages");
+  archive.command("remove").description("delete messages of an account, or of all of a host")
+    .addArgument(new Argument("<address>", "account, or host, such as example.com"))
+    .addOption(new Option("--config <FILE>", "configuration file").makeOptionMandatory())
+    .addOption(
+      new Option(
+        "--before <DATE>",
+        "those sent before, such as 2026-01-31 or 2026-01-31T12:00:00Z",
+      ),
+    )
+    .addOption(new Option("--all", "all of them").conflicts("before"))
+    .action(async (address: string, options: RemoveOptions) => {
+      const sentBeforeMs = options.all === true ? Infinity : timeOf(options.before);
+      const config = loadConfig(options.config);
+      await using stores = await Stores.open(config.storage);
+      const removed = await remove(address, { config, stores, sentBeforeMs, io });
+      io.out(`messages removed: ${removed}`);
+    });
+  return archive;
+}
+
+interface Removal {
+  readonly config: Config;
+  readonly stores: Stores;
+  /** Infinity: all messages. */
+  readonly sentBeforeMs: number;
+  readonly io: CommandIo;
+}
+
+async function remove(address: string, removal: Removal): Promise<number> {
+  const { config, stores } = removal;
+  if (config.hosts.includes(address)) {
+    return await removeSteps(stores.archives(address), { host: address }, removal);
+  }
+  const { localpart, domainpart, text } = parseAccountAddress(address, config.hosts);
+  const creation = (await stores.users(domainpart).existing([localpart])).get(localpart);
+  if (creation === undefined) {
+    throw new CausewayError(
+      "cli/no-account",
+      `Cannot find ${text}: there is no such account`,
+    );
+  }
+  const archive = archiveKeyOf(text, creation);
+  return await removeSteps(stores.archives(domainpart), { archive }, removal);
+}
+
+async function removeSteps(
+  store: ArchiveStore,
+  scope: { readonly host: string } | { readonly archive: string },
+  { sentBeforeMs, io }: Removal,
+): Promise<number> {
+  // Nothing is in an archive before it was sent. The clock of a node may be ahead.
+  const latestMs = Date.now() + 86_400_000;
+  const age = { ...scope, sentBeforeMs: Math.min(sentBeforeMs, latestMs) };
+  let removed = 0;
+  for (;;) {
+    const count = await store.removeBefore(age, STEP_MESSAGES);
+    removed += count;
+    if (count < STEP_MESSAGES) return removed;
+    io.error(`messages removed so far: ${removed}`);
+  }
+}
+
+function timeOf(text: string | undefined): number {
+  const timeMs = text !== undefined && DATE_TIME.test(text) ? Date.parse(text) : NaN;
+  if (!Number.isNaN(timeMs)) return timeMs;
+  throw new CausewayError(
+    "cli/date",
+    text === undefined
+      ? "Cannot remove messages: expected --before DATE or --all"
+      : `Cannot use ${JSON.stringify(text)} as a date: expected one such as 2026-01-31`,
+  );
+}

@@ -1,0 +1,86 @@
+import type { CancelTimer, Clock } from "../../base/mod.ts";
+import { describeError } from "../../base/mod.ts";
+import type { Counter, Logger } from "../../observe/mod.ts";
+import type { ArchiveStore } from "../../storage/mod.ts";
+
+/** Milliseconds from the start of a node to its first removal, and between two of them. */
+const [FIRST_MS, INTERVAL_MS] = [60_000, 600_000];
+/** Messages of one step, and milliseconds between two steps: 10 000 a second at most. */
+const [STEP_MESSAGES, PAUSE_MS] = [1_000, 100];
+
+/** Objects behind the removal of old messages. */
+export interface ArchiveRetentionDeps {
+  /** Milliseconds for which messages are kept, by host. */
+  readonly maxAgeMs: ReadonlyMap<string, number>;
+  storeOf(host: string): ArchiveStore;
+  /** Counts the messages that are removed. */
+  readonly removed: Pick<Counter, "inc">;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/**
+ * Removes messages from archives that are older than their host keeps them, in small steps. Every node
+ * does so: it finds nothing to do where another one was first.
+ */
+export class ArchiveRetention {
+  readonly #deps: ArchiveRetentionDeps;
+  #cancel: CancelTimer | undefined;
+  #isStopped = false;
+  #round: Promise<void> = Promise.resolve();
+  #endPause: (() => void) | undefined;
+
+  constructor(deps: ArchiveRetentionDeps) {
+    this.#deps = deps;
+  }
+
+  start(): void {
+    if (this.#deps.maxAgeMs.size > 0) this.#later(FIRST_MS);
+  }
+
+  /** Ends the round that is under way behind its present step. */
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    this.#cancel?.();
+    this.#endPause?.();
+    await this.#round;
+  }
+
+  #later(waitMs: number): void {
+    if (this.#isStopped) return;
+    this.#cancel = this.#deps.clock.after(waitMs, () => {
+      this.#round = this.#remove().finally(() => this.#later(INTERVAL_MS));
+    });
+  }
+
+  /** Never rejects. */
+  async #remove(): Promise<void> {
+    const { maxAgeMs, storeOf, removed, clock, logger } = this.#deps;
+    for (const [host, ageMs] of maxAgeMs) {
+      const age = { host, sentBeforeMs: clock.wallMs() - ageMs };
+      let total = 0;
+      try {
+        while (!this.#isStopped) {
+          const count = await storeOf(host).removeBefore(age, STEP_MESSAGES);
+          removed.inc(count);
+          total += count;
+          if (count < STEP_MESSAGES) break;
+          await this.#pause();
+        }
+      } catch (thrown) {
+        logger.debug("archive.not-removed", { host, error: describeError(thrown) });
+      }
+      if (total > 0) logger.info("archive.removed", { host, messages: total });
+    }
+  }
+
+  async #pause(): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#endPause = resolve;
+    const cancel = this.#deps.clock.after(PAUSE_MS, resolve);
+    if (this.#isStopped) resolve();
+    await promise;
+    cancel();
+    this.#endPause = undefined;
+  }
+}
