@@ -1,3 +1,4 @@
+import assert from "node:assert/strict";
 import { rosterStoreConformance } from "../../testing/roster_store_conformance.ts";
 import { lastStoreConformance } from "../../testing/last_store_conformance.ts";
 import { privacyStoreConformance } from "../../testing/privacy_store_conformance.ts";
@@ -9,7 +10,9 @@ import { roomStoreConformance } from "../../testing/room_store_conformance.ts";
 import { subscriptionRequestStoreConformance } from "../../testing/subscription_request_store_conformance.ts";
 import { userStoreConformance } from "../../testing/user_store_conformance.ts";
 import { vcardStoreConformance } from "../../testing/vcard_store_conformance.ts";
-import { preparedDatabase } from "./databases.ts";
+import { preparedDatabase, withConnection } from "./databases.ts";
+import { assertIndexed, notingEngine } from "./explained.ts";
+import type { SentStatements } from "./explained.ts";
 import { SERVER_KINDS, serverDuringTests } from "./servers.ts";
 import { assertParses, noting } from "./transact_sql.ts";
 import { sqlServerDatabase } from "../sql_server.ts";
@@ -25,9 +28,12 @@ export function storesConformance(name: string): void {
   const { kind, statements } = noting(found);
   if (kind.driver === "mssql") Deno.test.afterAll(() => assertParses(statements));
   const server = serverDuringTests(kind);
+  const sent: SentStatements = new Map();
 
   const open = async () => {
-    const stores = new SqlStores(sqlServerDatabase(await preparedDatabase(server())));
+    const options = await preparedDatabase(server());
+    const engine = notingEngine(options.engine, sent);
+    const stores = new SqlStores(sqlServerDatabase({ ...options, engine }));
     return {
       users: stores.users.bind(stores),
       requests: stores.subscriptionRequests.bind(stores),
@@ -54,4 +60,15 @@ export function storesConformance(name: string): void {
   pepStoreConformance(kind.name, open);
   archiveStoreConformance(kind.name, open);
   roomStoreConformance(kind.name, open);
+
+  // Last, when all statements have been sent. The other servers choose a plan by what is in a table.
+  if (kind.driver === "pgsql") {
+    Deno.test(`${kind.name}: every statement of every store finds its rows by an index`, async () => {
+      assert.ok(sent.size > 0);
+      await withConnection(
+        await preparedDatabase(server()),
+        (connection) => assertIndexed(connection, sent),
+      );
+    });
+  }
 }
