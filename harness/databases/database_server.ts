@@ -221,8 +221,9 @@ export class DatabaseServer<K extends ServerProgram = ServerKind> implements Asy
 
 /** Returns the processes that a process has started. Deno itself reads `/proc` for nobody. */
 function childrenOf(pid: number): readonly number[] {
-  const { stdout } = new Deno.Command("/bin/cat", {
-    args: [`/proc/${pid}/task/${pid}/children`],
+  // Each of its threads has a list.
+  const { stdout } = new Deno.Command("/bin/sh", {
+    args: ["-c", "exec cat /proc/$1/task/*/children", "sh", String(pid)],
     stderr: "null", // it may have ended
   }).outputSync();
   return new TextDecoder().decode(stdout).split(" ").filter((each) => each.trim() !== "")

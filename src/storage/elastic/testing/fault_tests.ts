@@ -83,9 +83,11 @@ export function faultTests(name: string, server: () => TestSearchServer, many: n
 
   Deno.test(`${name}: a server that does not answer costs a timeout, and nothing is stored twice`, async () => {
     await server().empty();
-    await using stores = server().stores({ statementTimeoutMs: 3_000, connectTimeoutMs: 3_000 });
+    await using patient = server().stores();
+    await patient.archives().append([conformanceArchived(1)], NOW);
+    await using stores = server().stores({ statementTimeoutMs: 3_000, connectTimeoutMs: 20_000 });
     const store = stores.archives();
-    await store.append([conformanceArchived(1)], NOW);
+    await stores.probe();
     const resume = server().suspend();
     try {
       await assert.rejects(store.append([conformanceArchived(2)], NOW), {
@@ -94,7 +96,6 @@ export function faultTests(name: string, server: () => TestSearchServer, many: n
     } finally {
       resume();
     }
-    await using patient = server().stores();
     for (const messages of [[2, 3], [3, 2, 4]]) {
       const batch = messages.map((each) => conformanceArchived(each));
       assert.deepEqual(await patient.archives().append(batch, NOW), batch.map(() => "stored"));
