@@ -35,6 +35,13 @@ import type { ElasticServers } from "./elastic_servers.ts";
 /** Documents of one search. Servers refuse more than 10 000. */
 const AT_ONCE = 1_000;
 
+/**
+ * Positions of the first search for a page, for each of its messages, and the growth from one search
+ * to the next. A server sorts everything that a search finds before it returns the first ones. In a
+ * large archive the first search finds enough, and a small one is found at once however wide it is.
+ */
+const [FIRST_WINDOW, WINDOW_GROWTH] = [8, 32];
+
 const READ = "read an archive from";
 const REMOVE = "remove messages from";
 
@@ -84,13 +91,12 @@ export class ElasticArchiveStore implements ArchiveStore {
     if (view === undefined) return undefined;
     const messages: StoredMessage[] = [];
     let { after: behind, before: ahead } = view;
+    let width = FIRST_WINDOW * (limit + 1);
     for (;;) {
       const wanted = Math.min(limit + 1 - messages.length, AT_ONCE);
-      const { hits } = await this.#search<MessageDocument>({
-        ...view,
-        after: behind,
-        before: ahead,
-      }, {
+      const low = from === "start" ? behind : Math.max(behind, ahead - 1 - width);
+      const high = from === "start" ? Math.min(ahead, behind + 1 + width) : ahead;
+      const { hits } = await this.#search<MessageDocument>({ ...view, after: low, before: high }, {
         filter,
         body: {
           size: wanted,
@@ -104,7 +110,12 @@ export class ElasticArchiveStore implements ArchiveStore {
         else ahead = position;
         messages.push({ ...endOf(hit), stanza: bytesOf(stanza) });
       }
-      if (hits.length < wanted || messages.length > limit) break;
+      if (messages.length > limit) break;
+      if (hits.length === wanted) continue;
+      if (from === "start" ? high === view.before : low === view.after) break;
+      if (from === "start") behind = high - 1;
+      else ahead = low + 1;
+      width *= WINDOW_GROWTH;
     }
     const isComplete = messages.length <= limit;
     const page = messages.slice(0, limit);
@@ -121,21 +132,13 @@ export class ElasticArchiveStore implements ArchiveStore {
   async ends(
     archive: string,
   ): Promise<{ readonly first: ArchiveEnd; readonly last: ArchiveEnd } | undefined> {
-    const view = await this.#view(archive, {}, {});
-    if (view === undefined) return undefined;
-    const [first, last] = await Promise.all(
-      (["asc", "desc"] as const).map(async (direction) => {
-        const { hits: [hit] } = await this.#search<MessageDocument>(view, {
-          filter: {},
-          body: {
-            size: 1,
-            sort: [{ position: direction }],
-            _source: ["process", "sequence", "sent_at"],
-          },
-        });
-        return hit && endOf(hit);
-      }),
-    );
+    const [first, last] = await Promise.all((["start", "end"] as const).map(async (from) => {
+      const page = await this.read(archive, {}, { limit: 1, from });
+      const [message] = page?.messages ?? [];
+      if (message === undefined) return undefined;
+      const { process, sequence, sentAtMs } = message;
+      return { process, sequence, sentAtMs };
+    }));
     return first && last && { first, last };
   }
 

@@ -75,6 +75,7 @@ export class IndexClient {
   readonly #index: ElasticIndex;
   #refreshing: Promise<void> | undefined;
   #nextRefresh: Promise<void> | undefined;
+  #buckets: number | undefined;
 
   constructor(servers: ElasticServers, index: ElasticIndex) {
     this.#servers = servers;
@@ -83,10 +84,11 @@ export class IndexClient {
 
   /** Returns the number of buckets of the index. */
   async buckets(): Promise<number> {
-    return await this.#servers.run(
+    this.#buckets ??= await this.#servers.run(
       "use",
       ({ indices }) => Promise.resolve(indices.get(this.#index.name)!.buckets), // all are there
     );
+    return this.#buckets;
   }
 
   /**
