@@ -7,6 +7,7 @@ import { isFile, isOnPath } from "./databases/programs.ts";
 import { isSlapdThere } from "./databases/slapd.ts";
 import { POSTGRESQL } from "./databases/server_kinds.ts";
 import { findJavaHome } from "./databases/search_kinds.ts";
+import { installCassandra, isCassandraThere } from "./cassandra_download.ts";
 import { installMysql, isMysqlThere } from "./mysql_download.ts";
 import { areSearchServersThere, installSearchServers } from "./search_downloads.ts";
 import { arePythonCheckersThere, installPythonCheckers } from "./python_checkers.ts";
@@ -64,7 +65,7 @@ export const TEST_NEEDS: readonly Need[] = [
   program("sqlite3", "sqlite3"),
   { what: "slapd of OpenLDAP", debianPackage: "slapd", isThere: isSlapdThere },
   {
-    what: "Java 17, for Elasticsearch and OpenSearch",
+    what: "Java 17, for Elasticsearch, OpenSearch and Cassandra",
     debianPackage: "openjdk-17-jre-headless",
     isThere: () => findJavaHome() !== undefined,
   },
@@ -154,6 +155,7 @@ async function main(): Promise<number> {
   try {
     if (!isMysqlThere()) await installMysql();
     if (!areSearchServersThere()) await installSearchServers();
+    if (!isCassandraThere()) await installCassandra();
     if (!arePythonCheckersThere()) await installPythonCheckers();
     return 0;
   } catch (error) {

@@ -1,3 +1,9 @@
+export {
+  CASSANDRA_DATACENTER,
+  CASSANDRA_HOME,
+  CASSANDRA_ROOT,
+  CassandraServer,
+} from "./cassandra.ts";
 export type { DatabaseServerOptions } from "./database_server.ts";
 export { DatabaseServer } from "./database_server.ts";
 export { isFile, isOnPath } from "./programs.ts";
