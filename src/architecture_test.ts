@@ -171,10 +171,11 @@ interface Rooms {
 /** npm packages and the folders whose code may name them. */
 const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
   "ioredis": ["distribution/table", "storage"],
+  "cassandra-driver": ["storage"],
   "cluster-key-slot": ["distribution/table"],
   "kysely": ["storage"],
   "ldapts": ["storage"],
-  "lru-cache": ["distribution/table"],
+  "lru-cache": ["distribution/table", "storage"],
   "mysql2": ["storage"],
   "tedious": ["storage"],
   "pg": ["storage"],

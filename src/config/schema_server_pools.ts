@@ -109,6 +109,13 @@ export const CASSANDRA_POOL = z.strictObject({
       "that of the first server that answers",
       "datacenter of Cassandra, as Cassandra names it, whose servers are asked",
     ),
+    consistency: z.enum(["local_one", "local_quorum", "quorum"]).default("local_quorum").describe(
+      "replicas that a page of an archive is read from; where these lack a message, more are asked",
+    ),
+    serial_consistency: z.enum(["serial", "local_serial"]).default("serial").describe(
+      "replicas that agree on the order of an archive: those of all datacenters of Cassandra, or those " +
+        "of the local one, which is right only if no other datacenter writes",
+    ),
     ...CONNECTION,
   }).prefault({}).describe("the servers, and how to log in there"),
 });

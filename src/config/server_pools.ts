@@ -67,6 +67,8 @@ export function resolveServerPools(
       backend: "cassandra" as const,
       keyspace: connection.keyspace,
       localDatacenter: connection.local_datacenter,
+      consistency: connection.consistency,
+      serialConsistency: connection.serial_consistency,
     })),
   ]);
 }

@@ -53,6 +53,8 @@ Deno.test("pools of servers have the ports of their protocols, and no TLS on loo
       servers: [{ host: "localhost", port: 9042 }],
       keyspace: "causeway",
       localDatacenter: undefined,
+      consistency: "local_quorum",
+      serialConsistency: "serial",
       bounds: { ...BOUNDS, workers: 20 },
     },
   });

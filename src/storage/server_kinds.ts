@@ -1,3 +1,4 @@
+import { CASSANDRA } from "./cassandra/cassandra_kind.ts";
 import { ELASTIC } from "./elastic/elastic_backend.ts";
 import type { ServerKind } from "./server_kind.ts";
 import type { ServerBackendId, ServerPoolOptions } from "./server_pools.ts";
@@ -8,6 +9,7 @@ type OptionsOf<B extends ServerBackendId> = Extract<ServerPoolOptions, { readonl
 /** Every kind of server that this version serves. */
 const SERVER_KINDS: { readonly [B in ServerBackendId]?: ServerKind<OptionsOf<B>> } = {
   elasticsearch: ELASTIC,
+  cassandra: CASSANDRA,
 };
 
 /** Backends among `ServerBackendId` that this version serves. */

@@ -41,6 +41,13 @@ export interface CassandraPoolOptions extends ServerPool {
   readonly keyspace: string;
   /** The datacenter of Cassandra that is asked. @default that of the first server that answers */
   readonly localDatacenter?: string | undefined;
+  /** Replicas that a page is read from. @default "local_quorum" */
+  readonly consistency?: "local_one" | "local_quorum" | "quorum";
+  /**
+   * Replicas that agree on the order of an archive. `local_serial` is for archives that one
+   * datacenter of Cassandra alone writes to. @default "serial"
+   */
+  readonly serialConsistency?: "serial" | "local_serial";
 }
 
 /** One pool of a backend that is neither SQL nor LDAP. */

@@ -30,6 +30,11 @@ const FAILURES = {
   },
   "no-base": { reason: "it has no such base", retryable: false, hasDetail: true },
   "no-database": { reason: "there is no such database", retryable: false },
+  "no-quorum": {
+    reason: "too few of its replicas can be reached",
+    retryable: true,
+    hasDetail: true,
+  },
   "not-a-database": { reason: "it is not a database", retryable: false, code: "corrupt" },
   "no-tls": { reason: "it offers no TLS", retryable: false },
   "overloaded": { reason: "it is busy or being stopped", retryable: true },

@@ -148,7 +148,12 @@ export const CATALOGUE: readonly BackendRow[] = [
     id: "cassandra",
     name: "Cassandra",
     poolKind: "cassandra",
-    products: [{ id: "cassandra", name: "Cassandra" }],
+    products: [{
+      id: "cassandra",
+      name: "Cassandra",
+      minimumVersion: "3.11.9",
+      note: "lightweight transactions of older servers can show what is taken back later",
+    }],
     kinds: ["mam"],
   },
 ];

@@ -1,0 +1,180 @@
+import assert from "node:assert/strict";
+import type { ArchiveId } from "../archive_store.ts";
+import {
+  archiveStoreConformance,
+  conformanceArchived,
+} from "../testing/archive_store_conformance.ts";
+import { keyOf } from "../sql/keys.ts";
+import { BUCKET_POSITIONS } from "./archive_log.ts";
+import { connectCassandra } from "./cassandra_cluster.ts";
+import { archivesAt, cassandraDuringTests, cassandraPool } from "./testing/server.ts";
+
+const { open, server } = cassandraDuringTests();
+
+archiveStoreConformance("Cassandra", open);
+
+const ALICE = "alice@example.com";
+const NOW = 1_700_000_000_000;
+const PROCESS = 2 ** 52 - 7;
+
+function textOf({ stanza }: { readonly stanza: Uint8Array }): number {
+  return Number(new TextDecoder().decode(stanza));
+}
+
+Deno.test("CassandraArchiveStore: writers on several nodes store each message once, in one order", async () => {
+  await using first = await open();
+  await using second = archivesAt(cassandraPool(server().port));
+  await using third = archivesAt(cassandraPool(server().port, { consistency: "quorum" }));
+  const nodes = [first, second, third].map((each) => each.archives());
+  const [rounds, size] = [12, 5];
+  // Each node stores its own messages, and those of the node before it once more.
+  await Promise.all(
+    nodes.flatMap((store, node) =>
+      [node, (node + 1) % nodes.length].map(async (owner) => {
+        for (let round = 0; round < rounds; round++) {
+          const messages = Array.from(
+            { length: size },
+            (_, i) => conformanceArchived(owner * 1_000 + round * size + i),
+          );
+          assert.deepEqual(await store.append(messages, NOW), messages.map(() => "stored"));
+        }
+      })
+    ),
+  );
+  const pages = await Promise.all(
+    nodes.map((store) => store.read(ALICE, {}, { limit: 1_000, from: "start" })),
+  );
+  const orders = pages.map((page) => page!.messages.map(textOf));
+  assert.equal(orders[0]!.length, nodes.length * rounds * size);
+  assert.equal(new Set(orders[0]).size, nodes.length * rounds * size);
+  for (const order of orders) assert.deepEqual(order, orders[0]);
+  for (const owner of nodes.keys()) {
+    const own = orders[0]!.filter((each) => Math.trunc(each / 1_000) === owner);
+    assert.deepEqual(own, own.toSorted((one, other) => one - other));
+  }
+  // The claims of those who were too late are gone.
+  const peer = { bare: "bob@example.com", resourcepart: "" };
+  assert.equal(await nodes[0]!.count(ALICE, { peer }, 1_000), nodes.length * rounds * size);
+});
+
+Deno.test("CassandraArchiveStore: an archive of 100 000 messages is read page by page, by peer and by time", async () => {
+  await using fixture = await open();
+  const store = fixture.archives();
+  const total = 100_000;
+  const peers = ["bob@example.com", "carol@example.org", "rare@example.org"];
+  const peerOf = (i: number) => peers[i % 10_000 === 77 ? 2 : i % 2]!;
+  const batch = 2_000;
+  for (let from = 0; from < total; from += batch) {
+    const messages = Array.from({ length: batch }, (_, j) =>
+      conformanceArchived(from + j, {
+        peer: { bare: peerOf(from + j), resourcepart: "" },
+        sentAtMs: NOW + from + j,
+      }));
+    await store.append(messages, NOW + total);
+  }
+  for (const from of ["start", "end"] as const) {
+    let [seen, last] = [0, undefined as ArchiveId | undefined];
+    for (;;) {
+      const place = from === "start" ? { after: last } : { before: last };
+      const page = (await store.read(ALICE, {}, { limit: 1_000, from, ...place }))!;
+      const texts = page.messages.map(textOf);
+      const first = from === "start" ? seen : total - seen - texts.length;
+      assert.deepEqual(texts, Array.from({ length: texts.length }, (_, i) => first + i));
+      seen += texts.length;
+      last = from === "start" ? page.messages.at(-1) : page.messages[0];
+      if (page.isComplete) break;
+    }
+    assert.equal(seen, total);
+  }
+  const rare = { bare: "rare@example.org", resourcepart: "" };
+  const page = (await store.read(ALICE, { peer: rare }, { limit: 50, from: "end" }))!;
+  assert.deepEqual(
+    page.messages.map(textOf),
+    Array.from({ length: 10 }, (_, i) => 77 + i * 10_000),
+  );
+  const window = { startMs: NOW + 50_000, endMs: NOW + 60_000 };
+  assert.equal(await store.count(ALICE, window, 100_000), 10_001);
+  assert.equal(await store.count(ALICE, { ...window, peer: rare }, 10), 1);
+  assert.equal(await store.count(ALICE, {}, 10_001), 10_001);
+  const late = (await store.read(ALICE, window, { limit: 3, from: "end" }))!;
+  assert.deepEqual(late.messages.map(textOf), [59_998, 59_999, 60_000]);
+  // No bucket is larger than it may be, however many messages an archive has.
+  const client = await connectCassandra(cassandraPool(server().port));
+  try {
+    const { rows } = await client.execute("SELECT log, bucket, last_position FROM archive_buckets");
+    const log = String(rows.at(-1)?.["log"]);
+    const sizes = await Promise.all(
+      rows.filter((row) => String(row["log"]) === log).map(async (row) => {
+        const found = await client.execute(
+          "SELECT COUNT(*) AS total FROM archive_messages WHERE log = ? AND bucket = ?",
+          [row["log"], row["bucket"]],
+          { prepare: true },
+        );
+        return Number(found.rows[0]!["total"]);
+      }),
+    );
+    assert.ok(sizes.length > 0);
+    assert.ok(sizes.every((size) => size <= BUCKET_POSITIONS), sizes.join(" "));
+  } finally {
+    await client.shutdown();
+  }
+});
+
+Deno.test("CassandraArchiveStore: a claim without its message, as a crash leaves it, means nothing", async () => {
+  await using fixture = await open();
+  const store = fixture.archives();
+  const peer = { bare: "bob@example.com", resourcepart: "" };
+  await store.append([conformanceArchived(1)], NOW);
+  const client = await connectCassandra(cassandraPool(server().port));
+  try {
+    const { rows } = await client.execute("SELECT log FROM archives");
+    const log = rows[0]!["log"];
+    // The node died before its transaction. It had claimed the next position for message 2.
+    await client.execute(
+      "INSERT INTO archive_peers (log, peer, block, position, process, sequence, sent_at) " +
+        "VALUES (?, ?, 0, 1, ?, 2, ?)",
+      [log, keyOf(peer.bare), PROCESS, NOW],
+      { prepare: true },
+    );
+    await client.execute(
+      "INSERT INTO archive_ids (log, process, block, sequence, position) VALUES (?, ?, ?, 2, 1)",
+      [log, PROCESS, 0],
+      { prepare: true },
+    );
+    const after = { limit: 10, from: "start", after: { process: PROCESS, sequence: 2 } } as const;
+    assert.equal(await store.read(ALICE, {}, after), undefined);
+    assert.equal(await store.count(ALICE, { peer }, 10), 1);
+    await store.append([conformanceArchived(3)], NOW);
+    const found = await store.read(ALICE, { peer }, { limit: 10, from: "start" });
+    assert.deepEqual(found!.messages.map(textOf), [1, 3]);
+    await store.append([conformanceArchived(2)], NOW);
+    await store.append([conformanceArchived(2)], NOW);
+    const all = await store.read(ALICE, {}, { limit: 10, from: "start" });
+    assert.deepEqual(all!.messages.map(textOf), [1, 3, 2]);
+  } finally {
+    await client.shutdown();
+  }
+});
+
+Deno.test("CassandraArchiveStore: large messages seal their bucket early, and pages go on behind it", async () => {
+  await using fixture = await open();
+  const store = fixture.archives();
+  const stanza = new Uint8Array(1_000_000).fill(120);
+  for (let i = 0; i < 72; i += 4) {
+    const some = Array.from({ length: 4 }, (_, j) => conformanceArchived(i + j, { stanza }));
+    await store.append(some, NOW);
+  }
+  const ids: number[] = [];
+  let last: ArchiveId | undefined;
+  for (;;) {
+    const request = { limit: 10, from: "start", after: last } as const;
+    const page = (await store.read(ALICE, {}, request))!;
+    ids.push(...page.messages.map(({ sequence }) => sequence));
+    last = page.messages.at(-1) ?? last;
+    if (page.isComplete) break;
+  }
+  assert.deepEqual(ids, Array.from({ length: 72 }, (_, i) => i));
+  const end = (await store.read(ALICE, {}, { limit: 10, from: "end" }))!;
+  assert.deepEqual(end.messages.map(({ sequence }) => sequence), ids.slice(-10));
+  assert.equal(await store.count(ALICE, {}, 1_000), 72);
+});

@@ -1,0 +1,83 @@
+import { errors, types } from "cassandra-driver";
+import { CausewayError } from "../../base/mod.ts";
+import type { FailureContext, StorageFailure } from "../storage_error.ts";
+import { connectionFailureOf, storageError, unnamedStorageError } from "../storage_error.ts";
+
+const { responseErrorCodes: codes } = types;
+
+/** Answers of the server that have a name. */
+const FAILURES: ReadonlyMap<number, StorageFailure> = new Map([
+  [codes.badCredentials, "denied"],
+  [codes.unauthorized, "denied"],
+  [codes.unavailableException, "no-quorum"],
+  [codes.overloaded, "overloaded"],
+  [codes.isBootstrapping, "overloaded"],
+  [codes.writeTimeout, "timeout"],
+  [codes.readTimeout, "timeout"],
+  [codes.readFailure, "io"],
+  [codes.writeFailure, "io"],
+]);
+
+/** The driver gives these no codes of their own. */
+const NO_TABLE = /^(unconfigured table|table .* does not exist)/i;
+const NO_KEYSPACE = /^keyspace .* does not exist/i;
+
+/**
+ * True when a lightweight transaction may have been carried out although it failed: nobody answered
+ * in time, or the connection was lost.
+ */
+export function isAmbiguous(thrown: unknown): boolean {
+  if (thrown instanceof errors.OperationTimedOutError) return true;
+  if (thrown instanceof errors.NoHostAvailableError) {
+    return innerErrorsOf(thrown).some((inner) => inner === thrown ? false : isAmbiguous(inner));
+  }
+  if (thrown instanceof errors.ResponseError) {
+    return thrown.code === codes.writeTimeout || thrown.code === codes.writeFailure ||
+      thrown.code === codes.readTimeout || thrown.code === codes.serverError;
+  }
+  return !(thrown instanceof CausewayError);
+}
+
+/** Names what the driver throws. Errors of ours stay as they are. */
+export function cassandraError(thrown: unknown, context: FailureContext): CausewayError {
+  if (thrown instanceof CausewayError) return thrown;
+  const failure = failureOf(thrown);
+  return failure === undefined
+    ? unnamedStorageError(thrown, context)
+    : storageError(failure, context, { cause: detailOf(thrown) });
+}
+
+/** True when no server could be asked at all. */
+export function isDisconnection(thrown: unknown): boolean {
+  const failure = failureOf(thrown);
+  return failure === "unreachable" || failure === "untrusted" || failure === "no-tls";
+}
+
+function failureOf(thrown: unknown): StorageFailure | undefined {
+  if (thrown instanceof errors.NoHostAvailableError) {
+    const inner = innerErrorsOf(thrown).map(failureOf).filter((each) => each !== undefined);
+    // A server that refuses says more than those that are silent.
+    return inner.find((each) => each !== "unreachable") ?? "unreachable";
+  }
+  if (thrown instanceof errors.AuthenticationError) return "denied";
+  if (thrown instanceof errors.OperationTimedOutError) return "timeout";
+  if (thrown instanceof errors.BusyConnectionError) return "pool-full";
+  if (thrown instanceof errors.ResponseError) {
+    if (NO_TABLE.test(thrown.message)) return "schema-missing";
+    if (NO_KEYSPACE.test(thrown.message)) return "no-database";
+    return FAILURES.get(thrown.code);
+  }
+  return connectionFailureOf(thrown);
+}
+
+/** Returns the failures of the servers that were tried. */
+function innerErrorsOf({ innerErrors }: { readonly innerErrors: unknown }): readonly unknown[] {
+  return typeof innerErrors === "object" && innerErrors !== null ? Object.values(innerErrors) : [];
+}
+
+/** Returns the failure of one server rather than that of all of them. */
+function detailOf(thrown: unknown): unknown {
+  if (!(thrown instanceof errors.NoHostAvailableError)) return thrown;
+  const inner = innerErrorsOf(thrown);
+  return inner.find((each) => failureOf(each) !== "unreachable") ?? inner[0] ?? thrown;
+}
