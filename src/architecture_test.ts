@@ -132,6 +132,7 @@ const ROOMS: Readonly<Record<string, Rooms>> = {
       "private_store.ts",
       "pep_store.ts",
       "room_store.ts",
+      "muc_store.ts",
       "roster_store.ts",
       "subscription_request_store.ts",
       "user_store.ts",

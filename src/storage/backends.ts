@@ -45,6 +45,9 @@ const COLUMNS = {
   muc_light_rooms: "version",
   muc_light_occupants: "joined",
   muc_light_blocks: "is_room",
+  muc_rooms: "version",
+  muc_affiliations: "affiliation",
+  muc_messages: "sent_at",
 } as const satisfies Record<keyof Tables | "causeway_schema" | "causeway_schema_floor", string>;
 
 const SCHEMAS: ReadonlyMap<string, SqlDialect> = new Map([

@@ -96,6 +96,7 @@ async function goAround(databases: Databases, way: readonly string[]): Promise<v
       pep_nodes: { ...NONE, added: 2 },
       muc_light_rooms: { ...NONE, added: 2 },
       muc_light_blocks: { ...NONE, added: 2 },
+      muc_rooms: { ...NONE, added: 2 },
     });
     const destination = await databases.open(to);
     assert.deepEqual(await contentOf(destination), content, `${from} to ${to}`);
@@ -111,6 +112,7 @@ async function goAround(databases: Databases, way: readonly string[]): Promise<v
       pep_nodes: { ...NONE, same: 2 },
       muc_light_rooms: { ...NONE, same: 2 },
       muc_light_blocks: { ...NONE, same: 2 },
+      muc_rooms: { ...NONE, same: 2 },
     });
     from = to;
   }

@@ -1,6 +1,7 @@
 import type { Logger, Metrics } from "../observe/mod.ts";
 import type { ArchiveStore } from "./archive_store.ts";
 import type { LastStore } from "./last_store.ts";
+import type { MucStore } from "./muc_store.ts";
 import type { OfflineStore } from "./offline_store.ts";
 import type { PepStore } from "./pep_store.ts";
 import type { PrivacyStore } from "./privacy_store.ts";
@@ -58,6 +59,8 @@ export interface DataStores {
   pep?(domainpart: string): PepStore;
   /** Returns the MUC Light rooms of one domain. */
   rooms?(domainpart: string): RoomStore;
+  /** Returns the Multi-User Chat rooms of one domain. */
+  muc?(domainpart: string): MucStore;
   /** Returns the archives of all accounts: the same object each time. */
   archives?(): ArchiveStore;
   /** Returns the archives of all rooms, where they are not in `archives`: the same object each time. */

@@ -11,6 +11,7 @@ import { privateStoreConformance } from "./testing/private_store_conformance.ts"
 import { archiveStoreConformance } from "./testing/archive_store_conformance.ts";
 import { pepStoreConformance } from "./testing/pep_store_conformance.ts";
 import { roomStoreConformance } from "./testing/room_store_conformance.ts";
+import { mucStoreConformance } from "./testing/muc_store_conformance.ts";
 import { subscriptionRequestStoreConformance } from "./testing/subscription_request_store_conformance.ts";
 import {
   conformanceCredentials,
@@ -35,6 +36,7 @@ async function open() {
     pep: store.pep.bind(store),
     archives: store.archives.bind(store),
     rooms: store.rooms.bind(store),
+    muc: store.muc.bind(store),
     async [Symbol.asyncDispose]() {
       await store.close();
       await Deno.remove(directory, { recursive: true });
@@ -53,6 +55,7 @@ offlineStoreConformance("InternalStore", open);
 pepStoreConformance("InternalStore", open);
 archiveStoreConformance("InternalStore", open);
 roomStoreConformance("InternalStore", open);
+mucStoreConformance("InternalStore", open);
 
 Deno.test("InternalStore keeps accounts when it is closed and opened again", () =>
   withPath(async (path) => {
@@ -178,7 +181,7 @@ Deno.test("InternalStore refuses the schema of a newer version", () =>
     await assert.rejects(InternalStore.open({ path }), {
       code: "storage/schema-too-new",
       message: `Cannot use the built-in store ${path}: its schema has version 99, and this ` +
-        "program knows versions up to 13",
+        "program knows versions up to 14",
     });
   }));
 

@@ -66,6 +66,16 @@ export type {
   PepStore,
 } from "./pep_store.ts";
 export type {
+  ListedMucRoom,
+  MucAffiliate,
+  MucAffiliation,
+  MucMessage,
+  MucRoomChange,
+  MucStore,
+  NewMucMessage,
+  StoredMucRoom,
+} from "./muc_store.ts";
+export type {
   ListedRoom,
   NumberedMessage,
   RoomAffiliation,

@@ -18,6 +18,7 @@ import type { SqlAddress, SqlEngine, SqlServerOptions } from "./sql/sql_server.t
 import { SqlStores } from "./sql/sql_stores.ts";
 import type { ArchiveStore } from "./archive_store.ts";
 import type { LastStore } from "./last_store.ts";
+import type { MucStore } from "./muc_store.ts";
 import type { PrivacyStore } from "./privacy_store.ts";
 import type { OfflineStore } from "./offline_store.ts";
 import type { PepStore } from "./pep_store.ts";
@@ -290,6 +291,16 @@ export class Stores implements AsyncDisposable {
     return held(this.#storesOf(host, "muc_light").rooms?.(domainpart));
   }
 
+  /**
+   * Returns Multi-User Chat rooms.
+   *
+   * @param host host whose rooms they are
+   * @param domainpart domain of the rooms
+   */
+  muc(host: string, domainpart: string): MucStore {
+    return held(this.#storesOf(host, "muc").muc?.(domainpart));
+  }
+
   /** Returns the archives of a domain's accounts: the same object for all domains of a database. */
   archives(domainpart: string): ArchiveStore {
     return held(this.#storesOf(domainpart, "mam").archives?.());
@@ -341,10 +352,11 @@ export class Stores implements AsyncDisposable {
     await this.offlineMessages(domainpart).removeAll(localpart);
     await this.pep(domainpart).removeAll(localpart);
     await this.archives(domainpart).removeAll(`${localpart}@${domainpart}`);
-    const rooms = [...this.#options.data?.get("muc_light")?.keys() ?? [], domainpart]
-      .map((host) => this.#storesOf(host, "muc_light"));
-    for (const stores of new Set(rooms)) {
+    for (const stores of this.#everywhere("muc_light", domainpart)) {
       await held(stores.rooms?.(domainpart)).removeUser(`${localpart}@${domainpart}`);
+    }
+    for (const stores of this.#everywhere("muc", domainpart)) {
+      await held(stores.muc?.(domainpart)).removeUser(`${localpart}@${domainpart}`);
     }
   }
 
@@ -383,6 +395,12 @@ export class Stores implements AsyncDisposable {
       const host = jid.slice(jid.indexOf("@") + 1);
       if (hosts.has(host)) await this.rosters(host).part(jid, account);
     }
+  }
+
+  /** Returns all databases that may hold rooms with an account of `domainpart` in them. */
+  #everywhere(kind: "muc_light" | "muc", domainpart: string): ReadonlySet<DataStores> {
+    const hosts = [...this.#options.data?.get(kind)?.keys() ?? [], domainpart];
+    return new Set(hosts.map((host) => this.#storesOf(host, kind)));
   }
 
   #storesOf(domainpart: string, kind: DataKind = "users"): DataStores {

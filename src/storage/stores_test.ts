@@ -78,6 +78,11 @@ Deno.test("Stores.removeAccount() deletes the account and its data, wherever eac
         config: "{}",
         occupants: [{ jid: `alice@${host}`, affiliation: "owner" }],
       });
+      await stores.muc(host, `muc.${host}`).create(`room@muc.${host}`, {
+        config: "{}",
+        isListed: true,
+        affiliates: [{ jid: `alice@${host}`, affiliation: "owner", reason: "" }],
+      });
       await stores.pep(host).publish("alice", {
         node: "urn:example",
         expected: undefined,
@@ -111,6 +116,10 @@ Deno.test("Stores.removeAccount() deletes the account and its data, wherever eac
     const roomAt = (host: string) => stores.rooms(host, `rooms.${host}`).read(`room@rooms.${host}`);
     assert.equal(await roomAt("example.com"), undefined);
     assert.equal((await roomAt("example.org"))?.occupants.length, 1);
+    const ownersAt = async (host: string) =>
+      (await stores.muc(host, `muc.${host}`).read(`room@muc.${host}`))?.affiliates.length;
+    assert.equal(await ownersAt("example.com"), 0);
+    assert.equal(await ownersAt("example.org"), 1);
     assert.equal((await stores.privacyLists("example.org").read("alice")).defaultName, "a");
     assert.deepEqual(await stores.pep("example.com").nodes("alice"), []);
     assert.equal((await stores.pep("example.org").newest("alice", "urn:example", 1)).length, 1);

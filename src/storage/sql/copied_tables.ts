@@ -134,6 +134,31 @@ export const COLUMNS = {
     is_room: "number",
     blocked: "bytes",
   },
+  muc_rooms: {
+    room_key: "bytes",
+    service_key: "bytes",
+    room: "bytes",
+    config: "bytes",
+    subject: "bytes",
+    is_listed: "number",
+    version: "number",
+    last_number: "number",
+  },
+  muc_affiliations: {
+    room_key: "bytes",
+    user_key: "bytes",
+    affiliate: "bytes",
+    affiliation: "number",
+    reason: "bytes",
+  },
+  muc_messages: {
+    room_key: "bytes",
+    number: "number",
+    message_key: "bytes",
+    message_id: "bytes",
+    sent_at: "number",
+    stanza: "bytes",
+  },
 } as const satisfies {
   readonly [Table in keyof Tables]: { readonly [Column in keyof Tables[Table]]: ColumnContent };
 };
@@ -185,6 +210,14 @@ export const COPIED_KINDS = {
       batch: 5,
     },
     { key: "user_key", tables: ["muc_light_blocks"], names: [], batch: 20 },
+  ],
+  muc: [
+    {
+      key: "room_key",
+      tables: ["muc_rooms", "muc_affiliations", "muc_messages"],
+      names: ["room"],
+      batch: 2,
+    },
   ],
 } as const satisfies Partial<Record<DataKind, readonly TableGroup[]>>;
 

@@ -23,6 +23,8 @@ const own = (stores: SqlStores) => stores.privateStorage("example.com");
 const pep = (stores: SqlStores) => stores.pep("example.com");
 const rooms = (stores: SqlStores) => stores.rooms("muclight.example.com");
 const ROOM = "room@muclight.example.com";
+const muc = (stores: SqlStores) => stores.muc("conference.example.com");
+const HALL = "hall@conference.example.com";
 const users = (stores: SqlStores) => stores.users("example.com");
 const offline = (stores: SqlStores) => stores.offlineMessages("example.com");
 const CLAIM = { id: new Uint8Array(16).fill(1), nowMs: 1, forMs: 1_000 };
@@ -198,6 +200,27 @@ const OPERATIONS: readonly Operation[] = [
     "archives.removeBefore",
     (stores) => stores.archives().removeBefore({ sentBeforeMs: 1, archive: BOB }, 1),
   ),
+  reads("muc.read", (stores) => muc(stores).read(HALL)),
+  reads("muc.messages", (stores) => muc(stores).messages(HALL, { limit: 1 })),
+  reads("muc.list", (stores) => muc(stores).list({ limit: 1 })),
+  writes(
+    "muc.create",
+    (stores) => muc(stores).create(HALL, { config: "{}", isListed: true, affiliates: [] }),
+  ),
+  writes("muc.change", (stores) => muc(stores).change(HALL, { expected: 1, config: "{}" })),
+  writes(
+    "muc.post",
+    (stores) =>
+      muc(stores).post(HALL, {
+        id: crypto.randomUUID(),
+        sentAtMs: 1,
+        stanza: "<message/>",
+        keep: 1,
+      }),
+  ),
+  writes("muc.destroy", (stores) => muc(stores).destroy(HALL, 1)),
+  // Nobody has an affiliation, so that nothing is changed.
+  reads("muc.removeUser", (stores) => muc(stores).removeUser("carol@example.com")),
   writes("archives.removeAll", (stores) => stores.archives().removeAll(BOB)),
   writes("secret", (stores) => stores.secret("fakes")),
 ];

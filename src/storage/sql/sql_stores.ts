@@ -6,6 +6,7 @@ import type { LastStore } from "../last_store.ts";
 import type { PrivacyStore } from "../privacy_store.ts";
 import type { OfflineStore } from "../offline_store.ts";
 import type { PepStore } from "../pep_store.ts";
+import type { MucStore } from "../muc_store.ts";
 import type { RoomStore } from "../room_store.ts";
 import type { PrivateStore } from "../private_store.ts";
 import type { UserStore } from "../user_store.ts";
@@ -15,6 +16,7 @@ import { SqlArchiveStore } from "./sql_archive_store.ts";
 import type { PoolFigures } from "./connection_pool.ts";
 import type { SqlDatabase } from "./sql_database.ts";
 import { SqlLastStore } from "./sql_last_store.ts";
+import { SqlMucStore } from "./sql_muc_store.ts";
 import { SqlPrivacyStore } from "./sql_privacy_store.ts";
 import { SqlOfflineStore } from "./sql_offline_store.ts";
 import { SqlPepStore } from "./sql_pep_store.ts";
@@ -108,6 +110,11 @@ export class SqlStores implements DataStores, AsyncDisposable {
   /** Returns the MUC Light rooms of one domain. */
   rooms(domainpart: string): RoomStore {
     return new SqlRoomStore(this.#database, domainpart);
+  }
+
+  /** Returns the Multi-User Chat rooms of one domain. */
+  muc(domainpart: string): MucStore {
+    return new SqlMucStore(this.#database, domainpart);
   }
 
   /** Returns the archives of all accounts: the same object each time. */

@@ -245,6 +245,44 @@ export interface MucLightBlocksTable {
   blocked: Uint8Array;
 }
 
+/** A Multi-User Chat room. */
+export interface MucRoomsTable {
+  room_key: Uint8Array;
+  /** The SHA-256 of the room's domain. */
+  service_key: Uint8Array;
+  /** The JID in UTF-8. */
+  room: Uint8Array;
+  /** JSON in UTF-8. */
+  config: Uint8Array;
+  subject: Uint8Array;
+  is_listed: number;
+  /** Drivers may return it as text, as the next one. */
+  version: number;
+  last_number: number;
+}
+
+/** Somebody's affiliation with such a room. */
+export interface MucAffiliationsTable {
+  room_key: Uint8Array;
+  user_key: Uint8Array;
+  /** The bare JID in UTF-8. */
+  affiliate: Uint8Array;
+  affiliation: number;
+  reason: Uint8Array;
+}
+
+/** A message in such a room. */
+export interface MucMessagesTable {
+  room_key: Uint8Array;
+  /** Drivers may return it as text. */
+  number: number;
+  message_key: Uint8Array;
+  message_id: Uint8Array;
+  /** Drivers may return it as text. */
+  sent_at: number;
+  stanza: Uint8Array;
+}
+
 /** The tables of a database, as all engines have them. */
 export interface Tables {
   users: UsersTable;
@@ -266,4 +304,7 @@ export interface Tables {
   muc_light_rooms: MucLightRoomsTable;
   muc_light_occupants: MucLightOccupantsTable;
   muc_light_blocks: MucLightBlocksTable;
+  muc_rooms: MucRoomsTable;
+  muc_affiliations: MucAffiliationsTable;
+  muc_messages: MucMessagesTable;
 }

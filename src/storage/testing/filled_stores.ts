@@ -57,6 +57,16 @@ export async function fill(stores: SqlStores): Promise<void> {
     const added = [{ kind: "room" as const, jid: room }, { kind: "user" as const, jid: ALICE }];
     await rooms.changeBlocks(`user${index}@example.com`, { added, removed: [] }, 10);
   }
+  for (const hall of HALLS) {
+    const muc = stores.muc("conference.example.com");
+    await muc.create(hall, {
+      config: '{"title":"😀"}',
+      isListed: true,
+      affiliates: [{ jid: ALICE, affiliation: "owner", reason: "" }],
+    });
+    const message = { id: hall, sentAtMs: 5, stanza: "<message>ﬀ</message>", keep: 9 };
+    await muc.post(hall, { ...message, subject: "<subject>ﬀ</subject>" });
+  }
   const rosters = stores.rosters();
   for (const owner of [ALICE, "bob@example.com"]) {
     let expected = 0;
@@ -72,6 +82,7 @@ export async function fill(stores: SqlStores): Promise<void> {
   }
 }
 
+const HALLS = ["hall@conference.example.com", "ﬀ😀@conference.example.com"];
 const ROOMS = ["coven@muclight.example.com", "ﬀ😀@muclight.example.com"];
 
 /** Returns everything that `fill` has put in. */
@@ -99,6 +110,11 @@ export async function contentOf(stores: SqlStores): Promise<unknown> {
     ),
     listed: await stores.rooms("muclight.example.com").roomsOf(ALICE, { limit: 10 }),
     blocks: await stores.rooms("muclight.example.com").blocks("user1@example.com"),
+    halls: await Promise.all(HALLS.map(async (hall) => {
+      const muc = stores.muc("conference.example.com");
+      return [await muc.read(hall), await muc.messages(hall, { limit: 9 })];
+    })),
+    listedHalls: await stores.muc("conference.example.com").list({ limit: 9 }),
     secret: await stores.secret("fakes"),
   };
 }

@@ -18,6 +18,7 @@ import schema9 from "../schema/mssql/9.sql" with { type: "text" };
 import schema10 from "../schema/mssql/10.sql" with { type: "text" };
 import schema11 from "../schema/mssql/11.sql" with { type: "text" };
 import schema12 from "../schema/mssql/12.sql" with { type: "text" };
+import schema13 from "../schema/mssql/13.sql" with { type: "text" };
 
 /** Error numbers of SQL Server that have a name. */
 const FAILURES: ReadonlyMap<number, StorageFailure | "constraint"> = new Map([
@@ -79,6 +80,7 @@ const DIALECT: SqlDialect = {
     { version: 10, text: schema10 },
     { version: 11, text: schema11 },
     { version: 12, text: schema12 },
+    { version: 13, text: schema13 },
   ],
   hasTransactionalSchema: true,
   begin: "BEGIN TRANSACTION",

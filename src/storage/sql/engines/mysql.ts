@@ -22,6 +22,7 @@ import schema9 from "../schema/mysql/9.sql" with { type: "text" };
 import schema10 from "../schema/mysql/10.sql" with { type: "text" };
 import schema11 from "../schema/mysql/11.sql" with { type: "text" };
 import schema12 from "../schema/mysql/12.sql" with { type: "text" };
+import schema13 from "../schema/mysql/13.sql" with { type: "text" };
 
 /** Error numbers of MySQL and MariaDB that have a name. */
 const FAILURES: ReadonlyMap<number, StorageFailure | "constraint"> = new Map([
@@ -90,6 +91,7 @@ const DIALECT: SqlDialect = {
     { version: 10, text: schema10 },
     { version: 11, text: schema11 },
     { version: 12, text: schema12 },
+    { version: 13, text: schema13 },
   ],
   hasTransactionalSchema: false,
   begin: "START TRANSACTION",

@@ -21,6 +21,7 @@ import schema9 from "../schema/pgsql/9.sql" with { type: "text" };
 import schema10 from "../schema/pgsql/10.sql" with { type: "text" };
 import schema11 from "../schema/pgsql/11.sql" with { type: "text" };
 import schema12 from "../schema/pgsql/12.sql" with { type: "text" };
+import schema13 from "../schema/pgsql/13.sql" with { type: "text" };
 
 /** SQLSTATEs that have a name (PostgreSQL documentation, appendix A); two letters name a class. */
 const FAILURES: ReadonlyMap<string, StorageFailure | "constraint"> = new Map([
@@ -74,6 +75,7 @@ const DIALECT: SqlDialect = {
     { version: 10, text: schema10 },
     { version: 11, text: schema11 },
     { version: 12, text: schema12 },
+    { version: 13, text: schema13 },
   ],
   hasTransactionalSchema: true,
   begin: "BEGIN",

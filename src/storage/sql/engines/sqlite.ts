@@ -21,6 +21,7 @@ import schema10 from "../schema/sqlite/10.sql" with { type: "text" };
 import schema11 from "../schema/sqlite/11.sql" with { type: "text" };
 import schema12 from "../schema/sqlite/12.sql" with { type: "text" };
 import schema13 from "../schema/sqlite/13.sql" with { type: "text" };
+import schema14 from "../schema/sqlite/14.sql" with { type: "text" };
 
 /** SQLite's primary result codes that have a name. */
 const FAILURES: ReadonlyMap<number, StorageFailure | "constraint"> = new Map([
@@ -53,6 +54,7 @@ export const SQLITE: SqlDialect = {
     { version: 11, text: schema11 },
     { version: 12, text: schema12 },
     { version: 13, text: schema13 },
+    { version: 14, text: schema14 },
   ],
   hasTransactionalSchema: true,
   begin: "BEGIN IMMEDIATE",

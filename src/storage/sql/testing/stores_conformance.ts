@@ -7,6 +7,7 @@ import { privateStoreConformance } from "../../testing/private_store_conformance
 import { archiveStoreConformance } from "../../testing/archive_store_conformance.ts";
 import { pepStoreConformance } from "../../testing/pep_store_conformance.ts";
 import { roomStoreConformance } from "../../testing/room_store_conformance.ts";
+import { mucStoreConformance } from "../../testing/muc_store_conformance.ts";
 import { subscriptionRequestStoreConformance } from "../../testing/subscription_request_store_conformance.ts";
 import { userStoreConformance } from "../../testing/user_store_conformance.ts";
 import { vcardStoreConformance } from "../../testing/vcard_store_conformance.ts";
@@ -46,6 +47,7 @@ export function storesConformance(name: string): void {
       pep: stores.pep.bind(stores),
       archives: stores.archives.bind(stores),
       rooms: stores.rooms.bind(stores),
+      muc: stores.muc.bind(stores),
       [Symbol.asyncDispose]: () => stores.close(),
     };
   };
@@ -60,6 +62,7 @@ export function storesConformance(name: string): void {
   pepStoreConformance(kind.name, open);
   archiveStoreConformance(kind.name, open);
   roomStoreConformance(kind.name, open);
+  mucStoreConformance(kind.name, open);
 
   // Last, when all statements have been sent. The other servers choose a plan by what is in a table.
   if (kind.driver === "pgsql") {

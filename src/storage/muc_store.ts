@@ -1,0 +1,118 @@
+/** Lasting relation of somebody to a room (XEP-0045 §5.2); without an entry it is `none`. */
+export type MucAffiliation = "owner" | "admin" | "member" | "outcast";
+
+/** Somebody with an affiliation. */
+export interface MucAffiliate {
+  /** Bare JID. */
+  readonly jid: string;
+  readonly affiliation: MucAffiliation;
+  /** Text for people, such as why somebody is banned; may be empty. */
+  readonly reason: string;
+}
+
+/** A Multi-User Chat room, without its messages and occupants. */
+export interface StoredMucRoom {
+  /** Grows with each change. A room that is made again has no version of an earlier one. */
+  readonly version: number;
+  /** Configuration as the service wrote it. */
+  readonly config: string;
+  /** Subject as the service wrote it; empty when none was set. */
+  readonly subject: string;
+  /** Number of the last message; of none, the number before the first. */
+  readonly lastNumber: number;
+  /** In the order of their JIDs. */
+  readonly affiliates: readonly MucAffiliate[];
+}
+
+/** One change of a room. */
+export interface MucRoomChange {
+  /** Version that the room must have. */
+  readonly expected: number;
+  /** @default the configuration stays */
+  readonly config?: string;
+  /** True for a room that lists show. @default it stays as it is */
+  readonly isListed?: boolean;
+  /** Affiliations that are given or changed. @default none */
+  readonly set?: readonly MucAffiliate[];
+  /** Bare JIDs that lose their affiliation. @default none */
+  readonly removed?: readonly string[];
+}
+
+/** A message for a room. */
+export interface NewMucMessage {
+  /** Id that no other message has. Taking a message twice gives it one number. */
+  readonly id: string;
+  readonly sentAtMs: number;
+  /** Text of the stanza. */
+  readonly stanza: string;
+  /** The room's new subject, as the service writes it. @default the subject stays */
+  readonly subject?: string;
+  /** Messages that the room keeps at least; at least 1. Older ones go, sooner or later. */
+  readonly keep: number;
+}
+
+/** A message that a room has taken. */
+export interface MucMessage {
+  /**
+   * Its place in the order of the room. Each number is one more than the one before. A room that is
+   * made again has no number of an earlier one.
+   */
+  readonly number: number;
+  readonly id: string;
+  readonly sentAtMs: number;
+  readonly stanza: string;
+}
+
+/** A room in a list of rooms. */
+export interface ListedMucRoom {
+  /** Bare JID. */
+  readonly room: string;
+  readonly config: string;
+}
+
+/**
+ * The Multi-User Chat rooms of one domain. Rooms and people are given by their normalised bare JIDs.
+ * Occupants are not stored.
+ *
+ * Changes of one room at the same moment take effect one after another, whichever nodes and
+ * datacenters make them, and so do its messages. Each change is made whole or not at all.
+ *
+ * Every method rejects with a `CausewayError` whose code begins with `storage/` when the backend
+ * cannot do it. A change that was reported as done is on the disk.
+ */
+export interface MucStore {
+  /** Returns a room; undefined when there is none. */
+  read(room: string): Promise<StoredMucRoom | undefined>;
+  /** Makes a room, and returns its version; undefined when there is one already. */
+  create(
+    room: string,
+    content: {
+      readonly config: string;
+      readonly isListed: boolean;
+      readonly affiliates: readonly MucAffiliate[];
+    },
+  ): Promise<number | undefined>;
+  /** Changes a room, and returns its new version; undefined when it has not the expected one. */
+  change(room: string, change: MucRoomChange): Promise<number | undefined>;
+  /** Removes a room with its messages; false when it has not the version `expected`. */
+  destroy(room: string, expected: number): Promise<boolean>;
+  /** Takes a message, and returns its number; undefined when there is no such room. */
+  post(room: string, message: NewMucMessage): Promise<number | undefined>;
+  /**
+   * Returns the newest messages of a room that it still keeps, at most `limit`, oldest first.
+   * @param after leaves out messages up to this number
+   */
+  messages(
+    room: string,
+    page: { readonly limit: number; readonly after?: number },
+  ): Promise<readonly MucMessage[]>;
+  /**
+   * Returns rooms that lists show, at most `limit`, in an order that stays. A page begins behind the
+   * room `after`.
+   */
+  list(
+    page: { readonly limit: number; readonly after?: string },
+  ): Promise<readonly ListedMucRoom[]>;
+  /** Takes all affiliations from somebody, in the rooms of other domains too. */
+  removeUser(user: string): Promise<void>;
+}

@@ -1,0 +1,270 @@
+import type { Clock } from "../../base/mod.ts";
+import { SystemClock } from "../../base/mod.ts";
+import type {
+  ListedMucRoom,
+  MucAffiliate,
+  MucAffiliation,
+  MucMessage,
+  MucRoomChange,
+  MucStore,
+  NewMucMessage,
+  StoredMucRoom,
+} from "../muc_store.ts";
+import { storageError } from "../storage_error.ts";
+import { keyOf } from "./keys.ts";
+import type { Queries, SqlDatabase } from "./sql_database.ts";
+
+/** Attempts to read a room that others change all the time. */
+const MAX_READS = 16;
+/** Rows that one statement writes or removes: SQL Server takes 2100 parameters. */
+const ROWS_AT_ONCE = 200;
+/** Old messages go together, when a message comes whose number is a multiple of this. */
+const PRUNING = 16;
+
+/** Affiliations by the number that stands for them. */
+const AFFILIATIONS: readonly MucAffiliation[] = ["outcast", "member", "admin", "owner"];
+
+/**
+ * The Multi-User Chat rooms of one domain in an SQL database. Whoever changes a room, or adds a
+ * message to it, first changes its row, and so waits for others who do the same.
+ */
+export class SqlMucStore implements MucStore {
+  readonly #database: SqlDatabase;
+  readonly #service: Uint8Array;
+  readonly #clock: Clock;
+
+  /** @param domainpart domain of the rooms */
+  constructor(database: SqlDatabase, domainpart: string, clock: Clock = new SystemClock()) {
+    this.#database = database;
+    this.#service = keyOf(domainpart);
+    this.#clock = clock;
+  }
+
+  async read(room: string): Promise<StoredMucRoom | undefined> {
+    const key = keyOf(room);
+    return await this.#read(async (queries) => {
+      for (let attempt = 0; attempt < MAX_READS; attempt++) {
+        const found = await queries.selectFrom("muc_rooms")
+          .select(["version", "config", "subject", "last_number"]).where("room_key", "=", key)
+          .executeTakeFirst();
+        if (found === undefined) return undefined;
+        const rows = await queries.selectFrom("muc_affiliations")
+          .select(["affiliate", "affiliation", "reason"]).where("room_key", "=", key).execute();
+        const again = await queries.selectFrom("muc_rooms").select("version")
+          .where("room_key", "=", key).executeTakeFirst();
+        const version = Number(found.version);
+        // The room was changed between the two.
+        if (again === undefined || Number(again.version) !== version) continue;
+        return {
+          version,
+          config: decode(found.config),
+          subject: decode(found.subject),
+          lastNumber: Number(found.last_number),
+          affiliates: affiliatesIn(rows),
+        };
+      }
+      throw storageError("conflict", { action: "read rooms from", place: this.#database.place });
+    });
+  }
+
+  async create(
+    room: string,
+    { config, isListed, affiliates }: Parameters<MucStore["create"]>[1],
+  ): Promise<number | undefined> {
+    const key = keyOf(room);
+    return await this.#database.transact("make a room in", async (queries) => {
+      const found = await queries.selectFrom("muc_rooms").select("version")
+        .where("room_key", "=", key).executeTakeFirst();
+      if (found !== undefined) return undefined;
+      // Times as first versions and numbers: a room that is made again has none that it has had
+      // before.
+      const version = this.#clock.wallMs();
+      // A row that another transaction is inserting makes this one fail, and `transact` repeat it.
+      await queries.insertInto("muc_rooms").values({
+        room_key: key,
+        service_key: this.#service,
+        room: encode(room),
+        config: encode(config),
+        subject: encode(""),
+        is_listed: isListed ? 1 : 0,
+        version,
+        last_number: version,
+      }).execute();
+      await insertAffiliates(queries, key, affiliates);
+      return version;
+    });
+  }
+
+  async change(
+    room: string,
+    { expected, config, isListed, set = [], removed = [] }: MucRoomChange,
+  ): Promise<number | undefined> {
+    const key = keyOf(room);
+    return await this.#database.transact("change a room in", async (queries) => {
+      const version = expected + 1;
+      const { numUpdatedRows } = await queries.updateTable("muc_rooms")
+        .set({
+          version,
+          ...config !== undefined && { config: encode(config) },
+          ...isListed !== undefined && { is_listed: isListed ? 1 : 0 },
+        })
+        .where("room_key", "=", key).where("version", "=", expected).executeTakeFirstOrThrow();
+      if (numUpdatedRows === 0n) return undefined;
+      for (const some of portions([...removed, ...set.map(({ jid }) => jid)])) {
+        await queries.deleteFrom("muc_affiliations").where("room_key", "=", key)
+          .where("user_key", "in", some.map((jid) => keyOf(jid))).execute();
+      }
+      await insertAffiliates(queries, key, set);
+      return version;
+    });
+  }
+
+  async destroy(room: string, expected: number): Promise<boolean> {
+    const key = keyOf(room);
+    return await this.#database.transact("remove a room from", async (queries) => {
+      const { numDeletedRows } = await queries.deleteFrom("muc_rooms")
+        .where("room_key", "=", key).where("version", "=", expected).executeTakeFirstOrThrow();
+      if (numDeletedRows === 0n) return false;
+      await queries.deleteFrom("muc_affiliations").where("room_key", "=", key).execute();
+      await queries.deleteFrom("muc_messages").where("room_key", "=", key).execute();
+      return true;
+    });
+  }
+
+  async post(
+    room: string,
+    { id, sentAtMs, stanza, subject, keep }: NewMucMessage,
+  ): Promise<number | undefined> {
+    const key = keyOf(room);
+    const messageKey = keyOf(id);
+    return await this.#database.transact("add a message to a room in", async (queries) => {
+      // It was added already, and the answer was lost.
+      const known = await queries.selectFrom("muc_messages").select("number")
+        .where("room_key", "=", key).where("message_key", "=", messageKey).executeTakeFirst();
+      if (known !== undefined) return Number(known.number);
+      const { numUpdatedRows } = await queries.updateTable("muc_rooms")
+        .set((each) => ({
+          last_number: each("last_number", "+", 1),
+          ...subject !== undefined && { subject: encode(subject) },
+        }))
+        .where("room_key", "=", key).executeTakeFirstOrThrow();
+      if (numUpdatedRows === 0n) return undefined;
+      const row = await queries.selectFrom("muc_rooms").select("last_number")
+        .where("room_key", "=", key).executeTakeFirstOrThrow();
+      const number = Number(row.last_number);
+      await queries.insertInto("muc_messages").values({
+        room_key: key,
+        number,
+        message_key: messageKey,
+        message_id: encode(id),
+        sent_at: sentAtMs,
+        stanza: encode(stanza),
+      }).execute();
+      if (number % PRUNING === 0) {
+        await queries.deleteFrom("muc_messages").where("room_key", "=", key)
+          .where("number", "<=", number - keep).execute();
+      }
+      return number;
+    });
+  }
+
+  async messages(
+    room: string,
+    { limit, after }: Parameters<MucStore["messages"]>[1],
+  ): Promise<readonly MucMessage[]> {
+    if (limit === 0) return [];
+    return await this.#read(async (queries) => {
+      let query = queries.selectFrom("muc_messages")
+        .select(["number", "message_id", "sent_at", "stanza"])
+        .where("room_key", "=", keyOf(room)).orderBy("number", "desc");
+      if (after !== undefined) query = query.where("number", ">", after);
+      const rows = await this.#database.dialect.limit(query, limit).execute();
+      return rows.map((row) => ({
+        number: Number(row.number),
+        id: decode(row.message_id),
+        sentAtMs: Number(row.sent_at),
+        stanza: decode(row.stanza),
+      })).toReversed();
+    });
+  }
+
+  async list(
+    { limit, after }: Parameters<MucStore["list"]>[0],
+  ): Promise<readonly ListedMucRoom[]> {
+    if (limit === 0) return [];
+    return await this.#read(async (queries) => {
+      let query = queries.selectFrom("muc_rooms").select(["room", "config"])
+        .where("service_key", "=", this.#service).where("is_listed", "=", 1)
+        .orderBy("room_key");
+      if (after !== undefined) query = query.where("room_key", ">", keyOf(after));
+      const rows = await this.#database.dialect.limit(query, limit).execute();
+      return rows.map(({ room, config }) => ({ room: decode(room), config: decode(config) }));
+    });
+  }
+
+  async removeUser(user: string): Promise<void> {
+    const own = keyOf(user);
+    const rooms = await this.#read((queries) =>
+      queries.selectFrom("muc_affiliations").select("room_key").where("user_key", "=", own)
+        .execute()
+    );
+    for (const { room_key: key } of rooms) {
+      await this.#database.transact("take a user out of a room in", async (queries) => {
+        await queries.updateTable("muc_rooms")
+          .set((each) => ({ version: each("version", "+", 1) })).where("room_key", "=", key)
+          .execute();
+        await queries.deleteFrom("muc_affiliations").where("room_key", "=", key)
+          .where("user_key", "=", own).execute();
+      });
+    }
+  }
+
+  #read<T>(work: (queries: Queries) => Promise<T>): Promise<T> {
+    return this.#database.run("read rooms from", work);
+  }
+}
+
+async function insertAffiliates(
+  queries: Queries,
+  key: Uint8Array,
+  affiliates: readonly MucAffiliate[],
+): Promise<void> {
+  const values = affiliates.map(({ jid, affiliation, reason }) => ({
+    room_key: key,
+    user_key: keyOf(jid),
+    affiliate: encode(jid),
+    affiliation: AFFILIATIONS.indexOf(affiliation),
+    reason: encode(reason),
+  }));
+  for (const some of portions(values)) {
+    await queries.insertInto("muc_affiliations").values(some).execute();
+  }
+}
+
+function affiliatesIn(
+  rows: readonly {
+    readonly affiliate: Uint8Array;
+    readonly affiliation: number;
+    readonly reason: Uint8Array;
+  }[],
+): readonly MucAffiliate[] {
+  return rows.map((row) => ({
+    jid: decode(row.affiliate),
+    affiliation: AFFILIATIONS[Number(row.affiliation)]!, // as this file wrote it
+    reason: decode(row.reason),
+  })).toSorted((one, other) => one.jid < other.jid ? -1 : 1);
+}
+
+function* portions<T>(items: readonly T[]): Generator<readonly T[]> {
+  for (let start = 0; start < items.length; start += ROWS_AT_ONCE) {
+    yield items.slice(start, start + ROWS_AT_ONCE);
+  }
+}
+
+function encode(text: string): Uint8Array {
+  return new TextEncoder().encode(text);
+}
+
+function decode(content: Uint8Array): string {
+  return new TextDecoder().decode(content);
+}

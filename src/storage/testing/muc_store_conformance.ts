@@ -1,0 +1,264 @@
+import assert from "node:assert/strict";
+import type { MucAffiliate, MucAffiliation, MucStore, NewMucMessage } from "../muc_store.ts";
+import { AWKWARD_TEXTS } from "./awkward_texts.ts";
+
+/** One backend, empty, opened for one test. */
+export interface MucStoreFixture extends AsyncDisposable {
+  /** The rooms of a domain; each call may be answered by an object of its own. */
+  muc(domainpart: string): MucStore;
+}
+
+const SERVICE = "conference.example.com";
+const COVEN = `coven@${SERVICE}`;
+const HEATH = `heath@${SERVICE}`;
+const [ALICE, BOB, CAROL] = ["alice@example.com", "bob@example.com", "carol@example.com"];
+
+type Check = (fixture: MucStoreFixture) => Promise<void>;
+
+const CHECKS: Readonly<Record<string, Check>> = {
+  async "read() returns what create() and change() have written, until destroy()"(fixture) {
+    const store = fixture.muc(SERVICE);
+    assert.equal(await store.read(COVEN), undefined);
+    const first = await create(store, COVEN, [is(ALICE, "owner"), is(BOB, "member")]);
+    assert.deepEqual(await store.read(COVEN), {
+      version: first,
+      config: "{}",
+      subject: "",
+      lastNumber: first,
+      affiliates: [is(ALICE, "owner"), is(BOB, "member")],
+    });
+    const again = { config: "other", isListed: true, affiliates: [is(CAROL, "owner")] };
+    assert.equal(await store.create(COVEN, again), undefined, "the room is there");
+    const second = await store.change(COVEN, {
+      expected: first,
+      config: "new",
+      set: [is(BOB, "outcast", "noise"), is(CAROL, "admin")],
+      removed: [ALICE, "nobody@example.com"],
+    });
+    assert.equal(second, first + 1);
+    assert.deepEqual(await store.read(COVEN), {
+      version: second,
+      config: "new",
+      subject: "",
+      lastNumber: first,
+      affiliates: [is(BOB, "outcast", "noise"), is(CAROL, "admin")],
+    });
+    assert.equal(await store.destroy(COVEN, first), false);
+    assert.equal(await store.destroy(COVEN, second!), true);
+    assert.equal(await store.read(COVEN), undefined);
+    assert.equal(await store.destroy(COVEN, second!), false);
+    assert.equal(await store.change(COVEN, { expected: second!, config: "x" }), undefined);
+  },
+
+  async "change() changes nothing when the version is another one"(fixture) {
+    const store = fixture.muc(SERVICE);
+    const version = await create(store, COVEN, [is(ALICE, "owner")]);
+    const change = {
+      expected: version - 1,
+      config: "x",
+      set: [is(BOB, "member")],
+      removed: [ALICE],
+    };
+    assert.equal(await store.change(COVEN, change), undefined);
+    assert.deepEqual((await store.read(COVEN))?.affiliates, [is(ALICE, "owner")]);
+    assert.equal((await store.read(COVEN))?.config, "{}");
+  },
+
+  async "changes that several nodes make at the same moment lose nothing"(fixture) {
+    const stores = [fixture.muc(SERVICE), fixture.muc(SERVICE)];
+    const content = { config: "{}", isListed: true, affiliates: [is(ALICE, "owner")] };
+    const made = await Promise.all(stores.map((store) => store.create(COVEN, content)));
+    assert.equal(made.filter((each) => each !== undefined).length, 1, "one of them made it");
+    const people = Array.from({ length: 8 }, (_, i) => `user${i}@example.com`);
+    await Promise.all(people.map(async (jid, index) => {
+      const store = stores[index % 2]!;
+      for (;;) {
+        const { version: expected } = (await store.read(COVEN))!;
+        const set = [is(jid, "member")];
+        if (await store.change(COVEN, { expected, set }) !== undefined) return;
+      }
+    }));
+    const found = (await stores[0]!.read(COVEN))!;
+    assert.deepEqual(found.affiliates.map(({ jid }) => jid), [ALICE, ...people]);
+  },
+
+  async "post() numbers messages without gaps, whoever asks, and the same one once"(fixture) {
+    const stores = [fixture.muc(SERVICE), fixture.muc(SERVICE)];
+    assert.equal(await stores[0]!.post(COVEN, message("a")), undefined);
+    await create(stores[0]!, COVEN, [is(ALICE, "owner")]);
+    await create(stores[0]!, HEATH, [is(ALICE, "owner")]);
+    const first = (await stores[0]!.post(COVEN, message("a")))!;
+    assert.equal(await stores[1]!.post(COVEN, message("a")), first);
+    const numbers = await Promise.all(
+      Array.from({ length: 12 }, (_, i) => stores[i % 2]!.post(COVEN, message(`m${i}`))),
+    );
+    assert.deepEqual(
+      numbers.toSorted((one, other) => one! - other!),
+      Array.from({ length: 12 }, (_, i) => first + 1 + i),
+    );
+    const kept = await stores[1]!.messages(COVEN, { limit: 100 });
+    assert.deepEqual(kept.map(({ number }) => number), [first, ...numbers.toSorted()]);
+    assert.notEqual(await stores[1]!.post(HEATH, message("a")), undefined);
+    assert.equal((await stores[1]!.messages(HEATH, { limit: 100 })).length, 1);
+  },
+
+  async "messages() returns the newest ones in their order, and what was written of them"(fixture) {
+    const store = fixture.muc(SERVICE);
+    await create(store, COVEN, []);
+    assert.deepEqual(await store.messages(COVEN, { limit: 10 }), []);
+    const numbers: number[] = [];
+    for (const id of ["a", "b", "c"]) numbers.push((await store.post(COVEN, message(id)))!);
+    const written = (index: number, id: string) => ({
+      number: numbers[index],
+      id,
+      sentAtMs: 1_700_000_000_000,
+      stanza: `<message>${id}</message>`,
+    });
+    assert.deepEqual(await store.messages(COVEN, { limit: 2 }), [written(1, "b"), written(2, "c")]);
+    const behind = await store.messages(COVEN, { limit: 10, after: numbers[1]! });
+    assert.deepEqual(behind, [written(2, "c")]);
+    assert.deepEqual(await store.messages(COVEN, { limit: 0 }), []);
+  },
+
+  async "post() sets the subject together with its message"(fixture) {
+    const store = fixture.muc(SERVICE);
+    const version = await create(store, COVEN, []);
+    await store.post(COVEN, { ...message("s"), subject: "<subject>é</subject>" });
+    await store.post(COVEN, message("t"));
+    const found = await store.read(COVEN);
+    assert.deepEqual([found?.subject, found?.version], ["<subject>é</subject>", version]);
+  },
+
+  async "a room keeps as many messages as were asked for, and not many more"(fixture) {
+    const store = fixture.muc(SERVICE);
+    await create(store, COVEN, []);
+    for (let i = 0; i < 50; i++) await store.post(COVEN, { ...message(`m${i}`), keep: 20 });
+    const kept = await store.messages(COVEN, { limit: 1_000 });
+    assert.ok(kept.length >= 20 && kept.length < 40, `${kept.length} are kept`);
+    assert.equal(kept.at(-1)?.id, "m49");
+  },
+
+  async "a room that is made again has no message, version or number of before"(fixture) {
+    const store = fixture.muc(SERVICE);
+    const version = await create(store, COVEN, [is(ALICE, "owner")]);
+    const number = (await store.post(COVEN, message("a")))!;
+    await store.destroy(COVEN, version);
+    // The first version is a time.
+    while (Date.now() <= number) await new Promise((resolve) => setTimeout(resolve, 1));
+    assert.ok(await create(store, COVEN, [is(BOB, "owner")]) > version);
+    assert.deepEqual(await store.messages(COVEN, { limit: 10 }), []);
+    assert.ok((await store.post(COVEN, message("a")))! > number);
+    assert.deepEqual((await store.read(COVEN))?.affiliates, [is(BOB, "owner")]);
+  },
+
+  async "list() pages through the listed rooms of one domain"(fixture) {
+    const store = fixture.muc(SERVICE);
+    const names = Array.from({ length: 7 }, (_, i) => `room${i}@${SERVICE}`);
+    for (const name of names) {
+      await store.create(name, { config: name, isListed: true, affiliates: [] });
+    }
+    const hidden = { config: "{}", isListed: false, affiliates: [] };
+    const version = await store.create(COVEN, hidden);
+    const other = fixture.muc("rooms.example.org");
+    await other.create("room0@rooms.example.org", { ...hidden, isListed: true });
+    const found: string[] = [];
+    let after: string | undefined;
+    for (;;) {
+      const page = await store.list({ limit: 3, ...after !== undefined && { after } });
+      assert.ok(page.length <= 3);
+      for (const { room, config } of page) assert.equal(config, room);
+      found.push(...page.map(({ room }) => room));
+      if (page.length < 3) break;
+      after = page.at(-1)!.room;
+    }
+    assert.deepEqual(found.toSorted(), names);
+    await store.change(COVEN, { expected: version!, isListed: true });
+    assert.equal((await store.list({ limit: 100 })).length, 8);
+    assert.deepEqual(await store.list({ limit: 0 }), []);
+  },
+
+  async "removeUser() takes all affiliations from somebody"(fixture) {
+    const store = fixture.muc(SERVICE);
+    const other = fixture.muc("rooms.example.org");
+    const version = await create(store, COVEN, [is(ALICE, "owner"), is(BOB, "admin")]);
+    await create(other, "a@rooms.example.org", [is(ALICE, "outcast")]);
+    await store.removeUser(ALICE);
+    await store.removeUser(ALICE);
+    assert.deepEqual((await store.read(COVEN))?.affiliates, [is(BOB, "admin")]);
+    assert.ok((await store.read(COVEN))!.version > version);
+    assert.deepEqual((await other.read("a@rooms.example.org"))?.affiliates, []);
+  },
+
+  async "a room of 1 000 affiliations, and texts of 64 KiB, come back whole"(fixture) {
+    const store = fixture.muc(SERVICE);
+    const affiliates = Array.from(
+      { length: 1000 },
+      (_, i) => is(`user${String(i).padStart(4, "0")}@example.com`, "member"),
+    );
+    const text = "é".repeat(32_768);
+    const version = await store.create(COVEN, { config: text, isListed: true, affiliates });
+    const lastNumber = await store.post(COVEN, { ...message("a"), stanza: text, subject: text });
+    assert.deepEqual(await store.read(COVEN), {
+      version,
+      config: text,
+      subject: text,
+      lastNumber,
+      affiliates,
+    });
+    assert.equal((await store.messages(COVEN, { limit: 1 }))[0]?.stanza, text);
+    await store.change(COVEN, {
+      expected: version!,
+      removed: affiliates.slice(1).map(({ jid }) => jid),
+    });
+    assert.deepEqual((await store.read(COVEN))?.affiliates, [affiliates[0]]);
+  },
+
+  async "metacharacters, NUL and characters beyond the BMP are kept as they are"(fixture) {
+    for (const text of AWKWARD_TEXTS) {
+      const store = fixture.muc(text);
+      const affiliates = [is(`${text}@u`, "owner", text)];
+      const version = await store.create(`${text}@r`, { config: text, isListed: true, affiliates });
+      const posted = { ...message(text), stanza: text, subject: text };
+      const lastNumber = await store.post(`${text}@r`, posted);
+      assert.deepEqual(await store.read(`${text}@r`), {
+        version,
+        config: text,
+        subject: text,
+        lastNumber,
+        affiliates,
+      });
+      const [kept] = await store.messages(`${text}@r`, { limit: 1 });
+      assert.deepEqual([kept?.id, kept?.stanza], [text, text]);
+      const [listed] = await store.list({ limit: 1 });
+      assert.deepEqual(listed, { room: `${text}@r`, config: text });
+    }
+  },
+};
+
+/** Registers the tests that every `MucStore` passes unchanged; `open` gives an empty backend. */
+export function mucStoreConformance(name: string, open: () => Promise<MucStoreFixture>): void {
+  for (const [behaviour, check] of Object.entries(CHECKS)) {
+    Deno.test(`${name}: Multi-User Chat: ${behaviour}`, async () => {
+      await using fixture = await open();
+      await check(fixture);
+    });
+  }
+}
+
+async function create(
+  store: MucStore,
+  room: string,
+  affiliates: readonly MucAffiliate[],
+): Promise<number> {
+  const version = await store.create(room, { config: "{}", isListed: true, affiliates });
+  assert.ok(version !== undefined);
+  return version;
+}
+
+function is(jid: string, affiliation: MucAffiliation, reason = ""): MucAffiliate {
+  return { jid, affiliation, reason };
+}
+
+function message(id: string): NewMucMessage {
+  return { id, sentAtMs: 1_700_000_000_000, stanza: `<message>${id}</message>`, keep: 100 };
+}
