@@ -1,0 +1,50 @@
+import type { MucMessage } from "../../storage/mod.ts";
+import type { XmlElement } from "../../xmpp/mod.ts";
+import { MUC } from "./namespaces.ts";
+
+/** Messages that a newcomer wants of a room's past (XEP-0045 §7.2.14). */
+export interface HistoryRequest {
+  readonly maxStanzas?: number;
+  readonly maxChars?: number;
+  /** Wall-clock milliseconds of the oldest one. */
+  readonly sinceMs?: number;
+}
+
+const DIGITS = /^\d{1,9}$/;
+
+/** Reads the wish of a newcomer. What cannot be read counts as not written. Pure. */
+export function readHistoryRequest(join: XmlElement, nowMs: number): HistoryRequest {
+  const history = join.child("history", MUC);
+  const numberIn = (name: string) => {
+    const text = history?.attribute(name);
+    return text !== undefined && DIGITS.test(text) ? Number(text) : undefined;
+  };
+  const maxStanzas = numberIn("maxstanzas");
+  const maxChars = numberIn("maxchars");
+  const seconds = numberIn("seconds");
+  const written = Date.parse(history?.attribute("since") ?? "");
+  const sinceMs = Math.max(
+    seconds === undefined ? -Infinity : nowMs - seconds * 1_000,
+    Number.isNaN(written) ? -Infinity : written,
+  );
+  return {
+    ...maxStanzas !== undefined && { maxStanzas },
+    ...maxChars !== undefined && { maxChars },
+    ...sinceMs !== -Infinity && { sinceMs },
+  };
+}
+
+/** Returns the newest messages that fit a wish, in their order. Pure. */
+export function chooseHistory(
+  messages: readonly MucMessage[],
+  { maxStanzas = Infinity, maxChars = Infinity, sinceMs = -Infinity }: HistoryRequest,
+): readonly MucMessage[] {
+  const chosen: MucMessage[] = [];
+  let chars = 0;
+  for (const message of messages.toReversed()) {
+    chars += message.stanza.length;
+    if (chosen.length >= maxStanzas || chars > maxChars || message.sentAtMs < sinceMs) break;
+    chosen.push(message);
+  }
+  return chosen.toReversed();
+}

@@ -1,0 +1,156 @@
+import type { CancelTimer, Clock } from "../../base/mod.ts";
+import type { MucStore } from "../../storage/mod.ts";
+import { buildStanza, parseJid, readdress } from "../../xmpp/mod.ts";
+import type { LiveRoom, LiveRooms, PostedMessage } from "./live_rooms.ts";
+import type { MucMetrics } from "./muc_metrics.ts";
+import { numberedMessage } from "./room_xml.ts";
+
+/** Milliseconds that a message waits for earlier ones, before those are read from the database. */
+const GAP_MS = 250;
+/** Messages of a room that wait for earlier ones at most. */
+const MAX_HELD = 200;
+/** Messages that a room keeps for nodes that have missed some. */
+export const KEPT_MESSAGES = 200;
+/** Ids and numbers that are remembered for each room. */
+const MAX_REMEMBERED = 2_000;
+
+/** Collaborators of `MessageOrder`. */
+export interface MessageOrderDeps {
+  readonly store: MucStore;
+  readonly rooms: LiveRooms;
+  readonly metrics: MucMetrics;
+  readonly clock: Clock;
+  /** Runs a step of a room behind all earlier ones. */
+  inTurn(room: string, step: () => Promise<void>): void;
+}
+
+/**
+ * Gives the messages of rooms to the sessions of this node in the order of their numbers, which is
+ * the same at every node. A message that is missing is read from the database, where it was before
+ * any node told of it.
+ */
+export class MessageOrder {
+  readonly #deps: MessageOrderDeps;
+  readonly #timers = new Set<CancelTimer>();
+
+  constructor(deps: MessageOrderDeps) {
+    this.#deps = deps;
+  }
+
+  /** Takes a message that has come over a link, or was written here. */
+  arrive(live: LiveRoom, message: PostedMessage): void {
+    const { delivered } = live;
+    if (delivered === undefined) return; // nobody is here
+    const { number, id } = message;
+    if (number === undefined) {
+      if (live.unnumbered.has(id)) return;
+      remember(live.unnumbered, id);
+      return this.#give(live, message);
+    }
+    if (number <= delivered) {
+      if (live.passedOver.delete(number)) this.#giveOnce(live, message);
+      return;
+    }
+    live.held.set(number, message);
+    this.#drain(live);
+    if (live.held.size === 0 || live.isCatchingUp) return;
+    live.isCatchingUp = true;
+    if (live.held.size >= MAX_HELD) return this.#catchUpInTurn(live);
+    const cancel = this.#deps.clock.after(GAP_MS, () => {
+      this.#timers.delete(cancel);
+      this.#catchUpInTurn(live);
+    });
+    this.#timers.add(cancel);
+  }
+
+  /** Reads messages that this node has missed. In the turn of the room. Never rejects. */
+  async catchUp(live: LiveRoom): Promise<void> {
+    const { store, metrics } = this.#deps;
+    live.isCatchingUp = false;
+    const after = live.delivered;
+    if (after === undefined) return;
+    try {
+      const found = await store.messages(live.jid.text, { limit: KEPT_MESSAGES, after });
+      if (live.delivered === undefined) return;
+      const missed = found.filter(({ number }) =>
+        number > live.delivered! && !live.held.has(number)
+      );
+      if (missed.length > 0) metrics.gaps.inc();
+      for (const { id, number, sentAtMs, stanza: text } of missed) {
+        live.held.set(number, { id, number, sentAtMs, text });
+      }
+    } catch {
+      // The database reports its own failures. What has come goes on without what has not.
+    }
+    this.#passGaps(live);
+  }
+
+  close(): void {
+    for (const cancel of this.#timers) cancel();
+    this.#timers.clear();
+  }
+
+  #catchUpInTurn(live: LiveRoom): void {
+    this.#deps.inTurn(live.jid.text, async () => {
+      if (live.held.size > 0) await this.catchUp(live);
+      live.isCatchingUp = false;
+    });
+  }
+
+  /** Gives what follows the last message. */
+  #drain(live: LiveRoom): void {
+    for (;;) {
+      const next = (live.delivered ?? NaN) + 1;
+      const message = live.held.get(next);
+      if (message === undefined) return;
+      live.held.delete(next);
+      live.delivered = next;
+      this.#giveOnce(live, message);
+    }
+  }
+
+  /** Gives all that is held, in its order, whatever is missing before it. */
+  #passGaps(live: LiveRoom): void {
+    const numbers = [...live.held.keys()].toSorted((one, other) => one - other);
+    for (const number of numbers) {
+      const message = live.held.get(number)!;
+      live.held.delete(number);
+      for (let gap = number - 1; gap > live.delivered! && gap > number - KEPT_MESSAGES; gap--) {
+        rememberNumber(live.passedOver, gap);
+      }
+      if (number <= live.delivered!) continue;
+      live.delivered = number;
+      this.#giveOnce(live, message);
+    }
+  }
+
+  /** Gives a message, unless it was given before it had a number. */
+  #giveOnce(live: LiveRoom, message: PostedMessage): void {
+    if (!live.unnumbered.delete(message.id)) this.#give(live, message);
+  }
+
+  #give(live: LiveRoom, { number, text }: PostedMessage): void {
+    const { rooms } = this.#deps;
+    const seats = rooms.own(live).filter(({ jid }) =>
+      number === undefined || number > (live.since.get(jid) ?? 0)
+    );
+    if (seats.length === 0) return;
+    const message = numberedMessage(text, { room: live.jid.text, number });
+    const first = buildStanza(message, { to: parseJid(seats[0]!.jid) });
+    for (const seat of seats) rooms.write(seat, readdress(first, parseJid(seat.jid)));
+  }
+}
+
+function remember(ids: Set<string>, id: string): void {
+  ids.add(id);
+  if (ids.size <= MAX_REMEMBERED) return;
+  const [oldest] = ids;
+  ids.delete(oldest!);
+}
+
+function rememberNumber(numbers: Set<number>, number: number): void {
+  numbers.add(number);
+  if (numbers.size <= MAX_REMEMBERED) return;
+  const [oldest] = numbers;
+  numbers.delete(oldest!);
+}

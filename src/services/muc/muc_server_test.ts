@@ -1,0 +1,337 @@
+import { deepStrictEqual, match, ok, strictEqual } from "node:assert/strict";
+import { COVEN, MUC, MucWorld, SERVICE } from "./testing/muc_world.ts";
+import type { MucNode } from "./testing/muc_world.ts";
+
+const [ALICE, BOB, CAROL] = ["alice@example.com/a", "bob@example.com/b", "carol@example.com/c"];
+
+function admin(item: string): string {
+  return `<query xmlns='${MUC}#admin'>${item}</query>`;
+}
+
+function field(name: string, value: string): string {
+  return `<field var='${name}'><value>${value}</value></field>`;
+}
+
+/** Two datacenters, a room of alice at dc1, and bob in it at dc2. */
+async function withRoom(fields = ""): Promise<[MucWorld, MucNode, MucNode]> {
+  const world = await MucWorld.open(["dc1.example.com", "dc2.example.com"]);
+  const [one, two] = world.nodes as [MucNode, MucNode];
+  await one.make(ALICE, "witch", fields);
+  await two.enter(BOB, "bard");
+  one.got(ALICE);
+  two.got(BOB);
+  return [world, one, two];
+}
+
+Deno.test("MucServer makes a room, which is locked until its owner configures it", async () => {
+  await using world = await MucWorld.open(["dc1.example.com", "dc2.example.com"]);
+  const [one, two] = world.nodes as [MucNode, MucNode];
+  await one.enter(ALICE, "witch");
+  const [presence, subject] = one.got(ALICE);
+  match(presence!, /affiliation='owner' role='moderator'/);
+  match(presence!, /<status code='201'\/><status code='110'\/>/);
+  match(subject!, /<subject\/>/);
+  await two.enter(BOB, "bard");
+  match(two.got(BOB)[0]!, /<item-not-found /);
+  const form = `<query xmlns='${MUC}#owner'/>`;
+  match(await one.ask(ALICE, "get", form), /muc#roomconfig_persistentroom/);
+  match(await two.ask(BOB, "get", form), /<forbidden /);
+  await one.make(ALICE, "witch");
+  two.got(BOB);
+  await two.enter(BOB, "bard");
+  match(two.got(BOB)[0]!, /from='coven@conference.example.com\/witch'/);
+});
+
+Deno.test("MucServer shows newcomers who is there, themselves last, and everybody the newcomer", async () => {
+  const [world, one, two] = await withRoom();
+  await using _ = world;
+  await one.enter(CAROL, "crone");
+  const got = one.got(CAROL);
+  deepStrictEqual(
+    got.filter((xml) => xml.startsWith("<presence")).map((xml) => /from='([^']*)'/.exec(xml)![1]),
+    [`${COVEN}/witch`, `${COVEN}/bard`, `${COVEN}/crone`],
+  );
+  match(got[2]!, /code='110'/);
+  ok(!got[0]!.includes("alice@"), "real addresses are for moderators");
+  match(one.got(ALICE)[0]!, /jid='carol@example.com\/c'/);
+  const [atBob] = two.got(BOB);
+  match(atBob!, new RegExp(`from='${COVEN}/crone'`));
+  ok(!atBob!.includes("carol@"));
+  await one.leave(CAROL, "crone");
+  match(one.got(CAROL)[0]!, /type='unavailable'.*code='110'/);
+  match(two.got(BOB)[0]!, /type='unavailable'.*role='none'/);
+  await one.enter(CAROL, "bard");
+  match(one.got(CAROL)[0]!, /<conflict /);
+});
+
+Deno.test("MucServer gives messages to everybody at all nodes in one order, and newcomers history", async () => {
+  const [world, one, two] = await withRoom();
+  await using _ = world;
+  await Promise.all([
+    ...Array.from({ length: 5 }, (_, i) => one.say(ALICE, `alice ${i}`)),
+    ...Array.from({ length: 5 }, (_, i) => two.say(BOB, `bob ${i}`)),
+  ]);
+  const [atAlice, atBob] = [one.texts(ALICE), two.texts(BOB)];
+  strictEqual(atAlice.length, 10);
+  deepStrictEqual(atAlice, atBob);
+  await two.enter(CAROL, "crone", "<history maxstanzas='3'/>");
+  const got = two.got(CAROL);
+  const past = got.filter((xml) => xml.includes("<delay "));
+  deepStrictEqual(past.map((xml) => /<body>(.*?)</.exec(xml)![1]), atAlice.slice(7));
+  match(past[0]!, /<stanza-id xmlns='urn:xmpp:sid:0' by='coven@conference.example.com' id='\d+'/);
+  await one.say(ALICE, "new");
+  deepStrictEqual(two.texts(CAROL), ["new"]);
+});
+
+Deno.test("MucServer reads a message that did not come over the links from the database", async () => {
+  const [world, one, two] = await withRoom();
+  await using _ = world;
+  world.held = [];
+  await one.say(ALICE, "lost");
+  world.held = undefined; // it is gone
+  await one.say(ALICE, "next");
+  deepStrictEqual(two.texts(BOB), []);
+  world.clock.advance(300);
+  await world.settled();
+  deepStrictEqual(two.texts(BOB), ["lost", "next"]);
+});
+
+Deno.test("MucServer lets occupants talk on while the database is away, and numbers it later", async () => {
+  const [world, one, two] = await withRoom();
+  await using _ = world;
+  one.isStoreDown = two.isStoreDown = true;
+  const before = one.settled;
+  await one.say(ALICE, "still here");
+  deepStrictEqual(one.texts(ALICE), ["still here"]);
+  deepStrictEqual(two.texts(BOB), ["still here"]);
+  strictEqual(one.settled, before);
+  const subject =
+    `<message from='${ALICE}' to='${COVEN}' type='groupchat'><subject>x</subject></message>`;
+  await one.take(subject);
+  match(one.got(ALICE).join(""), /<resource-constraint /);
+  const ban = admin("<item affiliation='outcast' jid='bob@example.com'/>");
+  match(await one.ask(ALICE, "set", ban), /<resource-constraint /);
+  one.isStoreDown = two.isStoreDown = false;
+  await world.look();
+  strictEqual(one.settled, before + 3);
+  deepStrictEqual([one.texts(ALICE), two.texts(BOB)], [[], []], "nobody gets it twice");
+  await two.enter(CAROL, "crone");
+  deepStrictEqual(two.texts(CAROL), ["still here"]);
+});
+
+Deno.test("MucServer lets both sides of a split talk, and unites them with the older nickname", async () => {
+  const [world, one, two] = await withRoom();
+  await using _ = world;
+  world.cut.add("dc1.example.com dc2.example.com");
+  world.isLeaseOver = true;
+  two.isStoreDown = true; // the database is at dc1
+  await world.look(3);
+  match(one.got(ALICE).join(""), /\/bard' .*type='unavailable'|type='unavailable'.*code='333'/);
+  match(two.got(BOB).join(""), /code='333'/);
+  await one.say(ALICE, "one");
+  await two.say(BOB, "two");
+  await one.enter(CAROL, "crone");
+  world.clock.advance(5);
+  await two.enter("dave@example.com/d", "crone");
+  deepStrictEqual([one.texts(ALICE), two.texts(BOB)], [["one"], ["two"]]);
+  one.got(CAROL);
+  two.got("dave@example.com/d");
+  world.cut.clear();
+  world.isLeaseOver = false;
+  two.isStoreDown = false;
+  await world.look(4);
+  deepStrictEqual([one.texts(ALICE), two.texts(BOB)], [["two"], ["one"]]);
+  const atDave = two.got("dave@example.com/d").join("\n");
+  match(atDave, /type='unavailable'.*nick='crone 2'.*code='303'/);
+  match(atDave, /from='coven@conference.example.com\/crone 2'.*code='110'/);
+  ok(!one.got(CAROL).join("").includes("code='303'"), "she had it first");
+  await one.say(ALICE, "together");
+  for (const [node, who] of [[one, CAROL], [two, BOB], [two, "dave@example.com/d"]] as const) {
+    deepStrictEqual(node.texts(who).at(-1), "together");
+  }
+});
+
+Deno.test("MucServer withdraws the occupants of a node that is dead", async () => {
+  const [world, one, two] = await withRoom();
+  await using _ = world;
+  world.dead.add(two);
+  world.isLeaseOver = true;
+  await world.look(3);
+  const [gone, ...more] = one.got(ALICE);
+  match(gone!, /\/bard'.*/);
+  match(gone!, /type='unavailable'.*code='333'/);
+  deepStrictEqual(more, []);
+});
+
+Deno.test("MucServer lets moderators kick, silence and ban people at other nodes", async () => {
+  const [world, one, two] = await withRoom();
+  await using _ = world;
+  const set = (item: string, who = ALICE, node = one) => node.ask(who, "set", admin(item));
+  match(await set("<item nick='witch' role='none'/>", BOB, two), /<forbidden /);
+  match(await set("<item nick='bard' role='visitor'/>"), /type='result'/);
+  await two.say(BOB, "mute");
+  match(two.got(BOB).join(""), /role='visitor'.*<forbidden /s);
+  match(await set("<item nick='bard' role='participant'/>"), /type='result'/);
+  await two.say(BOB, "loud");
+  deepStrictEqual(two.texts(BOB), ["loud"]);
+  match(await set("<item nick='bard' role='none'><reason>noise</reason></item>"), /result/);
+  match(two.got(BOB)[0]!, /<actor nick='witch'\/><reason>noise<\/reason>.*code='307'.*code='110'/);
+  await two.enter(BOB, "bard");
+  two.got(BOB);
+  await set("<item jid='bob@example.com' affiliation='outcast'/>");
+  match(two.got(BOB)[0]!, /affiliation='outcast'.*code='301'/);
+  await two.enter(BOB, "bard");
+  match(two.got(BOB)[0]!, /<forbidden /);
+  match(await one.ask(ALICE, "get", admin("<item affiliation='outcast'/>")), /bob@example.com/);
+  match(await set("<item jid='alice@example.com' affiliation='none'/>"), /<conflict /);
+});
+
+Deno.test("MucServer keeps strangers out of rooms with members or a password", async () => {
+  const [world, one, two] = await withRoom();
+  await using _ = world;
+  const configure = (fields: string) =>
+    one.ask(
+      ALICE,
+      "set",
+      `<query xmlns='${MUC}#owner'><x xmlns='jabber:x:data' type='submit'>${fields}</x></query>`,
+    );
+  match(await configure(field("muc#roomconfig_membersonly", "1")), /type='result'/);
+  match(two.got(BOB)[0]!, /code='322'/);
+  await two.enter(BOB, "bard");
+  match(two.got(BOB)[0]!, /<registration-required /);
+  const invite = `<message from='${ALICE}' to='${COVEN}'><x xmlns='${MUC}#user'>` +
+    "<invite to='bob@example.com'><reason>come</reason></invite></x></message>";
+  await one.take(invite);
+  match(one.sent[0]!, /to='bob@example.com'.*<invite from='[^']*'><reason>come/);
+  await two.enter(BOB, "bard");
+  match(two.got(BOB)[0]!, /affiliation='owner'/);
+  const secret = field("muc#roomconfig_passwordprotectedroom", "1");
+  match(await configure(secret), /<not-acceptable /);
+  await configure(
+    `${secret}${field("muc#roomconfig_roomsecret", "x")}${
+      field("muc#roomconfig_membersonly", "0")
+    }`,
+  );
+  match(two.got(BOB).at(-1)!, /code='104'/);
+  await one.enter(CAROL, "crone", "<password>y</password>");
+  match(one.got(CAROL)[0]!, /<not-authorized /);
+  await one.enter(CAROL, "crone", "<password>x</password>");
+  match(one.got(CAROL).join(""), /code='110'/);
+});
+
+Deno.test("MucServer hides a hidden room from strangers, and lists public ones", async () => {
+  const [world, one, two] = await withRoom(field("muc#roomconfig_publicroom", "0"));
+  await using _ = world;
+  const info = "<query xmlns='http://jabber.org/protocol/disco#info'/>";
+  const items = "<query xmlns='http://jabber.org/protocol/disco#items'/>";
+  match(await one.ask(CAROL, "get", info), /<item-not-found /);
+  match(await two.ask(BOB, "get", info), /muc_hidden/);
+  ok(!(await one.ask(CAROL, "get", items, SERVICE)).includes("coven"));
+  ok(!(await one.ask(CAROL, "get", items)).includes("bard"));
+  match(await two.ask(BOB, "get", items), /name='witch'/);
+  await one.ask(
+    ALICE,
+    "set",
+    `<query xmlns='${MUC}#owner'><x xmlns='jabber:x:data' type='submit'>` +
+      `${field("muc#roomconfig_publicroom", "1")}</x></query>`,
+  );
+  match(await one.ask(CAROL, "get", items, SERVICE), new RegExp(`jid='${COVEN}'`));
+  match(await one.ask(CAROL, "get", info), /muc_public/);
+  match(await one.ask(CAROL, "get", info, SERVICE), /category='conference'/);
+});
+
+Deno.test("MucServer passes private messages and requests between occupants", async () => {
+  const [world, one, two] = await withRoom();
+  await using _ = world;
+  await one.take(
+    `<message from='${ALICE}' to='${COVEN}/bard' type='chat'><body>psst</body></message>`,
+  );
+  const [private_] = two.got(BOB);
+  match(private_!, new RegExp(`from='${COVEN}/witch' to='${BOB}'.*<x xmlns='${MUC}#user'/>`));
+  const ping = "<ping xmlns='urn:xmpp:ping'/>";
+  match(await one.ask(ALICE, "get", ping, `${COVEN}/witch`), /type='result'/);
+  match(await one.ask(ALICE, "get", ping, `${COVEN}/nobody`), /<item-not-found /);
+  match(await one.ask(CAROL, "get", ping, `${COVEN}/crone`), /<not-acceptable /);
+  await one.ask(ALICE, "get", ping, `${COVEN}/bard`);
+  match(two.got(BOB)[0]!, new RegExp(`<iq .*from='${COVEN}/witch' to='${BOB}'`));
+  await two.take(`<iq from='${BOB}' to='${COVEN}/witch' type='result' id='i'/>`);
+  match(one.got(ALICE).at(-1)!, new RegExp(`from='${COVEN}/bard' to='${ALICE}'`));
+});
+
+Deno.test("MucServer lets an occupant change the nickname, and share it with another device", async () => {
+  const [world, one, two] = await withRoom();
+  await using _ = world;
+  await two.take(`<presence from='${BOB}' to='${COVEN}/piper'/>`);
+  match(one.got(ALICE)[0]!, /type='unavailable'.*nick='piper'.*code='303'/);
+  await one.enter("bob@example.com/phone", "piper");
+  strictEqual(one.got("bob@example.com/phone").filter((xml) => xml.includes("110")).length, 1);
+  two.got(BOB);
+  await one.say(ALICE, "both");
+  deepStrictEqual([two.texts(BOB), one.texts("bob@example.com/phone")], [["both"], ["both"]]);
+  one.got(ALICE);
+  await two.leave(BOB, "piper");
+  ok(!one.got(ALICE).join("").includes("unavailable"), "he is still there");
+  await one.leave("bob@example.com/phone", "piper");
+  match(one.got(ALICE).join(""), /unavailable/);
+});
+
+Deno.test("MucServer destroys a room for everybody, and an empty temporary one by itself", async () => {
+  const [world, one, two] = await withRoom();
+  await using _ = world;
+  const destroy = `<query xmlns='${MUC}#owner'><destroy><reason>over</reason></destroy></query>`;
+  match(await two.ask(BOB, "set", destroy), /<forbidden /);
+  match(await one.ask(ALICE, "set", destroy), /type='result'/);
+  match(two.got(BOB).at(-1)!, /type='unavailable'.*<destroy><reason>over/);
+  strictEqual(await world.store.read(COVEN), undefined);
+  await one.make(ALICE, "witch");
+  await one.leave(ALICE, "witch");
+  strictEqual(await world.store.read(COVEN), undefined);
+  await one.make(ALICE, "witch", field("muc#roomconfig_persistentroom", "1"));
+  await one.leave(ALICE, "witch");
+  ok(await world.store.read(COVEN) !== undefined);
+});
+
+Deno.test("MucServer takes over the seat of a session that moves to another node", async () => {
+  const [world, one, two] = await withRoom();
+  await using _ = world;
+  two.sessions.delete(BOB);
+  one.sessions.add(BOB);
+  const { FullJid, parseJid } = await import("../../xmpp/mod.ts");
+  const jid = parseJid(BOB);
+  ok(jid instanceof FullJid);
+  one.server.arrived(jid);
+  await world.settled();
+  await one.say(BOB, "moved");
+  deepStrictEqual(one.texts(ALICE), ["moved"]);
+  world.dead.add(two);
+  world.isLeaseOver = true;
+  await world.look(3);
+  deepStrictEqual(one.got(ALICE), [], "the dead node has nobody");
+});
+
+Deno.test("MucServer bounds nicknames, presence, rooms of a person and occupants", async () => {
+  const [world, one] = await withRoom(field("muc#roomconfig_maxusers", "2"));
+  await using _ = world;
+  await one.enter(CAROL, "crone");
+  match(one.got(CAROL)[0]!, /<service-unavailable /);
+  await one.enter(CAROL, "x".repeat(300));
+  match(one.got(CAROL)[0]!, /<not-acceptable /);
+  strictEqual(
+    await one.take(
+      `<presence from='${CAROL}' to='${COVEN}/crone'><x xmlns='${MUC}'/><status>` +
+        `${"x".repeat(5_000)}</status></presence>`,
+    ),
+    "policy-violation",
+  );
+  for (const room of ["a", "b", "c", "d", "x".repeat(21)]) {
+    await one.take(
+      `<presence from='${CAROL}' to='${room}@${SERVICE}/c'><x xmlns='${MUC}'/></presence>`,
+    );
+  }
+  const errors = one.got(CAROL).flatMap((xml) =>
+    /<error type='\w+'><([\w-]+)/.exec(xml)?.[1] ?? []
+  );
+  deepStrictEqual(errors, ["resource-constraint", "not-acceptable"]);
+  match(await one.ask(CAROL, "get", admin("<item affiliation='owner'/>")), /<forbidden /);
+  strictEqual(await one.take(`<message from='example.com' to='${COVEN}'/>`), "not-allowed");
+});

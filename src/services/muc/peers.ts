@@ -1,0 +1,321 @@
+import type { CancelTimer } from "../../base/mod.ts";
+import { describeError } from "../../base/mod.ts";
+import type { Stanza } from "../../xmpp/mod.ts";
+import { hasMoreElements, parseJid, stanzaElement, stanzaSource } from "../../xmpp/mod.ts";
+import type { LiveRooms } from "./live_rooms.ts";
+import type { MucMetrics } from "./muc_metrics.ts";
+import type { MucServerDeps, MucStanza } from "./muc_ports.ts";
+import type { News, SentNews } from "./news.ts";
+import { newsStanza, readNews, SEATS_IN_PART } from "./news.ts";
+import { accountOf, freeNick, precedes } from "./occupants.ts";
+import type { Seat } from "./occupants.ts";
+import type { PresenceNotes } from "./room_xml.ts";
+
+/** Milliseconds between two looks at who lives. */
+const LOOK_MS = 1_000;
+/** Looks in a row at which a process must be missing: Redis may have lost its lease for a moment. */
+const MISSES = 2;
+/** Milliseconds until all seats of a node are asked for again. */
+const ASK_AGAIN_MS = 2_000;
+/** Nodes whose seats are known at most. */
+const MAX_PEERS = 2_000;
+/** Seats of one node that are taken at most. */
+const MAX_SEATS_OF_PEER = 200_000;
+/** Bounds of one piece of news. */
+const MAX_NEWS_BYTES = 1_048_576;
+const MAX_NEWS_ELEMENTS = 40_000;
+
+/** Another node, as far as its seats are known here. */
+interface Peer {
+  readonly host: string;
+  /** Changes of its seats that have come; undefined until all of its seats have come once. */
+  count: number | undefined;
+  misses: number;
+  /** Monotonic milliseconds when all of its seats were asked for. */
+  askedMs: number;
+  /** Seats of the parts that have come. */
+  parts: Map<string, Seat> | undefined;
+}
+
+/** Collaborators of `Peers`. */
+export interface PeersDeps extends
+  Pick<
+    MucServerDeps<MucStanza>,
+    | "service"
+    | "localHost"
+    | "process"
+    | "tell"
+    | "hosts"
+    | "liveProcesses"
+    | "hasNeighbours"
+    | "clock"
+    | "logger"
+  > {
+  readonly rooms: LiveRooms;
+  readonly counters: MucMetrics;
+  /** Called with news that are no matter of seats alone. */
+  heard(news: SentNews): void;
+  /** Called when the seats of a node have come, after a time without them. */
+  peerBack(): void;
+  /** Called at each look. */
+  looked(): void;
+}
+
+/**
+ * Tells the other nodes of this node's seats, and keeps theirs.
+ *
+ * Each node numbers the changes of its seats. A node that has missed one asks for all seats of the
+ * other, which come in parts. Seats of a process that has lost its lease are withdrawn, and come back
+ * with it.
+ */
+export class Peers {
+  readonly #deps: PeersDeps;
+  readonly #peers = new Map<number, Peer>();
+  /** Local hosts that can be reached, as the last look has found them. */
+  #hosts: ReadonlySet<string> = new Set();
+  #count = 0;
+  #cancel: CancelTimer | undefined;
+  #isClosed = false;
+
+  constructor(deps: PeersDeps) {
+    this.#deps = deps;
+  }
+
+  start(): void {
+    this.#lookLater(0);
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#cancel?.();
+  }
+
+  /** Puts a seat of this node in, or changes it, and tells all nodes. */
+  put(
+    seat: Seat,
+    { codes, notes }: {
+      /** Status codes for a session that enters. @default it is in the room already */
+      readonly codes?: readonly string[];
+      readonly notes?: PresenceNotes;
+    } = {},
+  ): void {
+    const { rooms } = this.#deps;
+    if (codes !== undefined) rooms.enter(seat, codes);
+    else rooms.put(seat, { notes });
+    if (rooms.get(seat.room)?.seats.of(seat.jid) !== seat) return; // there was no place
+    this.tell({ kind: "seat", count: ++this.#count, seat });
+  }
+
+  /** Takes a seat of this node out, and tells all nodes. */
+  remove(
+    seat: Seat,
+    about: { readonly notes?: PresenceNotes; readonly payload?: Seat["payload"] },
+  ) {
+    this.#deps.rooms.remove(seat.room, seat.jid, about);
+    this.#deps.counters.leaves.inc();
+    this.gone(seat, about);
+  }
+
+  /** Tells all nodes that a seat of this node is gone. */
+  gone(
+    { room, jid }: Seat,
+    { notes = {}, payload = [] }: {
+      readonly notes?: PresenceNotes;
+      readonly payload?: Seat["payload"];
+    },
+  ): void {
+    this.tell({ kind: "gone", count: ++this.#count, room, jid, notes, payload });
+  }
+
+  /**
+   * Tells nodes something.
+   * @param hosts local hosts of their datacenters. @default all
+   */
+  tell(news: News, hosts: Iterable<string> = this.#hosts): void {
+    const { localHost, service, process, hasNeighbours } = this.#deps;
+    const stanza = newsStanza(news, {
+      process,
+      from: parseJid(localHost).bare,
+      to: parseJid(service.domain).bare,
+    });
+    for (const host of hosts) {
+      if (host !== localHost || hasNeighbours()) this.#deps.tell(host, stanza);
+    }
+  }
+
+  /** Returns the datacenters that have sessions in a room. */
+  hostsOf(room: string): ReadonlySet<string> {
+    const seats = this.#deps.rooms.get(room)?.seats.all() ?? [];
+    return new Set(seats.map(({ host }) => host));
+  }
+
+  /**
+   * Takes news of another node.
+   * @param stanza comes from the local host of its datacenter
+   */
+  took(stanza: Stanza): void {
+    const { service, process, logger } = this.#deps;
+    if (this.#isClosed || stanza.bytes.length > MAX_NEWS_BYTES) return;
+    if (hasMoreElements(stanzaSource(stanza.bytes), MAX_NEWS_ELEMENTS)) return;
+    const sent = readNews(stanzaElement(stanza), stanza.from.domainpart, service.domain);
+    if (sent === undefined || sent.process === process) return;
+    try {
+      this.#take(sent);
+    } catch (thrown) {
+      logger.error("muc.bug", { error: describeError(thrown) });
+    }
+  }
+
+  #take(sent: SentNews): void {
+    const { news, host } = sent;
+    switch (news.kind) {
+      case "beat": {
+        const peer = this.#peerOf(sent);
+        if (peer !== undefined && peer.count !== news.count) this.#ask(sent, peer);
+        return;
+      }
+      case "want":
+        if (news.of === this.#deps.process) this.#tellAll(host);
+        return;
+      case "whole":
+        return this.#takePart(sent, news);
+      case "seat":
+      case "gone": {
+        const peer = this.#peerOf(sent);
+        if (peer === undefined || news.count <= (peer.count ?? -1)) return;
+        if (peer.count === undefined || news.count !== peer.count + 1) {
+          return this.#ask(sent, peer);
+        }
+        peer.count = news.count;
+        if (news.kind === "seat") this.#seat(news.seat);
+        else if (this.#isOf(sent.process, news.room, news.jid)) {
+          this.#deps.rooms.remove(news.room, news.jid, news);
+        }
+        return;
+      }
+      default:
+        this.#deps.heard(sent);
+    }
+  }
+
+  #peerOf({ process, host }: SentNews): Peer | undefined {
+    let peer = this.#peers.get(process);
+    if (peer === undefined && this.#peers.size < MAX_PEERS) {
+      peer = { host, count: undefined, misses: 0, askedMs: -Infinity, parts: undefined };
+      this.#peers.set(process, peer);
+    }
+    return peer?.host === host ? peer : undefined;
+  }
+
+  #ask({ process, host }: SentNews, peer: Peer): void {
+    const nowMs = this.#deps.clock.monotonicMs();
+    if (nowMs - peer.askedMs < ASK_AGAIN_MS) return;
+    peer.askedMs = nowMs;
+    this.tell({ kind: "want", of: process }, [host]);
+  }
+
+  #tellAll(host: string): void {
+    const seats = this.#deps.rooms.ofProcess(this.#deps.process);
+    const parts = Math.max(1, Math.ceil(seats.length / SEATS_IN_PART));
+    for (let part = 0; part < parts; part++) {
+      this.tell({
+        kind: "whole",
+        count: this.#count,
+        isFirst: part === 0,
+        isLast: part === parts - 1,
+        seats: seats.slice(part * SEATS_IN_PART, (part + 1) * SEATS_IN_PART),
+      }, [host]);
+    }
+  }
+
+  #takePart(sent: SentNews, { count, isFirst, isLast, seats }: News & { kind: "whole" }): void {
+    const peer = this.#peerOf(sent);
+    if (peer === undefined) return;
+    if (isFirst) peer.parts = new Map();
+    const { parts } = peer;
+    if (parts === undefined || parts.size >= MAX_SEATS_OF_PEER) return;
+    for (const seat of seats) parts.set(`${seat.room}/${seat.jid}`, seat);
+    if (!isLast) return;
+    peer.parts = undefined;
+    const wasAway = peer.count === undefined;
+    peer.count = count;
+    for (const seat of this.#deps.rooms.ofProcess(sent.process)) {
+      if (!parts.has(`${seat.room}/${seat.jid}`)) this.#deps.rooms.remove(seat.room, seat.jid);
+    }
+    for (const seat of parts.values()) this.#seat(seat);
+    if (wasAway) this.#deps.peerBack();
+  }
+
+  /** Takes a seat of another node. Sessions of this node that came later lose its nickname. */
+  #seat(seat: Seat): void {
+    const { rooms, process, counters } = this.#deps;
+    const room = rooms.get(seat.room);
+    const known = room?.seats.of(seat.jid);
+    // The same session, of an older login.
+    if (known !== undefined && known.process !== seat.process && known.joinedMs > seat.joinedMs) {
+      return;
+    }
+    for (const rival of room?.seats.rivals(seat.nick, accountOf(seat)) ?? []) {
+      if (rival.process !== process || precedes(rival, seat)) continue;
+      counters.renamed.inc();
+      this.put(
+        { ...rival, nick: freeNick(rival.nick, room!.seats), changedMs: this.#now() },
+        { notes: { codes: ["210"] } },
+      );
+    }
+    const live = rooms.get(seat.room);
+    if (live !== undefined) live.mayHaveOthers = false;
+    rooms.put(seat);
+    const mine = rooms.get(seat.room)?.seats;
+    // A seat of this node that came first is still seen. One that came later has made room above.
+    if (known?.process === process && mine?.of(seat.jid) === seat) counters.leaves.inc();
+  }
+
+  #isOf(process: number, room: string, jid: string): boolean {
+    return this.#deps.rooms.get(room)?.seats.of(jid)?.process === process;
+  }
+
+  #lookLater(afterMs = LOOK_MS): void {
+    if (this.#isClosed) return;
+    this.#cancel = this.#deps.clock.after(afterMs, () => {
+      this.look().catch((thrown) => {
+        this.#deps.logger.error("muc.bug", { error: describeError(thrown) });
+      }).finally(() => this.#lookLater());
+    });
+  }
+
+  /** Tells all nodes that this one lives, and withdraws the seats of those that do not. */
+  async look(): Promise<void> {
+    const { hosts, localHost, liveProcesses } = this.#deps;
+    this.#hosts = new Set([localHost, ...await hosts()]);
+    if (this.#isClosed) return;
+    this.tell({ kind: "beat", count: this.#count });
+    this.#deps.looked();
+    const known = new Set([...this.#peers.values()].map(({ host }) => host));
+    if (known.size === 0) return;
+    const live = await liveProcesses([...known]);
+    if (live === undefined || this.#isClosed) return;
+    for (const [process, peer] of this.#peers) {
+      if (live.get(peer.host)?.has(process) === true) peer.misses = 0;
+      else if (++peer.misses >= MISSES) this.#withdraw(process);
+    }
+  }
+
+  #withdraw(process: number): void {
+    const { rooms, counters, logger } = this.#deps;
+    this.#peers.delete(process);
+    const seats = rooms.ofProcess(process);
+    for (const { room, jid } of seats) {
+      // They may be there still, on the other side of a split.
+      const live = rooms.get(room);
+      if (live !== undefined && rooms.own(live).length > 0) live.mayHaveOthers = true;
+      rooms.remove(room, jid, { notes: { codes: ["333"] } });
+      counters.withdrawn.inc();
+    }
+    if (seats.length > 0) logger.warn("muc.occupants-withdrawn", { occupants: seats.length });
+  }
+
+  #now(): number {
+    return this.#deps.clock.wallMs();
+  }
+}

@@ -1,0 +1,254 @@
+import { CausewayError, ManualClock } from "../../../base/mod.ts";
+import { MetricsRegistry, SILENT_LOGGER } from "../../../observe/mod.ts";
+import { InternalStore } from "../../../storage/mod.ts";
+import type { MucStore } from "../../../storage/mod.ts";
+import { buildStanza, FullJid, parseElement } from "../../../xmpp/mod.ts";
+import type { Stanza } from "../../../xmpp/mod.ts";
+import type { MucOptions } from "../muc_options.ts";
+import type { MucStanza } from "../muc_ports.ts";
+import { MucServer } from "../muc_server.ts";
+
+export const SERVICE = "conference.example.com";
+export const COVEN = `coven@${SERVICE}`;
+export const MUC = "http://jabber.org/protocol/muc";
+
+const OPTIONS: MucOptions = {
+  historySize: 5,
+  maxUsers: 10,
+  maxUserConferences: 3,
+  maxRoomId: 20,
+  maxRoomName: 20,
+  maxRoomDescription: 40,
+  maxAffiliations: 20,
+  roomsPerPage: 2,
+  messagesPerSec: 100,
+  defaultRoom: {
+    title: "",
+    description: "",
+    persistent: false,
+    public: true,
+    moderated: true,
+    membersOnly: false,
+    membersByDefault: true,
+    allowChangeSubject: true,
+    allowUserInvites: false,
+    allowPrivateMessages: true,
+    passwordProtected: false,
+    password: "",
+    anonymous: true,
+    maxUsers: 10,
+  },
+};
+
+/** A node: its rooms, and the stanzas that each of its sessions got. */
+export class MucNode {
+  readonly host: string;
+  readonly process: number;
+  readonly server: MucServer<MucStanza>;
+  readonly #world: MucWorld;
+  readonly #got = new Map<string, string[]>();
+  readonly sessions = new Set<string>();
+  /** Stanzas for others than sessions of this node. */
+  readonly sent: string[] = [];
+  settled = 0;
+  isStoreDown = false;
+
+  constructor(world: MucWorld, host: string, options: Partial<MucOptions>) {
+    this.#world = world;
+    this.host = host;
+    this.process = world.nodes.length + 1;
+    const store = new Proxy(world.store, {
+      get: (target, name: keyof MucStore) => (...args: never[]) => {
+        if (this.isStoreDown) {
+          return Promise.reject(new CausewayError("storage/unreachable", "Cannot"));
+        }
+        return (target[name] as (...given: never[]) => unknown).apply(target, args);
+      },
+    });
+    this.server = new MucServer({
+      service: { domain: SERVICE, options: { ...OPTIONS, ...options }, store },
+      localHost: host,
+      process: this.process,
+      isLocalHost: (domain) => world.nodes.some((node) => node.host === domain),
+      isHere: (jid) => this.sessions.has(jid.text),
+      deliver: (to, stanza) => {
+        if (!this.sessions.has(to.text)) return false;
+        this.#note(to.text, stanza);
+        return true;
+      },
+      send: (stanza, done) => {
+        world.route(stanza);
+        done?.();
+      },
+      answer: (reply, { settle }) => {
+        world.route(reply);
+        settle();
+      },
+      tell: (where, stanza) => world.tell(this, where, stanza),
+      hosts: () => Promise.resolve(world.reachable(this)),
+      liveProcesses: () => Promise.resolve(world.live(this)),
+      hasNeighbours: () => world.nodes.some((node) => node !== this && node.host === host),
+      metrics: new MetricsRegistry(world.clock),
+      logger: SILENT_LOGGER,
+      clock: world.clock,
+    });
+  }
+
+  /** Gives the node a stanza of one of its sessions, and waits until all nodes are done. */
+  async take(xml: string): Promise<string> {
+    const stanza = buildStanza(parseElement(new TextEncoder().encode(xml)));
+    if (stanza.from instanceof FullJid) this.sessions.add(stanza.from.text);
+    const outcome = this.server.take({ stanza, settle: () => void this.settled++ });
+    await this.#world.settled();
+    return outcome;
+  }
+
+  async enter(jid: string, nick: string, content = ""): Promise<void> {
+    await this.take(
+      `<presence from='${jid}' to='${COVEN}/${nick}'><x xmlns='${MUC}'>${content}</x></presence>`,
+    );
+  }
+
+  /** Makes the room, and unlocks it. */
+  async make(jid: string, nick: string, fields = ""): Promise<void> {
+    await this.enter(jid, nick);
+    await this.ask(
+      jid,
+      "set",
+      `<query xmlns='${MUC}#owner'><x xmlns='jabber:x:data' type='submit'>${fields}</x></query>`,
+    );
+    this.got(jid);
+  }
+
+  leave(jid: string, nick: string): Promise<string> {
+    return this.take(`<presence from='${jid}' to='${COVEN}/${nick}' type='unavailable'/>`);
+  }
+
+  say(jid: string, text: string): Promise<string> {
+    return this.take(
+      `<message from='${jid}' to='${COVEN}' type='groupchat' id='m'><body>${text}</body></message>`,
+    );
+  }
+
+  /** Sends a request, and returns its answer. */
+  async ask(jid: string, type: string, content: string, to = COVEN): Promise<string> {
+    const before = this.#got.get(jid)?.length ?? 0;
+    await this.take(`<iq from='${jid}' to='${to}' type='${type}' id='i'>${content}</iq>`);
+    const found = (this.#got.get(jid) ?? []).slice(before);
+    return found.find((each) => each.startsWith("<iq")) ?? "";
+  }
+
+  /** Returns what a session got since it was asked for the last time. */
+  got(jid: string): readonly string[] {
+    const all = this.#got.get(jid) ?? [];
+    this.#got.set(jid, []);
+    return all;
+  }
+
+  /** Returns the texts of the messages that a session got. */
+  texts(jid: string): readonly string[] {
+    return this.got(jid).flatMap((xml) => /<body>(.*?)<\/body>/.exec(xml)?.[1] ?? []);
+  }
+
+  #note(jid: string, { bytes }: Stanza): void {
+    const all = this.#got.get(jid) ?? [];
+    all.push(new TextDecoder().decode(bytes));
+    this.#got.set(jid, all);
+  }
+
+  receive(to: string, stanza: Stanza): void {
+    this.#note(to, stanza);
+  }
+}
+
+/** Nodes of several datacenters with one database. */
+export class MucWorld {
+  readonly clock = new ManualClock();
+  readonly nodes: MucNode[] = [];
+  /** Nodes that are dead, and pairs of datacenters without a link. */
+  readonly dead = new Set<MucNode>();
+  readonly cut = new Set<string>();
+  /** Processes whose lease has ended for the other side of a split. */
+  isLeaseOver = false;
+  /** News that are held back, to come later. */
+  held: (() => void)[] | undefined;
+  store!: MucStore;
+  #internal!: InternalStore;
+  #directory!: string;
+
+  static async open(
+    hosts: readonly string[],
+    options: Partial<MucOptions> = {},
+  ): Promise<MucWorld> {
+    const world = new MucWorld();
+    world.#directory = await Deno.makeTempDir({ prefix: "causeway-muc-" });
+    world.#internal = await InternalStore.open({ path: `${world.#directory}/store.sqlite` });
+    world.store = world.#internal.muc(SERVICE);
+    for (const host of hosts) world.nodes.push(new MucNode(world, host, options));
+    for (const node of world.nodes) node.server.start();
+    await world.look();
+    return world;
+  }
+
+  /** Lets all nodes look once, and waits until what follows is done. */
+  async look(times = 2): Promise<void> {
+    for (let i = 0; i < times; i++) {
+      this.clock.advance(1_000);
+      await this.settled();
+    }
+  }
+
+  async settled(): Promise<void> {
+    for (let i = 0; i < 5; i++) {
+      for (const node of this.nodes) await node.server.settled();
+      await new Promise((resolve) => setTimeout(resolve));
+    }
+  }
+
+  route(stanza: Stanza): void {
+    const { text } = stanza.to;
+    const node = this.nodes.find(({ sessions }) => sessions.has(text));
+    if (node !== undefined) node.receive(text, stanza);
+    else if (stanza.to.domainpart === SERVICE) {
+      this.nodes[0]!.server.take({ stanza, settle: () => {} });
+    } else this.nodes[0]!.sent.push(new TextDecoder().decode(stanza.bytes));
+  }
+
+  tell(from: MucNode, host: string, stanza: Stanza): void {
+    for (const node of this.nodes) {
+      if (node === from || node.host !== host || this.#isCut(from, node)) continue;
+      const take = () => void node.server.take({ stanza, settle: () => {} });
+      if (this.held === undefined) take();
+      else this.held.push(take);
+    }
+  }
+
+  reachable(from: MucNode): readonly string[] {
+    return this.nodes.filter((node) => !this.#isGone(from, node)).map(({ host }) => host);
+  }
+
+  live(from: MucNode): ReadonlyMap<string, ReadonlySet<number>> {
+    const found = new Map<string, Set<number>>();
+    for (const node of this.nodes) {
+      if (this.#isGone(from, node)) continue;
+      const all = found.get(node.host) ?? new Set();
+      found.set(node.host, all.add(node.process));
+    }
+    return found;
+  }
+
+  #isCut(one: MucNode, other: MucNode): boolean {
+    return this.dead.has(one) || this.dead.has(other) ||
+      this.cut.has([one.host, other.host].toSorted().join(" "));
+  }
+
+  #isGone(one: MucNode, other: MucNode): boolean {
+    return one !== other && this.isLeaseOver && this.#isCut(one, other);
+  }
+
+  async [Symbol.asyncDispose]() {
+    for (const node of this.nodes) await node.server.close();
+    await this.#internal.close();
+    await Deno.remove(this.#directory, { recursive: true });
+  }
+}
