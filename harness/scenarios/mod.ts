@@ -71,6 +71,7 @@ import { REPLICATION } from "./replication.ts";
 import { SELF_CHECK } from "./self_check.ts";
 import { SHARED_ACCOUNTS } from "./shared_accounts.ts";
 import { MUC_LIGHT_ROOMS } from "./muc_light.ts";
+import { MULTI_USER_CHAT } from "./multi_user_chat.ts";
 import { OFFLINE_MESSAGES } from "./offline_messages.ts";
 import { SUBSCRIPTION_REQUESTS } from "./subscription_requests.ts";
 import { TWIN_COMPONENTS } from "./twin_components.ts";
@@ -117,6 +118,7 @@ export const SCENARIOS: readonly Scenario[] = [
   CUT_OFF_DATABASE,
   SUBSCRIPTION_REQUESTS,
   MUC_LIGHT_ROOMS,
+  MULTI_USER_CHAT,
   OFFLINE_MESSAGES,
   CONTACTS,
   DEVICES,

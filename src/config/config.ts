@@ -1,5 +1,6 @@
 import type { Role } from "../admin/mod.ts";
 import type { ArchiveHostOptions } from "../services/archive/mod.ts";
+import type { MucOptions } from "../services/muc/mod.ts";
 import type { RoomOptions } from "../services/muc_light/mod.ts";
 import type { PrivacyBounds } from "../services/privacy/mod.ts";
 import type { VcardSearchOptions } from "../services/vcard/mod.ts";
@@ -141,6 +142,12 @@ export interface GlobalDistribConfig {
   readonly redis: RedisConfig;
 }
 
+/** The Multi-User Chat rooms of the global host. */
+export interface MucConfig extends MucOptions {
+  /** Domain of the rooms. */
+  readonly domain: string;
+}
+
 /** The MUC Light rooms of the global host. */
 export interface MucLightConfig extends RoomOptions {
   /** Domain of the rooms. */
@@ -234,6 +241,8 @@ export interface Config extends PartOptions {
   readonly modules: ReadonlyMap<string, HostModulesConfig>;
   /** Undefined where rooms are off. */
   readonly mucLight: MucLightConfig | undefined;
+  /** Undefined where Multi-User Chat is off. */
+  readonly muc: MucConfig | undefined;
   /** Endpoints by remote local host. They replace the endpoints in the session table. */
   readonly globalDistribAddr: ReadonlyMap<string, readonly HostPort[]>;
   readonly notes: readonly ConfigNote[];

@@ -38,10 +38,10 @@ Deno.test("parseConfig() fills in every default", () => {
   });
   assert.deepEqual(config.limits, { waitingMaxBytes: 536_870_912, shutdownTimeoutMs: 8000 });
   const { file, hosts, nodeName, listen, auth, storage, log } = config;
-  const { globalDistrib, modules, mucLight, globalDistribAddr, notes } = config;
+  const { globalDistrib, modules, mucLight, muc, globalDistribAddr, notes } = config;
   assert.deepEqual({
     ...{ file, hosts, nodeName, listen, auth, storage, log },
-    ...{ globalDistrib, modules, mucLight, globalDistribAddr, notes },
+    ...{ globalDistrib, modules, mucLight, muc, globalDistribAddr, notes },
   }, {
     file: "/etc/causeway/c.toml",
     hosts: ["example.com", "dc1.example.com"],
@@ -77,7 +77,18 @@ Deno.test("parseConfig() fills in every default", () => {
         backend: "internal",
       }])),
       data: new Map(
-        ["last", "mam", "muc_light", "privacy", "offline", "private", "pep", "roster", "vcard"].map(
+        [
+          "last",
+          "mam",
+          "muc_light",
+          "muc",
+          "privacy",
+          "offline",
+          "private",
+          "pep",
+          "roster",
+          "vcard",
+        ].map(
           (
             kind,
           ) => [kind, new Map()],
@@ -115,6 +126,7 @@ Deno.test("parseConfig() fills in every default", () => {
       mod_vcard: { maxBytes: 131_072, search: undefined },
     }])),
     mucLight: undefined,
+    muc: undefined,
     globalDistribAddr: new Map(),
     notes: [{
       path: "storage.internal",
@@ -435,6 +447,32 @@ Deno.test("parseConfig() resolves the rooms of the global host", () => {
   assert.equal(own?.domain, "groups.example.com");
   assert.deepEqual(own.fields, [{ name: "colour", defaultValue: "red" }]);
   assert.equal(parse(`${SOUND}[modules]\nmod_muc_light = false\n`).mucLight, undefined);
+});
+
+Deno.test("parseConfig() resolves the Multi-User Chat rooms of the global host", () => {
+  const { muc } = parse(
+    `${SOUND}[modules.mod_muc]\nhistory_size = 7\nmax_users = 50\n` +
+      "default_room = { members_only = true, anonymous = false }\n",
+  );
+  assert.equal(muc?.domain, "conference.example.com");
+  assert.deepEqual([muc.historySize, muc.maxUsers, muc.maxUserConferences], [7, 50, 100]);
+  assert.deepEqual(muc.defaultRoom, {
+    title: "",
+    description: "",
+    persistent: false,
+    public: true,
+    moderated: true,
+    membersOnly: true,
+    membersByDefault: true,
+    allowChangeSubject: true,
+    allowUserInvites: false,
+    allowPrivateMessages: true,
+    passwordProtected: false,
+    password: "",
+    anonymous: false,
+    maxUsers: 50,
+  });
+  assert.equal(parse(`${SOUND}[modules]\nmod_muc = false\n`).muc, undefined);
 });
 
 Deno.test("parseConfig() resolves offline messages, registration and search of one host", () => {

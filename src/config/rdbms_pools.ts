@@ -45,6 +45,7 @@ const STORING_MODULES = {
   mod_last: "last",
   mod_mam: "mam",
   mod_muc_light: "muc_light",
+  mod_muc: "muc",
   mod_privacy: "privacy",
   mod_offline: "offline",
   mod_private: "private",

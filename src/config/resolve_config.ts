@@ -9,6 +9,7 @@ import type {
   ConfigNote,
   GlobalDistribConfig,
   HostModulesConfig,
+  MucConfig,
   MucLightConfig,
   RedisTlsConfig,
 } from "./config.ts";
@@ -21,7 +22,7 @@ import {
   resolveLdapPools,
   resolveSharedRosters,
 } from "./ldap_pools.ts";
-import { mucLightTable, roomDomainOf } from "./muc_light_rules.ts";
+import { mucLightTable, mucTable, roomDomainOf } from "./muc_light_rules.ts";
 import { normalizeDomain } from "./normalize_domain.ts";
 import type { PartOptions } from "./part_options.ts";
 import { plainServers, resolveServerPools } from "./server_pools.ts";
@@ -81,6 +82,7 @@ export function resolveConfig(
     globalDistrib,
     modules: resolveModules(file),
     mucLight: resolveMucLight(file),
+    muc: resolveMuc(file),
     globalDistribAddr: new Map(
       Object.entries(file.global_distrib_addr).map(([host, list]) => [normalizeDomain(host), list]),
     ),
@@ -249,6 +251,41 @@ function resolveMucLight(file: FileConfig): MucLightConfig | undefined {
       name: field,
       defaultValue,
     })),
+  };
+}
+
+/** Resolves the Multi-User Chat rooms of the global host; undefined where they are off. */
+function resolveMuc(file: FileConfig): MucConfig | undefined {
+  const table = mucTable(file);
+  if (table === undefined || table === false) return undefined;
+  const room = table.default_room;
+  return {
+    domain: roomDomainOf(table.host, file.modules.mod_global_distrib.global_host),
+    historySize: table.history_size,
+    maxUsers: table.max_users,
+    maxUserConferences: table.max_user_conferences,
+    maxRoomId: table.max_room_id,
+    maxRoomName: table.max_room_name,
+    maxRoomDescription: table.max_room_desc,
+    maxAffiliations: table.max_affiliations,
+    roomsPerPage: table.rooms_per_page,
+    messagesPerSec: table.max_message_rate,
+    defaultRoom: {
+      title: room.title,
+      description: room.description,
+      persistent: room.persistent,
+      public: room.public,
+      moderated: room.moderated,
+      membersOnly: room.members_only,
+      membersByDefault: room.members_by_default,
+      allowChangeSubject: room.allow_change_subj,
+      allowUserInvites: room.allow_user_invites,
+      allowPrivateMessages: room.allow_private_messages,
+      passwordProtected: room.password_protected,
+      password: room.password,
+      anonymous: room.anonymous,
+      maxUsers: Math.min(room.max_users, table.max_users),
+    },
   };
 }
 

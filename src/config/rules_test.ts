@@ -135,6 +135,23 @@ const CASES: readonly Case[] = [
     ],
   },
   {
+    what: "rooms of two kinds at one domain",
+    text: appended(
+      "[modules.mod_muc]\nhost = 'rooms.@HOST@'\n[modules.mod_muc_light]\nhost = 'rooms.@HOST@'\n",
+    ),
+    expected: [
+      '10: modules.mod_muc.host: "rooms.example.com" is the domain of mod_muc_light already',
+    ],
+  },
+  {
+    what: "Multi-User Chat elsewhere",
+    text: appended("[modules.mod_muc]\nhost = 'rooms.example.org'\n"),
+    expected: [
+      '10: modules.mod_muc.host: expected a domain below global_host ("example.com"), found ' +
+      '"rooms.example.org"',
+    ],
+  },
+  {
     what: "a refresh as late as expiry",
     text: appended("redis.refresh_after = 30\nredis.expire_after = 30\n"),
     expected: [`9: ${MODULE}.redis.refresh_after: expected less than expire_after (30), found 30`],

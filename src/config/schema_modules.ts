@@ -445,6 +445,70 @@ export const MOD_MUC_LIGHT = z.strictObject({
   ]).describe("fields of the configuration of rooms, which are texts"),
 });
 
+/** `mod_muc.default_room`. */
+const DEFAULT_ROOM = z.strictObject({
+  title: z.string().max(255).default("").describe("title"),
+  description: z.string().max(1_024).default("").describe("description"),
+  persistent: z.boolean().default(false).describe(
+    "keeps the room when its last occupant has left",
+  ),
+  public: z.boolean().default(true).describe(
+    "shows the room in lists, and what it is like to everybody; else strangers get " +
+      "`item-not-found`",
+  ),
+  moderated: z.boolean().default(true).describe("only people with voice may speak"),
+  members_only: z.boolean().default(false).describe("admits members only"),
+  members_by_default: z.boolean().default(true).describe(
+    "gives newcomers without an affiliation voice in a moderated room",
+  ),
+  allow_change_subj: z.boolean().default(true).describe(
+    "lets everybody with voice change the subject",
+  ),
+  allow_user_invites: z.boolean().default(false).describe(
+    "lets everybody invite people into a members-only room, who become members",
+  ),
+  allow_private_messages: z.boolean().default(true).describe(
+    "lets occupants write to one occupant alone",
+  ),
+  password_protected: z.boolean().default(false).describe("asks for `password`"),
+  password: z.string().max(256).default("").describe("password of new rooms"),
+  anonymous: z.boolean().default(true).describe("shows real addresses to moderators alone"),
+  max_users: integer(1, 1_000).default(200).describe(
+    "occupants at once, at most `max_users` above",
+  ),
+});
+
+/** `mod_muc`. */
+export const MOD_MUC = z.strictObject({
+  ...DATA_PLACE,
+  host: withWords(z.string().min(1), { allowed: "a domain below `global_host`" })
+    .default("conference.@HOST@").describe(
+      "domain of the rooms, the same at all datacenters; `@HOST@` stands for the global host",
+    ),
+  history_size: integer(0, 100).default(20).describe("messages that a newcomer gets at most"),
+  max_users: integer(1, 1_000).default(200).describe(
+    "occupants of one room, whoever configures it",
+  ),
+  max_user_conferences: integer(1, 10_000).default(100).describe(
+    "rooms that one person is in at once",
+  ),
+  max_room_id: integer(1, 1_023).default(256).describe("bytes of the name of a new room"),
+  max_room_name: integer(1, 1_024).default(255).describe("characters of a room's title"),
+  max_room_desc: integer(1, 4_096).default(1_024).describe("characters of a room's description"),
+  max_affiliations: integer(1, 10_000).default(1_000).describe(
+    "people with an affiliation in one room",
+  ),
+  max_message_rate: integer(1, 1_000).default(10).describe(
+    "messages that one person writes to rooms in a second, at each node; five times as many at once",
+  ),
+  rooms_per_page: integer(1, 1_000).default(100).describe(
+    "rooms in one answer of service discovery, when the client asks for more or names no number",
+  ),
+  default_room: DEFAULT_ROOM.prefault({}).describe(
+    "settings of new rooms, until an owner changes them",
+  ),
+});
+
 /** `mod_register`. */
 export const MOD_REGISTER = z.strictObject({
   allow_removal: z.boolean().default(true).describe(
@@ -506,6 +570,13 @@ function hostModules(byDefault: string) {
       }),
       byDefault === "on" ? "off" : byDefault,
       "rooms by the protocol MUC Light, of the global host alone",
+    ),
+    mod_muc: absent(
+      withWords(z.union([z.literal(false), MOD_MUC]), {
+        allowed: "a table, or false to turn it off",
+      }),
+      byDefault === "on" ? "off" : byDefault,
+      "rooms by Multi-User Chat (XEP-0045), of the global host alone",
     ),
     mod_blocking: service(
       z.strictObject({}),

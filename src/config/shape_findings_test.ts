@@ -47,7 +47,7 @@ const CASES: readonly Case[] = [
     what: "an unknown table",
     text: "[modules.mod_pong]",
     expected: "9: modules.mod_pong: unknown key, did you mean mod_ping? allowed here: " +
-      "mod_global_distrib, mod_stream_management, mod_disco, mod_carboncopy, mod_ping, mod_time, mod_version, mod_last, mod_mam, mod_muc_light, mod_blocking, mod_privacy, mod_private, mod_pubsub, mod_roster, mod_shared_roster_ldap, mod_register, mod_vcard, mod_offline",
+      "mod_global_distrib, mod_stream_management, mod_disco, mod_carboncopy, mod_ping, mod_time, mod_version, mod_last, mod_mam, mod_muc_light, mod_muc, mod_blocking, mod_privacy, mod_private, mod_pubsub, mod_roster, mod_shared_roster_ldap, mod_register, mod_vcard, mod_offline",
   },
   {
     what: "an unknown kind of pool",

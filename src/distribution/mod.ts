@@ -9,4 +9,11 @@ export { TRACE_STEPS } from "./stanza_trace.ts";
 export type { StanzaTracer } from "./stanza_tracer.ts";
 export { NO_TRACER } from "./stanza_tracer.ts";
 export type { UserHosts } from "./sender.ts";
-export { datacenterHolder, isFromRoom, isRoomDomain, isUserHost, senderKey } from "./sender.ts";
+export {
+  datacenterHolder,
+  isFromRoom,
+  isRoomDomain,
+  isRoomNews,
+  isUserHost,
+  senderKey,
+} from "./sender.ts";

@@ -26,6 +26,15 @@ export function isFromRoom({ kind, type, from, to }: Stanza, hosts: UserHosts): 
 }
 
 /**
+ * True for what a node tells all others of the occupants of rooms: a headline of its datacenter to
+ * the domain of the rooms. No client or component can write one.
+ */
+export function isRoomNews({ kind, type, from, to }: Stanza, hosts: UserHosts): boolean {
+  return kind === "message" && type === "headline" && from === from.bare && from.localpart === "" &&
+    to === to.bare && to.localpart === "" && isRoomDomain(to.domainpart, hosts);
+}
+
+/**
  * Returns the sender that a stanza counts for, within which order is kept (docs/promises.md,
  * "Order"): its full JID at the hosts of this datacenter, its domain elsewhere. So a room's stanza
  * for one occupant never overtakes one for another.

@@ -117,6 +117,7 @@ export class CausewayNode {
     rosters.start();
     offline.start();
     this.#parts.archive?.start();
+    this.#parts.muc?.start();
     this.#phase = "running";
     return {
       node: config.nodeName,
@@ -176,6 +177,7 @@ export class CausewayNode {
     await drainRouter();
     await wait("services", services.close());
     if (parts.rooms !== undefined) await wait("rooms", parts.rooms.close());
+    if (parts.muc !== undefined) await wait("rooms", parts.muc.settled());
     // Streams stay until every stanza read from them is settled: an error must still reach its
     // sender. Stanzas sent to a datacenter that does not answer come back as errors before the
     // streams end.
@@ -194,6 +196,8 @@ export class CausewayNode {
     // here.
     await edge.hearOut(budget.halfMs(HEAR_OUT_MS));
     await wait("presence", parts.rosters.settled(), budget.halfMs(CLOSE_MS));
+    // Sessions that have ended leave their rooms, which other nodes are told.
+    if (parts.muc !== undefined) await wait("rooms", parts.muc.settled(), budget.halfMs(CLOSE_MS));
     await wait("notifications", parts.pep.settled(), budget.halfMs(CLOSE_MS));
     await wait("lookups", router.idle(), budget.halfMs(CLOSE_MS));
     parts.tracing.close();
@@ -208,6 +212,7 @@ export class CausewayNode {
     await drainRouter();
     await wait("requests", requests.close());
     await wait("offline", parts.offline.close());
+    await wait("rooms", parts.muc?.close() ?? Promise.resolve());
     await wait("archive", parts.archive?.close() ?? Promise.resolve());
     await wait("logouts", logouts.close(), budget.halfMs(CLOSE_MS));
     await wait("privacy", parts.privacy.close(), budget.halfMs(CLOSE_MS));

@@ -4,6 +4,7 @@ import type { NodeOutcome, NodeSide, OwnSessions } from "../distribution/routing
 import type { OwnClient } from "../services/mod.ts";
 import type { Carbons } from "../services/carbons/mod.ts";
 import type { PrivacyServer } from "../services/privacy/mod.ts";
+import type { MucServer } from "../services/muc/mod.ts";
 import type { RoomServer } from "../services/muc_light/mod.ts";
 import type { PepServer } from "../services/pep/mod.ts";
 import type { RosterServer } from "../services/roster/mod.ts";
@@ -40,6 +41,8 @@ export interface LocalSideDeps extends UserHosts {
   readonly privacy?: Pick<PrivacyServer, "refusesPresence" | "takes">;
   /** MUC Light rooms. @default there are none */
   readonly rooms?: Pick<RoomServer<Envelope>, "serves" | "take">;
+  /** Multi-User Chat rooms. @default there are none */
+  readonly muc?: Pick<MucServer<Envelope>, "serves" | "take">;
   /** Personal eventing. */
   readonly pep?: Pick<PepServer, "answered" | "notified">;
   /** Sends a service's answer. The answer takes over the duty of `request`. */
@@ -83,10 +86,11 @@ export class LocalSide implements NodeSide {
     // A subscription request that reaches a client here stays kept here until the contact answers
     // it. The client's acknowledgement does not end it.
     const { stanza } = envelope;
-    const { rooms } = this.#deps;
-    if (rooms?.serves(stanza.to.domainpart) === true) {
+    const { rooms, muc } = this.#deps;
+    for (const server of [rooms, muc]) {
+      if (server?.serves(stanza.to.domainpart) !== true) continue;
       envelope.detach(); // it waits for the database
-      return rooms.take(envelope); // which settles it later
+      return server.take(envelope); // which settles it later
     }
     const keeper = stanza.kind === "presence" && envelope.hasKeeper ? envelope.fate : undefined;
     if (keeper !== undefined) envelope.fate = undefined;

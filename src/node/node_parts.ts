@@ -17,6 +17,7 @@ import type { LogoutNotes } from "../services/last/mod.ts";
 import type { HostServices } from "../services/mod.ts";
 import type { Carbons } from "../services/carbons/mod.ts";
 import type { PrivacyServer } from "../services/privacy/mod.ts";
+import type { MucServer } from "../services/muc/mod.ts";
 import type { RoomServer } from "../services/muc_light/mod.ts";
 import type { OfflineMessages } from "../services/offline/mod.ts";
 import type { PepServer } from "../services/pep/mod.ts";
@@ -45,7 +46,7 @@ import { makePrivacy } from "./node_privacy.ts";
 import { makeArchive } from "./node_archive.ts";
 import { makeOffline } from "./node_offline.ts";
 import { makePep } from "./node_pep.ts";
-import { makeRooms } from "./node_rooms.ts";
+import { makeMuc, makeRooms, roomDomainsOf } from "./node_rooms.ts";
 import { makeResumption } from "./node_resumption.ts";
 import { makeCarbons } from "./node_carbons.ts";
 import { makeRosters } from "./node_rosters.ts";
@@ -106,6 +107,8 @@ export class NodeParts implements Surroundings {
   readonly pep: PepServer;
   /** Undefined where rooms are off. */
   readonly rooms: RoomServer<Envelope> | undefined;
+  /** Undefined where Multi-User Chat is off. */
+  readonly muc: MucServer<Envelope> | undefined;
   readonly services: HostServices;
   readonly accountWatch: AccountWatch;
   readonly local: LocalSide;
@@ -153,7 +156,7 @@ export class NodeParts implements Surroundings {
       globalHost,
       localHost,
       hosts,
-      roomDomains: new Set(config.mucLight === undefined ? [] : [config.mucLight.domain]),
+      roomDomains: new Set(roomDomainsOf(config)),
       isOtherLocalHost: (domain) => this.links?.isOtherLocalHost(domain) ?? false,
     };
     this.table = makeTable(config, this, deps.superseded);
@@ -168,6 +171,7 @@ export class NodeParts implements Surroundings {
     this.archive = makeArchive(config, this);
     this.pep = makePep(config, this);
     this.rooms = makeRooms(config, this);
+    this.muc = makeMuc(config, this);
     this.services = makeServices(config, this);
     this.accountWatch = makeAccountWatch(config, this);
     this.local = new LocalSide({
@@ -183,6 +187,7 @@ export class NodeParts implements Surroundings {
       ...this.archive !== undefined && { archive: this.archive },
       pep: this.pep,
       ...this.rooms !== undefined && { rooms: this.rooms },
+      ...this.muc !== undefined && { muc: this.muc },
       answer: (reply, request) => this.router.answer(reply, request),
     });
     this.requests = makeRequests(config, this);

@@ -2,6 +2,8 @@ import type { Config } from "../config/mod.ts";
 import { isRoomDomain } from "../distribution/mod.ts";
 import type { Domains, Router } from "../distribution/routing/mod.ts";
 import type { SessionTable } from "../distribution/table/mod.ts";
+import type { Envelope } from "../distribution/mod.ts";
+import type { MucServer } from "../services/muc/mod.ts";
 import type { LogoutNotes } from "../services/last/mod.ts";
 import type { PrivacyServer } from "../services/privacy/mod.ts";
 import type { OfflineMessages } from "../services/offline/mod.ts";
@@ -30,6 +32,7 @@ export interface RegistryListeners {
   readonly offline: OfflineMessages;
   readonly sessions: SessionRegistry;
   readonly pep: PepServer;
+  readonly muc: MucServer<Envelope> | undefined;
   readonly local: LocalSide;
   readonly domains: Domains;
 }
@@ -65,6 +68,7 @@ export function makeSessions(config: Config, parts: RegistryListeners): SessionR
         parts.rosters.arrived(jid, { isAvailable: priority !== undefined, isNew });
         parts.privacy.arrived(jid);
         parts.offline.arrived(jid, priority);
+        parts.muc?.arrived(jid);
         parts.pep.arrived(jid, parts.sessions.find(jid)?.lastPresence, isNew);
       },
       completed: (presence) => parts.pep.photos.complete(presence),

@@ -24,6 +24,7 @@ import type { Stores, UserStore } from "../storage/mod.ts";
 import type { BareJid, Jid, SessionRegistry } from "../xmpp/mod.ts";
 import { deriveScramCredentials, HashGate, parseJid } from "../xmpp/mod.ts";
 import type { LocalSide } from "./local_side.ts";
+import { roomDomainsOf } from "./node_rooms.ts";
 import { accountWatchOptions, requestBounds, serviceBounds } from "./options.ts";
 import type { Surroundings } from "./surroundings.ts";
 
@@ -61,9 +62,8 @@ export function makeServices(config: Config, parts: Surroundings & ServiceParts)
       const seesHidden = disco !== undefined && disco !== false && disco.usersCanSeeHiddenServices;
       const found = await (seesHidden ? parts.table.allDomains() : parts.table.publicDomains());
       const { globalHost, localHost } = config.globalDistrib;
-      return config.mucLight === undefined || host !== globalHost
-        ? found
-        : [...found, { domain: config.mucLight.domain, host: localHost }];
+      if (host !== globalHost) return found;
+      return [...found, ...roomDomainsOf(config).map((domain) => ({ domain, host: localHost }))];
     },
     reply: (answer, request) => parts.local.answered(answer, request),
     accounts: new PepDisco(

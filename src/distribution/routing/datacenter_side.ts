@@ -1,6 +1,6 @@
 import type { FairShares } from "../../base/mod.ts";
 import type { Metrics } from "../../observe/mod.ts";
-import { isFromRoom, isRoomDomain } from "../mod.ts";
+import { isFromRoom, isRoomDomain, isRoomNews } from "../mod.ts";
 import { FullJid } from "../../xmpp/mod.ts";
 import type { Jid } from "../../xmpp/mod.ts";
 import type { Envelope } from "../envelope.ts";
@@ -104,6 +104,7 @@ export class DatacenterSide implements LocalDelivery {
     if (!placements.hasNeighbours) return node.deliver(envelope);
     const { to } = envelope.stanza;
     if (isUser(to, domains)) return this.#deliverToUser(envelope);
+    if (isRoomNews(envelope.stanza, domains)) return this.#tellNodes(envelope);
     const isServedHere = domains.hosts.has(to.domainpart) ||
       isRoomDomain(to.domainpart, domains) || node.servesDomain(to.domainpart);
     return isServedHere ? node.deliver(envelope) : this.#deliverToComponent(envelope);
@@ -236,6 +237,13 @@ export class DatacenterSide implements LocalDelivery {
     this.#order.handed(envelope, node);
     this.#deps.handover.send(node, envelope);
     return "handed-over";
+  }
+
+  /** Has all nodes of this datacenter take what the nodes of another tell of rooms. */
+  #tellNodes(envelope: Envelope): LocalOutcome {
+    const { node, placements, handover } = this.#deps;
+    this.#sendCopies(envelope, [...placements.neighbours].filter((each) => !handover.isGone(each)));
+    return node.deliver(envelope);
   }
 
   /** Hands to the first of the component's nodes: the same for all stanzas keeps their order. */

@@ -39,6 +39,7 @@ class Side {
         globalHost: "example.com",
         localHost: "dc1.example.com",
         hosts: new Set(["example.com", "dc1.example.com"]),
+        roomDomains: new Set(["conference.example.com"]),
         isOtherLocalHost: () => false,
       },
       node: {
@@ -252,6 +253,31 @@ Deno.test("DatacenterSide answers for its hosts here", () => {
   for (const to of ["example.com", "dc1.example.com", "someone@dc1.example.com"]) {
     assert.equal(test.side.deliver(chat(to)), "delivered");
   }
+});
+
+Deno.test("DatacenterSide has all living nodes take news of rooms, and other stanzas for rooms here", () => {
+  const test = new Side();
+  for (const node of ["n2", "n3", "n4"]) test.neighbours.add(node);
+  test.gone.add("n3");
+  const news = (
+    from: string,
+    type: "headline" | "chat" = "headline",
+    to = "conference.example.com",
+  ) => fromLink(stanza(from, to, { type }));
+  assert.equal(test.side.deliver(news("dc2.example.com")), "delivered");
+  assert.deepEqual(test.nodes, ["n2 copy", "n4 copy"]);
+  test.sent.length = 0;
+  const handedOver = news("dc2.example.com");
+  handedOver.arrived("handed-over");
+  for (
+    const each of [
+      handedOver,
+      news("alice@example.com/a"),
+      news("dc2.example.com", "chat"),
+      news("dc2.example.com", "headline", "room@conference.example.com"),
+    ]
+  ) assert.equal(test.side.deliver(each), "delivered");
+  assert.deepEqual(test.nodes, []);
 });
 
 Deno.test("DatacenterSide delivers a handed-over stanza here or not at all, and once", () => {

@@ -1,0 +1,131 @@
+import assert from "node:assert/strict";
+import type { ChatClient, ReceivedStanza } from "../clients/mod.ts";
+import type { Scenario } from "../scenario.ts";
+import { isPresence, Stage } from "./_stage.ts";
+
+const MUC = "http://jabber.org/protocol/muc";
+const SERVICE = "conference.example.com";
+const COVEN = `coven@${SERVICE}`;
+/** Messages that each of two people writes at the same moment. */
+const MESSAGES = 20;
+
+/** Multi-User Chat over three datacenters, each of which serves all rooms. */
+export const MULTI_USER_CHAT: Scenario = {
+  name: "multi-user-chat",
+  summary:
+    "a room has one order of messages for people at three datacenters; both sides of a split talk " +
+    "on, and meet again with one nickname each; the people of a killed datacenter leave",
+  options: {
+    datacenters: 3,
+    configure({ modules }) {
+      const { redis } = modules.mod_global_distrib;
+      Object.assign(redis, { expire_after: 4, refresh_after: 1 });
+      modules["mod_muc"] = {};
+    },
+  },
+  replications: ["builtin"],
+  async run(cluster, say) {
+    await using stage = new Stage(cluster);
+    const alice = await stage.enterAvailable("alice", "dc1", { library: "slixmpp" });
+    const bob = await stage.enterAvailable("bob", "dc2");
+    const carol = await stage.enterAvailable("carol", "dc3", { library: "slixmpp" });
+    const all = [alice, bob, carol];
+
+    await enter(alice, "witch");
+    const unlock = `<query xmlns='${MUC}#owner'><x xmlns='jabber:x:data' type='submit'/></query>`;
+    const unlocked = await alice.iq({ type: "set", to: COVEN, payload: unlock });
+    assert.equal(unlocked.type, "result");
+    await bob.joinRoom(`${COVEN}/witch`);
+    const taken = await bob.expectStanza(isPresence({ from: `${COVEN}/witch`, type: "error" }));
+    assert.equal(taken.errorCondition, "conflict");
+    await enter(bob, "bard", ["witch"]);
+    await enter(carol, "crone", ["witch", "bard"]);
+    for (const nick of ["bard", "crone"]) await alice.expectStanza(isThere(nick));
+    const info = "<query xmlns='http://jabber.org/protocol/disco#info'/>";
+    assert.match((await carol.iq({ type: "get", to: COVEN, payload: info })).xml, /muc_open/);
+    say("alice makes a room at dc1; bob and carol enter it at dc2 and dc3, each with a nickname");
+
+    const texts = (who: string) => Array.from({ length: MESSAGES }, (_, i) => `${who} ${i}`);
+    await Promise.all([[alice, "alice"], [bob, "bob"]].map(async ([client, who]) => {
+      for (const text of texts(who as string)) {
+        await (client as ChatClient).sendMessage(COVEN, text, { type: "groupchat" });
+      }
+    }));
+    for (const client of all) {
+      for (const who of ["alice", "bob"]) {
+        for (const text of texts(who)) await client.expectMessage(text);
+      }
+    }
+    const heard = all.map(talkOf);
+    for (const each of heard) assert.deepEqual(each, heard[0], "the same order everywhere");
+    assert.equal(heard[0]!.length, 2 * MESSAGES);
+    say("alice and bob write at once: all three hear everything once, in one order");
+
+    const admin = (item: string) => `<query xmlns='${MUC}#admin'>${item}</query>`;
+    const mute = admin("<item nick='crone' role='visitor'/>");
+    assert.equal((await alice.iq({ type: "set", to: COVEN, payload: mute })).type, "result");
+    await carol.expectStanza(({ xml }) => /role=["']visitor["']/.test(xml));
+    const refused = await carol.sendMessage(COVEN, "may I?", { type: "groupchat" });
+    await carol.expectError(refused, "forbidden");
+    const speak = admin("<item nick='crone' role='participant'/>");
+    assert.equal((await alice.iq({ type: "set", to: COVEN, payload: speak })).type, "result");
+    say("alice takes carol's voice at dc3, and gives it back");
+
+    cluster.isolate("dc3");
+    await alice.expectStanza(isGone("crone"));
+    await carol.expectStanza(isGone("witch"));
+    await carol.sendMessage(COVEN, "alone", { type: "groupchat" });
+    await alice.sendMessage(COVEN, "without her", { type: "groupchat" });
+    await carol.expectMessage("alone");
+    await bob.expectMessage("without her");
+    const dave = await stage.enterAvailable("alice", "dc2", { resource: "tablet" });
+    await enter(dave, "twin");
+    const twin = await stage.enterAvailable("carol", "dc3", { resource: "tablet" });
+    await enter(twin, "twin");
+    say("dc3 is cut off: both sides talk on, and give one nickname away twice");
+
+    cluster.rejoin("dc3");
+    await alice.expectMessage("alone");
+    await carol.expectMessage("without her");
+    for (const [client, nick] of [[alice, "crone"], [carol, "witch"], [bob, "crone"]] as const) {
+      await client.expectStanza(isThere(nick));
+    }
+    await twin.expectStanza(({ xml }) => xml.includes("'303'") || xml.includes('"303"'));
+    await alice.expectStanza(isThere("twin 2"));
+    await carol.sendMessage(COVEN, "together", { type: "groupchat" });
+    for (const client of [...all, dave, twin]) await client.expectMessage("together");
+    for (const client of [...all, dave, twin]) {
+      assert.equal(new Set(talkOf(client)).size, talkOf(client).length, "nothing comes twice");
+    }
+    say("it is back: each side gets what it has missed, and the older join keeps the nickname");
+
+    await cluster.datacenter("dc2").node.kill();
+    for (const client of [alice, carol]) await client.expectStanza(isGone("bard"));
+    await carol.sendMessage(COVEN, "still here", { type: "groupchat" });
+    await alice.expectMessage("still here");
+    say("dc2 is killed: its people leave the room, which goes on");
+  },
+};
+
+async function enter(client: ChatClient, nick: string, others: readonly string[] = []) {
+  await client.joinRoom(`${COVEN}/${nick}`);
+  for (const other of others) await client.expectStanza(isThere(other));
+  await client.expectStanza(({ from, xml }) => from === `${COVEN}/${nick}` && /110/.test(xml));
+}
+
+function isThere(nick: string) {
+  return isPresence({ from: `${COVEN}/${nick}`, type: undefined });
+}
+
+function isGone(nick: string) {
+  return isPresence({ from: `${COVEN}/${nick}`, type: "unavailable" });
+}
+
+/** Returns what a client has heard in the room, in its order. */
+function talkOf(client: ChatClient): readonly string[] {
+  return client.received.flatMap(({ body, type, from }: ReceivedStanza) =>
+    body !== undefined && type === "groupchat" && from?.startsWith(COVEN) === true
+      ? [`${from} ${body}`]
+      : []
+  );
+}
