@@ -359,12 +359,6 @@ export class LiveRooms {
     live.record = record;
     return live;
   }
-
-  /** Drops a room that nobody has entered after all. */
-  forgetEmpty(room: string): void {
-    const live = this.#rooms.get(room);
-    if (live !== undefined) this.#closeIfEmpty(live);
-  }
 }
 
 /** Status codes that only the session itself is told of. */

@@ -1,6 +1,6 @@
 import type { MucStore, StoredMucRoom } from "../../storage/mod.ts";
 import type { BareJid, StanzaErrorCondition, XmlElement } from "../../xmpp/mod.ts";
-import { element, FullJid, tryParseJid } from "../../xmpp/mod.ts";
+import { element, tryParseJid } from "../../xmpp/mod.ts";
 import { DISCO_INFO } from "../disco_info.ts";
 import { DISCO_ITEMS } from "../disco_items.ts";
 import type { IqAnswer } from "../iq_service.ts";
@@ -43,8 +43,6 @@ const DIGITS = /^\d{1,9}$/;
 export interface MucRequest {
   /** Bare JID of the room, or the domain of the service. */
   readonly to: BareJid;
-  /** Full JID of the one who asks, or a bare one. */
-  readonly actor: string;
   /** Bare JID of the one who asks. */
   readonly account: string;
   readonly type: "get" | "set";
@@ -443,9 +441,4 @@ function itemsAnswer(
     )
   );
   return { payload: element("query", { xmlns: NS.MUC_ADMIN }, ...elements) };
-}
-
-/** True for the address of an occupant. */
-export function isOccupantAddress(jid: unknown): jid is FullJid {
-  return jid instanceof FullJid && jid.localpart !== "";
 }

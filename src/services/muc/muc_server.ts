@@ -704,7 +704,6 @@ export class MucServer<Taken extends MucStanza> {
     if (to instanceof FullJid) return this.#passRequest(taken, { iq, payload, to });
     const answer = await this.#requests.answer({
       to: to.bare,
-      actor: from.text,
       account: from.bare.text,
       type: stanza.type === "set" ? "set" : "get",
       payload,

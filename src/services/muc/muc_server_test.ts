@@ -163,6 +163,19 @@ Deno.test("MucServer withdraws the occupants of a node that is dead", async () =
   deepStrictEqual(more, []);
 });
 
+Deno.test("MucServer asks for all occupants of a node when it has missed one, and shows only what is new", async () => {
+  const [world, one, two] = await withRoom();
+  await using _ = world;
+  world.held = [];
+  await one.enter(CAROL, "crone");
+  world.held = undefined; // the news is gone
+  deepStrictEqual(two.got(BOB), []);
+  await world.look();
+  const got = two.got(BOB);
+  strictEqual(got.length, 1);
+  match(got[0]!, new RegExp(`from='${COVEN}/crone'`));
+});
+
 Deno.test("MucServer lets moderators kick, silence and ban people at other nodes", async () => {
   const [world, one, two] = await withRoom();
   await using _ = world;

@@ -73,6 +73,8 @@ export class Peers {
   readonly #peers = new Map<number, Peer>();
   /** Local hosts that can be reached, as the last look has found them. */
   #hosts: ReadonlySet<string> = new Set();
+  /** Monotonic milliseconds when a datacenter was told of all seats of this node. */
+  readonly #toldAllMs = new Map<string, number>();
   #count = 0;
   #cancel: CancelTimer | undefined;
   #isClosed = false;
@@ -157,10 +159,9 @@ export class Peers {
     const { service, process, logger } = this.#deps;
     if (this.#isClosed || stanza.bytes.length > MAX_NEWS_BYTES) return;
     if (hasMoreElements(stanzaSource(stanza.bytes), MAX_NEWS_ELEMENTS)) return;
-    const sent = readNews(stanzaElement(stanza), stanza.from.domainpart, service.domain);
-    if (sent === undefined || sent.process === process) return;
     try {
-      this.#take(sent);
+      const sent = readNews(stanzaElement(stanza), stanza.from.domainpart, service.domain);
+      if (sent !== undefined && sent.process !== process) this.#take(sent);
     } catch (thrown) {
       logger.error("muc.bug", { error: describeError(thrown) });
     }
@@ -214,7 +215,11 @@ export class Peers {
     this.tell({ kind: "want", of: process }, [host]);
   }
 
+  /** Tells a datacenter of all seats of this node; once in a while, however often it asks. */
   #tellAll(host: string): void {
+    const nowMs = this.#deps.clock.monotonicMs();
+    if (nowMs - (this.#toldAllMs.get(host) ?? -Infinity) < ASK_AGAIN_MS / 2) return;
+    this.#toldAllMs.set(host, nowMs);
     const seats = this.#deps.rooms.ofProcess(this.#deps.process);
     const parts = Math.max(1, Math.ceil(seats.length / SEATS_IN_PART));
     for (let part = 0; part < parts; part++) {
@@ -251,6 +256,10 @@ export class Peers {
     const { rooms, process, counters } = this.#deps;
     const room = rooms.get(seat.room);
     const known = room?.seats.of(seat.jid);
+    // It was told before, as when all seats of a node come again.
+    const isKnown = known?.process === seat.process && known.nick === seat.nick &&
+      known.changedMs === seat.changedMs && known.role === seat.role;
+    if (isKnown) return;
     // The same session, of an older login.
     if (known !== undefined && known.process !== seat.process && known.joinedMs > seat.joinedMs) {
       return;
@@ -289,6 +298,9 @@ export class Peers {
     const { hosts, localHost, liveProcesses } = this.#deps;
     this.#hosts = new Set([localHost, ...await hosts()]);
     if (this.#isClosed) return;
+    for (const host of this.#toldAllMs.keys()) {
+      if (!this.#hosts.has(host)) this.#toldAllMs.delete(host);
+    }
     this.tell({ kind: "beat", count: this.#count });
     this.#deps.looked();
     const known = new Set([...this.#peers.values()].map(({ host }) => host));
