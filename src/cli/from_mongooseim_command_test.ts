@@ -36,11 +36,11 @@ Deno.test("causeway config from-mongooseim prints a configuration that causeway 
 Deno.test("causeway config from-mongooseim exits with 5 when parts are missing, and names them", async () => {
   await using fixture = await CommandFixture.make();
   const file = join(fixture.directory, "mongooseim.toml");
-  await Deno.writeTextFile(file, `${MONGOOSEIM}\n[modules.mod_muc]\nhost = "muc.@HOST@"\n`);
+  await Deno.writeTextFile(file, `${MONGOOSEIM}\n[modules.mod_bosh]\nx = 1\n`);
   const { code, out, error } = await fixture.run(["config", "from-mongooseim", "mongooseim.toml"]);
   assert.equal(code, 5);
   assert.match(out, /mod_global_distrib/);
-  assert.match(error, /mongooseim\.toml:19: modules\.mod_muc: not translated/);
+  assert.match(error, /mongooseim\.toml:19: modules\.mod_bosh: not translated/);
 });
 
 Deno.test("causeway config from-mongooseim exits with 2 for a file that is not TOML, 1 without one", async () => {

@@ -28,6 +28,16 @@ const SAME_OPTIONS: Readonly<Record<string, readonly string[]>> = {
     "rooms_per_page",
     "config_schema",
   ],
+  mod_muc: [
+    "backend",
+    "host",
+    "history_size",
+    "max_users",
+    "max_user_conferences",
+    "max_room_id",
+    "max_room_name",
+    "max_room_desc",
+  ],
   mod_offline: ["backend"],
   mod_privacy: ["backend"],
   mod_private: ["backend"],
@@ -37,6 +47,24 @@ const SAME_OPTIONS: Readonly<Record<string, readonly string[]>> = {
   mod_stream_management: ["ack_freq", "resume_timeout"],
   mod_vcard: ["backend", "matches"],
 };
+
+/** Options of new rooms that have the same name, values and meaning at both servers. */
+const SAME_ROOM_OPTIONS: readonly string[] = [
+  "title",
+  "description",
+  "persistent",
+  "public",
+  "moderated",
+  "members_only",
+  "members_by_default",
+  "allow_change_subj",
+  "allow_user_invites",
+  "allow_private_messages",
+  "password_protected",
+  "password",
+  "anonymous",
+  "max_users",
+];
 
 /** Modules that run here without being named, and that MongooseIM runs only when they are. */
 const ON_BY_DEFAULT = [
@@ -84,6 +112,9 @@ export function translateModules(source: ForeignTable): Table {
         "rooms_per_page",
         "registration_timeout",
         "matches",
+        "max_room_id",
+        "max_room_name",
+        "max_room_desc",
       ]
     ) {
       if (translated[key] === "infinity") {
@@ -112,6 +143,13 @@ const OWN_OPTIONS: Readonly<Record<string, (module: ForeignTable, into: Table) =
       into["pm"] = defined({ archive_groupchats: pm.boolean("archive_groupchats") });
     }
     module.lost("muc", "not translated: rooms have no archive");
+  },
+  mod_muc(module, into) {
+    const room = module.table("default_room");
+    if (room === undefined) return;
+    into["default_room"] = defined(
+      Object.fromEntries(SAME_ROOM_OPTIONS.map((key) => [key, room.value(key)])),
+    );
   },
   mod_register(module, into) {
     into["allow_registration"] = true; // the purpose of the module there

@@ -173,14 +173,31 @@ Deno.test("translateMongooseim() reads the older spellings", () => {
   assert.match(notes.join("\n"), /in the clear/);
 });
 
+Deno.test("translateMongooseim() takes the options of rooms, and names those that it cannot take", () => {
+  const { toml, lost } = translateMongooseim(
+    `[modules.mod_muc]\nhost = "muc.@HOST@"\nhistory_size = 30\nmax_room_id = "infinity"\n` +
+      `access = "muc"\n[modules.mod_muc.default_room]\npersistent = true\nlogging = true\n`,
+    "m.toml",
+  );
+  const [, rooms] = /\[modules\.mod_muc\]\n([^]*?)\n\n/.exec(`${toml}\n\n`) ?? [];
+  assert.match(rooms ?? "", /host = "muc\.@HOST@"/);
+  assert.match(rooms ?? "", /history_size = 30/);
+  assert.match(toml, /persistent = true/);
+  assert.deepEqual(lost.map((line) => line.split(": ")[1]).sort(), [
+    "modules.mod_muc.access",
+    "modules.mod_muc.default_room.logging",
+    "modules.mod_muc.max_room_id",
+  ]);
+});
+
 Deno.test("translateMongooseim() names everything that it does not know", () => {
   const { lost } = translateMongooseim(
-    '[s2s]\ndefault_policy = "allow"\n[modules.mod_muc]\nhost = "muc.@HOST@"\n[made.up]\nx = 1\n',
+    '[s2s]\ndefault_policy = "allow"\n[modules.mod_bosh]\nx = 1\n[made.up]\nx = 1\n',
     "m.toml",
   );
   assert.deepEqual(lost.map((line) => line.split(": ")[1]).sort(), [
     "made",
-    "modules.mod_muc",
+    "modules.mod_bosh",
     "s2s",
   ]);
 });
