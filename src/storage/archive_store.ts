@@ -152,6 +152,8 @@ export function bareJidOfArchive(archive: string): string {
 export interface ArchiveStore {
   /** True when it finds messages by words of their text. */
   readonly searchesText: boolean;
+  /** Messages of one batch that suit it, where many wait. @default 256 */
+  readonly batchMessages?: number;
   /**
    * Adds messages, all in one step, those of one archive in their order. A message that its archive
    * has already is left as it is, whoever added it. Resolves to the outcome of each.

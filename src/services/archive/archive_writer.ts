@@ -3,8 +3,10 @@ import { CausewayError, describeError } from "../../base/mod.ts";
 import type { Logger } from "../../observe/mod.ts";
 import type { ArchivedMessage, ArchiveOutcome, ArchiveStore } from "../../storage/mod.ts";
 
-/** Messages, and bytes of their stanzas, after which a transaction takes no more. */
-const [MOST_AT_ONCE, FULL_BYTES] = [256, 1_000_000];
+/** Messages of a transaction where the store names no number. */
+const USUAL_AT_ONCE = 256;
+/** Bytes of stanzas after which a transaction takes no more. */
+const FULL_BYTES = 1_000_000;
 /** Milliseconds between two attempts at a store that fails. */
 const RETRY_MS = 500;
 /** Milliseconds after which a message no longer waits for a store that is slow or fails. */
@@ -49,10 +51,14 @@ export class ArchiveWriter {
   #isLate = false;
   #isClosed = false;
   /** Messages of one transaction. */
-  #most = MOST_AT_ONCE;
+  #most: number;
+  /** Messages of one transaction while none fails. */
+  readonly #atOnce: number;
 
   constructor(deps: ArchiveWriterDeps) {
     this.#deps = deps;
+    this.#atOnce = deps.store.batchMessages ?? USUAL_AT_ONCE;
+    this.#most = this.#atOnce;
   }
 
   /** Entries that are not done. */
@@ -114,7 +120,7 @@ export class ArchiveWriter {
         else if (this.#waiting.size > 0) await this.#pause();
         continue;
       }
-      this.#most = Math.min(2 * this.#most, MOST_AT_ONCE);
+      this.#most = Math.min(2 * this.#most, this.#atOnce);
       this.#isLate = false;
       this.#finish(batch, (i) => outcomes[i]!);
     }

@@ -8,7 +8,12 @@ import { ArchiveWriter, GRACE_MS } from "./archive_writer.ts";
 /** A store that the test lets answer. */
 class HeldStore {
   readonly batches: number[][] = [];
+  readonly batchMessages: number | undefined;
   #answer: ((error?: Error) => void) | undefined;
+
+  constructor(batchMessages?: number) {
+    this.batchMessages = batchMessages;
+  }
 
   append(messages: readonly ArchivedMessage[]): Promise<readonly ArchiveOutcome[]> {
     this.batches.push(messages.map(({ sequence }) => sequence));
@@ -27,8 +32,8 @@ async function turn(): Promise<void> {
   await new Promise((resolve) => setImmediate(resolve));
 }
 
-function open() {
-  const store = new HeldStore();
+function open(batchMessages?: number) {
+  const store = new HeldStore(batchMessages);
   const clock = new ManualClock();
   const writer = new ArchiveWriter({
     store: store as unknown as ArchiveStore, // a writer only adds
@@ -67,6 +72,18 @@ Deno.test("ArchiveWriter writes what gathers while it writes, in one transaction
   await turn();
   await store.answer();
   strictEqual(told.at(-1), "5 stored");
+});
+
+Deno.test("ArchiveWriter adds as many messages at once as its store likes, else 256", async () => {
+  for (const [batchMessages, expected] of [[undefined, 256], [300, 300]] as const) {
+    const { store, add } = open(batchMessages);
+    for (let i = 0; i < 310; i++) add(i);
+    await turn();
+    strictEqual(store.batches[0]!.length, expected);
+    await store.answer();
+    strictEqual(store.batches[1]!.length, 310 - expected);
+    await store.answer();
+  }
 });
 
 Deno.test("ArchiveWriter tries again when the store fails, and lets go who waits for too long", async () => {

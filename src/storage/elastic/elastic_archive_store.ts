@@ -57,6 +57,8 @@ interface View {
 /** The archives of an index of Elasticsearch or OpenSearch. `docs/databases.md` says how they work. */
 export class ElasticArchiveStore implements ArchiveStore {
   readonly searchesText = true;
+  /** Two of the three requests for a batch cost the same, however large it is. */
+  readonly batchMessages = 1_000;
   readonly #index: IndexClient;
   readonly #heads: ArchiveHeads;
   readonly #appender: ArchiveAppender;
