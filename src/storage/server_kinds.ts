@@ -1,5 +1,6 @@
 import { CASSANDRA } from "./cassandra/cassandra_kind.ts";
 import { ELASTIC } from "./elastic/elastic_backend.ts";
+import { RIAK } from "./riak/riak_stores.ts";
 import type { ServerKind } from "./server_kind.ts";
 import type { ServerBackendId, ServerPoolOptions } from "./server_pools.ts";
 import type { SchemaFile } from "./sql/sql_dialect.ts";
@@ -10,6 +11,7 @@ type OptionsOf<B extends ServerBackendId> = Extract<ServerPoolOptions, { readonl
 const SERVER_KINDS: { readonly [B in ServerBackendId]?: ServerKind<OptionsOf<B>> } = {
   elasticsearch: ELASTIC,
   cassandra: CASSANDRA,
+  riak: RIAK,
 };
 
 /** Backends among `ServerBackendId` that this version serves. */

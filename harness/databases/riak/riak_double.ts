@@ -1,3 +1,4 @@
+import { Buffer } from "node:buffer";
 import { createServer as createHttpServer } from "node:http";
 import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
 import { createServer as createHttpsServer } from "node:https";
@@ -129,7 +130,7 @@ export class RiakNode {
   }
 
   async #answerOf(incoming: IncomingMessage): Promise<RiakAnswer> {
-    const chunks = await Array.fromAsync(incoming as AsyncIterable<Uint8Array>);
+    const body = Buffer.concat(await Array.fromAsync(incoming as AsyncIterable<Uint8Array>));
     const headers = new Map(
       Object.entries(incoming.headers).map(([name, value]) => [name, String(value)]),
     );
@@ -143,7 +144,6 @@ export class RiakNode {
         return { status: 401, headers: { "WWW-Authenticate": 'Basic realm="Riak"' } };
       }
     }
-    const body = new Uint8Array(await new Blob(chunks as BlobPart[]).arrayBuffer());
     return await answerOf(this.site, { method, url, headers, body }, () => this.beforeWrite());
   }
 }

@@ -157,6 +157,8 @@ export class SolrIndex {
 
 /** Compares texts as Lucene does: by the bytes of their UTF-8. */
 export function compareCodePoints(one: string, other: string): number {
+  // Without surrogates UTF-16 has the same order.
+  if (!/[\ud800-\udfff]/.test(`${one}${other}`)) return one === other ? 0 : one < other ? -1 : 1;
   const [a, b] = [[...one], [...other]];
   for (let i = 0; i < Math.min(a.length, b.length); i++) {
     const difference = a[i]!.codePointAt(0)! - b[i]!.codePointAt(0)!;

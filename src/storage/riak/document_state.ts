@@ -62,10 +62,10 @@ export interface DocumentState {
 /** Changes whose ids are remembered: a process may still ask what became of its own. */
 export const REMEMBERED = 64;
 /**
- * Milliseconds after which a removed entry is forgotten. No request is under way so long that could
- * bring an older value back.
+ * Milliseconds after which a removed entry is forgotten. No request that could bring an older value back
+ * is under way so long: a node gives up after its `query_timeout`, and Riak after a minute.
  */
-export const FORGET_AFTER_MS = 600_000;
+export const FORGET_AFTER_MS = 180_000;
 
 /** An element, by its tag. */
 type Element =

@@ -1,6 +1,7 @@
 import { randomHex } from "../../base/mod.ts";
 import type { Clock } from "../../base/mod.ts";
 import type { Logger, Metrics } from "../../observe/mod.ts";
+import type { ArchiveStore } from "../archive_store.ts";
 import type { DataStores } from "../data_stores.ts";
 import type { LastStore } from "../last_store.ts";
 import type { OfflineStore } from "../offline_store.ts";
@@ -15,6 +16,7 @@ import type { VcardStore } from "../vcard_store.ts";
 import { NumberedDocuments } from "./numbered_documents.ts";
 import { BUCKET_TYPES, nameOf } from "./places.ts";
 import { PlainObjects } from "./plain_objects.ts";
+import { RiakArchiveStore } from "./riak_archive_store.ts";
 import { BUCKET_TYPE_SCRIPT, RIAK_SCHEMAS, RiakBackend } from "./riak_backend.ts";
 import { RiakClient } from "./riak_client.ts";
 import { RiakLastStore } from "./riak_last_store.ts";
@@ -33,6 +35,7 @@ const [SECRET_BYTES, SECRET] = [32, "secret"];
 export class RiakStores implements DataStores, AsyncDisposable {
   readonly #client: RiakClient;
   readonly #deps: RiakDeps;
+  readonly #archives: ArchiveStore;
 
   constructor(pool: NamedPool<RiakPoolOptions>, clock?: Clock) {
     this.#client = new RiakClient(pool, clock);
@@ -41,6 +44,7 @@ export class RiakStores implements DataStores, AsyncDisposable {
       documents: new NumberedDocuments(this.#client),
       objects: new PlainObjects(this.#client),
     };
+    this.#archives = new RiakArchiveStore(this.#deps);
   }
 
   get place(): string {
@@ -120,6 +124,10 @@ export class RiakStores implements DataStores, AsyncDisposable {
 
   offlineMessages(domainpart: string): OfflineStore {
     return new RiakOfflineStore(this.#deps, domainpart);
+  }
+
+  archives(): ArchiveStore {
+    return this.#archives;
   }
 }
 

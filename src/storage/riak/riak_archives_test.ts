@@ -1,0 +1,135 @@
+import assert from "node:assert/strict";
+import {
+  archiveStoreConformance,
+  conformanceArchived,
+} from "../testing/archive_store_conformance.ts";
+import type { ArchiveFilter, ArchiveStore } from "../archive_store.ts";
+import { CHUNK } from "./archive_layout.ts";
+import { RiakFixture } from "./testing/riak.ts";
+
+const ALICE = "alice@example.com";
+const NOW = 1_700_000_000_000;
+const MANY = 2 * CHUNK + 20;
+
+/** Archives of which each call goes to one of two nodes, in turn. */
+function eitherArchives(fixture: RiakFixture): ArchiveStore {
+  const either = () => fixture.either().archives();
+  return {
+    searchesText: true,
+    append: (messages, nowMs) => either().append(messages, nowMs),
+    read: (archive, filter, page) => either().read(archive, filter, page),
+    count: (archive, filter, limit) => either().count(archive, filter, limit),
+    ends: (archive) => either().ends(archive),
+    preferences: (archive) => either().preferences(archive),
+    setPreferences: (archive, preferences) => either().setPreferences(archive, preferences),
+    removeAll: (bareJid) => either().removeAll(bareJid),
+    removeBefore: (age, limit) => either().removeBefore(age, limit),
+  };
+}
+
+archiveStoreConformance("Riak (a double)", async () => {
+  const fixture = await RiakFixture.open();
+  return {
+    archives: () => eitherArchives(fixture),
+    [Symbol.asyncDispose]: () => fixture[Symbol.asyncDispose](),
+  };
+});
+
+async function textsIn(
+  store: ArchiveStore,
+  filter: ArchiveFilter = {},
+  page: { readonly from?: "start" | "end"; readonly limit?: number } = {},
+): Promise<readonly string[]> {
+  const found = await store.read(ALICE, filter, { limit: 1_000, from: "start", ...page });
+  return found!.messages.map(({ stanza }) => new TextDecoder().decode(stanza));
+}
+
+/** Fills an archive beyond its head: message i is from one of two people, and was sent i ms ago. */
+async function fill(store: ArchiveStore): Promise<readonly string[]> {
+  const all = Array.from({ length: MANY }, (_, i) => i);
+  const peers = ["bob@example.com", "carol@example.com"];
+  await store.append(
+    all.map((i) =>
+      conformanceArchived(i, {
+        peer: { bare: peers[i % 2]!, resourcepart: "" },
+        sentAtMs: NOW - i,
+        text: `${i} ${i % 3 === 0 ? "three" : "none"}`,
+      })
+    ),
+    NOW,
+  );
+  return all.map((i) => `${i} ${i % 3 === 0 ? "three" : "none"}`);
+}
+
+Deno.test("archives in Riak: pages go through heads and chunks alike, with and without conditions", async () => {
+  await using fixture = await RiakFixture.open();
+  const store = fixture.stores().archives();
+  const all = await fill(store);
+  assert.deepEqual(await textsIn(store), all);
+  assert.deepEqual(await textsIn(store, {}, { from: "end" }), all);
+  assert.deepEqual(await textsIn(store, {}, { from: "end", limit: 30 }), all.slice(-30));
+  assert.deepEqual(await textsIn(store, {}, { limit: 150 }), all.slice(0, 150));
+  const even = all.filter((_, i) => i % 2 === 0);
+  const peer = { bare: "bob@example.com", resourcepart: "" };
+  assert.deepEqual(await textsIn(store, { peer }), even);
+  const three = all.filter((_, i) => i % 3 === 0);
+  assert.deepEqual(await textsIn(store, { text: "THREE" }), three);
+  assert.deepEqual(await textsIn(store, { text: "three" }, { from: "end" }), three);
+  const both = all.filter((_, i) => i % 6 === 0 && i <= 100);
+  assert.deepEqual(await textsIn(store, { text: "three", peer, startMs: NOW - 100 }), both);
+  const { process } = conformanceArchived(0);
+  const ids = [200, 7, 3].map((sequence) => ({ process, sequence }));
+  assert.deepEqual(await textsIn(store, { ids }), [all[3], all[7], all[200]]);
+  assert.deepEqual(await textsIn(store, { ids, text: "three" }), [all[3]]);
+  assert.equal(await store.count(ALICE, { text: "three" }, 20), 20);
+});
+
+Deno.test("archives in Riak: readers need no search index, and words wait for it", async () => {
+  await using fixture = await RiakFixture.open();
+  fixture.double.site.commitsAtOnce = false;
+  const store = fixture.stores().archives();
+  const all = await fill(store);
+  assert.deepEqual(await textsIn(store), all);
+  assert.deepEqual(await textsIn(store, { text: "three" }), []);
+  fixture.double.site.indexes.get("mam")!.commit();
+  assert.equal((await textsIn(store, { text: "three" })).length, Math.ceil(MANY / 3));
+  assert.deepEqual(fixture.double.site.indexes.get("mam")!.failures, []);
+});
+
+Deno.test("archives in Riak: a batch that was cut off is stored once, when it comes again", async () => {
+  await using fixture = await RiakFixture.open();
+  const node = fixture.double.nodes[0]!;
+  const store = fixture.stores().archives();
+  const messages = Array.from({ length: 3 }, (_, i) => conformanceArchived(i));
+  // Every request is once the last one that is done.
+  let isThrough = false;
+  for (let last = 1; !isThrough; last++) {
+    let done = 0;
+    node.onRequest = () => {
+      if (done++ >= last) node.refusal = { status: 503 };
+    };
+    await store.append(messages, NOW).then(() => isThrough = true, (error) => {
+      assert.equal(error.code, "storage/overloaded");
+    });
+    node.refusal = undefined;
+    assert.ok(last < 30);
+  }
+  node.onRequest = () => {};
+  await store.append([...messages, conformanceArchived(9)], NOW);
+  assert.deepEqual(await textsIn(store), ["0", "1", "2", "9"]);
+});
+
+Deno.test("archives in Riak: clusters that merge lose no message", async () => {
+  await using fixture = await RiakFixture.open({ sites: 2 });
+  const [here, there] = fixture.double.nodes.map(({ port }) => fixture.stores([port]).archives());
+  await here!.append([conformanceArchived(1)], NOW);
+  fixture.double.merge();
+  await here!.append([conformanceArchived(2)], NOW);
+  await there!.append([conformanceArchived(3), conformanceArchived(4)], NOW);
+  fixture.double.merge();
+  for (const store of [here!, there!]) {
+    assert.deepEqual((await textsIn(store)).toSorted(), ["1", "2", "3", "4"]);
+  }
+  await here!.append([conformanceArchived(5)], NOW);
+  assert.equal((await textsIn(here!)).at(-1), "5");
+});
