@@ -137,8 +137,9 @@ async function openView(
   const row = await findArchive(session, archiveKeys(archive), level);
   if (row === undefined) return named.length > 0 ? undefined : EMPTY;
   const { log } = row;
-  const [end, claims] = await Promise.all([
+  const [end, [first], claims] = await Promise.all([
     findEnd(session, log, level),
+    readEntries(session, log, { from: 0, direction: "asc", limit: 1, level }),
     readClaims(session, log, named, level),
   ]);
   const places = await verifyClaims(session, log, claims, level);
@@ -146,7 +147,6 @@ async function openView(
   const found = named.map(placeOf).filter((place) => place !== undefined);
   if (found.length < named.length) return undefined;
   if (end.lastPosition === undefined) return EMPTY;
-  const [first] = await readEntries(session, log, { from: 0, direction: "asc", limit: 1, level });
   const span = {
     lo: Math.max(
       firstPositionOf(first?.number ?? end.bucket.number),

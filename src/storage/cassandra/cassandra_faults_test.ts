@@ -225,6 +225,51 @@ Deno.test(
   },
 );
 
+Deno.test(
+  "backup: the files of a stopped server, put back, have every archive as it was",
+  RESTARTS,
+  async () => {
+    const peer = { bare: "bob@example.com", resourcepart: "" };
+    const texts = async (filter = {}) => {
+      await using fixture = archivesAt(cassandraPool(server().port));
+      const page = await untilDone(() => fixture.archives().read(ALICE, filter, ALL));
+      return page!.messages.map(({ sequence }) => sequence);
+    };
+    {
+      await using fixture = await open();
+      const messages = Array.from({ length: 300 }, (_, i) => conformanceArchived(i));
+      await fixture.archives().append(messages, NOW);
+      await fixture.archives().setPreferences(ALICE, {
+        byDefault: "roster",
+        always: ["bob@example.com"],
+        never: [],
+      });
+    }
+    await server().kill();
+    await server().backUp();
+    await server().launch();
+    {
+      await using fixture = archivesAt(cassandraPool(server().port));
+      await untilDone(() => fixture.archives().removeAll(ALICE));
+      await untilDone(() => fixture.archives().append([conformanceArchived(7_000)], NOW));
+    }
+    await server().kill();
+    await server().restore();
+    await server().launch();
+    const expected = Array.from({ length: 300 }, (_, i) => i);
+    assert.deepEqual(await texts(), expected);
+    assert.deepEqual(await texts({ peer }), expected);
+    await using fixture = archivesAt(cassandraPool(server().port));
+    const preferences = await untilDone(() => fixture.archives().preferences(ALICE));
+    assert.equal(preferences?.byDefault, "roster");
+    // It goes on: what is there is not stored again, and what is new is behind it.
+    await untilDone(() =>
+      fixture.archives().append([conformanceArchived(299), conformanceArchived(300)], NOW)
+    );
+    assert.deepEqual(await texts(), [...expected, 300]);
+  },
+);
+
 // The last one: the server speaks TLS alone from here on.
 Deno.test(
   "TLS: the server that the authority names is accepted, and no other",
