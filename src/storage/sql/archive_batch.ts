@@ -61,8 +61,10 @@ export async function dropArchive(
   dialect: SqlDialect,
   key: Key,
 ): Promise<void> {
-  await lockArchive(queries, dialect, key);
+  const state = await lockArchive(queries, dialect, key);
   await queries.deleteFrom("archive_messages").where("account_key", "=", key).execute();
+  // A row that came meanwhile is that of messages that this transaction may not have seen.
+  if (state === undefined) return;
   await queries.deleteFrom("archives").where("account_key", "=", key).execute();
 }
 
