@@ -12,7 +12,7 @@ import { subscriptionRequestStoreConformance } from "../../testing/subscription_
 import { userStoreConformance } from "../../testing/user_store_conformance.ts";
 import { vcardStoreConformance } from "../../testing/vcard_store_conformance.ts";
 import { preparedDatabase, withConnection } from "./databases.ts";
-import { assertIndexed, notingEngine } from "./explained.ts";
+import { assertIndexed, assertKeyed, notingEngine } from "./explained.ts";
 import type { SentStatements } from "./explained.ts";
 import { SERVER_KINDS, serverDuringTests } from "./servers.ts";
 import { assertParses, noting } from "./transact_sql.ts";
@@ -64,14 +64,14 @@ export function storesConformance(name: string): void {
   roomStoreConformance(kind.name, open);
   mucStoreConformance(kind.name, open);
 
-  // Last, when all statements have been sent. The other servers choose a plan by what is in a table.
-  if (kind.driver === "pgsql") {
-    Deno.test(`${kind.name}: every statement of every store finds its rows by an index`, async () => {
-      assert.ok(sent.size > 0);
-      await withConnection(
-        await preparedDatabase(server()),
-        (connection) => assertIndexed(connection, sent),
-      );
-    });
-  }
+  // Last, when all statements have been sent.
+  if (kind.driver === "mssql") return; // what stands in for it explains nothing
+  const assertPlans = kind.driver === "pgsql" ? assertIndexed : assertKeyed;
+  Deno.test(`${kind.name}: every statement of every store finds its rows by an index`, async () => {
+    assert.ok(sent.size > 0);
+    await withConnection(
+      await preparedDatabase(server()),
+      (connection) => assertPlans(connection, sent),
+    );
+  });
 }
