@@ -136,11 +136,9 @@ const MISTAKES: readonly {
     ],
   },
   {
-    what: "a backend that is not served",
+    what: "accounts in a pool of Riak that does not exist",
     text: withPools('[host_config."example.com".auth]\nbackend = "riak"\n'),
-    expected: [
-      '10: host_config."example.com".auth.backend: accounts in riak are not served by this version',
-    ],
+    expected: ["-: auth.pool_tag: there is no pool outgoing_pools.riak.default"],
   },
   {
     what: "accounts in a pool that does not exist",

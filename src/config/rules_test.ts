@@ -79,14 +79,6 @@ const CASES: readonly Case[] = [
     ],
   },
   {
-    what: "a pool that nothing would open",
-    text: appended("[outgoing_pools.riak.default]\nworkers = 5\n"),
-    expected: [
-      "9: outgoing_pools.riak.default: pools of this kind are not served by this version; remove " +
-      "the table",
-    ],
-  },
-  {
     what: "mod_offline on every host",
     text: appended("[modules.mod_offline]\n"),
     expected: [
