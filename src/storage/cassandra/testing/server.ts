@@ -1,4 +1,8 @@
-import { CASSANDRA_ROOT, CassandraServer } from "../../../../harness/databases/mod.ts";
+import {
+  CASSANDRA_DATACENTER,
+  CASSANDRA_ROOT,
+  CassandraServer,
+} from "../../../../harness/databases/mod.ts";
 import type { ArchiveStoreFixture } from "../../testing/archive_store_conformance.ts";
 import { CassandraArchiveStore } from "../cassandra_archive_store.ts";
 import { CassandraCluster, connectCassandra } from "../cassandra_cluster.ts";
@@ -22,6 +26,7 @@ export function cassandraPool(
   return {
     servers: [{ host: "127.0.0.1", port }],
     keyspace: "causeway",
+    localDatacenter: CASSANDRA_DATACENTER, // to find it out takes a connection
     backend: "cassandra",
     username,
     password: { reveal: () => password },
