@@ -38,6 +38,10 @@ export interface DepartedAccountsDeps {
  * A message may be on its way into an archive while the account is deleted. So each archive is looked
  * up once after a message was stored in it. An account that was there then is deleted later, with all
  * that is in its archive.
+ *
+ * An archive whose key has no creation is left alone: its account is in a directory, or was made by an
+ * old release. Nothing there tells a message that came after the account from its whole history. A
+ * directory may also fail to find an account that exists, while it is filled or its filter is wrong.
  */
 export class DepartedAccounts {
   readonly #deps: DepartedAccountsDeps;
@@ -53,7 +57,8 @@ export class DepartedAccounts {
   }
 
   /** Notes that a message was stored in an archive of an account, which is given by its key. */
-  note({ localpart, domainpart }: BareJid, archive: string): void {
+  note({ localpart, domainpart, text }: BareJid, archive: string): void {
+    if (archive === text) return;
     this.#add(domainpart, archive, localpart);
     if (this.#looking !== undefined || this.#isClosed) return;
     if (this.#count >= MOST_NOTED) return this.#begin();

@@ -49,19 +49,30 @@ Deno.test("DepartedAccounts removes what was stored for an account that is gone,
   const { accounts, asked, removals, left, state, note, look } = open();
   for (const creation of ["0a", "0a", "09"]) note("alice", creation);
   note("bob", "0b");
-  note("carol", "");
+  note("carol", "0c");
   left.set("alice@example.com 09", 20_001);
   await look();
   deepStrictEqual(asked, [["alice", "bob", "carol"]]);
-  const gone = ["alice@example.com 09", "carol@example.com"];
+  const gone = ["alice@example.com 09", "carol@example.com 0c"];
   deepStrictEqual(removals, [gone[0], gone[0], gone[0], gone[1]]);
   strictEqual(state.removed, 20_001);
   await look();
   strictEqual(asked.length, 1, "each is looked up once after a message");
-  accounts.set("carol", "");
-  note("carol", "");
+  accounts.set("carol", "0c");
+  note("carol", "0c");
   await look();
   strictEqual(removals.length, 4);
+});
+
+Deno.test("DepartedAccounts leaves the history of an account alone that a directory fails to find", async () => {
+  const { removals, left, departed, note, look } = open();
+  left.set("carol@example.com", 20_001);
+  note("carol", "");
+  note("dave", "0d");
+  await look();
+  note("carol", "");
+  await departed.close();
+  deepStrictEqual(removals, ["dave@example.com 0d"]);
 });
 
 Deno.test("DepartedAccounts looks again when the database failed, and when it is closed", async () => {
