@@ -63,7 +63,7 @@ export class Refusals {
     const isArchiving = archive?.keep(envelope, {
       kept: (isStored) => {
         envelope.isArchived = isStored;
-        envelope.trace?.note("stored", { source: "archive" });
+        if (isStored) envelope.trace?.note("stored", { source: "archive" });
         // Whatever becomes of it now, its recipient finds it in the archive.
         const settle = () => envelope.settle();
         const outcome = { kept: settle, refused: settle, dropped: settle };

@@ -14,6 +14,7 @@ import {
   RouterFixture,
   stanza,
 } from "./testing/router_fixture.ts";
+import { TestTracer } from "./testing/test_tracer.ts";
 
 const [ALICE, BOB] = ["alice@example.com/desk", "bob@example.com"];
 
@@ -362,6 +363,7 @@ Deno.test("Router has a message wait offline with its id in the archive, or with
   ] as const;
   for (const { how, waits, settled } of cases) {
     const fixture = new Fixture();
+    const tracer = fixture.tracer = new TestTracer();
     const kept: string[] = [];
     fixture.offline = {
       keep: ({ bytes }, _sentAtMs, { refused }) => {
@@ -385,6 +387,8 @@ Deno.test("Router has a message wait offline with its id in the archive, or with
     assert.deepEqual(client.settled, settled, how);
     const error = how === "internal-server-error" ? [how] : [];
     assert.deepEqual(fixture.delivered.map(conditionOf), error, "what the archive has is accepted");
+    const isNoted = tracer.take().some((step) => step.includes("stored archive"));
+    assert.equal(isNoted, how === "stored", how);
     fixture.close();
   }
 });

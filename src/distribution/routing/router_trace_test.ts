@@ -1,28 +1,9 @@
 import assert from "node:assert/strict";
-import type { Envelope, StanzaTracer } from "../mod.ts";
 import { fromLink, RouterFixture, stanza } from "./testing/router_fixture.ts";
+import { TestTracer } from "./testing/test_tracer.ts";
 
 const ALICE = "alice@example.com/x";
 const BOB = "bob@example.com";
-
-/** Follows every stanza. `steps` has each step behind its recipient. */
-class TestTracer implements StanzaTracer {
-  isOn = true;
-  followed = 0;
-  readonly steps: string[] = [];
-
-  follow({ stanza: { to } }: Envelope) {
-    this.followed++;
-    const note = (step: string, details: object = {}) => {
-      this.steps.push(`${to.text}: ${[step, ...Object.values(details)].join(" ").trimEnd()}`);
-    };
-    return { note, settled: () => queueMicrotask(() => note("settled")) };
-  }
-
-  take(): string[] {
-    return this.steps.splice(0);
-  }
-}
 
 function following(options?: ConstructorParameters<typeof RouterFixture>[0]) {
   const fixture = new RouterFixture(options);
