@@ -1,5 +1,4 @@
 import { z } from "zod";
-import { SERVER_BACKENDS } from "../storage/mod.ts";
 import { LISTEN } from "./schema_listen.ts";
 import { AUTH_LDAP } from "./schema_ldap.ts";
 import { LIMITS } from "./schema_limits.ts";
@@ -19,7 +18,7 @@ import {
 const AUTH = z.strictObject({
   backend: BACKEND.default("internal").describe(
     "store of the accounts: `internal` is the SQLite file of `storage.internal`, `rdbms` an SQL " +
-      "database, `ldap` a directory" + (SERVER_BACKENDS.includes("riak") ? ", `riak` Riak" : ""),
+      "database, `ldap` a directory, `riak` Riak",
   ),
   pool_tag: POOL_TAG.default("default").describe(
     "pool of the backend, by its name under `outgoing_pools`",

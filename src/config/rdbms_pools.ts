@@ -7,7 +7,7 @@ import type {
   SqlDriver,
   SqlPoolOptions,
 } from "../storage/mod.ts";
-import { backendRow, kindProblem, SERVER_BACKENDS } from "../storage/mod.ts";
+import { backendRow, kindProblem } from "../storage/mod.ts";
 import type { FileConfig } from "./file_schema.ts";
 import { ldapPlaceOf } from "./ldap_pools.ts";
 import { isLoopbackHost } from "./loopback.ts";
@@ -18,7 +18,6 @@ import { parseConnectionString, readOdbcEntry } from "./odbc_entry.ts";
 import type { PartialFile } from "./partial_file.ts";
 import { joinWords } from "./schema_walk.ts";
 import { Secret } from "./secret.ts";
-import { SERVER_POOL_KINDS } from "./server_pools.ts";
 import type { Mistake } from "./shape_findings.ts";
 import type { Surroundings } from "./surroundings.ts";
 import type { KeyPath } from "./toml_lines.ts";
@@ -477,11 +476,6 @@ function checkPlace(
   if (problem !== undefined) return void mistakes.push({ path: backendPath, problem });
   if (backend === "internal" || backend === "ldap") return; // `ldap_pools.ts` checks directories
   const poolKind = backendRow(backend).poolKind as "rdbms" | "elastic" | "cassandra" | "riak";
-  if (poolKind !== "rdbms" && !SERVER_BACKENDS.includes(SERVER_POOL_KINDS[poolKind])) {
-    const what = kind === "users" ? "accounts" : kind;
-    const why = `${what} in ${backend} are not served by this version`;
-    return void mistakes.push({ path: backendPath, problem: why });
-  }
   const pools = file.outgoing_pools?.[poolKind] ?? {};
   const pool = pools[tag];
   if (pool === undefined) {

@@ -106,16 +106,13 @@ const RDBMS_POOL = z.strictObject({
 
 /** `[outgoing_pools]`. */
 export const OUTGOING_POOLS = z.strictObject({
-  cassandra: serverPools("cassandra", { pool: CASSANDRA_POOL, product: "Cassandra" }),
-  elastic: serverPools("elasticsearch", {
-    pool: ELASTIC_POOL,
-    product: "Elasticsearch or OpenSearch",
-  }),
+  cassandra: serverPools(CASSANDRA_POOL, "Cassandra"),
+  elastic: serverPools(ELASTIC_POOL, "Elasticsearch or OpenSearch"),
   ldap: withWords(z.record(z.string().min(1), LDAP_POOL), {
     allowed: "a table of pools by name",
   }).default({}).describe("pools to LDAP directories"),
   rdbms: withWords(z.record(z.string().min(1), RDBMS_POOL), {
     allowed: "a table of pools by name",
   }).default({}).describe("pools to PostgreSQL, MySQL, MariaDB and SQL Server"),
-  riak: serverPools("riak", { pool: RIAK_POOL, product: "Riak" }),
+  riak: serverPools(RIAK_POOL, "Riak"),
 });

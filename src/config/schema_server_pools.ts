@@ -1,6 +1,4 @@
 import { z } from "zod";
-import type { ServerBackendId } from "../storage/mod.ts";
-import { SERVER_BACKENDS } from "../storage/mod.ts";
 import {
   absent,
   addresses,
@@ -120,12 +118,8 @@ export const CASSANDRA_POOL = z.strictObject({
   }).prefault({}).describe("the servers, and how to log in there"),
 });
 
-/** Makes the option of the pools of one backend. */
-export function serverPools<T extends z.ZodType>(
-  backend: ServerBackendId,
-  { pool, product }: { readonly pool: T; readonly product: string },
-) {
-  const isServed = SERVER_BACKENDS.includes(backend);
+/** Makes the option of the pools of one kind of server. */
+export function serverPools<T extends z.ZodType>(pool: T, product: string) {
   return withWords(z.record(z.string().min(1), pool), { allowed: "a table of pools by name" })
-    .default({}).describe(`pools to ${product}${isServed ? "" : "; not served by this version"}`);
+    .default({}).describe(`pools to ${product}`);
 }

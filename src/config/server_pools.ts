@@ -1,5 +1,4 @@
 import type { ServerAddress, ServerBackendId, ServerPoolOptions } from "../storage/mod.ts";
-import { SERVER_BACKENDS } from "../storage/mod.ts";
 import type { FileConfig } from "./file_schema.ts";
 import { isLoopbackHost } from "./loopback.ts";
 import type { PartialFile } from "./partial_file.ts";
@@ -8,7 +7,7 @@ import type { Surroundings } from "./surroundings.ts";
 import type { KeyPath } from "./toml_lines.ts";
 
 /** Kinds of pools under `outgoing_pools`, with the backend behind each. */
-export const SERVER_POOL_KINDS = {
+const SERVER_POOL_KINDS = {
   elastic: "elasticsearch",
   cassandra: "cassandra",
   riak: "riak",
@@ -27,10 +26,6 @@ export function checkServerPools(file: PartialFile, surroundings: Surroundings):
   for (const kind of poolKinds()) {
     for (const [tag, pool] of Object.entries(file.outgoing_pools?.[kind] ?? {})) {
       const path = ["outgoing_pools", kind, tag];
-      if (!SERVER_BACKENDS.includes(SERVER_POOL_KINDS[kind])) {
-        const problem = "pools of this kind are not served by this version; remove the table";
-        surroundings.mistakes.push({ path, problem });
-      }
       if (pool?.connection === undefined) continue;
       checkConnection(pool.connection, [...path, "connection"], surroundings);
     }

@@ -5,7 +5,7 @@ import { plainServers, resolveServerPools } from "./server_pools.ts";
 import { Surroundings } from "./surroundings.ts";
 import { findingsIn, SOUND } from "./testing/config.ts";
 
-/** Resolves pools alone, also those of backends that no version serves yet. */
+/** Resolves pools alone. */
 function poolsOf(text: string) {
   const surroundings = new Surroundings({
     file: "/etc/causeway/c.toml",

@@ -2,7 +2,7 @@ import { DatabaseSync } from "node:sqlite";
 import { describeError } from "../base/mod.ts";
 import type { CausewayError } from "../base/mod.ts";
 import type { Backend, BackendCheckOptions, BackendReport, PrepareOptions } from "./backend.ts";
-import { SERVER_BACKENDS, serverKindOf, serverSchema } from "./server_kinds.ts";
+import { SERVER_SCHEMAS, serverKindOf } from "./server_kinds.ts";
 import type { LdapUses } from "./ldap/ldap_check.ts";
 import { checkLdap } from "./ldap/ldap_check.ts";
 import type { LdapPoolOptions } from "./ldap/ldap_directory.ts";
@@ -60,12 +60,12 @@ const SCHEMAS: ReadonlyMap<string, SqlDialect> = new Map([
 /** Names that `schemaFiles` knows. */
 export const SCHEMA_NAMES: readonly string[] = [
   ...SCHEMAS.keys(),
-  ...SERVER_BACKENDS.filter((backend) => serverSchema(backend) !== undefined),
+  ...SERVER_SCHEMAS.keys(),
 ];
 
 /** Returns the schema files of a backend as shipped, in their order; undefined for other names. */
 export function schemaFiles(name: string): readonly SchemaFile[] | undefined {
-  return SCHEMAS.get(name)?.schema ?? serverSchema(name);
+  return SCHEMAS.get(name)?.schema ?? SERVER_SCHEMAS.get(name);
 }
 
 /** Kinds of servers that a dump for SQL Server is for: one of one's own, or the cloud's service. */

@@ -113,7 +113,6 @@ export type {
   ServerBackendId,
   ServerPoolOptions,
 } from "./server_pools.ts";
-export { SERVER_BACKENDS } from "./server_kinds.ts";
 export { ForeignDatabase } from "./foreign_database.ts";
 export type { Backend, BackendReport } from "./backend.ts";
 export { backendsOf, DUMP_VARIANTS, mssqlDump, SCHEMA_NAMES, schemaFiles } from "./backends.ts";

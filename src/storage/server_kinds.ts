@@ -7,24 +7,21 @@ import type { SchemaFile } from "./sql/sql_dialect.ts";
 
 type OptionsOf<B extends ServerBackendId> = Extract<ServerPoolOptions, { readonly backend: B }>;
 
-/** Every kind of server that this version serves. */
-const SERVER_KINDS: { readonly [B in ServerBackendId]?: ServerKind<OptionsOf<B>> } = {
+/** Every kind of database server that speaks neither SQL nor LDAP. */
+const SERVER_KINDS: { readonly [B in ServerBackendId]: ServerKind<OptionsOf<B>> } = {
   elasticsearch: ELASTIC,
   cassandra: CASSANDRA,
   riak: RIAK,
 };
 
-/** Backends among `ServerBackendId` that this version serves. */
-export const SERVER_BACKENDS = Object.keys(SERVER_KINDS) as readonly ServerBackendId[];
+/** Backends of these servers that have schema files. */
+export const SERVER_SCHEMAS: ReadonlyMap<string, readonly SchemaFile[]> = new Map(
+  Object.entries(SERVER_KINDS).flatMap(([backend, { schema }]) =>
+    schema === undefined ? [] : [[backend, schema]]
+  ),
+);
 
 /** Returns the kind of server behind a pool. */
 export function serverKindOf<O extends ServerPoolOptions>({ backend }: O): ServerKind<O> {
-  const kind = SERVER_KINDS[backend];
-  if (kind === undefined) throw new TypeError(`Cannot use ${backend}: it is not served`);
-  return kind as unknown as ServerKind<O>; // the entry of that very backend
-}
-
-/** Returns the schema files of a backend; undefined when it has none. */
-export function serverSchema(backend: string): readonly SchemaFile[] | undefined {
-  return SERVER_KINDS[backend as ServerBackendId]?.schema;
+  return SERVER_KINDS[backend] as unknown as ServerKind<O>; // the entry of that very backend
 }
