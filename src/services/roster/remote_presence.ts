@@ -453,6 +453,8 @@ export class RemotePresence {
     // A session may have moved to a node that lives.
     const moved = await this.#deps.processesOf([...accounts]);
     if (this.#isClosed) return;
+    // If presence of one comes back before its lease is seen again, looks are counted anew.
+    for (const process of gone) this.#misses.delete(process);
     let count = 0;
     for (const [from, known] of lost) {
       if (this.#known.get(from)?.includes(known) !== true) continue; // news meanwhile

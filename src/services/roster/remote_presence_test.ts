@@ -110,6 +110,18 @@ Deno.test("a process that is missing for one look alone withdraws nothing", asyn
   assert.deepEqual(fixture.delivered, []);
 });
 
+Deno.test("presence that is back before its lease is seen outlives the next look", async () => {
+  const fixture = new Fixture();
+  fixture.saw("available");
+  await fixture.lose(DC2);
+  assert.equal(fixture.delivered.length, 1);
+  assert.equal(fixture.saw("available"), true);
+  await fixture.presence.look();
+  assert.equal(fixture.delivered.length, 1, "missing at one look since it is back");
+  await fixture.presence.look();
+  assert.equal(fixture.delivered.length, 2, "missing at two");
+});
+
 Deno.test("nothing is withdrawn while the session table cannot tell who lives", async () => {
   const fixture = new Fixture();
   fixture.saw("available");
