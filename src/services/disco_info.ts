@@ -90,12 +90,13 @@ export class DiscoInfo implements IqService {
 
   #describe(request: IqRequest): IqAnswer {
     const features = new Set<string>();
+    const { domainpart } = request.stanza.to;
     for (const service of this.#services) {
       if (request.target !== "host" && !service.targets.includes(request.target)) continue;
-      if (!this.#isOn(service, request.stanza.to.domainpart)) continue;
+      if (!this.#isOn(service, domainpart)) continue;
       for (const feature of service.features) features.add(feature);
+      for (const feature of service.featuresAt?.(domainpart) ?? []) features.add(feature);
     }
-    const { domainpart } = request.stanza.to;
     if (request.target === "host") {
       for (const feature of this.#hostFeatures(domainpart)) features.add(feature);
     }

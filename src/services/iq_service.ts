@@ -105,6 +105,11 @@ export interface IqService {
    */
   readonly features: readonly string[];
   /**
+   * Returns features that the service has at a host, beside `features`.
+   * @default none
+   */
+  featuresAt?(host: string): readonly string[];
+  /**
    * True for services whose requests from one account are answered one after another, in their
    * order.
    * @default false
