@@ -10,7 +10,19 @@ import { tryArchiveId } from "./archive_id.ts";
 export const ARCHIVE = "urn:xmpp:mam:2";
 /** Namespace of result sets (XEP-0059). */
 export const RESULT_SET = "http://jabber.org/protocol/rsm";
+/** Feature of archives that are searched by words (XEP-0431). */
+export const FULL_TEXT = "urn:xmpp:fulltext:0";
+/** Fields with the words to search for: that of XEP-0431, and that of MongooseIM. */
+export const TEXT_FIELDS = [`{${FULL_TEXT}}fulltext`, "full-text-search"] as const;
 export const DATA_FORM = "jabber:x:data";
+
+/** Bounds of queries at one host. */
+export interface ArchiveQueryLimits {
+  readonly defaultLimit: number;
+  readonly maxLimit: number;
+  /** True when queries may search for words. */
+  readonly searchesText: boolean;
+}
 
 /** A query of a client. */
 export interface ArchiveQuery {
@@ -26,6 +38,9 @@ export interface ArchiveQuery {
 
 /** Longest id of a query, in UTF-16 units. */
 const MAX_QUERY_ID = 256;
+/** Longest text to search for, in UTF-16 units, and its words. */
+const [MAX_TEXT, MAX_WORDS] = [256, 16];
+const WORD = /[\p{L}\p{M}\p{N}]+/gu;
 /** Time of XEP-0082, which says more than `Date.parse` that it has to be whole. */
 const DATE_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$/;
 const DIGITS = /^\d{1,9}$/;
@@ -33,14 +48,14 @@ const DIGITS = /^\d{1,9}$/;
 /** Reads a query, or returns the error that answers it. */
 export function readArchiveQuery(
   query: XmlElement,
-  limits: { readonly defaultLimit: number; readonly maxLimit: number },
+  limits: ArchiveQueryLimits,
 ): ArchiveQuery | StanzaErrorCondition {
   const queryId = query.attribute("queryid");
   if (queryId !== undefined && queryId.length > MAX_QUERY_ID) return "bad-request";
   const form = query.child("x", DATA_FORM);
   const values = form === undefined ? new Map() : readForm(form, ARCHIVE);
   if (values === undefined) return "bad-request";
-  const filter = readFilter(values);
+  const filter = readFilter(values, limits);
   if (typeof filter === "string") return filter;
   const page = readPage(query.child("set", RESULT_SET), limits);
   if (typeof page === "string") return page;
@@ -52,7 +67,10 @@ export function readArchiveQuery(
   };
 }
 
-function readFilter(values: FormValues): ArchiveFilter | StanzaErrorCondition {
+function readFilter(
+  values: FormValues,
+  { searchesText }: ArchiveQueryLimits,
+): ArchiveFilter | StanzaErrorCondition {
   let filter: ArchiveFilter = {};
   for (const [name, texts] of values) {
     if (name === "ids") {
@@ -67,7 +85,9 @@ function readFilter(values: FormValues): ArchiveFilter | StanzaErrorCondition {
     const [text, ...others] = texts;
     if (text === undefined || text === "") continue;
     if (others.length > 0) return "bad-request";
-    const part = readField(name, text);
+    const isSearch = searchesText && isTextField(name);
+    if (isSearch && filter.text !== undefined) return "bad-request";
+    const part = isSearch ? readSearch(text) : readField(name, text);
     if (typeof part === "string") return part;
     filter = { ...filter, ...part };
   }
@@ -103,6 +123,16 @@ function readField(name: string, text: string): ArchiveFilter | StanzaErrorCondi
   }
 }
 
+function isTextField(name: string): boolean {
+  return (TEXT_FIELDS as readonly string[]).includes(name);
+}
+
+function readSearch(text: string): ArchiveFilter | StanzaErrorCondition {
+  if (text.length > MAX_TEXT) return "policy-violation";
+  if ((text.match(WORD)?.length ?? 0) > MAX_WORDS) return "policy-violation";
+  return text.trim() === "" ? {} : { text };
+}
+
 function timeOf(text: string): number | undefined {
   if (!DATE_TIME.test(text)) return undefined;
   const timeMs = Date.parse(text);
@@ -111,7 +141,7 @@ function timeOf(text: string): number | undefined {
 
 function readPage(
   set: XmlElement | undefined,
-  { defaultLimit, maxLimit }: { readonly defaultLimit: number; readonly maxLimit: number },
+  { defaultLimit, maxLimit }: ArchiveQueryLimits,
 ): Pick<ArchiveQuery, "page" | "isCount"> | StanzaErrorCondition {
   // XEP-0059 §2.6: a page by the number of its first item. Others may come in between meanwhile.
   if (set?.child("index") !== undefined) return "feature-not-implemented";

@@ -12,7 +12,7 @@ import { showForm } from "../pep/data_form.ts";
 import { STANZA_IDS } from "./archive_form.ts";
 import { archiveIdText } from "./archive_id.ts";
 import type { ArchiveQuery } from "./archive_query.ts";
-import { ARCHIVE, readArchiveQuery, RESULT_SET } from "./archive_query.ts";
+import { ARCHIVE, FULL_TEXT, readArchiveQuery, RESULT_SET, TEXT_FIELDS } from "./archive_query.ts";
 import type { MessageArchive } from "./message_archive.ts";
 
 /** Bytes of the messages in one page. The first one is sent however large it is. */
@@ -82,7 +82,8 @@ class QueryForm extends ArchiveService implements IqService {
   readonly name = "query";
   readonly type = "get";
 
-  answer(): IqAnswer {
+  answer({ stanza: { to } }: IqRequest): IqAnswer {
+    const searched = this.archive.searchesText(to.domainpart) ? TEXT_FIELDS : [];
     const field = (name: string, type: string) => ({ name, type, values: [] });
     const form = showForm(ARCHIVE, [
       field("with", "jid-single"),
@@ -91,6 +92,7 @@ class QueryForm extends ArchiveService implements IqService {
       field("before-id", "text-single"),
       field("after-id", "text-single"),
       field("ids", "list-multi"),
+      ...searched.map((name) => field(name, "text-single")),
     ]);
     return { payload: element("query", { xmlns: ARCHIVE }, form) };
   }
@@ -102,11 +104,18 @@ class QuerySet extends ArchiveService implements IqService {
   readonly type = "set";
   override readonly features = [ARCHIVE, `${ARCHIVE}#extended`, STANZA_IDS];
 
+  featuresAt(host: string): readonly string[] {
+    return this.archive.searchesText(host) ? [FULL_TEXT] : [];
+  }
+
   async answer({ stanza, payload }: IqRequest): Promise<IqAnswer> {
     const { to: owner, from: asker } = stanza;
     const options = this.archive.optionsOf(owner.domainpart);
     if (options === undefined) return { error: "service-unavailable" };
-    const query = readArchiveQuery(payload, options);
+    const query = readArchiveQuery(payload, {
+      ...options,
+      searchesText: this.archive.searchesText(owner.domainpart),
+    });
     if (typeof query === "string") return { error: query };
     const own = this.archiveOf(stanza);
     if (own === undefined) return GONE;

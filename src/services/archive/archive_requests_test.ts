@@ -1,7 +1,7 @@
 import { deepStrictEqual, doesNotMatch, match, ok, strictEqual } from "node:assert/strict";
 import { FairShares } from "../../base/mod.ts";
 import { MetricsRegistry, SILENT_LOGGER } from "../../observe/mod.ts";
-import type { InternalStore } from "../../storage/mod.ts";
+import type { ArchiveFilter, ArchiveStore, InternalStore } from "../../storage/mod.ts";
 import type { Stanza } from "../../xmpp/mod.ts";
 import { isAsItSays } from "../../xmpp/mod.ts";
 import { AccountServices } from "../testing/account_services.ts";
@@ -22,10 +22,13 @@ class Setup implements AsyncDisposable {
   readonly sent: string[] = [];
   isSlow = false;
   isHere = true;
+  /** Texts that the store was asked for. */
+  readonly searched: string[] = [];
   #services: AccountServices | undefined;
   #store: InternalStore | undefined;
 
-  static async open(maxLimit = 50): Promise<Setup> {
+  /** @param searchesText whether the store finds messages by their text: those that have all of it */
+  static async open(maxLimit = 50, searchesText = false): Promise<Setup> {
     const setup = new Setup();
     setup.#services = await AccountServices.open((store, clock) => {
       setup.#store = store;
@@ -38,7 +41,7 @@ class Setup implements AsyncDisposable {
           hasStanzaIds: true,
           maxAgeMs: Infinity,
         }]]),
-        storeOf: () => store.archives(),
+        storeOf: () => searchesText ? setup.#searching(store.archives()) : store.archives(),
         existing: () => Promise.resolve(new Map()),
         refusalsFor: () => Promise.resolve(() => false),
         here: () => "somebody",
@@ -57,6 +60,32 @@ class Setup implements AsyncDisposable {
       });
     });
     return setup;
+  }
+
+  /** Lets a store search, which it cannot by itself. */
+  #searching(inner: ArchiveStore): ArchiveStore {
+    const ids = async (archive: string, { text, ...filter }: ArchiveFilter) => {
+      if (text === undefined) return filter;
+      this.searched.push(text);
+      const all = await inner.read(archive, filter, { limit: 1_000, from: "start" });
+      const found = all!.messages.filter(({ stanza }) =>
+        new TextDecoder().decode(stanza).includes(text)
+      );
+      return { ...filter, ids: found };
+    };
+    return {
+      searchesText: true,
+      append: inner.append.bind(inner),
+      read: async (archive, filter, page) =>
+        await inner.read(archive, await ids(archive, filter), page),
+      count: async (archive, filter, limit) =>
+        await inner.count(archive, await ids(archive, filter), limit),
+      ends: inner.ends.bind(inner),
+      preferences: inner.preferences.bind(inner),
+      setPreferences: inner.setPreferences.bind(inner),
+      removeAll: inner.removeAll.bind(inner),
+      removeBefore: inner.removeBefore.bind(inner),
+    };
   }
 
   #send(message: Stanza): boolean {
@@ -123,8 +152,8 @@ function set(content: string): string {
   return `<set xmlns='http://jabber.org/protocol/rsm'>${content}</set>`;
 }
 
-async function filled(maxLimit?: number): Promise<Setup> {
-  const setup = await Setup.open(maxLimit);
+async function filled(maxLimit?: number, searchesText?: boolean): Promise<Setup> {
+  const setup = await Setup.open(maxLimit, searchesText);
   await setup.add([BOB, "1"], [CAROL, "2"], [BOB, "3"], [BOB, "4"], [CAROL, "5"]);
   return setup;
 }
@@ -192,6 +221,62 @@ Deno.test("archiveRequests() filters, and counts", async () => {
   const [bodies, counted] = await setup.query(form(["with", BOB]) + set("<max>0</max>"));
   strictEqual(bodies, "");
   match(counted, /<fin xmlns='urn:xmpp:mam:2'><set [^>]*><count>3<\/count><\/set><\/fin>/);
+});
+
+const FULL_TEXT = "{urn:xmpp:fulltext:0}fulltext";
+
+Deno.test("archiveRequests() finds messages by their text, where the store can", async () => {
+  await using setup = await filled(50, true);
+  await setup.add([BOB, "red fox"], [CAROL, "red hen"]);
+  const rows: readonly [string, string][] = [
+    [form([FULL_TEXT, "red"]), "red fox red hen"],
+    [form(["full-text-search", "red"]), "red fox red hen"],
+    [form([FULL_TEXT, "red"], ["with", CAROL]), "red hen"],
+    [form([FULL_TEXT, "red"], ["full-text-search", ""]), "red fox red hen"],
+    [form([FULL_TEXT, "red"]) + set("<max>1</max><before/>"), "red hen"],
+    [form([FULL_TEXT, "blue"]), ""],
+    [form([FULL_TEXT, " \n"], ["with", CAROL]), "2 5 red hen"],
+  ];
+  for (const [content, expected] of rows) {
+    strictEqual((await setup.query(content))[0], expected, content);
+  }
+  const [, counted] = await setup.query(form([FULL_TEXT, "red"]) + set("<max>0</max>"));
+  match(counted, /<count>2<\/count>/);
+});
+
+Deno.test("archiveRequests() bounds the text of a search", async () => {
+  await using setup = await filled(50, true);
+  const words = (count: number) => Array.from({ length: count }, (_, i) => `w${i}`);
+  const most = words(16).join(" ").padEnd(256, "!");
+  const rows: readonly [string, string][] = [
+    [form([FULL_TEXT, `${most}!`]), "policy-violation"],
+    [form([FULL_TEXT, words(17).join("-")]), "policy-violation"],
+    [form([FULL_TEXT, "red", "blue"]), "bad-request"],
+    [form([FULL_TEXT, "red"], ["full-text-search", "blue"]), "bad-request"],
+    [form(["withtext", "red"]), "feature-not-implemented"],
+  ];
+  for (const [content, condition] of rows) {
+    match((await setup.query(content))[1], new RegExp(`<${condition} `), content);
+  }
+  deepStrictEqual(setup.searched, []);
+  match((await setup.query(form([FULL_TEXT, most])))[1], /<fin /);
+  deepStrictEqual(setup.searched, [most]);
+});
+
+Deno.test("archiveRequests() shows the search of archives where the store can", async () => {
+  for (const searchesText of [false, true]) {
+    await using setup = await filled(50, searchesText);
+    const fields = await setup.ask("get", "<query xmlns='urn:xmpp:mam:2'/>");
+    for (const name of [FULL_TEXT, "full-text-search"]) {
+      strictEqual(fields.includes(`<field var='${name}' type='text-single'/>`), searchesText);
+      const [, answer] = await setup.query(form([name, "1"]));
+      strictEqual(answer.includes("<feature-not-implemented "), !searchesText, answer);
+    }
+    for (const to of [ALICE, "example.com"]) {
+      const features = await setup.features(to);
+      strictEqual(features.includes("urn:xmpp:fulltext:0"), searchesText, to);
+    }
+  }
 });
 
 Deno.test("archiveRequests() names what is wrong with a query, and sends nothing", async () => {

@@ -13,7 +13,7 @@ import { FullJid, recipientHolders, senderHolders } from "../../xmpp/mod.ts";
 import { AbsentAccounts } from "./absent_accounts.ts";
 import type { AbsentAccountsDeps } from "./absent_accounts.ts";
 import type { ArchivableOptions } from "./archive_form.ts";
-import { isArchivable, withArchiveId } from "./archive_form.ts";
+import { isArchivable, searchableText, withArchiveId } from "./archive_form.ts";
 import { archiveIdText } from "./archive_id.ts";
 import { ArchiveRetention } from "./archive_retention.ts";
 import { ArchiveMetrics } from "./archive_metrics.ts";
@@ -80,6 +80,9 @@ const [LATE_BYTES, MOST_LATE] = [4_194_304, 16_384];
 /** Milliseconds for which the sender of a message for somebody offline waits for a store that fails. */
 const KEEP_MS = 5_000;
 
+/** Bytes of one UTF-16 unit of a text in memory, at most. */
+const BYTES_PER_UNIT = 2;
+
 /**
  * Archives the messages of accounts (XEP-0313).
  *
@@ -143,6 +146,11 @@ export class MessageArchive {
   /** Returns the options of a host whose accounts have archives. */
   optionsOf(host: string): ArchiveHostOptions | undefined {
     return this.#deps.hosts.get(host);
+  }
+
+  /** True for a host whose accounts may search their archives by words. */
+  searchesText(host: string): boolean {
+    return this.serves(host) && this.storeOf(host).searchesText;
   }
 
   storeOf(host: string): ArchiveStore {
@@ -277,8 +285,9 @@ export class MessageArchive {
   #hold(part: Part): HeldMessage | undefined {
     const { budget } = this.#deps;
     const holders = this.#holdersOf(part.message.stanza);
-    const archived = archivedOf(part);
-    const cost = archived.stanza.length + RETAINED_OVERHEAD_BYTES;
+    const archived = archivedOf(part, this.searchesText(part.account.domainpart));
+    const { stanza: { length }, text = "" } = archived;
+    const cost = length + BYTES_PER_UNIT * text.length + RETAINED_OVERHEAD_BYTES;
     const { isLate } = this.#writerFor(part.account);
     if (!(isLate ? this.#late : budget).mayHold(holders, cost)) {
       this.metrics.refused.inc();
@@ -359,7 +368,10 @@ function inArchive({ account, archived }: HeldMessage, creation: string): Archiv
   return { ...archived, archive: archiveKeyOf(account.text, creation) };
 }
 
-function archivedOf({ account, creation = "", peer, message }: Part): ArchivedMessage {
+function archivedOf(
+  { account, creation = "", peer, message }: Part,
+  isSearched: boolean,
+): ArchivedMessage {
   const { process, sequence, sentAtUs, stanza } = message;
   return {
     archive: archiveKeyOf(account.text, creation),
@@ -372,5 +384,6 @@ function archivedOf({ account, creation = "", peer, message }: Part): ArchivedMe
     sentAtMs: Math.trunc(sentAtUs / 1000),
     // The bytes may lie in a read buffer, and the message may be gone before they are written.
     stanza: withArchiveId(stanza, account.text, undefined).slice(),
+    ...(isSearched ? { text: searchableText(stanza) } : {}),
   };
 }

@@ -1,7 +1,7 @@
 import { deepStrictEqual, match, ok, strictEqual } from "node:assert/strict";
 import { CausewayError, FairShares, ManualClock } from "../../base/mod.ts";
 import { MetricsRegistry, SILENT_LOGGER } from "../../observe/mod.ts";
-import type { ArchiveFilter, ArchiveStore } from "../../storage/mod.ts";
+import type { ArchivedMessage, ArchiveFilter, ArchiveStore } from "../../storage/mod.ts";
 import { archiveKeyOf, InternalStore } from "../../storage/mod.ts";
 import { parseJid } from "../../xmpp/mod.ts";
 import type { Stanza } from "../../xmpp/mod.ts";
@@ -27,6 +27,9 @@ class World implements AsyncDisposable {
   isContact = false;
   askRoster = () => Promise.resolve();
   isDown = false;
+  searchesText = false;
+  /** Messages that the store was given. */
+  readonly given: ArchivedMessage[] = [];
   /** While set, the store answers after it. */
   hanging: Promise<void> | undefined;
   /** Answers of the store of accounts, each with the account that was asked for; not held by default. */
@@ -46,9 +49,12 @@ class World implements AsyncDisposable {
     world.#store = await InternalStore.open({ path: `${world.#directory}/store.sqlite` });
     const inner = world.#store.archives();
     const store: ArchiveStore = {
-      searchesText: inner.searchesText,
+      get searchesText() {
+        return world.searchesText;
+      },
       append: async (messages, nowMs) => {
         await world.hanging;
+        world.given.push(...messages);
         if (world.isDown) throw new CausewayError("storage/unreachable", "Cannot reach it");
         return await inner.append(messages, nowMs);
       },
@@ -170,6 +176,41 @@ Deno.test("MessageArchive gives a message to both archives, each with the other 
     strictEqual((await settled(world.archive.note(again, side))).isStored, true);
   }
   deepStrictEqual(await world.sequences(ALICE), [1, 2], "a note to oneself is there once");
+  strictEqual(world.budget.bytes, 0);
+});
+
+Deno.test("MessageArchive gives a store the text of messages where it searches them", async () => {
+  await using world = await World.open();
+  const note = async (content?: string) => {
+    const message = world.message(`${ALICE}/desk`, BOB, content);
+    for (const side of SIDES) await settled(world.archive.note(message, side));
+    return world.given.splice(0).map(({ text }) => text);
+  };
+  strictEqual(world.archive.searchesText("example.com"), false);
+  deepStrictEqual(await note(), [undefined, undefined, undefined]);
+  world.searchesText = true;
+  strictEqual(world.archive.searchesText("example.com"), true);
+  strictEqual(world.archive.searchesText("example.org"), false);
+  deepStrictEqual(await note(), ["hi", "hi", "hi"]);
+  const encrypted = `${BODY}<encrypted xmlns='urn:xmpp:omemo:2'/>`;
+  deepStrictEqual(await note(encrypted), ["", "", ""]);
+});
+
+Deno.test("MessageArchive counts the text of a message that waits", async () => {
+  await using world = await World.open();
+  const long = `<body>${"x".repeat(10_000)}</body>`;
+  const waiting = async () => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    world.hanging = promise;
+    const noting = world.archive.note(world.message(`${ALICE}/desk`, BOB, long), "sender");
+    const { bytes } = world.budget;
+    resolve();
+    await settled(noting);
+    return bytes;
+  };
+  const without = await waiting();
+  world.searchesText = true;
+  strictEqual(await waiting(), without + 20_000);
   strictEqual(world.budget.bytes, 0);
 });
 
