@@ -1,8 +1,8 @@
 import type { Clock } from "../../base/mod.ts";
 import { RateLimit, SystemClock } from "../../base/mod.ts";
-import type { Logger, Metrics } from "../../observe/mod.ts";
+import type { Counter, Logger, Metrics } from "../../observe/mod.ts";
 import { SILENT_LOGGER } from "../../observe/mod.ts";
-import { isSubdomain, tryParseJid } from "../../xmpp/mod.ts";
+import { tryParseJid } from "../../xmpp/mod.ts";
 import type { Jid } from "../../xmpp/mod.ts";
 import { LinkBook } from "../mod.ts";
 import type { Envelope, LinkTraffic, OpenLink, StanzaTrace, StanzaTracer } from "../mod.ts";
@@ -17,7 +17,7 @@ import {
   tracingFrame,
 } from "../wire/mod.ts";
 import type { TraceFields, TracingState } from "../wire/mod.ts";
-import { resolveTracing } from "./tracing_options.ts";
+import { MAX_ASKED_AT_ONCE, MAX_ASKED_PER_SEC, resolveTracing } from "./tracing_options.ts";
 import type { TracingOptions } from "./tracing_options.ts";
 import { Watch } from "./watch.ts";
 import type { Step } from "./watch.ts";
@@ -57,6 +57,10 @@ export interface TracingDeps {
   readonly nodeName: string;
   readonly localHost: string;
   readonly globalHost: string;
+  /** All hosts of this datacenter: the global host, the local host and further ones. */
+  readonly hosts: ReadonlySet<string>;
+  /** True for a domain that names another datacenter of the mesh. */
+  isOtherLocalHost(domain: string): boolean;
   readonly metrics: Metrics;
   readonly log?: Logger;
   readonly clock?: Clock;
@@ -79,6 +83,8 @@ interface ForeignTrace {
   readonly host: string;
   readonly process: number;
   readonly trace: number;
+  /** Monotonic milliseconds after which it runs no longer, however often it is asked for. */
+  readonly latestMs: number;
 }
 
 /**
@@ -99,8 +105,11 @@ export class Tracing implements StanzaTracer {
   readonly #own = new Map<number, OwnTrace>();
   readonly #foreign = new Map<string, ForeignTrace>();
   readonly #links: LinkBook;
-  /** Bounds what one other node may tell. */
+  /** Bounds what one other process may ask. */
+  readonly #asking: RateLimit;
+  /** Bounds what one other process may tell. */
   readonly #arriving: RateLimit;
+  readonly #dropped: Readonly<Record<"trace" | "tracing" | "traced", Counter>>;
   #lastTrace = 0;
 
   constructor(options: TracingOptions, deps: TracingDeps) {
@@ -112,6 +121,19 @@ export class Tracing implements StanzaTracer {
     this.#links = new LinkBook(deps.localHost);
     const perSec = 2 * this.#options.maxStepsPerSec * this.#options.maxTraces;
     this.#arriving = new RateLimit({ perSec, burst: perSec }, clock);
+    const asking = { perSec: MAX_ASKED_PER_SEC, burst: MAX_ASKED_AT_ONCE };
+    this.#asking = new RateLimit(asking, clock);
+    const droppedFrames = (frame: string) =>
+      deps.metrics.counter({
+        name: "causeway_trace_frames_dropped_total",
+        help: "Frames of traces that were dropped, as their process sent too many",
+        labels: { frame },
+      });
+    this.#dropped = {
+      trace: droppedFrames("trace"),
+      tracing: droppedFrames("tracing"),
+      traced: droppedFrames("traced"),
+    };
     for (
       const [asker, read] of [
         ["here", () => this.#own.size],
@@ -213,8 +235,16 @@ export class Tracing implements StanzaTracer {
       if (host === link.host && process === link.process) this.#drop(key);
     }
     for (const own of this.#own.values()) {
-      if (own.states.delete(keyOf(link))) own.listener.node(nodeOf(link), "ended", 0);
+      if (!own.states.delete(keyOf(link)) || this.#isAskedAnew(link, own)) continue;
+      own.listener.node(nodeOf(link), "ended", 0);
     }
+  }
+
+  /** True when the node has been restarted, and its new process has been asked. */
+  #isAskedAnew({ host, nodeName }: OpenLink, { states }: OwnTrace): boolean {
+    return [...this.#links.peers()].some((each) =>
+      each.host === host && each.nodeName === nodeName && states.has(keyOf(each))
+    );
   }
 
   #frame(
@@ -224,10 +254,12 @@ export class Tracing implements StanzaTracer {
     { start, end }: { readonly start: number; readonly end: number },
   ): void {
     if (type === FRAME_TYPE.trace) return this.#asked(link, decodeTrace(buffer, start, end));
+    // The other side has a limit of its own. The one here is for peers that keep none.
     if (type === FRAME_TYPE.tracing) {
       const { trace, state, missed } = decodeTracing(buffer, start, end);
       const own = this.#own.get(trace);
       if (own?.states.has(keyOf(link)) !== true) return; // it has ended here
+      if (!this.#arriving.take(keyOf(link))) return this.#dropped.tracing.inc();
       own.states.set(keyOf(link), state);
       own.listener.node(nodeOf(link), state, missed);
       return;
@@ -235,8 +267,8 @@ export class Tracing implements StanzaTracer {
     const { trace, ...step } = decodeTraced(buffer, start, end);
     const own = this.#own.get(trace);
     if (own?.states.get(keyOf(link)) !== "watching") return;
-    // The other side has a limit of its own. This one is for peers that keep none.
-    if (this.#arriving.take(keyOf(link))) own.listener.step(nodeOf(link), step);
+    if (!this.#arriving.take(keyOf(link))) return this.#dropped.traced.inc();
+    own.listener.step(nodeOf(link), step);
   }
 
   #ask(link: OpenLink, trace: number, { fields, endsMs, states, listener }: OwnTrace): void {
@@ -249,51 +281,71 @@ export class Tracing implements StanzaTracer {
 
   #asked(link: OpenLink, { trace, forMs, address, who }: TraceFields): void {
     const { host, process, nodeName } = link;
-    const key = `${process} ${trace} ${host}`;
+    const key = `${trace} ${keyOf(link)}`;
     const known = this.#foreign.get(key);
-    const fields = { address, who, datacenter: host, node: nodeName };
     if (forMs === 0) return known && this.#drop(key);
+    if (!this.#asking.take(keyOf(link))) return this.#dropped.trace.inc();
+    const answer = (state: TracingState, missed = 0) =>
+      link.send(tracingFrame({ trace, state, missed }));
+    if (known !== undefined) {
+      this.#endAfter(forMs, key, known);
+      return answer("watching", known.watch.missed);
+    }
+    const fields = { address, who, datacenter: host, node: nodeName };
     const jid = tryParseJid(address);
     if (jid === undefined || !this.#mayTrace(host, jid)) {
       this.#log.warn("trace.forbidden", fields);
-      link.send(tracingFrame({ trace, state: "forbidden", missed: 0 }));
-      return;
+      return answer("forbidden");
     }
-    if (known === undefined && this.#isBusy(host)) {
-      link.send(tracingFrame({ trace, state: "busy", missed: 0 }));
-      return;
-    }
-    if (known !== undefined) this.#forget(key, known);
+    if (this.#isBusy(host)) return answer("busy");
     const watch = this.#watch(jid, (step) => {
       this.#links.to(link)?.send(tracedFrame({ trace, ...step }));
     }, (missed) => {
       this.#links.to(link)?.send(tracingFrame({ trace, state: "watching", missed }));
     });
-    this.#foreign.set(key, { watch, host, process, trace });
-    const lifeMs = Math.min(forMs, this.#options.maxForMs);
-    watch.cancelEnd = this.#clock.after(lifeMs, () => this.#drop(key));
+    const latestMs = this.#clock.monotonicMs() + this.#options.maxForMs;
+    const foreign: ForeignTrace = { watch, host, process, trace, latestMs };
+    this.#foreign.set(key, foreign);
+    const lifeMs = this.#endAfter(forMs, key, foreign);
     this.#log.info("trace.asked", { ...fields, forMs: lifeMs });
-    link.send(tracingFrame({ trace, state: "watching", missed: 0 }));
+    answer("watching");
   }
 
   /**
-   * True when nodes of `host` may follow an address: those of our own datacenter any one, those of
-   * others only addresses that all datacenters share, and their own.
+   * Lets a trace of another node end after `forMs`, or earlier when it would last too long.
+   * @returns milliseconds until it ends
    */
-  #mayTrace(host: string, { domainpart }: Jid): boolean {
-    const { localHost, globalHost } = this.#deps;
-    if (host === localHost) return true;
-    if (!this.#options.forOthers) return false;
-    return [globalHost, host].some((each) =>
-      domainpart === each || (domainpart !== localHost && isSubdomain(domainpart, each))
-    );
+  #endAfter(forMs: number, key: string, { watch, latestMs }: ForeignTrace): number {
+    const lifeMs = Math.max(0, Math.min(forMs, latestMs - this.#clock.monotonicMs()));
+    watch.cancelEnd?.();
+    watch.cancelEnd = this.#clock.after(lifeMs, () => this.#drop(key));
+    return lifeMs;
   }
 
+  /**
+   * True when nodes of `host` may follow an address. Those of our own datacenter may follow any one.
+   * Those of others may follow addresses that all datacenters share, and their own. A domain under
+   * several hosts belongs to the nearest of them.
+   */
+  #mayTrace(host: string, { domainpart }: Jid): boolean {
+    const { localHost, globalHost, hosts } = this.#deps;
+    if (host === localHost) return true;
+    if (!this.#options.forOthers) return false;
+    for (let domain = domainpart;; domain = domain.slice(domain.indexOf(".") + 1)) {
+      if (domain === globalHost || domain === host) return true;
+      if (hosts.has(domain) || this.#deps.isOtherLocalHost(domain)) return false;
+      if (!domain.includes(".")) return false;
+    }
+  }
+
+  /** True when no further trace for nodes of `host` may begin. */
   #isBusy(host: string): boolean {
     const { maxForDatacenter, maxForOthers } = this.#options;
+    const { localHost } = this.#deps;
     const all = [...this.#foreign.values()];
-    return all.length >= maxForOthers ||
-      all.filter((each) => each.host === host).length >= maxForDatacenter;
+    const count = (isCounted: (each: ForeignTrace) => boolean) => all.filter(isCounted).length;
+    return count((each) => each.host === host) >= maxForDatacenter ||
+      (host !== localHost && count((each) => each.host !== localHost) >= maxForOthers);
   }
 
   #watch(jid: Jid, tell: (step: Step) => void, overran?: (missed: number) => void): Watch {
@@ -338,8 +390,9 @@ export class Tracing implements StanzaTracer {
   }
 }
 
-function keyOf({ host, nodeName }: OpenLink): string {
-  return `${host} ${nodeName}`;
+/** Returns what stands for the process at the other end of a link. */
+function keyOf({ host, process }: OpenLink): string {
+  return `${process} ${host}`;
 }
 
 function nodeOf({ host, nodeName }: OpenLink): TracedNode {

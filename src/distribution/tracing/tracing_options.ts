@@ -28,6 +28,10 @@ const INTEGERS = {
 /** Steps of one stanza that this node tells of: one that is sent to and fro has no end of them. */
 export const MAX_STEPS_OF_STANZA = 64;
 
+/** Traces that one process of another node may ask for in a second, and at once. */
+export const MAX_ASKED_PER_SEC = 4;
+export const MAX_ASKED_AT_ONCE = 8;
+
 /** Fills in defaults. @throws RangeError for a value that is out of range */
 export function resolveTracing(options: TracingOptions): Required<TracingOptions> {
   const { forOthers = true, ...integers } = options;

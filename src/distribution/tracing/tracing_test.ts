@@ -4,7 +4,7 @@ import { MemoryLogger, MetricsRegistry } from "../../observe/mod.ts";
 import { parseJid } from "../../xmpp/mod.ts";
 import { Envelope } from "../mod.ts";
 import type { LinkTraffic, OpenLink } from "../mod.ts";
-import { frameName } from "../wire/mod.ts";
+import { frameName, traceFrame, tracingFrame } from "../wire/mod.ts";
 import type { NodeTracing, Trace } from "./tracing.ts";
 import { Tracing } from "./tracing.ts";
 import type { TracingOptions } from "./tracing_options.ts";
@@ -17,18 +17,43 @@ interface TestNode {
   readonly host: string;
   readonly nodeName: string;
   readonly process: number;
+  /** Returns how many frames of one type it has dropped. */
+  dropped(frame: string): Promise<number>;
 }
 
 let processes = 0;
 
-function nodeAt(dc: string, clock: ManualClock, options: TracingOptions = {}): TestNode {
+/** Makes a node. `nodeName` is that of an earlier process; `furtherHosts` are served there alone. */
+function nodeAt(
+  dc: string,
+  clock: ManualClock,
+  options: TracingOptions = {},
+  { nodeName, furtherHosts = [] }: {
+    readonly nodeName?: string;
+    readonly furtherHosts?: readonly string[];
+  } = {},
+): TestNode {
   const host = `${dc}.example.com`;
-  const nodeName = `node${++processes}@${host}`;
+  const process = ++processes;
   const log = new MemoryLogger();
   const metrics = new MetricsRegistry(clock);
-  const deps = { nodeName, localHost: host, globalHost: "example.com", metrics, log, clock };
+  const deps = {
+    nodeName: nodeName ?? `node${process}@${host}`,
+    localHost: host,
+    globalHost: "example.com",
+    hosts: new Set(["example.com", host, ...furtherHosts]),
+    isOtherLocalHost: (domain: string) => domain !== host && /^dc\d\.example\.com$/.test(domain),
+    metrics,
+    log,
+    clock,
+  };
   const tracing = new Tracing(options, deps);
-  return { tracing, traffic: tracing.traffic(), log, host, nodeName, process: processes };
+  const dropped = async (frame: string) => {
+    const name = `causeway_trace_frames_dropped_total{frame="${frame}"} `;
+    const line = (await metrics.prometheus()).split("\n").find((each) => each.startsWith(name));
+    return Number(line?.slice(name.length));
+  };
+  return { ...deps, tracing, traffic: tracing.traffic(), host, process, dropped };
 }
 
 /** Links two nodes. Frames arrive at once. Returns the frames of each, and a function that unlinks. */
@@ -50,7 +75,9 @@ function link(a: TestNode, b: TestNode) {
   a.traffic.dialled(atA);
   return {
     sent,
-    atB,
+    /** Sends a frame of `a` to `b`, and one of `b` to `a`. */
+    toA,
+    toB,
     unlink: () => {
       a.traffic.ended(atA, false);
       b.traffic.ended(atB, false);
@@ -243,4 +270,139 @@ Deno.test("Tracing ignores steps and answers of nodes that it has not asked", ()
   here.tracing.follow(stanza("carol@example.com/a", "x@example.com"))!.note("accepted");
   assert.equal(late.steps.length, 0);
   assert.equal(asked.steps.length, 1);
+});
+
+Deno.test("another datacenter follows no address of a further host, nor of any local host but its own", () => {
+  const clock = new ManualClock();
+  const furtherHosts = ["staff.example.com", "example.org"];
+  const asked = nodeAt("dc2", clock, {}, { furtherHosts });
+  const [elsewhere, neighbour] = [nodeAt("dc1", clock), nodeAt("dc2", clock)];
+  for (const node of [elsewhere, neighbour]) link(node, asked);
+  const answers = (jid: string) =>
+    [elsewhere, neighbour].map((node) => {
+      clock.advance(1_000);
+      const { nodes, trace } = open(node, jid);
+      trace!.stop();
+      return nodes.at(-1)![1];
+    });
+  for (
+    const jid of [
+      "alice@staff.example.com",
+      "staff.example.com",
+      "echo.staff.example.com",
+      "alice@example.org",
+      "echo.example.org",
+      "dave@dc2.example.com/phone",
+      "echo.dc2.example.com",
+      "erin@dc3.example.com",
+      "echo.dc3.example.com",
+      "example",
+    ]
+  ) assert.deepEqual(answers(jid), ["forbidden", "watching"], jid);
+  for (
+    const jid of [
+      "alice@example.com",
+      "echo.example.com",
+      "carol@dc1.example.com",
+      "a.dc1.example.com",
+    ]
+  ) assert.deepEqual(answers(jid), ["watching", "watching"], jid);
+});
+
+Deno.test("Tracing follows on at a node that is restarted while its old link lasts", () => {
+  const clock = new ManualClock();
+  const [here, before] = [nodeAt("dc1", clock), nodeAt("dc2", clock)];
+  const old = link(here, before);
+  const { steps, nodes } = open(here, "alice@example.com");
+  const after = nodeAt("dc2", clock, {}, { nodeName: before.nodeName });
+  link(here, after);
+  old.unlink(); // it has timed out
+  assert.deepEqual(nodes.map(([, state]) => state), ["asked", "watching", "asked", "watching"]);
+  after.tracing.follow(stanza("alice@example.com/a", "bob@example.com"))!
+    .note("arrived", { place: "dc1.example.com" });
+  assert.deepEqual(steps.map(([node, { step }]) => [node, step]), [[after.nodeName, "arrived"]]);
+});
+
+Deno.test("a trace that is asked for again goes on, within its rate and its time", () => {
+  const clock = new ManualClock();
+  const here = nodeAt("dc1", clock);
+  const there = nodeAt("dc2", clock, { maxStepsPerSec: 3, maxForMs: 10_000 });
+  const { toB } = link(here, there);
+  const { steps, nodes } = open(here, "alice@example.com");
+  const again = (address: string, forMs: number) =>
+    toB(traceFrame({ trace: 1, forMs, address, who: "ops" }));
+  const follow = (from = "alice@example.com/a") =>
+    there.tracing.follow(stanza(from, "x@example.com"));
+  for (let i = 0; i < 3; i++) {
+    for (let j = 0; j < 2; j++) follow()!.note("arrived", {});
+    again("bob@example.com", 5_000);
+  }
+  assert.equal(steps.length, 3);
+  assert.deepEqual(nodes.map(([, , missed]) => missed), [0, 0, 0, 1, 3]);
+  assert.equal(follow("bob@example.com/a"), undefined, "it follows the same address");
+  assert.equal(there.log.named("trace.asked").length, 1);
+  for (let i = 0; i < 4; i++) {
+    assert.equal(there.tracing.isOn, true, `after ${i} times 2.5 s`);
+    again("alice@example.com", 5_000);
+    clock.advance(2_500);
+  }
+  assert.equal(there.tracing.isOn, false, "10 s after it was asked for first");
+});
+
+Deno.test("a node answers few requests of one process in a second, and counts the others", async () => {
+  const clock = new ManualClock();
+  const [flood, here, there] = [nodeAt("dc1", clock), nodeAt("dc1", clock), nodeAt("dc2", clock)];
+  const flooding = link(flood, there);
+  const ask = (trace: number, address: string, forMs = 60_000) =>
+    flooding.toB(traceFrame({ trace, forMs, address, who: "ops" }));
+  const answers = () => flooding.sent.filter((each) => each.startsWith(there.nodeName)).length;
+  ask(1, "alice@example.com");
+  for (let i = 0; i < 100; i++) ask(2 + i, "dave@dc2.example.com");
+  assert.equal(answers(), 8);
+  assert.equal(there.log.named("trace.forbidden").length, 7);
+  assert.equal(await there.dropped("trace"), 93);
+  link(here, there);
+  const other = open(here, "bob@example.com");
+  assert.equal(other.nodes.at(-1)![1], "watching", "the limit is one for each process");
+  other.trace!.stop();
+  ask(1, "alice@example.com", 0);
+  assert.equal(there.tracing.isOn, false, "an end is always heard");
+  clock.advance(1_000);
+  for (let i = 0; i < 100; i++) ask(200 + i, "alice@example.com");
+  assert.equal(there.log.named("trace.asked").length, 2 + 4);
+});
+
+Deno.test("traces of its own datacenter leave a node those for others", () => {
+  const clock = new ManualClock();
+  const there = nodeAt("dc2", clock, { maxForOthers: 2 });
+  const [neighbour, dc1, dc3] = ["dc2", "dc1", "dc3"].map((dc) => nodeAt(dc, clock));
+  for (const node of [neighbour!, dc1!, dc3!]) link(node, there);
+  const answer = (node: TestNode) => open(node, "alice@example.com").nodes.at(-1)![1];
+  assert.deepEqual([neighbour!, neighbour!, dc1!, dc3!, dc1!, neighbour!].map(answer), [
+    "watching",
+    "watching",
+    "watching",
+    "watching",
+    "busy",
+    "watching",
+  ]);
+});
+
+Deno.test("Tracing takes so many answers and steps of one process in a second, and counts the others", async () => {
+  const clock = new ManualClock();
+  const here = nodeAt("dc1", clock, { maxTraces: 1, maxStepsPerSec: 5 });
+  const [flood, there] = [nodeAt("dc2", clock), nodeAt("dc3", clock)];
+  const { toA } = link(here, flood);
+  link(here, there);
+  const { nodes, steps } = open(here, "alice@example.com");
+  for (let missed = 1; missed <= 100; missed++) {
+    toA(tracingFrame({ trace: 1, state: "watching", missed }));
+  }
+  flood.tracing.follow(stanza("alice@example.com/a", "bob@example.com"))!.note("arrived", {});
+  const ofFlood = nodes.filter(([node, state]) => node === flood.nodeName && state === "watching");
+  assert.equal(ofFlood.length, 10);
+  assert.equal(steps.length, 0);
+  assert.deepEqual([await here.dropped("tracing"), await here.dropped("traced")], [91, 1]);
+  there.tracing.follow(stanza("alice@example.com/a", "bob@example.com"))!.note("arrived", {});
+  assert.deepEqual(steps.map(([node]) => node), [there.nodeName]);
 });

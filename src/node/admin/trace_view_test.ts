@@ -13,6 +13,8 @@ Deno.test("makeTraces() shows each step with a sentence of its own, and never wh
     nodeName: "node1@dc1.example.com",
     localHost: "dc1.example.com",
     globalHost: "example.com",
+    hosts: new Set(["example.com", "dc1.example.com"]),
+    isOtherLocalHost: () => false,
     metrics: new MetricsRegistry(clock),
     clock,
   });
