@@ -78,8 +78,8 @@ async function removeSteps(
   for (;;) {
     const count = await store.removeBefore(age, STEP_MESSAGES);
     removed += count;
-    if (count < STEP_MESSAGES) return removed;
-    io.error(`messages removed so far: ${removed}`);
+    if (count === 0) return removed;
+    if (count === STEP_MESSAGES) io.error(`messages removed so far: ${removed}`);
   }
 }
 

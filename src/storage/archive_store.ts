@@ -116,6 +116,8 @@ export interface ArchiveAge {
   readonly host?: string | undefined;
   /** Key of the only archive that is meant. @default all of them */
   readonly archive?: string | undefined;
+  /** Ends the removal between two of its steps. */
+  readonly signal?: AbortSignal | undefined;
 }
 
 /**
@@ -189,10 +191,18 @@ export interface ArchiveStore {
    */
   removeAll(bareJid: string): Promise<void>;
   /**
-   * Removes at most `limit` messages that are too old. Preferences stay. Resolves to their number;
-   * fewer than `limit` when no more are left. Harmless when several nodes call it at once.
+   * Removes at most `limit` messages that are too old. Preferences stay. Resolves to their number: 0
+   * when no more are left. Harmless when several nodes call it at once.
+   *
+   * An archive that fails is left out, and the others lose their messages. The failure is thrown by a
+   * call that finds nothing else to remove.
    */
   removeBefore(age: ArchiveAge, limit: number): Promise<number>;
+  /**
+   * Returns the wall clock of the database in milliseconds, to the second at least. Undefined, or not
+   * there, when the database tells no time.
+   */
+  clockMs?(): Promise<number | undefined>;
 }
 
 /**

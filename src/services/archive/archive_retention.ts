@@ -8,6 +8,9 @@ const [FIRST_MS, INTERVAL_MS] = [60_000, 600_000];
 /** Messages of one step, and milliseconds between two steps: 10 000 a second at most. */
 const [STEP_MESSAGES, PAUSE_MS] = [1_000, 100];
 
+/** Milliseconds by which the clocks of a node and of a database may differ. */
+const CLOCK_OFF_MS = 300_000;
+
 /** Objects behind the removal of old messages. */
 export interface ArchiveRetentionDeps {
   /** Milliseconds for which messages are kept, by host. */
@@ -26,7 +29,7 @@ export interface ArchiveRetentionDeps {
 export class ArchiveRetention {
   readonly #deps: ArchiveRetentionDeps;
   #cancel: CancelTimer | undefined;
-  #isStopped = false;
+  readonly #ending = new AbortController();
   #round: Promise<void> = Promise.resolve();
   #endPause: (() => void) | undefined;
 
@@ -40,10 +43,14 @@ export class ArchiveRetention {
 
   /** Ends the round that is under way behind its present step. */
   async stop(): Promise<void> {
-    this.#isStopped = true;
+    this.#ending.abort();
     this.#cancel?.();
     this.#endPause?.();
     await this.#round;
+  }
+
+  get #isStopped(): boolean {
+    return this.#ending.signal.aborted;
   }
 
   #later(waitMs: number): void {
@@ -57,14 +64,17 @@ export class ArchiveRetention {
   async #remove(): Promise<void> {
     const { maxAgeMs, storeOf, removed, clock, logger } = this.#deps;
     for (const [host, ageMs] of maxAgeMs) {
-      const age = { host, sentBeforeMs: clock.wallMs() - ageMs };
+      if (this.#isStopped) return;
       let total = 0;
       try {
+        if (!await this.#isClockRight(host)) continue;
+        const { signal } = this.#ending;
+        const age = { host, sentBeforeMs: clock.wallMs() - ageMs, signal };
         while (!this.#isStopped) {
           const count = await storeOf(host).removeBefore(age, STEP_MESSAGES);
+          if (count === 0) break;
           removed.inc(count);
           total += count;
-          if (count < STEP_MESSAGES) break;
           await this.#pause();
         }
       } catch (thrown) {
@@ -72,6 +82,18 @@ export class ArchiveRetention {
       }
       if (total > 0) logger.info("archive.removed", { host, messages: total });
     }
+  }
+
+  /** False when the database has another time: a clock that is ahead would remove what is to stay. */
+  async #isClockRight(host: string): Promise<boolean> {
+    const { storeOf, clock, logger } = this.#deps;
+    const beforeMs = clock.wallMs();
+    const databaseMs = await storeOf(host).clockMs?.();
+    if (databaseMs === undefined) return true;
+    const aheadMs = Math.round(beforeMs - databaseMs);
+    if (Math.abs(aheadMs) <= CLOCK_OFF_MS) return true;
+    logger.warn("archive.clock-off", { host, aheadMs });
+    return false;
   }
 
   async #pause(): Promise<void> {

@@ -10,7 +10,7 @@ const DAY_MS = 86_400_000;
 function open(old: Record<string, number>, maxAgeMs: ReadonlyMap<string, number>) {
   const clock = new ManualClock();
   const calls: [host: string, ageMs: number, limit: number][] = [];
-  const state = { removed: 0, isDown: false };
+  const state = { removed: 0, isDown: false, databaseAheadMs: 0, events: [] as unknown[][] };
   const retention = new ArchiveRetention({
     maxAgeMs,
     storeOf: () => ({
@@ -21,14 +21,18 @@ function open(old: Record<string, number>, maxAgeMs: ReadonlyMap<string, number>
         old[host!]! -= count;
         return Promise.resolve(count);
       },
-    } as Pick<ArchiveStore, "removeBefore"> as ArchiveStore),
+      clockMs: () => Promise.resolve(clock.wallMs() + state.databaseAheadMs),
+    } as Pick<ArchiveStore, "removeBefore" | "clockMs"> as ArchiveStore),
     removed: { inc: (by = 1) => state.removed += by },
     clock,
-    logger: SILENT_LOGGER,
+    logger: {
+      ...SILENT_LOGGER,
+      warn: (event, fields) => void state.events.push([event, fields]),
+    },
   });
   const advance = async (byMs: number) => {
     clock.advance(byMs);
-    for (let i = 0; i < 3; i++) await new Promise((resolve) => setImmediate(resolve));
+    for (let i = 0; i < 5; i++) await new Promise((resolve) => setImmediate(resolve));
   };
   return { retention, calls, state, advance };
 }
@@ -42,14 +46,15 @@ Deno.test("ArchiveRetention removes what is older than its host keeps it, step b
   strictEqual(calls.length, 0);
   await advance(1);
   deepStrictEqual(calls, [["example.com", 30 * DAY_MS, 1_000]]);
-  for (let i = 0; i < 2; i++) await advance(100);
+  for (let i = 0; i < 4; i++) await advance(100);
   deepStrictEqual(calls.map(([host]) => host), [
-    ...["example.com", "example.com", "example.com", "example.org"],
+    ...["example.com", "example.com", "example.com", "example.com"],
+    ...["example.org", "example.org"],
   ]);
-  deepStrictEqual(calls.at(-1), ["example.org", DAY_MS, 1_000]);
+  deepStrictEqual(calls[4], ["example.org", DAY_MS, 1_000]);
   strictEqual(state.removed, 2_507);
   await advance(600_000);
-  strictEqual(calls.length, 6);
+  strictEqual(calls.length, 8);
   await retention.stop();
 });
 
@@ -68,6 +73,27 @@ Deno.test("ArchiveRetention tries again after a failure, and stops between two s
   await retention.stop();
   await advance(1_200_000);
   deepStrictEqual([calls.length, state.removed], [2, 1_000]);
+});
+
+Deno.test("ArchiveRetention removes nothing while its clock and the database's differ", async () => {
+  const { retention, calls, state, advance } = open(
+    { "example.com": 5_000 },
+    new Map([["example.com", DAY_MS]]),
+  );
+  retention.start();
+  state.databaseAheadMs = -300_001;
+  await advance(60_000);
+  state.databaseAheadMs = 300_001;
+  await advance(600_000);
+  strictEqual(calls.length, 0);
+  deepStrictEqual(state.events, [
+    ["archive.clock-off", { host: "example.com", aheadMs: 300_001 }],
+    ["archive.clock-off", { host: "example.com", aheadMs: -300_001 }],
+  ]);
+  state.databaseAheadMs = -299_999;
+  await advance(600_000);
+  deepStrictEqual([calls.length, state.events.length], [1, 2]);
+  await retention.stop();
 });
 
 Deno.test("ArchiveRetention leaves archives alone whose hosts keep everything", async () => {

@@ -130,7 +130,7 @@ export class DepartedAccounts {
         const age = { archive, sentBeforeMs: clock.wallMs() + CLOCK_SKEW_MS };
         some = await storeOf(host).removeBefore(age, REMOVED_AT_ONCE);
         removed.inc(some);
-      } while (some === REMOVED_AT_ONCE);
+      } while (some > 0);
     }
   }
 }

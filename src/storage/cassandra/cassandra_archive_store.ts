@@ -20,6 +20,8 @@ import { ArchiveRemover } from "./archive_remover.ts";
 import type { CassandraCluster } from "./cassandra_cluster.ts";
 import { forEach } from "./cassandra_session.ts";
 
+/** Parts of a removal that may fail until it gives up. */
+const MOST_FAILED = 50;
 /** Archives that one operation adds to at once. */
 const ARCHIVES_AT_ONCE = 16;
 const MAX_ATTEMPTS = 20;
@@ -125,15 +127,32 @@ export class CassandraArchiveStore implements ArchiveStore {
         );
       }
       let removed = 0;
+      const failures: unknown[] = [];
       for await (const { log, number, done } of this.#remover.findOld(session, age)) {
-        removed += await this.#turns.run(
-          REMOVAL,
-          () => this.#remover.removeOldIn(session, { log, number, sentBeforeMs }, limit - removed),
-        );
-        if (removed === limit) break;
-        await done();
+        if (age.signal?.aborted === true) return removed;
+        try {
+          removed += await this.#turns.run(
+            REMOVAL,
+            () =>
+              this.#remover.removeOldIn(session, { log, number, sentBeforeMs }, limit - removed),
+          );
+          if (removed === limit) break;
+          await done();
+        } catch (thrown) {
+          failures.push(thrown);
+          if (failures.length >= MOST_FAILED) break;
+        }
       }
+      if (removed === 0 && failures.length > 0) throw failures[0];
       return removed;
+    });
+  }
+
+  async clockMs(): Promise<number> {
+    return await this.#cluster.run("read the clock of", async (session) => {
+      const query = "SELECT toUnixTimestamp(now()) AS now FROM system.local";
+      const [row] = await session.select(query, [], "near");
+      return row!.integer("now"); // the table has one row
     });
   }
 }

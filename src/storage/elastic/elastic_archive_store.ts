@@ -181,7 +181,10 @@ export class ElasticArchiveStore implements ArchiveStore {
     await this.#forgetPreferences(bucket);
   }
 
-  async removeBefore({ sentBeforeMs, host, archive }: ArchiveAge, limit: number): Promise<number> {
+  async removeBefore(
+    { sentBeforeMs, host, archive, signal }: ArchiveAge,
+    limit: number,
+  ): Promise<number> {
     const place = archive === undefined ? undefined : await this.#placeOf(archive);
     const filter = [
       { range: { sent_at: { lt: Math.ceil(sentBeforeMs) } } },
@@ -189,7 +192,7 @@ export class ElasticArchiveStore implements ArchiveStore {
       ...(place === undefined ? [] : [{ term: { archive: place.archive } }]),
     ];
     let removed = 0;
-    while (removed < limit) {
+    while (removed < limit && signal?.aborted !== true) {
       await this.#index.refresh(REMOVE);
       const { hits } = await this.#index.search<Pick<MessageDocument, "bucket">>(
         REMOVE,

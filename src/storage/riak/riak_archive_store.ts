@@ -40,6 +40,8 @@ import type { RiakDeps } from "./riak_user_store.ts";
 import { searchIndex } from "./search_index.ts";
 import { isBetween, isText } from "./solr_text.ts";
 
+/** Parts of a removal that may fail until it gives up. */
+const MOST_FAILED = 50;
 /** Chunks that a query looks through by itself. Behind that it asks the search index. */
 const MAX_SCANNED = 64;
 /** Documents that one query of the search index returns. */
@@ -161,13 +163,17 @@ export class RiakArchiveStore implements ArchiveStore {
     }
   }
 
-  async removeBefore({ sentBeforeMs, host, archive }: ArchiveAge, limit: number): Promise<number> {
+  async removeBefore(
+    { sentBeforeMs, host, archive, signal }: ArchiveAge,
+    limit: number,
+  ): Promise<number> {
     const scope = [isBetween("sent_register", "*", Math.ceil(sentBeforeMs) - 1)];
     if (host !== undefined) scope.push(isText("host_register", host));
     if (archive !== undefined) scope.push(isText("archive_register", archiveNameOf(archive)));
+    const failures: unknown[] = [];
     let removed = 0;
     let last: string | undefined;
-    while (removed < limit) {
+    while (removed < limit && signal?.aborted !== true) {
       const most = Math.min(FOUND_AT_ONCE, limit - removed + 1);
       const { documents } = await searchIndex(this.#deps.client, "mam", {
         conditions: last === undefined ? scope : [...scope, `_yz_rk:["${last}" TO *]`],
@@ -184,12 +190,31 @@ export class RiakArchiveStore implements ArchiveStore {
           position: document["position_register"] as number | undefined, // a number in the schema
         }));
       for (const [archiveName, some] of Map.groupBy(old, ({ archiveName }) => archiveName)) {
-        removed += await this.#remove(archiveName, some, sentBeforeMs);
+        try {
+          removed += await this.#remove(archiveName, some, sentBeforeMs);
+        } catch (thrown) {
+          failures.push(thrown);
+          if (failures.length >= MOST_FAILED) break;
+        }
       }
+      if (failures.length >= MOST_FAILED) break;
       if (documents.length < most) break;
       last = old.at(-1)?.key;
     }
+    if (removed === 0 && failures.length > 0) throw failures[0];
     return removed;
+  }
+
+  /** Returns the time at which a server answers (RFC 9110 §6.6.1). */
+  async clockMs(): Promise<number | undefined> {
+    const { headers } = await this.#deps.client.request({
+      method: "GET",
+      path: ["ping"],
+      accepts: [200],
+      action: "read the clock of",
+    });
+    const dateMs = Date.parse(headers.get("date") ?? "");
+    return Number.isNaN(dateMs) ? undefined : dateMs;
   }
 
   async #append(

@@ -24,6 +24,7 @@ function eitherArchives(fixture: RiakFixture): ArchiveStore {
     setPreferences: (archive, preferences) => either().setPreferences(archive, preferences),
     removeAll: (bareJid) => either().removeAll(bareJid),
     removeBefore: (age, limit) => either().removeBefore(age, limit),
+    clockMs: () => either().clockMs!(),
   };
 }
 

@@ -200,6 +200,7 @@ const OPERATIONS: readonly Operation[] = [
     "archives.removeBefore",
     (stores) => stores.archives().removeBefore({ sentBeforeMs: 1, archive: BOB }, 1),
   ),
+  reads("archives.clockMs", (stores) => stores.archives().clockMs!()),
   reads("muc.read", (stores) => muc(stores).read(HALL)),
   reads("muc.messages", (stores) => muc(stores).messages(HALL, { limit: 1 })),
   reads("muc.list", (stores) => muc(stores).list({ limit: 1 })),

@@ -29,6 +29,10 @@ import type { Tables } from "./tables.ts";
 const REMOVED_AT_ONCE = 1_000;
 /** Archives with old messages that one query finds. */
 const ARCHIVES_AT_ONCE = 100;
+/** Archives that one removal looks at once it has removed something. */
+const MOST_ARCHIVES = 1_000;
+/** Archives that may fail until a removal gives up: then the database fails, and not an archive. */
+const MOST_FAILED = 50;
 
 /** Positions between which a query looks, both left out. */
 interface Span {
@@ -40,6 +44,8 @@ interface Span {
 export class SqlArchiveStore implements ArchiveStore {
   readonly searchesText = false;
   readonly #database: SqlDatabase;
+  /** Archives whose old messages could not be removed, by hosts: they are left out until the rest is done. */
+  readonly #failed = new Map<string | undefined, Map<string, { key: Key; thrown: unknown }>>();
 
   constructor(database: SqlDatabase) {
     this.#database = database;
@@ -164,24 +170,53 @@ export class SqlArchiveStore implements ArchiveStore {
       const key = await this.#database.run(action, (queries) => findArchive(queries, archive));
       return await this.#removeOld(key, age.sentBeforeMs, limit);
     }
+    const failed = this.#failed.get(age.host) ?? new Map<string, { key: Key; thrown: unknown }>();
+    this.#failed.set(age.host, failed);
+    const isEnded = () => age.signal?.aborted === true;
     let removed = 0;
-    while (removed < limit) {
-      const keys = await this.#findOld(age);
-      if (keys.length === 0) break;
+    let isEnd = false;
+    for (let seen = 0; removed < limit && !(removed > 0 && seen >= MOST_ARCHIVES) && !isEnded();) {
+      const keys = await this.#findOld(age, [...failed.values()].map(({ key }) => key));
+      isEnd = keys.length === 0;
+      if (isEnd) break;
       for (const key of keys) {
-        if (removed === limit) break;
-        removed += await this.#removeOld(key, age.sentBeforeMs, limit - removed);
+        if (removed === limit || failed.size >= MOST_FAILED || isEnded()) break;
+        seen++;
+        try {
+          removed += await this.#removeOld(key, age.sentBeforeMs, limit - removed);
+        } catch (thrown) {
+          failed.set(key.toString("hex"), { key, thrown });
+        }
       }
+      isEnd = failed.size >= MOST_FAILED;
+      if (isEnd) break;
     }
-    return removed;
+    if (removed > 0 || !isEnd) return removed;
+    // All others are done. The next call tries these again.
+    const [first] = failed.values();
+    this.#failed.delete(age.host);
+    if (first !== undefined) throw first.thrown;
+    return 0;
   }
 
-  /** Returns some archives that may have messages of an age: those with the oldest ones. */
-  async #findOld({ sentBeforeMs, host }: ArchiveAge): Promise<readonly Key[]> {
+  async clockMs(): Promise<number> {
+    const { clockMs } = this.#database.dialect;
+    return await this.#database.run("read the clock of", async (queries) => {
+      const row = await queries.selectNoFrom(clockMs.as("now")).executeTakeFirstOrThrow();
+      return Number(row.now);
+    });
+  }
+
+  /** Returns some archives that may have messages of an age: those with the oldest ones, but for some. */
+  async #findOld(
+    { sentBeforeMs, host }: ArchiveAge,
+    except: readonly Key[],
+  ): Promise<readonly Key[]> {
     return await this.#database.run("find old messages in", async (queries) => {
       let query = queries.selectFrom("archives").select("account_key")
         .where("oldest_sent_at", "<", Math.trunc(sentBeforeMs)).orderBy("oldest_sent_at");
       if (host !== undefined) query = query.where("host_key", "=", keyOf(host));
+      if (except.length > 0) query = query.where("account_key", "not in", except);
       const rows = await this.#database.dialect.limit(query, ARCHIVES_AT_ONCE).execute();
       return rows.map((row) => bufferOf(row.account_key));
     });

@@ -1,4 +1,4 @@
-import { deepStrictEqual, strictEqual } from "node:assert/strict";
+import { deepStrictEqual, rejects, strictEqual } from "node:assert/strict";
 import { archiveKeyOf } from "../archive_store.ts";
 import { conformanceArchived } from "../testing/archive_store_conformance.ts";
 import { keyOf } from "./keys.ts";
@@ -72,4 +72,25 @@ Deno.test("SqlArchiveStore removes old messages of version 0.1.0", async () => {
   strictEqual(await store.removeBefore({ ...age, host: "example.com" }, 10), 0);
   await store.append([conformanceArchived(50, { archive: archiveKeyOf(BOB, "0c") })], NOW);
   strictEqual(await store.removeBefore({ ...age, host: "example.com" }, 10), 2);
+});
+
+Deno.test("SqlArchiveStore removes old messages though one archive fails, and ends where it is told to", async () => {
+  await using broken = await BreakableStore.open();
+  const store = new SqlArchiveStore(broken.database);
+  const names = ["alice", "bob", "carol", "dave"].map((name) => `${name}@example.com`);
+  for (const [i, archive] of names.entries()) {
+    await store.append([conformanceArchived(i, { archive, sentAtMs: NOW - 100 + i })], NOW);
+  }
+  broken.raw.exec(`CREATE TRIGGER failing BEFORE DELETE ON archive_messages
+    WHEN OLD.account_key = x'${keyOf(ALICE).toString("hex")}'
+    BEGIN SELECT abs(-9223372036854775807 - 1); END`);
+  const age = { sentBeforeMs: NOW + 1, host: "example.com" };
+  const signal = AbortSignal.abort();
+  strictEqual(await store.removeBefore({ ...age, signal }, 10), 0);
+  strictEqual(await store.removeBefore(age, 2), 2);
+  strictEqual(await store.removeBefore(age, 2), 1);
+  await rejects(store.removeBefore(age, 2), { name: "CausewayError" });
+  deepStrictEqual(await sequences(store, ALICE), [0]);
+  broken.raw.exec("DROP TRIGGER failing");
+  strictEqual(await store.removeBefore(age, 2), 1, "the next round tries it again");
 });

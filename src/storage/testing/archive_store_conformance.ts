@@ -419,6 +419,13 @@ const CHECKS: Readonly<Record<string, Check>> = {
     assert.equal(await store.removeBefore(age, 5_000), 0);
   },
 
+  async "clockMs() is the time of the database, where it tells any"(store) {
+    const databaseMs = await store.clockMs?.();
+    if (databaseMs === undefined) return;
+    const offMs = databaseMs - Date.now();
+    assert.ok(Math.abs(offMs) < 60_000, `${offMs} ms ahead`);
+  },
+
   async "words find the messages that have all of them, where text is searched"(store) {
     if (!store.searchesText) return;
     const texts = [
