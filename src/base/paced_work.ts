@@ -13,8 +13,10 @@ export interface PacedWorkOptions {
   readonly maxTurnMs?: number;
   /** Milliseconds for which they wait so at the most. @default 10 */
   readonly maxPauseMs?: number;
-  /** Milliseconds of work in the turn after such a pause. @default 2 */
+  /** Milliseconds of work in the turn after such a pause, at the least. @default 2 */
   readonly lateSliceMs?: number;
+  /** The same at the most: they grow with the time for which the oldest piece waits. @default 10 */
+  readonly maxLateSliceMs?: number;
   /** Returns a time in milliseconds that does not stand still during a turn. @default the machine's */
   readonly nowMs?: () => number;
   /** Calls back in the next turn of the event loop. @default `setImmediate` */
@@ -31,13 +33,20 @@ export type PacedFor = "stranger" | "session";
 
 /** Pieces for sessions that go before each piece for a stranger, while both wait. */
 const SESSIONS_FIRST = 4;
-/** Asynchronous pieces under way at once: at the least, at first, and at the most. */
-const [MIN_UNDER_WAY, FIRST_UNDER_WAY, MAX_UNDER_WAY] = [2, 8, 256];
+/** The same before a piece that has waited for `STRANGER_WAITS_MS`: a login has a timeout. */
+const SESSIONS_BEFORE_LATE = 1;
+const STRANGER_WAITS_MS = 1_000;
+/** Asynchronous pieces under way at once: at the least, which is also at first, and at the most. */
+const [MIN_UNDER_WAY, MAX_UNDER_WAY] = [8, 256];
 /** Milliseconds for which a piece counts as under way. Past them it waits for some other machine. */
 const COUNTED_MS = 25;
 
 /** Turns so many times `maxTurnMs` long have too many pieces under way. */
 const LONG_TURN = 2;
+/** Milliseconds after which a waiting piece adds another `lateSliceMs` to the late slices. */
+const AGE_MS = 100;
+/** Milliseconds of work in one turn while `PacedWork` hurries. */
+const HURRIED_SLICE_MS = 50;
 
 /** A piece of work that has begun and waits for something. */
 interface UnderWay {
@@ -51,12 +60,14 @@ interface UnderWay {
  *
  * - The loop does pieces for `sliceMs` in a turn. It does none in the turn after one that took longer
  *   than `maxTurnMs` for everything else. When no piece was done for `maxPauseMs`, so that a login
- *   would take too long, it does pieces for `lateSliceMs` in whatever turn.
+ *   would take too long, it does pieces for `lateSliceMs` in whatever turn. That slice grows while
+ *   the oldest piece waits, up to `maxLateSliceMs`: so no load keeps pieces waiting ever longer.
  * - An asynchronous piece is under way until its promise settles, or for `COUNTED_MS`. What it waits
  *   for causes work when it comes, outside of any slice. Fewer pieces may be under way after a turn
  *   that took very long, and more while turns are short.
  * - Pieces for sessions go first, in the order in which they came. After `SESSIONS_FIRST` of them, a
- *   piece for a stranger has its turn.
+ *   piece for a stranger has its turn. One that has waited for long goes after a single piece for a
+ *   session, so that sessions do not make a login pass its timeout.
  *
  * A piece must not wait for another one that it has given to `run`. The callers bound how many pieces
  * wait.
@@ -66,6 +77,7 @@ export class PacedWork {
   readonly #maxTurnMs: number;
   readonly #maxPauseMs: number;
   readonly #lateSliceMs: number;
+  readonly #maxLateSliceMs: number;
   readonly #nowMs: () => number;
   readonly #nextTurn: (callback: () => void) => void;
   readonly #after: (delayMs: number, callback: () => void) => CancelTimer;
@@ -77,7 +89,7 @@ export class PacedWork {
   #sessionsInRow = 0;
   /** Pieces that have begun and count, oldest first. */
   readonly #underWay = new Set<UnderWay>();
-  #maxUnderWay = FIRST_UNDER_WAY;
+  #maxUnderWay = MIN_UNDER_WAY;
   #cancelExpiry: CancelTimer | undefined;
   /** Milliseconds of work in this turn. */
   #usedMs = 0;
@@ -88,6 +100,7 @@ export class PacedWork {
   #isBehind = false;
   #isWorking = false;
   #isTurnExpected = false;
+  #isHurried = false;
 
   constructor(options: PacedWorkOptions = {}) {
     const { sliceMs = 0.3, maxTurnMs = 0.5, maxPauseMs = 10, lateSliceMs = 2 } = options;
@@ -95,6 +108,7 @@ export class PacedWork {
     this.#maxTurnMs = maxTurnMs;
     this.#maxPauseMs = maxPauseMs;
     this.#lateSliceMs = lateSliceMs;
+    this.#maxLateSliceMs = options.maxLateSliceMs ?? 10;
     this.#nowMs = options.nowMs ?? (() => performance.now());
     this.#nextTurn = options.nextTurn ?? setImmediate;
     const clock = new SystemClock();
@@ -119,7 +133,7 @@ export class PacedWork {
    */
   run<T>(piece: () => T | Promise<T>, kind: PacedFor = "session"): Promise<T> {
     const { promise, resolve, reject } = Promise.withResolvers<T>();
-    this.#queues[kind].push(() => {
+    this.#queues[kind].push(this.#nowMs(), () => {
       try {
         const result = piece();
         if (result instanceof Promise) this.#watch(result);
@@ -130,6 +144,15 @@ export class PacedWork {
     });
     this.#work();
     return promise;
+  }
+
+  /**
+   * Does all pieces without pauses and side by side from now on, as many as the machine can do: what
+   * is not done soon would never be, as the process is about to end.
+   */
+  hurry(): void {
+    this.#isHurried = true;
+    this.#work();
   }
 
   /** Counts an asynchronous piece as under way until it settles. */
@@ -165,21 +188,32 @@ export class PacedWork {
   }
 
   #mayWork(): boolean {
+    if (this.#isHurried) return this.#usedMs < HURRIED_SLICE_MS;
     if (this.#isFull) return false;
     if (!this.#isBehind) return this.#usedMs < this.#sliceMs;
-    if (this.#hasSlice) return this.#usedMs < this.#lateSliceMs;
+    if (this.#hasSlice) return this.#usedMs < this.#lateSlice();
     return this.#nowMs() - this.#lastWorkMs >= this.#maxPauseMs;
   }
 
+  /** Returns the milliseconds of work in this turn, which follows a pause. Some piece waits. */
+  #lateSlice(): number {
+    const { session, stranger } = this.#queues;
+    const ageMs = this.#nowMs() - Math.min(session.sinceMs, stranger.sinceMs);
+    const sliceMs = Math.max(1, ageMs / AGE_MS) * this.#lateSliceMs;
+    return Math.min(sliceMs, this.#maxLateSliceMs);
+  }
+
   get #isFull(): boolean {
-    return this.#underWay.size >= Math.floor(this.#maxUnderWay);
+    return !this.#isHurried && this.#underWay.size >= Math.floor(this.#maxUnderWay);
   }
 
   /** Removes the next piece from its queue. Some piece waits. */
   #take(): () => void {
     const { session, stranger } = this.#queues;
+    const isLate = this.#nowMs() - stranger.sinceMs >= STRANGER_WAITS_MS;
+    const sessionsFirst = isLate ? SESSIONS_BEFORE_LATE : SESSIONS_FIRST;
     const isForSession = stranger.length === 0 ||
-      (session.length > 0 && this.#sessionsInRow < SESSIONS_FIRST);
+      (session.length > 0 && this.#sessionsInRow < sessionsFirst);
     this.#sessionsInRow = isForSession ? this.#sessionsInRow + 1 : 0;
     return (isForSession ? session : stranger).shift();
   }
@@ -224,9 +258,15 @@ export class PacedWork {
   }
 }
 
+/** A piece of work that waits. */
+interface Piece {
+  readonly sinceMs: number;
+  readonly begin: () => void;
+}
+
 /** Pieces that wait, in the order in which they came. */
 class PieceQueue {
-  #pieces: (() => void)[] = [];
+  #pieces: Piece[] = [];
   /** Index of the first piece that waits. */
   #next = 0;
 
@@ -234,18 +274,23 @@ class PieceQueue {
     return this.#pieces.length - this.#next;
   }
 
-  push(piece: () => void): void {
-    this.#pieces.push(piece);
+  /** The time at which the first piece came; infinite without one. */
+  get sinceMs(): number {
+    return this.#pieces[this.#next]?.sinceMs ?? Infinity;
+  }
+
+  push(sinceMs: number, begin: () => void): void {
+    this.#pieces.push({ sinceMs, begin });
   }
 
   /** Removes the first piece, of one or more. */
   shift(): () => void {
-    const piece = this.#pieces[this.#next++]!;
+    const { begin } = this.#pieces[this.#next++]!;
     // Each piece is moved once at most, on the average.
     if (this.#next * 2 >= this.#pieces.length) {
       this.#pieces = this.#pieces.slice(this.#next);
       this.#next = 0;
     }
-    return piece;
+    return begin;
   }
 }

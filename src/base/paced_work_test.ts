@@ -99,6 +99,45 @@ Deno.test("PacedWork waits while turns are long, but not for ever", () => {
   assert.deepEqual(done, [1, 2, 3, 4, 5, 6]);
 });
 
+Deno.test("PacedWork does more in late turns the longer pieces wait, up to a bound", () => {
+  const { clock, done, add, nextTurn } = setUp({ sliceMs: 1 });
+  for (let piece = 0; piece < 100; piece++) void add(piece);
+  const late = () => {
+    nextTurn(4);
+    clock.advance(20);
+    const before = done.length;
+    nextTurn(4);
+    return done.length - before;
+  };
+  assert.equal(late(), 2);
+  clock.advance(270);
+  assert.equal(late(), 7, "the oldest piece has waited for about 300 ms");
+  clock.advance(1_000);
+  assert.deepEqual([late(), late()], [10, 10]);
+});
+
+Deno.test("PacedWork.hurry() makes no pauses, and begins all asynchronous pieces", () => {
+  const { paced, done, clock, add, begin, nextTurn } = setUp({ sliceMs: 1 });
+  for (let piece = 0; piece < 60; piece++) void add(piece);
+  nextTurn(4);
+  for (let piece = 60; piece < 90; piece++) begin(piece);
+  assert.deepEqual(done, [0], "the turn was long");
+  paced.hurry();
+  assert.equal(done.length, 51, "a large slice, that leaves the loop some time");
+  nextTurn(50);
+  assert.deepEqual([paced.waiting(), paced.underWay], [0, 30]);
+  assert.equal(clock.pendingTimers, 0);
+});
+
+Deno.test("PacedWork.hurry() goes on when all places are taken", () => {
+  const { paced, clock, done, begin } = setUp();
+  for (let piece = 0; piece < 20; piece++) begin(piece);
+  assert.equal(done.length, 8);
+  paced.hurry();
+  assert.deepEqual([done.length, paced.waiting()], [20, 0]);
+  assert.equal(clock.pendingTimers, 0);
+});
+
 Deno.test("PacedWork does a piece at once that comes long after a long turn", () => {
   const { clock, done, add, nextTurn } = setUp();
   void add(1);
@@ -136,23 +175,22 @@ Deno.test("PacedWork no longer counts a piece that waits long, so that a dead da
   assert.equal(paced.waiting(), 0);
 });
 
-Deno.test("PacedWork has fewer pieces under way after long turns, and more after short ones", async () => {
-  const { clock, paced, add, begin, nextTurn } = setUp();
+Deno.test("PacedWork has more pieces under way after short turns, and fewer after long ones", () => {
+  const { clock, paced, begin, nextTurn } = setUp();
+  for (let piece = 0; piece < 500; piece++) begin(piece);
+  assert.equal(paced.underWay, 8);
+  clock.advance(25);
+  assert.equal(paced.underWay, 16);
+  clock.advance(25);
+  assert.equal(paced.underWay, 32);
+  nextTurn(10);
+  clock.advance(25);
+  assert.equal(paced.underWay, 16);
   for (const _ of [1, 2, 3]) {
-    void add(0);
-    nextTurn(25);
+    nextTurn(10);
+    clock.advance(25);
   }
-  clock.advance(20);
-  const ends = Array.from({ length: 40 }, (_, piece) => begin(piece));
-  assert.equal(paced.underWay, 2);
-  nextTurn(1);
-  for (const end of ends) {
-    end();
-    await settled();
-    nextTurn(1);
-  }
-  Array.from({ length: 40 }, (_, piece) => begin(piece));
-  assert.ok(paced.underWay > 6, `${paced.underWay} under way`);
+  assert.equal(paced.underWay, 8, "never fewer");
 });
 
 Deno.test("PacedWork does four pieces for sessions before each one for a stranger", () => {
@@ -162,6 +200,30 @@ Deno.test("PacedWork does four pieces for sessions before each one for a strange
   for (const piece of [1, 2, 3, 4, 5, 6]) void add(piece);
   for (let turn = 0; turn < 9; turn++) nextTurn();
   assert.deepEqual(done, [0, 1, 2, 3, -1, 4, 5, 6, -2, -3]);
+});
+
+Deno.test("PacedWork does half of its pieces for strangers who have waited long", () => {
+  const { done, add, clock, nextTurn } = setUp({ sliceMs: 4 });
+  void add(0);
+  for (let piece = 1; piece <= 12; piece++) void add(piece);
+  for (const piece of [-1, -2, -3, -4]) void add(piece, "stranger");
+  assert.deepEqual(done, [0, 1, 2, 3]);
+  clock.advance(1_000);
+  nextTurn();
+  assert.deepEqual(done.slice(4), [-1, 4, -2, 5, -3, 6, -4, 7, 8, 9]);
+});
+
+Deno.test("PacedWork does the steps of all strangers long before their logins time out", async () => {
+  const { paced, add, clock, nextTurn } = setUp({ sliceMs: 1 });
+  let left = 1_000; // as many as may connect at once
+  for (let piece = 0; piece < 1_000; piece++) void add(piece, "stranger").then(() => left--);
+  while (left > 0 && clock.monotonicMs() < 60_000) {
+    while (paced.waiting("session") < 1_000) void add(0);
+    nextTurn(4); // each turn is too long
+    await settled();
+  }
+  const tookMs = clock.monotonicMs();
+  assert.ok(tookMs < 10_000, `${tookMs} ms`);
 });
 
 Deno.test("PacedWork lets the event loop read between two slices", async () => {

@@ -191,6 +191,8 @@ export class CausewayNode {
     await parts.management?.collect(budget.halfMs(COLLECT_MS));
     parts.resumption?.stop();
     pressure.thaw();
+    // Every session that ends now tells its contacts, while the nodes that tell them are connected.
+    parts.paced.hurry();
     await wait("streams", edge.closeStreams());
     // Clients without stream management never resend what they had written by then, so it is read
     // here.

@@ -739,6 +739,45 @@ Deno.test("a contact whose subscription ends while a login waits to be told hear
   assert.ok(!told().some((line) => line.startsWith("available:") && line.includes("bob")));
 });
 
+Deno.test("contacts of all sessions of a node that stops hear of their ends although the loop is busy", async () => {
+  let nowMs = 0;
+  const turns: (() => void)[] = [];
+  const paced = new PacedWork({
+    nowMs: () => nowMs,
+    nextTurn: (callback) => turns.push(callback),
+    after: () => () => {},
+  });
+  const longTurn = async () => {
+    nowMs += 5;
+    for (let i = 0; i < 20; i++) await immediately();
+    turns.shift()?.();
+  };
+  const fixture = new RosterFixture({ paced });
+  const contacts = Array.from({ length: 20 }, (_, index) => `contact${index}@example.com`);
+  for (const contact of contacts) {
+    fixture.elsewhere.set(contact, [{ host: DC2, resourcepart: "x", process: 2 }]);
+  }
+  const users = Array.from({ length: 30 }, (_, index) => `user${index}@example.com`);
+  for (const user of users) {
+    for (const contact of contacts) {
+      fixture.store.put(user, item(contact, { subscription: "from" }));
+    }
+    fixture.here.set(`${user}/x`, undefined);
+    fixture.server.arrived(fullJid(`${user}/x`), { isAvailable: true, isNew: false });
+  }
+  void paced.run(() => void (nowMs += 5));
+  await longTurn();
+  for (let piece = 0; piece < 1_000; piece++) void paced.run(() => void (nowMs += 0.5));
+  paced.hurry();
+  for (const user of users) {
+    fixture.sendPresence(`${user}/x`, "unavailable");
+    fixture.server.closed(fullJid(`${user}/x`));
+  }
+  const startMs = nowMs;
+  while (fixture.sent.length < 30 * 20 && nowMs < startMs + 10_000) await longTurn();
+  assert.ok(nowMs - startMs < 700, `${nowMs - startMs} ms`);
+});
+
 Deno.test("a login tells many contacts a few at a time", async () => {
   let nowMs = 0;
   const turns: (() => void)[] = [];
