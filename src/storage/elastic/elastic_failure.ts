@@ -56,7 +56,9 @@ export function elasticError(thrown: unknown, context: FailureContext): Causeway
     const reason = `some of its data cannot be reached now (${thrown.message})`;
     return storageError(failure, context, { reason, cause: thrown });
   }
-  const reason = REASONS[failure];
+  const reason = thrown instanceof ElasticAnswer && failure === "overloaded" && thrown.status >= 500
+    ? `it failed (${thrown.message})`
+    : REASONS[failure];
   return storageError(failure, context, {
     cause: thrown,
     ...(reason === undefined ? {} : { reason }),
@@ -82,5 +84,7 @@ function failureOfAnswer({ status, type, message }: ElasticAnswer): StorageFailu
   if (status === 401 || status === 403) return "denied";
   if (status === 429) return "overloaded";
   if (status === 408 || status === 504) return "timeout";
-  return status === 503 || status === 502 ? "unreachable" : undefined;
+  if (status === 503 || status === 502) return "unreachable";
+  // The server failed, and not at what it was asked: the same request may succeed later.
+  return status >= 500 ? "overloaded" : undefined;
 }
