@@ -14,14 +14,17 @@ import {
   placeOf,
   preferencesDocumentId,
 } from "./elastic_documents.ts";
+import type { DocumentStamp } from "./elastic_dialect.ts";
 import type { BulkOperation, DocumentName, IndexClient } from "./elastic_index.ts";
 import { Patience } from "./patience.ts";
-import { sweepVoids } from "./void_sweep.ts";
+import { OLD_VOID_MS, sweepVoids } from "./void_sweep.ts";
 
 /** Attempts of one batch whose reservations others give up. */
 const MAX_TRIES = 6;
-/** Open reservations and void ranges of one head: one more is refused. */
+/** Open reservations and void ranges of a head that is full: nobody reserves more. */
 const [MAX_OPEN, MAX_VOIDS] = [64, 512];
+/** Milliseconds after which what a head says about an attempt may be forgotten soon. */
+const MAX_ATTEMPT_MS = OLD_VOID_MS / 2;
 /** Archives whose preferences are remembered. */
 const MAX_REMEMBERED = 20_000;
 
@@ -51,13 +54,24 @@ interface Placed {
   readonly document: MessageDocument;
 }
 
+/** State of a document with the id of a message. `counts`: readers see it, or will. */
+type DocumentState =
+  | { readonly kind: "missing" | "counts" }
+  | { readonly kind: "garbage"; readonly stamp: DocumentStamp };
+
 /** One attempt at a batch. */
 interface Attempt {
-  readonly token: string;
+  readonly beganAt: Moment;
   /** The reservation in each bucket, and the head that has it. */
   readonly own: ReadonlyMap<number, { readonly range: Reservation; readonly head: ArchiveHead }>;
   /** Positions that must be visible at the end, by bucket. */
   readonly awaited: Map<number, number>;
+}
+
+/** A time on both clocks: one of them may stand still while the machine is suspended. */
+interface Moment {
+  readonly wallMs: number;
+  readonly monotonicMs: number;
 }
 
 /** Preferences as they are kept. */
@@ -110,17 +124,21 @@ export class ArchiveAppender {
     const counts = new Map<number, number>();
     for (const { place: { bucket } } of items) counts.set(bucket, (counts.get(bucket) ?? 0) + 1);
     const token = randomHex(12);
+    /** Buckets that may have the reservation. True: messages may have been written into it. */
+    const touched = new Map<number, boolean>();
     let attempt: Attempt;
     let heads: ReadonlyMap<number, ArchiveHead>;
     try {
-      attempt = await this.#reserve(counts, token, tries);
+      attempt = await this.#reserve(counts, { token, tries, touched });
       const wanted = await this.#wanted(items, attempt, outcomes);
+      for (const { place: { bucket } } of wanted) touched.set(bucket, true);
       await this.#write(place(wanted, attempt, nowMs), attempt);
       heads = await this.#changeAll(counts.keys(), (head) => finish(head, token));
     } catch (thrown) {
-      for (const bucket of counts.keys()) this.#deps.heads.abandon(bucket, token);
+      for (const [bucket, isUsed] of touched) this.#deps.heads.abandon(bucket, token, isUsed);
       throw thrown;
     }
+    this.#refuseLate(attempt);
     const givenUp = new Set<number>();
     for (const [bucket, { range }] of attempt.own) {
       if (stateOf(heads.get(bucket)!, range.from).kind !== "void") continue;
@@ -134,20 +152,70 @@ export class ArchiveAppender {
 
   async #reserve(
     counts: ReadonlyMap<number, number>,
-    token: string,
-    tries: number,
+    { token, tries, touched }: {
+      readonly token: string;
+      readonly tries: number;
+      readonly touched: Map<number, boolean>;
+    },
   ): Promise<Attempt> {
-    const heads = await this.#changeAll(counts.keys(), (head, bucket) => {
-      if (head.open.length >= MAX_OPEN || head.voids.length >= MAX_VOIDS) {
-        throw this.#error("overloaded");
+    const { clock } = this.#deps;
+    const patience = new Patience(clock);
+    for (;;) {
+      const beganAt = momentOf(clock);
+      const full = new Set<number>();
+      const heads = await this.#changeAll(counts.keys(), (head, bucket) => {
+        full.delete(bucket);
+        if (isFull(head)) {
+          full.add(bucket);
+          return undefined;
+        }
+        touched.set(bucket, false);
+        return reserve(head, { token, count: counts.get(bucket)!, tries });
+      });
+      if (full.size === 0) {
+        const own = new Map<number, { readonly range: Reservation; readonly head: ArchiveHead }>();
+        for (const [bucket, head] of heads) {
+          own.set(bucket, { range: head.open.find((each) => each.token === token)!, head });
+        }
+        return { beganAt, own, awaited: new Map() };
       }
-      return reserve(head, { token, count: counts.get(bucket)!, tries });
-    });
-    const own = new Map<number, { readonly range: Reservation; readonly head: ArchiveHead }>();
-    for (const [bucket, head] of heads) {
-      own.set(bucket, { range: head.open.find((each) => each.token === token)!, head });
+      // Nobody is to wait meanwhile for what is reserved in the others.
+      const others = [...counts.keys()].filter((bucket) => !full.has(bucket));
+      await this.#changeAll(others, (head) => finish(head, token));
+      await this.#makeRoom(full, patience);
     }
-    return { token, own, awaited: new Map() };
+  }
+
+  /**
+   * Makes room in heads that are full: removes old void ranges, and waits for open reservations. Gives
+   * up those that stay for too long.
+   *
+   * @throws CausewayError `storage/overloaded` when there is none: a head has too many void ranges
+   *   that are not old, or others are always faster
+   */
+  async #makeRoom(buckets: ReadonlySet<number>, patience: Patience): Promise<void> {
+    const { heads } = this.#deps;
+    for (const bucket of buckets) heads.distrust(bucket);
+    await sweepVoids(await heads.read([...buckets]), this.#deps);
+    const now = await heads.read([...buckets]);
+    await this.#until((head) => head.open.length < MAX_OPEN, {
+      positions: new Map([...buckets].map((bucket) => [bucket, Infinity])),
+      heads: now,
+      patience,
+      failure: "overloaded",
+    });
+    const hasNone = [...now.values()].some(({ voids }) => voids.length >= MAX_VOIDS);
+    if (hasNone || patience.isExhausted) throw this.#error("overloaded");
+  }
+
+  /**
+   * Refuses to go on with an attempt that has taken so long that others may have given it up, removed
+   * its messages, and forgotten that. What it has stored is found by the next one.
+   */
+  #refuseLate({ beganAt }: Attempt): void {
+    const now = momentOf(this.#deps.clock);
+    const tookMs = Math.max(now.wallMs - beganAt.wallMs, now.monotonicMs - beganAt.monotonicMs);
+    if (tookMs > MAX_ATTEMPT_MS) throw this.#error("conflict");
   }
 
   /** Changes one head for each bucket, all at the same time. */
@@ -169,14 +237,15 @@ export class ArchiveAppender {
   /** Returns the items that preferences want, each document once. Notes the outcome of the others. */
   async #wanted(
     items: readonly Item[],
-    { own }: Attempt,
+    attempt: Attempt,
     outcomes: ArchiveOutcome[],
   ): Promise<readonly Item[]> {
-    const preferences = await this.#preferencesOf(items, own);
+    const preferences = await this.#preferencesOf(items, attempt.own);
     const wanted = new Map<string, Item>();
     const denied: Item[] = [];
     for (const item of items) {
       const answer = isArchiveWanted(preferences.get(item.place.archive), item.message);
+      outcomes[item.slot] = "stored"; // an earlier attempt may have noted something else
       if (wanted.has(item.name.id)) continue;
       if (answer === true) wanted.set(item.name.id, item);
       else {
@@ -185,9 +254,9 @@ export class ArchiveAppender {
       }
     }
     // A message that is there stays there.
-    const found = await this.#deps.index.get(ACTION, denied.map(({ name }) => name), []);
-    for (const [i, { slot }] of denied.entries()) {
-      if (found[i]!.stamp !== undefined) outcomes[slot] = "stored";
+    const states = await this.#settle(denied, attempt);
+    for (const item of denied) {
+      if (states.get(item)!.kind === "counts") outcomes[item.slot] = "stored";
     }
     return [...wanted.values()];
   }
@@ -231,53 +300,66 @@ export class ArchiveAppender {
     let left = documents;
     let operations = left.map((each): BulkOperation => operationOf(each, "create"));
     while (left.length > 0) {
+      this.#refuseLate(attempt);
       const outcomes = await this.#deps.index.change(ACTION, operations);
       const refused = left.filter((_, i) => outcomes[i]!.kind !== "done");
-      const again = await this.#examine(refused, attempt);
-      left = again.map(({ placed }) => placed);
-      operations = again.map(({ operation }) => operation);
+      const states = await this.#settle(refused.map(({ item }) => item), attempt);
+      left = refused.filter(({ item }) => states.get(item)!.kind !== "counts");
+      operations = left.map((each) => {
+        const state = states.get(each.item)!;
+        return state.kind === "garbage"
+          ? { ...operationOf(each, "index"), stamp: state.stamp }
+          : operationOf(each, "create"); // it was removed meanwhile
+      });
     }
   }
 
   /**
-   * Looks at documents that are there already, and waits for the writers of those that may not count
-   * in the end. Returns the documents that are to be written still.
+   * Finds out which messages are there already, and waits for the writers of those that may not count
+   * in the end. The attempt awaits those that count.
    *
    * A writer with older positions gives up a newer one at once, and a newer one waits for an older
    * one. So no two wait for each other.
    */
-  async #examine(
-    refused: readonly Placed[],
+  async #settle(
+    items: readonly Item[],
     attempt: Attempt,
-  ): Promise<readonly { readonly placed: Placed; readonly operation: BulkOperation }[]> {
+  ): Promise<ReadonlyMap<Item, DocumentState>> {
     const { index, heads, clock } = this.#deps;
     const patience = new Patience(clock);
-    const again: { readonly placed: Placed; readonly operation: BulkOperation }[] = [];
-    let left = refused;
+    const states = new Map<Item, DocumentState>();
+    let left = items;
     while (left.length > 0) {
       if (patience.isExhausted) throw this.#error("conflict");
-      const names = left.map(({ item }) => item.name);
+      const names = left.map(({ name }) => name);
       const found = await index.get<Pick<MessageDocument, "position">>(ACTION, names, ["position"]);
-      const now = await heads.read([...new Set(left.map(({ document }) => document.bucket))]);
+      const there = left.filter((_, i) => found[i]!.content !== undefined);
+      const now = await heads.read([...new Set(there.map(({ place }) => place.bucket))]);
       const slow = new Map<number, Set<string>>();
-      const waiting: Placed[] = [];
-      for (const [i, placed] of left.entries()) {
+      const waiting: Item[] = [];
+      for (const [i, item] of left.entries()) {
         const { content, stamp } = found[i]!;
-        const { bucket } = placed.document;
         if (stamp === undefined || content === undefined) {
-          again.push({ placed, operation: operationOf(placed, "create") }); // removed meanwhile
+          states.set(item, { kind: "missing" });
           continue;
         }
-        const { range } = attempt.own.get(bucket)!;
+        const { bucket } = item.place;
+        const { position } = content;
+        const { range, head: first } = attempt.own.get(bucket)!;
         // The server repeats a request of its own accord when a copy of the index is lost.
-        if (content.position >= range.from && content.position <= range.to) continue;
-        const state = stateOf(now.get(bucket)!, content.position);
-        if (state.kind === "void") {
-          again.push({ placed, operation: { ...operationOf(placed, "index"), stamp } });
+        if (position >= range.from && position <= range.to) {
+          states.set(item, { kind: "counts" });
+          continue;
+        }
+        const state = stateOf(now.get(bucket)!, position);
+        // A void range may be swept, and forgotten, after its garbage was found here.
+        if (state.kind === "void" || stateOf(first, position).kind === "void") {
+          states.set(item, { kind: "garbage", stamp });
         } else if (state.kind !== "open") {
-          expect(attempt, bucket, content.position);
+          expect(attempt, bucket, position);
+          states.set(item, { kind: "counts" });
         } else {
-          waiting.push(placed);
+          waiting.push(item);
           const { reservation } = state;
           if (reservation.from > range.from || patience.isOver(reservation)) {
             slow.set(bucket, (slow.get(bucket) ?? new Set()).add(reservation.token));
@@ -288,22 +370,40 @@ export class ArchiveAppender {
       if (left.length > 0 && slow.size === 0) await patience.pause();
       await this.#giveUp(slow);
     }
-    return again;
+    return states;
   }
 
   /** Waits until readers see these positions. Gives up writers that keep them from it for too long. */
   async #untilVisible(
-    awaited: ReadonlyMap<number, number>,
-    finished: ReadonlyMap<number, ArchiveHead>,
+    positions: ReadonlyMap<number, number>,
+    heads: ReadonlyMap<number, ArchiveHead>,
   ): Promise<void> {
-    const { heads, clock } = this.#deps;
-    const patience = new Patience(clock);
-    let now = finished;
-    let left = [...awaited];
+    await this.#until((head, bucket) => visibleUpTo(head) >= positions.get(bucket)!, {
+      positions,
+      heads,
+      patience: new Patience(this.#deps.clock),
+      failure: "conflict",
+    });
+  }
+
+  /** Waits until heads are as they should be. Gives up writers that begin up to `positions`. */
+  async #until(
+    isDone: (head: ArchiveHead, bucket: number) => boolean,
+    { positions, heads, patience, failure }: {
+      readonly positions: ReadonlyMap<number, number>;
+      /** The heads as they were read or written last. */
+      readonly heads: ReadonlyMap<number, ArchiveHead>;
+      readonly patience: Patience;
+      /** Failure when it waits in vain. */
+      readonly failure: "conflict" | "overloaded";
+    },
+  ): Promise<void> {
+    let now = heads;
+    let left = [...positions];
     for (;;) {
-      left = left.filter(([bucket, position]) => visibleUpTo(now.get(bucket)!) < position);
+      left = left.filter(([bucket]) => !isDone(now.get(bucket)!, bucket));
       if (left.length === 0) return;
-      if (patience.isExhausted) throw this.#error("conflict");
+      if (patience.isExhausted) throw this.#error(failure);
       const slow = new Map<number, Set<string>>();
       for (const [bucket, position] of left) {
         const tokens = patience.tooSlow(now.get(bucket)!, position);
@@ -311,7 +411,7 @@ export class ArchiveAppender {
       }
       if (slow.size === 0) await patience.pause();
       await this.#giveUp(slow);
-      now = await heads.read(left.map(([bucket]) => bucket));
+      now = await this.#deps.heads.read(left.map(([bucket]) => bucket));
     }
   }
 
@@ -326,6 +426,15 @@ export class ArchiveAppender {
   #error(failure: "conflict" | "overloaded") {
     return storageError(failure, { action: ACTION, place: this.#deps.place });
   }
+}
+
+/** True for a head in which nobody reserves more. */
+function isFull({ open, voids }: ArchiveHead): boolean {
+  return open.length >= MAX_OPEN || voids.length >= MAX_VOIDS;
+}
+
+function momentOf(clock: Clock): Moment {
+  return { wallMs: clock.wallMs(), monotonicMs: clock.monotonicMs() };
 }
 
 /** Notes that a position must be visible at the end. */

@@ -76,7 +76,10 @@ export function finish(head: ArchiveHead, token: string): ArchiveHead | undefine
   return open.length === head.open.length ? undefined : { ...head, open };
 }
 
-/** Makes open reservations void. Undefined when none of them is open. */
+/**
+ * Makes open reservations void. Undefined when none of them is open. Void ranges that touch become
+ * one, so that a writer that fails again and again does not fill the head.
+ */
 export function giveUp(
   head: ArchiveHead,
   tokens: ReadonlySet<string>,
@@ -87,8 +90,22 @@ export function giveUp(
   return {
     ...head,
     open: head.open.filter(({ token }) => !tokens.has(token)),
-    voids: [...head.voids, ...given.map(({ from, to }) => ({ from, to, atMs: nowMs }))],
+    voids: joined([...head.voids, ...given.map(({ from, to }) => ({ from, to, atMs: nowMs }))]),
   };
+}
+
+/** Joins ranges that touch. The newer one says since when both are void. */
+function joined(ranges: readonly VoidRange[]): readonly VoidRange[] {
+  const all: VoidRange[] = [];
+  for (const range of ranges.toSorted((one, other) => one.from - other.from)) {
+    const before = all.at(-1);
+    if (before?.to !== range.from - 1) all.push(range);
+    else {
+      const atMs = Math.max(before.atMs, range.atMs);
+      all[all.length - 1] = { from: before.from, to: range.to, atMs };
+    }
+  }
+  return all;
 }
 
 /** Returns the last position that readers see. */

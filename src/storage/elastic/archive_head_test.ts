@@ -31,6 +31,18 @@ Deno.test("a reservation that is given up is void for ever, and keeps nobody wai
   assert.deepEqual(head.voids, [{ from: 1, to: 3, atMs: 7 }]);
 });
 
+Deno.test("void ranges that touch are one, as new as the newest of them", () => {
+  let head = EMPTY_HEAD;
+  for (const token of ["one", "two", "three", "four", "five"]) head = reserved(head, token, 2);
+  head = finish(head, "four")!;
+  head = giveUp(head, new Set(["one"]), 9)!;
+  head = giveUp(head, new Set(["five"]), 5)!;
+  head = giveUp(head, new Set(["three"]), 8)!;
+  assert.deepEqual(head.voids.map(({ from, to }) => [from, to]), [[1, 2], [5, 6], [9, 10]]);
+  head = giveUp(head, new Set(["two"]), 7)!;
+  assert.deepEqual(head.voids, [{ from: 1, to: 6, atMs: 9 }, { from: 9, to: 10, atMs: 5 }]);
+});
+
 Deno.test("what readers see grows at its end alone, whatever writers do", () => {
   const step = fc.record({
     kind: fc.constantFrom("reserve", "finish", "giveUp"),

@@ -2,7 +2,7 @@ import type { Clock } from "../../base/mod.ts";
 import { backoffMs } from "../../base/mod.ts";
 import { storageError } from "../storage_error.ts";
 import type { ArchiveHead } from "./archive_head.ts";
-import { EMPTY_HEAD, giveUp } from "./archive_head.ts";
+import { EMPTY_HEAD, finish, giveUp } from "./archive_head.ts";
 import type { DocumentStamp } from "./elastic_dialect.ts";
 import { headDocumentId } from "./elastic_documents.ts";
 import type { BulkOperation, IndexClient } from "./elastic_index.ts";
@@ -12,6 +12,8 @@ const MAX_ATTEMPTS = 40;
 /** Pauses between them, behind the first ones. Their length is random. */
 const PAUSES = { firstMs: 2, maxMs: 100, jitter: 1 } as const;
 const EAGER_ATTEMPTS = 2;
+/** Reservations of one bucket that are remembered to be released. A head has no more open ones. */
+const MAX_ABANDONED = 64;
 
 const ACTION = "change an archive in";
 
@@ -54,8 +56,11 @@ export class ArchiveHeads {
   readonly #known = new Map<number, KnownHead>();
   /** Buckets that others have changed too, lately: what is known of them is probably old. */
   readonly #shared = new Set<number>();
-  /** Reservations of this process that are to be given up with the next change of their bucket. */
-  readonly #abandoned = new Map<number, Set<string>>();
+  /**
+   * Reservations of this process that the next change of their bucket releases, by token. True: their
+   * positions may be in use, and become void.
+   */
+  readonly #abandoned = new Map<number, Map<string, boolean>>();
   #queue: Change[] = [];
   #isRunning = false;
 
@@ -85,10 +90,24 @@ export class ArchiveHeads {
     return heads;
   }
 
-  /** Gives a reservation up, as soon as something else changes its bucket. */
-  abandon(bucket: number, token: string): void {
-    const tokens = this.#abandoned.get(bucket) ?? new Set();
-    this.#abandoned.set(bucket, tokens.add(token));
+  /** Makes the next change of a bucket read its head anew. */
+  distrust(bucket: number): void {
+    this.#shared.add(bucket);
+  }
+
+  /**
+   * Releases a reservation, as soon as something else changes its bucket. Of very many the oldest ones
+   * are forgotten: whoever waits behind them gives them up.
+   *
+   * @param isUsed false when no message was sent with one of its positions: they need not become void
+   */
+  abandon(bucket: number, token: string, isUsed: boolean): void {
+    const tokens = this.#abandoned.get(bucket) ?? new Map<string, boolean>();
+    this.#abandoned.set(bucket, tokens.set(token, isUsed));
+    for (const oldest of tokens.keys()) {
+      if (tokens.size <= MAX_ABANDONED) break;
+      tokens.delete(oldest);
+    }
   }
 
   async #run(): Promise<void> {
@@ -116,18 +135,22 @@ export class ArchiveHeads {
       .filter((bucket) => this.#shared.has(bucket) || !this.#known.has(bucket));
     await this.#refetch(old);
     const operations: BulkOperation[] = [];
-    const changed: { bucket: number; head: ArchiveHead; given: ReadonlySet<string> }[] = [];
+    const changed: { bucket: number; head: ArchiveHead; released: readonly string[] }[] = [];
     const states = new Map<Change, ArchiveHead>();
     for (const [bucket, changes] of round) {
       const { head: before, stamp } = this.#known.get(bucket)!; // read above
-      const given = new Set(this.#abandoned.get(bucket));
-      let head = giveUp(before, given, this.#deps.clock.wallMs()) ?? before;
+      const abandoned = this.#abandoned.get(bucket) ?? new Map<string, boolean>();
+      let head = release(before, abandoned, this.#deps.clock.wallMs());
       for (const change of changes) {
-        head = change.apply(head) ?? head;
-        states.set(change, head);
+        try {
+          head = change.apply(head) ?? head;
+          states.set(change, head);
+        } catch (thrown) {
+          change.reject(thrown); // it alone
+        }
       }
       if (head === before) continue;
-      changed.push({ bucket, head, given });
+      changed.push({ bucket, head, released: [...abandoned.keys()] });
       operations.push({
         kind: stamp === undefined ? "create" : "index",
         id: headDocumentId(bucket),
@@ -138,13 +161,11 @@ export class ArchiveHeads {
     }
     const outcomes = await index.change(ACTION, operations);
     const lost = new Set<number>();
-    for (const [i, { bucket, head, given }] of changed.entries()) {
+    for (const [i, { bucket, head, released }] of changed.entries()) {
       const outcome = outcomes[i]!;
       if (outcome.kind === "done") {
         this.#known.set(bucket, { head, stamp: outcome.stamp });
-        const abandoned = this.#abandoned.get(bucket)?.difference(given) ?? new Set();
-        if (abandoned.size > 0) this.#abandoned.set(bucket, abandoned);
-        else this.#abandoned.delete(bucket);
+        for (const token of released) this.#abandoned.get(bucket)?.delete(token);
       } else {
         this.#known.delete(bucket);
         this.#shared.add(bucket);
@@ -152,7 +173,9 @@ export class ArchiveHeads {
       }
     }
     for (const change of [...round.values()].flat()) {
-      if (!lost.has(change.bucket)) change.resolve(states.get(change)!);
+      const state = states.get(change);
+      if (state === undefined) continue; // it was rejected
+      if (!lost.has(change.bucket)) change.resolve(state);
       else if (++change.attempts < MAX_ATTEMPTS) this.#queue.push(change);
       else change.reject(this.#conflict());
     }
@@ -191,6 +214,21 @@ export class ArchiveHeads {
     const forMs = backoffMs(attempt - EAGER_ATTEMPTS, PAUSES);
     return new Promise((resolve) => clock.after(forMs, resolve));
   }
+}
+
+/** Releases reservations that are open, of those whose value says whether their positions are used. */
+function release(
+  head: ArchiveHead,
+  tokens: ReadonlyMap<string, boolean>,
+  nowMs: number,
+): ArchiveHead {
+  const used = new Set<string>();
+  let left = head;
+  for (const [token, isUsed] of tokens) {
+    if (isUsed) used.add(token);
+    else left = finish(left, token) ?? left;
+  }
+  return giveUp(left, used, nowMs) ?? left;
 }
 
 function isSame(one: DocumentStamp | undefined, other: DocumentStamp | undefined): boolean {

@@ -4,8 +4,10 @@ import type { ArchiveHeads } from "./archive_heads.ts";
 import type { MessageDocument } from "./elastic_documents.ts";
 import type { IndexClient } from "./elastic_index.ts";
 
-/** Void ranges of a head after which old ones are cleaned up, and the age at which they are old. */
-const [MANY_VOIDS, OLD_VOID_MS] = [32, 600_000];
+/** Void ranges of a head after which old ones are cleaned up. */
+const MANY_VOIDS = 32;
+/** Age in milliseconds at which a void range is old. */
+export const OLD_VOID_MS = 600_000;
 /** Documents of one search. */
 const AT_ONCE = 1_000;
 
@@ -32,10 +34,12 @@ export async function sweepVoids(
     if (old.length === 0) continue;
     try {
       await removeGarbage(bucket, old, deps);
-      const forgotten = new Set(old.map(({ from }) => from));
+      // One that has grown meanwhile may hold garbage again.
+      const isForgotten = ({ from, to }: VoidRange) =>
+        old.some((each) => each.from === from && each.to === to);
       await deps.heads.change(bucket, (head) => ({
         ...head,
-        voids: head.voids.filter(({ from }) => !forgotten.has(from)),
+        voids: head.voids.filter((each) => !isForgotten(each)),
       }));
     } catch {
       return; // the next batch tries again
