@@ -14,6 +14,9 @@ export type SolrClause =
   | { readonly kind: "and" | "or"; readonly clauses: readonly SolrClause[] }
   | { readonly kind: "not"; readonly clause: SolrClause };
 
+/** Clauses that Solr takes between one pair of brackets. */
+const MAX_CLAUSES = 1_024;
+
 /** Characters that end a bare word or mean something in it. */
 const SPECIAL = new Set([...'+-!(){}[]^"~*?:/&| \t\r\n']);
 
@@ -52,6 +55,9 @@ class SolrParser {
   #parseAnd(): SolrClause {
     const clauses = [this.#parseClause()];
     while (this.#takeWord("AND")) clauses.push(this.#parseClause());
+    if (clauses.length > MAX_CLAUSES) {
+      throw new Refusal(400, "org.apache.solr.search.SyntaxError: too many boolean clauses");
+    }
     return clauses.length === 1 ? clauses[0]! : { kind: "and", clauses };
   }
 

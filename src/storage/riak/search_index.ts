@@ -1,8 +1,11 @@
 import type { RiakClient } from "./riak_client.ts";
 
+/** Conditions in one pair of brackets. Solr takes 1024 of them. */
+const MAX_CLAUSES = 500;
+
 /** One query of a search index. */
 export interface SearchQuery {
-  /** Conditions that must all hold, made with `solr_text.ts`. */
+  /** At least one condition. All must hold. They are made with `solr_text.ts`. */
   readonly conditions: readonly string[];
   /** Field and direction, such as `sent_register asc`. */
   readonly sort: string;
@@ -24,13 +27,13 @@ export async function searchIndex(
   // The query may be longer than a path.
   const form = new URLSearchParams({
     wt: "json",
-    q: "*:*",
+    // As filters (`fq`) Solr would evaluate each over the whole index, and keep them in its cache.
+    q: allOf(conditions),
     sort,
     start: "0",
     rows: `${limit}`,
     fl: fields.join(","),
   });
-  for (const condition of conditions) form.append("fq", condition);
   const { body } = await client.request({
     method: "POST",
     path: ["search", "query", index],
@@ -43,4 +46,14 @@ export async function searchIndex(
     readonly response: { readonly numFound: number; readonly docs: readonly FoundDocument[] };
   };
   return { found: response.numFound, documents: response.docs };
+}
+
+/** Returns the condition that all of these hold. */
+function allOf(conditions: readonly string[]): string {
+  if (conditions.length <= MAX_CLAUSES) return conditions.join(" AND ");
+  const groups: string[] = [];
+  for (let i = 0; i < conditions.length; i += MAX_CLAUSES) {
+    groups.push(`(${conditions.slice(i, i + MAX_CLAUSES).join(" AND ")})`);
+  }
+  return groups.join(" AND ");
 }
