@@ -497,11 +497,13 @@ export class RiakArchiveStore implements ArchiveStore {
 
   /** Returns which messages of the head have all these words. */
   async #newestWith(
-    { archiveName }: Query,
+    { archiveName, head }: Query,
     words: readonly string[],
   ): Promise<ReadonlySet<string>> {
-    const noPosition = "*:* AND NOT position_register:[* TO *]";
-    const found = await this.#keysWith(archiveName, words, [noPosition]);
+    // A message gets its position before it leaves the head.
+    const isMoving = isBetween("position_register", head.flushed + 1, "*");
+    const noPosition = "(*:* AND NOT position_register:[* TO *])";
+    const found = await this.#keysWith(archiveName, words, [`(${isMoving} OR ${noPosition})`]);
     return new Set(found.map(({ id }) => idText(id)));
   }
 
@@ -560,20 +562,30 @@ export class RiakArchiveStore implements ArchiveStore {
       old,
       async ({ id, position }) => position ?? await this.#positionOf(archiveName, id),
     );
-    const removed: ListedMessage[] = [];
-    if (positions.includes(undefined)) {
-      let found: readonly ListedMessage[] = [];
-      const version = await this.#deps.documents.change(
-        headPlace(archiveName),
-        ACTION.remove,
-        (state) => {
-          found = parseHead(state).newest.filter(isRemoved);
-          return removingFromHead(state, isRemoved);
-        },
-      );
-      if (version !== undefined) removed.push(...found);
-    }
-    const placed = positions.filter((position) => position !== undefined);
+    const removed = new Map<string, ListedMessage>();
+    const note = (found: readonly ListedMessage[]) => {
+      for (const message of found) removed.set(idText(message), message);
+    };
+    // A message with a position may be in the head still, while it is moved to its chunk.
+    let inHead: readonly ListedMessage[] = [];
+    const version = await this.#deps.documents.change(
+      headPlace(archiveName),
+      ACTION.remove,
+      (state) => {
+        inHead = parseHead(state).newest.filter(isRemoved);
+        return removingFromHead(state, isRemoved);
+      },
+    );
+    if (version !== undefined) note(inHead);
+    // A message may have left the head for a chunk since its position was read.
+    const notFound = old.filter(({ id }, i) =>
+      positions[i] === undefined && !removed.has(idText(id))
+    );
+    const moved = await this.#deps.client.forEach(
+      notFound,
+      ({ id }) => this.#positionOf(archiveName, id),
+    );
+    const placed = [...positions, ...moved].filter((position) => position !== undefined);
     for (const chunk of new Set(placed.map(chunkOf))) {
       let found: readonly ListedMessage[] = [];
       const version = await this.#deps.documents.change(
@@ -586,13 +598,13 @@ export class RiakArchiveStore implements ArchiveStore {
           return chunking({ ...list, messages: list.messages.filter((each) => !isRemoved(each)) });
         },
       );
-      if (version !== undefined) removed.push(...found);
+      if (version !== undefined) note(found);
     }
     // A message without a position that no head lists is left from an addition that was cut off.
-    const left = old.filter((_, i) => positions[i] === undefined).map(({ id }) => id);
-    await this.#maps.remove(archiveName, distinct<ArchiveId>([...removed, ...left]));
+    const left = notFound.filter((_, i) => moved[i] === undefined).map(({ id }) => id);
+    await this.#maps.remove(archiveName, distinct<ArchiveId>([...removed.values(), ...left]));
     await this.#forgetEmptyChunks(archiveName);
-    return removed.length;
+    return removed.size;
   }
 
   /** Lets an archive begin behind the chunks at its begin that have no message any more. */

@@ -134,3 +134,78 @@ Deno.test("archives in Riak: clusters that merge lose no message", async () => {
   await here!.append([conformanceArchived(5)], NOW);
   assert.equal((await textsIn(here!)).at(-1), "5");
 });
+
+Deno.test("archives in Riak: words are found while messages are moved to a chunk", async () => {
+  await using fixture = await RiakFixture.open();
+  const node = fixture.double.nodes[0]!;
+  const store = fixture.stores().archives();
+  const seen: number[] = [];
+  node.onRequest = async ({ method, url }) => {
+    if (method !== "POST" || !/\/_archives\/datatypes\/_\w+%20\d+/.test(url)) return;
+    // The messages have positions now, and the head lists them still.
+    seen.push((await textsIn(store, { text: "three" })).length);
+  };
+  await fill(store);
+  node.onRequest = () => {};
+  const three = Math.ceil(MANY / 3);
+  assert.ok(seen.length > 0);
+  assert.deepEqual(
+    new Set([...seen, (await textsIn(store, { text: "three" })).length]),
+    new Set([three]),
+  );
+});
+
+Deno.test("archives in Riak: a removal follows a message that moves to a chunk meanwhile", async () => {
+  await using fixture = await RiakFixture.open();
+  const node = fixture.double.nodes[0]!;
+  const [store, other] = [fixture.stores().archives(), fixture.stores().archives()];
+  const old = Array.from(
+    { length: 2 * CHUNK - 1 },
+    (_, i) => conformanceArchived(i, { sentAtMs: NOW - 1_000 }),
+  );
+  await store.append(old, NOW);
+  let hasMoved = false;
+  node.onRequest = async ({ method, url }) => {
+    // The first request behind the search that reads no message.
+    if (hasMoved || method !== "GET" || !url.includes("/_archives/datatypes/")) return;
+    hasMoved = true;
+    await other.append([conformanceArchived(old.length, { sentAtMs: NOW })], NOW);
+  };
+  assert.equal(await store.removeBefore({ sentBeforeMs: NOW }, 1_000), old.length);
+  assert.equal(hasMoved, true);
+  assert.equal(await store.count(ALICE, {}, 1_000), 1);
+  assert.deepEqual(await textsIn(store), [`${old.length}`]);
+  assert.equal(fixture.double.site.keysOf("mam_yz").length, 1);
+});
+
+Deno.test("archives in Riak: a removal takes messages out of the head whose move was cut off", async () => {
+  await using fixture = await RiakFixture.open();
+  const node = fixture.double.nodes[0]!;
+  const store = fixture.stores().archives();
+  node.onRequest = ({ method, url }) => {
+    if (method === "POST" && /_archives\/datatypes\/_\w+%20\d/.test(url)) {
+      node.refusal = { status: 503 };
+    }
+  };
+  const all = Array.from(
+    { length: 2 * CHUNK },
+    (_, i) => conformanceArchived(i, { sentAtMs: i < CHUNK ? NOW - 1_000 : NOW }),
+  );
+  await assert.rejects(store.append(all, NOW), { code: "storage/overloaded" });
+  node.onRequest = () => {};
+  node.refusal = undefined;
+  assert.equal(await store.removeBefore({ sentBeforeMs: NOW }, 1_000), CHUNK);
+  assert.equal(await store.count(ALICE, {}, 1_000), CHUNK);
+  assert.equal(fixture.double.site.keysOf("mam_yz").length, CHUNK);
+});
+
+Deno.test("archives in Riak: a search may have more words than Solr takes clauses", async () => {
+  await using fixture = await RiakFixture.open();
+  const store = fixture.stores().archives();
+  const words = Array.from({ length: 1_100 }, (_, i) => `w${i}`).join(" ");
+  await store.append([
+    conformanceArchived(1, { text: words }),
+    conformanceArchived(2, { text: "w1" }),
+  ], NOW);
+  assert.deepEqual(await textsIn(store, { text: words }), [words]);
+});
