@@ -29,7 +29,8 @@ async function prepared(options: RiakDoubleOptions = {}) {
         ["maps", { datatype: "map" }],
         ["sets", { datatype: "set" }],
         ["siblings", {}],
-        ["plain", { last_write_wins: true, dvv_enabled: false }],
+        ["plain", { last_write_wins: true, allow_mult: false, dvv_enabled: false }],
+        ["both", { last_write_wins: true, dvv_enabled: false }],
       ] as const
     ) {
       const args = ["bucket-type", "create", name, JSON.stringify({ props })];
@@ -166,6 +167,10 @@ Deno.test("objects have siblings unless the last write wins, and conditions are 
   const vclock = both.headers.get("X-Riak-Vclock")!;
   await put(path, "three", { "X-Riak-Vclock": vclock });
   assert.equal((await ask(double, path)).text, "three");
+  const unclear = "/types/both/buckets/b/keys/k";
+  await put(unclear, "one");
+  await put(unclear, "two");
+  assert.equal((await ask(double, unclear)).status, 300, "allow_mult and last_write_wins");
   const plain = "/types/plain/buckets/b/keys/k";
   await put(plain, "one");
   await put(plain, "two");

@@ -1,6 +1,7 @@
+import { createHash } from "node:crypto";
 import type { DotClock } from "./data_types.ts";
 import { Refusal, shownValue } from "./data_types.ts";
-import type { RiakSite } from "./riak_site.ts";
+import type { PlainObject, RiakSite } from "./riak_site.ts";
 import type { ObjectPlace } from "./solr_index.ts";
 
 /** A request as it came, its path not decoded. */
@@ -228,7 +229,15 @@ async function answerObject(
   const { method, body } = exchange.request;
   const vclock = exchange.header("x-riak-vclock");
   const seen = vclock === undefined ? undefined : parseClock(vclock);
+  const [match, noneMatch] = [exchange.header("if-match"), exchange.header("if-none-match")];
   if (method === "DELETE") {
+    if (match !== undefined) {
+      const { datatype } = site.types.active(place.type);
+      if (datatype !== undefined) throw new Refusal(400, "The double compares no data types");
+      const found = site.readPlain(place);
+      if (found !== undefined && etagOf(found) !== match) throw new Refusal(412, "");
+      await beforeWrite();
+    }
     if (!site.delete(place, seen)) throw new Refusal(404, "not found\n");
     return { status: 204 };
   }
@@ -239,10 +248,15 @@ async function answerObject(
     const version = vtag === null && found.versions.length === 1
       ? found.versions[0]
       : found.versions.find((each) => each.vtag === vtag);
+    if (vtag !== null && version === undefined) throw new Refusal(404, "not found\n");
     const shown = { "X-Riak-Vclock": clockText(found.clock) };
     if (version === undefined) {
       const list = `Siblings:\n${found.versions.map((each) => `${each.vtag}\n`).join("")}`;
-      return { status: 300, headers: { ...shown, "Content-Type": "text/plain" }, body: list };
+      return {
+        status: 300,
+        headers: { ...shown, "Content-Type": "text/plain", ETag: etagOf(found) },
+        body: list,
+      };
     }
     return {
       status: 200,
@@ -250,6 +264,7 @@ async function answerObject(
         ...shown,
         ...Object.fromEntries(version.meta),
         "Content-Type": version.contentType,
+        ...(version.isDeleted ? { "X-Riak-Deleted": "true" } : {}),
         ETag: `"${version.vtag}"`,
         "Last-Modified": new Date(version.atUs / 1_000).toUTCString(),
       },
@@ -258,12 +273,11 @@ async function answerObject(
   }
   const contentType = exchange.header("content-type");
   if (contentType === undefined) throw new Refusal(400, "Missing Content-Type request header\n");
-  const [match, noneMatch] = [exchange.header("if-match"), exchange.header("if-none-match")];
   if (noneMatch !== undefined && noneMatch !== "*") {
     throw new Refusal(400, "If-None-Match: * alone");
   }
   if (noneMatch === "*" && found !== undefined) throw new Refusal(412, "");
-  if (match !== undefined && !found?.versions.some(({ vtag }) => match === `"${vtag}"`)) {
+  if (match !== undefined && (found === undefined || match !== etagOf(found))) {
     throw new Refusal(412, "");
   }
   // Riak compares first and writes later: others may write between.
@@ -303,6 +317,15 @@ function answerIndex(
     maxResults: most === null ? undefined : Number(most),
     continuation: exchange.parameters.get("continuation") ?? undefined,
   }));
+}
+
+/** Returns the tag of an object: its version's, or one of the clock that all siblings have. */
+function etagOf({ clock, versions }: PlainObject): string {
+  const [first, ...others] = versions;
+  const tag = first !== undefined && others.length === 0
+    ? first.vtag
+    : createHash("md5").update(clockText(clock)).digest("base64url");
+  return `"${tag}"`;
 }
 
 function clockText(clock: DotClock): string {

@@ -20,8 +20,11 @@ export interface PlainVersion {
   readonly isDeleted: boolean;
 }
 
-/** An object that is no data type: more than one version are siblings. */
-interface PlainObject {
+/**
+ * An object that is no data type: more than one version are siblings. Some of them may be tombstones, as
+ * long as not all are.
+ */
+export interface PlainObject {
   readonly clock: DotClock;
   readonly versions: readonly PlainVersion[];
 }
@@ -62,10 +65,16 @@ export class RiakSite {
   hasSecondaryIndexes = true;
   readonly #buckets = new Map<string, Bucket>();
   #lastUs = 0;
+  #aheadUs = 0;
   #events = 0;
 
   constructor(name: string) {
     this.name = name;
+  }
+
+  /** Puts the clock of the site forward. */
+  advance(ms: number): void {
+    this.#aheadUs += ms * 1_000;
   }
 
   /** Stores a schema. @throws Refusal */
@@ -103,12 +112,11 @@ export class RiakSite {
     return changed;
   }
 
-  /** Returns an object without its tombstones; undefined when there is none. */
+  /** Returns an object; undefined when there is none, or nothing but tombstones. */
   readPlain(place: ObjectPlace): PlainObject | undefined {
     this.types.active(place.type);
     const object = this.#bucket(place).plain.get(place.key);
-    const versions = object?.versions.filter(({ isDeleted }) => !isDeleted) ?? [];
-    return object === undefined || versions.length === 0 ? undefined : { ...object, versions };
+    return object?.versions.some(({ isDeleted }) => !isDeleted) ? object : undefined;
   }
 
   /** Stores an object that is no data type. */
@@ -231,9 +239,8 @@ export class RiakSite {
       const [actor = "", n = ""] = dot.split(":");
       return (seen.get(actor) ?? 0) < Number(n);
     };
-    const others = props.last_write_wins || !props.allow_mult
-      ? []
-      : before?.versions.filter(isKept) ?? [];
+    // With `allow_mult` and `last_write_wins` both true nobody can say what Riak does, so siblings come.
+    const others = props.allow_mult ? before?.versions.filter(isKept) ?? [] : [];
     plain.set(place.key, { clock, versions: [...others, written] });
     this.#index(place);
   }
@@ -281,7 +288,7 @@ export class RiakSite {
     const index = name === undefined ? undefined : this.indexes.get(name);
     if (index === undefined) return;
     const data = this.#bucket(place).data.get(place.key);
-    const plain = this.readPlain(place)?.versions.at(-1);
+    const plain = this.readPlain(place)?.versions.findLast(({ isDeleted }) => !isDeleted);
     const fields = data !== undefined
       ? fieldsOf("", shownValue(data.root))
       : plain?.contentType.startsWith("application/json")
@@ -292,7 +299,7 @@ export class RiakSite {
   }
 
   #nowUs(): number {
-    this.#lastUs = Math.max(this.#lastUs + 1, Date.now() * 1_000);
+    this.#lastUs = Math.max(this.#lastUs + 1, Date.now() * 1_000 + this.#aheadUs);
     return this.#lastUs;
   }
 }
@@ -323,5 +330,5 @@ function mergedPlain(one: PlainObject, other: PlainObject, props: BucketProps): 
       !one.versions.some((each) => each.dot === dot)
     ),
   ].toSorted((a, b) => a.atUs - b.atUs);
-  return { clock, versions: props.last_write_wins ? all.slice(-1) : all };
+  return { clock, versions: props.allow_mult ? all : all.slice(-1) };
 }

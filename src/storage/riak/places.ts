@@ -6,19 +6,25 @@
 
 const PREFIX = "_";
 
+/**
+ * Properties of bucket types in which the last write wins. `allow_mult` is true in a new bucket type, and
+ * with it Riak keeps siblings where a replica has missed a write.
+ */
+const LAST_WRITE_WINS = { last_write_wins: true, allow_mult: false, dvv_enabled: false } as const;
+
 /** Bucket types, each with the properties that Causeway needs. */
 export const BUCKET_TYPES = {
   users: { datatype: "map" },
   rosters: { datatype: "map" },
-  roster_versions: { last_write_wins: true, dvv_enabled: false },
-  private: { last_write_wins: true, dvv_enabled: false },
-  vcard: { last_write_wins: true, dvv_enabled: false, search_index: "vcard" },
+  roster_versions: { ...LAST_WRITE_WINS },
+  private: { ...LAST_WRITE_WINS },
+  vcard: { ...LAST_WRITE_WINS, search_index: "vcard" },
   mam_yz: { datatype: "map", search_index: "mam" },
-  last: { last_write_wins: true, dvv_enabled: false },
-  offline: { last_write_wins: true, dvv_enabled: false },
-  privacy_defaults: { last_write_wins: true, dvv_enabled: false },
+  last: { ...LAST_WRITE_WINS },
+  offline: { ...LAST_WRITE_WINS },
+  privacy_defaults: { ...LAST_WRITE_WINS },
   privacy_lists_names: { datatype: "set" },
-  privacy_lists: { last_write_wins: true, dvv_enabled: false },
+  privacy_lists: { ...LAST_WRITE_WINS },
   causeway: { datatype: "map" },
 } as const satisfies Record<string, Readonly<Record<string, string | boolean>>>;
 

@@ -186,6 +186,124 @@ Deno.test("messages of a write that was cut off go when they expire", async () =
   assert.equal(fixture.double.site.keysOf("offline").length, 0);
 });
 
+Deno.test("messages that only the index names do not hide others that have expired", async () => {
+  await using fixture = await RiakFixture.open();
+  const { site, nodes: [node] } = fixture.double;
+  const store = fixture.stores([node!.port], { workers: 1 }).offlineMessages("example.com");
+  const message = { sender: BOB, stanza: new Uint8Array(3), sentAtMs: 1, expiresAtMs: 1_000 };
+  const bounds = { maxMessages: 999, maxBytes: 9_999 };
+  await store.keep("alice", Array.from({ length: 210 }, () => message), bounds);
+  const lost = new Set(site.keysOf("offline").map((key) => key.split("/")[1]!));
+  await store.keep("carol", [{ ...message, expiresAtMs: 2_000 }], bounds);
+  node!.onRequest = ({ url }) => {
+    const key = /\/types\/offline\/.*\/keys\/(\w+)/.exec(url)?.[1];
+    node!.refusal = key !== undefined && lost.has(key) ? { status: 404 } : undefined;
+  };
+  assert.equal(await store.removeExpired(3_000), 1);
+  assert.equal(await store.removeExpired(3_000), 0);
+  assert.deepEqual(await store.all("carol"), []);
+});
+
+Deno.test("a vCard is replaced once, when the answers to its writes are lost", async () => {
+  await using fixture = await RiakFixture.open({ nodes: 2 });
+  const [deaf, sound] = fixture.double.nodes;
+  const [before, after] = [
+    "<vCard xmlns='vcard-temp'/>",
+    "<vCard xmlns='vcard-temp'><FN>A</FN></vCard>",
+  ];
+  for (const xml of [after, undefined]) {
+    const store = fixture.stores([deaf!.port, sound!.port]).vcards("example.com");
+    await store.write("alice", before);
+    deaf!.onRequest = ({ method }) => {
+      deaf!.losesAnswers = method !== "GET";
+    };
+    assert.equal(await store.replace("alice", before, xml), true);
+    assert.equal(await store.read("alice"), xml);
+    deaf!.onRequest = () => {};
+    deaf!.losesAnswers = false;
+  }
+});
+
+Deno.test("a vCard that another node has replaced meanwhile is not removed", async () => {
+  await using fixture = await RiakFixture.open();
+  const node = fixture.double.nodes[0]!;
+  const [store, other] = [0, 1].map(() => fixture.stores().vcards("example.com"));
+  const [before, after] = [
+    "<vCard xmlns='vcard-temp'/>",
+    "<vCard xmlns='vcard-temp'><FN>A</FN></vCard>",
+  ];
+  await store!.write("alice", before);
+  node.onRequest = async ({ method }) => {
+    if (method !== "DELETE") return;
+    node.onRequest = () => {};
+    await other!.write("alice", after);
+  };
+  assert.equal(await store!.replace("alice", before, undefined), false);
+  assert.equal(await store!.read("alice"), after);
+});
+
+Deno.test("of siblings the newest counts, and the next change resolves them", async () => {
+  await using fixture = await RiakFixture.open();
+  const { site, port } = fixture.double;
+  // As bucket types were made before, and as somebody may make them by hand.
+  for (const type of ["last", "vcard"]) {
+    site.types.admin(["bucket-type", "update", type, '{"props":{"allow_mult":true}}']);
+  }
+  const stores = fixture.stores();
+  const last = stores.lastLogouts("example.com");
+  const logout = (atMs: number) => last.note([{ localpart: "alice", atMs, status: `${atMs}` }]);
+  await logout(1);
+  const url = `http://127.0.0.1:${port}/types/last/buckets/_example.com/keys/_alice`;
+  const ask = async (method: string, value?: unknown) => {
+    const response = await fetch(url, {
+      method,
+      headers: { "Content-Type": "application/json" },
+      ...(value === undefined ? {} : { body: JSON.stringify(value) }),
+    });
+    await response.body?.cancel();
+    return response.status;
+  };
+  site.advance(1_000);
+  await ask("PUT", { atMs: 2, status: "2" });
+  assert.equal(await ask("GET"), 300);
+  assert.deepEqual(await last.read("alice"), { atMs: 2, status: "2" });
+  await logout(3);
+  assert.equal(await ask("GET"), 200);
+  assert.deepEqual(await last.read("alice"), { atMs: 3, status: "3" });
+  const vcards = stores.vcards("example.com");
+  const card = (name: string) => `<vCard xmlns='vcard-temp'><FN>${name}</FN></vCard>`;
+  for (const name of ["A", "B"]) {
+    site.advance(1_000);
+    await vcards.write("alice", card(name));
+  }
+  assert.equal(await vcards.read("alice"), card("B"));
+  assert.equal(await vcards.replace("alice", card("A"), undefined), false);
+  assert.equal(await vcards.replace("alice", card("B"), undefined), true);
+  assert.equal(await vcards.read("alice"), undefined);
+  assert.deepEqual(site.keysOf("vcard"), []);
+});
+
+Deno.test("a removal that is newer than its sibling counts, and what is written then is alone", async () => {
+  await using fixture = await RiakFixture.open();
+  const { site } = fixture.double;
+  site.types.admin(["bucket-type", "update", "private", '{"props":{"allow_mult":true}}']);
+  const place = { type: "private", bucket: "_example.com", key: "_alice" };
+  const empty = { contentType: "application/json", indexes: [], meta: [] };
+  const body = new TextEncoder().encode('{"elements":{"a urn:a":"<a xmlns=\'urn:a\'/>"}}');
+  site.putPlain(place, { ...empty, body }, undefined);
+  const clock = site.readPlain(place)!.clock;
+  site.putPlain(place, { ...empty, body }, undefined);
+  site.advance(1_000);
+  site.delete(place, clock);
+  const store = fixture.stores().privateStorage("example.com");
+  assert.deepEqual(await store.all("alice"), []);
+  const xml = "<b xmlns='urn:b'/>";
+  const change = { namespace: "urn:b", name: "b", xml };
+  const bounds = { maxElements: 9, maxBytes: 999 };
+  assert.equal(await store.change("alice", [change], bounds), true);
+  assert.deepEqual(await store.all("alice"), [xml]);
+});
+
 Deno.test("secrets are made once, whoever asks first", async () => {
   await using fixture = await RiakFixture.open();
   const found = await Promise.all([0, 1, 2, 3].map(() => fixture.either().secret("pepper")));
@@ -247,6 +365,13 @@ Deno.test("check names each setting that is wrong, and prepare mends what can be
     "the bucket type last has last_write_wins false: it must be true",
   ]);
   const mending = `riak-admin bucket-type update last '{"props":` +
-    `{"last_write_wins":true,"dvv_enabled":false}}'`;
+    `{"last_write_wins":true,"allow_mult":false,"dvv_enabled":false}}'`;
+  assert.deepEqual(await backend.leftover(), [mending]);
+  site.types.admin(
+    ["bucket-type", "update", "last", '{"props":{"last_write_wins":true,"allow_mult":true}}'],
+  );
+  assert.deepEqual((await backend.check()).problems, [
+    "the bucket type last has allow_mult true: it must be false",
+  ]);
   assert.deepEqual(await backend.leftover(), [mending]);
 });

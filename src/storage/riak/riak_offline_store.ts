@@ -9,7 +9,7 @@ import type {
 } from "../offline_store.ts";
 import { OfflineRoom, senderKey } from "../sql/offline_room.ts";
 import type { DocumentChange, DocumentState } from "./document_state.ts";
-import { nameOf, placeOf } from "./places.ts";
+import { nameOf, placeOf, textOf } from "./places.ts";
 import type { RiakPlace } from "./places.ts";
 import type { RiakDeps } from "./riak_user_store.ts";
 
@@ -200,18 +200,32 @@ export class RiakOfflineStore implements OfflineStore {
 
   async removeExpired(nowMs: number): Promise<number> {
     const action = "remove messages from";
-    const keys = await this.#deps.objects.keysBetween({ type: "offline", bucket: CONTENTS }, {
-      index: EXPIRES,
-      from: "0",
-      to: `${Math.trunc(nowMs)}`,
-      limit: EXPIRED_AT_ONCE,
-      action,
-    });
-    const ids = keys.map((key) => key.slice(nameOf("").length));
+    let continuation: string | undefined;
+    do {
+      const page = await this.#deps.objects.keysBetween({ type: "offline", bucket: CONTENTS }, {
+        index: EXPIRES,
+        from: "0",
+        to: `${Math.trunc(nowMs)}`,
+        limit: EXPIRED_AT_ONCE,
+        continuation,
+        action,
+      });
+      const removed = await this.#removeMessages(page.keys.map(textOf), action);
+      if (removed > 0) return removed;
+      // The index may name messages for long that are not there any more.
+      continuation = page.continuation;
+    } while (continuation !== undefined);
+    return 0;
+  }
+
+  /** Removes messages of all accounts, and returns how many were there. */
+  async #removeMessages(ids: readonly string[], action: string): Promise<number> {
+    const found: string[] = [];
     const accounts = new Map<string, { readonly content: Content; readonly names: string[] }>();
     await this.#deps.client.forEach(ids, async (id) => {
       const content = (await this.#deps.objects.read<Content>(placeOfContent(id), action))?.value;
       if (content === undefined) return;
+      found.push(id);
       const account = `${content.localpart}@${content.domainpart}`;
       const { names } = accounts.get(account) ?? { names: [] };
       accounts.set(account, { content, names: [...names, `${MESSAGE}${id}`] });
@@ -223,8 +237,8 @@ export class RiakOfflineStore implements OfflineStore {
       });
     }
     // A message whose document does not refer to it is left from a write that was cut off.
-    await this.#removeContents(ids, action);
-    return ids.length;
+    await this.#removeContents(found, action);
+    return found.length;
   }
 
   async #read(localpart: string): Promise<DocumentState> {

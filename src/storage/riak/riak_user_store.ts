@@ -149,7 +149,7 @@ export class RiakUserStore implements UserStore {
     const page: string[] = [];
     let last = nameOf(after ?? "");
     for (;;) {
-      const keys = await this.#deps.objects.keysBetween(this.#place(""), {
+      const { keys } = await this.#deps.objects.keysBetween(this.#place(""), {
         index: "$key",
         from: last,
         to: BEHIND_NAMES,

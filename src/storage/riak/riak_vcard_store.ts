@@ -42,16 +42,16 @@ export class RiakVcardStore implements VcardStore {
 
   async replace(localpart: string, expected: string, xml: string | undefined): Promise<boolean> {
     const [place, action] = [this.#place(localpart), "replace a vCard in"];
-    if (xml !== undefined) {
-      return await this.#deps.objects.change<StoredVcard>(
-        place,
-        action,
-        (before) => before?.xml === expected ? this.#stored(localpart, xml) : undefined,
-      );
-    }
-    if (await this.read(localpart) !== expected) return false;
-    await this.#deps.objects.remove(place, action);
-    return true;
+    let hasTried = false;
+    let isThere = false;
+    const hasChanged = await this.#deps.objects.change<StoredVcard>(place, action, (before) => {
+      // A write whose answer was lost is sent again, and refused since it was made.
+      isThere = hasTried && before?.xml === xml;
+      if (isThere || before?.xml !== expected) return undefined;
+      hasTried = true;
+      return xml === undefined ? null : this.#stored(localpart, xml);
+    });
+    return hasChanged || isThere;
   }
 
   async remove(localpart: string): Promise<void> {
