@@ -39,7 +39,8 @@ export class Accounts implements AsyncDisposable {
     // Check first, so that nobody waits for a key derivation that ends in a refusal.
     const users = this.users(jid.domainpart);
     if (await users.exists(jid.localpart)) throw existsAlready(jid);
-    await users.add(jid.localpart, await this.#derive(password));
+    const credentials = await this.#derive(password);
+    await this.#stores.addAccount(jid.localpart, jid.domainpart, credentials);
   }
 
   /** Deletes the account with all its data. */
@@ -58,7 +59,7 @@ export class Accounts implements AsyncDisposable {
     const users = this.users(jid.domainpart);
     const credentials = await this.#derive(password);
     if (await users.setPassword(jid.localpart, credentials)) return;
-    await users.add(jid.localpart, credentials);
+    await this.#stores.addAccount(jid.localpart, jid.domainpart, credentials);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -260,6 +260,7 @@ Deno.test("importAccounts() leaves no data under a name without an account when 
       privateStorage: (host: string) => dying(store.privateStorage(host)),
       lastLogouts: (host: string) => dying(store.lastLogouts(host)),
       offlineMessages: (host: string) => dying(store.offlineMessages(host)),
+      archives: () => store.archives(),
     };
     return { ...destination.taking, stores };
   };
@@ -307,6 +308,7 @@ for (const isTaken of [false, true]) {
         privateStorage: (host) => store.privateStorage(host),
         lastLogouts: (host) => store.lastLogouts(host),
         offlineMessages: (host) => store.offlineMessages(host),
+        archives: () => store.archives(),
         vcards: (host) => {
           const vcards = store.vcards(host);
           return new Proxy(vcards, {

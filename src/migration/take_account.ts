@@ -15,7 +15,13 @@ import type { MovedAccount, MovedKind, MovedLogin } from "./moved_account.ts";
 export interface TakingDeps {
   readonly stores: Pick<
     Stores,
-    "users" | "rosters" | "vcards" | "privateStorage" | "lastLogouts" | "offlineMessages"
+    | "users"
+    | "rosters"
+    | "vcards"
+    | "privateStorage"
+    | "lastLogouts"
+    | "offlineMessages"
+    | "archives"
   >;
   /** Hosts whose accounts are taken. */
   readonly hosts: readonly string[];
@@ -125,8 +131,9 @@ class Taking {
 
   /** Makes the account, and leaves it locked; false when it is there by now. */
   async reserve(credentials: ScramCredentials): Promise<boolean> {
-    const { localpart, domainpart } = this.#account.jid;
+    const { localpart, domainpart, text } = this.#account.jid;
     try {
+      await this.#deps.stores.archives(domainpart).removeUnowned?.(text);
       await this.#deps.stores.users(domainpart).add(localpart, locked(credentials));
       return true;
     } catch (thrown) {

@@ -4,7 +4,7 @@ import type { Carbons } from "../services/carbons/mod.ts";
 import { blockedError } from "../services/privacy/mod.ts";
 import type { PrivacyServer } from "../services/privacy/mod.ts";
 import type { RosterServer } from "../services/roster/mod.ts";
-import type { UserStore } from "../storage/mod.ts";
+import type { Stores, UserStore } from "../storage/mod.ts";
 import type {
   C2sSession,
   ComponentRegistry,
@@ -32,6 +32,7 @@ export interface EdgeParts {
   readonly management: StreamManagement<C2sSession> | undefined;
   readonly certificates: Certificates;
   readonly pressure: Pressure;
+  readonly stores: Stores;
   readonly router: Router;
   readonly rosters: RosterServer;
   readonly carbons: Carbons;
@@ -41,7 +42,7 @@ export interface EdgeParts {
 /** Makes the ports for clients and components. They do not listen yet. */
 export function makeEdge(config: Config, parts: Surroundings & EdgeParts): Edge {
   const { enumerationSecret, accounts, sessions, components, management, certificates } = parts;
-  const { pressure, router, rosters, carbons, privacy, paced, metrics, log, clock } = parts;
+  const { stores, pressure, router, rosters, carbons, privacy, paced, metrics, log, clock } = parts;
   return new Edge({
     paced,
     accounts,
@@ -49,7 +50,7 @@ export function makeEdge(config: Config, parts: Surroundings & EdgeParts): Edge 
     sessions,
     components,
     accountFeatures: (domain) => rosterFeatures(config, domain),
-    creation: makeRegistration(config, { accounts, log, clock }),
+    creation: makeRegistration(config, { stores, accounts, log, clock }),
     hasCarbons: (domain) => config.modules.get(domain)?.mod_carboncopy === true,
     sink: {
       accept: (stanza, source, fate, number) => {

@@ -2,12 +2,13 @@ import type { Clock } from "../base/mod.ts";
 import type { Config } from "../config/mod.ts";
 import type { Logger } from "../observe/mod.ts";
 import { Registration } from "../services/accounts/mod.ts";
-import type { UserStore } from "../storage/mod.ts";
+import type { Stores, UserStore } from "../storage/mod.ts";
 import type { AccountCreation } from "../xmpp/mod.ts";
 import { deriveScramCredentials, HashGate } from "../xmpp/mod.ts";
 
 /** Parts that registration uses. */
 export interface RegistrationParts {
+  readonly stores: Pick<Stores, "addAccount">;
   /** Accounts by domain. */
   readonly accounts: ReadonlyMap<string, UserStore>;
   readonly log: Logger;
@@ -20,7 +21,7 @@ const DERIVATIONS_AT_ONCE = 1;
 /** Makes the registration of accounts by strangers; undefined where no host allows it. */
 export function makeRegistration(
   { modules, auth }: Config,
-  { accounts, log, clock }: RegistrationParts,
+  { stores, accounts, log, clock }: RegistrationParts,
 ): AccountCreation | undefined {
   const hosts = new Map([...modules].flatMap(([host, { mod_register: module }]) => {
     const options = module === false ? undefined : module.registration;
@@ -31,6 +32,8 @@ export function makeRegistration(
   return new Registration({
     hosts,
     usersOf: (host) => accounts.get(host)!, // the configuration names only hosts that are served
+    add: ({ localpart, domainpart }, credentials) =>
+      stores.addAccount(localpart, domainpart, credentials),
     derive: (password) => gate.run(() => deriveScramCredentials(password, auth.scramIterations)),
     logger: log,
     clock,

@@ -259,7 +259,7 @@ async function cleanUp(
   const { localpart, domainpart } = account;
   await logouts.forget(account);
   if (await usersOf(accounts, domainpart).exists(localpart)) return;
-  await stores.removeData(localpart, domainpart);
+  await stores.removeData(localpart, domainpart, { isGone: true });
 }
 
 /** Returns the accounts of a host that has sessions or services here, which is one of `hosts`. */

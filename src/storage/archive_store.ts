@@ -188,8 +188,17 @@ export interface ArchiveStore {
   /**
    * Removes all archives of a bare JID, with their preferences, whatever creation their keys have
    * behind it.
+   *
+   * @param keep returns the key of an archive that stays, if any. It is called when the archives have
+   * been found, and before any of them is removed: one that is made later stays too. It may be called
+   * several times
    */
-  removeAll(bareJid: string): Promise<void>;
+  removeAll(bareJid: string, keep?: () => Promise<string | undefined>): Promise<void>;
+  /**
+   * Removes the archive that version 0.1.0 made for a bare JID, if no account has taken it since. For
+   * a store that version 0.1.0 knew.
+   */
+  removeUnowned?(bareJid: string): Promise<void>;
   /**
    * Removes at most `limit` messages that are too old. Preferences stay. Resolves to their number: 0
    * when no more are left. Harmless when several nodes call it at once.

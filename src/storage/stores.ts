@@ -1,5 +1,6 @@
 import { CausewayError } from "../base/mod.ts";
 import type { Logger, Metrics } from "../observe/mod.ts";
+import type { ScramCredentials } from "../xmpp/sasl/mod.ts";
 import type { DataKind } from "./catalogue/catalogue.ts";
 import { backendRow } from "./catalogue/catalogue.ts";
 import type { DataStores } from "./data_stores.ts";
@@ -16,6 +17,7 @@ import type { PoolBounds, PoolFigures } from "./sql/connection_pool.ts";
 import { sqlServerDatabase } from "./sql/sql_server.ts";
 import type { SqlAddress, SqlEngine, SqlServerOptions } from "./sql/sql_server.ts";
 import { SqlStores } from "./sql/sql_stores.ts";
+import { archiveKeyOf } from "./archive_store.ts";
 import type { ArchiveStore } from "./archive_store.ts";
 import type { LastStore } from "./last_store.ts";
 import type { MucStore } from "./muc_store.ts";
@@ -332,17 +334,40 @@ export class Stores implements AsyncDisposable {
     const users = this.users(domainpart);
     const wasThere = await users.remove(localpart);
     const isGone = wasThere && !await users.exists(localpart); // or has a new owner already
-    if (isGone) await this.removeData(localpart, domainpart);
+    if (isGone) await this.removeData(localpart, domainpart, { isGone });
     return wasThere;
+  }
+
+  /**
+   * Makes an account. An archive of the name that no account has taken since version 0.1.0 goes first.
+   *
+   * @throws CausewayError as `UserStore.add`
+   */
+  async addAccount(
+    localpart: string,
+    domainpart: string,
+    credentials: ScramCredentials,
+  ): Promise<void> {
+    const users = this.users(domainpart);
+    if (!this.#isInDirectory("users", domainpart) && !await users.exists(localpart)) {
+      await this.archives(domainpart).removeUnowned?.(`${localpart}@${domainpart}`);
+    }
+    await users.add(localpart, credentials);
   }
 
   /**
    * Deletes the data of an account, and keeps the account. Its subscriptions end in the rosters of
    * its contacts at all hosts, in whichever database these are.
    *
+   * @param isGone true for an account that is deleted. Another one may take its name at any moment,
+   * and keeps its archive
    * @throws CausewayError with a code `storage/…`
    */
-  async removeData(localpart: string, domainpart: string): Promise<void> {
+  async removeData(
+    localpart: string,
+    domainpart: string,
+    { isGone = false }: { readonly isGone?: boolean } = {},
+  ): Promise<void> {
     await this.#partElsewhere(`${localpart}@${domainpart}`, domainpart);
     await this.rosters(domainpart).removeAll(`${localpart}@${domainpart}`);
     await this.privateStorage(domainpart).removeAll(localpart);
@@ -351,7 +376,16 @@ export class Stores implements AsyncDisposable {
     await this.privacyLists(domainpart).removeAll(localpart);
     await this.offlineMessages(domainpart).removeAll(localpart);
     await this.pep(domainpart).removeAll(localpart);
-    await this.archives(domainpart).removeAll(`${localpart}@${domainpart}`);
+    const owner = async () => {
+      const creation = (await this.users(domainpart).existing([localpart])).get(localpart);
+      return creation === undefined
+        ? undefined
+        : archiveKeyOf(`${localpart}@${domainpart}`, creation);
+    };
+    await this.archives(domainpart).removeAll(
+      `${localpart}@${domainpart}`,
+      isGone ? owner : undefined,
+    );
     for (const stores of this.#everywhere("muc_light", domainpart)) {
       await held(stores.rooms?.(domainpart)).removeUser(`${localpart}@${domainpart}`);
     }

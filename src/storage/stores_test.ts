@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { ManualClock } from "../base/mod.ts";
 import { MemoryLogger, MetricsRegistry } from "../observe/mod.ts";
+import { archiveKeyOf } from "./archive_store.ts";
 import { InternalStore } from "./internal_store.ts";
 import { emptyDatabase, preparedDatabase } from "./sql/testing/databases.ts";
 import { SERVER_KINDS, serverDuringTests, TestServer } from "./sql/testing/servers.ts";
@@ -8,6 +9,7 @@ import type { SqlAddress } from "./sql/sql_server.ts";
 import { withPath } from "./sql/testing/sqlite.ts";
 import { Stores } from "./stores.ts";
 import type { SqlPoolOptions, StoresOptions } from "./stores.ts";
+import { conformanceArchived } from "./testing/archive_store_conformance.ts";
 import { conformanceMessage } from "./testing/offline_store_conformance.ts";
 import { conformanceCredentials, keysOf } from "./testing/user_store_conformance.ts";
 
@@ -201,6 +203,34 @@ Deno.test("Stores.removeAccount() leaves the data of who takes the name at once"
     };
     assert.equal(await stores.removeAccount("alice", "example.com"), true);
     assert.equal(await stores.vcards("example.com").read("alice"), "<vCard/>");
+  }));
+
+Deno.test("Stores keeps the archive of who takes a name at once, and gives nobody an archive of 0.1.0", () =>
+  withPath(async (path) => {
+    const { address } = await preparedDatabase(server());
+    await using stores = await Stores.open(optionsWith(path, address));
+    const [alice, host, nowMs] = ["alice@example.com", "example.com", 1_700_000_000_000];
+    const creationOf = async () => (await stores.users(host).existing(["alice"])).get("alice")!;
+    const count = async (creation: string) =>
+      await stores.archives(host).count(archiveKeyOf(alice, creation), {}, 10);
+    const fill = async (creation: string) => {
+      const archive = archiveKeyOf(alice, creation);
+      await stores.archives(host).append([conformanceArchived(1, { archive })], nowMs);
+    };
+    await stores.addAccount("alice", host, conformanceCredentials(1));
+    const first = await creationOf();
+    await fill(first);
+    assert.equal(await stores.users(host).remove("alice"), true);
+    await stores.addAccount("alice", host, conformanceCredentials(2));
+    const second = await creationOf();
+    await fill(second);
+    await stores.removeData("alice", host, { isGone: true });
+    assert.deepEqual([await count(first), await count(second)], [0, 1]);
+    await stores.removeAccount("alice", host);
+    await fill("");
+    await server().asRoot("UPDATE archives SET owner_key = NULL", address.database);
+    await stores.addAccount("alice", host, conformanceCredentials(3));
+    assert.equal(await count(await creationOf()), 0);
   }));
 
 Deno.test("Stores.removeAccount() keeps the account while its data cannot be deleted", () =>

@@ -22,7 +22,9 @@ export interface RegistrationDeps {
   /** Hosts at which strangers may make accounts. */
   readonly hosts: ReadonlyMap<string, RegistrationOptions>;
   /** Returns the accounts of such a host. */
-  usersOf(host: string): UserStore;
+  usersOf(host: string): Pick<UserStore, "exists">;
+  /** Makes an account. Rejects with `storage/user-exists` when it is there already. */
+  add(jid: BareJid, credentials: ScramCredentials): Promise<void>;
   /** Derives the keys of a password. Rejects with `sasl/password-unusable` for a bad one. */
   derive(password: string): Promise<ScramCredentials>;
   readonly logger: Logger;
@@ -91,7 +93,7 @@ export class Registration implements AccountCreation {
     try {
       // A name that is taken costs no derivation.
       if (await users.exists(jid.localpart)) return "conflict";
-      await users.add(jid.localpart, await this.#deps.derive(password));
+      await this.#deps.add(jid, await this.#deps.derive(password));
       return "made";
     } catch (thrown) {
       const code = thrown instanceof CausewayError ? thrown.code : "";

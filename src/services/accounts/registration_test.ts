@@ -32,6 +32,8 @@ class Setup {
     this.registration = new Registration({
       hosts: new Map([[HOST, { ipAccess, timeoutMs, passwordStrength: 32 }]]),
       usersOf: (host) => store.users(host),
+      add: ({ localpart, domainpart }, credentials) =>
+        store.users(domainpart).add(localpart, credentials),
       derive: (password) => {
         this.derived.push(password);
         return password.includes("\u0000")

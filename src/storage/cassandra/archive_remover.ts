@@ -46,18 +46,25 @@ export class ArchiveRemover {
   }
 
   /**
-   * Removes the archives of a bare JID, and what earlier calls have left.
+   * Removes the archives of a bare JID but the one to keep, and what earlier calls have left.
    *
    * An archive loses its row first, so that what is added from now on goes to another log. Then its
    * log is closed: nobody adds to it who has read that row. Then the log is removed.
    */
-  async removeAll(session: CassandraSession, owner: Key): Promise<void> {
+  async removeAll(
+    session: CassandraSession,
+    owner: Key,
+    keep?: () => Promise<string | undefined>,
+  ): Promise<void> {
     for (;;) {
-      const rows = await session.select(
+      const found = await session.select(
         "SELECT archive, log FROM archives WHERE owner = ?",
         [owner],
         "serial",
       );
+      const key = await keep?.();
+      const kept = key === undefined ? undefined : archiveKeys(key).archive;
+      const rows = found.filter((row) => kept?.equals(row.bytes("archive")!) !== true);
       for (const row of rows) await this.#detach(session, owner, row);
       const logs = await session.select(
         "SELECT log FROM archive_removals WHERE owner = ?",

@@ -109,11 +109,11 @@ export class CassandraArchiveStore implements ArchiveStore {
     });
   }
 
-  async removeAll(bareJid: string): Promise<void> {
+  async removeAll(bareJid: string, keep?: () => Promise<string | undefined>): Promise<void> {
     const owner = keyOf(bareJidOfArchive(bareJid));
     await this.#cluster.run(
       "remove an archive from",
-      (session) => this.#remover.removeAll(session, owner),
+      (session) => this.#remover.removeAll(session, owner, keep),
     );
   }
 

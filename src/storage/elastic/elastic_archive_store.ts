@@ -165,17 +165,33 @@ export class ElasticArchiveStore implements ArchiveStore {
     await this.#forgetPreferences(bucket);
   }
 
-  async removeAll(bareJid: string): Promise<void> {
+  async removeAll(bareJid: string, keep?: () => Promise<string | undefined>): Promise<void> {
     const { owner, routing, bucket } = await this.#placeOf(bareJid);
+    let kept: ArchivePlace | undefined;
     for (;;) {
       await this.#index.refresh(REMOVE);
-      const query = { bool: { filter: [{ term: { owner } }] } };
-      const body = { size: AT_ONCE, sort: ["_doc"], _source: false, query };
-      const { hits } = await this.#index.search(REMOVE, body, { routing });
+      const others = kept === undefined ? [] : [
+        { term: { archive: kept.archive } },
+        { ids: { values: [preferencesDocumentId(kept)] } },
+      ];
+      const query = { bool: { filter: [{ term: { owner } }], must_not: others } };
+      const body = { size: AT_ONCE, sort: ["_doc"], _source: ["archive"], query };
+      const { hits } = await this.#index.search<Partial<Pick<MessageDocument, "archive">>>(
+        REMOVE,
+        body,
+        { routing },
+      );
       if (hits.length === 0) break;
+      // Asked behind the search: what was found is not that of an account which is made later.
+      const key = await keep?.();
+      kept = key === undefined ? undefined : await this.#placeOf(key);
+      const gone = hits.filter(({ _id: id, _source: content }) =>
+        kept === undefined ||
+        (content?.archive !== kept.archive && id !== preferencesDocumentId(kept))
+      );
       await this.#index.change(
         REMOVE,
-        hits.map(({ _id: id }) => ({ kind: "delete", id, routing })),
+        gone.map(({ _id: id }) => ({ kind: "delete", id, routing })),
       );
     }
     await this.#forgetPreferences(bucket);

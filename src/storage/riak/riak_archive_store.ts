@@ -156,10 +156,12 @@ export class RiakArchiveStore implements ArchiveStore {
     await this.#deps.documents.change(place, action, () => preferring(text));
   }
 
-  async removeAll(bareJid: string): Promise<void> {
+  async removeAll(bareJid: string, keep?: () => Promise<string | undefined>): Promise<void> {
     const { entries } = await this.#deps.documents.read(archivesPlace(bareJid), ACTION.remove);
+    const kept = await keep?.();
     for (const creation of ["", ...entries.keys()]) {
-      await this.#clear(archiveNameOf(archiveKeyOf(bareJid, creation)));
+      const archive = archiveKeyOf(bareJid, creation);
+      if (archive !== kept) await this.#clear(archiveNameOf(archive));
     }
   }
 

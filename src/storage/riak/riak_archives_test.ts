@@ -22,7 +22,7 @@ function eitherArchives(fixture: RiakFixture): ArchiveStore {
     ends: (archive) => either().ends(archive),
     preferences: (archive) => either().preferences(archive),
     setPreferences: (archive, preferences) => either().setPreferences(archive, preferences),
-    removeAll: (bareJid) => either().removeAll(bareJid),
+    removeAll: (bareJid, keep) => either().removeAll(bareJid, keep),
     removeBefore: (age, limit) => either().removeBefore(age, limit),
     clockMs: () => either().clockMs!(),
   };

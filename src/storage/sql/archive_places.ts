@@ -37,6 +37,7 @@ interface ArchiveRow {
 export interface ArchiveState {
   /** That of its row and of its messages. */
   readonly key: Key;
+  readonly owner: RowOwner;
   readonly preferences: ArchivePreferences | undefined;
   lastPosition: number;
   visibleAt: number;
@@ -78,13 +79,34 @@ export async function findArchive(queries: Queries, archive: string): Promise<Ke
   return row === undefined ? places.second : bufferOf(row.account_key);
 }
 
-/** Returns the keys of all archives of a bare JID. */
-export async function findArchivesOf(queries: Queries, bareJid: string): Promise<readonly Key[]> {
+/** The owner in a row of `archives`: the hash of the archive's key, `UNOWNED` or `NO_ROW`. */
+export type RowOwner = string;
+
+/** The owner of a row that version 0.1.0 made. */
+export const UNOWNED: RowOwner = "unowned";
+/** The owner where there is no row. */
+export const NO_ROW: RowOwner = "no row";
+
+function ownerOf({ owner_key: owner }: Pick<ArchiveRow, "owner_key">): RowOwner {
+  return owner === null ? UNOWNED : bufferOf(owner).toString("hex");
+}
+
+/** Returns the keys of all archives of a bare JID, with the owners of their rows. */
+export async function findArchivesOf(
+  queries: Queries,
+  bareJid: string,
+): Promise<readonly { readonly key: Key; readonly owner: RowOwner }[]> {
   const first = keyOf(bareJid);
-  const rows = await queries.selectFrom("archives").select("account_key")
-    .where("bare_key", "=", first).execute();
-  const others = rows.map((row) => bufferOf(row.account_key)).filter((key) => !key.equals(first));
-  return [first, ...others];
+  const columns = ["account_key", "owner_key"] as const;
+  const rows = [
+    ...await queries.selectFrom("archives").select(columns).where("account_key", "=", first)
+      .execute(),
+    ...await queries.selectFrom("archives").select(columns).where("bare_key", "=", first)
+      .where("account_key", "<>", first).execute(),
+  ];
+  const found = rows.map((row) => ({ key: bufferOf(row.account_key), owner: ownerOf(row) }));
+  // Messages without a row are those of nobody.
+  return found[0]?.key.equals(first) === true ? found : [{ key: first, owner: NO_ROW }, ...found];
 }
 
 /**
@@ -177,6 +199,7 @@ async function lockRows(
 function stateOf(row: ArchiveRow): ArchiveState {
   return {
     key: bufferOf(row.account_key),
+    owner: ownerOf(row),
     preferences: readPreferences(row.preferences),
     lastPosition: Number(row.last_position),
     visibleAt: Number(row.visible_at),

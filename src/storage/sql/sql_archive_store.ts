@@ -16,15 +16,20 @@ import {
   bufferOf,
   findArchive,
   findArchivesOf,
+  lockArchive,
+  NO_ROW,
   readPreferences,
+  UNOWNED,
   writePreferences,
 } from "./archive_places.ts";
+import type { RowOwner } from "./archive_places.ts";
 import type { Key } from "./keys.ts";
 import { keyOf } from "./keys.ts";
 import type { Queries, SqlDatabase } from "./sql_database.ts";
 import { bytesOf } from "./sql_dialect.ts";
 import type { Tables } from "./tables.ts";
 
+const REMOVE = "remove an archive from";
 /** Messages that one step of a removal removes. */
 const REMOVED_AT_ONCE = 1_000;
 /** Archives with old messages that one query finds. */
@@ -135,18 +140,34 @@ export class SqlArchiveStore implements ArchiveStore {
     );
   }
 
-  async removeAll(bareJid: string): Promise<void> {
-    const keys = await this.#database.run(
-      "remove an archive from",
-      (queries) => findArchivesOf(queries, bareJid),
-    );
-    for (const key of keys) await this.#remove(key);
+  async removeAll(bareJid: string, keep?: () => Promise<string | undefined>): Promise<void> {
+    const found = await this.#database.run(REMOVE, (queries) => findArchivesOf(queries, bareJid));
+    if (keep === undefined) {
+      for (const { key } of found) await this.#remove(key);
+      return;
+    }
+    const archive = await keep();
+    const kept = archive &&
+      await this.#database.run(REMOVE, (queries) => findArchive(queries, archive));
+    for (const { key, owner } of found) {
+      // Another account may have the row by now, or make one.
+      if (owner !== NO_ROW && !(kept && key.equals(kept))) await this.#remove(key, owner);
+    }
   }
 
-  async #remove(key: Key): Promise<void> {
+  async removeUnowned(bareJid: string): Promise<void> {
+    const found = await this.#database.run(REMOVE, (queries) => findArchivesOf(queries, bareJid));
+    for (const { key, owner } of found) {
+      if (owner === UNOWNED) await this.#remove(key, owner);
+    }
+  }
+
+  /** Removes an archive: when an owner is given, only as long as it is the one of the row. */
+  async #remove(key: Key, owner?: RowOwner): Promise<void> {
     // In steps: one statement for ten million messages would not end within its time.
     for (;;) {
-      const isMore = await this.#database.transact("remove an archive from", async (queries) => {
+      const isMore = await this.#database.transact(REMOVE, async (queries) => {
+        if (owner !== undefined && !await this.#isOf(queries, key, owner)) return false;
         const oldest = queries.selectFrom("archive_messages").select("position")
           .where("account_key", "=", key).orderBy("position");
         const rows = await this.#database.dialect.limit(oldest, REMOVED_AT_ONCE).execute();
@@ -157,10 +178,16 @@ export class SqlArchiveStore implements ArchiveStore {
       });
       if (!isMore) break;
     }
-    await this.#database.transact(
-      "remove an archive from",
-      (queries) => dropArchive(queries, this.#database.dialect, key),
-    );
+    await this.#database.transact(REMOVE, async (queries) => {
+      if (owner !== undefined && !await this.#isOf(queries, key, owner)) return;
+      await dropArchive(queries, this.#database.dialect, key);
+    });
+  }
+
+  /** Locks the row of an archive, if there is one, and returns whether it has that owner. */
+  async #isOf(queries: Queries, key: Key, owner: RowOwner): Promise<boolean> {
+    const state = await lockArchive(queries, this.#database.dialect, key);
+    return (state?.owner ?? NO_ROW) === owner;
   }
 
   async removeBefore(age: ArchiveAge, limit: number): Promise<number> {

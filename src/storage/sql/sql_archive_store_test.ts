@@ -94,3 +94,15 @@ Deno.test("SqlArchiveStore removes old messages though one archive fails, and en
   broken.raw.exec("DROP TRIGGER failing");
   strictEqual(await store.removeBefore(age, 2), 1, "the next round tries it again");
 });
+
+Deno.test("SqlArchiveStore.removeUnowned() removes an archive of version 0.1.0 that no account has taken", async () => {
+  await using broken = await BreakableStore.open();
+  const store = new SqlArchiveStore(broken.database);
+  addAsBefore(broken, ALICE, 1);
+  addAsBefore(broken, BOB, 2);
+  const ofBob = archiveKeyOf(BOB, "0c");
+  await store.append([conformanceArchived(50, { archive: ofBob })], NOW);
+  for (const jid of [ALICE, BOB, "carol@example.com"]) await store.removeUnowned(jid);
+  deepStrictEqual(await sequences(store, FIRST), []);
+  deepStrictEqual(await sequences(store, ofBob), [2, 50]);
+});

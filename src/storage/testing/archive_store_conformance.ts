@@ -355,6 +355,39 @@ const CHECKS: Readonly<Record<string, Check>> = {
     assert.deepEqual(await read(store, {}, {}, ofFirst), ["6"]);
   },
 
+  async "removeAll() keeps the archive of whoever has taken the name meanwhile"(store) {
+    const [ofFirst, ofSecond, ofThird] = ["0a", "0b", "0c"].map((each) =>
+      archiveKeyOf(ALICE, each)
+    );
+    const preferences = { byDefault: "always", always: ["x@example.com"], never: [] } as const;
+    for (const archive of [ofFirst!, ofSecond!]) {
+      await append(store, conformanceArchived(1, { archive }));
+      await store.setPreferences(archive, preferences);
+    }
+    await store.removeAll(ALICE, () => Promise.resolve(ofSecond));
+    assert.deepEqual(await read(store, {}, {}, ofFirst), []);
+    assert.equal(await store.preferences(ofFirst!), undefined);
+    assert.deepEqual(await read(store, {}, {}, ofSecond), ["1"]);
+    assert.deepEqual(await store.preferences(ofSecond!), preferences);
+    // An account that is made right behind the question keeps its archive too.
+    let owner: string | undefined;
+    const makeThird = async () => {
+      const before = owner;
+      if (owner === undefined) {
+        owner = ofThird;
+        await append(store, conformanceArchived(1, { archive: ofThird! }));
+        await store.setPreferences(ofThird!, preferences);
+      }
+      return before;
+    };
+    await store.removeAll(ALICE, makeThird);
+    assert.deepEqual(await read(store, {}, {}, ofSecond), []);
+    assert.deepEqual(await read(store, {}, {}, ofThird), ["1"]);
+    assert.deepEqual(await store.preferences(ofThird!), preferences);
+    await store.removeAll(ALICE, () => Promise.resolve(ofThird));
+    assert.deepEqual(await read(store, {}, {}, ofThird), ["1"]);
+  },
+
   async "removeBefore() removes old messages, by archive and by host, some at a time"(store) {
     const ofSecond = archiveKeyOf(ALICE, "0b");
     const day = 86_400_000;
