@@ -21,8 +21,12 @@ import { OLD_VOID_MS, sweepVoids } from "./void_sweep.ts";
 
 /** Attempts of one batch whose reservations others give up. */
 const MAX_TRIES = 6;
-/** Open reservations and void ranges of a head that is full: nobody reserves more. */
-const [MAX_OPEN, MAX_VOIDS] = [64, 512];
+/**
+ * Open reservations and void ranges of a head that is full: nobody reserves more. Both together become
+ * void at most, and searches leave all void ranges out: servers count each as up to three of 1024
+ * clauses.
+ */
+const [MAX_OPEN, MAX_VOIDS] = [64, 192];
 /** Milliseconds after which what a head says about an attempt may be forgotten soon. */
 const MAX_ATTEMPT_MS = OLD_VOID_MS / 2;
 /** Archives whose preferences are remembered. */
@@ -158,10 +162,8 @@ export class ArchiveAppender {
       readonly touched: Map<number, boolean>;
     },
   ): Promise<Attempt> {
-    const { clock } = this.#deps;
-    const patience = new Patience(clock);
-    for (;;) {
-      const beganAt = momentOf(clock);
+    for (let attempts = 1;; attempts++) {
+      const beganAt = momentOf(this.#deps.clock);
       const full = new Set<number>();
       const heads = await this.#changeAll(counts.keys(), (head, bucket) => {
         full.delete(bucket);
@@ -182,7 +184,8 @@ export class ArchiveAppender {
       // Nobody is to wait meanwhile for what is reserved in the others.
       const others = [...counts.keys()].filter((bucket) => !full.has(bucket));
       await this.#changeAll(others, (head) => finish(head, token));
-      await this.#makeRoom(full, patience);
+      if (attempts === MAX_TRIES) throw this.#error("overloaded"); // others are always faster
+      await this.#makeRoom(full);
     }
   }
 
@@ -190,22 +193,21 @@ export class ArchiveAppender {
    * Makes room in heads that are full: removes old void ranges, and waits for open reservations. Gives
    * up those that stay for too long.
    *
-   * @throws CausewayError `storage/overloaded` when there is none: a head has too many void ranges
-   *   that are not old, or others are always faster
+   * @throws CausewayError `storage/overloaded` when there is none, such as with too many void ranges
+   *   that are not old
    */
-  async #makeRoom(buckets: ReadonlySet<number>, patience: Patience): Promise<void> {
+  async #makeRoom(buckets: ReadonlySet<number>): Promise<void> {
     const { heads } = this.#deps;
     for (const bucket of buckets) heads.distrust(bucket);
     await sweepVoids(await heads.read([...buckets]), this.#deps);
     const now = await heads.read([...buckets]);
+    const hasNone = [...now.values()].some(({ voids }) => voids.length >= MAX_VOIDS);
+    if (hasNone) throw this.#error("overloaded");
     await this.#until((head) => head.open.length < MAX_OPEN, {
       positions: new Map([...buckets].map((bucket) => [bucket, Infinity])),
       heads: now,
-      patience,
       failure: "overloaded",
     });
-    const hasNone = [...now.values()].some(({ voids }) => voids.length >= MAX_VOIDS);
-    if (hasNone || patience.isExhausted) throw this.#error("overloaded");
   }
 
   /**
@@ -381,7 +383,6 @@ export class ArchiveAppender {
     await this.#until((head, bucket) => visibleUpTo(head) >= positions.get(bucket)!, {
       positions,
       heads,
-      patience: new Patience(this.#deps.clock),
       failure: "conflict",
     });
   }
@@ -389,15 +390,15 @@ export class ArchiveAppender {
   /** Waits until heads are as they should be. Gives up writers that begin up to `positions`. */
   async #until(
     isDone: (head: ArchiveHead, bucket: number) => boolean,
-    { positions, heads, patience, failure }: {
+    { positions, heads, failure }: {
       readonly positions: ReadonlyMap<number, number>;
       /** The heads as they were read or written last. */
       readonly heads: ReadonlyMap<number, ArchiveHead>;
-      readonly patience: Patience;
       /** Failure when it waits in vain. */
       readonly failure: "conflict" | "overloaded";
     },
   ): Promise<void> {
+    const patience = new Patience(this.#deps.clock);
     let now = heads;
     let left = [...positions];
     for (;;) {

@@ -8,8 +8,8 @@ import type { IndexClient } from "./elastic_index.ts";
 const MANY_VOIDS = 32;
 /** Age in milliseconds at which a void range is old. */
 export const OLD_VOID_MS = 600_000;
-/** Documents of one search. */
-const AT_ONCE = 1_000;
+/** Documents and void ranges of one search. Servers count a range as up to three of 1024 clauses. */
+const [AT_ONCE, RANGES_AT_ONCE] = [1_000, 128];
 
 const ACTION = "clean up an archive in";
 
@@ -33,7 +33,9 @@ export async function sweepVoids(
     const old = voids.length < MANY_VOIDS ? [] : voids.filter(({ atMs }) => atMs < oldestMs);
     if (old.length === 0) continue;
     try {
-      await removeGarbage(bucket, old, deps);
+      for (let i = 0; i < old.length; i += RANGES_AT_ONCE) {
+        await removeGarbage(bucket, old.slice(i, i + RANGES_AT_ONCE), deps);
+      }
       // One that has grown meanwhile may hold garbage again.
       const isForgotten = ({ from, to }: VoidRange) =>
         old.some((each) => each.from === from && each.to === to);

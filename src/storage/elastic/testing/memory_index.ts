@@ -38,6 +38,8 @@ export class MemoryIndex extends IndexClient {
   afterChange: (operations: readonly BulkOperation[]) => Promise<void> | void = () => {};
   /** Called before documents are read. */
   beforeGet: (names: readonly DocumentName[]) => Promise<void> | void = () => {};
+  /** Called before a search. */
+  beforeSearch: () => void = () => {};
   #changes = 0;
 
   constructor(clock: Clock) {
@@ -82,6 +84,7 @@ export class MemoryIndex extends IndexClient {
     _action: string,
     body: Readonly<Record<string, unknown>>,
   ): Promise<SearchAnswer<T>> {
+    this.beforeSearch();
     const { query: { bool: { filter: [{ term }], should } } } = body as unknown as SweepQuery;
     const hits = [...this.documents].flatMap(([id, { content }]) => {
       const { bucket, position } = content as Partial<MessageDocument>;
