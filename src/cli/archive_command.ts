@@ -9,6 +9,8 @@ import type { CommandIo } from "./command_io.ts";
 
 /** Messages that one step removes. Each is reported. */
 const STEP_MESSAGES = 10_000;
+/** Accounts that one query looks up. */
+const ACCOUNTS_AT_ONCE = 500;
 /** A day or a point in time (XEP-0082). */
 const DATE_TIME = /^\d{4}-\d\d-\d\d(T\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d))?$/;
 
@@ -52,7 +54,7 @@ interface Removal {
 async function remove(address: string, removal: Removal): Promise<number> {
   const { config, stores } = removal;
   if (config.hosts.includes(address)) {
-    return await removeSteps(stores.archives(address), { host: address }, removal);
+    return await removeOfHost(address, removal);
   }
   const { localpart, domainpart, text } = parseAccountAddress(address, config.hosts);
   const creation = (await stores.users(domainpart).existing([localpart])).get(localpart);
@@ -64,6 +66,26 @@ async function remove(address: string, removal: Removal): Promise<number> {
   }
   const archive = archiveKeyOf(text, creation);
   return await removeSteps(stores.archives(domainpart), { archive }, removal);
+}
+
+async function removeOfHost(host: string, removal: Removal): Promise<number> {
+  const { stores } = removal;
+  const store = stores.archives(host);
+  let removed = await removeSteps(store, { host }, removal);
+  if (await store.hasUnowned?.() !== true) return removed;
+  // Archives of 0.1.0 do not name their host, so they are found by the host's accounts.
+  removal.io.error(`looking through the accounts of ${host} for archives of version 0.1.0`);
+  const users = stores.users(host);
+  let after: string | undefined;
+  for (;;) {
+    const page = await users.list({ limit: ACCOUNTS_AT_ONCE, ...(after && { after }) });
+    for (const [localpart, creation] of await users.existing(page)) {
+      const archive = archiveKeyOf(`${localpart}@${host}`, creation);
+      removed += await removeSteps(store, { archive }, removal);
+    }
+    after = page.at(-1);
+    if (page.length < ACCOUNTS_AT_ONCE) return removed;
+  }
 }
 
 async function removeSteps(

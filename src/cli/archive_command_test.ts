@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { archiveKeyOf, InternalStore } from "../storage/mod.ts";
 import { conformanceCredentials } from "../storage/testing/user_store_conformance.ts";
 import { CommandFixture } from "./testing/command.ts";
@@ -64,5 +65,21 @@ Deno.test("causeway archive remove deletes messages of an account or a host, by 
     "messages removed: 0\n",
   );
   assert.equal((await remove(ALICE, "--all")).out, "messages removed: 1\n");
+  assert.equal(await left(), 0);
+  // Archives of 0.1.0 do not name their host.
+  const store = await InternalStore.open({ path });
+  await store.archives().append([{
+    archive,
+    process: 1,
+    sequence: 9,
+    peer: { bare: "bob@example.com", resourcepart: "" },
+    sentAtMs: 1,
+    stanza: new Uint8Array(),
+  }], 1);
+  await store.close();
+  const raw = new DatabaseSync(path);
+  raw.exec("UPDATE archives SET owner_key = NULL, bare_key = NULL, host_key = NULL");
+  raw.close();
+  assert.equal((await remove("example.com", "--all")).out, "messages removed: 1\n");
   assert.equal(await left(), 0);
 });

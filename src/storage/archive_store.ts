@@ -199,6 +199,8 @@ export interface ArchiveStore {
    * a store that version 0.1.0 knew.
    */
   removeUnowned?(bareJid: string): Promise<void>;
+  /** True while there are archives that version 0.1.0 made: `removeBefore` finds them by their keys alone. */
+  hasUnowned?(): Promise<boolean>;
   /**
    * Removes at most `limit` messages that are too old. Preferences stay. Resolves to their number: 0
    * when no more are left. Harmless when several nodes call it at once.

@@ -162,6 +162,14 @@ export class SqlArchiveStore implements ArchiveStore {
     }
   }
 
+  async hasUnowned(): Promise<boolean> {
+    return await this.#database.run("find an archive in", async (queries) => {
+      const query = queries.selectFrom("archives").select("account_key")
+        .where("host_key", "is", null);
+      return (await this.#database.dialect.limit(query, 1).execute()).length > 0;
+    });
+  }
+
   /** Removes an archive: when an owner is given, only as long as it is the one of the row. */
   async #remove(key: Key, owner?: RowOwner): Promise<void> {
     // In steps: one statement for ten million messages would not end within its time.
