@@ -133,7 +133,7 @@ class Taking {
   async reserve(credentials: ScramCredentials): Promise<boolean> {
     const { localpart, domainpart, text } = this.#account.jid;
     try {
-      await this.#deps.stores.archives(domainpart).removeUnowned?.(text);
+      await this.#deps.stores.archives(domainpart).closeUnowned?.(text);
       await this.#deps.stores.users(domainpart).add(localpart, locked(credentials));
       return true;
     } catch (thrown) {

@@ -195,10 +195,10 @@ export interface ArchiveStore {
    */
   removeAll(bareJid: string, keep?: () => Promise<string | undefined>): Promise<void>;
   /**
-   * Removes the archive that version 0.1.0 made for a bare JID, if no account has taken it since. For
-   * a store that version 0.1.0 knew.
+   * Keeps the archive that version 0.1.0 made for a bare JID from the next account of that name, if no
+   * account has taken it since. Its messages stay. For a store that version 0.1.0 knew.
    */
-  removeUnowned?(bareJid: string): Promise<void>;
+  closeUnowned?(bareJid: string): Promise<void>;
   /** True while there are archives that version 0.1.0 made: `removeBefore` finds them by their keys alone. */
   hasUnowned?(): Promise<boolean>;
   /**

@@ -339,7 +339,8 @@ export class Stores implements AsyncDisposable {
   }
 
   /**
-   * Makes an account. An archive of the name that no account has taken since version 0.1.0 goes first.
+   * Makes an account. It does not get an archive of that name which no account has taken
+   * since version 0.1.0.
    *
    * @throws CausewayError as `UserStore.add`
    */
@@ -350,7 +351,7 @@ export class Stores implements AsyncDisposable {
   ): Promise<void> {
     const users = this.users(domainpart);
     if (!this.#isInDirectory("users", domainpart) && !await users.exists(localpart)) {
-      await this.archives(domainpart).removeUnowned?.(`${localpart}@${domainpart}`);
+      await this.archives(domainpart).closeUnowned?.(`${localpart}@${domainpart}`);
     }
     await users.add(localpart, credentials);
   }

@@ -83,7 +83,7 @@ export async function findArchive(queries: Queries, archive: string): Promise<Ke
 export type RowOwner = string;
 
 /** The owner of a row that version 0.1.0 made. */
-export const UNOWNED: RowOwner = "unowned";
+const UNOWNED: RowOwner = "unowned";
 /** The owner where there is no row. */
 export const NO_ROW: RowOwner = "no row";
 
@@ -107,6 +107,13 @@ export async function findArchivesOf(
   const found = rows.map((row) => ({ key: bufferOf(row.account_key), owner: ownerOf(row) }));
   // Messages without a row are those of nobody.
   return found[0]?.key.equals(first) === true ? found : [{ key: first, owner: NO_ROW }, ...found];
+}
+
+/** Gives a row of version 0.1.0 to an account without a creation, so that no other account gets it. */
+export async function closeUnowned(queries: Queries, bareJid: string): Promise<void> {
+  const places = placesOf(bareJid);
+  await queries.updateTable("archives").set(ownerIn(places))
+    .where("account_key", "=", places.first).where("owner_key", "is", null).execute();
 }
 
 /**

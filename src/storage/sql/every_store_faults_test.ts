@@ -201,7 +201,7 @@ const OPERATIONS: readonly Operation[] = [
     (stores) => stores.archives().removeBefore({ sentBeforeMs: 1, archive: BOB }, 1),
   ),
   reads("archives.hasUnowned", (stores) => stores.archives().hasUnowned!()),
-  reads("archives.removeUnowned", (stores) => stores.archives().removeUnowned!("x@example.com")),
+  writes("archives.closeUnowned", (stores) => stores.archives().closeUnowned!("x@example.com")),
   reads("archives.clockMs", (stores) => stores.archives().clockMs!()),
   reads("muc.read", (stores) => muc(stores).read(HALL)),
   reads("muc.messages", (stores) => muc(stores).messages(HALL, { limit: 1 })),

@@ -14,12 +14,12 @@ import type {
 import { appendBatch, dropArchive, dropOld } from "./archive_batch.ts";
 import {
   bufferOf,
+  closeUnowned,
   findArchive,
   findArchivesOf,
   lockArchive,
   NO_ROW,
   readPreferences,
-  UNOWNED,
   writePreferences,
 } from "./archive_places.ts";
 import type { RowOwner } from "./archive_places.ts";
@@ -155,11 +155,8 @@ export class SqlArchiveStore implements ArchiveStore {
     }
   }
 
-  async removeUnowned(bareJid: string): Promise<void> {
-    const found = await this.#database.run(REMOVE, (queries) => findArchivesOf(queries, bareJid));
-    for (const { key, owner } of found) {
-      if (owner === UNOWNED) await this.#remove(key, owner);
-    }
+  async closeUnowned(bareJid: string): Promise<void> {
+    await this.#database.run("change an archive in", (queries) => closeUnowned(queries, bareJid));
   }
 
   async hasUnowned(): Promise<boolean> {

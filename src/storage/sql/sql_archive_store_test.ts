@@ -95,14 +95,19 @@ Deno.test("SqlArchiveStore removes old messages though one archive fails, and en
   strictEqual(await store.removeBefore(age, 2), 1, "the next round tries it again");
 });
 
-Deno.test("SqlArchiveStore.removeUnowned() removes an archive of version 0.1.0 that no account has taken", async () => {
+Deno.test("SqlArchiveStore.closeUnowned() keeps an archive of version 0.1.0 from the next account of its name", async () => {
   await using broken = await BreakableStore.open();
   const store = new SqlArchiveStore(broken.database);
   addAsBefore(broken, ALICE, 1);
   addAsBefore(broken, BOB, 2);
   const ofBob = archiveKeyOf(BOB, "0c");
   await store.append([conformanceArchived(50, { archive: ofBob })], NOW);
-  for (const jid of [ALICE, BOB, "carol@example.com"]) await store.removeUnowned(jid);
+  for (const jid of [ALICE, BOB, "carol@example.com"]) await store.closeUnowned(jid);
   deepStrictEqual(await sequences(store, FIRST), []);
+  await store.append([conformanceArchived(51, { archive: FIRST })], NOW);
+  deepStrictEqual(await sequences(store, FIRST), [51]);
+  deepStrictEqual(await sequences(store, ALICE), [1], "no message is lost");
   deepStrictEqual(await sequences(store, ofBob), [2, 50]);
+  await store.removeAll(ALICE);
+  deepStrictEqual(await sequences(store, ALICE), []);
 });
