@@ -62,6 +62,7 @@ export function makeSessions(config: Config, parts: RegistryListeners): SessionR
         if (presence.from instanceof FullJid) parts.pep.presenceChanged(presence.from, presence);
         if (presence.type === "unavailable") parts.logouts.loggedOut(presence.from.bare, presence);
       },
+      isTelling: (jid) => parts.rosters.isTelling(jid),
       isNews: (presence) => parts.rosters.isNews(presence),
       arrived: (jid, priority, isNew) => {
         void parts.table.sessionPriority(jid, priority); // never rejects

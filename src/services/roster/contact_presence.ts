@@ -24,6 +24,8 @@ export interface ContactPresenceDeps extends
 
 /** Accounts that presence is sent to in one piece of paced work: half a millisecond or so. */
 const SENT_AT_ONCE = 8;
+/** Accounts whose sessions are announced to a datacenter at once. */
+const ANNOUNCED_AT_ONCE = 16;
 /** Requests of one account that a login repeats: each costs the database several statements. */
 const MAX_REPEATED = 50;
 /** Attempts to tell of the end of a presence while the database fails: its session is gone. */
@@ -33,6 +35,9 @@ const PAUSES: BackoffOptions = { firstMs: 1_000, maxMs: 30_000, jitter: 0.5 };
 
 /** A presence to tell of, or the news that the session is no longer here. */
 type Change = Stanza | "left";
+
+/** Accounts whose sessions are to be announced, by bare JID: one session of each, and the presences. */
+type Announced = Map<string, { readonly jid: FullJid; readonly presences: Set<Stanza> }>;
 
 /** Contacts of a session whose presence is told, and where they have sessions. */
 interface Looked {
@@ -70,6 +75,8 @@ export class ContactPresence {
   readonly #parted = new Map<string, Set<string>>();
   /** Full JIDs of told sessions whose account is gone, with its roster. */
   readonly #orphans = new Set<string>();
+  /** Accounts that are still to be announced, by datacenter that is told of them. */
+  readonly #announced = new Map<string, Announced>();
   readonly #secondLook: SecondLook;
   /** Requests that were repeated so far: each login goes on with the next ones. */
   #repeated = 0;
@@ -89,9 +96,11 @@ export class ContactPresence {
 
   /**
    * Takes over an available session that comes from another node: its contacts know of it.
-   * @param isNew true when its second look has not happened yet, and none will at that node
+   * @param isNew true when that node may not have told all of them, and will not any more
    */
   arrived(jid: FullJid, isNew: boolean): void {
+    // It is back before the rest of its presence was dropped.
+    if (this.#hasMoved(jid)) this.#changes.get(jid.text)!.pop();
     this.#told.set(jid.text, []);
     if (isNew && this.#deps.hosts.store(jid.domainpart) !== undefined) this.#lookForNew(jid);
   }
@@ -141,13 +150,40 @@ export class ContactPresence {
     this.#failed.clear();
   }
 
+  /** True while contacts may still be told of a session's last presence. */
+  isTelling({ text }: FullJid): boolean {
+    return this.#changes.has(text) || this.#failed.has(text);
+  }
+
   /**
    * Sends the presence of all sessions of this node to their contacts at one datacenter, which did
-   * not know of them while it was cut off. One after another: there may be very many.
+   * not know of them while it was cut off. A few accounts at a time: there may be very many. While
+   * an earlier announcement runs, those accounts join it that it has done already.
    */
-  async announceAll(host: string): Promise<void> {
+  announceAll(host: string): void {
+    const { turns, metrics } = this.#deps;
+    const running = this.#announced.get(host);
+    if (running !== undefined) return this.#collect(running);
+    const accounts: Announced = new Map();
+    this.#announced.set(host, accounts);
+    const cost = { payer: `announce ${host}`, bytes: 0 };
+    const isTaken = turns.run(cost.payer, async () => {
+      try {
+        this.#collect(accounts);
+        while (accounts.size > 0 && !this.#isClosed) await this.#announceSome(accounts, host);
+      } finally {
+        this.#announced.delete(host);
+      }
+    }, cost);
+    if (isTaken) return;
+    this.#announced.delete(host);
+    metrics.failures.inc();
+  }
+
+  /** Replaces `accounts` by those of all available sessions here. */
+  #collect(accounts: Announced): void {
     const { sessions, hosts } = this.#deps;
-    const accounts = new Map<string, { readonly jid: FullJid; readonly presences: Set<Stanza> }>();
+    accounts.clear();
     for (const { jid, lastPresence } of sessions.all()) {
       if (lastPresence === undefined || hosts.store(jid.domainpart) === undefined) continue;
       const account = accounts.get(jid.bare.text);
@@ -155,9 +191,16 @@ export class ContactPresence {
         accounts.set(jid.bare.text, { jid, presences: new Set([lastPresence]) });
       } else account.presences.add(lastPresence);
     }
-    for (const { jid, presences } of accounts.values()) {
-      await this.#deps.paced.run(() => this.#announceAccount(jid, presences, host));
+  }
+
+  async #announceSome(accounts: Announced, host: string): Promise<void> {
+    const steps: Promise<void>[] = [];
+    for (const [text, { jid, presences }] of accounts) {
+      accounts.delete(text);
+      steps.push(this.#deps.paced.run(() => this.#announceAccount(jid, presences, host)));
+      if (steps.length === ANNOUNCED_AT_ONCE) break;
     }
+    await Promise.all(steps);
   }
 
   /** Sends those of an account's presences to one datacenter that still hold after the lookups. */
@@ -318,18 +361,21 @@ export class ContactPresence {
   ): Promise<readonly RosterContact[] | undefined> {
     const { paced } = this.#deps;
     const isInitial = !this.#told.has(jid.text);
-    const looked = await paced.run(() => this.#lookUp(jid, isInitial));
+    const looked = isInitial
+      ? await paced.run(() => this.#lookUp(jid, isInitial))
+      : await this.#lookUp(jid, isInitial);
     if (looked === undefined) {
       this.#tryLater(jid, presence);
       return undefined;
     }
     const { contacts, told, probed, found, hosts } = looked;
-    await this.#tell(jid, presence, { contacts: told, hosts });
+    const isWhole = await this.#tell(jid, presence, { contacts: told, hosts, isInitial });
     // Subscriptions may have ended while it waited: those contacts have been told so.
     this.#told.set(jid.text, this.#stillIn(jid, told));
     if (!isInitial) return contacts;
-    this.#lookAgain(jid, { found, probed });
-    await this.#sendEach(probed, hosts, (contact) => probe(jid, contact));
+    // If it has moved and come back, all are told by the second look of its return.
+    if (isWhole) this.#lookAgain(jid, { found, probed });
+    await this.#sendEach(probed, { hosts, isInitial, make: (contact) => probe(jid, contact) });
     await paced.run(() => {
       this.#toOwnElsewhere(jid, probe(jid, jid.bare), hosts);
       this.#bringRequests(jid, contacts);
@@ -426,42 +472,67 @@ export class ContactPresence {
     if (found === undefined) this.#tryLater(jid, presence);
     else this.#giveUp(jid);
     const hosts = await this.#deps.reach.hostsOf([...contacts, jid.bare]);
-    await this.#tell(jid, presence, { contacts, hosts });
-  }
-
-  /** Sends to contacts, and to the account's own resources in other datacenters. */
-  async #tell(jid: FullJid, presence: Stanza, { contacts, hosts }: {
-    readonly contacts: readonly Jid[];
-    readonly hosts: AccountHosts;
-  }): Promise<void> {
-    const isEnd = presence.type === "unavailable";
-    const mayHear = ({ text }: Jid) => isEnd || this.#parted.get(jid.text)?.has(text) !== true;
-    await this.#sendEach(
-      contacts,
-      hosts,
-      (to) => mayHear(to) ? readdress(presence, to) : undefined,
-    );
-    this.#toOwnElsewhere(jid, presence, hosts);
+    await this.#tell(jid, presence, { contacts, hosts, isInitial: false });
   }
 
   /**
-   * Sends presence to accounts that have sessions, a few accounts at a time.
-   * @param make returns the stanza for an account when its turn comes; undefined: none
+   * Sends to contacts, and to the account's own resources in other datacenters. Nobody is told the
+   * presence of a session that has moved meanwhile: its end at the other node may come first.
+   *
+   * @returns false when somebody was not told for that reason
    */
-  async #sendEach(
-    accounts: readonly Jid[],
-    hosts: AccountHosts,
-    make: (to: Jid) => Stanza | undefined,
-  ): Promise<void> {
+  async #tell(jid: FullJid, presence: Stanza, { contacts, hosts, isInitial }: {
+    readonly contacts: readonly Jid[];
+    readonly hosts: AccountHosts;
+    readonly isInitial: boolean;
+  }): Promise<boolean> {
+    const isEnd = presence.type === "unavailable";
+    let isWhole = true;
+    const holds = () => {
+      const isOurs = isEnd || !this.#hasMoved(jid);
+      if (!isOurs) isWhole = false;
+      return isOurs;
+    };
+    const mayHear = ({ text }: Jid) =>
+      holds() && (isEnd || this.#parted.get(jid.text)?.has(text) !== true);
+    await this.#sendEach(contacts, {
+      hosts,
+      isInitial,
+      make: (to) => mayHear(to) ? readdress(presence, to) : undefined,
+    });
+    if (holds()) this.#toOwnElsewhere(jid, presence, hosts);
+    return isWhole;
+  }
+
+  /** True for a session that is told, and is at another node by now, which tells of it. */
+  #hasMoved({ text }: FullJid): boolean {
+    const changes = this.#changes.get(text);
+    // Without an end, the session has not ended but moved.
+    return changes?.at(-1) === "left" &&
+      changes.every((change) => change === "left" || change.type !== "unavailable");
+  }
+
+  /**
+   * Sends presence to accounts that have sessions: a few at a time if there are more, or if it is the
+   * first of a session.
+   * @param options.make returns the stanza for an account when its turn comes; undefined: none
+   */
+  async #sendEach(accounts: readonly Jid[], { hosts, isInitial, make }: {
+    readonly hosts: AccountHosts;
+    readonly isInitial: boolean;
+    readonly make: (to: Jid) => Stanza | undefined;
+  }): Promise<void> {
     const { reach, paced } = this.#deps;
     const reached = accounts.filter((account) => reach.reaches(account, hosts));
+    const sendTo = (some: readonly Jid[]) => {
+      for (const to of some) {
+        const stanza = make(to);
+        if (stanza !== undefined) reach.send(stanza, hosts);
+      }
+    };
+    if (!isInitial && reached.length <= SENT_AT_ONCE) return sendTo(reached);
     for (let start = 0; start < reached.length; start += SENT_AT_ONCE) {
-      await paced.run(() => {
-        for (const to of reached.slice(start, start + SENT_AT_ONCE)) {
-          const stanza = make(to);
-          if (stanza !== undefined) reach.send(stanza, hosts);
-        }
-      });
+      await paced.run(() => sendTo(reached.slice(start, start + SENT_AT_ONCE)));
     }
   }
 

@@ -115,9 +115,8 @@ export class RosterServer {
         else routes.route(stanza);
       },
       announce: (host) => {
-        const cost = { payer: `announce ${host}`, bytes: 0 };
         deps.datacenterBack?.();
-        if (!turns.run(cost.payer, () => presence.announceAll(host), cost)) metrics.failures.inc();
+        presence.announceAll(host);
       },
     });
     this.services = [
@@ -267,6 +266,11 @@ export class RosterServer {
    */
   contactsTold(jid: FullJid): Promise<readonly RosterContact[] | undefined> {
     return this.#presence.contactsTold(jid);
+  }
+
+  /** True while contacts may still be told of the last presence of a session here. */
+  isTelling(jid: FullJid): boolean {
+    return this.#presence.isTelling(jid);
   }
 
   /** The privacy list that applies to a session here has changed. */

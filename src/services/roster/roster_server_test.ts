@@ -572,6 +572,38 @@ Deno.test("a datacenter that is back costs one query for each account, and hears
   assert.deepEqual(fixture.store.calls, ["contacts", "contacts"]);
 });
 
+Deno.test("a datacenter that is back hears of sixteen accounts at once, and a second time beside the first", async () => {
+  const time = new ManualClock();
+  const paced = new PacedWork({
+    nowMs: () => time.monotonicMs(),
+    after: (delayMs, callback) => time.after(delayMs, callback),
+  });
+  const fixture = new RosterFixture({ paced });
+  fixture.elsewhere.set(BOB, [{ host: DC2, resourcepart: "y", process: 2 }]);
+  for (let i = 0; i < 40; i++) {
+    fixture.store.put(`user${i}@example.com`, item(BOB, { subscription: "from" }));
+    fixture.arrive(`user${i}@example.com/x`, false);
+  }
+  fixture.server.start();
+  const look = async () => {
+    fixture.clock.advance(1_000);
+    await new Promise((resolve) => setTimeout(resolve));
+    time.advance(25); // what waits for the database no longer counts as under way
+  };
+  await look();
+  const { promise, resolve } = Promise.withResolvers<void>();
+  fixture.store.answersAfter = promise;
+  fixture.live.set(DC2, new Set([2]));
+  for (let i = 0; i < 8; i++) await look();
+  assert.equal(fixture.store.calls.length, 16, "although it was announced again");
+  resolve();
+  await fixture.server.settled();
+  fixture.server.close();
+  const told = fixture.sent.map(({ stanza }) => stanza.from.text);
+  assert.equal(told.length, 16 + 40, "those who were first are told again, and no others");
+  assert.equal(new Set(told.slice(16)).size, 40);
+});
+
 Deno.test("an account that is deleted leaves its contacts, who are told of it first", async () => {
   const fixture = withAlice();
   fixture.store.put(ALICE, item(BOB, { subscription: "both" }));
@@ -776,6 +808,102 @@ Deno.test("contacts of all sessions of a node that stops hear of their ends alth
   const startMs = nowMs;
   while (fixture.sent.length < 30 * 20 && nowMs < startMs + 10_000) await longTurn();
   assert.ok(nowMs - startMs < 700, `${nowMs - startMs} ms`);
+});
+
+/** A roster server whose paced work is done in turns that the test makes. */
+function inTurns(contacts: number) {
+  let nowMs = 0;
+  const turns: (() => void)[] = [];
+  const paced = new PacedWork({
+    sliceMs: 1,
+    nowMs: () => nowMs,
+    nextTurn: (callback) => turns.push(callback),
+    after: () => () => {},
+  });
+  const fixture = new RosterFixture({ paced, maxItems: 50 });
+  for (let i = 0; i < contacts; i++) {
+    const contact = `contact${i}@example.com`;
+    fixture.store.put(ALICE, item(contact, { subscription: "from" }));
+    fixture.elsewhere.set(contact, [{ host: DC2, resourcepart: "x", process: 2 }]);
+  }
+  return {
+    fixture,
+    told: () => lines(fixture.sent.map(({ stanza }) => stanza)),
+    /** Leaves this turn no time for anything else, and lets promises settle. */
+    useUp: async () => {
+      void paced.run(() => void (nowMs += 1));
+      for (let i = 0; i < 20; i++) await immediately();
+    },
+    nextTurn: async () => {
+      turns.shift()?.();
+      for (let i = 0; i < 20; i++) await immediately();
+    },
+    /** Does one piece of paced work. */
+    onePiece: async () => {
+      const before = fixture.sent.length;
+      for (let i = 0; i < 10 && fixture.sent.length === before; i++) {
+        void paced.run(() => void (nowMs += 1)); // whatever comes next waits for another turn
+        turns.shift()?.();
+        for (let i = 0; i < 20; i++) await immediately();
+      }
+    },
+  };
+}
+
+Deno.test("a later presence does not wait for its turn if it goes to few contacts", async () => {
+  for (const contacts of [8, 9]) {
+    const { fixture, told, useUp, nextTurn } = inTurns(contacts);
+    fixture.arrive(PHONE, false);
+    await useUp();
+    fixture.sendPresence(PHONE);
+    fixture.sendPresence(`${ALICE}/new`);
+    for (let i = 0; i < 20; i++) await immediately();
+    assert.equal(told().length, contacts === 8 ? 8 : 0);
+    assert.ok(!told().some((line) => line.includes("/new")), "the first presence of a session");
+    await nextTurn();
+    await fixture.server.settled();
+    assert.equal(told().filter((line) => line.includes(PHONE)).length, contacts);
+  }
+});
+
+Deno.test("presence of a session that moves while its contacts are told is sent by its new node", async () => {
+  for (const ends of [false, true]) {
+    const { fixture, told, useUp, onePiece, nextTurn } = inTurns(20);
+    await useUp();
+    fixture.sendPresence(PHONE);
+    await onePiece();
+    assert.equal(told().length, 8);
+    assert.ok(fixture.server.isTelling(fullJid(PHONE)));
+    if (ends) fixture.sendPresence(PHONE, "unavailable");
+    fixture.here.delete(PHONE);
+    fixture.server.closed(fullJid(PHONE));
+    for (let i = 0; i < 20; i++) await nextTurn();
+    await fixture.server.settled();
+    assert.ok(!fixture.server.isTelling(fullJid(PHONE)));
+    const count = (type: string) => told().filter((line) => line.startsWith(type)).length;
+    assert.deepEqual([count("available"), count("unavailable")], ends ? [20, 20] : [8, 0]);
+  }
+});
+
+Deno.test("a session that moves and comes back while its contacts are told is known to all of them", async () => {
+  for (const isSlow of [false, true]) {
+    const { fixture, told, useUp, onePiece, nextTurn } = inTurns(20);
+    await useUp();
+    fixture.sendPresence(PHONE);
+    await onePiece();
+    assert.equal(told().length, 8);
+    fixture.here.delete(PHONE);
+    fixture.server.closed(fullJid(PHONE));
+    if (isSlow) await onePiece();
+    fixture.arrive(PHONE, true);
+    for (let i = 0; i < 20; i++) await nextTurn();
+    fixture.clock.advance(5_000);
+    for (let i = 0; i < 20; i++) await nextTurn();
+    await fixture.server.settled();
+    fixture.server.close();
+    const available = told().filter((line) => line.startsWith("available"));
+    assert.equal(new Set(available).size, 20, available.join("\n"));
+  }
 });
 
 Deno.test("a login tells many contacts a few at a time", async () => {

@@ -261,7 +261,11 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
       presence: this.#stanzas.presence.state,
       lang: this.#lang,
       resendingMs: Math.max(0, this.#resendingUntilMs - this.deps.clock.monotonicMs()),
-      isNewlyAvailable: this.#stanzas.presence.state.isNew(this.deps.clock.wallUs()),
+      isNewlyAvailable: () => {
+        const { state } = this.#stanzas.presence;
+        const isTelling = state.last !== undefined && this.deps.registry.isTelling(this.jid);
+        return isTelling || state.isNew(this.deps.clock.wallUs());
+      },
       expired: () => this.#endWithoutStream(),
       vanish: () => {
         super.close();

@@ -10,7 +10,8 @@ export interface FrozenC2sSessionDeps {
   readonly presence: PresenceState;
   readonly lang: string | undefined;
   readonly resendingMs: number;
-  readonly isNewlyAvailable: boolean;
+  /** Returns true while contacts may not have been told of the session's presence. */
+  isNewlyAvailable(): boolean;
   /** Called when the time to resume the session is over. */
   expired(): void;
   /** Takes the session out of the registry and sends its contacts nothing. */
@@ -46,7 +47,7 @@ export class FrozenC2sSession implements FrozenSession {
   }
 
   state(): SessionState {
-    const { management, presence, lang, resendingMs, isNewlyAvailable } = this.#deps;
+    const { management, presence, lang, resendingMs } = this.#deps;
     const { acks, covered, resumeTimeoutMs } = management;
     return {
       jid: this.jid,
@@ -60,7 +61,7 @@ export class FrozenC2sSession implements FrozenSession {
       presence: presence.last,
       directed: presence.directed,
       hasCarbons: this.#session.hasCarbons,
-      isNewlyAvailable,
+      isNewlyAvailable: this.#deps.isNewlyAvailable(),
     };
   }
 

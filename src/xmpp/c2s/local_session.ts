@@ -74,9 +74,12 @@ export interface SessionRegistryEvents {
   isNews?(presence: Stanza): boolean;
   /** Returns available presence of a client as it is sent: with what the server adds to it. */
   completed?(presence: Stanza): Stanza;
+  /** Returns true while contacts may still be told of the last presence of a session here. */
+  isTelling?(jid: FullJid): boolean;
   /**
    * The session came from another node, where it had this priority; nobody else needs to hear of it.
-   * @param isNew true when it has become available a moment ago
+   * @param isNew true when it has become available a moment ago, or contacts may not have been told
+   *   of its last presence
    */
   arrived?(jid: FullJid, priority: number | undefined, isNew: boolean): void;
   /**

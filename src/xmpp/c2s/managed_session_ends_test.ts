@@ -178,3 +178,25 @@ Deno.test("a message to all resources is returned only when no resource has it",
   await until(() => fixture.rerouted.some((each) => each.kind === "message"));
   assert.ok(both.isSettled); // no session is left: an error answered it
 });
+
+Deno.test("a session that moves counts as new while its contacts are told of its presence", async () => {
+  let isTelling = false;
+  await using fixture = quiet({
+    management: {},
+    events: {
+      opened: () => Promise.resolve(),
+      closed: () => Promise.resolve(),
+      isTelling: () => isTelling,
+    },
+  });
+  const { peer, id } = await manage(fixture);
+  await peer.exchange("<presence/>", /^<presence [^>]*\/>/);
+  fixture.clock.advance(20_000);
+  const owner = { covered: () => {}, ended: () => {} };
+  const request = { previd: id, account: "alice@example.com", h: 0 };
+  const freezing = fixture.management!.freeze(request, owner);
+  assert.ok(freezing.kind === "frozen");
+  assert.equal(freezing.session.state().isNewlyAvailable, false);
+  isTelling = true;
+  assert.equal(freezing.session.state().isNewlyAvailable, true);
+});

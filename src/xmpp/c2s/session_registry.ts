@@ -145,9 +145,15 @@ export class SessionRegistry {
     this.#events.presence?.(presence, isOver ? undefined : session.priority);
   }
 
+  /** True while contacts may still be told of the last presence of a session here. */
+  isTelling(jid: FullJid): boolean {
+    return this.#events.isTelling?.(jid) ?? false;
+  }
+
   /**
    * Reports that `session` came from another node, with the presence that it had there.
-   * @param isNew true when it has become available a moment ago
+   * @param isNew true when it has become available a moment ago, or contacts may not have been told
+   *   of its last presence
    */
   arrived(session: LocalSession, isNew: boolean): void {
     this.#events.arrived?.(session.jid, session.priority, isNew);

@@ -23,7 +23,7 @@ export interface SessionState {
   readonly directed: readonly Jid[];
   /** True while its client has message carbons turned on (XEP-0280). */
   readonly hasCarbons: boolean;
-  /** True for a while after its initial presence: some contacts may not have been told of it yet. */
+  /** True while some contacts may not have been told of its presence, as after the initial one. */
   readonly isNewlyAvailable: boolean;
 }
 
