@@ -109,6 +109,10 @@ export const TRACED_ADDRESS: Scenario = {
       const lost = await alice.sendMessage(nobody, secret);
       await alice.expectError(lost, "service-unavailable");
       const bounced = await untilStep(cluster, following, { from: alice.jid, to: nobody });
+      // The error may come before the trace tells of it.
+      await cluster.until(() => following.at(here, bounced).includes("answered"), {
+        what: "the trace tells that the message came back",
+      });
       assertOrder(following.at(here, bounced), ["accepted", "looked-up", "held", "answered"]);
       const answer = await untilStep(cluster, following, { from: nobody, to: alice.jid });
       await cluster.until(() => following.at(here, answer).includes("delivered"), {
