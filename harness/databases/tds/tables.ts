@@ -236,6 +236,8 @@ export class SessionTables implements Catalogue {
         .filter((each) => each.name === column).map(({ type }) => type.name);
       if (types.includes("bigint")) return { kind: "bigint" };
     }
+    // The server's clock is the one expression that a statement converts to BIGINT (`translate.ts`).
+    if (/\bunixepoch\(\)/.test(sql)) return { kind: "bigint" };
     return { kind: "int" };
   }
 }
