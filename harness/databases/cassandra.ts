@@ -143,7 +143,7 @@ function url(directory: string, file: string): string {
   return `file://${join(directory, file)}`;
 }
 
-/** What nodes tell each other goes through a port beside that of clients. */
+/** Nodes talk to each other through a port beside that of clients. */
 function storagePort(port: number): number {
   return port - 1;
 }

@@ -95,7 +95,7 @@ function preparing(directory: string): readonly CommandLine[] {
   ];
 }
 
-/** What servers say to each other goes through a port beside that of clients. */
+/** Returns the ports of a server: servers talk to each other through a port beside that of clients. */
 function ports(port: number): readonly (readonly [string, string])[] {
   return [["http.port", String(port)], ["transport.port", String(port - 1)]];
 }

@@ -2,7 +2,7 @@
  * Stands in for Elasticsearch 5 and 6, which no repository has any more: whose paths and mappings have
  * types, and which know no sequence numbers. It keeps documents, finds them by search only after a
  * refresh, and refuses every method, path, parameter, header and body that Causeway has no need of.
- * What it was told lies in a file before it answers, so that it can be killed.
+ * It writes each change to a file before it answers, so that it can be killed.
  */
 import { createServer } from "node:http";
 import type { IncomingMessage } from "node:http";

@@ -1,7 +1,8 @@
 /**
  * Riak's data types (maps, sets, registers, flags and counters) as replicas keep them: each value
  * lies under the events, "dots", that made it, and an object has a clock of all events it has seen.
- * What one replica has seen and lacks, it has removed. So two replicas merge without asking anybody.
+ * An element that a replica has seen and no longer has was removed there. So two replicas merge by
+ * themselves.
  */
 
 /** Names of data types within a map. */
@@ -109,7 +110,7 @@ export function shownValue(value: Value): unknown {
   }
 }
 
-/** Who changes an object, and when. */
+/** Actor and time of a change of an object. */
 export interface Writer {
   /** Name of the replica that takes the change. */
   readonly actor: string;

@@ -41,7 +41,7 @@ export interface KeyPage {
   readonly continuation?: string;
 }
 
-/** How an index is asked. */
+/** Query of a secondary index: a range of its values, page by page. */
 export interface IndexQuery {
   readonly field: string;
   readonly from: string;

@@ -9,7 +9,7 @@ export type SolrDocument = ReadonlyMap<string, readonly string[]>;
 /** Bytes of the longest term that Lucene takes. */
 const MAX_TERM_BYTES = 32_766;
 
-/** Where an object lies. */
+/** Place of an object. */
 export interface ObjectPlace {
   readonly type: string;
   readonly bucket: string;

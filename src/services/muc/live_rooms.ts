@@ -11,7 +11,7 @@ import type { PresenceNotes } from "./room_xml.ts";
 /** Seats of all nodes that one node knows at most. */
 const MAX_SEATS = 200_000;
 
-/** What this node has read of a room from the database. */
+/** A room as this node has read it from the database. */
 export interface RoomRecord {
   readonly version: number;
   readonly settings: RoomSettings;

@@ -26,7 +26,7 @@ export interface ElasticRequest {
   readonly body?: string | undefined;
 }
 
-/** How a connection waits. */
+/** Options of a connection. */
 export interface ElasticConnectionOptions {
   /** Milliseconds that an answer may take. */
   readonly requestTimeoutMs: number;

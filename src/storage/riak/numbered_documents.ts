@@ -24,7 +24,7 @@ const PAUSES = { firstMs: 2, maxMs: 200, jitter: 1 };
 const READ = { r: "quorum", pr: "quorum" };
 const WRITE = { w: "quorum", pw: "quorum", dw: "quorum" };
 
-/** What a change wants of the document it finds: its entries, or nothing. */
+/** Chooses the entries that a change adds to the document it finds; undefined for none. */
 export type Decide = (
   state: DocumentState,
 ) => DocumentChange["entries"] | undefined | Promise<DocumentChange["entries"] | undefined>;
@@ -56,7 +56,7 @@ export function reviving(
   return entries.has(EMPTIED) ? [...change, [EMPTIED, null]] : change;
 }
 
-/** What documents need of a client. */
+/** Methods of a client that documents use. */
 export type DocumentClient = Pick<RiakClient, "request" | "inLine" | "clock" | "place">;
 
 /** A document as a read with a context shows it. */
