@@ -12,7 +12,7 @@ export interface ServerAddress {
   readonly port: number;
 }
 
-/** What the pools of all such backends have in common. */
+/** Options that the pools of all such backends have. */
 interface ServerPool {
   /** Servers with the same content; at least one. */
   readonly servers: readonly ServerAddress[];

@@ -130,7 +130,7 @@ export class PlainObjects {
       readonly from: string;
       readonly to: string;
       readonly limit: number;
-      /** Of the page before. @default the first page */
+      /** Continuation that the page before gave. @default the first page */
       readonly continuation?: string | undefined;
       readonly action: string;
     },

@@ -21,7 +21,7 @@ export const RIAK_SCHEMAS: Readonly<Record<string, string>> = {
 /** Properties of a bucket type as Riak shows them. */
 type Props = Readonly<Record<string, unknown>>;
 
-/** What a preparation has to do, in this order. */
+/** Steps of a preparation, in this order. */
 interface Plan {
   readonly schemas: readonly string[];
   readonly indexes: readonly string[];

@@ -31,7 +31,7 @@ interface StoredAccount {
 
 type StoredSecret = readonly [salt: string, iterations: number, stored: string, server: string];
 
-/** What the stores in Riak need. */
+/** Objects behind the stores in Riak. */
 export interface RiakDeps {
   readonly client: RiakClient;
   readonly documents: NumberedDocuments;
