@@ -22,7 +22,7 @@ import {
   resolveLdapPools,
   resolveSharedRosters,
 } from "./ldap_pools.ts";
-import { mucLightTable, mucTable, roomDomainOf } from "./muc_light_rules.ts";
+import { mucLightTable, mucTable, roomDomainOf } from "./room_rules.ts";
 import { normalizeDomain } from "./normalize_domain.ts";
 import type { PartOptions } from "./part_options.ts";
 import { plainServers, resolveServerPools } from "./server_pools.ts";

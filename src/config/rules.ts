@@ -1,7 +1,7 @@
 import { joinWords } from "./schema_walk.ts";
 import { isLoopbackHost } from "./loopback.ts";
 import { nearestKey } from "./nearest_key.ts";
-import { roomsAreTheGlobalHosts } from "./muc_light_rules.ts";
+import { roomsAreTheGlobalHosts } from "./room_rules.ts";
 import type { PartialFile } from "./partial_file.ts";
 import { LIMITS } from "./schema_limits.ts";
 import { ADMIN, C2S, WEBSOCKET } from "./schema_listen.ts";

@@ -1,17 +1,11 @@
 import type { Clock } from "../../base/mod.ts";
 import type { Logger, Metrics } from "../../observe/mod.ts";
 import type { FullJid, Stanza } from "../../xmpp/mod.ts";
+import type { RoomStanza } from "../rooms/mod.ts";
 import type { MucService } from "./muc_options.ts";
 
-/** A stanza with the duty to settle it. */
-export interface MucStanza {
-  /** Its bytes stay as they are. */
-  readonly stanza: Stanza;
-  settle(): void;
-}
-
 /** Objects behind Multi-User Chat rooms. */
-export interface MucServerDeps<Taken extends MucStanza> {
+export interface MucServerDeps<Taken extends RoomStanza> {
   readonly service: MucService;
   /** Local host of this datacenter, and incarnation of this process. */
   readonly localHost: string;

@@ -1,67 +1,44 @@
-import { CausewayError, describeError, RateLimit } from "../../base/mod.ts";
 import { randomHex } from "../../base/mod.ts";
 import type { MucMessage, StoredMucRoom } from "../../storage/mod.ts";
 import type { BareJid, Stanza, StanzaErrorCondition, XmlElement } from "../../xmpp/mod.ts";
 import {
   buildStanza,
   element,
-  errorReply,
   FullJid,
-  hasMoreElements,
   isReply,
   MAX_ID_BYTES,
   parseJid,
   STANZA_ERROR_NAMESPACE,
   stanzaElement,
   stanzaId,
-  stanzaSource,
-  Turns,
 } from "../../xmpp/mod.ts";
 import type { IqAnswer } from "../iq_service.ts";
+import { isStorageFailure, RoomIntake } from "../rooms/mod.ts";
+import type { RoomStanza } from "../rooms/mod.ts";
 import { chooseHistory, readHistoryRequest } from "./history_request.ts";
 import { Invitations } from "./invitations.ts";
 import { LiveRooms } from "./live_rooms.ts";
-import type { LiveRoom, RoomRecord } from "./live_rooms.ts";
-import { KEPT_MESSAGES, MessageOrder } from "./message_order.ts";
+import type { RoomRecord } from "./live_rooms.ts";
+import { MessageOrder } from "./message_order.ts";
 import { mucMetrics } from "./muc_metrics.ts";
 import type { MucMetrics } from "./muc_metrics.ts";
-import type { MucServerDeps, MucStanza } from "./muc_ports.ts";
+import type { MucServerDeps } from "./muc_ports.ts";
 import { MucRequests } from "./muc_requests.ts";
 import * as NS from "./namespaces.ts";
-import type { SentNews } from "./news.ts";
-import { accountOf } from "./occupants.ts";
+import { OccupantRequests } from "./occupant_requests.ts";
 import type { Seat } from "./occupants.ts";
 import { Peers } from "./peers.ts";
-import { affiliationOf, entryRefusal, entryRole, roleAfter } from "./room_standing.ts";
-import type { Role } from "./room_standing.ts";
+import { RoomChanges } from "./room_changes.ts";
+import { RoomPosts } from "./room_posts.ts";
+import { affiliationOf, entryRefusal, entryRole } from "./room_standing.ts";
 import { writeSettings } from "./room_settings.ts";
-import {
-  numberedMessage,
-  occupantIdElement,
-  ownElements,
-  pastMessage,
-  statusMessage,
-  writeMessage,
-} from "./room_xml.ts";
+import { numberedMessage, ownElements, pastMessage } from "./room_xml.ts";
 import type { PresenceNotes } from "./room_xml.ts";
-import { WaitingMessages } from "./waiting_messages.ts";
 
-/** Bytes of a stanza for a room. */
-const MAX_BYTES = 65_536;
-/** Elements and attributes of a stanza for a room. */
-const MAX_ELEMENTS = 2_000;
 /** Bytes of the presence of an occupant, which every node keeps. */
 const MAX_PRESENCE_BYTES = 4_096;
 /** Bytes of a nickname: it is part of every message. */
 const MAX_NICK_BYTES = 256;
-/** Stanzas for all rooms that wait for their turn. */
-const MAX_PENDING = 1_000;
-/** Their bytes. */
-const MAX_PENDING_BYTES = 16_777_216;
-/** Those of one person. */
-const MAX_PENDING_PER_SENDER = 50;
-/** Milliseconds that a message waits for the database, until occupants get it without a number. */
-const STORE_PATIENCE_MS = 2_000;
 /** Milliseconds without its session after which a seat of this node ends. */
 const ABSENT_MS = 60_000;
 
@@ -80,87 +57,117 @@ interface FoundRoom {
  * The database holds rooms and their last messages, and numbers those. The sessions that are in a
  * room are known to all nodes: each node tells the others of its own.
  */
-export class MucServer<Taken extends MucStanza> {
+export class MucServer<Taken extends RoomStanza> {
   readonly #deps: MucServerDeps<Taken>;
   readonly #metrics: MucMetrics;
   readonly #rooms: LiveRooms;
   readonly #order: MessageOrder;
   readonly #peers: Peers;
   readonly #requests: MucRequests;
-  readonly #invitations: Invitations;
-  readonly #waiting = new WaitingMessages<Taken>();
-  readonly #turns = new Turns();
-  readonly #rate: RateLimit;
-  readonly #pending = new Map<string, number>();
+  readonly #passed: OccupantRequests<Taken>;
+  readonly #posts: RoomPosts<Taken>;
+  readonly #changes: RoomChanges;
+  readonly #intake: RoomIntake<Taken>;
   /** Monotonic milliseconds since when a seat of this node has no session here, by full JID. */
   readonly #absent = new Map<string, number>();
-  #pendingCount = 0;
-  #pendingBytes = 0;
-  #sequence = 0;
-  /** True while messages go on without the database. */
-  #isStoreDown = false;
-  #isReviewing = false;
 
   constructor(deps: MucServerDeps<Taken>) {
     this.#deps = deps;
     const { service, process, clock, metrics } = deps;
     const counters = this.#metrics = mucMetrics(metrics);
-    const { messagesPerSec } = service.options;
-    this.#rate = new RateLimit({ perSec: messagesPerSec, burst: 5 * messagesPerSec }, clock);
+    const intake = this.#intake = new RoomIntake({
+      messagesPerSec: service.options.messagesPerSec,
+      counters,
+      answer: (reply, taken) => deps.answer(reply, taken),
+      events: { noStorage: "muc.no-storage", bug: "muc.bug" },
+      logger: deps.logger,
+      clock,
+    });
+    const inTurn = (room: string, step: () => Promise<void>) => intake.inTurn(room, step);
+    const refuse = (taken: Taken, condition: StanzaErrorCondition) =>
+      this.#refuse(taken, condition);
     const rooms = this.#rooms = new LiveRooms(process, (to, stanza) => {
       // The session has moved to another node, which will tell of it.
       if (!deps.deliver(to, stanza) && !deps.isHere(to)) deps.send(stanza);
     }, counters);
-    this.#order = new MessageOrder({
+    const order = this.#order = new MessageOrder({
       store: service.store,
       rooms,
       metrics: counters,
       clock,
-      inTurn: (room, step) => this.#inTurn(room, step),
+      inTurn,
     });
-    this.#peers = new Peers({
+    const peers = this.#peers = new Peers({
       ...deps,
       rooms,
       counters,
-      heard: (news) => this.#heard(news),
-      peerBack: () => this.#reviewAll(),
+      heard: (news) => this.#changes.heard(news),
+      peerBack: () => this.#changes.reviewAll(),
       looked: () => this.#looked(),
+    });
+    const changes = this.#changes = new RoomChanges({
+      ...deps,
+      rooms,
+      order,
+      peers,
+      counters,
+      inTurn,
+      recordOf: (stored) => this.#recordOf(stored),
+      remove: (seat, about) => this.#remove(seat, about),
     });
     this.#requests = new MucRequests({
       service,
       rooms,
       counters,
       changed: (room, { codes, notes }) => {
-        this.#peers.tell({ kind: "changed", room, codes, notes });
-        return this.#review(room, { codes, notes });
+        peers.tell({ kind: "changed", room, codes, notes });
+        return changes.review(room, { codes, notes });
       },
       destroyed: (room, notes) => {
-        this.#peers.tell({ kind: "destroyed", room, notes });
-        this.#clear(room, notes);
+        peers.tell({ kind: "destroyed", room, notes });
+        changes.clear(room, notes);
       },
       giveRole: (room, about) => {
-        this.#peers.tell({ kind: "role", room, ...about });
-        this.#giveRole(room, about);
+        peers.tell({ kind: "role", room, ...about });
+        changes.giveRole(room, about);
       },
     });
-    this.#invitations = new Invitations({
+    this.#passed = new OccupantRequests({
+      rooms,
+      send: (stanza, settled) => deps.send(stanza, settled),
+      refuse,
+      finish: (taken, answer) => this.#finish(taken, answer),
+    });
+    const invitations = new Invitations({
       service,
       rooms,
       send: (stanza) => deps.send(stanza),
       changed: (room) => {
         const about = { codes: [], notes: {} };
-        this.#peers.tell({ kind: "changed", room, ...about });
-        return this.#review(room, about);
+        peers.tell({ kind: "changed", room, ...about });
+        return changes.review(room, about);
       },
+    });
+    const posts = this.#posts = new RoomPosts({
+      ...deps,
+      rooms,
+      order,
+      peers,
+      invitations,
+      counters,
+      inTurn,
+      refuse,
+      note: (thrown) => intake.note(thrown),
+      clear: (room, notes) => changes.clear(room, notes),
     });
     metrics.gauge({
       name: "causeway_muc_pending",
       help: "Stanzas to Multi-User Chat rooms that wait for their turn",
-    }, () => this.#pendingCount);
+    }, () => intake.pending);
     metrics.gauge({
       name: "causeway_muc_waiting_messages",
       help: "Messages of Multi-User Chat rooms that occupants have and the database has not",
-    }, () => this.#waiting.size);
+    }, () => posts.waiting);
     metrics.gauge({
       name: "causeway_muc_occupants",
       help: "Sessions at all nodes that are in Multi-User Chat rooms, once for each room",
@@ -182,17 +189,15 @@ export class MucServer<Taken extends MucStanza> {
 
   /** Waits until all that was taken is done. */
   async settled(): Promise<void> {
-    await this.#turns.settled();
+    await this.#intake.settled();
   }
 
   /** Ends the timers. Messages that the database has not got stay unsettled. */
   async close(): Promise<void> {
     this.#order.close();
     this.#peers.close();
-    await this.#turns.settled();
-    for (const room of this.#waiting.rooms) {
-      while (this.#waiting.first(room) !== undefined) this.#waiting.shift(room);
-    }
+    await this.#intake.settled();
+    this.#posts.close();
   }
 
   /**
@@ -208,7 +213,7 @@ export class MucServer<Taken extends MucStanza> {
     }
     const refusal = this.#refusalOf(stanza);
     if (refusal === undefined) {
-      this.#begin(taken);
+      this.#intake.begin(taken, stanza.to.bare.text, () => this.#handle(taken));
       return "delivered";
     }
     if (refusal !== "ignored") this.#metrics.refused.inc();
@@ -218,7 +223,8 @@ export class MucServer<Taken extends MucStanza> {
   /** Takes over the seats of a session that has come from another node. */
   arrived(jid: FullJid): void {
     for (const { room, process } of this.#rooms.ofSession(jid.text)) {
-      if (process !== this.#deps.process) this.#inTurn(room, () => this.#takeOver(room, jid));
+      if (process === this.#deps.process) continue;
+      void this.#intake.inTurn(room, () => this.#takeOver(room, jid));
     }
   }
 
@@ -229,10 +235,8 @@ export class MucServer<Taken extends MucStanza> {
   }
 
   /** Returns why a stanza is not taken, before anything is computed from it. */
-  #refusalOf(
-    { kind, type, to, from, bytes }: Stanza,
-  ): "ignored" | StanzaErrorCondition | undefined {
-    const sender = from.bare.text;
+  #refusalOf(stanza: Stanza): "ignored" | StanzaErrorCondition | undefined {
+    const { kind, type, to, from, bytes } = stanza;
     if (kind === "presence") {
       if (type !== "available" && type !== "unavailable" && type !== "error") return "ignored";
       // A leave always finds a place, so that no occupant stays behind.
@@ -245,39 +249,8 @@ export class MucServer<Taken extends MucStanza> {
     if (to.localpart === "" && (to instanceof FullJid || isReplyType(type))) {
       return isReplyType(type) ? "ignored" : "item-not-found";
     }
-    if (bytes.length > MAX_BYTES) return "policy-violation";
     if (kind === "presence" && bytes.length > MAX_PRESENCE_BYTES) return "policy-violation";
-    if (kind === "message" && !this.#rate.take(sender)) {
-      this.#metrics.limited.inc();
-      return "resource-constraint";
-    }
-    const hasPlace = this.#pendingCount < MAX_PENDING &&
-      this.#pendingBytes + bytes.length <= MAX_PENDING_BYTES &&
-      (this.#pending.get(sender) ?? 0) < MAX_PENDING_PER_SENDER;
-    if (!hasPlace) return "resource-constraint";
-    return hasMoreElements(stanzaSource(bytes), MAX_ELEMENTS) ? "policy-violation" : undefined;
-  }
-
-  #begin(taken: Taken): void {
-    const { stanza } = taken;
-    const sender = stanza.from.bare.text;
-    const { length } = stanza.bytes;
-    this.#pendingCount++;
-    this.#pendingBytes += length;
-    this.#pending.set(sender, (this.#pending.get(sender) ?? 0) + 1);
-    this.#turns.run(stanza.to.bare.text, () => this.#handle(taken))
-      .catch((thrown) => this.#fail(taken, thrown))
-      .finally(() => {
-        this.#pendingCount--;
-        this.#pendingBytes -= length;
-        const left = this.#pending.get(sender)! - 1; // set above
-        if (left === 0) this.#pending.delete(sender);
-        else this.#pending.set(sender, left);
-      });
-  }
-
-  #inTurn(room: string, step: () => Promise<void>): void {
-    this.#turns.run(room, step).catch((thrown) => this.#note(thrown));
+    return this.#intake.refusalOf(stanza);
   }
 
   async #handle(taken: Taken): Promise<void> {
@@ -293,10 +266,10 @@ export class MucServer<Taken extends MucStanza> {
           this.#unreachable(stanza);
           return taken.settle();
         }
-        return await this.#message(taken);
+        return await this.#posts.take(taken);
       case "iq":
         if (isReply(stanza)) {
-          this.#passReply(stanza);
+          this.#passed.passReply(stanza);
           return taken.settle();
         }
         return await this.#request(taken);
@@ -411,7 +384,7 @@ export class MucServer<Taken extends MucStanza> {
       // People may still come while the database is away, if somebody is here.
       const { record } = this.#rooms.get(room) ?? {};
       if (record === undefined || !isStorageFailure(thrown)) throw thrown;
-      this.#note(thrown);
+      this.#intake.note(thrown);
       return { record, isNew: false, lastNumber: 0 };
     }
     if (stored !== undefined) {
@@ -442,7 +415,7 @@ export class MucServer<Taken extends MucStanza> {
       });
     } catch (thrown) {
       if (!isStorageFailure(thrown)) throw thrown;
-      this.#note(thrown);
+      this.#intake.note(thrown);
       return [];
     }
   }
@@ -466,7 +439,7 @@ export class MucServer<Taken extends MucStanza> {
     this.#peers.remove(seat, about);
     const isEmpty = live?.seats.size === 0 && !live.mayHaveOthers;
     if (isEmpty && (isTemporary || isLocked)) {
-      this.#inTurn(seat.room, () => this.#removeEmpty(seat.room));
+      void this.#intake.inTurn(seat.room, () => this.#removeEmpty(seat.room));
     }
   }
 
@@ -512,184 +485,6 @@ export class MucServer<Taken extends MucStanza> {
     return seat?.process === this.#deps.process ? seat : undefined;
   }
 
-  // ---- messages ----------------------------------------------------------------------------
-
-  async #message(taken: Taken): Promise<void> {
-    const { stanza } = taken;
-    const { from, to, type } = stanza;
-    const room = to.bare.text;
-    const message = stanzaElement(stanza);
-    const seat = this.#ownSeat(room, from.text);
-    if (type !== "groupchat" && !(to instanceof FullJid)) {
-      const outcome = await this.#invitations.take(message, { from, room: to.bare, seat });
-      return outcome === "sent" ? taken.settle() : this.#refuse(taken, outcome);
-    }
-    if (seat === undefined) return this.#refuse(taken, "not-acceptable");
-    const live = this.#rooms.get(room)!; // the seat is there
-    const settings = live.record!.settings; // a session of this node is there
-    if (to instanceof FullJid) {
-      if (type === "groupchat") return this.#refuse(taken, "bad-request");
-      if (!settings.allowPrivateMessages && seat.role !== "moderator") {
-        return this.#refuse(taken, "forbidden");
-      }
-      return this.#whisper(taken, { live, seat, message });
-    }
-    if (seat.role === "visitor") return this.#refuse(taken, "forbidden");
-    const isSubject = message.child("subject") !== undefined &&
-      message.child("body") === undefined && message.child("thread") === undefined;
-    const maySetSubject = settings.allowChangeSubject || seat.role === "moderator";
-    if (isSubject && !maySetSubject) return this.#refuse(taken, "forbidden");
-    await this.#post(taken, { live, seat, message, isSubject });
-  }
-
-  /** Sends a private message to all sessions of an occupant. */
-  #whisper(
-    taken: Taken,
-    { live, seat, message }: {
-      readonly live: LiveRoom;
-      readonly seat: Seat;
-      readonly message: XmlElement;
-    },
-  ): void {
-    const { resourcepart } = taken.stanza.to as FullJid;
-    const target = live.seats.entry(resourcepart);
-    if (target === undefined) return this.#refuse(taken, "item-not-found");
-    const room = live.jid.text;
-    const { name, attributes } = message;
-    const { secret } = live.record!.settings;
-    const content = [
-      ...ownElements(message, room),
-      occupantIdElement(secret, accountOf(seat)),
-      element("x", { xmlns: NS.MUC_USER }),
-    ];
-    let left = target.seats.length;
-    const settled = () => {
-      if (--left === 0) taken.settle();
-    };
-    for (const { jid } of target.seats) {
-      const from = new FullJid(live.jid, seat.nick);
-      const private_ = buildStanza(element(name, attributes, ...content), {
-        from,
-        to: parseJid(jid),
-      });
-      this.#deps.send(private_, settled);
-    }
-  }
-
-  async #post(
-    taken: Taken,
-    { live, seat, message, isSubject }: {
-      readonly live: LiveRoom;
-      readonly seat: Seat;
-      readonly message: XmlElement;
-      readonly isSubject: boolean;
-    },
-  ): Promise<void> {
-    const room = live.jid.text;
-    const occupant = occupantIdElement(live.record!.settings.secret, accountOf(seat));
-    const text = writeMessage(message, { from: `${room}/${seat.nick}`, room, occupant });
-    const id = `${this.#deps.process.toString(36)}-${(++this.#sequence).toString(36)}`;
-    const posted = { id, number: undefined, sentAtMs: this.#nowMs(), text };
-    const subject = isSubject ? text : undefined;
-    // A subject waits for nothing: without the database it is refused.
-    const mayWait = !isSubject;
-    let number: number | undefined | "late";
-    if (mayWait && (this.#isStoreDown || this.#waiting.isWaiting(room))) number = "late";
-    else {
-      try {
-        number = await this.#store(room, { ...posted, ...subject !== undefined && { subject } }, {
-          mayBeLate: mayWait,
-        });
-      } catch (thrown) {
-        if (!mayWait || !isStorageFailure(thrown)) throw thrown;
-        this.#note(thrown);
-        number = "late";
-      }
-    }
-    if (number === "late") {
-      this.#isStoreDown = true;
-      const waiting = { taken, sender: accountOf(seat), message: posted };
-      if (!this.#waiting.add(room, waiting)) return this.#refuse(taken, "resource-constraint");
-      this.#metrics.messages.inc();
-      this.#tellPosted(live, posted);
-      return;
-    }
-    if (number === undefined) {
-      this.#refuse(taken, "item-not-found");
-      return this.#clear(room, { destroyed: {} });
-    }
-    this.#metrics.messages.inc();
-    if (subject !== undefined && live.record !== undefined) {
-      live.record = { ...live.record, subject };
-    }
-    this.#tellPosted(live, { ...posted, number });
-    if (subject !== undefined) {
-      this.#peers.tell({ kind: "changed", room, codes: [], notes: {} }, this.#peers.hostsOf(room));
-    }
-    taken.settle();
-  }
-
-  /** Gives a message to the database. `late`: it may take it or not. */
-  async #store(
-    room: string,
-    { id, sentAtMs, text, subject }: {
-      readonly id: string;
-      readonly sentAtMs: number;
-      readonly text: string;
-      readonly subject?: string;
-    },
-    { mayBeLate }: { readonly mayBeLate: boolean },
-  ): Promise<number | undefined | "late"> {
-    const { service: { store }, clock } = this.#deps;
-    const keep = Math.max(KEPT_MESSAGES, this.#deps.service.options.historySize);
-    const posting = store.post(room, {
-      id,
-      sentAtMs,
-      stanza: text,
-      keep,
-      ...subject !== undefined && { subject },
-    });
-    if (!mayBeLate) return await posting;
-    const { promise: late, resolve } = Promise.withResolvers<"late">();
-    const cancel = clock.after(STORE_PATIENCE_MS, () => resolve("late"));
-    try {
-      const outcome = await Promise.race([posting, late]);
-      // It goes to the database again, under the same id.
-      if (outcome === "late") posting.catch((thrown) => this.#note(thrown));
-      return outcome;
-    } finally {
-      cancel();
-    }
-  }
-
-  #tellPosted(live: LiveRoom, message: Parameters<MessageOrder["arrive"]>[1]): void {
-    const room = live.jid.text;
-    this.#peers.tell({ kind: "posted", room, ...message }, this.#peers.hostsOf(room));
-    this.#order.arrive(live, message);
-  }
-
-  /** Gives waiting messages to the database, in the order in which they were written. */
-  async #storeWaiting(room: string): Promise<void> {
-    for (;;) {
-      const first = this.#waiting.first(room);
-      if (first === undefined) return;
-      const { message, taken } = first;
-      const number = await this.#store(room, message, { mayBeLate: true });
-      if (number === "late") return;
-      this.#isStoreDown = false;
-      this.#waiting.shift(room);
-      if (number === undefined) {
-        this.#refuse(taken, "item-not-found");
-        continue;
-      }
-      const live = this.#rooms.get(room);
-      if (live === undefined) {
-        this.#peers.tell({ kind: "posted", room, ...message, number });
-      } else this.#tellPosted(live, { ...message, number });
-      taken.settle();
-    }
-  }
-
   // ---- requests ----------------------------------------------------------------------------
 
   async #request(taken: Taken): Promise<void> {
@@ -701,7 +496,7 @@ export class MucServer<Taken extends MucStanza> {
     if (payload === undefined || iq.elements.length > 1 || (id?.length ?? 0) > MAX_ID_BYTES) {
       return this.#refuse(taken, "bad-request");
     }
-    if (to instanceof FullJid) return this.#passRequest(taken, { iq, payload, to });
+    if (to instanceof FullJid) return this.#passed.passRequest(taken, { iq, payload, to });
     const answer = await this.#requests.answer({
       to: to.bare,
       account: from.bare.text,
@@ -709,48 +504,6 @@ export class MucServer<Taken extends MucStanza> {
       payload,
     });
     this.#finish(taken, answer);
-  }
-
-  /** Passes a request on to an occupant, or answers a ping to oneself (XEP-0410). */
-  #passRequest(
-    taken: Taken,
-    { iq, payload, to }: {
-      readonly iq: XmlElement;
-      readonly payload: XmlElement;
-      readonly to: FullJid;
-    },
-  ): void {
-    const { from } = taken.stanza;
-    const seats = this.#rooms.get(to.bare.text)?.seats;
-    const seat = seats?.of(from.text);
-    if (seats === undefined || seat === undefined) return this.#refuse(taken, "not-acceptable");
-    if (payload.namespace === NS.PING && to.resourcepart === seat.nick) {
-      return this.#finish(taken, "empty");
-    }
-    const target = seats.entry(to.resourcepart);
-    if (target === undefined) return this.#refuse(taken, "item-not-found");
-    // A vCard is the account's, not the session's (XEP-0045 §17.4).
-    const jid = payload.namespace === NS.VCARD ? target.account : target.shown.jid;
-    const request = buildStanza(iq, { from: new FullJid(to.bare, seat.nick), to: parseJid(jid) });
-    this.#deps.send(request, () => taken.settle());
-  }
-
-  /** Passes an occupant's answer on to the one who has asked. */
-  #passReply(stanza: Stanza): void {
-    const { from, to } = stanza;
-    if (!(to instanceof FullJid)) return;
-    const seats = this.#rooms.get(to.bare.text)?.seats;
-    const asker = seats?.entry(to.resourcepart);
-    const seat = from instanceof FullJid
-      ? seats?.of(from.text)
-      : seats?.all().find((each) => accountOf(each) === from.text);
-    if (asker === undefined || seat === undefined) return;
-    const iq = stanzaElement(stanza);
-    for (const { jid } of asker.seats) {
-      this.#deps.send(
-        buildStanza(iq, { from: new FullJid(to.bare, seat.nick), to: parseJid(jid) }),
-      );
-    }
   }
 
   #finish(taken: Taken, answer: IqAnswer): void {
@@ -762,109 +515,9 @@ export class MucServer<Taken extends MucStanza> {
     this.#deps.answer(buildStanza(result, { from: stanza.to, to: stanza.from }), taken);
   }
 
-  // ---- changes -----------------------------------------------------------------------------
-
-  /** Takes what another node tells. */
-  #heard({ news }: SentNews): void {
-    switch (news.kind) {
-      case "posted": {
-        const live = this.#rooms.get(news.room);
-        if (live !== undefined) this.#order.arrive(live, news);
-        return;
-      }
-      case "role":
-        return this.#giveRole(news.room, news);
-      case "changed": {
-        const { room, codes, notes } = news;
-        return this.#inTurn(room, () => this.#review(room, { codes, notes }));
-      }
-      case "destroyed":
-        return this.#clear(news.room, news.notes);
-    }
-  }
-
-  /** Gives the seats of a nickname that are this node's another role. `none`: they leave. */
-  #giveRole(
-    room: string,
-    { nick, role, notes }: {
-      readonly nick: string;
-      readonly role: Role;
-      readonly notes: PresenceNotes;
-    },
-  ): void {
-    const seats = this.#rooms.get(room)?.seats.entry(nick)?.seats ?? [];
-    for (const seat of seats) {
-      if (seat.process !== this.#deps.process || seat.role === role) continue;
-      if (role === "none") this.#remove(seat, { notes });
-      else this.#peers.put({ ...seat, role, changedMs: this.#nowMs() }, { notes });
-    }
-  }
-
-  /** Takes all sessions of this node out of a room that is gone. */
-  #clear(room: string, notes: PresenceNotes): void {
-    const live = this.#rooms.get(room);
-    if (live === undefined) return;
-    for (const seat of this.#rooms.clear(live, notes)) {
-      this.#metrics.leaves.inc();
-      this.#peers.gone(seat, { notes });
-    }
-  }
-
-  /**
-   * Reads a room that has changed, and does to the sessions of this node what follows. In the turn of
-   * the room.
-   */
-  async #review(
-    room: string,
-    { codes, notes }: { readonly codes: readonly string[]; readonly notes: PresenceNotes },
-  ): Promise<void> {
-    if (this.#rooms.get(room)?.record === undefined) return; // nobody is here
-    const stored = await this.#deps.service.store.read(room);
-    const live = this.#rooms.get(room);
-    if (live?.record === undefined) return;
-    if (stored === undefined) return this.#clear(room, { destroyed: {} });
-    const record = this.#recordOf(stored);
-    live.record = record;
-    const { settings } = record;
-    for (const seat of this.#rooms.own(live)) {
-      const affiliation = affiliationOf(record.affiliates, accountOf(seat));
-      const role = roleAfter(seat, affiliation, settings);
-      if (role === "none") {
-        const wasConfigured = affiliation === seat.affiliation;
-        const code = affiliation === "outcast" ? "301" : wasConfigured ? "322" : "321";
-        this.#remove(seat, { notes: { ...notes, affiliation, codes: [code] } });
-        continue;
-      }
-      if (affiliation === seat.affiliation && role === seat.role) continue;
-      const changed = { ...seat, affiliation, role, changedMs: this.#nowMs() };
-      this.#peers.put(changed, { notes: { ...notes, codes: [] } });
-    }
-    if (codes.length === 0) return;
-    for (const seat of this.#rooms.own(live)) {
-      this.#rooms.write(seat, statusMessage(live.jid, parseJid(seat.jid), codes));
-    }
-  }
-
-  /** Looks after a split, or a lost link, at all rooms with sessions of this node, one by one. */
-  #reviewAll(): void {
-    if (this.#isReviewing) return;
-    this.#isReviewing = true;
-    const work = async () => {
-      for (const live of this.#rooms.all()) {
-        if (live.delivered === undefined) continue;
-        await this.#turns.run(live.jid.text, async () => {
-          await this.#order.catchUp(live);
-          await this.#review(live.jid.text, { codes: [], notes: {} });
-        }).catch((thrown) => this.#note(thrown));
-      }
-    };
-    work().finally(() => this.#isReviewing = false);
-  }
-
   /** Each second: messages are tried again, and seats end whose session is long gone. */
   #looked(): void {
-    for (const room of this.#waiting.rooms) this.#inTurn(room, () => this.#storeWaiting(room));
-    if (this.#waiting.size === 0) this.#isStoreDown = false;
+    this.#posts.retry();
     const nowMs = this.#deps.clock.monotonicMs();
     const absent = new Set<string>();
     for (const seat of this.#rooms.ofProcess(this.#deps.process)) {
@@ -881,26 +534,10 @@ export class MucServer<Taken extends MucStanza> {
   // ---- endings -----------------------------------------------------------------------------
 
   #refuse(taken: Taken, condition: StanzaErrorCondition): void {
-    this.#metrics.refused.inc();
     // Presence that finds no recipient has no answer elsewhere. A full room does (§7.2.9).
-    const error = taken.stanza.kind === "presence" && condition === "service-unavailable"
-      ? fullRoomError(taken.stanza)
-      : errorReply(taken.stanza, condition);
-    if (error === undefined) taken.settle();
-    else this.#deps.answer(error, taken);
-  }
-
-  #fail(taken: Taken, thrown: unknown): void {
-    this.#note(thrown);
-    this.#refuse(taken, isStorageFailure(thrown) ? "resource-constraint" : "internal-server-error");
-  }
-
-  #note(thrown: unknown): void {
-    this.#metrics.failures.inc();
-    const fields = { error: describeError(thrown) };
-    // The database reports its own failures, once and not for each stanza.
-    if (isStorageFailure(thrown)) this.#deps.logger.debug("muc.no-storage", fields);
-    else this.#deps.logger.error("muc.bug", fields);
+    const { stanza } = taken;
+    const isFull = stanza.kind === "presence" && condition === "service-unavailable";
+    this.#intake.refuse(taken, condition, isFull ? fullRoomError(stanza) : undefined);
   }
 
   #nowMs(): number {
@@ -920,10 +557,6 @@ function fullRoomError(presence: Stanza): Stanza {
 
 function isReplyType(type: string): boolean {
   return type === "result" || type === "error";
-}
-
-function isStorageFailure(thrown: unknown): boolean {
-  return thrown instanceof CausewayError && thrown.code.startsWith("storage/");
 }
 
 function parseOf(bytes: Uint8Array): XmlElement {

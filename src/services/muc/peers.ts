@@ -2,9 +2,10 @@ import type { CancelTimer } from "../../base/mod.ts";
 import { describeError } from "../../base/mod.ts";
 import type { Stanza } from "../../xmpp/mod.ts";
 import { hasMoreElements, parseJid, stanzaElement, stanzaSource } from "../../xmpp/mod.ts";
+import type { RoomStanza } from "../rooms/mod.ts";
 import type { LiveRooms } from "./live_rooms.ts";
 import type { MucMetrics } from "./muc_metrics.ts";
-import type { MucServerDeps, MucStanza } from "./muc_ports.ts";
+import type { MucServerDeps } from "./muc_ports.ts";
 import type { News, SentNews } from "./news.ts";
 import { newsStanza, readNews, SEATS_IN_PART } from "./news.ts";
 import { accountOf, freeNick, precedes } from "./occupants.ts";
@@ -40,7 +41,7 @@ interface Peer {
 /** Collaborators of `Peers`. */
 export interface PeersDeps extends
   Pick<
-    MucServerDeps<MucStanza>,
+    MucServerDeps<RoomStanza>,
     | "service"
     | "localHost"
     | "process"

@@ -5,9 +5,10 @@ import { InternalStore } from "../../storage/mod.ts";
 import type { RoomStore } from "../../storage/mod.ts";
 import { buildStanza, parseElement } from "../../xmpp/mod.ts";
 import type { Stanza } from "../../xmpp/mod.ts";
+import type { RoomStanza } from "../rooms/mod.ts";
 import type { RoomOptions } from "./room_options.ts";
 import { RoomServer } from "./room_server.ts";
-import type { RoomServerDeps, RoomStanza } from "./room_server.ts";
+import type { RoomServerDeps } from "./room_server.ts";
 
 const SERVICE = "muclight.example.com";
 const COVEN = `coven@${SERVICE}`;

@@ -5,7 +5,7 @@ import type { MucStore } from "../../../storage/mod.ts";
 import { buildStanza, FullJid, parseElement } from "../../../xmpp/mod.ts";
 import type { Stanza } from "../../../xmpp/mod.ts";
 import type { MucOptions } from "../muc_options.ts";
-import type { MucStanza } from "../muc_ports.ts";
+import type { RoomStanza } from "../../rooms/mod.ts";
 import { MucServer } from "../muc_server.ts";
 
 export const SERVICE = "conference.example.com";
@@ -44,7 +44,7 @@ const OPTIONS: MucOptions = {
 export class MucNode {
   readonly host: string;
   readonly process: number;
-  readonly server: MucServer<MucStanza>;
+  readonly server: MucServer<RoomStanza>;
   readonly #world: MucWorld;
   readonly #got = new Map<string, string[]>();
   readonly sessions = new Set<string>();

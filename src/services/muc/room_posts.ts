@@ -1,0 +1,259 @@
+import type { StanzaErrorCondition, XmlElement } from "../../xmpp/mod.ts";
+import { buildStanza, element, FullJid, parseJid, stanzaElement } from "../../xmpp/mod.ts";
+import { isStorageFailure } from "../rooms/mod.ts";
+import type { RoomStanza } from "../rooms/mod.ts";
+import type { Invitations } from "./invitations.ts";
+import type { LiveRoom, LiveRooms } from "./live_rooms.ts";
+import { KEPT_MESSAGES } from "./message_order.ts";
+import type { MessageOrder } from "./message_order.ts";
+import type { MucMetrics } from "./muc_metrics.ts";
+import type { MucServerDeps } from "./muc_ports.ts";
+import * as NS from "./namespaces.ts";
+import { accountOf } from "./occupants.ts";
+import type { Seat } from "./occupants.ts";
+import type { Peers } from "./peers.ts";
+import { occupantIdElement, ownElements, writeMessage } from "./room_xml.ts";
+import type { PresenceNotes } from "./room_xml.ts";
+import { WaitingMessages } from "./waiting_messages.ts";
+
+/** Milliseconds that a message waits for the database, until occupants get it without a number. */
+const STORE_PATIENCE_MS = 2_000;
+
+/** Collaborators of `RoomPosts`. */
+export interface RoomPostsDeps<Taken extends RoomStanza>
+  extends Pick<MucServerDeps<Taken>, "service" | "process" | "send" | "clock"> {
+  readonly rooms: LiveRooms;
+  readonly order: MessageOrder;
+  readonly peers: Peers;
+  readonly invitations: Invitations;
+  readonly counters: MucMetrics;
+  /** Runs a step of a room behind all earlier ones. */
+  inTurn(room: string, step: () => Promise<void>): void;
+  /** Answers a stanza with an error. */
+  refuse(taken: Taken, condition: StanzaErrorCondition): void;
+  /** Takes note of a failure. */
+  note(thrown: unknown): void;
+  /** Takes all sessions of this node out of a room that is gone. */
+  clear(room: string, notes: PresenceNotes): void;
+}
+
+/**
+ * Messages of occupants. The database numbers them, and each node gives them to its sessions in that
+ * order. Without the database they go on at once, and wait for it, unsettled.
+ */
+export class RoomPosts<Taken extends RoomStanza> {
+  readonly #deps: RoomPostsDeps<Taken>;
+  readonly #waiting = new WaitingMessages<Taken>();
+  #sequence = 0;
+  /** True while messages go on without the database. */
+  #isStoreDown = false;
+
+  constructor(deps: RoomPostsDeps<Taken>) {
+    this.#deps = deps;
+  }
+
+  /** Messages that occupants have and the database has not. */
+  get waiting(): number {
+    return this.#waiting.size;
+  }
+
+  /** Gives messages that wait to the database. */
+  retry(): void {
+    for (const room of this.#waiting.rooms) {
+      this.#deps.inTurn(room, () => this.#storeWaiting(room));
+    }
+    if (this.#waiting.size === 0) this.#isStoreDown = false;
+  }
+
+  /** Forgets messages that wait. They stay unsettled. */
+  close(): void {
+    for (const room of this.#waiting.rooms) {
+      while (this.#waiting.first(room) !== undefined) this.#waiting.shift(room);
+    }
+  }
+
+  /** Takes a message of an occupant, an invitation, or its refusal. In the turn of the room. */
+  async take(taken: Taken): Promise<void> {
+    const { stanza } = taken;
+    const { from, to, type } = stanza;
+    const room = to.bare.text;
+    const message = stanzaElement(stanza);
+    const seat = this.#ownSeat(room, from.text);
+    if (type !== "groupchat" && !(to instanceof FullJid)) {
+      const outcome = await this.#deps.invitations.take(message, { from, room: to.bare, seat });
+      return outcome === "sent" ? taken.settle() : this.#deps.refuse(taken, outcome);
+    }
+    if (seat === undefined) return this.#deps.refuse(taken, "not-acceptable");
+    const live = this.#deps.rooms.get(room)!; // the seat is there
+    const settings = live.record!.settings; // a session of this node is there
+    if (to instanceof FullJid) {
+      if (type === "groupchat") return this.#deps.refuse(taken, "bad-request");
+      if (!settings.allowPrivateMessages && seat.role !== "moderator") {
+        return this.#deps.refuse(taken, "forbidden");
+      }
+      return this.#whisper(taken, { live, seat, message });
+    }
+    if (seat.role === "visitor") return this.#deps.refuse(taken, "forbidden");
+    const isSubject = message.child("subject") !== undefined &&
+      message.child("body") === undefined && message.child("thread") === undefined;
+    const maySetSubject = settings.allowChangeSubject || seat.role === "moderator";
+    if (isSubject && !maySetSubject) return this.#deps.refuse(taken, "forbidden");
+    await this.#post(taken, { live, seat, message, isSubject });
+  }
+
+  /** Sends a private message to all sessions of an occupant. */
+  #whisper(
+    taken: Taken,
+    { live, seat, message }: {
+      readonly live: LiveRoom;
+      readonly seat: Seat;
+      readonly message: XmlElement;
+    },
+  ): void {
+    const { resourcepart } = taken.stanza.to as FullJid;
+    const target = live.seats.entry(resourcepart);
+    if (target === undefined) return this.#deps.refuse(taken, "item-not-found");
+    const room = live.jid.text;
+    const { name, attributes } = message;
+    const { secret } = live.record!.settings;
+    const content = [
+      ...ownElements(message, room),
+      occupantIdElement(secret, accountOf(seat)),
+      element("x", { xmlns: NS.MUC_USER }),
+    ];
+    let left = target.seats.length;
+    const settled = () => {
+      if (--left === 0) taken.settle();
+    };
+    for (const { jid } of target.seats) {
+      const from = new FullJid(live.jid, seat.nick);
+      const private_ = buildStanza(element(name, attributes, ...content), {
+        from,
+        to: parseJid(jid),
+      });
+      this.#deps.send(private_, settled);
+    }
+  }
+
+  async #post(
+    taken: Taken,
+    { live, seat, message, isSubject }: {
+      readonly live: LiveRoom;
+      readonly seat: Seat;
+      readonly message: XmlElement;
+      readonly isSubject: boolean;
+    },
+  ): Promise<void> {
+    const room = live.jid.text;
+    const occupant = occupantIdElement(live.record!.settings.secret, accountOf(seat));
+    const text = writeMessage(message, { from: `${room}/${seat.nick}`, room, occupant });
+    const id = `${this.#deps.process.toString(36)}-${(++this.#sequence).toString(36)}`;
+    const posted = { id, number: undefined, sentAtMs: this.#deps.clock.wallMs(), text };
+    const subject = isSubject ? text : undefined;
+    // A subject waits for nothing: without the database it is refused.
+    const mayWait = !isSubject;
+    let number: number | undefined | "late";
+    if (mayWait && (this.#isStoreDown || this.#waiting.isWaiting(room))) number = "late";
+    else {
+      try {
+        number = await this.#store(room, { ...posted, ...subject !== undefined && { subject } }, {
+          mayBeLate: mayWait,
+        });
+      } catch (thrown) {
+        if (!mayWait || !isStorageFailure(thrown)) throw thrown;
+        this.#deps.note(thrown);
+        number = "late";
+      }
+    }
+    if (number === "late") {
+      this.#isStoreDown = true;
+      const waiting = { taken, sender: accountOf(seat), message: posted };
+      if (!this.#waiting.add(room, waiting)) return this.#deps.refuse(taken, "resource-constraint");
+      this.#deps.counters.messages.inc();
+      this.#tellPosted(live, posted);
+      return;
+    }
+    if (number === undefined) {
+      this.#deps.refuse(taken, "item-not-found");
+      return this.#deps.clear(room, { destroyed: {} });
+    }
+    this.#deps.counters.messages.inc();
+    if (subject !== undefined && live.record !== undefined) {
+      live.record = { ...live.record, subject };
+    }
+    this.#tellPosted(live, { ...posted, number });
+    if (subject !== undefined) {
+      this.#deps.peers.tell(
+        { kind: "changed", room, codes: [], notes: {} },
+        this.#deps.peers.hostsOf(room),
+      );
+    }
+    taken.settle();
+  }
+
+  /** Gives a message to the database. `late`: it may take it or not. */
+  async #store(
+    room: string,
+    { id, sentAtMs, text, subject }: {
+      readonly id: string;
+      readonly sentAtMs: number;
+      readonly text: string;
+      readonly subject?: string;
+    },
+    { mayBeLate }: { readonly mayBeLate: boolean },
+  ): Promise<number | undefined | "late"> {
+    const { service: { store }, clock } = this.#deps;
+    const keep = Math.max(KEPT_MESSAGES, this.#deps.service.options.historySize);
+    const posting = store.post(room, {
+      id,
+      sentAtMs,
+      stanza: text,
+      keep,
+      ...subject !== undefined && { subject },
+    });
+    if (!mayBeLate) return await posting;
+    const { promise: late, resolve } = Promise.withResolvers<"late">();
+    const cancel = clock.after(STORE_PATIENCE_MS, () => resolve("late"));
+    try {
+      const outcome = await Promise.race([posting, late]);
+      // It goes to the database again, under the same id.
+      if (outcome === "late") posting.catch((thrown) => this.#deps.note(thrown));
+      return outcome;
+    } finally {
+      cancel();
+    }
+  }
+
+  #tellPosted(live: LiveRoom, message: Parameters<MessageOrder["arrive"]>[1]): void {
+    const room = live.jid.text;
+    this.#deps.peers.tell({ kind: "posted", room, ...message }, this.#deps.peers.hostsOf(room));
+    this.#deps.order.arrive(live, message);
+  }
+
+  /** Gives waiting messages to the database, in the order in which they were written. */
+  async #storeWaiting(room: string): Promise<void> {
+    for (;;) {
+      const first = this.#waiting.first(room);
+      if (first === undefined) return;
+      const { message, taken } = first;
+      const number = await this.#store(room, message, { mayBeLate: true });
+      if (number === "late") return;
+      this.#isStoreDown = false;
+      this.#waiting.shift(room);
+      if (number === undefined) {
+        this.#deps.refuse(taken, "item-not-found");
+        continue;
+      }
+      const live = this.#deps.rooms.get(room);
+      if (live === undefined) {
+        this.#deps.peers.tell({ kind: "posted", room, ...message, number });
+      } else this.#tellPosted(live, { ...message, number });
+      taken.settle();
+    }
+  }
+
+  #ownSeat(room: string, jid: string): Seat | undefined {
+    const seat = this.#deps.rooms.get(room)?.seats.of(jid);
+    return seat?.process === this.#deps.process ? seat : undefined;
+  }
+}
