@@ -319,6 +319,7 @@ export class MucServer<Taken extends RoomStanza> {
     const { options } = this.#deps.service;
     const account = from.bare.text;
     const room = to.bare.text;
+    await this.#peers.met();
     const found = await this.#readOrMake(to.bare, account);
     if (typeof found === "string") return this.#refuse(taken, found);
     const { record, isNew, lastNumber } = found;

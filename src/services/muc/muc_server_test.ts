@@ -64,6 +64,36 @@ Deno.test("MucServer shows newcomers who is there, themselves last, and everybod
   match(one.got(CAROL)[0]!, /<conflict /);
 });
 
+Deno.test("MucServer knows which nicknames are taken before it lets the first one in", async () => {
+  const [world, one, two] = await withRoom();
+  await using _ = world;
+  const three = world.begin("dc3.example.com");
+  await three.enter(CAROL, "witch");
+  match(three.got(CAROL)[0]!, /<conflict /);
+  await world.look();
+  const neighbour = world.begin("dc1.example.com");
+  await neighbour.enter("frank@example.com/f", "bard");
+  match(neighbour.got("frank@example.com/f")[0]!, /<conflict /);
+  // The others tell the new node of changes at once, without having looked.
+  await one.enter("dave@example.com/d", "cat");
+  await three.enter("erin@example.com/e", "cat");
+  match(three.got("erin@example.com/e")[0]!, /<conflict /);
+  deepStrictEqual(two.got(BOB).filter((xml) => xml.includes("303")), []);
+});
+
+Deno.test("MucServer does not wait long for a node that tells nothing of its seats", async () => {
+  const [world, , two] = await withRoom();
+  await using _ = world;
+  world.dead.add(two);
+  const three = world.begin("dc3.example.com");
+  const entering = three.enter(CAROL, "crone");
+  await new Promise((resolve) => setTimeout(resolve));
+  deepStrictEqual(three.got(CAROL), []);
+  world.clock.advance(3_000);
+  await entering;
+  ok(three.got(CAROL).some((xml) => xml.includes("code='110'")));
+});
+
 Deno.test("MucServer gives messages to everybody at all nodes in one order, and newcomers history", async () => {
   const [world, one, two] = await withRoom();
   await using _ = world;

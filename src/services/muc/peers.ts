@@ -18,6 +18,8 @@ const LOOK_MS = 1_000;
 const MISSES = 2;
 /** Milliseconds until all seats of a node are asked for again. */
 const ASK_AGAIN_MS = 2_000;
+/** Milliseconds that entering waits for the seats of a node that has not told of them yet. */
+const MEET_MS = 3_000;
 /** Nodes whose seats are known at most. */
 const MAX_PEERS = 2_000;
 /** Seats of one node that are taken at most. */
@@ -73,9 +75,18 @@ export class Peers {
   readonly #deps: PeersDeps;
   readonly #peers = new Map<number, Peer>();
   /** Local hosts that can be reached, as the last look has found them. */
-  #hosts: ReadonlySet<string> = new Set();
+  #hosts = new Set<string>();
   /** Monotonic milliseconds when a datacenter was told of all seats of this node. */
   readonly #toldAllMs = new Map<string, number>();
+  /** Datacenters that asked again too soon. They are told at the next look. */
+  readonly #owed = new Set<string>();
+  /** Monotonic milliseconds when a live process was seen first, by process, until its seats come. */
+  readonly #strangers = new Map<number, number>();
+  #whenMet = Promise.withResolvers<void>();
+  /** A check under way, for all who enter meanwhile. */
+  #checking: Promise<void> | undefined;
+  /** True once a look has found who lives. */
+  #hasLooked = false;
   #count = 0;
   #cancel: CancelTimer | undefined;
   #isClosed = false;
@@ -91,6 +102,32 @@ export class Peers {
   close(): void {
     this.#isClosed = true;
     this.#cancel?.();
+    this.#whenMet.resolve();
+  }
+
+  /**
+   * Waits until this node has the seats of all live nodes, so that it sees which nicknames are taken.
+   * A node that keeps silent for `MEET_MS` is waited for no longer: it has no rooms, or is cut off.
+   */
+  async met(): Promise<void> {
+    const { clock } = this.#deps;
+    const endMs = clock.monotonicMs() + MEET_MS;
+    await (this.#checking ??= this.#check().finally(() => this.#checking = undefined));
+    while (!this.#isClosed) {
+      const sinceMs = Math.max(...this.#strangers.values());
+      const leftMs = Math.min(sinceMs + MEET_MS, endMs) - clock.monotonicMs();
+      if (leftMs <= 0) return;
+      const { promise: late, resolve } = Promise.withResolvers<void>();
+      const cancel = clock.after(leftMs, resolve);
+      await Promise.race([this.#whenMet.promise, late]);
+      cancel();
+    }
+  }
+
+  /** Looks when there may be nodes that the last look has not found. */
+  async #check(): Promise<void> {
+    const hosts = await this.#deps.hosts();
+    if (!this.#hasLooked || hosts.some((host) => !this.#hosts.has(host))) await this.look();
   }
 
   /** Puts a seat of this node in, or changes it, and tells all nodes. */
@@ -177,8 +214,10 @@ export class Peers {
         return;
       }
       case "want":
-        if (news.of === this.#deps.process) this.#tellAll(host);
-        return;
+        if (news.of !== this.#deps.process) return;
+        // It is told of changes from now on, also when it has come after the last look.
+        this.#hosts.add(host);
+        return this.#tellAll(host);
       case "whole":
         return this.#takePart(sent, news);
       case "seat":
@@ -200,7 +239,7 @@ export class Peers {
     }
   }
 
-  #peerOf({ process, host }: SentNews): Peer | undefined {
+  #peerOf({ process, host }: Pick<SentNews, "process" | "host">): Peer | undefined {
     let peer = this.#peers.get(process);
     if (peer === undefined && this.#peers.size < MAX_PEERS) {
       peer = { host, count: undefined, misses: 0, askedMs: -Infinity, parts: undefined };
@@ -209,7 +248,7 @@ export class Peers {
     return peer?.host === host ? peer : undefined;
   }
 
-  #ask({ process, host }: SentNews, peer: Peer): void {
+  #ask({ process, host }: Pick<SentNews, "process" | "host">, peer: Peer): void {
     const nowMs = this.#deps.clock.monotonicMs();
     if (nowMs - peer.askedMs < ASK_AGAIN_MS) return;
     peer.askedMs = nowMs;
@@ -219,7 +258,11 @@ export class Peers {
   /** Tells a datacenter of all seats of this node; once in a while, however often it asks. */
   #tellAll(host: string): void {
     const nowMs = this.#deps.clock.monotonicMs();
-    if (nowMs - (this.#toldAllMs.get(host) ?? -Infinity) < ASK_AGAIN_MS / 2) return;
+    if (nowMs - (this.#toldAllMs.get(host) ?? -Infinity) < ASK_AGAIN_MS / 2) {
+      this.#owed.add(host);
+      return;
+    }
+    this.#owed.delete(host);
     this.#toldAllMs.set(host, nowMs);
     const seats = this.#deps.rooms.ofProcess(this.#deps.process);
     const parts = Math.max(1, Math.ceil(seats.length / SEATS_IN_PART));
@@ -243,12 +286,14 @@ export class Peers {
     for (const seat of seats) parts.set(`${seat.room}/${seat.jid}`, seat);
     if (!isLast) return;
     peer.parts = undefined;
+    peer.askedMs = -Infinity;
     const wasAway = peer.count === undefined;
     peer.count = count;
     for (const seat of this.#deps.rooms.ofProcess(sent.process)) {
       if (!parts.has(`${seat.room}/${seat.jid}`)) this.#deps.rooms.remove(seat.room, seat.jid);
     }
     for (const seat of parts.values()) this.#seat(seat);
+    if (this.#strangers.delete(sent.process)) this.#noteMet();
     if (wasAway) this.#deps.peerBack();
   }
 
@@ -297,21 +342,50 @@ export class Peers {
   /** Tells all nodes that this one lives, and withdraws the seats of those that do not. */
   async look(): Promise<void> {
     const { hosts, localHost, liveProcesses } = this.#deps;
-    this.#hosts = new Set([localHost, ...await hosts()]);
+    const reachable = await hosts();
     if (this.#isClosed) return;
+    this.#hosts = new Set([localHost, ...reachable]);
+    for (const { host } of this.#peers.values()) this.#hosts.add(host);
     for (const host of this.#toldAllMs.keys()) {
       if (!this.#hosts.has(host)) this.#toldAllMs.delete(host);
     }
     this.tell({ kind: "beat", count: this.#count });
+    for (const host of this.#owed) this.#tellAll(host);
     this.#deps.looked();
-    const known = new Set([...this.#peers.values()].map(({ host }) => host));
-    if (known.size === 0) return;
-    const live = await liveProcesses([...known]);
+    const live = await liveProcesses([...this.#hosts]);
     if (live === undefined || this.#isClosed) return;
+    this.#hasLooked = true;
+    this.#findStrangers(live);
     for (const [process, peer] of this.#peers) {
       if (live.get(peer.host)?.has(process) === true) peer.misses = 0;
       else if (++peer.misses >= MISSES) this.#withdraw(process);
     }
+  }
+
+  /** Asks the live processes that have told nothing yet for their seats. */
+  #findStrangers(live: ReadonlyMap<string, ReadonlySet<number>>): void {
+    const { process: own, clock } = this.#deps;
+    const all = [...live].flatMap(([host, processes]) =>
+      [...processes].map((process) => ({ host, process }))
+    );
+    const isAlive = new Set(all.map(({ process }) => process));
+    for (const process of this.#strangers.keys()) {
+      if (!isAlive.has(process)) this.#strangers.delete(process);
+    }
+    for (const { host, process } of all) {
+      if (process === own || this.#peers.get(process)?.count !== undefined) continue;
+      if (!this.#strangers.has(process)) this.#strangers.set(process, clock.monotonicMs());
+      const peer = this.#peerOf({ host, process });
+      if (peer !== undefined) this.#ask({ host, process }, peer);
+    }
+    this.#noteMet();
+  }
+
+  /** Wakes those who wait, once no live node is left whose seats have not come. */
+  #noteMet(): void {
+    if (this.#strangers.size > 0) return;
+    this.#whenMet.resolve();
+    this.#whenMet = Promise.withResolvers();
   }
 
   #withdraw(process: number): void {

@@ -190,6 +190,14 @@ export class MucWorld {
     return world;
   }
 
+  /** Starts another node, which has not looked yet. */
+  begin(host: string): MucNode {
+    const node = new MucNode(this, host, {});
+    this.nodes.push(node);
+    node.server.start();
+    return node;
+  }
+
   /** Lets all nodes look once, and waits until what follows is done. */
   async look(times = 2): Promise<void> {
     for (let i = 0; i < times; i++) {
