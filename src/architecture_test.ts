@@ -128,6 +128,7 @@ const ROOMS: Readonly<Record<string, Rooms>> = {
       "last_store.ts",
       "privacy_store.ts",
       "archive_store.ts",
+      "removal_rounds.ts",
       "offline_store.ts",
       "private_store.ts",
       "pep_store.ts",

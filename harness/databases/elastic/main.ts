@@ -83,6 +83,9 @@ async function answer(request: IncomingMessage): Promise<Answer> {
     case "GET _cluster/health/INDEX":
       allow("wait_for_status", "timeout");
       return ok({ status: "green", timed_out: false });
+    case "GET _nodes/_local/stats/os":
+      allow("filter_path");
+      return ok({ nodes: { double: { timestamp: Date.now() } } });
     case "PUT INDEX":
       allow();
       return create(parts[0]!, json(text));
@@ -126,6 +129,7 @@ async function answer(request: IncomingMessage): Promise<Answer> {
 
 /** Returns a path with what stands for names: `INDEX/TYPE/_bulk`. */
 function describe(parts: readonly string[]): string {
+  if (parts[0] === "_nodes") return parts.join("/");
   if (parts[0] === "_cluster") return parts.map((part, i) => i < 2 ? part : "INDEX").join("/");
   return parts.map((part, i) => part.startsWith("_") ? part : i === 0 ? "INDEX" : "TYPE").join("/");
 }

@@ -34,6 +34,14 @@ const PAUSES = { firstMs: 2, maxMs: 250, jitter: 0.5 };
  */
 const OLD_NOTE_MS = 4 * NOTED_FOR_MS;
 
+/** A row of `archive_days`: a bucket that has messages which were sent on a day. */
+export interface BucketNote {
+  readonly day: number;
+  readonly shard: number;
+  readonly log: string;
+  readonly bucket: number;
+}
+
 /** Removes archives and old messages. */
 export class ArchiveRemover {
   readonly #clock: Clock;
@@ -109,15 +117,14 @@ export class ArchiveRemover {
   /**
    * Finds buckets with messages that may be old enough, in steps of those of one day. The caller calls
    * `done` once none of them is left.
+   *
+   * @param behind the search begins behind this note
    */
   async *findOld(
     session: CassandraSession,
     { sentBeforeMs, host }: ArchiveAge,
-  ): AsyncGenerator<{
-    readonly log: string;
-    readonly number: number;
-    done(): Promise<void>;
-  }> {
+    behind: BucketNote | undefined,
+  ): AsyncGenerator<{ readonly note: BucketNote; done(): Promise<void> }> {
     const nowMs = this.#clock.wallMs();
     const days = await session.select(
       "SELECT day FROM archive_known_days WHERE id = 0 AND day <= ?",
@@ -126,23 +133,24 @@ export class ArchiveRemover {
     );
     for (const row of days) {
       const day = row.integer("day");
+      if (behind !== undefined && day < behind.day) continue;
       const isOver = day < dayOf(sentBeforeMs);
-      for (let shard = 0; shard < DAY_SHARDS; shard++) {
-        let after: CqlRow | undefined;
+      const isBegun = day === behind?.day;
+      for (let shard = isBegun ? behind!.shard : 0; shard < DAY_SHARDS; shard++) {
+        let after = isBegun && shard === behind!.shard ? behind : undefined;
         for (;;) {
           const notes = await readNotes(session, { day, shard, after });
           for (const note of notes) {
-            if (host !== undefined && note.text("host") !== host) continue;
-            const [log, number] = [note.text("log"), note.integer("bucket")];
+            if (host !== undefined && note.host !== host) continue;
             const done = async () => {
               if (!isOver) return;
               await session.write({
                 query: "DELETE FROM archive_days USING TIMESTAMP ? " +
                   "WHERE day = ? AND shard = ? AND log = ? AND bucket = ?",
-                params: [(nowMs - OLD_NOTE_MS) * 1_000, day, shard, log, number],
+                params: [(nowMs - OLD_NOTE_MS) * 1_000, day, shard, note.log, note.bucket],
               });
             };
-            yield { log, number, done };
+            yield { note, done };
           }
           if (notes.length < ROWS_AT_ONCE) break;
           after = notes.at(-1);
@@ -320,17 +328,24 @@ async function readNotes(
   { day, shard, after }: {
     readonly day: number;
     readonly shard: number;
-    readonly after: CqlRow | undefined;
+    readonly after: Pick<BucketNote, "log" | "bucket"> | undefined;
   },
-): Promise<readonly CqlRow[]> {
+): Promise<readonly (BucketNote & { readonly host: string })[]> {
   const [condition, place] = after === undefined
     ? ["", []]
-    : [" AND (log, bucket) > (?, ?)", [after.text("log"), after.integer("bucket")]];
-  return await session.select(
+    : [" AND (log, bucket) > (?, ?)", [after.log, after.bucket]];
+  const rows = await session.select(
     `SELECT log, bucket, host FROM archive_days WHERE day = ? AND shard = ?${condition} LIMIT ?`,
     [day, shard, ...place, ROWS_AT_ONCE],
     "strong",
   );
+  return rows.map((row) => ({
+    day,
+    shard,
+    log: row.text("log"),
+    bucket: row.integer("bucket"),
+    host: row.text("host"),
+  }));
 }
 
 /** Reads the messages of a bucket without their content, in steps. */

@@ -11,17 +11,17 @@ import type {
   ArchiveStore,
 } from "../archive_store.ts";
 import { bareJidOfArchive } from "../archive_store.ts";
+import { RemovalRounds } from "../removal_rounds.ts";
 import { keyOf } from "../sql/keys.ts";
 import { storageError } from "../storage_error.ts";
 import { ArchiveAppender } from "./archive_appender.ts";
 import { archiveKeys, findArchive, makeArchive, writePreferences } from "./archive_directory.ts";
 import { countMessages, readEnds, readPage } from "./archive_reader.ts";
 import { ArchiveRemover } from "./archive_remover.ts";
+import type { BucketNote } from "./archive_remover.ts";
 import type { CassandraCluster } from "./cassandra_cluster.ts";
 import { forEach } from "./cassandra_session.ts";
 
-/** Parts of a removal that may fail until it gives up. */
-const MOST_FAILED = 50;
 /** Archives that one operation adds to at once. */
 const ARCHIVES_AT_ONCE = 16;
 const MAX_ATTEMPTS = 20;
@@ -34,6 +34,7 @@ export class CassandraArchiveStore implements ArchiveStore {
   readonly #remover: ArchiveRemover;
   /** Changes of one archive, or of one log, come one after another within this process. */
   readonly #turns = new Turns();
+  readonly #rounds = new RemovalRounds<BucketNote>();
 
   constructor(cluster: CassandraCluster) {
     this.#cluster = cluster;
@@ -126,10 +127,13 @@ export class CassandraArchiveStore implements ArchiveStore {
           () => this.#remover.removeOldOf(session, { archive, sentBeforeMs }, limit),
         );
       }
+      const round = this.#rounds.of(age.host);
       let removed = 0;
-      const failures: unknown[] = [];
-      for await (const { log, number, done } of this.#remover.findOld(session, age)) {
-        if (age.signal?.aborted === true) return removed;
+      let isEnd = true;
+      for await (const old of this.#remover.findOld(session, age, round.behind)) {
+        isEnd = false;
+        if (age.signal?.aborted === true || removed === limit || round.isGivenUp) break;
+        const { log, bucket: number } = old.note;
         try {
           removed += await this.#turns.run(
             REMOVAL,
@@ -137,14 +141,16 @@ export class CassandraArchiveStore implements ArchiveStore {
               this.#remover.removeOldIn(session, { log, number, sentBeforeMs }, limit - removed),
           );
           if (removed === limit) break;
-          await done();
+          await old.done();
+          round.succeeded();
+          isEnd = true;
         } catch (thrown) {
-          failures.push(thrown);
-          if (failures.length >= MOST_FAILED) break;
+          round.failed(old.note, thrown);
+          if (round.isGivenUp) break;
+          isEnd = true;
         }
       }
-      if (removed === 0 && failures.length > 0) throw failures[0];
-      return removed;
+      return round.end(removed, { isEnd });
     });
   }
 

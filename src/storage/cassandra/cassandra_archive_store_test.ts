@@ -178,3 +178,43 @@ Deno.test("CassandraArchiveStore: large messages seal their bucket early, and pa
   assert.deepEqual(end.messages.map(({ sequence }) => sequence), ids.slice(-10));
   assert.equal(await store.count(ALICE, {}, 1_000), 72);
 });
+
+Deno.test("CassandraArchiveStore: old messages are removed though many archives always fail", async () => {
+  await using fixture = await open();
+  const store = fixture.archives();
+  const archives = Array.from({ length: 60 }, (_, i) => `user${i}@example.com`);
+  await store.append(archives.map((archive, i) => conformanceArchived(i, { archive })), NOW);
+  const client = await connectCassandra(cassandraPool(server().port));
+  try {
+    const { rows } = await client.execute("SELECT shard, log FROM archive_days");
+    const logs = rows.toSorted((one, other) =>
+      one["shard"] - other["shard"] || (String(one["log"]) < String(other["log"]) ? -1 : 1)
+    ).map((row) => row["log"]);
+    assert.equal(logs.length, archives.length);
+    const last = logs.pop();
+    // The removal of a message needs the key of its other side.
+    const breaking =
+      "DELETE peer FROM archive_messages WHERE log = ? AND bucket = 0 AND position = 0";
+    for (const log of logs) await client.execute(breaking, [log], { prepare: true });
+    const age = { sentBeforeMs: NOW + 1, host: "example.com" };
+    await assert.rejects(store.removeBefore(age, 10));
+    assert.equal(await store.removeBefore(age, 10), 1, "behind those that fail");
+    const found = await client.execute(
+      "SELECT position FROM archive_messages WHERE log = ? AND bucket = 0",
+      [last],
+      { prepare: true },
+    );
+    assert.deepEqual(found.rows.filter((row) => row["position"] !== null), []);
+    await assert.rejects(store.removeBefore(age, 10));
+    for (const log of logs) {
+      await client.execute(
+        "UPDATE archive_messages SET peer = ? WHERE log = ? AND bucket = 0 AND position = 0",
+        [keyOf("bob@example.com"), log],
+        { prepare: true },
+      );
+    }
+    assert.equal(await store.removeBefore(age, 1_000), logs.length, "all are tried again");
+  } finally {
+    await client.shutdown();
+  }
+});

@@ -236,6 +236,10 @@ export class ElasticArchiveStore implements ArchiveStore {
     return removed;
   }
 
+  async clockMs(): Promise<number | undefined> {
+    return await this.#index.clockMs();
+  }
+
   async #placeOf(archive: string): Promise<ArchivePlace> {
     return placeOf(archive, await this.#index.buckets());
   }

@@ -60,6 +60,10 @@ interface MgetAnswer<T> {
   readonly docs: readonly FoundDocument<T>[];
 }
 
+interface NodeClocks {
+  readonly nodes: Readonly<Record<string, { readonly timestamp: number }>>;
+}
+
 interface RawSearchAnswer<T> {
   readonly timed_out: boolean;
   readonly _shards: { readonly failed: number; readonly failures?: readonly unknown[] };
@@ -175,6 +179,23 @@ export class IndexClient {
       }
       const total = typeof hits.total === "object" ? hits.total.value : hits.total ?? 0;
       return { total, hits: hits.hits ?? [] };
+    }, { isRepeatable: true });
+  }
+
+  /**
+   * Returns the wall clock of a server in milliseconds. Undefined when this login may not ask for it:
+   * a secured server wants the cluster privilege `monitor` for that.
+   */
+  async clockMs(): Promise<number | undefined> {
+    return await this.#servers.run("read the clock of", async ({ ask }) => {
+      const path = "/_nodes/_local/stats/os?filter_path=nodes.*.timestamp";
+      try {
+        const { nodes } = await ask({ method: "GET", path }) as NodeClocks;
+        return Object.values(nodes)[0]?.timestamp;
+      } catch (thrown) {
+        if (thrown instanceof ElasticAnswer && thrown.status === 403) return undefined;
+        throw thrown;
+      }
     }, { isRepeatable: true });
   }
 

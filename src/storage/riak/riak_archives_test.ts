@@ -4,7 +4,7 @@ import {
   conformanceArchived,
 } from "../testing/archive_store_conformance.ts";
 import type { ArchiveFilter, ArchiveStore } from "../archive_store.ts";
-import { CHUNK } from "./archive_layout.ts";
+import { archiveNameOf, CHUNK } from "./archive_layout.ts";
 import { RiakFixture } from "./testing/riak.ts";
 
 const ALICE = "alice@example.com";
@@ -208,4 +208,27 @@ Deno.test("archives in Riak: a search may have more words than Solr takes clause
     conformanceArchived(2, { text: "w1" }),
   ], NOW);
   assert.deepEqual(await textsIn(store, { text: words }), [words]);
+});
+
+Deno.test("archives in Riak: old messages are removed though many archives always fail", async () => {
+  await using fixture = await RiakFixture.open();
+  const node = fixture.double.nodes[0]!;
+  const store = fixture.stores().archives();
+  const archives = Array.from({ length: 70 }, (_, i) => `user${i}@example.com`)
+    .toSorted((one, other) => archiveNameOf(one) < archiveNameOf(other) ? -1 : 1);
+  await store.append(archives.map((archive, i) => conformanceArchived(i, { archive })), NOW);
+  const good = archives.at(-1)!; // the search index has it behind all others
+  node.onRequest = ({ method, url }) => {
+    node.refusal = method === "POST" && url.includes("/_archives/") &&
+        !url.includes(archiveNameOf(good))
+      ? { status: 503 }
+      : undefined;
+  };
+  const age = { sentBeforeMs: NOW + 1, host: "example.com" };
+  await assert.rejects(store.removeBefore(age, 10), { code: "storage/overloaded" });
+  assert.equal(await store.removeBefore(age, 10), 1, "behind those that fail");
+  await assert.rejects(store.removeBefore(age, 10), { code: "storage/overloaded" });
+  node.onRequest = () => {};
+  node.refusal = undefined;
+  assert.equal(await store.removeBefore(age, 1_000), 69, "all are tried again");
 });

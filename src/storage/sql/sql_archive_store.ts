@@ -26,6 +26,7 @@ import type { RowOwner } from "./archive_places.ts";
 import type { Key } from "./keys.ts";
 import { keyOf } from "./keys.ts";
 import type { Queries, SqlDatabase } from "./sql_database.ts";
+import { RemovalRounds } from "../removal_rounds.ts";
 import { bytesOf } from "./sql_dialect.ts";
 import type { Tables } from "./tables.ts";
 
@@ -36,8 +37,12 @@ const REMOVED_AT_ONCE = 1_000;
 const ARCHIVES_AT_ONCE = 100;
 /** Archives that one removal looks at once it has removed something. */
 const MOST_ARCHIVES = 1_000;
-/** Archives that may fail until a removal gives up: then the database fails, and not an archive. */
-const MOST_FAILED = 50;
+
+/** An archive with old messages, and its place in the order in which removals find them. */
+interface OldArchive {
+  readonly key: Key;
+  readonly oldestSentAt: number;
+}
 
 /** Positions between which a query looks, both left out. */
 interface Span {
@@ -49,8 +54,7 @@ interface Span {
 export class SqlArchiveStore implements ArchiveStore {
   readonly searchesText = false;
   readonly #database: SqlDatabase;
-  /** Archives whose old messages could not be removed, by hosts: they are left out until the rest is done. */
-  readonly #failed = new Map<string | undefined, Map<string, { key: Key; thrown: unknown }>>();
+  readonly #rounds = new RemovalRounds<OldArchive>();
 
   constructor(database: SqlDatabase) {
     this.#database = database;
@@ -202,33 +206,27 @@ export class SqlArchiveStore implements ArchiveStore {
       const key = await this.#database.run(action, (queries) => findArchive(queries, archive));
       return await this.#removeOld(key, age.sentBeforeMs, limit);
     }
-    const failed = this.#failed.get(age.host) ?? new Map<string, { key: Key; thrown: unknown }>();
-    this.#failed.set(age.host, failed);
+    const round = this.#rounds.of(age.host);
     const isEnded = () => age.signal?.aborted === true;
     let removed = 0;
     let isEnd = false;
     for (let seen = 0; removed < limit && !(removed > 0 && seen >= MOST_ARCHIVES) && !isEnded();) {
-      const keys = await this.#findOld(age, [...failed.values()].map(({ key }) => key));
-      isEnd = keys.length === 0;
+      const found = await this.#findOld(age, round.behind);
+      isEnd = found.length === 0;
       if (isEnd) break;
-      for (const key of keys) {
-        if (removed === limit || failed.size >= MOST_FAILED || isEnded()) break;
+      for (const old of found) {
+        if (removed === limit || round.isGivenUp || isEnded()) break;
         seen++;
         try {
-          removed += await this.#removeOld(key, age.sentBeforeMs, limit - removed);
+          removed += await this.#removeOld(old.key, age.sentBeforeMs, limit - removed);
+          round.succeeded();
         } catch (thrown) {
-          failed.set(key.toString("hex"), { key, thrown });
+          round.failed(old, thrown);
         }
       }
-      isEnd = failed.size >= MOST_FAILED;
-      if (isEnd) break;
+      if (round.isGivenUp) break;
     }
-    if (removed > 0 || !isEnd) return removed;
-    // All others are done. The next call tries these again.
-    const [first] = failed.values();
-    this.#failed.delete(age.host);
-    if (first !== undefined) throw first.thrown;
-    return 0;
+    return round.end(removed, { isEnd });
   }
 
   async clockMs(): Promise<number> {
@@ -239,18 +237,34 @@ export class SqlArchiveStore implements ArchiveStore {
     });
   }
 
-  /** Returns some archives that may have messages of an age: those with the oldest ones, but for some. */
+  /**
+   * Returns some archives that may have messages of an age: those with the oldest ones, behind a place
+   * in that order.
+   */
   async #findOld(
     { sentBeforeMs, host }: ArchiveAge,
-    except: readonly Key[],
-  ): Promise<readonly Key[]> {
+    behind: OldArchive | undefined,
+  ): Promise<readonly OldArchive[]> {
     return await this.#database.run("find old messages in", async (queries) => {
-      let query = queries.selectFrom("archives").select("account_key")
-        .where("oldest_sent_at", "<", Math.trunc(sentBeforeMs)).orderBy("oldest_sent_at");
+      let query = queries.selectFrom("archives").select(["account_key", "oldest_sent_at"])
+        .where("oldest_sent_at", "<", Math.trunc(sentBeforeMs))
+        .orderBy("oldest_sent_at").orderBy("account_key");
       if (host !== undefined) query = query.where("host_key", "=", keyOf(host));
-      if (except.length > 0) query = query.where("account_key", "not in", except);
+      if (behind !== undefined) {
+        const { oldestSentAt, key } = behind;
+        query = query.where("oldest_sent_at", ">=", oldestSentAt)
+          .where((each) =>
+            each.or([
+              each("oldest_sent_at", ">", oldestSentAt),
+              each("account_key", ">", key),
+            ])
+          );
+      }
       const rows = await this.#database.dialect.limit(query, ARCHIVES_AT_ONCE).execute();
-      return rows.map((row) => bufferOf(row.account_key));
+      return rows.map((row) => ({
+        key: bufferOf(row.account_key),
+        oldestSentAt: Number(row.oldest_sent_at),
+      }));
     });
   }
 

@@ -95,6 +95,27 @@ Deno.test("SqlArchiveStore removes old messages though one archive fails, and en
   strictEqual(await store.removeBefore(age, 2), 1, "the next round tries it again");
 });
 
+Deno.test("SqlArchiveStore removes old messages though a hundred archives always fail", async () => {
+  await using broken = await BreakableStore.open();
+  const store = new SqlArchiveStore(broken.database);
+  const failing = Array.from({ length: 100 }, (_, i) => `user${i}@example.com`);
+  const messages = [...failing, ALICE].map((archive, i) =>
+    conformanceArchived(i, { archive, sentAtMs: NOW - (archive === ALICE ? 10 : 100 + i % 3) })
+  );
+  await store.append(messages, NOW);
+  broken.raw.exec(`CREATE TRIGGER failing BEFORE DELETE ON archive_messages
+    WHEN OLD.account_key <> x'${keyOf(ALICE).toString("hex")}'
+    BEGIN SELECT abs(-9223372036854775807 - 1); END`);
+  const age = { sentBeforeMs: NOW, host: "example.com" };
+  await rejects(store.removeBefore(age, 10), { name: "CausewayError" });
+  await rejects(store.removeBefore(age, 10), { name: "CausewayError" });
+  strictEqual(await store.removeBefore(age, 10), 1, "behind those that fail");
+  deepStrictEqual(await sequences(store, ALICE), []);
+  strictEqual(await store.removeBefore(age, 10), 0);
+  broken.raw.exec("DROP TRIGGER failing");
+  strictEqual(await store.removeBefore(age, 1_000), 100, "all are tried again");
+});
+
 Deno.test("SqlArchiveStore.closeUnowned() keeps an archive of version 0.1.0 from the next account of its name", async () => {
   await using broken = await BreakableStore.open();
   const store = new SqlArchiveStore(broken.database);
