@@ -21,6 +21,7 @@ export type { DirectoryContent, DirectoryPerson } from "./slapd.ts";
 export {
   base64,
   DIRECTORY_BASE,
+  DIRECTORY_KEEPER,
   DIRECTORY_READER,
   DirectoryServer,
   groupLdif,

@@ -24,6 +24,9 @@ export const DIRECTORY_READER = {
   password: "reads; (all) * \\ ü",
 } as const;
 
+/** Login that may change everything. */
+export const DIRECTORY_KEEPER = { dn: `cn=keeper,${DIRECTORY_BASE}`, password: "keeps" } as const;
+
 /** Encryption that the server offers. */
 type Security = "none" | "starttls" | "tls";
 
@@ -208,6 +211,8 @@ function configurationOf(directory: string, settings: readonly string[]): string
     `access to * by dn.exact="${DIRECTORY_READER.dn}" read by * none`,
     "database mdb",
     `suffix "${DIRECTORY_BASE}"`,
+    `rootdn "${DIRECTORY_KEEPER.dn}"`,
+    `rootpw ${DIRECTORY_KEEPER.password}`,
     `directory ${directory}/data`,
     "maxsize 67108864",
     "dbnosync",

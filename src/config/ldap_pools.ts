@@ -85,7 +85,7 @@ export function ldapPlaceOf(file: FileConfig, host: string, kind: "users" | "vca
     ...accounts,
     ...defined(own ?? {}),
   } as Accounts;
-  const { filter, local_filter: local, deref, base, uids } = whole;
+  const { filter, local_filter: local, deref, base, uids, id_attribute: idAttribute } = whole;
   const pool = whole.pool_tag ?? DEFAULT_TAG;
   return {
     backend: "ldap",
@@ -97,6 +97,7 @@ export function ldapPlaceOf(file: FileConfig, host: string, kind: "users" | "vca
       filter,
       localFilter: local,
       deref,
+      idAttribute,
     },
     vcardMap: map?.map((each): VcardMapping => ({
       field: each.vcard_field,

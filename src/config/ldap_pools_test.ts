@@ -52,6 +52,7 @@ Deno.test("accounts in a directory leave other data in the built-in store unless
     filter: "",
     localFilter: undefined,
     deref: "never",
+    idAttribute: "entryUUID",
   });
   assert.deepEqual([place.pool, place.bindPool], ["default", "default"]);
   assert.deepEqual(data?.get("roster")?.get("example.com"), { backend: "internal" });

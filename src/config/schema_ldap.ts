@@ -125,6 +125,10 @@ export const AUTH_LDAP = z.strictObject({
     values: z.array(text()).min(1).describe("values, compared exactly"),
   }).optional().describe("condition that is checked by Causeway instead of by the server"),
   deref: DEREF,
+  id_attribute: ATTRIBUTE().default("entryUUID").describe(
+    "attribute that tells an account from an earlier one of the same name, whose archive it does " +
+      "not get: `objectGUID` in Active Directory, `nsUniqueId` in 389 Directory Server",
+  ),
 });
 
 /** `mod_vcard.ldap`. */

@@ -42,6 +42,8 @@ export function makeArchive(
     },
     existing: async (host, localparts) =>
       await accounts.get(host)?.existing(localparts) ?? new Map(),
+    // A source that checks passwords by itself is a directory.
+    keepsAll: (host) => accounts.get(host)?.checkPassword !== undefined,
     creationHere: (jid) => creationHere(jid, sessions),
     refusalsFor: (account) => privacy.refusalsFor(account),
     here: (message) => {

@@ -25,6 +25,11 @@ const REMOVED_AT_ONCE = 10_000;
 export interface DepartedAccountsDeps {
   /** Returns those of at most 500 localparts that have an account at a host, with its creation. */
   existing(host: string, localparts: readonly string[]): Promise<ReadonlyMap<string, string>>;
+  /**
+   * True for a host whose archives stay when their accounts are gone.
+   * @default no host
+   */
+  keepsAll?(host: string): boolean;
   storeOf(host: string): ArchiveStore;
   /** Counts the messages that are removed. */
   readonly removed: Pick<Counter, "inc">;
@@ -39,9 +44,9 @@ export interface DepartedAccountsDeps {
  * up once after a message was stored in it. An account that was there then is deleted later, with all
  * that is in its archive.
  *
- * An archive whose key has no creation is left alone: its account is in a directory, or was made by an
- * old release. Nothing there tells a message that came after the account from its whole history. A
- * directory may also fail to find an account that exists, while it is filled or its filter is wrong.
+ * An archive whose key has no creation is left alone: nothing there tells a message that came after the
+ * account from its whole history. So are the archives of accounts in a directory. It may fail to find
+ * an account that exists, while it is filled or its filter is wrong.
  */
 export class DepartedAccounts {
   readonly #deps: DepartedAccountsDeps;
@@ -58,7 +63,7 @@ export class DepartedAccounts {
 
   /** Notes that a message was stored in an archive of an account, which is given by its key. */
   note({ localpart, domainpart, text }: BareJid, archive: string): void {
-    if (archive === text) return;
+    if (archive === text || this.#deps.keepsAll?.(domainpart) === true) return;
     this.#add(domainpart, archive, localpart);
     if (this.#looking !== undefined || this.#isClosed) return;
     if (this.#count >= MOST_NOTED) return this.#begin();

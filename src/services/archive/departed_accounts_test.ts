@@ -15,13 +15,14 @@ function open() {
   const asked: (readonly string[])[] = [];
   const removals: string[] = [];
   const left = new Map<string, number>();
-  const state = { isDown: false, removed: 0 };
+  const state = { isDown: false, isDirectory: false, removed: 0 };
   const departed = new DepartedAccounts({
     existing: (host, localparts) => {
       strictEqual(host, HOST);
       asked.push(localparts);
       return state.isDown ? Promise.reject(new Error("away")) : Promise.resolve(accounts);
     },
+    keepsAll: () => state.isDirectory,
     storeOf: () => ({
       removeBefore: ({ archive }, limit) => {
         removals.push(archive!);
@@ -64,7 +65,7 @@ Deno.test("DepartedAccounts removes what was stored for an account that is gone,
   strictEqual(removals.length, 5);
 });
 
-Deno.test("DepartedAccounts leaves the history of an account alone that a directory fails to find", async () => {
+Deno.test("DepartedAccounts leaves an archive alone whose key has no creation", async () => {
   const { removals, left, departed, note, look } = open();
   left.set("carol@example.com", 20_001);
   note("carol", "");
@@ -73,6 +74,14 @@ Deno.test("DepartedAccounts leaves the history of an account alone that a direct
   note("carol", "");
   await departed.close();
   deepStrictEqual(removals, ["dave@example.com 0d"]);
+});
+
+Deno.test("DepartedAccounts keeps the archives of a directory's accounts, whatever it finds", async () => {
+  const { asked, removals, state, departed, note } = open();
+  state.isDirectory = true;
+  note("carol", "0c");
+  await departed.close();
+  deepStrictEqual([asked, removals], [[], []]);
 });
 
 Deno.test("DepartedAccounts looks again when the database failed, and when it is closed", async () => {

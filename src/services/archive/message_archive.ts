@@ -48,7 +48,9 @@ export type ArchiveSide = "sender" | "recipient" | "absent";
 
 /** Objects behind the archives. */
 export interface MessageArchiveDeps
-  extends Omit<AbsentAccountsDeps, "creationOf">, Pick<DepartedAccountsDeps, "existing"> {
+  extends
+    Omit<AbsentAccountsDeps, "creationOf">,
+    Pick<DepartedAccountsDeps, "existing" | "keepsAll"> {
   /** Hosts whose accounts have archives, with their options. */
   readonly hosts: ReadonlyMap<string, ArchiveHostOptions>;
   /** Returns the archives of such a host: the same object for hosts that share one. */

@@ -28,10 +28,21 @@ export interface LdapAccountsOptions {
   readonly filter: string;
   readonly localFilter?: LdapLocalFilter | undefined;
   readonly deref: Deref;
+  /**
+   * Attribute that tells an entry from an earlier one of the same name. A server gives each new entry
+   * another value.
+   * @default "entryUUID"
+   */
+  readonly idAttribute?: string | undefined;
 }
+
+/** Attribute with the id of an entry (RFC 4530). */
+export const ENTRY_UUID = "entryUUID";
 
 /** Entries that one name may find before those that do not have it exactly are left out. */
 const MAX_ALIKE = 20;
+/** Bytes of an id that an account keeps as it is; a longer one counts as none. */
+const MAX_ID_BYTES = 64;
 /** Names that are looked for in one search. */
 const NAMES_AT_ONCE = 50;
 
@@ -86,6 +97,25 @@ export class LdapAccounts {
   /** The attributes that name accounts. */
   get uids(): readonly LdapUid[] {
     return this.#options.uids;
+  }
+
+  /** Attribute with the ids of entries. */
+  get idAttribute(): string {
+    return this.#options.idAttribute ?? ENTRY_UUID;
+  }
+
+  /**
+   * Returns the creation of an account (`AccountCredentials.creation`), which is the id of its entry.
+   * Empty when the directory shows no id.
+   *
+   * @param entry with the attribute `idAttribute`
+   */
+  creationOf(entry: LdapEntry): string {
+    const text = entry.text(this.idAttribute).toLowerCase();
+    if (/^[!-~]+$/.test(text) && text.length <= MAX_ID_BYTES) return text;
+    // Active Directory has 16 bytes.
+    const bytes = entry.bytes(this.idAttribute) ?? new Uint8Array();
+    return bytes.length > MAX_ID_BYTES ? "" : bytes.toHex();
   }
 
   /** Returns the accounts among these names. */

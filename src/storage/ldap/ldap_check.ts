@@ -69,18 +69,25 @@ export async function checkLdap(
       await step(async () => {
         const found = await accounts.search("search accounts in", {
           filter: "",
-          attributes: [],
+          attributes: [accounts.idAttribute],
           maxEntries: 1,
           takesAny: true,
         });
-        if (found.length > 0) return;
-        problems.push(`${directory.place}: no account of ${host} below ${place.accounts.base}`);
+        const [first] = found;
+        if (first === undefined) {
+          problems.push(`${directory.place}: no account of ${host} below ${place.accounts.base}`);
+        } else if (kind === "users" && accounts.creationOf(first.entry) === "") {
+          facts.push(
+            `users of ${host}: entries show no ${accounts.idAttribute}: whoever gets a name next ` +
+              "finds the archive of the account before",
+          );
+        }
       });
       if (jid?.domainpart !== host) continue;
       await step(async () => {
         const attributes = kind === "vcard"
           ? place.vcardMap.map(({ attribute }) => attribute).filter((each) => each !== "")
-          : place.accounts.uids.map(({ attribute }) => attribute);
+          : [...place.accounts.uids.map(({ attribute }) => attribute), accounts.idAttribute];
         const entry = await accounts.find(jid.localpart, attributes);
         if (entry === undefined) {
           problems.push(`${directory.place}: ${jid.text} has no entry (${kind})`);

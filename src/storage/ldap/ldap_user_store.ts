@@ -35,23 +35,26 @@ export class LdapUserStore implements UserStore {
    * Searches the account, and logs in as its entry. A name without an account takes the same steps,
    * with an entry that nobody has.
    */
-  async checkPassword(localpart: string, password: string): Promise<boolean> {
+  async checkPassword(
+    localpart: string,
+    password: string,
+  ): Promise<{ readonly creation: string } | undefined> {
     const { accounts, binds, base } = this.#deps;
-    const entry = await accounts.find(localpart, []);
+    const entry = await accounts.find(localpart, [accounts.idAttribute]);
     const dn = entry?.dn ??
       `cn=${escapeDnValue(`nobody-${randomBytes(8).toString("hex")}`)},${base}`;
     const isRight = await binds.accepts(dn, password);
-    return isRight && entry !== undefined;
+    return isRight && entry !== undefined ? { creation: accounts.creationOf(entry) } : undefined;
   }
 
   async exists(localpart: string): Promise<boolean> {
     return (await this.existing([localpart])).has(localpart);
   }
 
-  /** A directory does not tell an account from an earlier one of the same name. */
   async existing(localparts: readonly string[]): Promise<ReadonlyMap<string, string>> {
-    const found = await this.#deps.accounts.findAll(localparts);
-    return new Map(found.map(({ localpart }) => [localpart, ""]));
+    const { accounts } = this.#deps;
+    const found = await accounts.findAll(localparts, [accounts.idAttribute]);
+    return new Map(found.map(({ localpart, entry }) => [localpart, accounts.creationOf(entry)]));
   }
 
   async list({ after, limit = DEFAULT_PAGE_LIMIT }: ListPage = {}): Promise<readonly string[]> {

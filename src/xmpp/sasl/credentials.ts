@@ -36,6 +36,9 @@ export type AccountCredentials = ScramCredentials & {
   readonly creation?: string;
 };
 
+/** An account whose password its source has checked. */
+export type CheckedAccount = Pick<AccountCredentials, "creation">;
+
 /** Source of the accounts of one host; the user store implements it. */
 export interface CredentialSource {
   /**
@@ -58,9 +61,10 @@ export interface CredentialSource {
    * @param localpart normalised; empty for a name that no account can have
    * @param password prepared (RFC 4013), not empty
    * @throws when it cannot be checked; the login then fails with `temporary-auth-failure`
+   * @returns facts about the account whose password it is; undefined for a wrong password
    * @default passwords are compared with `credentials`
    */
-  checkPassword?(localpart: string, password: string): Promise<boolean>;
+  checkPassword?(localpart: string, password: string): Promise<CheckedAccount | undefined>;
 }
 
 /** Returns the secret for one hash function. */

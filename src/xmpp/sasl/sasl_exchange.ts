@@ -7,6 +7,7 @@ import {
 } from "../jid/jid_parser.ts";
 import type {
   AccountCredentials,
+  CheckedAccount,
   CredentialSource,
   ScramCredentials,
   ScramHash,
@@ -157,15 +158,15 @@ export class SaslExchange {
     const { source, attempts } = this.#deps;
     const { localpart, name } = this.#nameOf(plain.username);
     if (attempts?.begin(name) === false) return failure("temporary-auth-failure");
-    let isRight: boolean | undefined;
+    let checked: CheckedAccount | undefined;
     try {
-      isRight = await source.checkPassword?.(localpart ?? "", password);
+      checked = await source.checkPassword?.(localpart ?? "", password);
     } catch {
       return failure("temporary-auth-failure"); // the store counts its own failures
     }
-    if (isRight !== true || localpart === undefined) return failure("not-authorized");
+    if (checked === undefined || localpart === undefined) return failure("not-authorized");
     attempts?.succeeded(name);
-    return this.#authorize({ name, stored: undefined }, plain.authzid, undefined);
+    return this.#authorize({ name, stored: checked }, plain.authzid, undefined);
   }
 
   async #scramFirst(hash: ScramHash, message: string): Promise<SaslReply> {
@@ -219,7 +220,7 @@ export class SaslExchange {
 
   /** Refuses an authorization identity other than the account itself (RFC 6120 §6.3.8). */
   #authorize(
-    { name, stored }: Pick<Found, "name" | "stored">,
+    { name, stored }: Pick<Found, "name"> & { readonly stored: CheckedAccount | undefined },
     authzid: string | undefined,
     text: string | undefined,
   ): SaslReply {

@@ -380,7 +380,8 @@ function checkingSource(asked: string[]): CredentialSource {
     checkPassword(localpart, password) {
       asked.push(`${localpart} ${password}`);
       if (localpart === "broken") return Promise.reject(new Error("it is down"));
-      return Promise.resolve(localpart === "alice" && password === "wonder land");
+      const isRight = localpart === "alice" && password === "wonder land";
+      return Promise.resolve(isRight ? { creation: "0a" } : undefined);
     },
   };
 }
@@ -391,6 +392,7 @@ Deno.test("SaslExchange lets a source check the password, whoever the account is
     begin("PLAIN", checkingSource(asked)).respond(base64(`\0${name}\0${password}`));
   const success = await logIn("Alice", "wonder\u00a0land");
   assert.equal(success.kind === "success" && success.account.text, "alice@example.com");
+  assert.equal(success.kind === "success" && success.creation, "0a");
   const refused = { kind: "failure", condition: "not-authorized" };
   assert.deepEqual(await logIn("alice", "other"), refused);
   assert.deepEqual(await logIn("nobody", "other"), refused);

@@ -1,6 +1,8 @@
+import { Client } from "ldapts";
 import type { DirectoryContent } from "../../../../harness/databases/mod.ts";
 import {
   DIRECTORY_BASE,
+  DIRECTORY_KEEPER,
   DIRECTORY_READER,
   DirectoryServer,
 } from "../../../../harness/databases/mod.ts";
@@ -51,6 +53,20 @@ export function placeOf(changes: Partial<LdapPlace["accounts"]> = {}): LdapPlace
 export function storesAt(pool: LdapPoolOptions): LdapStores & AsyncDisposable {
   const stores = new LdapStores(new Map([["default", pool]]));
   return Object.assign(stores, { [Symbol.asyncDispose]: () => stores.close() });
+}
+
+/** Changes a directory of tests. */
+export async function changeDirectory(
+  port: number,
+  change: (client: Client) => Promise<void>,
+): Promise<void> {
+  const client = new Client({ url: `ldap://127.0.0.1:${port}` });
+  try {
+    await client.bind(DIRECTORY_KEEPER.dn, DIRECTORY_KEEPER.password);
+    await change(client);
+  } finally {
+    await client.unbind();
+  }
 }
 
 /** Registers a directory that runs during the tests of a file, and returns a function that gives it. */
