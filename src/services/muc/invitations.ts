@@ -80,7 +80,10 @@ export class Invitations {
     return "sent";
   }
 
-  /** Passes a refusal on to the occupant who has invited. */
+  /**
+   * Passes a refusal on to the occupant who has invited. Whether anybody got it is not told: else
+   * strangers could find out who is in a room.
+   */
   #decline(decline: XmlElement, from: Jid, room: BareJid): "sent" | StanzaErrorCondition {
     const to = tryParseJid(decline.attribute("to") ?? "");
     if (to === undefined || to.localpart === "") return "jid-malformed";
@@ -90,7 +93,6 @@ export class Invitations {
         ? `${room.text}/${seat.nick}` === to.text
         : accountOf(seat) === to.bare.text;
     const inviters = seats.filter(isNamed);
-    if (inviters.length === 0) return "item-not-found";
     const reason = decline.child("reason")?.text.slice(0, MAX_REASON);
     const x = element(
       "x",

@@ -262,6 +262,23 @@ Deno.test("MucServer keeps strangers out of rooms with members or a password", a
   match(one.got(CAROL).join(""), /code='110'/);
 });
 
+Deno.test("MucServer passes refusals of invitations on, and tells nobody who is in a room", async () => {
+  const [world, one, two] = await withRoom();
+  await using _ = world;
+  const decline = (to: string) =>
+    two.take(
+      `<message from='${CAROL}' to='${COVEN}'><x xmlns='${MUC}#user'>` +
+        `<decline to='${to}'><reason>no</reason></decline></x></message>`,
+    );
+  await decline(`${COVEN}/witch`);
+  await decline("alice@example.com");
+  const got = one.got(ALICE);
+  strictEqual(got.length, 2);
+  for (const xml of got) match(xml, /<decline from='carol@example.com'><reason>no/);
+  for (const to of [`${COVEN}/nobody`, "dave@example.com"]) await decline(to);
+  deepStrictEqual([...two.got(CAROL), ...one.got(ALICE), ...two.got(BOB)], []);
+});
+
 Deno.test("MucServer hides a hidden room from strangers, and lists public ones", async () => {
   const [world, one, two] = await withRoom(field("muc#roomconfig_publicroom", "0"));
   await using _ = world;
