@@ -98,6 +98,13 @@ export class Envelope extends Duty implements EnvelopeFields {
   isArchived: boolean;
   /** Local host of the datacenter that a copy made here is for. */
   copyFor: string | undefined;
+  /**
+   * Key of the sender on whose lanes it goes, when that is another than its own: a carbon that was
+   * made here follows the messages of the session that it tells of.
+   */
+  boundAs: string | undefined;
+  /** Local host of a datacenter that makes this carbon itself, out of the message. */
+  broughtTo: string | undefined;
   /** Local host of the datacenter where the stanza entered that this error made here answers. */
   answersTo: string | undefined;
   #arrival: Arrival = "here";

@@ -1,3 +1,5 @@
+export type { CarbonOf } from "./carbon_envelope.ts";
+export { carbonEnvelope } from "./carbon_envelope.ts";
 export { Duty } from "./duty.ts";
 export type { Arrival, EnvelopeFields, StanzaEntry } from "./envelope.ts";
 export { Envelope } from "./envelope.ts";

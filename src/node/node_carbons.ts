@@ -1,7 +1,9 @@
 import type { Config } from "../config/mod.ts";
 import type { Domains, Router } from "../distribution/routing/mod.ts";
 import type { SessionTable } from "../distribution/table/mod.ts";
-import { Carbons } from "../services/carbons/mod.ts";
+import { carbonEnvelope } from "../distribution/mod.ts";
+import type { CarbonOf } from "../distribution/mod.ts";
+import { carbonOf, Carbons } from "../services/carbons/mod.ts";
 import type { Jid, SessionRegistry } from "../xmpp/mod.ts";
 import type { Surroundings } from "./surroundings.ts";
 
@@ -22,10 +24,23 @@ export function makeCarbons({ modules }: Config, parts: Surroundings & CarbonPar
     ofAccount: (account) => sessions.ofAccount(account),
     refuses: (session, stanza) => sessions.refuses(session, stanza),
     mayBeElsewhere: (account) => mayBeElsewhere(account, { domains, table }),
-    sendElsewhere: (carbon) => parts.router.carbon(carbon),
+    sendElsewhere: (carbon, session) => parts.router.carbon(carbon, session),
+    sendSentElsewhere: (message, sequence, wrapped) =>
+      parts.router.carbonOfSent(message, sequence, wrapped),
     clock,
     metrics,
   });
+}
+
+/** Makes the carbons that messages from people of the global host bring to their own sessions. */
+export function makeBroughtCarbons({ globalHost }: Pick<Domains, "globalHost">): CarbonOf {
+  return (message) => {
+    const { stanza } = message;
+    const account = stanza.from.bare;
+    if (account.localpart === "" || account.domainpart !== globalHost) return undefined;
+    const carbon = carbonOf("sent", stanza, account);
+    return carbon && carbonEnvelope(message, carbon);
+  };
 }
 
 /** False when memory says that an account has no sessions at other nodes. */

@@ -64,8 +64,8 @@ export function makeEdge(config: Config, parts: Surroundings & EdgeParts): Edge 
         if (stanza.kind === "presence" && rosters.handles(stanza)) {
           return rosters.entered(stanza, source.jid, fate, number);
         }
-        router.accept(stanza, fate, number, entryOf(source, fate));
-        if (stanza.kind === "message") carbons.sent(stanza, source);
+        const sequence = router.accept(stanza, fate, number, entryOf(source, fate));
+        if (stanza.kind === "message") carbons.sent(stanza, source, sequence);
       },
     },
     management,

@@ -8,6 +8,7 @@ import type { Tracing } from "../distribution/tracing/mod.ts";
 import type { LinkTraffic } from "../distribution/mod.ts";
 import { parseJid } from "../xmpp/mod.ts";
 import type { Certificates } from "./certificates.ts";
+import { makeBroughtCarbons } from "./node_carbons.ts";
 import { handshakeRates, linksOptions } from "./options.ts";
 import type { Pressure } from "./pressure.ts";
 import { resolveEndpoints } from "./resolve_endpoints.ts";
@@ -82,6 +83,7 @@ export async function makeLinks(
     findComponent: async (domain) => await table.locate(parseJid(domain)) !== undefined,
     isOwnProcess: (each) => table.isOwnProcess(each),
     traffic: trafficOf(table.traffic, parts),
+    carbonOf: makeBroughtCarbons({ globalHost }),
     seeds: connections.seeds,
   });
   const cluster = new LinkLayer({

@@ -42,7 +42,10 @@ export function makeRouter(config: Config, parts: Surroundings & RouterParts): R
     ...routerBounds(config),
   }, {
     process: parts.process,
-    outbound: { send: (host, envelope) => made(parts.links).send(host, envelope) },
+    outbound: {
+      send: (host, envelope) => made(parts.links).send(host, envelope),
+      bringCarbon: (host, sender, id) => made(parts.links).bringCarbon(host, sender, id),
+    },
     locations: {
       // While a session moves to another node, its stanzas come to this node and follow it from
       // here. A shorter way would let later stanzas overtake them.

@@ -3,7 +3,8 @@ import { MATH_RANDOM, SystemClock } from "../../base/mod.ts";
 import type { HandshakePeer, TlsContextHolder } from "../../net/mod.ts";
 import type { Logger, Metrics } from "../../observe/mod.ts";
 import { LIFE_LINES, PacedLog, SILENT_LOGGER } from "../../observe/mod.ts";
-import type { Envelope, LinkTraffic } from "../mod.ts";
+import type { Jid } from "../../xmpp/mod.ts";
+import type { CarbonOf, Envelope, LinkTraffic } from "../mod.ts";
 import { CallPace } from "./connection/call_pace.ts";
 import { Destinations } from "./pools/destinations.ts";
 import type { HostLinks } from "./pools/host_links.ts";
@@ -69,6 +70,8 @@ export interface LinkLayerDeps {
   readonly isOwnProcess?: (process: number) => boolean;
   /** Wider bounds that lanes, and stanzas of unproven senders, count for. @default no bound */
   readonly budget?: { readonly lanes: FairShares; readonly unproven: FairShares };
+  /** Makes the carbon of a message that brings one (XEP-0280). @default no message brings any */
+  readonly carbonOf?: CarbonOf;
   readonly log?: Logger;
   readonly clock?: Clock;
   readonly random?: Random;
@@ -133,6 +136,7 @@ export class LinkLayer implements DrainedLinks {
       unproven: deps.findComponent &&
         new UnprovenSenders(deps.findComponent, deps.budget?.unproven),
       budget: deps.budget?.lanes,
+      carbonOf: deps.carbonOf,
       metrics: new LinkMetrics(deps.metrics, scope),
       clock,
       random: deps.random ?? MATH_RANDOM,
@@ -180,6 +184,11 @@ export class LinkLayer implements DrainedLinks {
       return;
     }
     (this.#hosts.get(host) ?? this.#destinations.to(host)).send(envelope);
+  }
+
+  /** Has a message that was just given to `send` bring its carbon, as `Outbound` says. */
+  bringCarbon(host: string, sender: Jid, id: Pick<Envelope, "process" | "sequence">): boolean {
+    return this.#hosts.get(host)?.bringCarbon(sender, id) ?? false;
   }
 
   /**

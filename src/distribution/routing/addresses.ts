@@ -24,7 +24,7 @@ export function lookupKey(to: Jid, hosts: UserHosts): Jid {
  * everybody, so its own stanzas have a queue for each recipient. An answer that waits for a lookup
  * then does not hold up the others.
  */
-export function queueKey({ from, to }: Stanza, hosts: UserHosts): string {
+export function queueKey({ from, to }: Pick<Stanza, "from" | "to">, hosts: UserHosts): string {
   const sender = senderKey(from, hosts);
   const isOurs = from.localpart === "" && isUserHost(from.domainpart, hosts);
   return isOurs ? `${sender} ${to.text}` : sender;

@@ -146,6 +146,12 @@ export class DatacenterSide implements LocalDelivery {
     envelope.settle();
   }
 
+  mayBeElsewhere(account: Jid): boolean {
+    const { placements } = this.#deps;
+    if (!placements.hasNeighbours) return false;
+    return placements.isUnplaced(account) || this.#living(account).length > 0;
+  }
+
   #deliverHandedOver(envelope: Envelope): LocalOutcome {
     const outcome = this.#deps.node.deliver(envelope);
     // If it is routed again, this node decides anew. A session may have given it back already.

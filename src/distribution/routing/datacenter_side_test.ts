@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { ManualClock, RETAINED_OVERHEAD_BYTES } from "../../base/mod.ts";
 import { MetricsRegistry } from "../../observe/mod.ts";
+import { parseJid } from "../../xmpp/mod.ts";
 import type { Jid } from "../../xmpp/mod.ts";
 import type { Arrival } from "../envelope.ts";
 import { Envelope } from "../envelope.ts";
@@ -336,6 +337,17 @@ Deno.test("DatacenterSide.deliverElsewhere() gives a copy to each other node, on
   for (const each of test.sent) each.envelope.settle();
   assert.equal(settled, 1);
   assert.deepEqual(test.delivered, []);
+});
+
+Deno.test("DatacenterSide.mayBeElsewhere() is false only for accounts known to have no other node", () => {
+  const test = new Side();
+  const account = parseJid(BOB).bare;
+  assert.equal(test.side.mayBeElsewhere(account), false);
+  test.isUnplaced = true;
+  assert.equal(test.side.mayBeElsewhere(account), true);
+  test.isUnplaced = false;
+  test.place(BOB, ["n2", "a", 1]);
+  assert.equal(test.side.mayBeElsewhere(account), true);
 });
 
 Deno.test("DatacenterSide.prepare() looks up a user whose nodes are not known", async () => {

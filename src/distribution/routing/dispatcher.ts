@@ -408,16 +408,50 @@ export class Dispatcher {
     return undefined;
   }
 
+  /**
+   * Has a message that a session here has just sent bring its carbon to another datacenter of the
+   * sender's account.
+   * @returns that datacenter, and whether all sessions elsewhere get the carbon so; undefined when
+   *   none does
+   */
+  bringCarbon(
+    sender: Jid,
+    id: Pick<Envelope, "process" | "sequence">,
+  ): { readonly host: string; readonly isAll: boolean } | undefined {
+    const { locations, local, outbound } = this.#deps;
+    const account = sender.bare;
+    if (outbound.bringCarbon === undefined || account.domainpart !== this.#domains.globalHost) {
+      return undefined;
+    }
+    // The table must have been asked: only then does it know the account's datacenters.
+    if (typeof locations.cached(account) !== "string") return undefined;
+    const spread = locations.spread(account);
+    const { localHost } = this.#domains;
+    let host: string | undefined;
+    for (const each of spread) {
+      if (each.host === localHost || !outbound.bringCarbon(each.host, sender, id)) continue;
+      host = each.host;
+      break;
+    }
+    if (host === undefined) return undefined;
+    const isElsewhere = spread.some((each) => each.host !== localHost && each.host !== host);
+    return { host, isAll: !isElsewhere && local.mayBeElsewhere?.(account) !== true };
+  }
+
   /** Sends a carbon copy to each datacenter in `spread` but one. */
   #sendCarbons(envelope: Envelope, spread: readonly SessionHost[], but: string): void {
     const hosts: string[] = [];
-    for (const { host } of spread) if (host !== but && !hosts.includes(host)) hosts.push(host);
+    const { boundAs, broughtTo } = envelope;
+    for (const { host } of spread) {
+      if (host !== but && host !== broughtTo && !hosts.includes(host)) hosts.push(host);
+    }
     if (hosts.length === 0) return;
     const copies = copyEnvelope(envelope, hosts.length);
     for (let i = 0; i < hosts.length; i++) {
       const copy = copies[i]!;
       copy.isCarbon = true;
       copy.isSpread = true;
+      copy.boundAs = boundAs;
       this.#sendCopy(copy, hosts[i]!);
     }
   }

@@ -9,6 +9,13 @@ export interface Outbound {
    * `returned`.
    */
   send(host: string, envelope: Envelope): void;
+  /**
+   * Has a message that was given to `send` within this event-loop turn bring its carbon: the node at
+   * the other end makes it for the sender's own sessions there. It keeps its place among the
+   * carbons that are sent `boundAs` the same sender.
+   * @returns false when the carbon must be sent by itself. @default always false
+   */
+  bringCarbon?(host: string, sender: Jid, id: Pick<Envelope, "process" | "sequence">): boolean;
 }
 
 /** The session table as routing sees it: where users and components are. */
@@ -239,6 +246,8 @@ export interface LocalDelivery {
    * recipient.
    */
   deliverElsewhere?(envelope: Envelope): void;
+  /** False when no other node of the datacenter has sessions of the account. @default never */
+  mayBeElsewhere?(account: Jid): boolean;
 }
 
 /** Sessions of one account in one place, as far as RFC 6121 §8.5 needs them. */

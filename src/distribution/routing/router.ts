@@ -124,14 +124,17 @@ export class Router {
    *
    * @param fate called with `number` once the stanza's fate is final
    * @param entry by default, a stanza whose fate nobody asks for is never sent again
+   * @returns the stanza's number among all of this process
    */
   accept(
     stanza: Stanza,
     fate?: Fate,
     number = 0,
     entry: StanzaEntry = fate === undefined ? "sent-once" : "ordinary",
-  ): void {
-    this.#submit(this.#envelop(stanza, entry, fate, number), -1);
+  ): number {
+    const envelope = this.#envelop(stanza, entry, fate, number);
+    this.#submit(envelope, -1);
+    return envelope.sequence;
   }
 
   /**
@@ -148,12 +151,30 @@ export class Router {
   /**
    * Takes a carbon of an account's own message, from and to its bare JID, for its sessions at other
    * nodes of all datacenters (XEP-0280 §6). Carbons keep their order.
+   * @param session of this node that has sent or got the message
    */
-  carbon(stanza: Stanza): void {
-    const envelope = this.#envelop(stanza, "sent-once");
-    envelope.isCopy = true;
-    envelope.isCarbon = true;
-    this.#submit(envelope, -1);
+  carbon(stanza: Stanza, session: Jid): void {
+    this.#submitCarbon(stanza, session, undefined);
+  }
+
+  /**
+   * Has the account's sessions at other nodes get the carbon of a message that was accepted within
+   * this event-loop turn. The message brings it along where it goes to their datacenter.
+   *
+   * @param sequence that `accept` has returned
+   * @param wrapped returns the carbon, for the other nodes; undefined when there can be none
+   */
+  carbonOfSent(message: Stanza, sequence: number, wrapped: () => Stanza | undefined): void {
+    const { from } = message;
+    let broughtTo: string | undefined;
+    // No carbon may overtake those that wait.
+    if (!this.#workers.isBusy(queueKey({ from: from.bare, to: from.bare }, this.#domains))) {
+      const brought = this.#dispatcher.bringCarbon(from, { process: this.#deps.process, sequence });
+      if (brought?.isAll === true) return;
+      broughtTo = brought?.host;
+    }
+    const stanza = wrapped();
+    if (stanza !== undefined) this.#submitCarbon(stanza, from, broughtTo);
   }
 
   /**
@@ -327,6 +348,15 @@ export class Router {
     );
     if (this.#tracer.isOn) this.#follow(envelope);
     return envelope;
+  }
+
+  #submitCarbon(stanza: Stanza, session: Jid, broughtTo: string | undefined): void {
+    const envelope = this.#envelop(stanza, "sent-once");
+    envelope.isCopy = true;
+    envelope.isCarbon = true;
+    envelope.boundAs = senderKey(session, this.#domains);
+    envelope.broughtTo = broughtTo;
+    this.#submit(envelope, -1);
   }
 
   /** Has a stanza that has come to this node followed, if somebody wants that. */

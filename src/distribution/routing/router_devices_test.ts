@@ -369,11 +369,56 @@ Deno.test("Router sends carbons of what a person has sent to their other datacen
   const fixture = new RouterFixture();
   fixture.table.set(BOB, DC1);
   fixture.spread.set(BOB, [DC1, DC2].map((host) => ({ host, resourcepart: host })));
-  for (const id of ["1", "2"]) fixture.router.carbon(stanza(BOB, BOB, { id }));
+  for (const id of ["1", "2"]) {
+    fixture.router.carbon(stanza(BOB, BOB, { id }), parseJid(`${BOB}/dc1`));
+  }
   assert.deepEqual(sent(fixture), []);
   await fixture.settled();
-  fixture.router.carbon(stanza(BOB, BOB, { id: "3" }));
-  fixture.router.carbon(stanza(BOB, BOB, { id: "4", type: "error" }));
+  fixture.router.carbon(stanza(BOB, BOB, { id: "3" }), parseJid(`${BOB}/dc1`));
+  fixture.router.carbon(stanza(BOB, BOB, { id: "4", type: "error" }), parseJid(`${BOB}/dc1`));
   assert.deepEqual(fixture.sentTo(DC2), ["1", "2", "3", "4"]);
   assert.deepEqual(carbonHosts(fixture), [DC2, DC2, DC2, DC2]);
+});
+
+Deno.test("Router has a sent message bring its carbon, and sends carbons to the other datacenters", () => {
+  const fixture = bobAt(DC1, DC2, DC3);
+  const message = stanza(`${BOB}/dc1`, ALICE);
+  const wrapped = () => stanza(BOB, BOB, { id: "carbon" });
+  fixture.takesCarbons.add(DC3);
+  fixture.router.carbonOfSent(message, 5, wrapped);
+  assert.deepEqual(fixture.brought, [`5 of ${BOB}/dc1 to ${DC3}`]);
+  assert.deepEqual(carbonHosts(fixture), [DC2]);
+  assert.equal(fixture.sent[0]!.envelope.boundAs, `${BOB}/dc1`, "on the lane of the messages");
+});
+
+Deno.test("Router makes no carbon when the message brings it to all other nodes of its sender", () => {
+  const fixture = bobAt(DC1, DC2);
+  const message = stanza(`${BOB}/dc1`, ALICE);
+  fixture.cache.set(ALICE, DC2);
+  fixture.takesCarbons.add(DC2);
+  const sequence = fixture.router.accept(message);
+  assert.equal(sequence, fixture.sent[0]!.envelope.sequence);
+  fixture.router.carbonOfSent(message, sequence, () => assert.fail("nobody needs it"));
+  assert.equal(fixture.brought.length, 1);
+  fixture.takesCarbons.clear();
+  fixture.router.carbonOfSent(message, sequence, () => stanza(BOB, BOB));
+  assert.deepEqual(carbonHosts(fixture), [DC2], "an older node is sent the carbon itself");
+  fixture.router.carbonOfSent(message, sequence, () => undefined);
+  assert.deepEqual(carbonHosts(fixture), [DC2], "there is none of this message");
+});
+
+Deno.test("Router has no message bring its carbon before carbons that wait for a lookup", async () => {
+  const fixture = bobAt(DC1, DC2);
+  fixture.cache.delete(BOB);
+  fixture.table.set(BOB, DC1);
+  fixture.takesCarbons.add(DC2);
+  const message = stanza(`${BOB}/dc1`, ALICE);
+  for (const id of ["1", "2"]) {
+    fixture.router.carbonOfSent(message, 1, () => stanza(BOB, BOB, { id }));
+  }
+  assert.deepEqual(fixture.brought, []);
+  await fixture.settled();
+  assert.deepEqual(fixture.sentTo(DC2), ["1", "2"]);
+  fixture.router.carbonOfSent(message, 3, () => assert.fail("the message brings it"));
+  assert.equal(fixture.brought.length, 1);
 });

@@ -14,12 +14,14 @@ import {
   MAX_HELLO_BYTES,
   maxStanzaFrameBytes,
   OUR_VERSIONS,
+  patchCarbon,
   patchMayBeRepeat,
   patchNumber,
   patchTtl,
   pingFrame,
   readNumber,
   stanzaFrame,
+  takeCarbon,
 } from "./mod.ts";
 
 const LIMITS = { maxFrameBytes: 20_000 };
@@ -247,7 +249,36 @@ Deno.test("patchNumber(), patchTtl() and patchMayBeRepeat() change only their fi
     stanza: { ...fields.stanza, bytes: frame.subarray(end - 3, end) },
     ttl: 65_535,
     mayBeRepeat: true,
+    bringsCarbon: false,
   });
+});
+
+Deno.test("patchCarbon() marks messages that have carbons, and takeCarbon() takes the mark off", () => {
+  const fields = envelope(Uint8Array.of(1));
+  const { process, sequence } = fields;
+  const kinds = [
+    ["message", "normal", true],
+    ["message", "chat", true],
+    ["message", "groupchat", false],
+    ["message", "headline", false],
+    ["message", "error", false],
+    ["presence", "available", false],
+    ["iq", "error", false],
+  ] as const;
+  for (const [kind, type, hasCarbons] of kinds) {
+    const stanza = { ...fields.stanza, kind, type };
+    const frame = stanzaFrame({ ...fields, stanza }, 9);
+    const before = frame.slice();
+    assert.equal(patchCarbon(frame, 0, { process, sequence: sequence + 1 }), false);
+    assert.equal(patchCarbon(frame, 0, { process: process + 1, sequence }), false);
+    assert.equal(patchCarbon(frame, 0, { process, sequence }), hasCarbons, `${kind} ${type}`);
+    const decoded = decodeStanza(frame, 0, frame.length);
+    assert.equal(decoded.bringsCarbon, hasCarbons);
+    assert.deepEqual([decoded.stanza.kind, decoded.stanza.type], [kind, type]);
+    assert.equal(takeCarbon(frame, 0), hasCarbons);
+    assert.deepEqual(frame, before);
+    assert.equal(takeCarbon(frame, 0), false);
+  }
 });
 
 Deno.test("maxStanzaFrameBytes() is room enough for texts beyond ASCII", () => {

@@ -5,7 +5,9 @@ export const FRAME_HEADER_BYTES = 5;
 export const LOWEST_VERSION = 1;
 export const HIGHEST_VERSION = 1;
 /** Additions within a version that older peers can ignore. */
-export const MINOR_VERSION = 3;
+export const MINOR_VERSION = 4;
+/** Minor version from which a peer takes a message that brings its carbon. */
+export const CARBON_MINOR_VERSION = 4;
 
 /** The `type` byte of each frame; `docs/protocol.md` describes their bodies. */
 export const FRAME_TYPE = {

@@ -42,6 +42,7 @@ import {
   invalidateFrames,
   leaseFrame,
   meshFrame,
+  patchCarbon,
   pingFrame,
   pongFrame,
   positionFrame,
@@ -216,7 +217,9 @@ function encode(fields: Record<string, unknown>): Uint8Array {
       return tracedFrame(f);
     default: {
       const { fields, number } = queued(f);
-      return stanzaFrame(fields, number);
+      const frame = stanzaFrame(fields, number);
+      if (f.bringsCarbon) assert.ok(patchCarbon(frame, 0, fields));
+      return frame;
     }
   }
 }
@@ -230,7 +233,7 @@ function queued(f: any): { readonly fields: EnvelopeFields; readonly number: num
     to: parseJid(f.to),
     bytes: Uint8Array.fromHex(f.bytes),
   };
-  const { isResent, isSentOnce, isOwed, ...rest } = f;
+  const { isResent, isSentOnce, isOwed, bringsCarbon: _, ...rest } = f;
   const entry = isOwed ? "owed" : isResent ? "resent" : isSentOnce ? "sent-once" : "ordinary";
   return { fields: { ...rest, entry, stanza }, number: f.number };
 }
@@ -365,7 +368,11 @@ const DETAIL: fc.Arbitrary<SessionDetail> = fc.oneof(
 
 /** Any frame that our encoders can write. */
 const FRAME = fc.oneof(
-  fc.tuple(ENVELOPE, POSITIVE).map(([fields, number]) => stanzaFrame(fields, number)),
+  fc.tuple(ENVELOPE, POSITIVE, fc.boolean()).map(([fields, number, bringsCarbon]) => {
+    const frame = stanzaFrame(fields, number);
+    if (bringsCarbon) patchCarbon(frame, 0, fields);
+    return frame;
+  }),
   fc.record({
     lowestVersion: fc.integer({ min: 1, max: 3 }),
     highestVersion: fc.integer({ min: 3, max: 255 }),

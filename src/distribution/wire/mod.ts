@@ -1,5 +1,6 @@
 export type { FrameName } from "./frame_type.ts";
 export {
+  CARBON_MINOR_VERSION,
   FIRST_OPTIONAL_TYPE,
   FRAME_HEADER_BYTES,
   FRAME_TYPE,
@@ -41,16 +42,19 @@ export {
 } from "./control_frames.ts";
 export type { StanzaClass } from "./stanza_code.ts";
 export { decodeStanzaClass, encodeStanzaClass, STANZA_CODES } from "./stanza_code.ts";
+export type { StanzaFields } from "./stanza_frame.ts";
 export {
   decodeStanza,
   encodeStanzaFrame,
   maxStanzaFrameBytes,
+  patchCarbon,
   patchMayBeRepeat,
   patchNumber,
   patchTtl,
   readNumber,
   STANZA_HEADER_BYTES,
   stanzaFrame,
+  takeCarbon,
 } from "./stanza_frame.ts";
 export type {
   ChangesFields,

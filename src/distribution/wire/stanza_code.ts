@@ -6,6 +6,12 @@ export interface StanzaClass {
   readonly type: StanzaType;
 }
 
+/** Meaning of the byte in a STANZA frame. */
+interface StanzaCode extends StanzaClass {
+  /** True for a message of which the sender's own sessions at the destination get a carbon. */
+  readonly bringsCarbon: boolean;
+}
+
 /** The byte's value is the index; values are part of the protocol and never change. */
 const CLASSES: readonly StanzaClass[] = [
   { kind: "message", type: "normal" },
@@ -27,8 +33,16 @@ const CLASSES: readonly StanzaClass[] = [
   { kind: "iq", type: "error" },
 ];
 
-/** Number of codes: every byte below it is one. */
+/** Number of kinds and types: every byte below it stands for one. */
 export const STANZA_CODES = CLASSES.length;
+
+/** Codes of messages that bring their carbon begin here, in the order of `CLASSES`. */
+const FIRST_CARBON_CODE = STANZA_CODES;
+/** Codes of STANZA frames. Carbons are of normal messages and of chat, the first two. */
+const CODES: readonly StanzaCode[] = [
+  ...CLASSES.map((each) => ({ ...each, bringsCarbon: false })),
+  ...CLASSES.slice(0, 2).map((each) => ({ ...each, bringsCarbon: true })),
+];
 
 /** Returns the byte for a stanza's kind and type. */
 export function encodeStanzaClass(kind: StanzaKind, type: StanzaType): number {
@@ -42,4 +56,20 @@ export function encodeStanzaClass(kind: StanzaKind, type: StanzaType): number {
 /** Returns the kind and type of a byte; undefined for one that is not assigned. */
 export function decodeStanzaClass(code: number): StanzaClass | undefined {
   return CLASSES[code];
+}
+
+/** Returns the meaning of a byte in a STANZA frame; undefined for one that is not assigned. */
+export function decodeStanzaCode(code: number): StanzaCode | undefined {
+  return CODES[code];
+}
+
+/** Returns the code of the same message with its carbon; undefined for a stanza that has none. */
+export function withCarbon(code: number): number | undefined {
+  const changed = code + FIRST_CARBON_CODE;
+  return changed < CODES.length ? changed : undefined;
+}
+
+/** Returns the code of the same stanza without a carbon. */
+export function withoutCarbon(code: number): number {
+  return code < FIRST_CARBON_CODE ? code : code - FIRST_CARBON_CODE;
 }

@@ -4,7 +4,7 @@ import type { EnvelopeFields, StanzaEntry } from "../mod.ts";
 import { malformed } from "./frame_error.ts";
 import { FRAME_TYPE } from "./frame_type.ts";
 import { readU16, readU53, writeU16, writeU32, writeU53 } from "./integers.ts";
-import { decodeStanzaClass, encodeStanzaClass } from "./stanza_code.ts";
+import { decodeStanzaCode, encodeStanzaClass, withCarbon, withoutCarbon } from "./stanza_code.ts";
 
 /** Bytes of a STANZA frame before its texts, its length and type included. */
 export const STANZA_HEADER_BYTES = 48;
@@ -32,6 +32,12 @@ const SPREAD = 0x40;
 const CARBON = 0x80;
 const MAX_TTL = 0xffff;
 const MAX_BOUNCES = 0xff;
+
+/** Fields of a STANZA frame. */
+export interface StanzaFields extends EnvelopeFields {
+  /** True for a message of which the sender's own sessions at the destination get a carbon. */
+  readonly bringsCarbon: boolean;
+}
 
 const ENCODER = new TextEncoder();
 /** Origins in UTF-8, as many as there are datacenters; forgotten when there are too many. */
@@ -108,6 +114,35 @@ export function patchMayBeRepeat(frame: Uint8Array, at: number): void {
   frame[at + FLAGS_AT] = frame[at + FLAGS_AT]! | MAY_BE_REPEAT;
 }
 
+/**
+ * Has the message of an encoded STANZA frame that starts at `at` bring its carbon: the sender's own
+ * sessions at the destination get one (XEP-0280 §6).
+ * @param id of the message
+ * @returns false when the frame is another stanza's, or its kind and type have no carbons
+ */
+export function patchCarbon(
+  frame: Uint8Array,
+  at: number,
+  id: { readonly process: number; readonly sequence: number },
+): boolean {
+  if (readU53(frame, at + SEQUENCE_AT) !== id.sequence) return false;
+  if (readU53(frame, at + PROCESS_AT) !== id.process) return false;
+  const code = withCarbon(frame[at + CODE_AT]!);
+  if (code === undefined) return false;
+  frame[at + CODE_AT] = code;
+  return true;
+}
+
+/**
+ * Has the message of an encoded STANZA frame bring no carbon.
+ * @returns true when it brought one
+ */
+export function takeCarbon(frame: Uint8Array, at: number): boolean {
+  const code = frame[at + CODE_AT]!;
+  frame[at + CODE_AT] = withoutCarbon(code);
+  return frame[at + CODE_AT] !== code;
+}
+
 /** Reads the number of a STANZA frame; throws `FrameError` when it is 0 or too large. */
 export function readNumber(frame: Uint8Array, at: number): number {
   const number = readU53(frame, at + NUMBER_AT);
@@ -124,9 +159,9 @@ export function decodeStanza(
   buffer: Uint8Array,
   start: number,
   end: number,
-): EnvelopeFields {
+): StanzaFields {
   if (end - start < STANZA_HEADER_BYTES) throw malformed("STANZA", "it is cut short");
-  const known = decodeStanzaClass(buffer[start + CODE_AT]!);
+  const known = decodeStanzaCode(buffer[start + CODE_AT]!);
   if (known === undefined) throw malformed("STANZA", "its kind is not assigned");
   const process = readU53(buffer, start + PROCESS_AT);
   const sequence = readU53(buffer, start + SEQUENCE_AT);
@@ -168,6 +203,7 @@ export function decodeStanza(
     isRerouted: (flags & REROUTED) !== 0,
     isSpread: (flags & SPREAD) !== 0,
     isCarbon: (flags & CARBON) !== 0,
+    bringsCarbon: known.bringsCarbon,
   };
 }
 

@@ -22,8 +22,21 @@ export interface CarbonsDeps {
   refuses?(session: FullJid, stanza: Stanza): boolean;
   /** False when the account is known to have no sessions at other nodes. */
   mayBeElsewhere(account: Jid): boolean;
-  /** Sends a carbon to all other nodes, in all datacenters, that have sessions of its account. */
-  sendElsewhere(carbon: Stanza): void;
+  /**
+   * Sends a carbon to all other nodes, in all datacenters, that have sessions of its account.
+   * @param session that has got the message
+   */
+  sendElsewhere(carbon: Stanza, session: Jid): void;
+  /**
+   * Has those nodes get the carbon of a message that a session here has just sent.
+   * @param sequence of the message
+   * @param wrapped returns the carbon for nodes that do not make it themselves
+   */
+  sendSentElsewhere(
+    message: Stanza,
+    sequence: number,
+    wrapped: () => Stanza | undefined,
+  ): void;
   readonly clock: Clock;
   readonly metrics: Metrics;
 }
@@ -73,8 +86,9 @@ export class Carbons {
   /**
    * Gives carbons of a message that a session of this node has sent.
    * @param sender remembers that its account has no other session
+   * @param sequence of the message, which the router has accepted within this event-loop turn
    */
-  sent(stanza: Stanza, sender: { loneUntilMs?: number }): void {
+  sent(stanza: Stanza, sender: { loneUntilMs?: number }, sequence: number): void {
     const nowMs = this.#deps.clock.monotonicMs();
     if (sender.loneUntilMs !== undefined && nowMs < sender.loneUntilMs) return;
     const { from, to } = stanza;
@@ -92,11 +106,13 @@ export class Carbons {
       session.hasCarbons && session.jid.text !== from.text && session.jid.text !== to.text
     );
     if ((takers.length === 0 && !isElsewhere) || !isEligible(stanza, "sent")) return;
-    const carbon = carbonOf("sent", stanza, account);
-    if (carbon === undefined) return;
+    const carbon = takers.length === 0 ? undefined : carbonOf("sent", stanza, account);
+    if (takers.length > 0 && carbon === undefined) return;
     this.#answerable.add(stanza);
-    this.#give(carbon, takers, "sent");
-    if (isElsewhere) this.#deps.sendElsewhere(carbon);
+    if (carbon !== undefined) this.#give(carbon, takers, "sent");
+    if (!isElsewhere) return;
+    const wrapped = () => carbon ?? carbonOf("sent", stanza, account);
+    this.#deps.sendSentElsewhere(stanza, sequence, wrapped);
   }
 
   /**
@@ -143,7 +159,7 @@ export class Carbons {
     if (error.to === account || !this.#answerable.take(error)) return false;
     const carbon = carbonOf("received", error, account);
     if (carbon === undefined) return false;
-    if (this.#deps.mayBeElsewhere(account)) this.#deps.sendElsewhere(carbon);
+    if (this.#deps.mayBeElsewhere(account)) this.#deps.sendElsewhere(carbon, error.to);
     const takers = this.#deps.ofAccount(account.text).filter(({ hasCarbons, jid }) =>
       hasCarbons && jid.text !== error.to.text
     );

@@ -23,6 +23,9 @@ function message(
 class World {
   readonly got: string[] = [];
   readonly elsewhere: Stanza[] = [];
+  /** Messages that bring their carbons along, while the nodes elsewhere make those. */
+  readonly brought: Stanza[] = [];
+  makesCarbons = false;
   isElsewhere = false;
   /** Resource whose owner wants no message from bob. */
   deaf: string | undefined;
@@ -39,6 +42,12 @@ class World {
     refuses: ({ resourcepart }, { from }) => resourcepart === this.deaf && from.bare.text === BOB,
     mayBeElsewhere: () => this.isElsewhere,
     sendElsewhere: (carbon) => void this.elsewhere.push(carbon),
+    sendSentElsewhere: (sent, sequence, wrapped) => {
+      assert.equal(sequence, 7);
+      if (this.makesCarbons) return void this.brought.push(sent);
+      const carbon = wrapped();
+      if (carbon !== undefined) this.elsewhere.push(carbon);
+    },
     clock: this.clock,
     metrics: this.#metrics,
   });
@@ -127,12 +136,27 @@ Deno.test("Carbons of a sent message go to the sender's other sessions that want
   world.logIn(`${ALICE}/phone`, true);
   world.logIn(`${ALICE}/laptop`, true);
   world.logIn(`${ALICE}/tablet`, false);
-  world.carbons.sent(message(), {});
+  world.carbons.sent(message(), {}, 7);
   assert.deepEqual(world.got, ["laptop sent"]);
   assert.equal(world.elsewhere.length, 0);
   world.isElsewhere = true;
-  world.carbons.sent(message(), {});
+  world.carbons.sent(message(), {}, 7);
   assert.deepEqual(world.elsewhere.map(({ from, to }) => [from.text, to.text]), [[ALICE, ALICE]]);
+});
+
+Deno.test("Carbons of a sent message are not wrapped where other nodes make them", () => {
+  using world = new World();
+  world.logIn(`${ALICE}/phone`, true);
+  world.isElsewhere = true;
+  world.makesCarbons = true;
+  world.carbons.sent(message(), {}, 7);
+  world.carbons.sent(message({ content: `${BODY}<private xmlns='urn:xmpp:carbons:2'/>` }), {}, 7);
+  world.carbons.sent(message({ content: `${BODY}<no-copy xmlns='urn:xmpp:hints'/>` }), {}, 7);
+  assert.deepEqual([world.brought.length, world.elsewhere.length], [1, 0]);
+  world.logIn(`${ALICE}/laptop`, true);
+  world.carbons.sent(message({ id: "2" }), {}, 7);
+  assert.deepEqual(world.got, ["laptop sent"]);
+  assert.equal(world.brought.length, 2);
 });
 
 Deno.test("Carbons of a sent message leave out those who get it themselves", () => {
@@ -140,9 +164,9 @@ Deno.test("Carbons of a sent message leave out those who get it themselves", () 
   world.logIn(`${ALICE}/phone`, true);
   world.logIn(`${ALICE}/laptop`, true);
   world.logIn(`${ALICE}/tablet`, true);
-  world.carbons.sent(message({ to: `${ALICE}/laptop` }), {});
+  world.carbons.sent(message({ to: `${ALICE}/laptop` }), {}, 7);
   assert.deepEqual(world.got, ["tablet sent"]);
-  world.carbons.sent(message({ to: ALICE }), {});
+  world.carbons.sent(message({ to: ALICE }), {}, 7);
   assert.deepEqual(world.got, ["tablet sent"]);
 });
 
@@ -179,11 +203,11 @@ Deno.test("Carbons remember a lone sender, until another session is known", () =
   using world = new World();
   world.logIn(`${ALICE}/phone`, true);
   const sender: { loneUntilMs?: number } = {};
-  world.carbons.sent(message(), sender);
+  world.carbons.sent(message(), sender, 7);
   assert.ok(sender.loneUntilMs! > world.clock.monotonicMs());
   world.logIn(`${ALICE}/laptop`, true);
   sender.loneUntilMs = 0; // as the registry does
-  world.carbons.sent(message(), sender);
+  world.carbons.sent(message(), sender, 7);
   assert.deepEqual(world.got, ["laptop sent"]);
   assert.equal(sender.loneUntilMs, 0);
 });
@@ -243,8 +267,8 @@ Deno.test("Carbons of an error go along with those of the message that it answer
   }
   world.isElsewhere = true;
   assert.equal(world.carbons.received(errorFrom(BOB)), false, "it answers nothing");
-  world.carbons.sent(message(), {});
-  world.carbons.sent(message({ type: "headline", id: "2" }), {});
+  world.carbons.sent(message(), {}, 7);
+  world.carbons.sent(message({ type: "headline", id: "2" }), {}, 7);
   world.got.length = world.elsewhere.length = 0;
   for (
     const other of [errorFrom(`${BOB}/x`), errorFrom(BOB, "2"), errorFrom("carol@example.com")]
@@ -281,10 +305,10 @@ Deno.test("Carbons remember at least ten thousand messages that an error may ans
   for (const resource of ["phone", "laptop"]) world.logIn(`${ALICE}/${resource}`, true);
   const isCopied = (id: string) => world.carbons.received(errorFrom(BOB, id));
   const send = (count: number, start: string) => {
-    for (let i = 0; i < count; i++) world.carbons.sent(message({ id: `${start}${i}` }), {});
+    for (let i = 0; i < count; i++) world.carbons.sent(message({ id: `${start}${i}` }), {}, 7);
   };
   const long = "x".repeat(200);
-  for (const id of ["first", "second", long]) world.carbons.sent(message({ id }), {});
+  for (const id of ["first", "second", long]) world.carbons.sent(message({ id }), {}, 7);
   send(9_999, "a");
   assert.deepEqual(["first", long, "a0", "a9998"].map(isCopied), [true, false, true, true]);
   send(10_001, "b");
@@ -297,10 +321,10 @@ Deno.test("Carbons know an id again that an answer writes in another way", () =>
   const isCopied = (id: string) => world.carbons.received(errorFrom(BOB, id));
   const rows = [["a&amp;b", "a&#38;b"], ["&#97;1", "a1"], ["b2", "&#x62;2"], ["é", "&#233;"]];
   for (const [sent, answered] of rows) {
-    world.carbons.sent(message({ id: sent! }), {});
+    world.carbons.sent(message({ id: sent! }), {}, 7);
     assert.deepEqual([`${answered}x`, answered!, answered!].map(isCopied), [false, true, false]);
   }
   const long = "&lt;".repeat(128);
-  for (const id of [long, `${long}x`]) world.carbons.sent(message({ id }), {});
+  for (const id of [long, `${long}x`]) world.carbons.sent(message({ id }), {}, 7);
   assert.deepEqual([long, `${long}x`].map(isCopied), [true, false]);
 });

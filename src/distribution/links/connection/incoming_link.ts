@@ -64,6 +64,8 @@ export class IncomingLink implements LinkConnectionEvents {
   /** Wall-clock microseconds when the peer wrote the coming frames; 0 while it has not told. */
   #writtenUs = 0;
   #hasLoggedRefusal = false;
+  /** True when the stanza that was decoded last brings its carbon. */
+  #bringsCarbon = false;
   readonly #acknowledge = () => this.#sendAcks();
 
   constructor(connection: Connection, shared: LinkDeps, events: IncomingLinkEvents) {
@@ -234,7 +236,10 @@ export class IncomingLink implements LinkConnectionEvents {
       metrics.incomingTransferTime.observe(Math.max(0, this.#nowUs() - this.#writtenUs));
     }
     metrics.incomingMessages.inc();
+    // Its bytes may be gone once it was handed on.
+    const carbon = this.#bringsCarbon ? this.#shared.carbonOf?.(envelope) : undefined;
     this.#shared.events.received(envelope, lane.host);
+    if (carbon !== undefined) this.#shared.events.received(carbon, lane.host);
   }
 
   /**
@@ -249,6 +254,7 @@ export class IncomingLink implements LinkConnectionEvents {
       // A node of our own datacenter has checked the stanza when it came in, as this node would
       // have.
       const refusal = scope === "mesh" ? checkStanza(fields, mesh) : undefined;
+      this.#bringsCarbon = fields.bringsCarbon;
       const envelope = new Envelope(fields, lane, number);
       if (this.#waitsForProof(envelope, refusal)) return undefined;
       if (refusal === undefined) return envelope;

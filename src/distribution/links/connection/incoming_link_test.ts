@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { ManualClock, SeededRandom } from "../../../base/mod.ts";
 import { memoryConnectionPair } from "../../../net/mod.ts";
 import { PacedLog, SILENT_LOGGER } from "../../../observe/mod.ts";
+import { carbonEnvelope } from "../../mod.ts";
 import type { Envelope } from "../../mod.ts";
 import type { Ack, Goodbye } from "../../wire/mod.ts";
 import {
@@ -9,6 +10,7 @@ import {
   decodeGoodbye,
   FRAME_TYPE,
   FrameDecoder,
+  patchCarbon,
   pingFrame,
   pongFrame,
   retireFrame,
@@ -76,6 +78,7 @@ class Scene {
       log: SILENT_LOGGER,
       lives: new PacedLog(SILENT_LOGGER, this.clock),
       nextLane: () => 1,
+      carbonOf: (message) => carbonEnvelope(message, message.stanza),
     };
     const [near, far] = memoryConnectionPair();
     this.link = new IncomingLink(near, shared, {
@@ -194,6 +197,23 @@ Deno.test("IncomingLink.leave() acknowledges all settled stanzas before GOODBYE"
   await scene.settleDown();
   assert.equal(scene.acks.at(-1)!.settled, 2);
   assert.equal(scene.types.at(-1), FRAME_TYPE.goodbye);
+});
+
+Deno.test("IncomingLink takes the carbon of a message that brings one, unless it refuses the message", async () => {
+  const scene = new Scene();
+  const frames = ["alice@example.com/phone", "eve@dc9.example.org/x", "alice@example.com/phone"]
+    .map((from, i) => {
+      const envelope = testEnvelope(i + 1, { from, origin: DC2 });
+      const frame = stanzaFrame(envelope, i + 1);
+      assert.ok(i === 2 || patchCarbon(frame, 0, envelope));
+      return frame;
+    });
+  await scene.send(testHello(), ...frames, frames[0]!);
+  assert.deepEqual(
+    scene.received.map(({ sequence, isCarbon }) => [sequence, isCarbon]),
+    [[1, false], [1, true], [3, false]],
+  );
+  assert.equal(scene.metrics.value(`incoming_refused_total ${DC2}`), 1);
 });
 
 Deno.test("IncomingLink refuses RETIRE of its own lane, and takes RETIRE of another", async () => {

@@ -1,7 +1,7 @@
 import type { Clock, FairShares, Random } from "../../../base/mod.ts";
 import type { TlsContextHolder } from "../../../net/mod.ts";
 import type { Logger, PacedLog } from "../../../observe/mod.ts";
-import type { LinkTraffic } from "../../mod.ts";
+import type { CarbonOf, LinkTraffic } from "../../mod.ts";
 import type { CallPace } from "./call_pace.ts";
 import type { InboundLanes } from "../lanes/inbound_lanes.ts";
 import type { LinkMetrics } from "../link_metrics.ts";
@@ -30,6 +30,8 @@ export interface LinkDeps {
   readonly unproven: UnprovenSenders | undefined;
   /** The bound that stanzas in lanes count for. @default none */
   readonly budget?: FairShares | undefined;
+  /** Makes the carbon of a message that brings one; undefined when none is made. */
+  readonly carbonOf?: CarbonOf | undefined;
   readonly metrics: LinkMetrics;
   readonly clock: Clock;
   readonly random: Random;

@@ -3,6 +3,7 @@ import { CausewayError, describeError } from "../../../base/mod.ts";
 import type { Connection } from "../../../net/mod.ts";
 import type { OpenLink } from "../../mod.ts";
 import {
+  CARBON_MINOR_VERSION,
   decodeAck,
   encodeWritten,
   FRAME_TYPE,
@@ -107,8 +108,9 @@ export class OutgoingLink implements LaneEvents, LinkConnectionEvents {
     this.#shared = options.shared;
     this.#events = options.events;
     this.#redial = new Redial(this.#shared.options, this.#shared.random);
-    const { budget } = this.#shared;
-    this.lane = new Lane(this.#shared.nextLane(), this.#shared.options, { events: this, budget });
+    const { budget, carbonOf } = this.#shared;
+    const deps = { events: this, budget, carbonOf };
+    this.lane = new Lane(this.#shared.nextLane(), this.#shared.options, deps);
     this.lane.downSinceMs = this.#shared.clock.monotonicMs();
     this.#metrics = this.#shared.metrics.host(destination);
     this.#queueTimes = new QueueTimes(this.#metrics.outgoingQueueTime);
@@ -251,7 +253,11 @@ export class OutgoingLink implements LaneEvents, LinkConnectionEvents {
   opened(peer: LinkPeer): void {
     const { lives, mesh } = this.#shared;
     const link = (this.#phase as Phase & { kind: "connected" }).link; // only it calls this
-    const resumption = this.lane.resume(peer.process, peer.lastNumber);
+    const resumption = this.lane.resume(
+      peer.process,
+      peer.lastNumber,
+      peer.minorVersion >= CARBON_MINOR_VERSION,
+    );
     if (resumption === "impossible") {
       link.leave("number-gap", `received ${peer.lastNumber}, which was never sent`);
       return;

@@ -1,15 +1,17 @@
 import { FairShares } from "../../../base/mod.ts";
-import type { Envelope, StanzaTrace } from "../../mod.ts";
+import type { CarbonOf, Envelope, StanzaTrace } from "../../mod.ts";
 import type { Ack } from "../../wire/mod.ts";
 import {
   encodeStanzaFrame,
   maxStanzaFrameBytes,
+  patchCarbon,
   patchMayBeRepeat,
   patchNumber,
+  takeCarbon,
 } from "../../wire/mod.ts";
 import { FRAME_SLAB_BYTES, FrameSlabs } from "./frame_slabs.ts";
 import { LaneEntries } from "./lane_entries.ts";
-import type { BoundLane, SenderBinding } from "./lane_entry.ts";
+import type { BoundLane, SenderBinding, StanzaId } from "./lane_entry.ts";
 import { LaneEntry } from "./lane_entry.ts";
 import { RetiredLanes } from "./retired_lanes.ts";
 
@@ -28,6 +30,8 @@ export interface LaneDeps {
   readonly events: LaneEvents;
   /** The bound that stanzas of all lanes count for. @default none */
   readonly budget?: FairShares | undefined;
+  /** Returns the carbon of a message that brings one; undefined for what has none. @default none */
+  readonly carbonOf?: CarbonOf | undefined;
 }
 
 /** Callbacks on the contents of a lane. */
@@ -87,6 +91,9 @@ export class Lane implements BoundLane {
   readonly #ordinaryBytes: number;
   readonly #events: LaneEvents;
   readonly #budget: FairShares;
+  readonly #carbonOf: CarbonOf | undefined;
+  /** True when the peer makes the carbon of a message that brings one. */
+  #takesCarbons = false;
   /** Bytes that are counted in the budget. */
   #toldBytes = 0;
   #slabs: FrameSlabs;
@@ -103,7 +110,7 @@ export class Lane implements BoundLane {
   /** The last number whose stanza somebody follows. */
   #lastFollowed = 0;
 
-  constructor(id: number, options: LaneOptions, { events, budget }: LaneDeps) {
+  constructor(id: number, options: LaneOptions, { events, budget, carbonOf }: LaneDeps) {
     this.id = id;
     this.#options = options;
     const { laneMaxItems, laneMaxBytes } = options;
@@ -111,6 +118,7 @@ export class Lane implements BoundLane {
     this.#ordinaryBytes = laneMaxBytes - Math.floor(laneMaxBytes / RESERVED_PART);
     this.#events = events;
     this.#budget = budget ?? new FairShares();
+    this.#carbonOf = carbonOf;
     this.#slabs = new FrameSlabs();
   }
 
@@ -209,10 +217,32 @@ export class Lane implements BoundLane {
   }
 
   /**
-   * Takes a stanza of another lane, in order and whatever the bound: it was within that lane's.
+   * Has the stanza that was appended last bring its carbon: the peer makes it, so that it costs no
+   * frame.
+   * @param id of the message
+   * @returns false when the last stanza is another one or was sent before, or the peer is of a
+   *   version that makes no carbons
+   */
+  bringCarbon(id: StanzaId): boolean {
+    const { last } = this;
+    if (!this.#takesCarbons || last <= this.#sent || last <= this.#everSent) return false;
+    const entry = this.#entries.get(last);
+    return entry !== undefined && patchCarbon(entry.slab.bytes, entry.start, id);
+  }
+
+  /**
+   * Takes a stanza of another lane, in order and whatever the bound: it was within that lane's. If
+   * the peer may not make the carbon that the stanza brings, the carbon follows it.
    * @param wasSent true when that lane may have sent it
    */
   adopt(entry: LaneEntry, wasSent: boolean): void {
+    this.#adopt(entry, wasSent);
+    if (this.#takesCarbons || !takeCarbon(entry.slab.bytes, entry.start)) return;
+    const carbon = this.#carbonOf?.(entry.toCopy());
+    if (carbon !== undefined) this.#adopt(LaneEntry.of(carbon, entry.binding), wasSent);
+  }
+
+  #adopt(entry: LaneEntry, wasSent: boolean): void {
     this.#slabs.adopt(entry);
     const { slab: { bytes }, start } = entry;
     const number = this.#next++;
@@ -241,9 +271,17 @@ export class Lane implements BoundLane {
    * `restarted` when the peer cannot know what it was sent before (another process, or one that has
    * lost its memory): the caller takes all stanzas with `takeForRestart` before anything is sent.
    * `impossible` when the peer claims a number that was never sent.
+   *
+   * @param takesCarbons true when the peer makes the carbon of a message that brings one. It is the
+   *   same for the whole life of a process.
    */
-  resume(peer: number, lastReceived: number): "resumed" | "restarted" | "impossible" {
+  resume(
+    peer: number,
+    lastReceived: number,
+    takesCarbons = false,
+  ): "resumed" | "restarted" | "impossible" {
     const { lastGone } = this;
+    this.#takesCarbons = takesCarbons && this.#carbonOf !== undefined;
     if (lastReceived > Math.max(this.#everSent, lastGone)) return "impossible";
     const known = this.#peer;
     this.#peer = peer;

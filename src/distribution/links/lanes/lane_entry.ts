@@ -1,9 +1,12 @@
 import type { ShareTab } from "../../../base/mod.ts";
 import type { Jid } from "../../../xmpp/mod.ts";
 import { Duty, Envelope } from "../../mod.ts";
-import { decodeStanza } from "../../wire/mod.ts";
+import { decodeStanza, encodeStanzaFrame, maxStanzaFrameBytes } from "../../wire/mod.ts";
 import type { FrameSlab } from "./frame_slabs.ts";
 import type { RetiredLanes } from "./retired_lanes.ts";
+
+/** The two numbers that tell a stanza from all others, for its whole life. */
+export type StanzaId = Pick<Envelope, "process" | "sequence">;
 
 /** A lane as the senders bound to it see it. */
 export interface BoundLane {
@@ -27,6 +30,8 @@ export interface BoundLane {
    * @param wasSent true when that lane may have sent it
    */
   adopt(entry: LaneEntry, wasSent: boolean): void;
+  /** Has the stanza that was appended last bring its carbon; false when it cannot. */
+  bringCarbon(id: StanzaId): boolean;
   /** Notes that the peer must learn that `lane` ends, before it gets any stanza that moved here. */
   noteRetired(lane: number): void;
   /** Yields the bindings of held stanzas; a sender comes once for each stanza. */
@@ -69,15 +74,29 @@ export class LaneEntry extends Duty {
     this.binding = binding;
   }
 
+  /** Returns an entry with a frame on bytes of its own, for a lane to adopt. It has no number yet. */
+  static of(envelope: Envelope, binding: SenderBinding): LaneEntry {
+    const bytes = new Uint8Array(maxStanzaFrameBytes(envelope));
+    const end = encodeStanzaFrame(bytes, 0, envelope, 1);
+    const entry = new LaneEntry({ bytes, used: end, liveFrames: 1 }, 0, end, binding);
+    entry.adoptDuty(envelope);
+    return entry;
+  }
+
   /** The recipient. */
   get to(): Jid {
     return decodeStanza(this.slab.bytes, this.start, this.end).stanza.to;
   }
 
+  /** Returns the stanza on its own bytes. The duty to settle it stays here. */
+  toCopy(): Envelope {
+    const frame = this.slab.bytes.slice(this.start, this.end);
+    return new Envelope(decodeStanza(frame, 0, frame.length));
+  }
+
   /** Returns the stanza as the lane was given it, on its own bytes, with the duty to settle it. */
   toEnvelope(wasSent: boolean): Envelope {
-    const frame = this.slab.bytes.slice(this.start, this.end);
-    const envelope = new Envelope(decodeStanza(frame, 0, frame.length));
+    const envelope = this.toCopy();
     if (wasSent) envelope.mayBeRepeat = true;
     envelope.adoptDuty(this);
     envelope.trace = this.trace;

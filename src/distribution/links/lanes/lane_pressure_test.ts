@@ -15,6 +15,7 @@ class TestLane implements BoundLane {
   held: SenderBinding[] = [];
   append = () => true;
   adopt() {}
+  bringCarbon = () => false;
   noteRetired() {}
   holders = () => this.held;
 }

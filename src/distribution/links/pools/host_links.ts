@@ -1,10 +1,11 @@
+import type { Jid } from "../../../xmpp/mod.ts";
 import { senderKey } from "../../mod.ts";
 import type { Envelope, ReturnReason } from "../../mod.ts";
 import type { GoodbyeReason } from "../../wire/mod.ts";
 import type { EndpointPool } from "./endpoint_pool.ts";
 import type { EndpointPoolsEvents } from "./endpoint_pools.ts";
 import { EndpointPools } from "./endpoint_pools.ts";
-import type { BoundLane } from "../lanes/lane_entry.ts";
+import type { BoundLane, StanzaId } from "../lanes/lane_entry.ts";
 import type { HeldState } from "../lanes/held_marks.ts";
 import { HeldMarks } from "../lanes/held_marks.ts";
 import type { LaneEvents, TakenEntry } from "../lanes/lane.ts";
@@ -76,8 +77,8 @@ export class HostLinks implements EndpointPoolsEvents, LaneEvents {
     });
     this.#reroutes = new RoundPace(shared.options);
     this.#lookups = new RoundPace(shared.options);
-    const { budget } = shared;
-    this.#parked = new Lane(shared.nextLane(), shared.options, { events: this, budget });
+    const { budget, carbonOf } = shared;
+    this.#parked = new Lane(shared.nextLane(), shared.options, { events: this, budget, carbonOf });
     this.#parked.isEnabled = false;
     shared.metrics.bindLevels(destination, {
       items: () => this.#sum((lane) => lane.items),
@@ -158,7 +159,7 @@ export class HostLinks implements EndpointPoolsEvents, LaneEvents {
   /** Takes `envelope` over. A lane that is full gives it back at once. */
   send(envelope: Envelope): void {
     if (this.#isGivenUp) return this.#giveBack(envelope, "leaving");
-    const sender = senderKey(envelope.stanza.from, this.#shared.identity);
+    const sender = envelope.boundAs ?? senderKey(envelope.stanza.from, this.#shared.identity);
     let binding = this.#bindings.get(sender);
     if (binding === undefined) {
       binding = this.#bindings.bind(sender, this.#chooseLane());
@@ -176,6 +177,15 @@ export class HostLinks implements EndpointPoolsEvents, LaneEvents {
       this.#mayHold = true;
       this.#goneSinceMs ??= this.#shared.clock.monotonicMs();
     }
+  }
+
+  /**
+   * Has a message that was just given to `send` bring its carbon, as `Outbound` says.
+   * @param sender of the message
+   */
+  bringCarbon(sender: Jid, id: StanzaId): boolean {
+    const binding = this.#bindings.get(senderKey(sender, this.#shared.identity));
+    return binding !== undefined && binding.lane.bringCarbon(id);
   }
 
   /** Reads the endpoints now, and again after the refresh interval. */

@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
 import { setImmediate as immediately } from "node:timers/promises";
+import { parseJid } from "../../../xmpp/mod.ts";
 import type { Fate } from "../../../xmpp/mod.ts";
 import type { ReturnReason } from "../../mod.ts";
 import { decodeStanza } from "../../wire/mod.ts";
-import { TestSettler } from "../testing/kit.ts";
+import { testEnvelope, TestSettler } from "../testing/kit.ts";
 import { CALL_EVERY_MS, CALLS_AT_ONCE } from "../connection/call_pace.ts";
 import type { Lane } from "../lanes/lane.ts";
 import {
@@ -65,6 +66,25 @@ Deno.test("HostLinks.send() keeps a sender on a lane that holds stanzas of that 
   world.down(0);
   world.send(4);
   assert.deepEqual([held(world.lane(0)), held(world.lane(1))], [[], ["4"]]);
+});
+
+Deno.test("HostLinks.send() keeps carbons on the lane of the session that they tell of", async () => {
+  using world = new World();
+  await world.list(0, 1);
+  world.up(0, 1);
+  world.send(1);
+  const first = [0, 1].find((which) => held(world.lane(which)).length > 0)!;
+  const carbon = testEnvelope(2, { from: "alice@example.com", to: "alice@example.com" });
+  carbon.boundAs = ALICE;
+  world.hosts.send(carbon);
+  world.send(3);
+  assert.deepEqual(held(world.lane(first)), ["1", "2", "3"]);
+  assert.equal(
+    world.hosts.bringCarbon(parseJid(ALICE), testEnvelope(3)),
+    false,
+    "no peer is known",
+  );
+  assert.equal(world.hosts.bringCarbon(parseJid(CAROL), testEnvelope(3)), false, "no lane");
 });
 
 Deno.test("HostLinks.send() moves a sender off an unlisted endpoint once the lane holds none of its stanzas", async () => {

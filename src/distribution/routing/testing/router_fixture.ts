@@ -37,6 +37,10 @@ export class RouterFixture {
   copiesToDevices = false;
   readonly delivered: Stanza[] = [];
   readonly sent: { readonly host: string; readonly envelope: Envelope }[] = [];
+  /** Datacenters to which the last message can bring its carbon. */
+  readonly takesCarbons = new Set<string>();
+  /** Carbons that messages bring. */
+  readonly brought: string[] = [];
   readonly lookups: string[] = [];
   /** Addresses that were looked up again, grouped by request. */
   readonly relocated: string[][] = [];
@@ -99,7 +103,14 @@ export class RouterFixture {
       random: { unit: () => 0.5 },
       tracer: this.#tracer(),
       pressure: (sender, isOver) => void this.pressure.push(`${sender} ${isOver}`),
-      outbound: { send: (host, envelope) => void this.sent.push({ host, envelope }) },
+      outbound: {
+        send: (host, envelope) => void this.sent.push({ host, envelope }),
+        bringCarbon: (host, sender, { sequence }) => {
+          if (!this.takesCarbons.has(host)) return false;
+          this.brought.push(`${sequence} of ${sender.text} to ${host}`);
+          return true;
+        },
+      },
       locations: {
         cached: (jid) => this.cache.get(jid.text),
         locate: async (jid) => {
