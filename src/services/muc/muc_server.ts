@@ -24,6 +24,7 @@ import { mucMetrics } from "./muc_metrics.ts";
 import type { MucMetrics } from "./muc_metrics.ts";
 import type { MucServerDeps } from "./muc_ports.ts";
 import { MucRequests } from "./muc_requests.ts";
+import type { MucRequestsDeps } from "./muc_requests.ts";
 import * as NS from "./namespaces.ts";
 import { OccupantRequests } from "./occupant_requests.ts";
 import type { Seat } from "./occupants.ts";
@@ -34,6 +35,7 @@ import { affiliationOf, entryRefusal, entryRole } from "./room_standing.ts";
 import { writeSettings } from "./room_settings.ts";
 import { numberedMessage, ownElements, pastMessage } from "./room_xml.ts";
 import type { PresenceNotes } from "./room_xml.ts";
+import { VoiceRequests } from "./voice_requests.ts";
 
 /** Bytes of the presence of an occupant, which every node keeps. */
 const MAX_PRESENCE_BYTES = 4_096;
@@ -115,6 +117,10 @@ export class MucServer<Taken extends RoomStanza> {
       recordOf: (stored) => this.#recordOf(stored),
       remove: (seat, about) => this.#remove(seat, about),
     });
+    const giveRole: MucRequestsDeps["giveRole"] = (room, about) => {
+      peers.tell({ kind: "role", room, ...about });
+      changes.giveRole(room, about);
+    };
     this.#requests = new MucRequests({
       service,
       rooms,
@@ -127,10 +133,7 @@ export class MucServer<Taken extends RoomStanza> {
         peers.tell({ kind: "destroyed", room, notes });
         changes.clear(room, notes);
       },
-      giveRole: (room, about) => {
-        peers.tell({ kind: "role", room, ...about });
-        changes.giveRole(room, about);
-      },
+      giveRole,
     });
     this.#passed = new OccupantRequests({
       rooms,
@@ -154,6 +157,13 @@ export class MucServer<Taken extends RoomStanza> {
       order,
       peers,
       invitations,
+      voice: new VoiceRequests({
+        rooms,
+        counters,
+        clock,
+        send: (stanza) => deps.send(stanza),
+        giveRole,
+      }),
       counters,
       inTurn,
       refuse,

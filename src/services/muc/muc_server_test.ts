@@ -279,6 +279,40 @@ Deno.test("MucServer passes refusals of invitations on, and tells nobody who is 
   deepStrictEqual([...two.got(CAROL), ...one.got(ALICE), ...two.got(BOB)], []);
 });
 
+Deno.test("MucServer passes requests for voice to moderators, who grant them", async () => {
+  const [world, one, two] = await withRoom();
+  await using _ = world;
+  const REQUEST = "http://jabber.org/protocol/muc#request";
+  const submit = (node: MucNode, from: string, fields: string) =>
+    node.take(
+      `<message from='${from}' to='${COVEN}'><x xmlns='jabber:x:data' type='submit'>` +
+        `${field("FORM_TYPE", REQUEST)}${field("muc#role", "participant")}${fields}</x></message>`,
+    );
+  await submit(two, BOB, "");
+  match(two.got(BOB).at(-1)!, /<not-allowed /, "he has voice");
+  await one.ask(ALICE, "set", admin("<item nick='bard' role='visitor'/>"));
+  one.got(ALICE);
+  await submit(two, BOB, "");
+  const [form] = one.got(ALICE);
+  match(form!, /<message from='coven@conference.example.com' to='alice@example.com\/a'>/);
+  match(form!, /type='form'.*var='muc#jid'[^>]*><value>bob@example.com\/b</);
+  match(form!, /var='muc#request_allow' type='boolean'[^>]*><value>false</);
+  await submit(two, BOB, "");
+  match(two.got(BOB).at(-1)!, /<resource-constraint /, "not so often");
+  const grant = (allow: string, jid = BOB) =>
+    field("muc#jid", jid) + field("muc#roomnick", "bard") + field("muc#request_allow", allow);
+  await submit(two, BOB, grant("true"));
+  match(two.got(BOB).at(-1)!, /<forbidden /);
+  await submit(one, ALICE, grant("false"));
+  await submit(one, ALICE, grant("true", CAROL));
+  match(one.got(ALICE).at(-1)!, /<item-not-found /, "somebody else asked");
+  deepStrictEqual(two.got(BOB), []);
+  await submit(one, ALICE, grant("true"));
+  match(two.got(BOB)[0]!, /role='participant'.*<actor nick='witch'/);
+  await two.say(BOB, "thanks");
+  deepStrictEqual(one.texts(ALICE), ["thanks"]);
+});
+
 Deno.test("MucServer hides a hidden room from strangers, and lists public ones", async () => {
   const [world, one, two] = await withRoom(field("muc#roomconfig_publicroom", "0"));
   await using _ = world;

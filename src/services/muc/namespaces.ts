@@ -5,6 +5,7 @@ export const MUC_ADMIN = `${MUC}#admin`;
 export const MUC_OWNER = `${MUC}#owner`;
 export const ROOM_CONFIG = `${MUC}#roomconfig`;
 export const ROOM_INFO = `${MUC}#roominfo`;
+export const VOICE_REQUEST = `${MUC}#request`;
 /** A room answers pings of occupants to themselves at once (XEP-0410 §3.3). */
 export const SELF_PING = `${MUC}#self-ping-optimization`;
 

@@ -14,6 +14,8 @@ import type { Seat } from "./occupants.ts";
 import type { Peers } from "./peers.ts";
 import { occupantIdElement, ownElements, writeMessage } from "./room_xml.ts";
 import type { PresenceNotes } from "./room_xml.ts";
+import { voiceForm } from "./voice_requests.ts";
+import type { VoiceRequests } from "./voice_requests.ts";
 import { WaitingMessages } from "./waiting_messages.ts";
 
 /** Milliseconds that a message waits for the database, until occupants get it without a number. */
@@ -26,6 +28,7 @@ export interface RoomPostsDeps<Taken extends RoomStanza>
   readonly order: MessageOrder;
   readonly peers: Peers;
   readonly invitations: Invitations;
+  readonly voice: VoiceRequests;
   readonly counters: MucMetrics;
   /** Runs a step of a room behind all earlier ones. */
   inTurn(room: string, step: () => Promise<void>): void;
@@ -72,7 +75,10 @@ export class RoomPosts<Taken extends RoomStanza> {
     }
   }
 
-  /** Takes a message of an occupant, an invitation, or its refusal. In the turn of the room. */
+  /**
+   * Takes a message of an occupant, an invitation or its refusal, or a request for voice. In the turn
+   * of the room.
+   */
   async take(taken: Taken): Promise<void> {
     const { stanza } = taken;
     const { from, to, type } = stanza;
@@ -80,7 +86,11 @@ export class RoomPosts<Taken extends RoomStanza> {
     const message = stanzaElement(stanza);
     const seat = this.#ownSeat(room, from.text);
     if (type !== "groupchat" && !(to instanceof FullJid)) {
-      const outcome = await this.#deps.invitations.take(message, { from, room: to.bare, seat });
+      const { voice, invitations } = this.#deps;
+      const form = voiceForm(message);
+      const outcome = form === undefined
+        ? await invitations.take(message, { from, room: to.bare, seat })
+        : voice.take(form, { room: to.bare, seat });
       return outcome === "sent" ? taken.settle() : this.#deps.refuse(taken, outcome);
     }
     if (seat === undefined) return this.#deps.refuse(taken, "not-acceptable");
