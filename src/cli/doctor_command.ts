@@ -9,7 +9,7 @@ import { addAccessOptions, adminClient, ownAddress } from "./admin_options.ts";
 import type { CommandIo } from "./command_io.ts";
 import { readNamedFile } from "./command_io.ts";
 import { describe } from "./command_docs.ts";
-import { DEFAULT_COLUMNS, wrapText } from "./terminal.ts";
+import { DEFAULT_COLUMNS, wrapText } from "../terminal/mod.ts";
 
 interface Options extends Omit<AdminCommandOptions, "admin" | "config"> {
   readonly config: string;

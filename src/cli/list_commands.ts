@@ -13,7 +13,7 @@ import {
   shorten,
   tableLines,
   wrapText,
-} from "./terminal.ts";
+} from "../terminal/mod.ts";
 
 interface ListOptions extends AdminCommandOptions {
   readonly limit: number;

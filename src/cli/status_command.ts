@@ -4,7 +4,7 @@ import type { AdminCommandOptions } from "./admin_options.ts";
 import { addAdminOptions, connectAdmin } from "./admin_options.ts";
 import { describe } from "./command_docs.ts";
 import type { CommandIo } from "./command_io.ts";
-import { bytesText, DEFAULT_COLUMNS, durationText, factLines } from "./terminal.ts";
+import { bytesText, DEFAULT_COLUMNS, durationText, factLines } from "../terminal/mod.ts";
 
 /** Makes the command `causeway status`. Calls `done` with the exit code. */
 export function statusCommand(io: CommandIo, done: (code: number) => void): Command {

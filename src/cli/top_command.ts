@@ -6,10 +6,9 @@ import type { AdminCommandOptions } from "./admin_options.ts";
 import { addAdminOptions, connectAdmin, seconds } from "./admin_options.ts";
 import { describe } from "./command_docs.ts";
 import type { CommandIo } from "./command_io.ts";
-import type { LiveTerminal } from "./live_terminal.ts";
-import { openTerminal } from "./live_terminal.ts";
+import type { LiveTerminal } from "../terminal/mod.ts";
+import { DEFAULT_COLUMNS, INTERRUPT, openTerminal, runScreen } from "../terminal/mod.ts";
 import { readPages } from "./read_pages.ts";
-import { DEFAULT_COLUMNS } from "./terminal.ts";
 import type { TopView } from "./top_screen.ts";
 import { topLines } from "./top_screen.ts";
 
@@ -22,8 +21,6 @@ interface Options extends AdminCommandOptions {
 const ONCE_ROWS = 1_000;
 /** Events that are read, and kept. */
 const MAX_EVENTS = 500;
-/** Control-C, which a terminal in raw mode gives as a key. */
-const INTERRUPT = "\u0003";
 
 /** Makes the command `causeway top`. */
 export function topCommand(io: CommandIo): Command {
@@ -80,26 +77,16 @@ export async function watch(
   intervalMs: number,
 ): Promise<void> {
   let view: TopView = { overview: undefined, events: [], problem: undefined };
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  let isOver = false;
-  const draw = () => terminal.show(topLines(view, terminal.size()));
-  const next = async () => {
-    try {
-      view = await look(client);
-    } catch (thrown) {
-      view = { ...view, problem: describeError(thrown) };
-    }
-    if (isOver) return;
-    draw();
-    timer = setTimeout(() => void next(), intervalMs);
-  };
-  draw();
-  const looking = next();
-  for await (const event of terminal.events) {
-    if (event.kind === "resize") draw();
-    else if (event.key === "q" || event.key === INTERRUPT) break;
-  }
-  isOver = true;
-  clearTimeout(timer);
-  await looking;
+  await runScreen(terminal, {
+    everyMs: intervalMs,
+    async look() {
+      try {
+        view = await look(client);
+      } catch (thrown) {
+        view = { ...view, problem: describeError(thrown) };
+      }
+    },
+    lines: (size) => topLines(view, size),
+    press: (key) => key === "q" || key === INTERRUPT ? "end" : "stay",
+  });
 }

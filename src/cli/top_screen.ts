@@ -1,6 +1,6 @@
 import type { AdminEvent, Overview } from "../admin/mod.ts";
 import { millisecondsText } from "./list_commands.ts";
-import { plainText, shorten, tableLines } from "./terminal.ts";
+import { plainText, shorten, tableLines } from "../terminal/mod.ts";
 
 /** What `causeway top` shows. */
 export interface TopView {

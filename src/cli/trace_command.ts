@@ -6,7 +6,7 @@ import type { AdminCommandOptions } from "./admin_options.ts";
 import { addAdminOptions, connectAdmin, timeSpan } from "./admin_options.ts";
 import { describe } from "./command_docs.ts";
 import type { CommandIo } from "./command_io.ts";
-import { durationText, plainText } from "./terminal.ts";
+import { durationText, plainText } from "../terminal/mod.ts";
 
 interface Options extends AdminCommandOptions {
   readonly for: number;

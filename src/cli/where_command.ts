@@ -4,7 +4,7 @@ import type { AdminCommandOptions } from "./admin_options.ts";
 import { addAdminOptions, connectAdmin } from "./admin_options.ts";
 import { describe } from "./command_docs.ts";
 import type { CommandIo } from "./command_io.ts";
-import { DEFAULT_COLUMNS, durationText, tableLines, wrapText } from "./terminal.ts";
+import { DEFAULT_COLUMNS, durationText, tableLines, wrapText } from "../terminal/mod.ts";
 
 /** Makes the command `causeway where`. Calls `done` with the exit code. */
 export function whereCommand(io: CommandIo, done: (code: number) => void): Command {

@@ -1,13 +1,25 @@
+/** Characters in a line, and lines. */
+export interface TerminalSize {
+  readonly columns: number;
+  readonly rows: number;
+}
+
 /** A terminal that shows one screen, which is drawn again and again. */
 export interface LiveTerminal extends AsyncDisposable {
-  size(): { readonly columns: number; readonly rows: number };
-  /** Shows `lines` in place of the last screen; lines and rows past its size are cut off. */
+  size(): TerminalSize;
+  /**
+   * Shows `lines` in place of the last screen; lines and rows past its size are cut off. Colours
+   * (SGR sequences) take no room.
+   */
   show(lines: readonly string[]): void;
   /** Keys as they are pressed, and `"resize"` for a new size. Ends with the terminal's input. */
   readonly events: AsyncIterable<TerminalEvent>;
 }
 
-/** A key, as the characters that it sends, or a new size of the terminal. */
+/**
+ * A key, as the characters that it sends (`q`, `\u001b[A` for the arrow up), or a new size of the
+ * terminal.
+ */
 export type TerminalEvent =
   | { readonly kind: "key"; readonly key: string }
   | { readonly kind: "resize" };
@@ -18,10 +30,30 @@ const HOME = "\u001b[H";
 const CLEAR_LINE = "\u001b[K";
 const CLEAR_BELOW = "\u001b[J";
 
-/** Opens the terminal of this process; undefined where there is none. */
+/** Events that wait; keys beyond are dropped, as when somebody pastes a book. */
+const MAX_WAITING_EVENTS = 256;
+
+/** Opens the terminal of this process; undefined where there is none that can show a screen. */
 export function openTerminal(): LiveTerminal | undefined {
   if (!Deno.stdout.isTerminal() || !Deno.stdin.isTerminal()) return undefined;
+  if (Deno.env.get("TERM") === "dumb") return undefined;
   return new ProcessTerminal();
+}
+
+/** Splits input into keys. An arrow or a function key is a sequence of characters. */
+export function keysOf(input: string): readonly string[] {
+  // deno-lint-ignore no-control-regex -- Escape begins these sequences
+  return input.match(/\u001b(?:\[[0-9;]*[A-Za-z~]|O[A-Za-z])|[^]/gu) ?? [];
+}
+
+/** Cuts `line` after `columns` characters. Colours before and behind the cut are kept. */
+export function cutLine(line: string, columns: number): string {
+  let room = columns;
+  // deno-lint-ignore no-control-regex -- Escape begins a colour
+  return line.replace(/\u001b\[[0-9;]*m|[^]/gu, (part) => {
+    if (part.length > 2) return part;
+    return room-- > 0 ? part : "";
+  });
 }
 
 class ProcessTerminal implements LiveTerminal {
@@ -29,20 +61,29 @@ class ProcessTerminal implements LiveTerminal {
   readonly #reader: ReadableStreamDefaultReader<Uint8Array>;
   #push: (event: TerminalEvent | undefined) => void = () => {};
   readonly #resized = () => this.#push({ kind: "resize" });
+  /** A process that ends at once gives the terminal back too. */
+  readonly #restore = () => {
+    Deno.stdin.setRaw(false);
+    write(LEAVE_SCREEN);
+  };
 
   constructor() {
     Deno.stdin.setRaw(true);
     write(ENTER_SCREEN);
+    globalThis.addEventListener("unload", this.#restore);
     this.#reader = Deno.stdin.readable.getReader();
     const stream = new ReadableStream<TerminalEvent>({
       start: (controller) => {
         this.#push = (event) => {
-          if (event !== undefined) return controller.enqueue(event);
+          if (event !== undefined) {
+            if ((controller.desiredSize ?? 0) > 0) controller.enqueue(event);
+            return;
+          }
           this.#push = () => {};
           controller.close();
         };
       },
-    });
+    }, new CountQueuingStrategy({ highWaterMark: MAX_WAITING_EVENTS }));
     this.events = stream;
     if (Deno.build.os !== "windows") Deno.addSignalListener("SIGWINCH", this.#resized);
     void this.#read();
@@ -54,7 +95,7 @@ class ProcessTerminal implements LiveTerminal {
 
   show(lines: readonly string[]): void {
     const { columns, rows } = this.size();
-    const shown = lines.slice(0, rows).map((line) => [...line].slice(0, columns).join(""));
+    const shown = lines.slice(0, rows).map((line) => cutLine(line, columns));
     write(HOME + shown.map((line) => line + CLEAR_LINE).join("\r\n") + CLEAR_BELOW);
   }
 
@@ -62,8 +103,8 @@ class ProcessTerminal implements LiveTerminal {
     this.#push = () => {};
     if (Deno.build.os !== "windows") Deno.removeSignalListener("SIGWINCH", this.#resized);
     await this.#reader.cancel();
-    Deno.stdin.setRaw(false);
-    write(LEAVE_SCREEN);
+    globalThis.removeEventListener("unload", this.#restore);
+    this.#restore();
   }
 
   async #read(): Promise<void> {
@@ -72,7 +113,9 @@ class ProcessTerminal implements LiveTerminal {
       for (;;) {
         const { value, done } = await this.#reader.read();
         if (done) break;
-        for (const key of decoder.decode(value, { stream: true })) this.#push({ kind: "key", key });
+        for (const key of keysOf(decoder.decode(value, { stream: true }))) {
+          this.#push({ kind: "key", key });
+        }
       }
     } catch {
       // The terminal has gone away, which ends the input like a closed one.
