@@ -117,7 +117,18 @@ export class Cluster implements AsyncDisposable {
     }
   }
 
-  /** Undoes `part`, and every other fault between the two. */
+  /** As `part`, but tells: links in both directions break at once, and new ones are refused. */
+  sever(one: string, other: string): void {
+    for (const [from, to] of [[one, other], [other, one]] as const) {
+      for (const proxy of this.links(from, to)) {
+        proxy.refuse();
+        proxy.cut();
+      }
+      if (this.datacenter(from).hasReplicator) this.replication(from, to).part();
+    }
+  }
+
+  /** Undoes `part`, `sever`, and every other fault between the two. */
   heal(one: string, other: string): void {
     for (const [from, to] of [[one, other], [other, one]] as const) {
       for (const proxy of this.links(from, to)) proxy.heal();

@@ -1,4 +1,6 @@
+import { openTerminal } from "../../src/terminal/mod.ts";
 import { Cluster, type ClusterOptions, DEFAULT_USERS } from "../cluster/mod.ts";
+import { controlCluster, visitorAccounts } from "../control/mod.ts";
 import type { Scenario } from "../scenario.ts";
 import { describeCluster, loginCard, type Palette, palette, showLive } from "../screen/mod.ts";
 import { type ClusterCommand, parseClusterCommand } from "./cluster_command.ts";
@@ -106,20 +108,32 @@ async function stayUp(
 ): Promise<number> {
   using termination = new Termination();
   const { signal } = termination;
+  const hasKeys = isTerminal && !isJson && Deno.stdin.isTerminal();
+  const users = options.users ?? DEFAULT_USERS;
+  const visitors = hasKeys ? visitorAccounts(options.datacenters) : [];
   if (isTerminal && !isJson) write(paint.dim("Starting …"));
   try {
     await using cluster = await Cluster.start({
       database: "auto",
       archives: true, // so that they can be tried
       ...options,
+      users: [...users, ...visitors],
       ports: friendlyPorts,
       signal,
     });
-    const description = describeCluster(cluster);
+    const all = describeCluster(cluster);
+    // Nobody else logs in as a visitor.
+    const description = { ...all, users: all.users.slice(0, users.length) };
     if (isJson) write(JSON.stringify(description) + "\n");
     else {
       if (isTerminal) write("\r\x1b[2K");
       write(loginCard(description, paint).map((line) => line + "\n").join("") + "\n");
+    }
+    if (
+      hasKeys && await takeKeys(cluster, loginCard(description, palette(false)), { signal, paint })
+    ) {
+      write(paint.dim("Ending …\n"));
+      return 0;
     }
     const format = isJson ? "json" : isTerminal ? "redraw" : "lines";
     await showLive(cluster, { format, paint, signal, write });
@@ -130,6 +144,18 @@ async function stayUp(
     writeError(`${isTerminal && !isJson ? "\r\x1b[2K" : ""}${fullMessage(thrown)}\n`);
     return thrown instanceof RangeError ? EXIT_USAGE : EXIT_FAILED;
   }
+}
+
+/** Shows the live screen until it is left. Returns false where the terminal cannot show one. */
+async function takeKeys(
+  cluster: Cluster,
+  logins: readonly string[],
+  { signal, paint }: { readonly signal: AbortSignal; readonly paint: Palette },
+): Promise<boolean> {
+  await using terminal = openTerminal();
+  if (terminal === undefined) return false;
+  await controlCluster(cluster, { terminal, paint, signal, logins });
+  return true;
 }
 
 function write(text: string): void {

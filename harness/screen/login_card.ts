@@ -79,22 +79,19 @@ export function loginCard(description: ClusterDescription, paint: Palette): stri
   const [dcHead, ...dcLines] = textTable(
     [
       { heading: "" },
-      { heading: "Host" },
       { heading: "STARTTLS" },
       { heading: "TLS" },
       { heading: "No TLS" },
       { heading: "ws" },
       { heading: "wss" },
-      { heading: "Components" },
-      { heading: "Admin" },
-      { heading: "Redis" },
+      { heading: "XEP-0114" },
+      { heading: "Dashboard" },
     ],
     datacenters.flatMap(({ otherNodes, ...first }) => [
       { ...first, head: paint.bold(first.name) },
-      ...otherNodes.map((node) => ({ ...node, head: "", redis: "" })),
+      ...otherNodes.map((node) => ({ ...node, head: "" })),
     ]).map((each) => [
       each.head,
-      each.starttls.slice(0, each.starttls.lastIndexOf(":")),
       paint.cyan(port(each.starttls)),
       paint.cyan(port(each.directTls)),
       port(each.plaintext),
@@ -102,20 +99,23 @@ export function loginCard(description: ClusterDescription, paint: Palette): stri
       paint.cyan(new URL(each.secureWebsocket).port),
       each.component === null ? "" : port(each.component),
       each.admin,
-      each.redis,
     ]),
   );
+  const first = datacenters[0]?.starttls ?? "";
+  const host = first.slice(0, first.lastIndexOf(":"));
   const count = datacenters.length === 1 ? "1 datacenter" : `${datacenters.length} datacenters`;
   return [
     `${paint.bold("Causeway")}  ${count}, one domain: ${paint.bold(globalHost)}`,
     "",
-    "Log in with any XMPP client: every account works at every datacenter. Give the client a host and",
-    "a port from below as its server, and let it trust ca.pem, which is, with all logs, in",
-    description.directory,
-    "Web clients find the rest of a WebSocket's address by themselves, or take it as it is:",
+    "Every account works at every datacenter. Give any XMPP client one of these",
+    `accounts, ${host} as its server, a port from below, and this file to trust:`,
+    description.caFile,
+    "Web clients find the rest of a WebSocket's address by themselves, or take all of it:",
     datacenters[0]?.websocket ?? "",
     "",
+    `The logs of all nodes are in ${description.directory}`,
     `All nodes share one database: ${description.database}`,
+    `Redis: ${datacenters.map(({ name, redis }) => `${name} ${redis}`).join(", ")}`,
     "",
     ...[paint.dim(userHead!), ...userLines].map(indent), // headings come first from `textTable`
     "",
