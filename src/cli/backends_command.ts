@@ -6,6 +6,7 @@ import type { BackendRow, CopiedKind, CopyReport, DataPlace } from "../storage/m
 import {
   backendsOf,
   CATALOGUE,
+  copiableKinds,
   COPIED_KIND_NAMES,
   copyData,
   DATA_KINDS,
@@ -29,6 +30,7 @@ interface CopyCommandOptions extends Options {
   readonly kinds?: readonly CopiedKind[];
   readonly replace?: true;
   readonly final?: true;
+  readonly byCount?: true;
 }
 
 interface PrepareCommandOptions {
@@ -157,7 +159,7 @@ export function backendsCommand(io: CommandIo, done: (code: number) => void): Co
   backends.addCommand(odbcEntryCommand(io).copyInheritedSettings(backends));
 
   backends.command("copy").description("copy data to another backend; safe to repeat")
-    .requiredOption("--from <BACKEND>", "internal, or rdbms. and the tag of a pool")
+    .requiredOption("--from <BACKEND>", "internal, or a pool such as rdbms.default or elastic.logs")
     .requiredOption("--to <BACKEND>", "likewise")
     .addOption(
       new Option(
@@ -173,10 +175,14 @@ export function backendsCommand(io: CommandIo, done: (code: number) => void): Co
         "last pass, while no node writes: replace what differs, remove what only the destination has",
       ).conflicts("replace"),
     )
+    .option(
+      "--by-count",
+      "do not read archives that have the same number of messages and the same ends at both",
+    )
     .addOption(config().makeOptionMandatory()).addOption(json())
     .action(async (options: CopyCommandOptions) => {
       const { storage } = loadConfig(options.config);
-      const { from, to, kinds = COPIED_KIND_NAMES, replace, final } = options;
+      const { from, to, kinds = copiableKinds(from, to), replace, final, byCount } = options;
       const copied: unknown[] = [];
       for (const kind of kinds) {
         const steps = new Map<string, number>();
@@ -185,11 +191,12 @@ export function backendsCommand(io: CommandIo, done: (code: number) => void): Co
           from,
           to,
           differing: final ? "mirror" : replace ? "replace" : "keep",
+          verifies: byCount ? "count" : "checksum",
           progress(table, done, total) {
             const step = Math.floor(done / PROGRESS_STEP);
             if (step === (steps.get(table) ?? 0)) return;
             steps.set(table, step);
-            io.error(`causeway: ${table}: ${done} of ${total}`);
+            io.error(`causeway: ${table}: ${done}${total === undefined ? "" : ` of ${total}`}`);
           },
         });
         const isWrong = (report: CopyReport) => report.kept > 0 || (final && !isVerified(report));

@@ -21,6 +21,12 @@ export interface ArchivedMessage extends ArchiveId {
   readonly peer: ArchivePeer;
   /** Wall-clock milliseconds when the server accepted it. */
   readonly sentAtMs: number;
+  /**
+   * Wall-clock milliseconds when an archive from which the message is copied had it. Searches for times
+   * are fast in SQL databases where messages became visible soon after they were sent.
+   * @default now
+   */
+  readonly visibleAtMs?: number;
   readonly stanza: Uint8Array;
   /** Text that a search finds it by: its bodies. Empty, as without it, for a message that has none. */
   readonly text?: string | undefined;

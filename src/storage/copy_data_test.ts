@@ -10,7 +10,7 @@ import type { ServerKind } from "./sql/testing/servers.ts";
 import { SERVER_KINDS, serverDuringTests, TestServer } from "./sql/testing/servers.ts";
 import type { SqlPoolOptions, StoresOptions } from "./stores.ts";
 import { sqlServerOf } from "./stores.ts";
-import { ACCOUNTS, ALICE, contentOf, fill, ODD_NAMES } from "./testing/filled_stores.ts";
+import { ACCOUNTS, ALICE, ARCHIVED, contentOf, fill, ODD_NAMES } from "./testing/filled_stores.ts";
 import { conformanceItem } from "./testing/roster_store_conformance.ts";
 import { conformanceCredentials } from "./testing/user_store_conformance.ts";
 
@@ -31,7 +31,8 @@ class Databases implements AsyncDisposable {
   private constructor(directory: string, pools: ReadonlyMap<string, SqlPoolOptions>) {
     this.#directory = directory;
     const path = join(directory, "store.sqlite");
-    this.options = { internal: { path }, pools, users: new Map() };
+    const users = new Map([["example.com", { backend: "internal" } as const]]);
+    this.options = { internal: { path }, pools, users };
   }
 
   static async make(pools: Readonly<Record<string, SqlPoolOptions>> = {}): Promise<Databases> {
@@ -97,6 +98,7 @@ async function goAround(databases: Databases, way: readonly string[]): Promise<v
       muc_light_rooms: { ...NONE, added: 2 },
       muc_light_blocks: { ...NONE, added: 2 },
       muc_rooms: { ...NONE, added: 2 },
+      archives: { ...NONE, added: ARCHIVED },
     });
     const destination = await databases.open(to);
     assert.deepEqual(await contentOf(destination), content, `${from} to ${to}`);
@@ -113,6 +115,7 @@ async function goAround(databases: Databases, way: readonly string[]): Promise<v
       muc_light_rooms: { ...NONE, same: 2 },
       muc_light_blocks: { ...NONE, same: 2 },
       muc_rooms: { ...NONE, same: 2 },
+      archives: { ...NONE, same: ARCHIVED },
     });
     from = to;
   }
@@ -203,7 +206,7 @@ for (const { kind, server } of servers) {
     await using databases = await Databases.make({ here: await pool(own) });
     const source = await databases.open("internal");
     await fill(source);
-    const batches: (readonly [number, number])[] = [];
+    const batches: (readonly [number, number | undefined])[] = [];
     const copy = { kind: "users", from: "internal", to: "rdbms.here" } as const;
     await assert.rejects(
       copyData(databases.options, {

@@ -44,6 +44,7 @@ export {
   DEFAULT_ARCHIVE_PREFERENCES,
   MAX_ARCHIVE_IDS,
 } from "./archive_store.ts";
+export { ENCRYPTED, searchableText } from "./archive_content.ts";
 export type { SqlAddress } from "./sql/sql_server.ts";
 export type {
   HeldClaim,
@@ -127,9 +128,8 @@ export type {
   VersionedItem,
 } from "./roster_store.ts";
 export { isSeen, seesPresence, subscriptionOf } from "./roster_store.ts";
-export type { CopyOptions, CopyReport } from "./copy_data.ts";
-export { COPIED_KIND_NAMES, copyData } from "./copy_data.ts";
-export type { CopiedKind } from "./sql/copied_tables.ts";
+export type { CopiedKind, CopyOptions, CopyReport } from "./copy_data.ts";
+export { copiableKinds, COPIED_KIND_NAMES, copyData } from "./copy_data.ts";
 export type { LdapAccountsOptions, LdapUid } from "./ldap/ldap_accounts.ts";
 export type { LdapPoolOptions } from "./ldap/ldap_directory.ts";
 export type { LdapPlace, SharedRosterPlace } from "./ldap/ldap_stores.ts";

@@ -1,9 +1,9 @@
+import { ENCRYPTED } from "../../storage/mod.ts";
 import type { ChildElement, Stanza } from "../../xmpp/mod.ts";
 import {
   attributeOf,
   childElements,
   CLIENT_NAMESPACE,
-  directText,
   escapeValue,
   stanzaSource,
   tryParseJid,
@@ -14,21 +14,6 @@ export const STANZA_IDS = "urn:xmpp:sid:0";
 const HINTS = "urn:xmpp:hints";
 const CHAT_MARKERS = "urn:xmpp:chat-markers:0";
 const LT = 0x3c;
-
-/** Payloads of encrypted messages, which need not have a body. */
-const ENCRYPTED: ReadonlySet<string> = new Set([
-  "eu.siacs.conversations.axolotl",
-  "urn:xmpp:omemo:2",
-]);
-/** Elements of messages whose body is encrypted, or stands in for what is. */
-const HIDING: ReadonlySet<string> = new Set([
-  ...ENCRYPTED,
-  "urn:xmpp:eme:0",
-  "urn:xmpp:openpgp:0",
-  "jabber:x:encrypted",
-]);
-/** Longest text of a message that searches look at, in UTF-16 units. */
-const MAX_TEXT = 65_536;
 
 /** Options of which messages are archived. */
 export interface ArchivableOptions {
@@ -59,25 +44,6 @@ export function isArchivable({ kind, type, bytes }: Stanza, options: ArchivableO
     } else isWanted ||= ENCRYPTED.has(namespace);
   }
   return isWanted;
-}
-
-/**
- * Returns the text that searches find a message by: the beginning of its bodies. Empty for a message
- * that is encrypted. Pure.
- */
-export function searchableText({ bytes }: Stanza): string {
-  const bodies: ChildElement[] = [];
-  for (const child of childElements(stanzaSource(bytes))) {
-    if (HIDING.has(child.namespace)) return "";
-    if (child.namespace === CLIENT_NAMESPACE && child.name === "body") bodies.push(child);
-  }
-  let text = "";
-  for (const body of bodies) {
-    text += `${text === "" ? "" : "\n"}${directText(body)}`;
-    if (text.length > MAX_TEXT) break;
-  }
-  // The cut may be in the middle of a character.
-  return text.length <= MAX_TEXT ? text : text.slice(0, MAX_TEXT).toWellFormed();
 }
 
 /**

@@ -1,7 +1,7 @@
 import { strictEqual } from "node:assert/strict";
 import { parseJid } from "../../xmpp/mod.ts";
 import type { Stanza, StanzaType } from "../../xmpp/mod.ts";
-import { isArchivable, searchableText, withArchiveId } from "./archive_form.ts";
+import { isArchivable, withArchiveId } from "./archive_form.ts";
 import { archiveIdText, tryArchiveId } from "./archive_id.ts";
 
 const BOB = "bob@example.com";
@@ -51,38 +51,6 @@ Deno.test("isArchivable() takes what is said, and obeys hints and options", () =
   strictEqual(isArchivable(message(BODY, "groupchat"), all), true);
   strictEqual(isArchivable(message(marker("displayed")), all), true);
   strictEqual(isArchivable(message(marker("markable")), all), false);
-});
-
-Deno.test("searchableText() has the bodies of a message, and nothing that is encrypted", () => {
-  const eme = "<encryption xmlns='urn:xmpp:eme:0' namespace='urn:xmpp:otr:0'/>";
-  const html = "<html xmlns='http://jabber.org/protocol/xhtml-im'><body>bold</body></html>";
-  const rows: readonly [string, string][] = [
-    [BODY, "hi"],
-    [
-      "<subject>s</subject><body>a &amp; b</body><body xml:lang='de'>\u00fcber</body>",
-      "a & b\n\u00fcber",
-    ],
-    [BODY + html + "<body xmlns='urn:x'>no</body>", "hi"],
-    [STATE + hint("store"), ""],
-    ["<body/>", ""],
-    [`${BODY}<encrypted xmlns='eu.siacs.conversations.axolotl'/>`, ""],
-    [`${BODY}<encrypted xmlns='urn:xmpp:omemo:2'/>`, ""],
-    [`${BODY}<openpgp xmlns='urn:xmpp:openpgp:0'>aGk=</openpgp>`, ""],
-    [`<x xmlns='jabber:x:encrypted'>aGk=</x>${BODY}`, ""],
-    [BODY + eme, ""],
-  ];
-  for (const [content, expected] of rows) {
-    strictEqual(searchableText(message(content)), expected, content);
-  }
-});
-
-Deno.test("searchableText() is bounded, and has whole characters", () => {
-  const long = "x".repeat(65_536);
-  strictEqual(searchableText(message(`<body>${long}</body>`)), long);
-  strictEqual(searchableText(message(`<body>${long}y</body><body>z</body>`)), long);
-  strictEqual(searchableText(message(`<body>${long}</body><body>z</body>`)), long);
-  const cut = searchableText(message(`<body>${long.slice(1)}\u{1f600}</body>`));
-  strictEqual(cut, `${long.slice(1)}\ufffd`);
 });
 
 Deno.test("withArchiveId() adds the id of the archive, and takes out those that others made up", () => {

@@ -7,13 +7,13 @@ import type {
   ArchiveOutcome,
   ArchiveStore,
 } from "../../storage/mod.ts";
-import { archiveKeyOf } from "../../storage/mod.ts";
+import { archiveKeyOf, searchableText } from "../../storage/mod.ts";
 import type { BareJid, Jid, Stanza, StanzaErrorCondition } from "../../xmpp/mod.ts";
 import { FullJid, recipientHolders, senderHolders } from "../../xmpp/mod.ts";
 import { AbsentAccounts } from "./absent_accounts.ts";
 import type { AbsentAccountsDeps } from "./absent_accounts.ts";
 import type { ArchivableOptions } from "./archive_form.ts";
-import { isArchivable, searchableText, withArchiveId } from "./archive_form.ts";
+import { isArchivable, withArchiveId } from "./archive_form.ts";
 import { archiveIdText } from "./archive_id.ts";
 import { ArchiveRetention } from "./archive_retention.ts";
 import { ArchiveMetrics } from "./archive_metrics.ts";

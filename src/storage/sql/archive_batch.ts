@@ -144,10 +144,10 @@ const ENCODER = new TextEncoder();
 /** Gives a message the next position of its archive. */
 function rowOf(
   archive: ArchiveState,
-  { process, sequence, peer, sentAtMs, stanza }: ArchivedMessage,
+  { process, sequence, peer, sentAtMs, visibleAtMs, stanza }: ArchivedMessage,
   nowMs: number,
 ): Row {
-  const now = Math.trunc(nowMs);
+  const now = Math.trunc(visibleAtMs ?? nowMs);
   // Another clock may be ahead of this one. Nothing is visible before it was sent.
   const sentAt = Math.min(Math.trunc(sentAtMs), now);
   archive.hasNews = true;

@@ -221,12 +221,9 @@ export const COPIED_KINDS = {
   ],
 } as const satisfies Partial<Record<DataKind, readonly TableGroup[]>>;
 
-/** Kind of data that can be copied. */
-export type CopiedKind = keyof typeof COPIED_KINDS;
-
 /** Tables that no kind names, each with the reason. */
 export const TABLES_LEFT_OUT: Readonly<Partial<Record<TableName, string>>> = {
   subscription_requests: "requests follow their contacts from node to node by themselves",
-  archives: "an archive may be larger than memory: it is not copied whole",
+  archives: "an archive may be larger than memory: it is copied message by message",
   archive_messages: "as its archive",
 };

@@ -23,7 +23,7 @@ export async function summarizeUnits(
   database: SqlDatabase,
   group: TableGroup,
 ): Promise<UnitSummary> {
-  const sum = new Uint8Array(CHECKSUM_BYTES);
+  const sum = new ChecksumSum();
   let count = 0;
   for (let after: Content = null;;) {
     const { units, last } = await database.run("read the rows of", async (queries) => {
@@ -33,21 +33,31 @@ export async function summarizeUnits(
         last: keys.at(-1),
       };
     });
-    if (last === undefined) return { units: count, checksum: sum.toHex() };
+    if (last === undefined) return { units: count, checksum: sum.text };
     for (const unit of units.values()) {
-      add(sum, createHash("sha256").update(fingerprint(unit, group)).digest());
+      sum.add(createHash("sha256").update(fingerprint(unit, group)).digest());
       count++;
     }
     after = contentIn(last, contentsOf(group.tables[0])[group.key]!);
   }
 }
 
-/** Adds the first bytes of `digest` to `sum`, as numbers of 128 bits whose carry is lost. */
-function add(sum: Uint8Array, digest: Uint8Array): void {
-  let carry = 0;
-  for (let i = sum.length - 1; i >= 0; i--) {
-    carry += sum[i]! + digest[i]!;
-    sum[i] = carry & 0xff;
-    carry >>= 8;
+/** A sum of checksums, which is the same in every order. */
+export class ChecksumSum {
+  readonly bytes = new Uint8Array(CHECKSUM_BYTES);
+
+  /** Adds the first bytes of `digest`, as a number of 128 bits whose carry is lost. */
+  add(digest: Uint8Array): void {
+    let carry = 0;
+    for (let i = CHECKSUM_BYTES - 1; i >= 0; i--) {
+      carry += this.bytes[i]! + digest[i]!;
+      this.bytes[i] = carry & 0xff;
+      carry >>= 8;
+    }
+  }
+
+  /** 32 hexadecimal digits. */
+  get text(): string {
+    return this.bytes.toHex();
   }
 }

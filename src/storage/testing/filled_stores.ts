@@ -1,4 +1,6 @@
+import { archiveKeyOf } from "../archive_store.ts";
 import type { SqlStores } from "../sql/sql_stores.ts";
+import { archiveContentOf, fillArchive } from "./filled_archives.ts";
 import { conformanceMessage } from "./offline_store_conformance.ts";
 import { conformanceItem } from "./roster_store_conformance.ts";
 import { conformanceCredentials } from "./user_store_conformance.ts";
@@ -67,6 +69,13 @@ export async function fill(stores: SqlStores): Promise<void> {
     const message = { id: hall, sentAtMs: 5, stanza: "<message>ﬀ</message>", keep: 9 };
     await muc.post(hall, { ...message, subject: "<subject>ﬀ</subject>" });
   }
+  const archive = await archiveOf(stores);
+  await fillArchive(stores.archives(), archive, { count: ARCHIVED });
+  await stores.archives().setPreferences(archive, {
+    byDefault: "roster",
+    always: ["\u{1f600}@example.com"],
+    never: [],
+  });
   const rosters = stores.rosters();
   for (const owner of [ALICE, "bob@example.com"]) {
     let expected = 0;
@@ -80,6 +89,14 @@ export async function fill(stores: SqlStores): Promise<void> {
       expected = (await rosters.write(owner, { expected, contact, item }))!;
     }
   }
+}
+
+/** Messages in archives. */
+export const ARCHIVED = 300;
+
+async function archiveOf(stores: SqlStores): Promise<string> {
+  const creations = await stores.users("example.com").existing(["user1"]);
+  return archiveKeyOf("user1@example.com", creations.get("user1")!);
 }
 
 const HALLS = ["hall@conference.example.com", "ﬀ😀@conference.example.com"];
@@ -115,6 +132,7 @@ export async function contentOf(stores: SqlStores): Promise<unknown> {
       return [await muc.read(hall), await muc.messages(hall, { limit: 9 })];
     })),
     listedHalls: await stores.muc("conference.example.com").list({ limit: 9 }),
+    archive: await archiveContentOf(stores.archives(), await archiveOf(stores)),
     secret: await stores.secret("fakes"),
   };
 }

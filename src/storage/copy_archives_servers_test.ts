@@ -1,0 +1,189 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { ELASTICSEARCH_8 } from "../../harness/databases/mod.ts";
+import { archiveKeyOf } from "./archive_store.ts";
+import type { ArchiveStore } from "./archive_store.ts";
+import { cassandraDuringTests, cassandraPool } from "./cassandra/testing/server.ts";
+import { copyData } from "./copy_data.ts";
+import type { CopyOptions } from "./copy_data.ts";
+import { serverKindOf } from "./server_kinds.ts";
+import type { ServerPoolOptions } from "./server_pools.ts";
+import { searchServerDuringTests } from "./elastic/testing/search_servers.ts";
+import { InternalStore } from "./internal_store.ts";
+import { sqlServerDatabase } from "./sql/sql_server.ts";
+import { SqlStores } from "./sql/sql_stores.ts";
+import { preparedDatabase } from "./sql/testing/databases.ts";
+import { SERVER_KINDS, serverDuringTests } from "./sql/testing/servers.ts";
+import type { StoresOptions } from "./stores.ts";
+import { sqlServerOf } from "./stores.ts";
+import { archiveContentOf, fillArchive, filledMessage } from "./testing/filled_archives.ts";
+import { conformanceCredentials } from "./testing/user_store_conformance.ts";
+
+const POSTGRESQL = SERVER_KINDS.find(({ driver }) => driver === "pgsql")!;
+const sql = serverDuringTests(POSTGRESQL);
+const cassandra = cassandraDuringTests();
+const search = searchServerDuringTests(ELASTICSEARCH_8);
+
+const NAMES = ["alice", "bob", "\u00fcnal"];
+/** More than some pages, and than a bucket of Cassandra. */
+const MANY = 2_500;
+
+/** A built-in store, and the servers, all empty. */
+class Databases implements AsyncDisposable {
+  readonly options: StoresOptions;
+  readonly archives: string[] = [];
+  readonly #directory: string;
+  readonly #closing: (() => Promise<void>)[] = [];
+
+  private constructor(directory: string, options: StoresOptions) {
+    this.#directory = directory;
+    this.options = options;
+  }
+
+  static async make(): Promise<Databases> {
+    const directory = await Deno.makeTempDir({ prefix: "causeway-copy-" });
+    const { address } = await preparedDatabase(sql());
+    const { driver } = sql().kind;
+    await using _emptied = await cassandra.open();
+    await search().empty();
+    const databases = new Databases(directory, {
+      internal: { path: join(directory, "store.sqlite") },
+      pools: new Map([["people", { scope: "global", driver, address, bounds: {} }]]),
+      users: new Map([["example.com", { backend: "rdbms", pool: "people" }]]),
+      serverPools: new Map<string, ServerPoolOptions>([
+        ["cassandra.old", cassandraPool(cassandra.server().port)],
+        ["elastic.new", search().pool()],
+      ]),
+    });
+    const stores = await databases.#sql();
+    const users = stores.users("example.com");
+    for (const [i, name] of NAMES.entries()) await users.add(name, conformanceCredentials(i));
+    for (const [name, creation] of await users.existing(NAMES)) {
+      databases.archives.push(archiveKeyOf(`${name}@example.com`, creation));
+    }
+    const [first, second] = databases.archives;
+    await fillArchive(stores.archives(), first!, { count: MANY });
+    await fillArchive(stores.archives(), second!, { count: 3 });
+    await stores.archives().setPreferences(second!, {
+      byDefault: "never",
+      always: ["bob@example.com"],
+      never: [],
+    });
+    return databases;
+  }
+
+  /** Opens the archives of a backend. */
+  async open(name: string): Promise<ArchiveStore> {
+    if (name === "rdbms.people") return (await this.#sql()).archives();
+    if (name === "internal") {
+      const stores = await InternalStore.open(this.options.internal);
+      this.#closing.push(() => stores.close());
+      return stores.archives();
+    }
+    const options = this.options.serverPools!.get(name)!;
+    const stores = serverKindOf(options).open({ name, options });
+    this.#closing.push(() => stores.close());
+    return stores.archives!();
+  }
+
+  async contentOf(store: ArchiveStore): Promise<unknown> {
+    return await Promise.all(this.archives.map((archive) => archiveContentOf(store, archive)));
+  }
+
+  async copy(from: string, to: string, options: Partial<CopyOptions> = {}) {
+    const [report] = await copyData(this.options, { kind: "mam", from, to, ...options });
+    return report!;
+  }
+
+  async #sql(): Promise<SqlStores> {
+    const server = sqlServerOf("people", this.options.pools.get("people")!);
+    const stores = new SqlStores(sqlServerDatabase(server));
+    this.#closing.push(() => stores.close());
+    await stores.probe();
+    return stores;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const close of this.#closing) await close();
+    await Deno.remove(this.#directory, { recursive: true });
+  }
+}
+
+Deno.test("copyData() takes archives from PostgreSQL to Cassandra, Elasticsearch and SQLite, and back", async () => {
+  await using databases = await Databases.make();
+  const source = await databases.open("rdbms.people");
+  const content = await databases.contentOf(source);
+  const first = await databases.copy("rdbms.people", "cassandra.old");
+  assert.deepEqual([first.table, first.added, first.source.units], [
+    "archives",
+    MANY + 3,
+    MANY + 3,
+  ]);
+  const { checksum } = first.source;
+  const way = ["rdbms.people", "cassandra.old", "elastic.new", "internal"];
+  for (const [i, to] of way.slice(1).entries()) {
+    const report = await databases.copy(way[i]!, to);
+    assert.deepEqual(
+      [report.source.checksum, report.destination.checksum],
+      [checksum, checksum],
+      `${way[i]} to ${to}`,
+    );
+    assert.deepEqual(await databases.contentOf(await databases.open(to)), content, to);
+  }
+  const words = await databases.open("elastic.new");
+  assert.equal(await words.count(databases.archives[0]!, { text: "fifth" }, 1_000), MANY / 5);
+
+  // A record changes meanwhile: the last pass takes it.
+  const archive = databases.archives[0]!;
+  const late = await databases.open("internal");
+  await late.append([filledMessage(archive, MANY)], 2e12);
+  await late.setPreferences(databases.archives[1]!, { byDefault: "roster", always: [], never: [] });
+  const back = ["internal", "elastic.new", "cassandra.old", "rdbms.people"];
+  for (const [i, to] of back.slice(1).entries()) {
+    const report = await databases.copy(back[i]!, to, { differing: "mirror" });
+    assert.deepEqual(report.source, report.destination, `${back[i]} to ${to}`);
+    assert.deepEqual([report.added, report.same, report.removed], [1, MANY + 3, 0]);
+    assert.notEqual(report.source.checksum, checksum);
+  }
+  assert.deepEqual(await databases.contentOf(source), await databases.contentOf(late));
+});
+
+Deno.test({
+  name: "copyData() of archives is continued after the server was killed",
+  // The server of the file ends within the test, and starts again.
+  sanitizeOps: false,
+  sanitizeResources: false,
+  async fn() {
+    await using databases = await Databases.make();
+    const source = await databases.open("rdbms.people");
+    await databases.copy("rdbms.people", "internal");
+    for (const name of NAMES) await source.removeAll(`${name}@example.com`);
+    await assert.rejects(
+      databases.copy("internal", "rdbms.people", {
+        async progress(_table, done) {
+          if (done > MANY / 2) await sql().kill();
+        },
+      }),
+      { code: "storage/unreachable" },
+    );
+    await sql().launch();
+    const seen: number[] = [];
+    const report = await databases.copy("internal", "rdbms.people", {
+      progress: (_table, done) => void seen.push(done),
+    });
+    assert.ok(report.same > MANY / 2, `${report.same} were there`);
+    assert.equal(report.same + report.added, MANY + 3);
+    assert.deepEqual(report.source, report.destination);
+    assert.ok(seen.at(-1)! < MANY / 2 + 4, `${seen.at(-1)} were copied`);
+  },
+});
+
+Deno.test("copyData() says which kinds a backend may not hold", async () => {
+  await using databases = await Databases.make();
+  for (const [from, to] of [["internal", "cassandra.old"], ["elastic.new", "internal"]] as const) {
+    await assert.rejects(copyData(databases.options, { kind: "users", from, to }), {
+      code: "storage/no-backend",
+      message: /may not hold users/,
+    });
+  }
+});
