@@ -135,6 +135,7 @@ const ROOMS: Readonly<Record<string, Rooms>> = {
       "private_store.ts",
       "pep_store.ts",
       "room_store.ts",
+      "room_outbox.ts",
       "muc_store.ts",
       "roster_store.ts",
       "subscription_request_store.ts",

@@ -45,6 +45,7 @@ const COLUMNS = {
   muc_light_rooms: "version",
   muc_light_occupants: "joined",
   muc_light_blocks: "is_room",
+  muc_light_messages: "sent_at",
   muc_rooms: "version",
   muc_affiliations: "affiliation",
   muc_messages: "sent_at",

@@ -70,7 +70,6 @@ export type {
   ListedMucRoom,
   MucAffiliate,
   MucAffiliation,
-  MucMessage,
   MucRoomChange,
   MucStore,
   NewMucMessage,
@@ -87,6 +86,14 @@ export type {
   StoredRoom,
 } from "./room_store.ts";
 export { successorIn } from "./room_store.ts";
+export type {
+  NewRoomMessage,
+  RoomMessage,
+  RoomOutbox,
+  UnarchivedMessage,
+  UnarchivedMessages,
+} from "./room_outbox.ts";
+export { MAX_UNARCHIVED } from "./room_outbox.ts";
 export type { InternalStoreOptions } from "./internal_store.ts";
 export { InternalStore } from "./internal_store.ts";
 export type {

@@ -1,3 +1,5 @@
+import type { NewRoomMessage, RoomMessage, RoomOutbox } from "./room_outbox.ts";
+
 /** Lasting relation of somebody to a room (XEP-0045 §5.2); without an entry it is `none`. */
 export type MucAffiliation = "owner" | "admin" | "member" | "outcast";
 
@@ -14,6 +16,8 @@ export interface MucAffiliate {
 export interface StoredMucRoom {
   /** Grows with each change. A room that is made again has no version of an earlier one. */
   readonly version: number;
+  /** Tells the room from earlier ones of its name. */
+  readonly creation: number;
   /** Configuration as the service wrote it. */
   readonly config: string;
   /** Subject as the service wrote it; empty when none was set. */
@@ -39,28 +43,9 @@ export interface MucRoomChange {
 }
 
 /** A message for a room. */
-export interface NewMucMessage {
-  /** Id that no other message has. Taking a message twice gives it one number. */
-  readonly id: string;
-  readonly sentAtMs: number;
-  /** Text of the stanza. */
-  readonly stanza: string;
+export interface NewMucMessage extends NewRoomMessage {
   /** The room's new subject, as the service writes it. @default the subject stays */
   readonly subject?: string;
-  /** Messages that the room keeps at least; at least 1. Older ones go, sooner or later. */
-  readonly keep: number;
-}
-
-/** A message that a room has taken. */
-export interface MucMessage {
-  /**
-   * Its place in the order of the room. Each number is one more than the one before. A room that is
-   * made again has no number of an earlier one.
-   */
-  readonly number: number;
-  readonly id: string;
-  readonly sentAtMs: number;
-  readonly stanza: string;
 }
 
 /** A room in a list of rooms. */
@@ -80,7 +65,7 @@ export interface ListedMucRoom {
  * Every method rejects with a `CausewayError` whose code begins with `storage/` when the backend
  * cannot do it. A change that was reported as done is on the disk.
  */
-export interface MucStore {
+export interface MucStore extends RoomOutbox {
   /** Returns a room; undefined when there is none. */
   read(room: string): Promise<StoredMucRoom | undefined>;
   /** Makes a room, and returns its version; undefined when there is one already. */
@@ -96,7 +81,12 @@ export interface MucStore {
   change(room: string, change: MucRoomChange): Promise<number | undefined>;
   /** Removes a room with its messages; false when it has not the version `expected`. */
   destroy(room: string, expected: number): Promise<boolean>;
-  /** Takes a message, and returns its number; undefined when there is no such room. */
+  /**
+   * Takes a message, and returns its number; undefined when there is no such room. A room that is made
+   * again has no number of an earlier one.
+   *
+   * @throws CausewayError `storage/overloaded` when its archive lacks `MAX_UNARCHIVED` messages
+   */
   post(room: string, message: NewMucMessage): Promise<number | undefined>;
   /**
    * Returns the newest messages of a room that it still keeps, at most `limit`, oldest first.
@@ -105,7 +95,7 @@ export interface MucStore {
   messages(
     room: string,
     page: { readonly limit: number; readonly after?: number },
-  ): Promise<readonly MucMessage[]>;
+  ): Promise<readonly RoomMessage[]>;
   /**
    * Returns rooms that lists show, at most `limit`, in an order that stays. A page begins behind the
    * room `after`.

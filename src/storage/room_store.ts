@@ -1,3 +1,5 @@
+import type { NewRoomMessage, RoomOutbox } from "./room_outbox.ts";
+
 /** Standing of somebody in a room. */
 export type RoomAffiliation = "owner" | "member";
 
@@ -12,6 +14,8 @@ export interface RoomOccupant {
 export interface StoredRoom {
   /** Grows with each change. A room that is made again has no version of an earlier one. */
   readonly version: number;
+  /** Tells the room from earlier ones of its name. */
+  readonly creation: number;
   /** Configuration as the service wrote it. */
   readonly config: string;
   /** In the order in which they came; those who came together by their JIDs. */
@@ -62,7 +66,7 @@ export interface NumberedMessage {
  * Every method rejects with a `CausewayError` whose code begins with `storage/` when the backend
  * cannot do it. A change that was reported as done is on the disk.
  */
-export interface RoomStore {
+export interface RoomStore extends RoomOutbox {
   /** Returns a room; undefined when there is none. */
   read(room: string): Promise<StoredRoom | undefined>;
   /** Makes a room, with at least one occupant, and returns its version; undefined when there is one already. */
@@ -77,8 +81,16 @@ export interface RoomStore {
   /**
    * Gives the next message of a room its number; undefined when there is no such room, or `sender` is
    * not in it.
+   *
+   * @param message is kept for the archive. The same one gets the same number again. @default nothing
+   * is kept
+   * @throws CausewayError `storage/overloaded` when the archive lacks `MAX_UNARCHIVED` messages
    */
-  takeNumber(room: string, sender: string): Promise<NumberedMessage | undefined>;
+  takeNumber(
+    room: string,
+    sender: string,
+    message?: NewRoomMessage,
+  ): Promise<NumberedMessage | undefined>;
   /**
    * Returns rooms that somebody is in, at most `limit`, in an order that stays. A page begins behind
    * the room `after`.

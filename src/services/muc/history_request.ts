@@ -1,4 +1,4 @@
-import type { MucMessage } from "../../storage/mod.ts";
+import type { RoomMessage } from "../../storage/mod.ts";
 import type { XmlElement } from "../../xmpp/mod.ts";
 import { MUC } from "./namespaces.ts";
 
@@ -36,10 +36,10 @@ export function readHistoryRequest(join: XmlElement, nowMs: number): HistoryRequ
 
 /** Returns the newest messages that fit a wish, in their order. Pure. */
 export function chooseHistory(
-  messages: readonly MucMessage[],
+  messages: readonly RoomMessage[],
   { maxStanzas = Infinity, maxChars = Infinity, sinceMs = -Infinity }: HistoryRequest,
-): readonly MucMessage[] {
-  const chosen: MucMessage[] = [];
+): readonly RoomMessage[] {
+  const chosen: RoomMessage[] = [];
   let chars = 0;
   for (const message of messages.toReversed()) {
     chars += message.stanza.length;

@@ -1,5 +1,5 @@
 import { randomHex } from "../../base/mod.ts";
-import type { MucMessage, StoredMucRoom } from "../../storage/mod.ts";
+import type { RoomMessage, StoredMucRoom } from "../../storage/mod.ts";
 import type { BareJid, Stanza, StanzaErrorCondition, XmlElement } from "../../xmpp/mod.ts";
 import {
   buildStanza,
@@ -419,7 +419,7 @@ export class MucServer<Taken extends RoomStanza> {
   }
 
   /** Returns what a room keeps. None while the database is away. */
-  async #historyOf(room: string): Promise<readonly MucMessage[]> {
+  async #historyOf(room: string): Promise<readonly RoomMessage[]> {
     try {
       return await this.#deps.service.store.messages(room, {
         limit: Math.max(1, this.#deps.service.options.historySize),

@@ -118,6 +118,8 @@ export const COLUMNS = {
     config: "bytes",
     version: "number",
     last_number: "number",
+    created: "number",
+    archived_number: "number",
   },
   muc_light_occupants: {
     room_key: "bytes",
@@ -134,6 +136,15 @@ export const COLUMNS = {
     is_room: "number",
     blocked: "bytes",
   },
+  muc_light_messages: {
+    room_key: "bytes",
+    number: "number",
+    message_key: "bytes",
+    message_id: "bytes",
+    sent_at: "number",
+    sender: "bytes",
+    stanza: "bytes",
+  },
   muc_rooms: {
     room_key: "bytes",
     service_key: "bytes",
@@ -143,6 +154,8 @@ export const COLUMNS = {
     is_listed: "number",
     version: "number",
     last_number: "number",
+    created: "number",
+    archived_number: "number",
   },
   muc_affiliations: {
     room_key: "bytes",
@@ -157,6 +170,7 @@ export const COLUMNS = {
     message_key: "bytes",
     message_id: "bytes",
     sent_at: "number",
+    sender: "bytes",
     stanza: "bytes",
   },
 } as const satisfies {
@@ -205,7 +219,7 @@ export const COPIED_KINDS = {
   muc_light: [
     {
       key: "room_key",
-      tables: ["muc_light_rooms", "muc_light_occupants"],
+      tables: ["muc_light_rooms", "muc_light_occupants", "muc_light_messages"],
       names: ["room"],
       batch: 5,
     },

@@ -185,6 +185,11 @@ const OPERATIONS: readonly Operation[] = [
   ),
   // Nobody is in the room, so that it is not changed.
   reads("rooms.takeNumber", (stores) => rooms(stores).takeNumber(ROOM, ALICE)),
+  reads("rooms.unarchived", (stores) => rooms(stores).unarchived(ROOM, 1)),
+  writes(
+    "rooms.markArchived",
+    (stores) => rooms(stores).markArchived(ROOM, { creation: 1, number: 1 }),
+  ),
   writes("rooms.change", (stores) => rooms(stores).change(ROOM, { expected: 1, config: "{}" })),
   writes("rooms.destroy", (stores) => rooms(stores).destroy(ROOM, 1)),
   writes(
@@ -205,6 +210,11 @@ const OPERATIONS: readonly Operation[] = [
   reads("archives.clockMs", (stores) => stores.archives().clockMs!()),
   reads("muc.read", (stores) => muc(stores).read(HALL)),
   reads("muc.messages", (stores) => muc(stores).messages(HALL, { limit: 1 })),
+  reads("muc.unarchived", (stores) => muc(stores).unarchived(HALL, 1)),
+  writes(
+    "muc.markArchived",
+    (stores) => muc(stores).markArchived(HALL, { creation: 1, number: 1 }),
+  ),
   reads("muc.list", (stores) => muc(stores).list({ limit: 1 })),
   writes(
     "muc.create",

@@ -4,22 +4,21 @@ import type {
   ListedMucRoom,
   MucAffiliate,
   MucAffiliation,
-  MucMessage,
   MucRoomChange,
   MucStore,
   NewMucMessage,
   StoredMucRoom,
 } from "../muc_store.ts";
+import type { RoomMessage, RoomOutbox, UnarchivedMessages } from "../room_outbox.ts";
 import { storageError } from "../storage_error.ts";
 import { keyOf } from "./keys.ts";
+import { RoomMessages } from "./room_messages.ts";
 import type { Queries, SqlDatabase } from "./sql_database.ts";
 
 /** Attempts to read a room that others change all the time. */
 const MAX_READS = 16;
 /** Rows that one statement writes or removes: SQL Server takes 2100 parameters. */
 const ROWS_AT_ONCE = 200;
-/** Old messages go together, when a message comes whose number is a multiple of this. */
-const PRUNING = 16;
 
 /** Affiliations by the number that stands for them. */
 const AFFILIATIONS: readonly MucAffiliation[] = ["outcast", "member", "admin", "owner"];
@@ -32,12 +31,14 @@ export class SqlMucStore implements MucStore {
   readonly #database: SqlDatabase;
   readonly #service: Uint8Array;
   readonly #clock: Clock;
+  readonly #messages: RoomMessages;
 
   /** @param domainpart domain of the rooms */
   constructor(database: SqlDatabase, domainpart: string, clock: Clock = new SystemClock()) {
     this.#database = database;
     this.#service = keyOf(domainpart);
     this.#clock = clock;
+    this.#messages = new RoomMessages(database, { rooms: "muc_rooms", messages: "muc_messages" });
   }
 
   async read(room: string): Promise<StoredMucRoom | undefined> {
@@ -45,7 +46,11 @@ export class SqlMucStore implements MucStore {
     return await this.#read(async (queries) => {
       for (let attempt = 0; attempt < MAX_READS; attempt++) {
         const found = await queries.selectFrom("muc_rooms")
-          .select(["version", "config", "subject", "last_number"]).where("room_key", "=", key)
+          .select(["version", "config", "subject", "last_number", "created"]).where(
+            "room_key",
+            "=",
+            key,
+          )
           .executeTakeFirst();
         if (found === undefined) return undefined;
         const rows = await queries.selectFrom("muc_affiliations")
@@ -57,6 +62,7 @@ export class SqlMucStore implements MucStore {
         if (again === undefined || Number(again.version) !== version) continue;
         return {
           version,
+          creation: Number(found.created),
           config: decode(found.config),
           subject: decode(found.subject),
           lastNumber: Number(found.last_number),
@@ -89,6 +95,8 @@ export class SqlMucStore implements MucStore {
         is_listed: isListed ? 1 : 0,
         version,
         last_number: version,
+        created: version,
+        archived_number: version,
       }).execute();
       await insertAffiliates(queries, key, affiliates);
       return version;
@@ -131,17 +139,13 @@ export class SqlMucStore implements MucStore {
     });
   }
 
-  async post(
-    room: string,
-    { id, sentAtMs, stanza, subject, keep }: NewMucMessage,
-  ): Promise<number | undefined> {
+  async post(room: string, message: NewMucMessage): Promise<number | undefined> {
     const key = keyOf(room);
-    const messageKey = keyOf(id);
+    const { subject } = message;
     return await this.#database.transact("add a message to a room in", async (queries) => {
       // It was added already, and the answer was lost.
-      const known = await queries.selectFrom("muc_messages").select("number")
-        .where("room_key", "=", key).where("message_key", "=", messageKey).executeTakeFirst();
-      if (known !== undefined) return Number(known.number);
+      const known = await this.#messages.numberOf(queries, key, message.id);
+      if (known !== undefined) return known;
       const { numUpdatedRows } = await queries.updateTable("muc_rooms")
         .set((each) => ({
           last_number: each("last_number", "+", 1),
@@ -152,40 +156,24 @@ export class SqlMucStore implements MucStore {
       const row = await queries.selectFrom("muc_rooms").select("last_number")
         .where("room_key", "=", key).executeTakeFirstOrThrow();
       const number = Number(row.last_number);
-      await queries.insertInto("muc_messages").values({
-        room_key: key,
-        number,
-        message_key: messageKey,
-        message_id: encode(id),
-        sent_at: sentAtMs,
-        stanza: encode(stanza),
-      }).execute();
-      if (number % PRUNING === 0) {
-        await queries.deleteFrom("muc_messages").where("room_key", "=", key)
-          .where("number", "<=", number - keep).execute();
-      }
+      await this.#messages.add(queries, key, number, message);
       return number;
     });
   }
 
-  async messages(
+  messages(
     room: string,
-    { limit, after }: Parameters<MucStore["messages"]>[1],
-  ): Promise<readonly MucMessage[]> {
-    if (limit === 0) return [];
-    return await this.#read(async (queries) => {
-      let query = queries.selectFrom("muc_messages")
-        .select(["number", "message_id", "sent_at", "stanza"])
-        .where("room_key", "=", keyOf(room)).orderBy("number", "desc");
-      if (after !== undefined) query = query.where("number", ">", after);
-      const rows = await this.#database.dialect.limit(query, limit).execute();
-      return rows.map((row) => ({
-        number: Number(row.number),
-        id: decode(row.message_id),
-        sentAtMs: Number(row.sent_at),
-        stanza: decode(row.stanza),
-      })).toReversed();
-    });
+    page: Parameters<MucStore["messages"]>[1],
+  ): Promise<readonly RoomMessage[]> {
+    return this.#messages.newest(room, page);
+  }
+
+  unarchived(room: string, limit: number): Promise<UnarchivedMessages | undefined> {
+    return this.#messages.unarchived(room, limit);
+  }
+
+  markArchived(room: string, upTo: Parameters<RoomOutbox["markArchived"]>[1]): Promise<boolean> {
+    return this.#messages.markArchived(room, upTo);
   }
 
   async list(

@@ -11,8 +11,10 @@ import type {
   RoomStore,
   StoredRoom,
 } from "../room_store.ts";
+import type { NewRoomMessage, RoomOutbox, UnarchivedMessages } from "../room_outbox.ts";
 import { storageError } from "../storage_error.ts";
 import { keyOf } from "./keys.ts";
+import { RoomMessages } from "./room_messages.ts";
 import type { Queries, SqlDatabase } from "./sql_database.ts";
 
 /** Attempts to read a room that others change all the time. */
@@ -28,19 +30,25 @@ export class SqlRoomStore implements RoomStore {
   readonly #database: SqlDatabase;
   readonly #service: Uint8Array;
   readonly #clock: Clock;
+  readonly #messages: RoomMessages;
 
   /** @param domainpart domain of the rooms */
   constructor(database: SqlDatabase, domainpart: string, clock: Clock = new SystemClock()) {
     this.#database = database;
     this.#service = keyOf(domainpart);
     this.#clock = clock;
+    this.#messages = new RoomMessages(database, {
+      rooms: "muc_light_rooms",
+      messages: "muc_light_messages",
+    });
   }
 
   async read(room: string): Promise<StoredRoom | undefined> {
     const key = keyOf(room);
     return await this.#read(async (queries) => {
       for (let attempt = 0; attempt < MAX_READS; attempt++) {
-        const found = await queries.selectFrom("muc_light_rooms").select(["version", "config"])
+        const found = await queries.selectFrom("muc_light_rooms")
+          .select(["version", "config", "created"])
           .where("room_key", "=", key).executeTakeFirst();
         if (found === undefined) return undefined;
         // The configuration may be large, so it is not read with each occupant.
@@ -51,7 +59,12 @@ export class SqlRoomStore implements RoomStore {
         const version = Number(found.version);
         // The room was changed between the two.
         if (rows.length === 0 || Number(rows[0]!.version) !== version) continue;
-        return { version, config: decode(found.config), occupants: occupantsIn(rows) };
+        return {
+          version,
+          creation: Number(found.created),
+          config: decode(found.config),
+          occupants: occupantsIn(rows),
+        };
       }
       throw storageError("conflict", { action: "read rooms from", place: this.#database.place });
     });
@@ -68,6 +81,8 @@ export class SqlRoomStore implements RoomStore {
       if (found !== undefined) return undefined;
       // Times as first versions: a room that is made again has none that it has had before.
       const version = this.#clock.wallMs();
+      // A program of an earlier version leaves them when it removes a room.
+      await queries.deleteFrom("muc_light_messages").where("room_key", "=", key).execute();
       // A row that another transaction is inserting makes this one fail, and `transact` repeat it.
       await queries.insertInto("muc_light_rooms").values({
         room_key: key,
@@ -75,6 +90,8 @@ export class SqlRoomStore implements RoomStore {
         config: encode(config),
         version,
         last_number: 0,
+        created: version,
+        archived_number: 0,
       }).execute();
       await this.#insert(queries, key, occupants.map((each) => ({ ...each, joined: version })));
       return version;
@@ -111,30 +128,52 @@ export class SqlRoomStore implements RoomStore {
         .where("room_key", "=", key).where("version", "=", expected).executeTakeFirstOrThrow();
       if (numDeletedRows === 0n) return false;
       await queries.deleteFrom("muc_light_occupants").where("room_key", "=", key).execute();
+      await queries.deleteFrom("muc_light_messages").where("room_key", "=", key).execute();
       return true;
     });
   }
 
-  async takeNumber(room: string, sender: string): Promise<NumberedMessage | undefined> {
+  async takeNumber(
+    room: string,
+    sender: string,
+    message?: NewRoomMessage,
+  ): Promise<NumberedMessage | undefined> {
     const key = keyOf(room);
     return await this.#database.transact("number a message in", async (queries) => {
       // Those who are not in the room change nothing, and wait for nobody.
       const found = await queries.selectFrom("muc_light_occupants").select("affiliation")
         .where("room_key", "=", key).where("user_key", "=", keyOf(sender)).executeTakeFirst();
       if (found === undefined) return undefined;
-      await queries.updateTable("muc_light_rooms")
-        .set((each) => ({ last_number: each("last_number", "+", 1) }))
-        .where("room_key", "=", key).execute();
-      const { last_number: number } = await queries.selectFrom("muc_light_rooms")
-        .select("last_number").where("room_key", "=", key).executeTakeFirst() ??
-        { last_number: 0 };
+      // It was added already, and the answer was lost.
+      const known = message && await this.#messages.numberOf(queries, key, message.id);
+      const number = known ?? await this.#nextNumber(queries, key);
       const rows = await queries.selectFrom("muc_light_occupants")
         .select(["occupant", "affiliation", "joined"]).where("room_key", "=", key).execute();
       const occupants = occupantsIn(rows);
       // Gone since the first look.
       if (!occupants.some(({ jid }) => jid === sender)) return undefined;
-      return { number: Number(number), occupants };
+      if (message !== undefined && known === undefined) {
+        await this.#messages.add(queries, key, number, message);
+      }
+      return { number, occupants };
     });
+  }
+
+  async #nextNumber(queries: Queries, room: Uint8Array): Promise<number> {
+    await queries.updateTable("muc_light_rooms")
+      .set((each) => ({ last_number: each("last_number", "+", 1) }))
+      .where("room_key", "=", room).execute();
+    const row = await queries.selectFrom("muc_light_rooms").select("last_number")
+      .where("room_key", "=", room).executeTakeFirst();
+    return Number(row?.last_number ?? 0);
+  }
+
+  unarchived(room: string, limit: number): Promise<UnarchivedMessages | undefined> {
+    return this.#messages.unarchived(room, limit);
+  }
+
+  markArchived(room: string, upTo: Parameters<RoomOutbox["markArchived"]>[1]): Promise<boolean> {
+    return this.#messages.markArchived(room, upTo);
   }
 
   async roomsOf(
@@ -268,6 +307,7 @@ export class SqlRoomStore implements RoomStore {
     const successor = successorIn(left);
     if (successor === undefined) {
       await queries.deleteFrom("muc_light_rooms").where("room_key", "=", room).execute();
+      await queries.deleteFrom("muc_light_messages").where("room_key", "=", room).execute();
       return;
     }
     const isOwned = occupants.some(({ affiliation }) => affiliation === "owner");

@@ -217,9 +217,12 @@ export interface MucLightRoomsTable {
   room: Uint8Array;
   /** JSON in UTF-8. */
   config: Uint8Array;
-  /** Drivers may return it as text, as the next one. */
+  /** Drivers may return it as text, as the next three. */
   version: number;
   last_number: number;
+  /** 0 in rooms of earlier versions, as the next one. */
+  created: Generated<number>;
+  archived_number: Generated<number>;
 }
 
 /** An occupant of such a room. */
@@ -256,9 +259,12 @@ export interface MucRoomsTable {
   config: Uint8Array;
   subject: Uint8Array;
   is_listed: number;
-  /** Drivers may return it as text, as the next one. */
+  /** Drivers may return it as text, as the next three. */
   version: number;
   last_number: number;
+  /** 0 in rooms of earlier versions, as the next one. */
+  created: Generated<number>;
+  archived_number: Generated<number>;
 }
 
 /** Somebody's affiliation with such a room. */
@@ -280,6 +286,8 @@ export interface MucMessagesTable {
   message_id: Uint8Array;
   /** Drivers may return it as text. */
   sent_at: number;
+  /** The bare JID in UTF-8. Null in messages of earlier versions. */
+  sender: Uint8Array | null;
   stanza: Uint8Array;
 }
 
@@ -304,6 +312,7 @@ export interface Tables {
   muc_light_rooms: MucLightRoomsTable;
   muc_light_occupants: MucLightOccupantsTable;
   muc_light_blocks: MucLightBlocksTable;
+  muc_light_messages: MucMessagesTable;
   muc_rooms: MucRoomsTable;
   muc_affiliations: MucAffiliationsTable;
   muc_messages: MucMessagesTable;

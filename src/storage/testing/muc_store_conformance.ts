@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import type { MucAffiliate, MucAffiliation, MucStore, NewMucMessage } from "../muc_store.ts";
 import { AWKWARD_TEXTS } from "./awkward_texts.ts";
+import { roomOutboxConformance } from "./room_outbox_conformance.ts";
 
 /** One backend, empty, opened for one test. */
 export interface MucStoreFixture extends AsyncDisposable {
@@ -22,6 +23,7 @@ const CHECKS: Readonly<Record<string, Check>> = {
     const first = await create(store, COVEN, [is(ALICE, "owner"), is(BOB, "member")]);
     assert.deepEqual(await store.read(COVEN), {
       version: first,
+      creation: first,
       config: "{}",
       subject: "",
       lastNumber: first,
@@ -38,6 +40,7 @@ const CHECKS: Readonly<Record<string, Check>> = {
     assert.equal(second, first + 1);
     assert.deepEqual(await store.read(COVEN), {
       version: second,
+      creation: first,
       config: "new",
       subject: "",
       lastNumber: first,
@@ -151,6 +154,19 @@ const CHECKS: Readonly<Record<string, Check>> = {
     assert.deepEqual((await store.read(COVEN))?.affiliates, [is(BOB, "owner")]);
   },
 
+  async "a room keeps messages until its archive has them"(fixture) {
+    const [one, other] = [fixture.muc(SERVICE), fixture.muc(SERVICE)];
+    await create(one, COVEN, []);
+    await roomOutboxConformance({
+      outbox: other,
+      room: COVEN,
+      post: async (message) => (await one.post(COVEN, message))!,
+    });
+    const { version } = (await one.read(COVEN))!;
+    await one.destroy(COVEN, version);
+    assert.equal(await one.unarchived(COVEN, 10), undefined);
+  },
+
   async "list() pages through the listed rooms of one domain"(fixture) {
     const store = fixture.muc(SERVICE);
     const names = Array.from({ length: 7 }, (_, i) => `room${i}@${SERVICE}`);
@@ -200,6 +216,7 @@ const CHECKS: Readonly<Record<string, Check>> = {
     const lastNumber = await store.post(COVEN, { ...message("a"), stanza: text, subject: text });
     assert.deepEqual(await store.read(COVEN), {
       version,
+      creation: version,
       config: text,
       subject: text,
       lastNumber,
@@ -222,6 +239,7 @@ const CHECKS: Readonly<Record<string, Check>> = {
       const lastNumber = await store.post(`${text}@r`, posted);
       assert.deepEqual(await store.read(`${text}@r`), {
         version,
+        creation: version,
         config: text,
         subject: text,
         lastNumber,

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import type { RoomAffiliation, RoomBlock, RoomOccupant, RoomStore } from "../room_store.ts";
 import { AWKWARD_TEXTS } from "./awkward_texts.ts";
+import { roomOutboxConformance } from "./room_outbox_conformance.ts";
 
 /** One backend, empty, opened for one test. */
 export interface RoomStoreFixture extends AsyncDisposable {
@@ -22,6 +23,7 @@ const CHECKS: Readonly<Record<string, Check>> = {
     const first = await create(store, COVEN, [owner(ALICE), member(BOB)]);
     assert.deepEqual(await store.read(COVEN), {
       version: first,
+      creation: first,
       config: "{}",
       occupants: [owner(ALICE), member(BOB)],
     });
@@ -31,6 +33,7 @@ const CHECKS: Readonly<Record<string, Check>> = {
     assert.equal(second, first + 1);
     assert.deepEqual(await store.read(COVEN), {
       version: second,
+      creation: first,
       config: "new",
       occupants: [owner(ALICE), member(BOB)],
     });
@@ -64,7 +67,12 @@ const CHECKS: Readonly<Record<string, Check>> = {
     const version = await create(store, COVEN, [owner(ALICE)]);
     const change = { expected: version - 1, config: "x", set: [member(BOB)], removed: [ALICE] };
     assert.equal(await store.change(COVEN, change), undefined);
-    assert.deepEqual(await store.read(COVEN), { version, config: "{}", occupants: [owner(ALICE)] });
+    assert.deepEqual(await store.read(COVEN), {
+      version,
+      creation: version,
+      config: "{}",
+      occupants: [owner(ALICE)],
+    });
   },
 
   async "changes that several nodes make at the same moment lose nothing"(fixture) {
@@ -83,6 +91,22 @@ const CHECKS: Readonly<Record<string, Check>> = {
     }));
     const found = (await stores[0]!.read(COVEN))!;
     assert.deepEqual(found.occupants.map(({ jid }) => jid).toSorted(), [ALICE, ...people]);
+  },
+
+  async "a room keeps messages until its archive has them"(fixture) {
+    const [one, other] = [fixture.rooms(SERVICE), fixture.rooms(SERVICE)];
+    const version = await create(one, COVEN, [owner(ALICE)]);
+    const stranger = { id: "x", sentAtMs: 1, stanza: "x", keep: 1, isArchived: true };
+    assert.equal(await one.takeNumber(COVEN, BOB, stranger), undefined);
+    await roomOutboxConformance({
+      outbox: other,
+      room: COVEN,
+      post: async (message) => (await one.takeNumber(COVEN, ALICE, message))!.number,
+    });
+    await one.takeNumber(COVEN, ALICE);
+    assert.deepEqual((await one.unarchived(COVEN, 10))?.messages, [], "it was not to be kept");
+    await one.destroy(COVEN, version);
+    assert.equal(await one.unarchived(COVEN, 10), undefined);
   },
 
   async "takeNumber() numbers the messages of occupants without gaps, whoever asks"(fixture) {
@@ -184,7 +208,7 @@ const CHECKS: Readonly<Record<string, Check>> = {
     );
     const config = "é".repeat(32_700);
     const version = await store.create(COVEN, { config, occupants });
-    assert.deepEqual(await store.read(COVEN), { version, config, occupants });
+    assert.deepEqual(await store.read(COVEN), { version, creation: version, config, occupants });
     await store.change(COVEN, {
       expected: version!,
       removed: occupants.slice(1).map(({ jid }) => jid),
@@ -201,6 +225,7 @@ const CHECKS: Readonly<Record<string, Check>> = {
       });
       assert.deepEqual(await store.read(`${text}@r`), {
         version,
+        creation: version,
         config: text,
         occupants: [owner(`${text}@u`)],
       });

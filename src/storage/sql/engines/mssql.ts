@@ -19,6 +19,7 @@ import schema10 from "../schema/mssql/10.sql" with { type: "text" };
 import schema11 from "../schema/mssql/11.sql" with { type: "text" };
 import schema12 from "../schema/mssql/12.sql" with { type: "text" };
 import schema13 from "../schema/mssql/13.sql" with { type: "text" };
+import schema14 from "../schema/mssql/14.sql" with { type: "text" };
 
 /** Error numbers of SQL Server that have a name. */
 const FAILURES: ReadonlyMap<number, StorageFailure | "constraint"> = new Map([
@@ -81,6 +82,7 @@ const DIALECT: SqlDialect = {
     { version: 11, text: schema11 },
     { version: 12, text: schema12 },
     { version: 13, text: schema13 },
+    { version: 14, text: schema14 },
   ],
   hasTransactionalSchema: true,
   begin: "BEGIN TRANSACTION",

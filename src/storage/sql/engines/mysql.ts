@@ -23,6 +23,7 @@ import schema10 from "../schema/mysql/10.sql" with { type: "text" };
 import schema11 from "../schema/mysql/11.sql" with { type: "text" };
 import schema12 from "../schema/mysql/12.sql" with { type: "text" };
 import schema13 from "../schema/mysql/13.sql" with { type: "text" };
+import schema14 from "../schema/mysql/14.sql" with { type: "text" };
 
 /** Error numbers of MySQL and MariaDB that have a name. */
 const FAILURES: ReadonlyMap<number, StorageFailure | "constraint"> = new Map([
@@ -92,6 +93,7 @@ const DIALECT: SqlDialect = {
     { version: 11, text: schema11 },
     { version: 12, text: schema12 },
     { version: 13, text: schema13 },
+    { version: 14, text: schema14 },
   ],
   hasTransactionalSchema: false,
   begin: "START TRANSACTION",

@@ -22,6 +22,7 @@ import schema10 from "../schema/pgsql/10.sql" with { type: "text" };
 import schema11 from "../schema/pgsql/11.sql" with { type: "text" };
 import schema12 from "../schema/pgsql/12.sql" with { type: "text" };
 import schema13 from "../schema/pgsql/13.sql" with { type: "text" };
+import schema14 from "../schema/pgsql/14.sql" with { type: "text" };
 
 /** SQLSTATEs that have a name (PostgreSQL documentation, appendix A); two letters name a class. */
 const FAILURES: ReadonlyMap<string, StorageFailure | "constraint"> = new Map([
@@ -76,6 +77,7 @@ const DIALECT: SqlDialect = {
     { version: 11, text: schema11 },
     { version: 12, text: schema12 },
     { version: 13, text: schema13 },
+    { version: 14, text: schema14 },
   ],
   hasTransactionalSchema: true,
   begin: "BEGIN",

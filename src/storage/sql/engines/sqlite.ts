@@ -22,6 +22,7 @@ import schema11 from "../schema/sqlite/11.sql" with { type: "text" };
 import schema12 from "../schema/sqlite/12.sql" with { type: "text" };
 import schema13 from "../schema/sqlite/13.sql" with { type: "text" };
 import schema14 from "../schema/sqlite/14.sql" with { type: "text" };
+import schema15 from "../schema/sqlite/15.sql" with { type: "text" };
 
 /** SQLite's primary result codes that have a name. */
 const FAILURES: ReadonlyMap<number, StorageFailure | "constraint"> = new Map([
@@ -55,6 +56,7 @@ export const SQLITE: SqlDialect = {
     { version: 12, text: schema12 },
     { version: 13, text: schema13 },
     { version: 14, text: schema14 },
+    { version: 15, text: schema15 },
   ],
   hasTransactionalSchema: true,
   begin: "BEGIN IMMEDIATE",

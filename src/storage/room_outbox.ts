@@ -1,0 +1,55 @@
+/** A message that a room has taken. */
+export interface RoomMessage {
+  /** Its place in the order of the room. Each number is one more than the one before. */
+  readonly number: number;
+  readonly id: string;
+  readonly sentAtMs: number;
+  /** Text of the stanza, as occupants get it. */
+  readonly stanza: string;
+}
+
+/** A message for a room. */
+export interface NewRoomMessage extends Omit<RoomMessage, "number"> {
+  /** Id that no other message has. Taking a message twice gives it one number. */
+  readonly id: string;
+  /** Bare JID of its sender, which occupants may not know. */
+  readonly sender?: string | undefined;
+  /** Messages that the room keeps at least; at least 1. Older ones go, sooner or later. */
+  readonly keep: number;
+  /** True: messages stay until the archive has them, however many the room keeps. @default false */
+  readonly isArchived?: boolean;
+}
+
+/** A message that the archive of its room may lack. */
+export interface UnarchivedMessage extends RoomMessage {
+  /** Bare JID of its sender; undefined in messages of earlier versions. */
+  readonly sender: string | undefined;
+}
+
+/** The oldest messages of a room that its archive may lack. */
+export interface UnarchivedMessages {
+  /** Tells the room from earlier ones of its name. */
+  readonly creation: number;
+  /** In their order. None: the archive has all. */
+  readonly messages: readonly UnarchivedMessage[];
+}
+
+/** Messages that a room may have taken without its archive, until it takes no more. */
+export const MAX_UNARCHIVED = 5_000;
+
+/**
+ * Messages of rooms on their way into archives. A room keeps a message until it is noted that the
+ * archive has it.
+ */
+export interface RoomOutbox {
+  /** Returns the first messages that the archive may lack, at most `limit`; undefined when there is no such room. */
+  unarchived(room: string, limit: number): Promise<UnarchivedMessages | undefined>;
+  /**
+   * Notes that the archive has all messages up to a number. False when there is no such room, or
+   * another one of its name.
+   */
+  markArchived(
+    room: string,
+    upTo: { readonly creation: number; readonly number: number },
+  ): Promise<boolean>;
+}
