@@ -10,10 +10,12 @@ import { Statement } from "./statement.ts";
 
 /** Most values in one list: SQL Server takes 2100 parameters. */
 const MAX_VALUES = 500;
-/** Rows of one insertion: ten values each. */
-const MAX_ROWS = 64;
+/** Rows of one insertion: nine values each. SQL Server takes 2100 values, MySQL prepares each size anew. */
+const MAX_ROWS = { sqlite: 1, pgsql: 256, mysql: 64, mssql: 64 } as const;
 /** Bytes after which an insertion takes no more rows. MariaDB takes 16 MB at once. */
 const FULL_INSERTION_BYTES = 1_000_000;
+/** Most sequences between two of one run, and fewest sequences of a run: a run takes a statement. */
+const [MAX_GAP, FEWEST_OF_RUN] = [32, 8];
 /** Archives that one statement changes, with four values each. */
 const ARCHIVES_AT_ONCE = 200;
 
@@ -33,7 +35,7 @@ export async function appendBatch(
   const wanted = [...new Set(messages.map(({ archive }) => archive))];
   const archives = await lockArchives(queries, dialect, wanted);
   // What is there is looked for behind the lock: whoever has stored it has held that lock.
-  const there = await idsThere(queries, messages);
+  const there = await idsThere(queries, dialect, messages);
   const rows: Row[] = [];
   const outcomes = messages.map((message): ArchiveOutcome => {
     const archive = archives.get(message.archive)!; // all of them are locked
@@ -110,20 +112,66 @@ function idOf(key: Key, { process, sequence }: ArchivedMessage): string {
 /** Returns which of the messages, by `idOf`, archives have. They may have others of these, too. */
 async function idsThere(
   queries: Queries,
+  dialect: SqlDialect,
   messages: readonly ArchivedMessage[],
 ): Promise<Set<string>> {
   const there = new Set<string>();
   for (const [process, ofProcess] of Map.groupBy(messages, (each) => each.process)) {
-    const sequences = [...new Set(ofProcess.map(({ sequence }) => sequence))];
-    for (const some of portions(sequences, MAX_VALUES)) {
-      const rows = await queries.selectFrom("archive_messages").select(["account_key", "sequence"])
-        .where("process", "=", process).where("sequence", "in", some).execute();
+    const note = (rows: readonly IdRow[]) => {
       for (const { account_key: key, sequence } of rows) {
         there.add(`${bufferOf(key).toString("hex")} ${process} ${Number(sequence)}`);
       }
+    };
+    const { runs, others } = runsOf(ofProcess.map(({ sequence }) => sequence));
+    for (const { from, to } of runs) {
+      note((await queries.executeQuery(IDS_BETWEEN.with(dialect, { process, from, to }))).rows);
+    }
+    for (const some of portions(others, MAX_VALUES)) {
+      note(
+        await queries.selectFrom("archive_messages").select(["account_key", "sequence"])
+          .where("process", "=", process).where("sequence", "in", some).execute(),
+      );
     }
   }
   return there;
+}
+
+interface IdRow {
+  readonly account_key: Uint8Array;
+  readonly sequence: number | string;
+}
+
+/**
+ * PostgreSQL reads a range by the index on ids. With a list of sequences it reads all messages of the
+ * process and filters them, as long as its statistics do not know the process: it has begun lately.
+ */
+const IDS_BETWEEN = new Statement<{ process: number; from: number; to: number }, IdRow>(
+  (tables, place) =>
+    tables.selectFrom("archive_messages").select(["account_key", "sequence"])
+      .where("process", "=", place("process"))
+      .where("sequence", ">=", place("from")).where("sequence", "<=", place("to")),
+  { name: "archive_ids_between" },
+);
+
+/**
+ * Finds runs of sequences that lie close together, as those of messages that were sent one after
+ * another do. The other sequences lie alone.
+ */
+function runsOf(sequences: readonly number[]): {
+  readonly runs: readonly { readonly from: number; readonly to: number }[];
+  readonly others: readonly number[];
+} {
+  const sorted = [...new Set(sequences)].sort((one, other) => one - other);
+  const runs: { from: number; to: number }[] = [];
+  const others: number[] = [];
+  for (let from = 0; from < sorted.length;) {
+    let to = from + 1;
+    while (to < sorted.length && sorted[to]! - sorted[to - 1]! <= MAX_GAP) to++;
+    if (to - from >= FEWEST_OF_RUN) runs.push({ from: sorted[from]!, to: sorted[to - 1]! });
+    else others.push(...sorted.slice(from, to));
+    from = to;
+  }
+  return { runs, others };
 }
 
 /** Values of a row, in the order of the columns. */
@@ -168,8 +216,20 @@ function rowOf(
   };
 }
 
-/** Values of several rows, each under its column's name and the number of the row. */
-type Values = { readonly [Column in keyof Row as `${Column}${number}`]: Row[Column] };
+const COLUMNS = [
+  "account_key",
+  "position",
+  "process",
+  "sequence",
+  "peer_key",
+  "peer_resource",
+  "sent_at",
+  "visible_at",
+  "stanza",
+] as const satisfies readonly (keyof Row)[];
+
+/** Values of several rows, one row after another. */
+type Values = readonly Row[keyof Row][];
 
 const INSERTIONS = new Map<number, Statement<Values, never>>();
 
@@ -177,37 +237,26 @@ const INSERTIONS = new Map<number, Statement<Values, never>>();
 function insertion(count: number): Statement<Values, never> {
   let statement = INSERTIONS.get(count);
   if (statement === undefined) {
-    statement = new Statement<Values, never>((tables, place) =>
-      tables.insertInto("archive_messages").values(
-        Array.from({ length: count }, (_, i): Row => ({
-          account_key: place(`account_key${i}`),
-          position: place(`position${i}`),
-          process: place(`process${i}`),
-          sequence: place(`sequence${i}`),
-          peer_key: place(`peer_key${i}`),
-          peer_resource: place(`peer_resource${i}`),
-          sent_at: place(`sent_at${i}`),
-          visible_at: place(`visible_at${i}`),
-          stanza: place(`stanza${i}`),
-        })),
-      )
-    );
+    statement = new Statement<Values, never>((tables, place) => {
+      const rowAt = (row: number) =>
+        Object.fromEntries(
+          COLUMNS.map((column, i) => [column, place(row * COLUMNS.length + i)]),
+        ) as unknown as Row; // it has all columns, with places that stand for their values
+      return tables.insertInto("archive_messages")
+        .values(Array.from({ length: count }, (_, row) => rowAt(row)));
+    }, { name: count === MAX_ROWS.pgsql ? `archive_messages_${count}` : undefined });
     INSERTIONS.set(count, statement);
   }
   return statement;
 }
 
 function valuesOf(rows: readonly Row[]): Values {
-  const values: Record<string, number | Uint8Array> = {};
-  for (const [i, row] of rows.entries()) {
-    for (const [column, value] of Object.entries(row)) values[`${column}${i}`] = value;
-  }
-  return values as Values; // the names are those of `Values`
+  return rows.flatMap((row) => COLUMNS.map((column) => row[column]));
 }
 
 /** Cuts rows into insertions. SQLite is within the process: it gains nothing by large ones. */
 function* insertions(rows: readonly Row[], { name }: SqlDialect): Generator<readonly Row[]> {
-  const most = name === "sqlite" ? 1 : MAX_ROWS;
+  const most = MAX_ROWS[name];
   for (let from = 0; from < rows.length;) {
     let to = from;
     let bytes = 0;

@@ -53,11 +53,15 @@ interface Span {
 /** The archives of all accounts and rooms, in an SQL database. */
 export class SqlArchiveStore implements ArchiveStore {
   readonly searchesText = false;
+  readonly batchMessages: number;
   readonly #database: SqlDatabase;
   readonly #rounds = new RemovalRounds<OldArchive>();
 
   constructor(database: SqlDatabase) {
     this.#database = database;
+    // A batch costs some round trips and one flush of the disk, however large it is. SQLite is within
+    // the process, which does nothing else meanwhile.
+    this.batchMessages = database.dialect.name === "sqlite" ? 256 : 1_000;
   }
 
   async append(

@@ -47,7 +47,7 @@ export class Statement<Values, Row> {
    * each connection, so that an execution is neither parsed nor planned. For statements whose plan is
    * the same whatever the values
    */
-  constructor(write: Writer<Values, Row>, options: { readonly name?: string } = {}) {
+  constructor(write: Writer<Values, Row>, options: { readonly name?: string | undefined } = {}) {
     this.#write = write;
     this.#name = options.name;
   }
