@@ -1,7 +1,18 @@
 import { parseArgs } from "node:util";
+import { ARCHIVE_DATABASES } from "./archive/archive_protocol.ts";
+import type { ArchiveDatabase } from "./archive/archive_protocol.ts";
 
 /** Things that the bench measures. */
-export const ROWS = ["messages", "table", "roster", "login", "storm"] as const;
+export const ROWS = [
+  "messages",
+  "table",
+  "roster",
+  "login",
+  "storm",
+  "archive",
+  "archived-messages",
+  "slow-database",
+] as const;
 export type BenchRow = typeof ROWS[number];
 
 /** Options of `deno task bench:e2e`. */
@@ -24,6 +35,12 @@ export interface BenchOptions {
   readonly sessions: number;
   /** Logins of the storm. */
   readonly logins: number;
+  /** Databases whose archives are measured. */
+  readonly databases: readonly ArchiveDatabase[];
+  /** Messages of the archive that pages are read from; 0 leaves the pages out. */
+  readonly entries: number;
+  /** True: messages are found by their words, in databases that search. */
+  readonly hasSearch: boolean;
   /** File that the figures are written to as JSON. */
   readonly json: string | undefined;
   /** Exit with 1 when a floor is missed. */
@@ -43,6 +60,8 @@ const DEFAULTS = {
   rate: "2000",
   sessions: "100000",
   logins: "10000",
+  databases: "postgresql",
+  entries: "1000000",
 } as const;
 
 /** Shown for `--help` and after a mistake. */
@@ -59,6 +78,10 @@ export const USAGE = `deno task bench:e2e [options]
   --rate N         messages a second at which latency is measured (${DEFAULTS.rate})
   --sessions N     sessions of the table that is measured, 0 for none (${DEFAULTS.sessions})
   --logins N       people who log in at once in the storm (${DEFAULTS.logins})
+  --databases LIST databases whose archives are measured (${DEFAULTS.databases}), of
+                   ${ARCHIVE_DATABASES.join(", ")}
+  --entries N      messages of the archive that pages are read from, 0 for none (${DEFAULTS.entries})
+  --search         messages are found by their words, in databases that search
   --json FILE      write the figures there too
   --check          exit with 1 when a floor is missed`;
 
@@ -80,6 +103,9 @@ export function parseBenchOptions(args: readonly string[]): BenchOptions | undef
       rate: { ...text, default: DEFAULTS.rate },
       sessions: { ...text, default: DEFAULTS.sessions },
       logins: { ...text, default: DEFAULTS.logins },
+      databases: { ...text, default: DEFAULTS.databases },
+      entries: { ...text, default: DEFAULTS.entries },
+      search: { type: "boolean", default: false },
       json: text,
       check: { type: "boolean", default: false },
       help: { type: "boolean", default: false },
@@ -87,12 +113,14 @@ export function parseBenchOptions(args: readonly string[]): BenchOptions | undef
   });
   if (values.help) return undefined;
   const problems: string[] = [];
-  const rows = new Set<BenchRow>();
-  for (const name of values.rows.split(",")) {
-    const row = ROWS.find((each) => each === name);
-    if (row !== undefined) rows.add(row);
-    else problems.push(`--rows must be some of ${ROWS.join(", ")}: ${name}`);
-  }
+  const some = <T extends string>(name: "rows" | "databases", known: readonly T[]): T[] =>
+    values[name].split(",").flatMap((each) => {
+      const found = known.find((one) => one === each);
+      if (found === undefined) {
+        problems.push(`--${name} must be some of ${known.join(", ")}: ${each}`);
+      }
+      return found === undefined ? [] : [found];
+    });
   const number = (name: keyof typeof DEFAULTS, min: number, max: number): number => {
     const value = Number(values[name]);
     if (value >= min && value <= max) return value;
@@ -109,7 +137,7 @@ export function parseBenchOptions(args: readonly string[]): BenchOptions | undef
     problems.push(`--direction must be one-way or both-ways: ${direction}`);
   }
   const options: BenchOptions = {
-    rows,
+    rows: new Set(some("rows", ROWS)),
     datacenters: whole("datacenters", 2, 9),
     pairs: whole("pairs", 1, 1000),
     inFlight: whole("in-flight", 1, 10_000),
@@ -121,6 +149,9 @@ export function parseBenchOptions(args: readonly string[]): BenchOptions | undef
     pacePerSecond: whole("rate", 1, 1_000_000),
     sessions: whole("sessions", 0, 1_000_000),
     logins: whole("logins", 2, 100_000),
+    databases: some("databases", ARCHIVE_DATABASES),
+    entries: whole("entries", 0, 100_000_000),
+    hasSearch: values.search,
     json: values.json,
     check: values.check,
   };

@@ -3,7 +3,16 @@ import { parseBenchOptions } from "./bench_options.ts";
 
 Deno.test("parseBenchOptions() has a default for everything", () => {
   deepStrictEqual(parseBenchOptions([]), {
-    rows: new Set(["messages", "table", "roster", "login", "storm"]),
+    rows: new Set([
+      "messages",
+      "table",
+      "roster",
+      "login",
+      "storm",
+      "archive",
+      "archived-messages",
+      "slow-database",
+    ]),
     datacenters: 2,
     pairs: 10,
     inFlight: 32,
@@ -15,6 +24,9 @@ Deno.test("parseBenchOptions() has a default for everything", () => {
     pacePerSecond: 2000,
     sessions: 100_000,
     logins: 10_000,
+    databases: ["postgresql"],
+    entries: 1_000_000,
+    hasSearch: false,
     json: undefined,
     check: false,
   });
@@ -32,9 +44,11 @@ Deno.test("parseBenchOptions() reports every mistake at once", () => {
     "1.5",
     "--rows",
     "up",
+    "--databases",
+    "oracle",
   ];
   throws(() => parseBenchOptions(args), (thrown: Error) => {
-    for (const name of ["--pairs", "--seconds", "--direction", "--runs", "--rows"]) {
+    for (const name of ["--pairs", "--seconds", "--direction", "--runs", "--rows", "--databases"]) {
       strictEqual(thrown.message.includes(name), true, name);
     }
     return thrown instanceof RangeError;

@@ -1,3 +1,5 @@
+import { ARCHIVE_FLOORS, archiveRows, missedByArchives } from "./archive/archive_report.ts";
+import type { ArchivesFigures } from "./archive/archive_report.ts";
 import type { ReportRow } from "./bench_format.ts";
 import { round } from "./bench_format.ts";
 import type { BenchOptions } from "./bench_options.ts";
@@ -21,7 +23,7 @@ export interface BenchContext {
 }
 
 /** Everything that one call of the bench has found out. What was left out is undefined. */
-export interface BenchFigures extends PeopleFigures {
+export interface BenchFigures extends PeopleFigures, ArchivesFigures {
   readonly context: BenchContext;
   readonly options: BenchOptions;
   readonly messages: MessageFigures | undefined;
@@ -38,11 +40,12 @@ export function summarize(figures: BenchFigures) {
       messages: summary,
       ...(table !== undefined && { tableP99: p99Ratio(table) }),
     },
-    floors: { ...FLOORS, table: TABLE_FLOORS, people: PEOPLE_FLOORS },
+    floors: { ...FLOORS, table: TABLE_FLOORS, people: PEOPLE_FLOORS, archive: ARCHIVE_FLOORS },
     missed: [
       ...(summary === undefined ? [] : missedByMessages(summary)),
       ...(table === undefined ? [] : missedByTable(table)),
       ...missedByPeople(figures),
+      ...missedByArchives(figures),
     ],
   };
 }
@@ -54,6 +57,7 @@ export function formatReport(report: ReturnType<typeof summarize>): string {
     ...(messages === undefined ? [] : messageRows(messages, summary.messages!, options)),
     ...(table === undefined ? [] : tableRows(table)),
     ...peopleRows(report),
+    ...archiveRows(report),
   ];
   const width = Math.max(0, ...rows.map(([name]) => name.length));
   const versions = Object.entries(context.versions).map(([name, version]) => `${name} ${version}`);

@@ -45,6 +45,9 @@ function figures(
       pacePerSecond: 2000,
       sessions: 0,
       logins: 2,
+      databases: [],
+      entries: 0,
+      hasSearch: false,
       json: undefined,
       check: false,
     },
@@ -66,6 +69,9 @@ function figures(
     roster: undefined,
     login: undefined,
     storm: undefined,
+    archives: [],
+    archivedMessages: undefined,
+    slowDatabase: undefined,
   };
 }
 

@@ -18,6 +18,8 @@ export interface MeasuredCluster {
   readonly nodes: readonly MeasuredNode[];
   /** The name and password of an account of its own for each client, known at every node. */
   readonly account: (index: number) => { readonly localpart: string; readonly password: string };
+  /** False leaves out the runs with a second device of each sender. @default true */
+  readonly hasDevices?: boolean;
 }
 
 export interface ClusterFigures {
@@ -59,6 +61,7 @@ export async function measureCluster(
   const command = { do: "pace", perSecond, warmUpMs: SETTLE_MS, measureMs } as const;
   const paced = await measureRun(cluster, load, options, command);
   progress(`at ${perSecond} messages/s: p99 ${paced.latency.p99Us} µs`);
+  if (cluster.hasDevices === false) return { full, paced, withCarbons: [] };
   await load.send({ do: "bring-devices" });
   await load.expect("devices");
   const withCarbons: RunFigures[] = [];

@@ -1,9 +1,11 @@
 /**
  * `deno task bench:e2e`: messages between datacenters through a whole cluster of node processes, with
- * a raw TLS stream on the same machine beside it; the session table; rosters and logins of people.
+ * a raw TLS stream on the same machine beside it; the session table; rosters and logins of people;
+ * archives of messages, with the bare driver of their database beside them.
  */
 import { withCluster } from "../../harness/cluster/mod.ts";
 import { fullMessage } from "../../harness/command/run_scenario.ts";
+import { measureArchives } from "./archive/archives_measurement.ts";
 import { measureBaseline } from "./baseline.ts";
 import { benchContext } from "./bench_context.ts";
 import type { BenchOptions } from "./bench_options.ts";
@@ -42,6 +44,7 @@ async function main(args: readonly string[]): Promise<number> {
     messages: rows.has("messages") ? await measureMessages(options, progress) : undefined,
     table: await measuredTable(options, progress),
     ...await measurePeople(options, progress),
+    ...await measureArchives(options, progress),
   };
   const context = await benchContext(args, loadBefore);
   const report = summarize({ context, options, ...figures });

@@ -52,6 +52,11 @@ export class CassandraServer implements AsyncDisposable {
     return this.#server.port;
   }
 
+  /** Directory of its data and logs. */
+  get directory(): string {
+    return this.#server.directory;
+  }
+
   /** Returns the end of what it wrote. */
   log(): string {
     return this.#server.log();

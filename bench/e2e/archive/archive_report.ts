@@ -1,0 +1,207 @@
+import type { ReportRow } from "../bench_format.ts";
+import { round, showLatency, showSpread, spreadOf } from "../bench_format.ts";
+import type { ClusterFigures } from "../cluster_measurement.ts";
+import type { ArchiveDatabase, PageName } from "./archive_protocol.ts";
+
+/** Archives of one database. */
+export interface ArchiveFigures {
+  readonly database: ArchiveDatabase;
+  readonly hasSearch: boolean;
+  readonly insertsPerSecond: readonly number[];
+  readonly driverPerSecond: readonly number[];
+  /** Undefined: pages were left out. */
+  readonly large: {
+    readonly entries: number;
+    readonly bytesPerMessage: number;
+    readonly pages: readonly PageFigures[];
+  } | undefined;
+}
+
+/** Times of one page. */
+export interface PageFigures {
+  readonly page: PageName;
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+}
+
+/** Messages between datacenters, with archives on both sides and without. */
+export interface ArchivedMessagesFigures {
+  /** Insertions into the archives of one process, with nothing beside it. */
+  readonly insertsPerSecond: number;
+  readonly without: ClusterFigures;
+  readonly with: ClusterFigures;
+}
+
+/** A flood of messages while the database answers late, and the same while it does not. */
+export interface SlowDatabaseFigures {
+  readonly delayMs: number;
+  readonly usual: FloodFigures;
+  readonly slow: FloodFigures;
+}
+
+/** Messages of one flood, and the most memory that a node had meanwhile. */
+export interface FloodFigures {
+  readonly sent: number;
+  readonly arrived: number;
+  readonly refused: number;
+  readonly mostBytes: number;
+}
+
+/** Figures of archives. What was left out is empty or undefined. */
+export interface ArchivesFigures {
+  readonly archives: readonly ArchiveFigures[];
+  readonly archivedMessages: ArchivedMessagesFigures | undefined;
+  readonly slowDatabase: SlowDatabaseFigures | undefined;
+}
+
+/** Floors of archives. Rates and times belong to a machine with two cores and nothing else to do. */
+export const ARCHIVE_FLOORS = {
+  /** Insertions of PostgreSQL. */
+  insertsPerSecond: 20_000,
+  /** Insertions, to those of the bare driver. */
+  driverRatio: 0.6,
+  /** Messages between datacenters, to those that the rate of insertions allows: each has two. */
+  messagesRatio: 0.6,
+  /** p99 of messages with archives, to p99 without. */
+  p99Ratio: 3,
+  /** Milliseconds of a page, p99. */
+  pageMs: 10,
+  /** The same with Elasticsearch, OpenSearch and Cassandra. */
+  remotePageMs: 30,
+  /** Memory of a node with a slow database, to that with a fast one. */
+  memoryRatio: 1.25,
+} as const;
+
+const REMOTE: ReadonlySet<ArchiveDatabase> = new Set(["elasticsearch", "opensearch", "cassandra"]);
+/** Insertions that one message between two people causes. */
+const ARCHIVES_OF_A_MESSAGE = 2;
+
+/** Each run is compared with that of the driver beside it: the machine may change between runs. */
+function driverRatio({ insertsPerSecond, driverPerSecond }: ArchiveFigures): number {
+  return spreadOf(insertsPerSecond.map((each, run) => each / driverPerSecond[run]!)).median;
+}
+
+function messagesRatio({ insertsPerSecond, with: archived }: ArchivedMessagesFigures): number {
+  const { median } = spreadOf(archived.full.map((run) => run.messagesPerSecond));
+  return median / (insertsPerSecond / ARCHIVES_OF_A_MESSAGE);
+}
+
+function p99Ratio({ without, with: archived }: ArchivedMessagesFigures): number {
+  return archived.paced.latency.p99Us / without.paced.latency.p99Us;
+}
+
+function memoryRatio({ usual, slow }: SlowDatabaseFigures): number {
+  return slow.mostBytes / usual.mostBytes;
+}
+
+/** Returns the floors that are missed, each in words. */
+export function missedByArchives(
+  { archives, archivedMessages, slowDatabase }: ArchivesFigures,
+): string[] {
+  return [
+    ...archives.flatMap(missedByArchive),
+    ...(archivedMessages === undefined ? [] : missedByMessages(archivedMessages)),
+    ...(slowDatabase === undefined ? [] : missedByMemory(slowDatabase)),
+  ];
+}
+
+function missedByArchive(figures: ArchiveFigures): string[] {
+  const { insertsPerSecond, driverRatio: floor, pageMs, remotePageMs } = ARCHIVE_FLOORS;
+  const { database, large } = figures;
+  const { median } = spreadOf(figures.insertsPerSecond);
+  const ratio = driverRatio(figures);
+  const limitMs = REMOTE.has(database) ? remotePageMs : pageMs;
+  return [
+    ...(database === "postgresql" && median < insertsPerSecond
+      ? [`${round(median)} archived messages/s, floor ${insertsPerSecond}`]
+      : []),
+    ...(ratio < floor
+      ? [`${database}: ${round(ratio * 100)} % of the bare driver's insertions, floor 60 %`]
+      : []),
+    ...(large?.pages ?? []).filter(({ p99Ms }) => p99Ms > limitMs).map(({ page, p99Ms }) =>
+      `${database}: ${page} page after ${round(p99Ms, 1)} ms (p99), limit ${limitMs} ms`
+    ),
+  ];
+}
+
+function missedByMessages(figures: ArchivedMessagesFigures): string[] {
+  const [share, late] = [messagesRatio(figures), p99Ratio(figures)];
+  return [
+    ...(share < ARCHIVE_FLOORS.messagesRatio
+      ? [`${round(share * 100)} % of the messages that the archive allows, floor 60 %`]
+      : []),
+    ...(late > ARCHIVE_FLOORS.p99Ratio
+      ? [`p99 of messages ${round(late, 1)} times as high with archives, limit 3`]
+      : []),
+  ];
+}
+
+function missedByMemory(figures: SlowDatabaseFigures): string[] {
+  const ratio = memoryRatio(figures);
+  const { sent, arrived, refused } = figures.slow;
+  return [
+    ...(ratio > ARCHIVE_FLOORS.memoryRatio
+      ? [`memory ${round(ratio, 2)} times as high with a slow database`]
+      : []),
+    ...(arrived + refused < sent ? [`${round(sent - arrived - refused)} messages lost`] : []),
+  ];
+}
+
+export function archiveRows(
+  { archives, archivedMessages, slowDatabase }: ArchivesFigures,
+): ReportRow[] {
+  return [
+    ...archives.flatMap(rowsOfArchive),
+    ...(archivedMessages === undefined ? [] : rowsOfMessages(archivedMessages)),
+    ...(slowDatabase === undefined ? [] : rowsOfMemory(slowDatabase)),
+  ];
+}
+
+function rowsOfArchive(figures: ArchiveFigures): ReportRow[] {
+  const { database, hasSearch, large } = figures;
+  const name = `${database}${hasSearch ? " with search" : ""}`;
+  return [
+    [
+      `archived messages/s, ${name}`,
+      `${showSpread(spreadOf(figures.insertsPerSecond), 0)}, ` +
+      `${round(driverRatio(figures) * 100)} % of the bare driver`,
+    ],
+    [`the same rows/s, bare driver`, showSpread(spreadOf(figures.driverPerSecond), 0)],
+    ...(large === undefined ? [] : [
+      [
+        `bytes of a message in ${name}`,
+        round(large.bytesPerMessage),
+      ] as const,
+      ...large.pages.map(({ page, p50Ms, p99Ms }): ReportRow => [
+        `${page} page of ${round(large.entries)}, ${name}`,
+        `p50 ${round(p50Ms, 1)} ms, p99 ${round(p99Ms, 1)} ms`,
+      ]),
+    ]),
+  ];
+}
+
+function rowsOfMessages(figures: ArchivedMessagesFigures): ReportRow[] {
+  const rate = ({ full }: ClusterFigures) =>
+    showSpread(spreadOf(full.map((run) => run.messagesPerSecond)), 0);
+  return [
+    ["messages/s between datacenters, without archives", rate(figures.without)],
+    [
+      "messages/s, with archives on both sides",
+      `${rate(figures.with)}, ${round(messagesRatio(figures) * 100)} % of what ` +
+      `${round(figures.insertsPerSecond)} archived messages/s allow`,
+    ],
+    ["latency at the fixed rate, without archives", showLatency(figures.without.paced.latency)],
+    ["latency at the fixed rate, with archives", showLatency(figures.with.paced.latency)],
+    ["p99 with archives to p99 without", round(p99Ratio(figures), 2)],
+  ];
+}
+
+function rowsOfMemory({ delayMs, usual, slow }: SlowDatabaseFigures): ReportRow[] {
+  const show = ({ sent, arrived, refused, mostBytes }: FloodFigures) =>
+    `${round(sent)} sent, ${round(arrived)} arrived, ${round(refused)} refused, ` +
+    `${round(mostBytes / 1e6)} MB at most`;
+  return [
+    ["flood of messages, fast database", show(usual)],
+    [`flood of messages, database late by ${delayMs} ms`, show(slow)],
+  ];
+}

@@ -1,0 +1,155 @@
+import { withCluster } from "../../../harness/mod.ts";
+import { BenchChild } from "../bench_child.ts";
+import type { BenchOptions } from "../bench_options.ts";
+import { spreadOf } from "../bench_format.ts";
+import { measureCluster } from "../cluster_measurement.ts";
+import type { ClusterFigures } from "../cluster_measurement.ts";
+import type {
+  ArchiveCommand,
+  ArchiveDatabase,
+  ArchiveEvent,
+  ArchivePlan,
+} from "./archive_protocol.ts";
+import { PAGES } from "./archive_protocol.ts";
+import type { ArchivedMessagesFigures, ArchiveFigures, ArchivesFigures } from "./archive_report.ts";
+import type { ArchiveServer } from "./archive_server.ts";
+import { startArchiveServer } from "./archive_server.ts";
+import { measureSlowDatabase } from "./slow_database.ts";
+
+type ArchiveChild = BenchChild<ArchiveCommand, ArchiveEvent>;
+
+const WARM_UP_MS = 1_000;
+/** Reads of each page. */
+const READS = 300;
+const PASSWORD = "bench";
+const PERMISSIONS = ["--allow-read", "--allow-write", "--allow-sys"];
+
+/** Measures those of the rows about archives that the options name. */
+export async function measureArchives(
+  options: BenchOptions,
+  progress: (text: string) => void,
+): Promise<ArchivesFigures> {
+  const { rows, databases } = options;
+  const archives: ArchiveFigures[] = [];
+  if (rows.has("archive")) {
+    for (const database of databases) {
+      archives.push(await measureArchive(database, options, progress));
+    }
+  }
+  return {
+    archives,
+    archivedMessages: rows.has("archived-messages")
+      ? await measureArchivedMessages(options, progress)
+      : undefined,
+    slowDatabase: rows.has("slow-database")
+      ? await measureSlowDatabase(options, progress)
+      : undefined,
+  };
+}
+
+/** Measures insertions, in turn with those of the bare driver, and then pages of a large archive. */
+async function measureArchive(
+  database: ArchiveDatabase,
+  options: BenchOptions,
+  progress: (text: string) => void,
+): Promise<ArchiveFigures> {
+  const { entries, hasSearch } = options;
+  await using server = await startArchiveServer(database, { hasSearch });
+  const plan: ArchivePlan = { place: server.place };
+  await using product = start("./archive/archive_process.ts", plan);
+  await product.expect("ready");
+  const rates = await measureInsertions(product, plan, options);
+  const { insertsPerSecond, driverPerSecond } = rates;
+  progress(
+    `${database}: ${Math.round(spreadOf(insertsPerSecond).median)} archived messages/s, ` +
+      `${Math.round(spreadOf(driverPerSecond).median)} of the bare driver`,
+  );
+  if (entries === 0) return { database, hasSearch, ...rates, large: undefined };
+  const before = await server.storedBytes();
+  await product.send({ do: "fill", entries });
+  const { elapsedMs } = await product.expect("filled");
+  const bytesPerMessage = (await server.storedBytes() - before) / entries;
+  progress(`${database}: ${entries} messages in one archive after ${Math.round(elapsedMs)} ms`);
+  const pages = [];
+  for (const page of PAGES) {
+    await product.send({ do: "read", page, times: READS });
+    const { p50Ms, p99Ms } = await product.expect("read");
+    pages.push({ page, p50Ms, p99Ms });
+  }
+  return { database, hasSearch, ...rates, large: { entries, bytesPerMessage, pages } };
+}
+
+async function measureInsertions(
+  product: ArchiveChild,
+  plan: ArchivePlan,
+  { runs, seconds }: Pick<BenchOptions, "runs" | "seconds">,
+): Promise<Pick<ArchiveFigures, "insertsPerSecond" | "driverPerSecond">> {
+  await using driver = start("./archive/bare_archive.ts", plan);
+  await driver.expect("ready");
+  const rates: [number[], number[]] = [[], []];
+  for (let run = 1; run <= runs; run++) {
+    for (const [i, child] of [product, driver].entries()) {
+      await child.send({ do: "insert", warmUpMs: WARM_UP_MS, measureMs: seconds * 1_000 });
+      const { messages, elapsedMs } = await child.expect("inserted");
+      if (messages === 0) throw new Error("Nothing was stored");
+      rates[i]!.push(messages / elapsedMs * 1_000);
+    }
+  }
+  return { insertsPerSecond: rates[0], driverPerSecond: rates[1] };
+}
+
+function start(script: string, plan: ArchivePlan): ArchiveChild {
+  return BenchChild.start(script, plan, { permissions: PERMISSIONS });
+}
+
+/** Measures messages between two datacenters that share PostgreSQL, with archives and without. */
+async function measureArchivedMessages(
+  options: BenchOptions,
+  progress: (text: string) => void,
+): Promise<ArchivedMessagesFigures> {
+  const server: ArchiveServer = await startArchiveServer("postgresql", options);
+  let insertsPerSecond: number;
+  {
+    await using owned = server;
+    const plan: ArchivePlan = { place: owned.place };
+    await using product = start("./archive/archive_process.ts", plan);
+    await product.expect("ready");
+    const rates = await measureInsertions(product, plan, { ...options, runs: 1 });
+    insertsPerSecond = rates.insertsPerSecond[0]!;
+  }
+  progress("messages between datacenters without archives");
+  const without = await measureMessages(false, options, progress);
+  progress("messages between datacenters with archives on both sides");
+  return { insertsPerSecond, without, with: await measureMessages(true, options, progress) };
+}
+
+function measureMessages(
+  archives: boolean,
+  options: BenchOptions,
+  progress: (text: string) => void,
+): Promise<ClusterFigures> {
+  const account = (index: number) => ({ localpart: `bench${index}`, password: PASSWORD });
+  const users = Array.from({ length: 2 * options.pairs }, (_, index) => account(index));
+  return withCluster({
+    datacenters: 2,
+    users,
+    archives,
+    links: "direct",
+    components: [],
+    database: "postgresql",
+  }, (cluster) =>
+    measureCluster(
+      {
+        domain: cluster.globalHost,
+        nodes: cluster.datacenters.map((datacenter) => ({
+          name: datacenter.name,
+          pid: datacenter.node.pid,
+          c2s: datacenter.clientAddress("none"),
+        })),
+        account,
+        hasDevices: false,
+      },
+      options,
+      progress,
+    ));
+}

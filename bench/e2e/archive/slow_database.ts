@@ -1,0 +1,98 @@
+import { Buffer } from "node:buffer";
+import { RawClient } from "../../../harness/clients/mod.ts";
+import type { Cluster } from "../../../harness/mod.ts";
+import { withCluster } from "../../../harness/mod.ts";
+import type { BenchOptions } from "../bench_options.ts";
+import { processUsage } from "../process_usage.ts";
+import type { FloodFigures, SlowDatabaseFigures } from "./archive_report.ts";
+
+/** Milliseconds by which each packet between the nodes and the database is late. */
+const DELAY_MS = 500;
+const SAMPLE_MS = 100;
+/** Milliseconds without any answer after which the flood is over. */
+const QUIET_MS = 10_000;
+/** Messages of one write. */
+const AT_ONCE = 50;
+const [ALICE, BOB] = ["alice", "bob"];
+const PASSWORD = "secret";
+const BODY = Buffer.from("</body></message>");
+const ERROR = Buffer.from("</error></message>");
+
+/**
+ * Floods the archives of two datacenters with messages that alice writes to bob, and looks at the
+ * memory of the nodes: first with a fast database, then with one that is late.
+ */
+export async function measureSlowDatabase(
+  options: Pick<BenchOptions, "seconds">,
+  progress: (text: string) => void,
+): Promise<SlowDatabaseFigures> {
+  const users = [ALICE, BOB].map((localpart) => ({ localpart, password: PASSWORD }));
+  return await withCluster({
+    datacenters: 2,
+    users,
+    archives: true,
+    links: "direct",
+    components: [],
+    database: "postgresql",
+    databaseLinks: true,
+  }, async (cluster) => {
+    const usual = await flood(cluster, options);
+    for (const { databaseLink } of cluster.datacenters) databaseLink.delay(DELAY_MS / 2);
+    const slow = await flood(cluster, options);
+    progress(`slow database: ${Math.round(slow.mostBytes / 1e6)} MB at most`);
+    return { delayMs: DELAY_MS, usual, slow };
+  });
+}
+
+async function flood(
+  { globalHost: domain, datacenters: [dc1, dc2] }: Cluster,
+  { seconds }: Pick<BenchOptions, "seconds">,
+): Promise<FloodFigures> {
+  const login = (datacenter: typeof dc1, localpart: string) =>
+    RawClient.login({
+      ...datacenter!.clientAddress("none"),
+      domain,
+      localpart,
+      password: PASSWORD,
+      resource: "bench",
+    });
+  await using alice = await login(dc1, ALICE);
+  await using bob = await login(dc2, BOB);
+  let [sent, arrived, refused, mostBytes] = [0, 0, 0, 0];
+  let lastMs = performance.now();
+  const count = (client: RawClient, mark: Buffer, counted: () => void) => {
+    let tail = Buffer.alloc(0);
+    return client.socket.consume((chunk) => {
+      lastMs = performance.now();
+      const bytes = Buffer.concat([tail, chunk]);
+      let end = 0;
+      for (let at = bytes.indexOf(mark); at >= 0; at = bytes.indexOf(mark, end)) {
+        counted();
+        end = at + mark.length;
+      }
+      tail = Buffer.from(bytes.subarray(Math.max(end, bytes.length - mark.length + 1)));
+    });
+  };
+  const readings = [count(alice, ERROR, () => refused++), count(bob, BODY, () => arrived++)];
+  const sampling = setInterval(async () => {
+    for (const { node } of [dc1!, dc2!]) {
+      mostBytes = Math.max(mostBytes, (await processUsage(node.pid)).residentBytes);
+    }
+  }, SAMPLE_MS);
+  const text = "x".repeat(200);
+  for (const endMs = performance.now() + seconds * 1_000; performance.now() < endMs;) {
+    const messages = Array.from(
+      { length: AT_ONCE },
+      () =>
+        `<message type='chat' id='m${sent++}' to='${BOB}@${domain}'><body>${text}</body></message>`,
+    );
+    await alice.send(new TextEncoder().encode(messages.join("")));
+  }
+  lastMs = performance.now();
+  while (arrived + refused < sent && performance.now() < lastMs + QUIET_MS) {
+    await new Promise((resolve) => setTimeout(resolve, SAMPLE_MS));
+  }
+  clearInterval(sampling);
+  void readings; // they end with their clients
+  return { sent, arrived, refused, mostBytes };
+}
