@@ -3,16 +3,19 @@ import assert from "node:assert/strict";
 import type { BrowserPage } from "../../harness/browser/mod.ts";
 import { Browser } from "../../harness/browser/mod.ts";
 import { withCluster } from "../../harness/cluster/mod.ts";
+import { Stage } from "../../harness/scenarios/_stage.ts";
 import { Run } from "../../harness/process/mod.ts";
 import { untilAllLinked } from "../../harness/scenarios/_linked.ts";
 import { until } from "../../harness/until.ts";
 import type { Clock } from "../base/mod.ts";
 import { ManualClock, SystemClock } from "../base/mod.ts";
 import { MetricsRegistry } from "../observe/mod.ts";
+import type { TokenHolder } from "./access.ts";
 import { createAdmin } from "./admin_server.ts";
 import { EventLog } from "./events/event_log.ts";
 import { modelMesh } from "./testing/model_mesh.ts";
-import { NO_TRACES, sampleActions } from "./testing/sample_source.ts";
+import { modelTraces } from "./testing/model_traces.ts";
+import { sampleActions } from "./testing/sample_source.ts";
 
 const SCREENS = [
   { name: "desktop-light", width: 1440, height: 1000 },
@@ -26,6 +29,10 @@ const PICTURES = Deno.env.get("CAUSEWAY_PICTURES");
 
 /** A browser that ends leaves timers of its connections running for a moment after the test. */
 const WITH_BROWSER = { sanitizeOps: false, sanitizeResources: false };
+
+/** Expressions for a field of the page, and for a datacenter in its map. */
+const input = (id: string) => `document.querySelector('${id}')`;
+const spot = (name: string) => `document.querySelector('[data-datacenter^=${name}]')`;
 
 /** Waits for a JavaScript expression about the page to become true. */
 async function untilOn(page: BrowserPage, expression: string): Promise<void> {
@@ -56,7 +63,12 @@ async function checkScreens(page: BrowserPage, name: string): Promise<void> {
 /** Serves the API and the dashboard of a model. */
 async function serveModel(
   count: number,
-  { token, clock = new SystemClock() }: { readonly token?: string; readonly clock?: Clock } = {},
+  { tokens = [], clock = new SystemClock(), calls = [] }: {
+    readonly tokens?: readonly TokenHolder[];
+    readonly clock?: Clock;
+    /** Takes the actions that the page asks for. */
+    readonly calls?: string[];
+  } = {},
 ) {
   const events = new EventLog(() => clock.wallMs());
   events.add({
@@ -75,11 +87,11 @@ async function serveModel(
       removeHost: () => Promise.resolve("unknown"),
       sessions: () => ({}),
       source: modelMesh(count),
-      actions: sampleActions(),
-      traces: NO_TRACES,
+      actions: sampleActions(calls),
+      traces: modelTraces(),
       events,
     },
-    token === undefined ? { port: 0 } : { port: 0, token },
+    { port: 0, tokens },
     { clock },
   );
   await server.start();
@@ -99,14 +111,20 @@ Deno.test(
     await using page = await browser.open(served.url);
     await untilOn(page, "document.querySelectorAll('[data-datacenter]').length === 30");
     await untilOn(page, "document.querySelector('.events')");
-    await page.evaluate("document.querySelector('[data-datacenter^=sto7]').focus()");
+    await page.evaluate(`${spot("sto7")}.focus()`);
     await page.press("Enter");
     await untilOn(
       page,
       "document.querySelector('#panel-title')?.textContent === 'sto7.example.com'",
     );
     await untilOn(page, "document.querySelector('.panel')?.textContent.includes('Lane 1')");
+    await page.evaluate(`${input("#trace-jid")}.value = "alice@example.com"`);
+    await page.evaluate("document.querySelector('.trace form').requestSubmit()");
+    await untilOn(page, "document.querySelectorAll('.stanzas details').length === 3");
+    await page.evaluate("document.querySelector('.sessions form').requestSubmit()");
+    await untilOn(page, "document.querySelectorAll('.sessions .rows li').length === 10");
     await checkScreens(page, "thirty");
+    await page.evaluate(`${spot("sto7")}.focus()`);
     await page.press("ArrowRight");
     await untilOn(
       page,
@@ -120,11 +138,18 @@ Deno.test(
 );
 
 Deno.test(
-  "the dashboard asks for the token, and keeps it for the tab alone",
+  "the dashboard asks for the token, keeps it for the tab alone, and offers what its role allows",
   WITH_BROWSER,
   async () => {
     await using run = await Run.start();
-    await using served = await serveModel(3, { token: "correct-horse-battery" });
+    const calls: string[] = [];
+    await using served = await serveModel(3, {
+      tokens: [
+        { name: "watcher", role: "read", token: "correct-horse-battery" },
+        { name: "operator", role: "act", token: "staple-battery-horse" },
+      ],
+      calls,
+    });
     await using browser = await Browser.start(run, []);
     await using page = await browser.open(served.url);
     const enter = async (token: string) => {
@@ -139,6 +164,30 @@ Deno.test(
     await untilOn(page, "document.querySelectorAll('[data-datacenter]').length === 3");
     assert.equal(await page.evaluate("localStorage.length + document.cookie.length"), 0);
     assert.equal(await page.evaluate("sessionStorage.length"), 1);
+
+    const listSessions = async () => {
+      await page.evaluate("document.querySelector('.sessions form').requestSubmit()");
+      await untilOn(page, "document.querySelectorAll('.sessions .rows li').length === 10");
+    };
+    await untilOn(page, "document.querySelector('.trace button').disabled");
+    await untilOn(page, "document.querySelector('#trace-note').textContent.includes('role act')");
+    await listSessions();
+    assert.equal(await page.evaluate("document.querySelectorAll('.row-actions').length"), 0);
+
+    await page.evaluate("sessionStorage.clear()");
+    await enter("staple-battery-horse");
+    await untilOn(page, "document.querySelector('.trace button')?.disabled === false");
+    await listSessions();
+    await page.evaluate("[...document.querySelectorAll('.turn button')].at(-1).click()");
+    const first = "document.querySelector('.sessions .rows li')";
+    await untilOn(page, `${first}.textContent.includes('user10@')`);
+    await page.evaluate("globalThis.confirm = () => true");
+    await page.evaluate(`${first}.querySelector('[aria-label^="End"]').click()`);
+    await untilOn(page, "document.querySelector('.sessions').textContent.includes('It is done')");
+    assert.deepEqual(calls, ["kick user10@example.com/phone"]);
+    await page.evaluate(`${first}.querySelector('[aria-label^="Trace"]').click()`);
+    await untilOn(page, `${input("#trace-jid")}.value === "user10@example.com/phone"`);
+    await untilOn(page, `document.activeElement === ${input("#trace-jid")}`);
   },
 );
 
@@ -193,6 +242,31 @@ Deno.test(
       await untilOn(
         page,
         "document.querySelector('.verdict')?.textContent.includes('not connected')",
+      );
+
+      await using stage = new Stage(cluster);
+      const alice = await stage.enterAvailable("alice", "dc1");
+      const bob = await stage.enterAvailable("bob", "dc2");
+      await page.evaluate(`${input("#trace-jid")}.value = ${JSON.stringify(bob.jid)}`);
+      await page.evaluate("document.querySelector('.trace form').requestSubmit()");
+      await untilOn(
+        page,
+        "/node1@dc2\\S+ *✓traces too/.test(document.querySelector('.trace-nodes')?.textContent)",
+      );
+      await alice.sendMessage(bob.jid, "is it traced?");
+      await bob.expectMessage("is it traced?");
+      await untilOn(
+        page,
+        `[...document.querySelectorAll('.stanzas li')].some(({ textContent }) =>
+          /message chat.*delivered.*node1@dc1\\S+entered the mesh here.*node1@dc2\\S+delivered here/
+            .test(textContent))`,
+      );
+      const stop = "document.querySelector('.trace form button')";
+      assert.equal(await page.evaluate(`${stop}.textContent`), "Stop");
+      await page.evaluate(`${stop}.click()`);
+      await untilOn(
+        page,
+        "document.querySelector('.trace [role=status]').textContent.includes('it was stopped')",
       );
     });
   },

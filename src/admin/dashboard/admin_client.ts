@@ -44,9 +44,23 @@ export class AdminClient {
     return await response.json() as Answer; // the API checks its answers against their schemas
   }
 
+  /**
+   * Carries out an action and returns its outcome.
+   * @throws {TokenRequired}
+   * @throws {RequestFailed} when the caller's role does not allow it, and when it failed
+   */
+  async act<Answer>(action: string, body: object): Promise<Answer> {
+    const response = await this.#fetch(
+      `/api/v1/actions/${action}`,
+      AbortSignal.timeout(REQUEST_TIMEOUT_MS),
+      { method: "POST", body: JSON.stringify(body) },
+    );
+    return await response.json() as Answer; // as above
+  }
+
   /** Reads a stream of events until it ends or `signal` aborts it. */
   async *events(path: string, signal: AbortSignal): AsyncGenerator<StreamEvent> {
-    const response = await this.#fetch(path, signal, "text/event-stream");
+    const response = await this.#fetch(path, signal, { accept: "text/event-stream" });
     const parser = new EventStreamParser();
     const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
     try {
@@ -58,11 +72,24 @@ export class AdminClient {
     }
   }
 
-  async #fetch(path: string, signal: AbortSignal, accept = "application/json"): Promise<Response> {
+  async #fetch(
+    path: string,
+    signal: AbortSignal,
+    { accept = "application/json", ...request }: {
+      readonly accept?: string;
+      readonly method?: "POST";
+      readonly body?: string;
+    } = {},
+  ): Promise<Response> {
     const token = sessionStorage.getItem(TOKEN_KEY);
     const response = await fetch(path, {
+      ...request,
       signal,
-      headers: { accept, ...(token !== null && { authorization: `Bearer ${token}` }) },
+      headers: {
+        accept,
+        ...(request.body !== undefined && { "content-type": "application/json" }),
+        ...(token !== null && { authorization: `Bearer ${token}` }),
+      },
     });
     if (response.ok) return response;
     const message = await failureOf(response);

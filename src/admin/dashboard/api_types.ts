@@ -10,8 +10,10 @@ export type {
   MeshNode,
 } from "../api/mesh_schemas.ts";
 export type { Certificate, Database } from "../api/parts_schemas.ts";
-export type { Bounce, Where } from "../api/people_schemas.ts";
+export type { ActionResult, Caller } from "../api/action_schemas.ts";
+export type { Bounce, Session, Where } from "../api/people_schemas.ts";
 export type { Part, Status } from "../api/status_schemas.ts";
+export type { TraceBegun, TraceNode, TraceStepAnswer } from "../api/trace_schemas.ts";
 
 /** Rates of one datacenter. */
 export type Rate = Pick<OverviewDatacenter, "sentPerSec" | "receivedPerSec">;

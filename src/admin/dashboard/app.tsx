@@ -7,9 +7,11 @@ import { AttentionCard, EventCard } from "./event_cards.tsx";
 import type { LiveView } from "./live_view.ts";
 import { MeshMap } from "./mesh_map.tsx";
 import { StatusMark } from "./status_mark.tsx";
+import { SessionsCard } from "./sessions_card.tsx";
 import { SummaryTiles } from "./summary_tiles.tsx";
 import { formatDuration } from "./text.ts";
 import { TokenForm } from "./token_form.tsx";
+import { TraceCard, type TraceWish } from "./trace_card.tsx";
 import { TrafficChart } from "./traffic_chart.tsx";
 import { NO_TRAFFIC } from "./traffic.ts";
 import type { ViewState } from "./view_state.ts";
@@ -82,9 +84,11 @@ function Overview({ view, client, state }: {
   readonly state: ViewState;
 }) {
   const facts = state.facts!; // the caller has checked
-  const { datacenters, nodes } = facts;
+  const { caller, datacenters, nodes } = facts;
   const { rates, selected, detail } = state;
+  const [wish, setWish] = useState<TraceWish>();
   const select = (datacenter: string) => view.select(datacenter);
+  const trace = (jid: string) => setWish({ jid });
   const shown = datacenters.find(({ datacenter }) => datacenter === selected);
   return (
     <>
@@ -110,6 +114,7 @@ function Overview({ view, client, state }: {
             </p>
             <TrafficChart history={state.history} />
           </section>
+          <TraceCard client={client} caller={caller} wish={wish} />
           <BounceCard facts={facts} />
         </div>
         <div class="side-column">
@@ -122,7 +127,8 @@ function Overview({ view, client, state }: {
               rate={rates.get(shown.datacenter) ?? NO_TRAFFIC}
             />
           )}
-          <WhereSearch client={client} select={select} />
+          <WhereSearch client={client} select={select} trace={trace} />
+          <SessionsCard client={client} caller={caller} trace={trace} />
           <EventCard feed={state.feed} />
           <DatabaseCard facts={facts} />
           <CertificateCard facts={facts} />

@@ -4,6 +4,7 @@ import { TokenRequired } from "./admin_client.ts";
 import type {
   AdminEvent,
   Bounce,
+  Caller,
   Certificate,
   Database,
   Datacenter,
@@ -96,8 +97,9 @@ export class LiveView {
 
   async #readFacts(): Promise<void> {
     const client = this.#client;
-    const [status, datacenters, nodes, bounces, databases, certificates] = await Promise
+    const [caller, status, datacenters, nodes, bounces, databases, certificates] = await Promise
       .all([
+        client.read<Caller>("/api/v1/caller"),
         client.read<Status>("/api/v1/status"),
         client.read<List<Datacenter>>("/api/v1/datacenters?limit=1000"),
         client.read<List<MeshNode>>("/api/v1/nodes?limit=1000"),
@@ -106,6 +108,7 @@ export class LiveView {
         client.read<List<Certificate>>("/api/v1/certificates"),
       ]);
     const facts: Facts = {
+      caller,
       status,
       datacenters: datacenters.items,
       nodes: nodes.items,

@@ -18,7 +18,7 @@ export function SummaryTiles({ facts, total }: {
   const daysLeft = certificates.map((certificate) => certificate.daysLeft);
   const soonest = daysLeft.length === 0 ? undefined : Math.min(...daysLeft);
   const { sentPerSec, receivedPerSec } = total;
-  const { waitingBytes, waitingMaxBytes } = status.memory;
+  const { waitingBytes, waitingMaxBytes, residentBytes, heapBytes } = status.memory;
   return (
     <dl class="tiles">
       <Tile name="Datacenters linked" value={`${linked} of ${others.length}`}>
@@ -38,6 +38,9 @@ export function SummaryTiles({ facts, total }: {
       </Tile>
       <Tile name="Waiting" value={formatCount(held + bounceTotals.stanzas)}>
         {formatBytes(waitingBytes)} of {formatBytes(waitingMaxBytes)}
+      </Tile>
+      <Tile name="Memory of this node" value={formatBytes(residentBytes)}>
+        heap {formatBytes(heapBytes)}
       </Tile>
       <Tile name="Databases up" value={`${databasesUp} of ${databases.length}`}>
         <StatusMark

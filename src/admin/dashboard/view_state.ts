@@ -1,6 +1,7 @@
 import type {
   AdminEvent,
   Bounce,
+  Caller,
   Certificate,
   Database,
   Datacenter,
@@ -14,6 +15,8 @@ import { EMPTY_HISTORY, NO_TRAFFIC } from "./traffic.ts";
 
 /** Answers of the admin API of one moment. */
 export interface Facts {
+  /** Whoever reads the page, and the role of the token. */
+  readonly caller: Caller;
   readonly status: Status;
   readonly datacenters: readonly Datacenter[];
   readonly nodes: readonly MeshNode[];

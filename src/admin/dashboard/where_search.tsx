@@ -12,9 +12,10 @@ type Search =
   | { readonly kind: "failed"; readonly message: string };
 
 /** A search box for a JID, and the way of a stanza to it. */
-export function WhereSearch({ client, select }: {
+export function WhereSearch({ client, select, trace }: {
   readonly client: AdminClient;
   readonly select: (datacenter: string) => void;
+  readonly trace: (jid: string) => void;
 }) {
   const [search, setSearch] = useState<Search>({ kind: "none" });
   const ask = async (event: SubmitEvent) => {
@@ -54,6 +55,7 @@ export function WhereSearch({ client, select }: {
         {search.kind === "found" && (
           <Way
             where={search.where}
+            trace={trace}
             close={() => setSearch({ kind: "none" })}
           />
         )}
@@ -63,7 +65,11 @@ export function WhereSearch({ client, select }: {
 }
 
 /** The places that this node asks, in their order, and the verdict. */
-function Way({ where, close }: { readonly where: Where; readonly close: () => void }) {
+function Way({ where, trace, close }: {
+  readonly where: Where;
+  readonly trace: (jid: string) => void;
+  readonly close: () => void;
+}) {
   const { verdict, local, cache, redis } = where;
   const isFound = verdict.place === "here" || verdict.place === "datacenter";
   const state = isFound ? "good" : verdict.place === "nowhere" ? "warning" : "bad";
@@ -112,7 +118,10 @@ function Way({ where, close }: { readonly where: Where; readonly close: () => vo
           ))}
         </li>
       </ol>
-      <button type="button" onClick={close}>Clear</button>
+      <p class="row-actions">
+        <button type="button" onClick={() => trace(where.jid)}>Trace it</button>
+        <button type="button" onClick={close}>Clear</button>
+      </p>
     </div>
   );
 }

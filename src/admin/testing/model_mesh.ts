@@ -12,7 +12,16 @@ export function modelMesh(count: number): AdminSource {
   const sample = sampleSource();
   const rate = (index: number) => index === 0 ? 0 : (index * 37) % 410;
   return sampleSource({
-    status: () => ({ ...sample.status(), uptimeMs: 93_780_000 }),
+    status: () => ({
+      ...sample.status(),
+      uptimeMs: 93_780_000,
+      memory: {
+        residentBytes: 412 << 20,
+        heapBytes: 96 << 20,
+        waitingBytes: 3 << 20,
+        waitingMaxBytes: 256 << 20,
+      },
+    }),
     datacenters: () => Promise.resolve(datacenters),
     nodes: () =>
       Promise.resolve(
