@@ -1,5 +1,6 @@
 import { stringify } from "smol-toml";
 import { translateModules } from "./from_mongooseim_modules.ts";
+import { NO_TLS_CHOICE, translatePools, translateRiakNames } from "./from_mongooseim_pools.ts";
 import { parseToml } from "./load_config.ts";
 import { isLoopbackHost } from "./loopback.ts";
 import {
@@ -40,8 +41,6 @@ const MECHANISMS: Readonly<Record<string, string>> = {
   scram_sha1_plus: "SCRAM-SHA-1",
   plain: "PLAIN",
 };
-
-const NO_TLS_CHOICE = "not translated: TLS 1.2 and 1.3 with the runtime's ciphers are used";
 
 /**
  * Translates the configuration file of a MongooseIM (4.0 or newer, TOML) into one for Causeway.
@@ -156,19 +155,23 @@ function certificate(tls: ForeignTable | undefined): Table | undefined {
   return defined({ certfile, keyfile: tls.text("keyfile") });
 }
 
+/** Methods of logging in whose accounts a backend of the same name may hold here. */
+const SERVED_METHODS = ["internal", "rdbms", "ldap", "riak"] as const;
+
 function translateAuth(auth: ForeignTable | undefined): Table | undefined {
   if (auth === undefined) return undefined;
   // Newer versions name the method by its table alone.
   const methods = auth.texts("methods") ??
-    ["internal", "rdbms", "ldap", "http", "jwt", "external"].filter((each) => auth.has(each));
+    [...SERVED_METHODS, "http", "jwt", "external"].filter((each) => auth.has(each));
   auth.table("internal");
   auth.table("rdbms");
+  translateRiakNames(auth.table("riak"), { bucket_type: "users" });
   const [method] = methods;
-  const served = method === "internal" || method === "rdbms" || method === "ldap";
+  const served = SERVED_METHODS.some((each) => each === method);
   if (methods.length > 1 || (method !== undefined && !served)) {
     auth.lost(
       "methods",
-      "not translated whole: one of internal, rdbms and ldap serves a host here",
+      `not translated whole: one of ${SERVED_METHODS.join(", ")} serves a host here`,
     );
   }
   if (method === "internal") {
@@ -287,55 +290,4 @@ function translateBounce(source: ForeignTable): Table | false | undefined {
     max_retries: bounce.integer("max_retries"),
   });
   return isEnabled && options;
-}
-
-function translatePools(pools: ForeignTable): Table {
-  pools.tables("redis"); // what nobody reads of it is said
-  const rdbms = pools.table("rdbms");
-  return defined({ rdbms: rdbms && translateSqlPools(rdbms) });
-}
-
-function translateSqlPools(rdbms: ForeignTable): Table {
-  const translated: Table = {};
-  for (const tag of rdbms.keys) {
-    const pool = rdbms.table(tag);
-    const connection = pool?.table("connection");
-    if (pool === undefined || connection === undefined) continue;
-    pool.ignore("strategy");
-    connection.ignore("keepalive_interval", "max_reconnect_interval");
-    const scope = pool.text("scope");
-    const host = connection.text("host");
-    const driver = connection.text("driver");
-    translated[tag] = defined({
-      scope: scope === "host_type" ? "host" : scope,
-      host: pool.text("host"),
-      workers: pool.integer("workers"),
-      call_timeout: pool.integer("call_timeout"),
-      connection: defined({
-        driver: driver === "odbc" ? "mssql" : driver,
-        server: connection.text("settings"),
-        host,
-        port: connection.integer("port"),
-        database: connection.text("database"),
-        username: connection.text("username"),
-        password: connection.text("password"),
-        query_timeout: connection.integer("query_timeout"),
-        tls: driver === "odbc" ? undefined : sqlTls(connection),
-      }),
-    });
-  }
-  return translated;
-}
-
-function sqlTls(connection: ForeignTable): Table | false {
-  const tls = connection.table("tls");
-  if (tls === undefined) return false;
-  tls.ignore("required", "verify_peer", "verify_mode", "server_name_indication");
-  connection.note("tls", "the server's certificate is always checked, and must name its host");
-  for (const key of ["ciphers", "dhfile", "versions"]) tls.lost(key, NO_TLS_CHOICE);
-  return defined({
-    cafile: tls.text("cacertfile"),
-    certfile: tls.text("certfile"),
-    keyfile: tls.text("keyfile"),
-  });
 }
