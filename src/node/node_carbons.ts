@@ -3,7 +3,7 @@ import type { Domains, Router } from "../distribution/routing/mod.ts";
 import type { SessionTable } from "../distribution/table/mod.ts";
 import { carbonEnvelope } from "../distribution/mod.ts";
 import type { CarbonOf } from "../distribution/mod.ts";
-import { carbonOf, Carbons } from "../services/carbons/mod.ts";
+import { BroughtCarbon, Carbons } from "../services/carbons/mod.ts";
 import type { Jid, SessionRegistry } from "../xmpp/mod.ts";
 import type { Surroundings } from "./surroundings.ts";
 
@@ -36,9 +36,9 @@ export function makeCarbons({ modules }: Config, parts: Surroundings & CarbonPar
 export function makeBroughtCarbons({ globalHost }: Pick<Domains, "globalHost">): CarbonOf {
   return (message) => {
     const { stanza } = message;
-    const account = stanza.from.bare;
-    if (account.localpart === "" || account.domainpart !== globalHost) return undefined;
-    const carbon = carbonOf("sent", stanza, account);
+    const { localpart, domainpart } = stanza.from;
+    if (localpart === "" || domainpart !== globalHost) return undefined;
+    const carbon = BroughtCarbon.of(stanza);
     return carbon && carbonEnvelope(message, carbon);
   };
 }

@@ -16,6 +16,43 @@ const FORWARD_NAMESPACE = "urn:xmpp:forward:0";
 const HINTS_NAMESPACE = "urn:xmpp:hints";
 const MUC_USER_NAMESPACE = "http://jabber.org/protocol/muc#user";
 
+/**
+ * Carbon of a message from another datacenter, for the sessions of its sender here. It is wrapped for each
+ * of them when it is given, and as a whole only for another node.
+ */
+export class BroughtCarbon implements Stanza {
+  readonly kind = "message";
+  readonly type: StanzaType;
+  /** Bare JID of the account. */
+  readonly from: Jid;
+  readonly to: Jid;
+  readonly #message: Stanza;
+  #bytes: Uint8Array | undefined;
+
+  private constructor(message: Stanza) {
+    this.type = message.type;
+    this.from = this.to = message.from.bare;
+    this.#message = message;
+  }
+
+  /** Returns the carbon of a message; undefined when that is nested too deeply. */
+  static of(message: Stanza): Stanza | undefined {
+    return isSurelyShallow(message)
+      ? new BroughtCarbon(message)
+      : carbonOf("sent", message, message.from.bare);
+  }
+
+  get bytes(): Uint8Array {
+    return this.#bytes ??= wrap("sent", this.#message, this.from);
+  }
+
+  /** Returns the carbon for one session of the account. */
+  for(session: Jid): Stanza {
+    const { kind, type, from } = this;
+    return { kind, type, from, to: session, bytes: wrap("sent", this.#message, session) };
+  }
+}
+
 /** Direction of a message, as its account sees it. */
 export type CarbonDirection = "sent" | "received";
 
@@ -96,7 +133,7 @@ const TAG_BYTES = "<message".length;
  */
 const SURELY_SHALLOW_BYTES = 1_024;
 
-/** Beginnings of carbons of chat, by account: an account sends and gets many. */
+/** Beginnings of carbons of chat, by recipient: an account, or a session, gets many. */
 const STARTS: Readonly<Record<CarbonDirection, WeakMap<Jid, Uint8Array>>> = {
   sent: new WeakMap(),
   received: new WeakMap(),
@@ -109,29 +146,40 @@ const STARTS: Readonly<Record<CarbonDirection, WeakMap<Jid, Uint8Array>>> = {
  */
 export function carbonOf(
   direction: CarbonDirection,
-  { type, bytes }: Stanza,
+  message: Stanza,
   account: Jid,
 ): Stanza | undefined {
-  const start = startOf(direction, type, account);
+  const bytes = wrap(direction, message, account);
+  const { type } = message;
+  const carbon: Stanza = { kind: "message", type, from: account, to: account, bytes };
+  return isSurelyShallow(message) || isAsItSays(carbon) ? carbon : undefined;
+}
+
+function isSurelyShallow({ bytes }: Stanza): boolean {
+  return bytes.length <= SURELY_SHALLOW_BYTES;
+}
+
+/** Returns a carbon of a message, for an account or one of its sessions. */
+function wrap(direction: CarbonDirection, { type, bytes }: Stanza, to: Jid): Uint8Array {
+  const start = startOf(direction, type, to);
   const end = ENDS[direction];
   const wrapped = SLAB.allocate(start.length + bytes.length - TAG_BYTES + end.length);
   wrapped.set(start);
   wrapped.set(bytes.subarray(TAG_BYTES), start.length);
   wrapped.set(end, wrapped.length - end.length);
-  const carbon: Stanza = { kind: "message", type, from: account, to: account, bytes: wrapped };
-  return bytes.length <= SURELY_SHALLOW_BYTES || isAsItSays(carbon) ? carbon : undefined;
+  return wrapped;
 }
 
-function startOf(direction: CarbonDirection, type: StanzaType, account: Jid): Uint8Array {
-  const known = type === "chat" ? STARTS[direction].get(account) : undefined;
+function startOf(direction: CarbonDirection, type: StanzaType, to: Jid): Uint8Array {
+  const known = type === "chat" ? STARTS[direction].get(to) : undefined;
   if (known !== undefined) return known;
   const typeAttribute = type === "normal" ? "" : ` type='${type}'`;
   const start = ENCODER.encode(
-    `<message from=${quoted(account)} to=${quoted(account)}${typeAttribute}>` +
+    `<message from=${quoted(to.bare)} to=${quoted(to)}${typeAttribute}>` +
       `<${direction} xmlns='${CARBONS_NAMESPACE}'><forwarded xmlns='${FORWARD_NAMESPACE}'>` +
       "<message xmlns='jabber:client'",
   );
-  if (type === "chat") STARTS[direction].set(account, start);
+  if (type === "chat") STARTS[direction].set(to, start);
   return start;
 }
 

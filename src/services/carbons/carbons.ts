@@ -3,7 +3,7 @@ import type { Counter, Metrics } from "../../observe/mod.ts";
 import type { Jid, LocalSession, Stanza } from "../../xmpp/mod.ts";
 import { CARBONS_NAMESPACE, FullJid, leastPriority, readdress } from "../../xmpp/mod.ts";
 import { AnswerableMessages } from "./answerable_messages.ts";
-import { carbonOf, errorInCarbon, isEligible, isSentCarbon } from "./carbon.ts";
+import { BroughtCarbon, carbonOf, errorInCarbon, isEligible, isSentCarbon } from "./carbon.ts";
 import type { CarbonDirection } from "./carbon.ts";
 import type { IqAnswer, IqRequest, IqService } from "../iq_service.ts";
 
@@ -149,7 +149,8 @@ export class Carbons {
       const error = this.#deps.isOn(to.domainpart) ? errorInCarbon(stanza) : undefined;
       return error !== undefined && this.#giveUnlessRefused(stanza, takers, error);
     }
-    const isCarbon = to === to.bare && this.#deps.isOn(to.domainpart) && isSentCarbon(stanza);
+    if (to !== to.bare || !this.#deps.isOn(to.domainpart)) return false;
+    const isCarbon = stanza instanceof BroughtCarbon || isSentCarbon(stanza);
     return isCarbon && this.#give(stanza, takers, "sent");
   }
 
@@ -188,7 +189,12 @@ export class Carbons {
    */
   #give(carbon: Stanza, takers: readonly CarbonSession[], direction: CarbonDirection): boolean {
     let given = 0;
-    for (const session of takers) if (session.send(readdress(carbon, session.jid))) given++;
+    for (const session of takers) {
+      const addressed = carbon instanceof BroughtCarbon
+        ? carbon.for(session.jid)
+        : readdress(carbon, session.jid);
+      if (session.send(addressed)) given++;
+    }
     if (given > 0) this.#given[direction].inc(given);
     return given > 0;
   }

@@ -3,7 +3,7 @@ import { ManualClock } from "../../base/mod.ts";
 import { MetricsRegistry } from "../../observe/mod.ts";
 import { FullJid, isAsItSays, parseElement, parseJid } from "../../xmpp/mod.ts";
 import type { Stanza, StanzaType } from "../../xmpp/mod.ts";
-import { carbonOf, isEligible } from "./carbon.ts";
+import { BroughtCarbon, carbonOf, isEligible } from "./carbon.ts";
 import { Carbons } from "./carbons.ts";
 import type { CarbonSession } from "./carbons.ts";
 
@@ -223,6 +223,39 @@ Deno.test("no copy of a message goes to a session whose owner does not want that
   assert.deepEqual(world.got.splice(0), ["phone received", "tablet received"]);
   world.carbons.received(message({ from: "carol@example.com/x", to: `${ALICE}/phone` }));
   assert.deepEqual(world.got, ["laptop received", "tablet received"]);
+});
+
+Deno.test("BroughtCarbon is the same carbon as a node of the message's datacenter would have sent", () => {
+  for (const type of ["chat", "normal"] as const) {
+    const sent = message({ from: `${ALICE}/x`, type });
+    const brought = BroughtCarbon.of(sent)!;
+    assert.ok(brought instanceof BroughtCarbon);
+    const { kind, from, to, bytes } = carbonOf("sent", sent, parseJid(ALICE))!;
+    assert.deepEqual([brought.kind, brought.type, brought.from, brought.to], [
+      kind,
+      type,
+      from,
+      to,
+    ]);
+    assert.deepEqual(brought.bytes, bytes);
+  }
+  const deep = (levels: number) =>
+    BroughtCarbon.of(message({ content: "<a>".repeat(levels) + "</a>".repeat(levels) }));
+  assert.ok(isAsItSays(deep(200)!));
+  assert.equal(deep(248), undefined);
+});
+
+Deno.test("Carbons gives a carbon that a message has brought to the sessions that want it", () => {
+  using world = new World();
+  world.logIn(`${ALICE}/phone`, true);
+  world.logIn(`${ALICE}/o'ne`, true);
+  world.logIn(`${ALICE}/tablet`, false);
+  for (const from of [`${ALICE}/x`, `${ALICE}/y`]) {
+    assert.equal(world.carbons.told(BroughtCarbon.of(message({ from }))!), true);
+  }
+  assert.deepEqual(world.got, ["phone sent", "o'ne sent", "phone sent", "o'ne sent"]);
+  world.isOn = false;
+  assert.equal(world.carbons.told(BroughtCarbon.of(message({ from: `${ALICE}/x` }))!), false);
 });
 
 Deno.test("Carbons from other nodes are given only if they are carbons, and the host has any", () => {

@@ -1,3 +1,3 @@
 export type { CarbonsDeps, CarbonSession } from "./carbons.ts";
-export { carbonOf } from "./carbon.ts";
+export { BroughtCarbon } from "./carbon.ts";
 export { Carbons } from "./carbons.ts";

@@ -2,10 +2,9 @@ import type { Stanza } from "./stanza.ts";
 import { isText } from "../xml/ascii_interner.ts";
 import { decodeValue } from "../xml/attribute_value.ts";
 import { StreamFailure } from "../xml/scan_failure.ts";
-import { SPAN, TagScanner } from "../xml/tag_scanner.ts";
+import { ROOT_TAG as TAG, scanRoot } from "../xml/root_tag.ts";
+import { SPAN } from "../xml/tag_scanner.ts";
 
-/** Scratch scanner: nothing in it is read after the call that filled it. */
-const TAG = new TagScanner();
 const DECODER = new TextDecoder();
 
 /**
@@ -42,7 +41,6 @@ export function writtenId(stanza: Stanza): string | undefined {
  */
 export function attributeSpan(stanza: Stanza, name: string): readonly [start: number, end: number] {
   const { bytes } = stanza;
-  TAG.nameEnd = bytes.length; // stays if not even a name can be read
   const at = findAttribute(bytes, name);
   if (at === -1) return [TAG.nameEnd, TAG.nameEnd];
   let start = TAG.spans[at]!;
@@ -53,7 +51,7 @@ export function attributeSpan(stanza: Stanza, name: string): readonly [start: nu
 /** Returns the index of the root's attribute in `TAG.spans`, or -1. */
 function findAttribute(bytes: Uint8Array, name: string): number {
   try {
-    if (TAG.scan(bytes, 1, bytes.length, Number.MAX_SAFE_INTEGER) === -1) return -1;
+    if (scanRoot(bytes) === -1) return -1;
   } catch (thrown) {
     // Bytes from another node may be anything; unreadable bytes have no attribute.
     if (thrown instanceof StreamFailure) return -1;

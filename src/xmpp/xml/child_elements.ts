@@ -2,6 +2,7 @@ import { isText, textOf } from "./ascii_interner.ts";
 import { decodeCdata, decodeText, decodeValue } from "./attribute_value.ts";
 import { CLIENT_NAMESPACE, XML_NAMESPACE } from "./namespaces.ts";
 import type { NamespaceBinding, ScannedElement } from "./scanner_types.ts";
+import { ROOT_TAG, scanRoot } from "./root_tag.ts";
 import { SPAN, TagScanner } from "./tag_scanner.ts";
 
 const LT = 0x3c;
@@ -171,12 +172,16 @@ class ChildWalk {
   constructor(source: ElementSource) {
     const { bytes, start, end } = this.#source = source;
     this.#bytes = bytes;
-    const after = PARENT.scan(bytes, start + 1, end, Number.MAX_SAFE_INTEGER);
-    this.#isEmpty = after === -1 || PARENT.isEmpty;
+    const isRoot = start === 0 && end === bytes.length;
+    const tag = isRoot ? ROOT_TAG : PARENT;
+    const after = isRoot
+      ? scanRoot(bytes)
+      : tag.scan(bytes, start + 1, end, Number.MAX_SAFE_INTEGER);
+    this.#isEmpty = after === -1 || tag.isEmpty;
     this.start = this.position = after === -1 ? end : after;
-    this.#defaultNamespace = declaredDefault(bytes, PARENT) ?? source.defaultNamespace;
-    this.#prefixes = PARENT.hasPrefixes
-      ? [...declaredPrefixes(bytes, PARENT), ...source.prefixes]
+    this.#defaultNamespace = declaredDefault(bytes, tag) ?? source.defaultNamespace;
+    this.#prefixes = tag.hasPrefixes
+      ? [...declaredPrefixes(bytes, tag), ...source.prefixes]
       : source.prefixes;
   }
 
