@@ -1,6 +1,7 @@
 import type { Clock } from "../base/mod.ts";
 import type { ConnectionLimits } from "./connection_limits.ts";
 import { resolveConnectionLimits } from "./connection_limits.ts";
+import type { InTurn } from "./tls_acceptor.ts";
 import type { TlsContextHolder } from "./tls_context_holder.ts";
 
 /**
@@ -67,6 +68,8 @@ export interface ListenOptions {
    * turns the peer away. @default every peer may
    */
   readonly mayHandshake?: (peer: HandshakePeer) => boolean;
+  /** Begins each TLS handshake of a peer when there is time for it. @default at once */
+  readonly inTurn?: InTurn;
   /** @default the system's */
   readonly clock?: Clock;
 }

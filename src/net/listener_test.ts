@@ -228,6 +228,39 @@ Deno.test("a TLS listener asks mayHandshake, and turns away a peer that it denie
   assert.deepEqual(asked, ["127.0.0.1 true", "127.0.0.1 true"]);
 });
 
+Deno.test("a TLS listener begins handshakes in turn, also long after the peer has begun its own", async () => {
+  await using certificates = await TestCertificates.create();
+  const context = await (await certificates.authority()).holder("dc1.example.com");
+  const turns: (() => Promise<void>)[] = [];
+  const came: (() => void)[] = [];
+  await using server = await TestListener.open({
+    tls: { mode: "direct", context },
+    inTurn: (handshake) => {
+      turns.push(handshake);
+      came.shift()?.();
+    },
+  });
+  const arrival = () => new Promise<void>((resolve) => came.push(resolve));
+
+  let arrives = arrival();
+  const dialled = dial({ host: "127.0.0.1", port: server.port, tls: context });
+  await arrives;
+  // The peer's first bytes have come by the time that another connection is there.
+  arrives = arrival();
+  const gone = await Deno.connect({ port: server.port });
+  await arrives;
+  assert.equal(server.listener.connectionCount, 2);
+  const done = turns[0]!();
+  const peer = new TestPeer(await dialled);
+  await done;
+  const accepted = await server.accepted();
+
+  gone.close();
+  assert.equal((await server.refused()).error.code, "net/reset");
+  await turns[1]!(); // its turn comes when it has left
+  await closeBoth(peer, accepted);
+});
+
 Deno.test("Listener.close() drops a handshake that is under way and keeps accepted connections", async () => {
   await using certificates = await TestCertificates.create();
   const authority = await certificates.authority();

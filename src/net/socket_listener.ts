@@ -55,6 +55,7 @@ export class SocketListener implements Listener {
       const { alpnProtocols } = tls;
       this.#acceptor = new TlsAcceptor(tls.context, {
         isMutual: tls.mode === "mutual",
+        inTurn: options.inTurn,
         ...(alpnProtocols === undefined ? {} : { alpnProtocols }),
       });
     }

@@ -24,11 +24,19 @@ export interface TlsAcceptorOptions {
   readonly asksClient?: boolean;
   /** As in `ListenerTls`. @default any */
   readonly alpnProtocols?: readonly string[];
+  /** As in `ListenOptions`. @default each handshake begins at once */
+  readonly inTurn?: InTurn | undefined;
 }
+
+/**
+ * Begins a handshake when there is time for it, by calling `handshake`. Its promise resolves when the
+ * handshake is done, failed or not.
+ */
+export type InTurn = (handshake: () => Promise<void>) => void;
 
 interface Handshake {
   readonly remoteAddress: string;
-  readonly done: HandshakeDone;
+  done: HandshakeDone;
   error: CausewayError | undefined;
 }
 
@@ -73,7 +81,18 @@ export class TlsAcceptor {
         ),
       );
     });
-    this.#serverForNow().emit("connection", plain);
+    const { inTurn } = this.#options;
+    if (inTurn === undefined) return void this.#serverForNow().emit("connection", plain);
+    const { promise, resolve } = Promise.withResolvers<void>();
+    handshake.done = (result) => {
+      resolve();
+      done(result);
+    };
+    inTurn(() => {
+      if (plain.destroyed) resolve(); // its end was reported
+      else this.#serverForNow().emit("connection", plain);
+      return promise;
+    });
   }
 
   #serverForNow(): Server {

@@ -293,13 +293,14 @@ export class Edge {
   }
 
   async #listenOptions({ host, port, secured, config }: Place): Promise<ListenOptions> {
-    const { certificates, clock } = this.#deps;
+    const { certificates, paced, clock } = this.#deps;
     const handshakes = handshakeRates(config, clock);
     return {
       host,
       port,
       clock,
       mayHandshake: (peer) => handshakes.mayConnect(peer),
+      inTurn: (handshake) => void paced.run(handshake, "stranger"),
       ...(secured === undefined ? {} : {
         tls: {
           mode: secured.mode,
