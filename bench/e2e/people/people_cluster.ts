@@ -25,6 +25,8 @@ export interface RoundTrips {
 }
 
 const DATACENTERS = 2;
+/** Connections of clients that a node takes at a port: a crowd of 10 000, and those who chat. */
+const MAX_CONNECTIONS = 20_000;
 
 interface RdbmsSection {
   workers: number;
@@ -56,6 +58,10 @@ export async function withPeopleCluster<T>(
     const { connection, workers: count } = pools.rdbms.default;
     place = { ...connection };
     workers = count;
+    configuration["limits"] = {
+      ...configuration["limits"] as Record<string, unknown> | undefined,
+      max_connections: MAX_CONNECTIONS,
+    };
     if (!isCounting) return;
     const { host, port } = connection;
     database.leadTo({ host, port });

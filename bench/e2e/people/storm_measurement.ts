@@ -185,13 +185,26 @@ async function chat(
   return result.latency;
 }
 
-/** Returns the bytes of the node's heap and buffers that are left after its garbage is collected. */
+/**
+ * Returns the bytes of the node's heap and buffers that are left after its garbage is collected. Waits
+ * until the node has nothing left to tell of those who came or left.
+ */
 async function memoryOf(datacenter: Datacenter): Promise<number> {
+  const deadlineMs = performance.now() + LONGEST_MS;
+  while (pacedWorkIn(await metricsOf(datacenter)) > 0 && performance.now() < deadlineMs) {
+    await sleep(LOOK_MS);
+  }
   await sleep(SETTLE_MS);
   await collectGarbage(datacenter.node);
   const metrics = await metricsOf(datacenter);
   return sumOf(metrics, "process_heap_used_bytes") +
     sumOf(metrics, "process_external_memory_bytes");
+}
+
+/** Returns the number of steps of logins, and of presence, that a node is still to do. */
+function pacedWorkIn(metrics: Awaited<ReturnType<typeof metricsOf>>): number {
+  return sumOf(metrics, "causeway_paced_work_waiting") +
+    sumOf(metrics, "causeway_paced_work_under_way");
 }
 
 /** Looks at the queue for the database every second. */
