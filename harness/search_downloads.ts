@@ -1,19 +1,14 @@
-/**
- * The Elasticsearch and OpenSearch that tests run. Debian has none, so they come from Maven's
- * repository, and lie below `.tmp` from then on.
- */
-import { createHash } from "node:crypto";
-import { basename, dirname, join } from "node:path";
+/** The Elasticsearch and OpenSearch that tests run. Debian has none: they come from Maven's repository. */
+import { join } from "node:path";
 import { isFile } from "./databases/programs.ts";
 import {
   ELASTICSEARCH_7_HOME,
   ELASTICSEARCH_8_HOME,
   OPENSEARCH_HOME,
 } from "./databases/search_kinds.ts";
+import { downloadFile, installJars, makeWhole } from "./maven_download.ts";
 
-const REPOSITORY = "https://repo1.maven.org/maven2/";
 const JARS = new URL("databases/opensearch_jars.txt", import.meta.url);
-const AT_ONCE = 8;
 
 /** Distributions for tests: servers without the modules that ours do not need. */
 const ARCHIVES = [
@@ -42,10 +37,10 @@ export async function installSearchServers(): Promise<void> {
     if (isFile(join(home, "bin/elasticsearch"))) continue;
     const file = `elasticsearch-${version}.zip`;
     const path = `org/elasticsearch/distribution/integ-test-zip/elasticsearch/${version}/${file}`;
-    console.log(`Fetching Elasticsearch for the tests: ${REPOSITORY}${path}`);
+    console.log(`Fetching Elasticsearch for the tests: ${path}`);
     await makeWhole(home, async (folder) => {
       const zip = join(folder, "elasticsearch.zip");
-      await Deno.writeFile(zip, await download(path, sha256));
+      await Deno.writeFile(zip, await downloadFile(path, sha256));
       await run("/usr/bin/python3", ["-m", "zipfile", "-e", zip, folder]);
       await Deno.remove(zip);
       const unpacked = join(folder, `elasticsearch-${version}`);
@@ -55,52 +50,8 @@ export async function installSearchServers(): Promise<void> {
       return unpacked;
     });
   }
-  if (!isFile(join(OPENSEARCH_HOME, "opensearch-2.19.1.jar"))) await installOpenSearch();
-}
-
-async function installOpenSearch(): Promise<void> {
-  const lines = (await Deno.readTextFile(JARS)).split("\n")
-    .filter((line) => line !== "" && !line.startsWith("#"));
-  console.log(`Fetching OpenSearch for the tests: ${lines.length} files of ${REPOSITORY}`);
-  await makeWhole(OPENSEARCH_HOME, async (folder) => {
-    const waiting = lines.values();
-    const fetchSome = async () => {
-      for (const line of waiting) {
-        const [sha256, path] = line.split("  ") as [string, string]; // as the list says
-        await Deno.writeFile(join(folder, basename(path)), await download(path, sha256));
-      }
-    };
-    await Promise.all(Array.from({ length: AT_ONCE }, fetchSome));
-    return folder;
-  });
-}
-
-/** Makes a folder from what `fill` puts into a temporary one: all of it or nothing. */
-async function makeWhole(
-  home: string,
-  fill: (folder: string) => Promise<string>,
-): Promise<void> {
-  await Deno.mkdir(dirname(home), { recursive: true });
-  const folder = await Deno.makeTempDir({ dir: dirname(home), prefix: "search-" });
-  try {
-    await Deno.chmod(folder, 0o755);
-    await Deno.rename(await fill(folder), home);
-  } finally {
-    await Deno.remove(folder, { recursive: true }).catch(() => {}); // it has become the home itself
-  }
-}
-
-async function download(path: string, sha256: string): Promise<Uint8Array> {
-  const response = await fetch(REPOSITORY + path).catch((error) => {
-    throw new Error(`Cannot fetch ${path} for the tests: ${error.message}`);
-  });
-  const bytes = new Uint8Array(await response.arrayBuffer());
-  if (!response.ok) {
-    throw new Error(`Cannot fetch ${path} for the tests: HTTP status ${response.status}`);
-  }
-  const found = createHash("sha256").update(bytes).digest("hex");
-  if (found !== sha256) throw new Error(`Cannot use ${path} as fetched: its SHA-256 is ${found}`);
-  return bytes;
+  if (isFile(join(OPENSEARCH_HOME, "opensearch-2.19.1.jar"))) return;
+  await installJars("OpenSearch", { list: JARS, home: OPENSEARCH_HOME });
 }
 
 async function run(program: string, args: readonly string[]): Promise<void> {

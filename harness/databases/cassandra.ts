@@ -16,7 +16,21 @@ export const CASSANDRA_ROOT = { username: "cassandra", password: "cassandra" };
 /** Name of the datacenter that a server says it is in. */
 export const CASSANDRA_DATACENTER = "dc1";
 
-/** A Cassandra of one node, on loopback, with passwords and permissions. */
+/** Place of one node of a cluster. */
+export interface CassandraNode {
+  /** Its address, which no other node of the cluster has. */
+  readonly address: string;
+  readonly datacenter: string;
+  /** True for a cluster without logins, whose nodes need not agree on them. */
+  readonly isOpen?: true;
+  /** A node of the cluster that runs already. Its port is that of every node. */
+  readonly joins?: { readonly address: string; readonly port: number };
+}
+
+/** The node of a cluster that is alone. */
+const LONE_NODE: CassandraNode = { address: "127.0.0.1", datacenter: CASSANDRA_DATACENTER };
+
+/** One node of Cassandra, on loopback, with passwords and permissions. */
 export class CassandraServer implements AsyncDisposable {
   readonly #server: DatabaseServer<ServerProgram>;
   readonly #options: { certificate: ServerCertificate | undefined };
@@ -30,9 +44,13 @@ export class CassandraServer implements AsyncDisposable {
   }
 
   /** Starts an empty one. It takes about ten seconds. */
-  static async start(): Promise<CassandraServer> {
+  static async start(node: CassandraNode = LONE_NODE): Promise<CassandraServer> {
     const options = { certificate: undefined };
-    const server = new CassandraServer(await DatabaseServer.start(programOf(options)), options);
+    const server = new CassandraServer(
+      await DatabaseServer.start(programOf(options, node)),
+      options,
+    );
+    if (node.isOpen) return server;
     try {
       // It answers before it has made its first user.
       await until(() => server.log().includes("Created default superuser role"), {
@@ -109,12 +127,16 @@ export class CassandraServer implements AsyncDisposable {
 
 function programOf(
   options: { readonly certificate: ServerCertificate | undefined },
+  node: CassandraNode,
 ): ServerProgram {
+  const { address, datacenter, joins } = node;
   return {
     name: "Cassandra",
+    address,
+    ...(joins === undefined ? {} : { ports: [joins.port, joins.port] as const }),
     prepare: (directory) => [
-      writing("cassandra.yaml", settingsOf(directory)),
-      writing("cassandra-rackdc.properties", `dc=${CASSANDRA_DATACENTER}\nrack=rack1\n`),
+      writing("cassandra.yaml", settingsOf(directory, node)),
+      writing("cassandra-rackdc.properties", `dc=${datacenter}\nrack=rack1\n`),
       writing("logback.xml", LOGBACK),
     ],
     run: (directory, port) => {
@@ -197,7 +219,10 @@ const ACCESS: readonly string[] = [
   "--add-opens=jdk.management/com.sun.management.internal=ALL-UNNAMED",
 ];
 
-function settingsOf(directory: string): string {
+function settingsOf(
+  directory: string,
+  { address, joins, isOpen }: CassandraNode,
+): string {
   return `cluster_name: test
 num_tokens: 1
 partitioner: org.apache.cassandra.dht.Murmur3Partitioner
@@ -207,9 +232,9 @@ commitlog_sync_group_window: 1ms
 seed_provider:
   - class_name: org.apache.cassandra.locator.SimpleSeedProvider
     parameters:
-      - seeds: "127.0.0.1"
-listen_address: 127.0.0.1
-rpc_address: 127.0.0.1
+      - seeds: "${joins?.address ?? address}"
+listen_address: ${address}
+rpc_address: ${address}
 data_file_directories: [${directory}/data]
 commitlog_directory: ${directory}/commitlog
 saved_caches_directory: ${directory}/caches
@@ -218,8 +243,8 @@ cdc_raw_directory: ${directory}/cdc
 endpoint_snitch: GossipingPropertyFileSnitch
 auto_bootstrap: false
 auto_snapshot: false
-authenticator: PasswordAuthenticator
-authorizer: CassandraAuthorizer
+authenticator: ${isOpen ? "AllowAllAuthenticator" : "PasswordAuthenticator"}
+authorizer: ${isOpen ? "AllowAllAuthorizer" : "CassandraAuthorizer"}
 # Rights that are granted count at once.
 permissions_validity: 0ms
 memtable_heap_space: 64MiB

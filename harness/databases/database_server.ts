@@ -91,7 +91,7 @@ export class DatabaseServer<K extends ServerProgram = ServerKind> implements Asy
   /** Starts it, after `kill` again on the same port, with more options. */
   async launch(...args: readonly string[]): Promise<void> {
     for (let tries = 1;; tries++) {
-      if (this.#port === 0) this.#port = freePort(this.kind.ports);
+      if (this.#port === 0) this.#port = freePort(this.kind);
       const [program, ...own] = this.kind.run(this.directory, this.#port);
       const before = this.#wholeLog().length;
       const process = this.#spawn([program, ...own, ...this.#options.args ?? [], ...args]);
@@ -241,11 +241,13 @@ function signalAll(pids: readonly number[], signal: Deno.Signal): void {
   }
 }
 
-function freePort([first, last]: readonly [number, number] = [FIRST_PORT, LAST_PORT]): number {
+function freePort(
+  { ports: [first, last] = [FIRST_PORT, LAST_PORT], address = "127.0.0.1" }: ServerProgram,
+): number {
   for (;;) {
     const port = first + Math.floor(Math.random() * (last - first + 1));
     try {
-      Deno.listen({ hostname: "127.0.0.1", port }).close();
+      Deno.listen({ hostname: address, port }).close();
       return port;
     } catch (thrown) {
       if (!(thrown instanceof Deno.errors.AddrInUse)) throw thrown;

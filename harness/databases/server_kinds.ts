@@ -20,6 +20,8 @@ export interface ServerProgram {
   readonly hasChildren?: true;
   /** First and last port that it can use. @default those below the ports for outgoing connections */
   readonly ports?: readonly [number, number];
+  /** Address of loopback that it listens on. @default 127.0.0.1 */
+  readonly address?: string;
   /** Commands that make its data, below `directory`. */
   prepare(directory: string): readonly CommandLine[];
   run(directory: string, port: number): CommandLine;

@@ -13,6 +13,7 @@ import {
   checkKeyspace,
   planPreparation,
   prepareKeyspace,
+  readDatacenters,
   readReplication,
   tablesOfSchema,
 } from "./cassandra_schema.ts";
@@ -60,7 +61,10 @@ export class CassandraBackend implements Backend {
         const replication = await readReplication(client, keyspace);
         if (replication !== undefined) {
           facts.push(`the keyspace has ${describeReplication(replication)}`);
-          problems.push(...this.#replicationProblems(replication));
+          const servers = await readDatacenters(client);
+          const bare = [...servers.keys()].filter((each) => !replication.replicas.has(each));
+          if (bare.length > 0) facts.push(`the keyspace has no replicas in ${bare.join(", ")}`);
+          problems.push(...this.#replicationProblems(replication, servers));
           problems.push(...await this.#syncProblems(client, replication));
         }
         problems.push(...await this.#agreementProblems(client));
@@ -73,7 +77,10 @@ export class CassandraBackend implements Backend {
     return { server, schemaVersion: CASSANDRA_SCHEMA_VERSION, problems, facts };
   }
 
-  #replicationProblems({ strategy, replicas }: Replication): readonly string[] {
+  #replicationProblems(
+    { strategy, replicas }: Replication,
+    servers: ReadonlyMap<string, number>,
+  ): readonly string[] {
     const problems: string[] = [];
     const name = `The keyspace ${this.#options.keyspace}`;
     if (strategy !== "NetworkTopologyStrategy") {
@@ -94,6 +101,13 @@ export class CassandraBackend implements Backend {
       problems.push(`${name} has no replicas in the datacenter ${localDatacenter}`);
     }
     for (const [datacenter, count] of replicas) {
+      const present = servers.get(datacenter) ?? 0;
+      if (count > present) {
+        problems.push(
+          `${name} has ${count} replicas in ${datacenter}, which has ${present} servers: requests ` +
+            "that need more of them fail",
+        );
+      }
       if (count !== 2) continue;
       problems.push(
         `${name} has two replicas in ${datacenter}: both are needed for each request. Use three`,

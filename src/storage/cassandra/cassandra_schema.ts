@@ -79,7 +79,8 @@ export async function readReplication(
   };
 }
 
-async function readDatacenters(client: Client): Promise<ReadonlyMap<string, number>> {
+/** Returns the number of servers in each datacenter of a cluster. */
+export async function readDatacenters(client: Client): Promise<ReadonlyMap<string, number>> {
   const servers = ["local", "peers"].map((table) =>
     client.execute(`SELECT data_center FROM system.${table}`)
   );
