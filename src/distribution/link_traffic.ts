@@ -22,6 +22,8 @@ export interface LinkTraffic {
    * buffer. An error that it throws ends the link.
    */
   frame(link: OpenLink, type: number, buffer: Uint8Array, start: number, end: number): void;
+  /** Takes a CONTEXT frame. It comes before its stanza, which comes over the same link. */
+  context?(link: OpenLink, buffer: Uint8Array, start: number, end: number): void;
   /** Called before we say GOODBYE: last frames can be sent now. */
   leaving?(): void;
   /** @param hasLeft true when the peer's process has said that it goes down */

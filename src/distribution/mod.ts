@@ -6,6 +6,7 @@ export { Envelope } from "./envelope.ts";
 export { LinkBook } from "./link_book.ts";
 export type { LinkTraffic, OpenLink } from "./link_traffic.ts";
 export type { ReturnReason } from "./return_reason.ts";
+export type { TraceContext } from "./trace_context.ts";
 export type { StanzaTrace, TraceDetails, TraceStep } from "./stanza_trace.ts";
 export { TRACE_STEPS } from "./stanza_trace.ts";
 export type { StanzaTracer } from "./stanza_tracer.ts";

@@ -1,3 +1,5 @@
+import type { TraceContext } from "./trace_context.ts";
+
 /**
  * Steps on a stanza's way through one node. The number on the wire is the index, so that the order
  * is part of the protocol and never changes.
@@ -72,6 +74,10 @@ export interface TraceDetails {
 
 /** Notes the way of one stanza through this node, for somebody who follows it. */
 export interface StanzaTrace {
+  /** Place in a distributed trace, for stanzas that this one causes; undefined where it has none. */
+  readonly context?: TraceContext | undefined;
+  /** CONTEXT frame that a lane writes before the stanza; undefined where it has none. */
+  readonly carried?: Uint8Array | undefined;
   note(step: TraceStep, details?: TraceDetails): void;
   /** Notes that the fate is final. The step comes behind those that are noted in the same moment. */
   settled(): void;

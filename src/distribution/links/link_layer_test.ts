@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
-import { stanzaFrame } from "../wire/mod.ts";
+import type { Envelope, OpenLink } from "../mod.ts";
+import { ackFrame, contextFrame, decodeContext, FRAME_TYPE, stanzaFrame } from "../wire/mod.ts";
 import { TestAuthority, testEnvelope, TestNode, TestSettler } from "./testing/kit.ts";
-import { RawPeer, testHello } from "./testing/peers.ts";
+import { rawListener, RawPeer, testHello } from "./testing/peers.ts";
 
 const DC1 = "dc1.example.com";
 const DC2 = "dc2.example.com";
@@ -139,3 +140,59 @@ Deno.test("LinkLayer.remove() keeps a datacenter that is linked to us", async ()
   dc1.links.remove(DC2);
   assert.equal(dc1.links.isOtherLocalHost(DC2), true);
 });
+
+Deno.test("LinkLayer tells the next node of a stanza's trace before the stanza comes", async () => {
+  const contexts: string[] = [];
+  const traffic = {
+    accepted() {},
+    dialled() {},
+    frame() {},
+    ended() {},
+    context: ({ host }: OpenLink, buffer: Uint8Array, start: number, end: number) => {
+      const { sequence, spanId } = decodeContext(buffer, start, end);
+      contexts.push(`${host} ${sequence} ${spanId} behind ${dc2.received.length}`);
+    },
+  };
+  await using dc1 = new TestNode(DC1, { tls: undefined, listen: [] });
+  await using dc2: TestNode = new TestNode(DC2, { tls: undefined, traffic });
+  await dc2.links.listen();
+  dc1.endpoints.set(DC2, [dc2.address]);
+  dc1.links.start();
+  for (let sequence = 1; sequence <= 3; sequence++) dc1.links.send(DC2, traced(sequence));
+  await dc2.until(() => dc2.received.length === 3, "all are there");
+  assert.deepEqual(contexts, [1, 2, 3].map((sequence) => `${DC1} ${sequence} ${SPAN} behind 0`));
+});
+
+Deno.test("LinkLayer sends no context of a trace to a peer of an older version", async () => {
+  const types = async (minorVersion: number) => {
+    const peers: RawPeer[] = [];
+    const grant = ackFrame({ received: 0, settled: 0, creditBytes: 1 << 20, ranges: [] });
+    const old = await rawListener(undefined, (peer) => {
+      peers.push(peer);
+      peer.greeted = ({ lane }) => peer.send(testHello({ lane, minorVersion }), grant);
+    });
+    await using dc1 = new TestNode(DC1, { tls: undefined, listen: [] });
+    dc1.endpoints.set(DC2, [{ host: "127.0.0.1", port: old.port }]);
+    dc1.links.start();
+    dc1.links.send(DC2, traced(1));
+    await dc1.until(() => peers[0]?.types.includes(FRAME_TYPE.stanza) === true, "the stanza comes");
+    await old.close();
+    await dc1.links.close();
+    await Promise.all(peers.map((peer) => peer.ended));
+    return peers[0]!.types.filter((type) =>
+      type === FRAME_TYPE.stanza || type === FRAME_TYPE.context
+    );
+  };
+  assert.deepEqual(await types(4), [FRAME_TYPE.stanza]);
+  assert.deepEqual(await types(5), [FRAME_TYPE.context, FRAME_TYPE.stanza]);
+});
+
+const SPAN = "cd".repeat(8);
+
+function traced(sequence: number): Envelope {
+  const envelope = testEnvelope(sequence);
+  const context = { traceId: "ab".repeat(16), spanId: SPAN };
+  const carried = contextFrame({ process: 77, sequence, isSampled: true, ...context });
+  envelope.trace = { carried, note() {}, settled() {} };
+  return envelope;
+}

@@ -4,7 +4,7 @@ import { SILENT_LOGGER } from "../../observe/mod.ts";
 import { isReply } from "../../xmpp/mod.ts";
 import type { Fate, Jid, Stanza } from "../../xmpp/mod.ts";
 import { NO_TRACER, senderKey } from "../mod.ts";
-import type { ReturnReason, StanzaEntry, StanzaTracer } from "../mod.ts";
+import type { ReturnReason, StanzaEntry, StanzaTrace, StanzaTracer } from "../mod.ts";
 import { Envelope } from "../envelope.ts";
 import { queueKey } from "./addresses.ts";
 import { resolveBounceOptions } from "./bounce_options.ts";
@@ -218,7 +218,8 @@ export class Router {
    * Takes a service's answer to `request`. The answer takes over the duty to settle the request.
    */
   answer(reply: Stanza, request: Envelope | undefined): void {
-    const envelope = this.#envelop(reply, reply.type === "error" ? "owed" : "ordinary");
+    const entry = reply.type === "error" ? "owed" : "ordinary";
+    const envelope = this.#envelop(reply, entry, undefined, 0, request?.trace);
     if (request !== undefined) {
       envelope.adoptDuty(request);
       if (envelope.isOwed) envelope.answersTo = request.origin;
@@ -330,7 +331,14 @@ export class Router {
     await this.#workers.idle();
   }
 
-  #envelop(stanza: Stanza, entry: StanzaEntry, fate?: Fate, number = 0): Envelope {
+  /** @param cause the trace of the stanza that it answers */
+  #envelop(
+    stanza: Stanza,
+    entry: StanzaEntry,
+    fate?: Fate,
+    number = 0,
+    cause?: StanzaTrace,
+  ): Envelope {
     const envelope = new Envelope(
       {
         stanza,
@@ -346,7 +354,7 @@ export class Router {
       fate,
       number,
     );
-    if (this.#tracer.isOn) this.#follow(envelope);
+    if (this.#tracer.isOn) this.#follow(envelope, cause);
     return envelope;
   }
 
@@ -360,8 +368,8 @@ export class Router {
   }
 
   /** Has a stanza that has come to this node followed, if somebody wants that. */
-  #follow(envelope: Envelope): void {
-    const trace = this.#tracer.follow(envelope);
+  #follow(envelope: Envelope, cause?: StanzaTrace): void {
+    const trace = this.#tracer.follow(envelope, cause);
     if (trace === undefined) return;
     envelope.trace = trace;
     if (envelope.arrival === "here") {

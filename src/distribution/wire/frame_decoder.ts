@@ -221,6 +221,7 @@ export class FrameDecoder {
       case FRAME_TYPE.goodbye:
       case FRAME_TYPE.retire:
       case FRAME_TYPE.written:
+      case FRAME_TYPE.context:
         this.#checkLength(frameBytes, MAX_CONTROL_BYTES);
         return true;
       case FRAME_TYPE.lease:

@@ -59,6 +59,12 @@ export class FrameReader {
     return this.#bytes.subarray(start, start + length);
   }
 
+  /** `count` bytes: a view of the buffer. */
+  raw(count: number): Uint8Array {
+    const start = this.#take(count);
+    return this.#bytes.subarray(start, start + count);
+  }
+
   /** Position of the next field. */
   get at(): number {
     return this.#at;

@@ -5,8 +5,10 @@ import type { EnvelopeFields, StanzaEntry } from "../mod.ts";
 import {
   ackFrame,
   changesFrame,
+  contextFrame,
   decodeAck,
   decodeChanges,
+  decodeContext,
   decodeDetails,
   decodeEnd,
   decodeGiven,
@@ -126,6 +128,8 @@ function fieldsOf(frame: Uint8Array): Record<string, unknown> {
       return { frame: name, ...decodeTracing(frame, 0, end) };
     case "traced":
       return { frame: name, ...known(decodeTraced(frame, 0, end)) };
+    case "context":
+      return { frame: name, ...decodeContext(frame, 0, end) };
     case "end": {
       const { h, ...rest } = decodeEnd(frame, 0, end);
       return { frame: name, ...rest, ...(h === undefined ? {} : { h }) };
@@ -215,6 +219,8 @@ function encode(fields: Record<string, unknown>): Uint8Array {
       return tracingFrame(f);
     case "traced":
       return tracedFrame(f);
+    case "context":
+      return contextFrame(f);
     default: {
       const { fields, number } = queued(f);
       const frame = stanzaFrame(fields, number);

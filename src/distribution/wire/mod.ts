@@ -114,6 +114,8 @@ export {
   resumeFrame,
   sessionFrame,
 } from "./resume_frames.ts";
+export type { ContextFields } from "./context_frame.ts";
+export { CONTEXT_MINOR_VERSION, contextFrame, decodeContext } from "./context_frame.ts";
 export type { TracedFields, TraceFields, TracingFields, TracingState } from "./trace_frames.ts";
 export {
   decodeTrace,

@@ -57,6 +57,7 @@ for (
     ["trace", 8_192],
     ["tracing", 8_192],
     ["traced", 8_192],
+    ["context", 1_024],
   ] as const satisfies readonly (readonly [FrameName, number])[]
 ) {
   Deno.test(`FrameDecoder takes a frame of type ${name} of ${limitBytes} bytes, and none longer`, () => {

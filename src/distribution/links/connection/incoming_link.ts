@@ -186,7 +186,9 @@ export class IncomingLink implements LinkConnectionEvents {
       type === FRAME_TYPE.position || type === FRAME_TYPE.invalidate || isResumeType(type) ||
       isTraceType(type)
     ) this.#shared.traffic?.frame(this.#openLink!, type, buffer, start, end);
-    else throw malformed("this", `the accepting side takes none of type ${type}`);
+    else if (type === FRAME_TYPE.context) {
+      this.#shared.traffic?.context?.(this.#openLink!, buffer, start, end);
+    } else throw malformed("this", `the accepting side takes none of type ${type}`);
   }
 
   ended(reason: CloseReason, detail: string): void {

@@ -4,6 +4,7 @@ import type { Connection } from "../../../net/mod.ts";
 import type { OpenLink } from "../../mod.ts";
 import {
   CARBON_MINOR_VERSION,
+  CONTEXT_MINOR_VERSION,
   decodeAck,
   encodeWritten,
   FRAME_TYPE,
@@ -272,6 +273,7 @@ export class OutgoingLink implements LaneEvents, LinkConnectionEvents {
     }
     this.#peer = peer;
     this.#lastProcess = peer.process;
+    this.lane.takesContexts = peer.minorVersion >= CONTEXT_MINOR_VERSION;
     this.lane.isLive = true;
     this.lane.isGone = false;
     this.#events.reachChanged(this);

@@ -84,6 +84,8 @@ export class Lane implements BoundLane {
   isEnabled = true;
   /** True when the process at its end is known to have ended, until the link is up again. */
   isGone = false;
+  /** True when the peer's version takes CONTEXT frames. */
+  takesContexts = false;
   /** Lanes whose stanzas moved here. The peer must hear that they end before it gets those. */
   readonly retired = new RetiredLanes();
   readonly #options: LaneOptions;
@@ -332,6 +334,8 @@ export class Lane implements BoundLane {
    * @returns bytes written, and how many of the stanzas were written for the first time
    */
   flush(creditBytes: number, write: (bytes: Uint8Array) => void): { bytes: number; fresh: number } {
+    const isFollowed = this.#sent < this.#lastFollowed;
+    if (isFollowed && this.takesContexts) this.#writeContexts(creditBytes, write);
     let bytes = 0;
     let number = this.#sent + 1;
     let run: LaneEntry | undefined;
@@ -347,7 +351,7 @@ export class Lane implements BoundLane {
       bytes += entry.end - entry.start;
     }
     if (run !== undefined) write(run.slab.bytes.subarray(run.start, runEnd));
-    if (this.#sent < this.#lastFollowed) this.#noteFollowed("written", this.#sent + 1, number - 1);
+    if (isFollowed) this.#noteFollowed("written", this.#sent + 1, number - 1);
     this.#sent = number - 1;
     const fresh = Math.max(0, this.#sent - this.#everSent);
     this.#everSent += fresh;
@@ -400,6 +404,16 @@ export class Lane implements BoundLane {
   #follow(entry: LaneEntry, trace: StanzaTrace, number: number): void {
     entry.trace = trace;
     this.#lastFollowed = number;
+  }
+
+  /** Writes the contexts of the stanzas that go out with `creditBytes`, before all of them. */
+  #writeContexts(creditBytes: number, write: (bytes: Uint8Array) => void): void {
+    let bytes = 0;
+    for (let number = this.#sent + 1; number < this.#next && bytes < creditBytes; number++) {
+      const { trace, start, end } = this.#entries.get(number)!;
+      if (trace?.carried !== undefined) write(trace.carried);
+      bytes += end - start;
+    }
   }
 
   /** Notes a step of those stanzas with these numbers that somebody follows. */

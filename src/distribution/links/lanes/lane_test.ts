@@ -2,7 +2,15 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import { FairShares, ShareTab } from "../../../base/mod.ts";
 import { carbonEnvelope, Envelope } from "../../mod.ts";
-import { decodeStanza, FRAME_TYPE, FrameDecoder, helloFrame, readNumber } from "../../wire/mod.ts";
+import {
+  contextFrame,
+  decodeContext,
+  decodeStanza,
+  FRAME_TYPE,
+  FrameDecoder,
+  helloFrame,
+  readNumber,
+} from "../../wire/mod.ts";
 import { testEnvelope, TestSettler } from "../testing/kit.ts";
 import { FRAME_SLAB_BYTES } from "./frame_slabs.ts";
 import { InboundLane } from "./inbound_lane.ts";
@@ -695,3 +703,49 @@ Deno.test("Lane.adopt() lets a carbon follow its message to a peer that may not 
   older.acknowledge(ack(4, 4));
   assert.deepEqual([binding.held, binding.tab.bytes], [0, 0]);
 });
+
+Deno.test("Lane.flush() writes the context of each traced stanza before the stanza, each time", () => {
+  const lane = newLane();
+  lane.takesContexts = true;
+  lane.resume(PEER, 0);
+  const binding = bindingOf(lane);
+  const traced = (sequence: number) => {
+    const envelope = testEnvelope(sequence);
+    envelope.trace = { carried: contextOf(sequence), note() {}, settled() {} };
+    return envelope;
+  };
+  for (const envelope of [testEnvelope(1), traced(2), testEnvelope(3), traced(4)]) {
+    lane.append(envelope, binding);
+  }
+  assert.deepEqual(framesOf(lane, 1), ["stanza"], "no context before its stanza has credit");
+  assert.deepEqual(framesOf(lane, 1), ["context 2", "stanza"]);
+  assert.deepEqual(framesOf(lane), ["context 4", "stanza", "stanza"]);
+  lane.append(testEnvelope(5), binding);
+  assert.deepEqual(framesOf(lane), ["stanza"]);
+  assert.equal(lane.resume(PEER, 2), "resumed");
+  assert.deepEqual(framesOf(lane), ["context 4", "stanza", "stanza", "stanza"]);
+  lane.takesContexts = false;
+  assert.equal(lane.resume(PEER, 2), "resumed");
+  assert.deepEqual(framesOf(lane), ["stanza", "stanza", "stanza"], "a peer of an older version");
+});
+
+function contextOf(sequence: number): Uint8Array {
+  const [traceId, spanId] = ["ab".repeat(16), "cd".repeat(8)];
+  return contextFrame({ process: 77, sequence, isSampled: true, traceId, spanId });
+}
+
+/** Returns the frames that a flush writes: stanzas, and contexts with the stanza's sequence. */
+function framesOf(lane: Lane, creditBytes = Infinity): string[] {
+  const frames: string[] = [];
+  const decoder = new FrameDecoder({ maxFrameBytes: 20_000 }, {
+    frame: (type, buffer, start, end) => {
+      if (type === FRAME_TYPE.stanza) frames.push("stanza");
+      if (type === FRAME_TYPE.context) {
+        frames.push(`context ${decodeContext(buffer, start, end).sequence}`);
+      }
+    },
+  });
+  decoder.push(HELLO);
+  lane.flush(creditBytes, (bytes) => decoder.push(bytes.slice()));
+  return frames;
+}

@@ -177,7 +177,7 @@ export class RouterFixture {
       get isOn() {
         return isOn();
       },
-      follow: (envelope) => this.tracer?.follow(envelope),
+      follow: (envelope, cause) => this.tracer?.follow(envelope, cause),
     };
   }
 
