@@ -1,6 +1,7 @@
 /**
- * Checkers that tests run, from PyPI: parsers of T-SQL, as Debian's are too old for the schema, and the
- * schemas of Kubernetes and of Compose files, which are in the packages, so that no test needs a network.
+ * Checkers that tests run, from PyPI: parsers of T-SQL, as Debian's are too old for the schema, the
+ * schemas of Kubernetes and of Compose files, which are in the packages, so that no test needs a network,
+ * and an OpenTelemetry collector, which Debian does not have.
  */
 import { join } from "node:path";
 import { isFile } from "./databases/programs.ts";
@@ -11,6 +12,7 @@ const PACKAGES = [
   "sqlglot==30.30.0",
   "kubernetes-validate==1.37.0",
   "check-jsonschema==0.39.0",
+  "rotel==0.0.1a15",
 ];
 /** Written once everything is there. */
 const STAMP = join(PYTHON_CHECKERS_HOME, "causeway-versions");

@@ -202,8 +202,28 @@ export interface LogConfig {
   readonly format: "text" | "json";
 }
 
+/** `[observe.otlp]`. */
+export interface OtlpConfig {
+  readonly endpoint: string;
+  readonly headers: ReadonlyMap<string, Secret>;
+  /** Absolute path of a PEM file. */
+  readonly cafile: string | undefined;
+  readonly signals: readonly ("traces" | "metrics" | "logs")[];
+  /** Share of the stanzas that enter here which are traced; 0 to 1. */
+  readonly sampleRatio: number;
+  /** Part of people's addresses that spans and log events show. */
+  readonly addresses: "domain" | "bare" | "full";
+  readonly resource: Readonly<Record<string, string>>;
+  readonly timeoutMs: number;
+  readonly batchIntervalMs: number;
+  readonly metricsIntervalMs: number;
+  readonly maxQueued: number;
+}
+
 /** `[observe]`. */
 export interface ObserveConfig {
+  /** Undefined: no collector is told anything. */
+  readonly otlp: OtlpConfig | undefined;
   readonly trace: {
     /** True when operators of other datacenters may follow an address through this node. */
     readonly fromOtherDatacenters: boolean;

@@ -14,6 +14,7 @@ export type {
   HostPort,
   LinkTlsConfig,
   LogConfig,
+  OtlpConfig,
   RedisConfig,
   SaslMechanism,
   WebSocketListenConfig,

@@ -38,6 +38,11 @@ export function checkReferences(file: PartialFile, surroundings: Surroundings): 
   if (typeof redisTls === "object") checkFiles(redisTls, [...path, "redis", "tls"], surroundings);
   surroundings.secret(password, [...path, "redis", "password"]);
   surroundings.secret(sentinelPassword, [...path, "redis", "sentinel_password"]);
+  const otlp = file.observe?.otlp;
+  surroundings.checkFile(otlp?.cafile, ["observe", "otlp", "cafile"]);
+  for (const [name, value] of Object.entries(otlp?.headers ?? {})) {
+    checkSecret(value, ["observe", "otlp", "headers", name], surroundings);
+  }
   checkRdbms(file, surroundings);
   checkLdap(file, surroundings);
   checkServerPools(file, surroundings);

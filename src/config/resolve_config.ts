@@ -11,6 +11,7 @@ import type {
   HostModulesConfig,
   MucConfig,
   MucLightConfig,
+  OtlpConfig,
   RedisTlsConfig,
 } from "./config.ts";
 import { collectOptions } from "./collect_options.ts";
@@ -78,7 +79,10 @@ export function resolveConfig(
     },
     storage,
     log: file.log,
-    observe: { trace: { fromOtherDatacenters: file.observe.trace.from_other_datacenters } },
+    observe: {
+      trace: { fromOtherDatacenters: file.observe.trace.from_other_datacenters },
+      otlp: resolveOtlp(file.observe.otlp, surroundings),
+    },
     globalDistrib,
     modules: resolveModules(file),
     mucLight: resolveMucLight(file),
@@ -98,6 +102,31 @@ function resolveParts(file: FileConfig): PartOptions {
     return parts;
   }
   return { ...parts, streamManagement: { ...parts.streamManagement, staleHMs: 0 } };
+}
+
+function resolveOtlp(
+  otlp: FileConfig["observe"]["otlp"],
+  surroundings: Surroundings,
+): OtlpConfig | undefined {
+  if (otlp === undefined) return undefined;
+  return {
+    endpoint: otlp.endpoint,
+    headers: new Map(
+      Object.entries(otlp.headers).map(([name, value]) => [
+        name,
+        resolveSecret(value, ["observe", "otlp", "headers", name], surroundings),
+      ]),
+    ),
+    cafile: otlp.cafile === undefined ? undefined : surroundings.absolute(otlp.cafile),
+    signals: otlp.signals,
+    sampleRatio: otlp.sample_ratio,
+    addresses: otlp.addresses,
+    resource: otlp.resource,
+    timeoutMs: otlp.timeout * 1000,
+    batchIntervalMs: otlp.batch_interval * 1000,
+    metricsIntervalMs: otlp.metrics_interval * 1000,
+    maxQueued: otlp.max_queued,
+  };
 }
 
 function resolveListen(file: FileConfig, surroundings: Surroundings): Config["listen"] {

@@ -43,6 +43,7 @@ const RULES: readonly Rule[] = [
   adminIsGuarded,
   adminNamesDiffer,
   adminCertificatesAreVerified,
+  collectorHeadersAreEncrypted,
   stanzasFitFrames,
   payloadsFitStanzas,
   stanzasFitShares,
@@ -284,6 +285,19 @@ function adminCertificatesAreVerified(file: PartialFile): Mistake[] {
   return [{
     path: ["listen", "admin", "certificates"],
     problem: "needs listen.admin.tls.cafile, by which client certificates are verified",
+  }];
+}
+
+/** Checks that secrets for a collector do not travel in the clear. */
+function collectorHeadersAreEncrypted(file: PartialFile): Mistake[] {
+  const { endpoint, headers = {} } = file.observe?.otlp ?? {};
+  const url = URL.parse(endpoint ?? "");
+  if (url?.protocol !== "http:" || Object.keys(headers).length === 0) return [];
+  const host = url.hostname.replace(/^\[|\]$/g, "");
+  if (isLoopbackHost(host)) return [];
+  return [{
+    path: ["observe", "otlp", "endpoint"],
+    problem: `expected an https URL, as headers for ${host}, which is not loopback, are secrets`,
   }];
 }
 

@@ -527,6 +527,44 @@ const CASES: readonly Case[] = [
     expected: [],
   },
   {
+    what: "headers for a collector that would travel in the clear",
+    text: appended(
+      '[observe.otlp]\nendpoint = "http://collector.example.net:4318"\n' +
+        'headers = { authorization = { env = "SET" } }\n',
+    ),
+    expected: [
+      "10: observe.otlp.endpoint: expected an https URL, as headers for collector.example.net, " +
+      "which is not loopback, are secrets",
+    ],
+  },
+  {
+    what: "headers for a collector over TLS",
+    text: appended(
+      '[observe.otlp]\nendpoint = "https://collector.example.net:4318"\n' +
+        'headers = { authorization = { file = "token" } }\n',
+    ),
+    expected: [],
+  },
+  {
+    what: "headers for a collector on this machine",
+    text: appended('[observe.otlp]\nendpoint = "http://[::1]:4318"\nheaders = { a = "b" }\n'),
+    expected: [],
+  },
+  {
+    what: "a collector that is no URL, is asked for by a header that is no name, and gets too much",
+    text: appended(
+      '[observe.otlp]\nendpoint = "collector:4318"\nheaders = { "a b" = "c" }\n' +
+        "signals = []\nsample_ratio = 1.5\n",
+    ),
+    expected: [
+      "10: observe.otlp.endpoint: expected an http or https URL such as " +
+      '"http://127.0.0.1:4318", found "collector:4318"',
+      '11: observe.otlp.headers."a b": expected a header name as the key, found "a b"',
+      '12: observe.otlp.signals: expected a list of "traces", "metrics" and "logs", found an empty list',
+      "13: observe.otlp.sample_ratio: expected a number from 0 to 1, found 1.5",
+    ],
+  },
+  {
     what: "offline storage on a third host",
     text: edited('"dc1.example.com"]', '"dc1.example.com", "other.net"]') +
       '[host_config."other.net".modules.mod_offline]\n',

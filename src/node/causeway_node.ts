@@ -222,6 +222,9 @@ export class CausewayNode {
     // Connections that an unresponsive peer leaves half open end with the process.
     const ends = [parts.links?.close(), parts.cluster?.close(), parts.admin.close()];
     await wait("connections", Promise.all(ends), Math.min(budget.leftMs, CLOSE_MS));
+    parts.spans?.close();
+    const telemetry = parts.telemetry?.close(Math.min(budget.leftMs, CLOSE_MS));
+    await wait("telemetry", telemetry ?? Promise.resolve());
     parts.certificates.close();
     parts.metrics.close();
     await wait("stores", parts.stores.close());

@@ -4,11 +4,12 @@ import { LinkLayer } from "../distribution/links/mod.ts";
 import type { Resumption } from "../distribution/resumption/mod.ts";
 import type { Router } from "../distribution/routing/mod.ts";
 import type { SessionTable } from "../distribution/table/mod.ts";
-import type { Tracing } from "../distribution/tracing/mod.ts";
-import type { LinkTraffic } from "../distribution/mod.ts";
+import type { StanzaSpans, Tracing } from "../distribution/tracing/mod.ts";
+import type { LinkTraffic, StanzaTracer } from "../distribution/mod.ts";
 import { parseJid } from "../xmpp/mod.ts";
 import type { Certificates } from "./certificates.ts";
 import { makeBroughtCarbons } from "./node_carbons.ts";
+import { noteRefused } from "./node_tracing.ts";
 import { handshakeRates, linksOptions } from "./options.ts";
 import type { Pressure } from "./pressure.ts";
 import { resolveEndpoints } from "./resolve_endpoints.ts";
@@ -18,6 +19,8 @@ import type { Surroundings } from "./surroundings.ts";
 export interface LinkParts {
   readonly table: SessionTable;
   readonly tracing: Tracing;
+  readonly spans: StanzaSpans | undefined;
+  readonly tracer: StanzaTracer;
   readonly router: Router;
   readonly resumption: Resumption | undefined;
   readonly certificates: Certificates;
@@ -41,7 +44,7 @@ export async function makeLinks(
   parts: Surroundings & LinkParts,
 ): Promise<NodeLinks> {
   const { globalHost, localHost, connections } = config.globalDistrib;
-  const { process, table, router, tracing, certificates, metrics, log, clock } = parts;
+  const { process, table, router, tracer, certificates, metrics, log, clock } = parts;
   const pressure: LinkLayerEvents["pressure"] = (sender, isOver) =>
     parts.pressure.changed(sender, isOver);
   const common = {
@@ -71,7 +74,7 @@ export async function makeLinks(
         envelope.arrived("link", peerHost);
         router.route(envelope);
       },
-      refused: (envelope, peerHost, reason) => tracing.refused(envelope, peerHost, reason),
+      refused: (envelope, peerHost, reason) => noteRefused(tracer, envelope, peerHost, reason),
       returned: (envelope, reason) => router.returned(envelope, reason),
       whereabouts: (to) => router.whereabouts(to),
       identityDoubted: () => table.reviewIdentity(),
@@ -108,10 +111,14 @@ export async function makeLinks(
   return { links, cluster };
 }
 
-/** Returns the receivers of frames other than stanzas: `inner`, session resumption and traces. */
+/**
+ * Returns the receivers of frames other than stanzas: `inner`, session resumption and traces. Contexts
+ * of distributed traces are ignored where there are none.
+ */
 function trafficOf(
   inner: LinkTraffic | undefined,
-  { resumption, tracing }: Pick<LinkParts, "resumption" | "tracing">,
+  { resumption, tracing, spans }: Pick<LinkParts, "resumption" | "tracing" | "spans">,
 ): LinkTraffic {
-  return tracing.traffic(resumption?.traffic(inner) ?? inner);
+  const traffic = tracing.traffic(resumption?.traffic(inner) ?? inner);
+  return spans?.traffic(traffic) ?? traffic;
 }

@@ -3,13 +3,13 @@ import { EventLog } from "../admin/mod.ts";
 import type { Clock } from "../base/mod.ts";
 import { PacedWork, randomIncarnation, SystemClock, TurnClock } from "../base/mod.ts";
 import type { Config } from "../config/mod.ts";
-import type { Envelope } from "../distribution/mod.ts";
+import type { Envelope, StanzaTracer } from "../distribution/mod.ts";
 import type { LinkLayer } from "../distribution/links/mod.ts";
 import type { Resumption } from "../distribution/resumption/mod.ts";
 import type { Domains, Router } from "../distribution/routing/mod.ts";
 import type { SessionTable } from "../distribution/table/mod.ts";
-import type { Tracing } from "../distribution/tracing/mod.ts";
-import type { Logger } from "../observe/mod.ts";
+import type { StanzaSpans, Tracing } from "../distribution/tracing/mod.ts";
+import type { Logger, Telemetry } from "../observe/mod.ts";
 import { HeardLog, MetricsRegistry, registerProcessMetrics } from "../observe/mod.ts";
 import type { MessageArchive } from "../services/archive/mod.ts";
 import type { AccountWatch } from "../services/accounts/mod.ts";
@@ -53,6 +53,7 @@ import { makeRosters } from "./node_rosters.ts";
 import { makeRouter } from "./node_router.ts";
 import { makeAccountWatch, makeLogoutNotes, makeRequests, makeServices } from "./node_services.ts";
 import { makeTable } from "./node_table.ts";
+import { makeTelemetry } from "./node_telemetry.ts";
 import { makeTracing } from "./node_tracing.ts";
 import { Pressure } from "./pressure.ts";
 import type { NodeStores } from "./stores.ts";
@@ -94,7 +95,12 @@ export class NodeParts implements Surroundings {
   readonly accounts: ReadonlyMap<string, UserStore>;
   readonly domains: Domains;
   readonly table: SessionTable;
+  /** Undefined where no collector is told of this node. */
+  readonly telemetry: Telemetry | undefined;
   readonly tracing: Tracing;
+  /** Undefined where no collector is told of stanzas. */
+  readonly spans: StanzaSpans | undefined;
+  readonly tracer: StanzaTracer;
   readonly logouts: LogoutNotes;
   readonly sessions: SessionRegistry;
   readonly components: ComponentRegistry;
@@ -129,8 +135,12 @@ export class NodeParts implements Surroundings {
     const { globalHost, localHost } = config.globalDistrib;
     const clock = this.clock = deps.clock ?? new TurnClock(new SystemClock());
     this.events = new EventLog(() => clock.wallMs());
-    const log = this.log = new HeardLog(deps.log, (entry) => tellOperators(this.events, entry));
+    const log = this.log = new HeardLog(deps.log, (entry) => {
+      tellOperators(this.events, entry);
+      this.telemetry?.event(entry);
+    });
     const metrics = this.metrics = new MetricsRegistry(clock);
+    this.telemetry = makeTelemetry(config, this);
     registerProcessMetrics(metrics, clock);
     for (const kind of ["session", "stranger"] as const) {
       metrics.gauge({
@@ -160,7 +170,10 @@ export class NodeParts implements Surroundings {
       isOtherLocalHost: (domain) => this.links?.isOtherLocalHost(domain) ?? false,
     };
     this.table = makeTable(config, this, deps.superseded);
-    this.tracing = makeTracing(config, this);
+    const { tracing, spans, tracer } = makeTracing(config, this);
+    this.tracing = tracing;
+    this.spans = spans;
+    this.tracer = tracer;
     this.logouts = makeLogoutNotes(config, this);
     this.sessions = makeSessions(config, this);
     this.components = makeComponents(this);

@@ -1,10 +1,10 @@
 import type { Config } from "../config/mod.ts";
+import type { StanzaTracer } from "../distribution/mod.ts";
 import type { LinkLayer } from "../distribution/links/mod.ts";
 import type { Resumption } from "../distribution/resumption/mod.ts";
 import type { Domains } from "../distribution/routing/mod.ts";
 import { DatacenterSide, Router } from "../distribution/routing/mod.ts";
 import type { SessionTable } from "../distribution/table/mod.ts";
-import type { Tracing } from "../distribution/tracing/mod.ts";
 import type { Carbons } from "../services/carbons/mod.ts";
 import type { MessageArchive } from "../services/archive/mod.ts";
 import type { OfflineMessages } from "../services/offline/mod.ts";
@@ -19,7 +19,7 @@ import type { Surroundings } from "./surroundings.ts";
 export interface RouterParts {
   readonly domains: Domains;
   readonly table: SessionTable;
-  readonly tracing: Tracing;
+  readonly tracer: StanzaTracer;
   readonly local: LocalSide;
   readonly requests: SubscriptionRequests;
   readonly rosters: RosterServer;
@@ -81,7 +81,7 @@ export function makeRouter(config: Config, parts: Surroundings & RouterParts): R
       serves: (domain) => parts.rosters.serves(domain),
       take: (envelope) => parts.rosters.take(envelope),
     },
-    tracer: parts.tracing,
+    tracer: parts.tracer,
     clock,
     metrics,
     log: parts.log,

@@ -36,6 +36,26 @@ export type ClassicMetric =
   | ClassicGauge
   | (ClassicCounter & HistogramSummary);
 
+/** A metric as it is now: a value, or the buckets of a histogram. */
+export interface MetricReading {
+  readonly name: string;
+  readonly help: string;
+  readonly kind: "counter" | "gauge" | "histogram";
+  readonly points: readonly MetricPoint[];
+}
+
+/** One combination of labels of a metric. */
+export type MetricPoint =
+  & { readonly labels: MetricLabels }
+  & ({ readonly value: number } | {
+    readonly count: number;
+    readonly sum: number;
+    /** Upper bounds, rising, in the unit of `sum`. */
+    readonly bounds: readonly number[];
+    /** Observations in each bucket, not cumulative; the last is above all bounds. */
+    readonly buckets: readonly number[];
+  });
+
 const SAMPLE_INTERVAL_MS = 5000;
 const RATE_WINDOW_MS = SAMPLE_INTERVAL_MS * (RATE_SAMPLES - 1);
 
@@ -126,6 +146,16 @@ export class MetricsRegistry implements Metrics {
   /** Returns everything in Prometheus' text format. */
   prometheus(): Promise<string> {
     return this.#registry.metrics();
+  }
+
+  /** Returns everything as it is now, in the units of Prometheus. */
+  read(): readonly MetricReading[] {
+    return [...this.#families.values()].map(({ kind, declaration: { name, help }, children }) => ({
+      name,
+      help,
+      kind,
+      points: [...children.values()].map(({ labels, cell }) => pointOf(labels, cell)),
+    }));
   }
 
   /** Stops sampling. */
@@ -230,6 +260,18 @@ export class MetricsRegistry implements Metrics {
 
 function keyOf(labels: MetricLabels): string {
   return Object.keys(labels).sort().map((label) => labels[label]).join("\0");
+}
+
+function pointOf(labels: MetricLabels, cell: Cell): MetricPoint {
+  if (!(cell instanceof HistogramCell)) return { labels, value: cell.value };
+  const { count, sum, buckets, layout: { bounds, divisor } } = cell;
+  return {
+    labels,
+    count,
+    sum: sum / divisor,
+    bounds: bounds.map((bound) => bound / divisor),
+    buckets: [...buckets],
+  };
 }
 
 type RenderedValue = MetricValue<string> & { readonly metricName?: string };

@@ -12,6 +12,10 @@ export type {
 export type { LogFormat, LoggerOptions, LogLevel } from "./create_logger.ts";
 export { createLogger } from "./create_logger.ts";
 export type { HistogramSummary } from "./metric_cells.ts";
+export type { Attributes, AttributeValue, FinishedSpan, SpanEvent } from "./otlp/finished_span.ts";
+export type { ShownAddress } from "./otlp/shown_address.ts";
+export type { Signal, TelemetryOptions } from "./otlp/telemetry.ts";
+export { Telemetry } from "./otlp/telemetry.ts";
 export type { ClassicCounter, ClassicGauge, ClassicMetric } from "./metrics_registry.ts";
 export { MetricsRegistry } from "./metrics_registry.ts";
 export { LIFE_LINES, PacedLog } from "./paced_log.ts";

@@ -1,8 +1,10 @@
 import {
   ackFrame,
   changesFrame,
+  contextFrame,
   decodeAck,
   decodeChanges,
+  decodeContext,
   decodeDetails,
   decodeEnd,
   decodeGiven,
@@ -177,6 +179,7 @@ const CODECS: Readonly<Record<FrameName, ReturnType<typeof codec>>> = {
     const words = [traced.source, traced.reason];
     return words.some((each) => (each?.length ?? 0) > 40) ? undefined : tracedFrame(traced);
   }),
+  context: codec(decodeContext, contextFrame),
 };
 
 function decodeFrame(type: number, buffer: Uint8Array, start: number, end: number): void {

@@ -1,3 +1,6 @@
+export type { StanzaSpansDeps, StanzaSpansOptions } from "./stanza_spans.ts";
+export { StanzaSpans } from "./stanza_spans.ts";
+export { Tracers } from "./tracers.ts";
 export type { NodeTracing, Trace, TracedNode, TraceListener, TracingDeps } from "./tracing.ts";
 export { Tracing } from "./tracing.ts";
 export type { TracingOptions } from "./tracing_options.ts";

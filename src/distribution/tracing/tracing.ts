@@ -62,6 +62,8 @@ export interface TracingDeps {
   /** True for a domain that names another datacenter of the mesh. */
   isOtherLocalHost(domain: string): boolean;
   readonly metrics: Metrics;
+  /** Called when `isOn` may have changed. */
+  readonly changed?: () => void;
   readonly log?: Logger;
   readonly clock?: Clock;
 }
@@ -155,11 +157,6 @@ export class Tracing implements StanzaTracer {
 
   follow(envelope: Envelope): StanzaTrace | undefined {
     return this.#watches.follow(envelope);
-  }
-
-  /** Notes that an arriving stanza was refused before it was routed. */
-  refused(envelope: Envelope, place: string, reason: string): void {
-    this.follow(envelope)?.note("refused", { place, reason });
   }
 
   /**
@@ -353,6 +350,7 @@ export class Tracing implements StanzaTracer {
     const watch = new Watch(jid, { clock: this.#clock, maxPerSec, tell, overran });
     this.#watches.add(watch);
     this.isOn = true;
+    this.#deps.changed?.();
     return watch;
   }
 
@@ -360,6 +358,7 @@ export class Tracing implements StanzaTracer {
     watch.cancelEnd?.();
     this.#watches.remove(watch);
     this.isOn = !this.#watches.isEmpty;
+    this.#deps.changed?.();
   }
 
   #close(trace: number): void {

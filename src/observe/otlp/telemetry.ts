@@ -1,0 +1,197 @@
+import {
+  ProtobufLogsSerializer,
+  ProtobufMetricsSerializer,
+  ProtobufTraceSerializer,
+} from "@opentelemetry/otlp-transformer";
+import type { CancelTimer, Clock } from "../../base/mod.ts";
+import type { LogEntry, Logger } from "../log.ts";
+import type { Counter } from "../metrics.ts";
+import type { MetricsRegistry } from "../metrics_registry.ts";
+import type { FinishedSpan } from "./finished_span.ts";
+import { showAddresses } from "./shown_address.ts";
+import type { ShownAddress } from "./shown_address.ts";
+import { OtlpEncoder } from "./otlp_encoder.ts";
+import type { TimedEntry } from "./otlp_encoder.ts";
+import { OtlpQueue } from "./otlp_queue.ts";
+import type { BatchOutcome } from "./otlp_queue.ts";
+import { OtlpSender } from "./otlp_sender.ts";
+import type { OtlpTarget } from "./otlp_sender.ts";
+
+/** Kind of what a collector is told. */
+export type Signal = "traces" | "metrics" | "logs";
+
+/** Collector, signals and bounds. */
+export interface TelemetryOptions extends OtlpTarget {
+  readonly signals: ReadonlySet<Signal>;
+  /** Attributes of the process. */
+  readonly resource: Readonly<Record<string, string>>;
+  readonly version: string;
+  /** Spans, and events of the log, that wait at most. */
+  readonly maxQueued: number;
+  /** Milliseconds that a span or an event of the log waits for others. */
+  readonly batchIntervalMs: number;
+  readonly metricsIntervalMs: number;
+  /** Least severe level of the log that is told. */
+  readonly logLevel: LogEntry["level"];
+  /** Part of people's addresses that events of the log show. */
+  readonly addresses: ShownAddress;
+}
+
+const LEVELS: readonly LogEntry["level"][] = ["debug", "info", "warn", "error"];
+
+/** Reads from an answer how many items the collector rejected. */
+const REJECTED: Readonly<Record<Signal, (answer: Uint8Array) => number | undefined>> = {
+  traces: (answer) =>
+    ProtobufTraceSerializer.deserializeResponse(answer).partialSuccess?.rejectedSpans,
+  metrics: (answer) =>
+    ProtobufMetricsSerializer.deserializeResponse(answer).partialSuccess?.rejectedDataPoints,
+  logs: (answer) =>
+    ProtobufLogsSerializer.deserializeResponse(answer).partialSuccess?.rejectedLogRecords,
+};
+
+/**
+ * Tells an OpenTelemetry collector of spans, metrics and events of the log (OTLP over HTTP). Nothing
+ * waits for the collector: what it does not take in time is dropped and counted.
+ */
+export class Telemetry {
+  readonly #options: TelemetryOptions;
+  readonly #registry: MetricsRegistry;
+  readonly #log: Logger;
+  readonly #clock: Clock;
+  readonly #sender: OtlpSender;
+  readonly #encoder: OtlpEncoder;
+  readonly #spans: OtlpQueue<FinishedSpan>;
+  readonly #logs: OtlpQueue<TimedEntry>;
+  readonly #startUs: number;
+  readonly #failing = new Set<Signal>();
+  readonly #sent: Readonly<Record<Signal, Counter>>;
+  readonly #dropped: Readonly<Record<Signal, Counter>>;
+  #cancelMetrics: CancelTimer | undefined;
+  #reporting: Promise<void> | undefined;
+  #isClosed = false;
+
+  /** @param log must not tell this object of events that come while `log` is called */
+  constructor(
+    options: TelemetryOptions,
+    { metrics, log, clock }: {
+      readonly metrics: MetricsRegistry;
+      readonly log: Logger;
+      readonly clock: Clock;
+    },
+  ) {
+    this.#options = options;
+    this.#registry = metrics;
+    this.#log = log;
+    this.#clock = clock;
+    this.#startUs = clock.wallUs();
+    this.#sender = new OtlpSender(options);
+    this.#encoder = new OtlpEncoder(options.resource, options.version);
+    const each = (name: string, help: string) => {
+      const counterOf = (signal: Signal) => metrics.counter({ name, help, labels: { signal } });
+      return {
+        traces: counterOf("traces"),
+        metrics: counterOf("metrics"),
+        logs: counterOf("logs"),
+      };
+    };
+    this.#sent = each(
+      "causeway_telemetry_sent_total",
+      "Spans, metrics and log events that the collector has taken",
+    );
+    this.#dropped = each(
+      "causeway_telemetry_dropped_total",
+      "Spans, metrics and log events that were dropped: too many waited, or the collector refused them",
+    );
+    const bounds = { maxItems: options.maxQueued, intervalMs: options.batchIntervalMs, clock };
+    this.#spans = new OtlpQueue({
+      ...bounds,
+      sent: this.#sent.traces,
+      dropped: this.#dropped.traces,
+      send: (batch) => this.#send("traces", this.#encoder.spans(batch)),
+    });
+    this.#logs = new OtlpQueue({
+      ...bounds,
+      sent: this.#sent.logs,
+      dropped: this.#dropped.logs,
+      send: (batch) => this.#send("logs", this.#encoder.logs(batch)),
+    });
+    for (const [signal, queue] of [["traces", this.#spans], ["logs", this.#logs]] as const) {
+      metrics.gauge({
+        name: "causeway_telemetry_waiting",
+        help: "Spans and log events that wait for the collector",
+        labels: { signal },
+      }, () => queue.size);
+    }
+    if (options.signals.has("metrics")) this.#reportLater();
+  }
+
+  span(span: FinishedSpan): void {
+    if (this.#options.signals.has("traces")) this.#spans.add(span);
+  }
+
+  event(entry: LogEntry): void {
+    const { signals, logLevel, addresses } = this.#options;
+    if (!signals.has("logs") || LEVELS.indexOf(entry.level) < LEVELS.indexOf(logLevel)) return;
+    const fields = showAddresses(entry.fields, addresses);
+    this.#logs.add({ entry: { ...entry, fields }, atUs: this.#clock.wallUs() });
+  }
+
+  /** Tries once more to send what waits, and the metrics, within `withinMs`; the rest is dropped. */
+  async close(withinMs: number): Promise<void> {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#cancelMetrics?.();
+    const cancel = this.#clock.after(withinMs, () => this.#sender.close());
+    const last = this.#options.signals.has("metrics")
+      ? (this.#reporting ?? Promise.resolve()).then(() => this.#report())
+      : undefined;
+    await Promise.all([this.#spans.close(), this.#logs.close(), last]);
+    cancel();
+    this.#sender.close();
+  }
+
+  #reportLater(): void {
+    this.#cancelMetrics = this.#clock.after(this.#options.metricsIntervalMs, () => {
+      this.#reporting = this.#report().finally(() => {
+        if (!this.#isClosed) this.#reportLater();
+      });
+    });
+  }
+
+  /** Sends all metrics as they are now. The next report covers one that is lost. */
+  async #report(): Promise<void> {
+    const readings = this.#registry.read();
+    const times = { startUs: this.#startUs, atUs: this.#clock.wallUs() };
+    const outcome = await this.#send("metrics", this.#encoder.metrics(readings, times));
+    if (outcome.kind === "taken") this.#sent.metrics.inc(readings.length);
+    else this.#dropped.metrics.inc(readings.length);
+  }
+
+  async #send(signal: Signal, body: Uint8Array<ArrayBuffer>): Promise<BatchOutcome> {
+    const delivery = await this.#sender.post(`/v1/${signal}`, body);
+    if (delivery.kind === "taken") {
+      if (this.#failing.delete(signal)) this.#log.info("telemetry.resumed", { signal });
+      return { kind: "taken", rejected: rejectedOf(signal, delivery.answer) };
+    }
+    const { kind, detail } = delivery;
+    if (!this.#failing.has(signal) && !this.#isClosed) {
+      this.#failing.add(signal); // first, as the event is one more item
+      this.#log.warn("telemetry.failed", {
+        signal,
+        endpoint: this.#options.endpoint,
+        outcome: kind,
+        detail,
+      });
+    }
+    return { kind };
+  }
+}
+
+/** An answer that cannot be read says nothing of rejected items. */
+function rejectedOf(signal: Signal, answer: Uint8Array): number {
+  try {
+    return Math.max(0, REJECTED[signal](answer) ?? 0);
+  } catch {
+    return 0; // some collectors answer with text or nothing
+  }
+}
