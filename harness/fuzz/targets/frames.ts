@@ -39,6 +39,7 @@ import {
   invalidateFrames,
   leaseFrame,
   meshFrame,
+  patchCarbon,
   pingFrame,
   pongFrame,
   positionFrame,
@@ -142,7 +143,11 @@ const CODECS: Readonly<Record<FrameName, ReturnType<typeof codec>>> = {
       fields: decodeStanza(buffer, start, end),
       number: readNumber(buffer, start),
     }),
-    ({ fields, number }) => stanzaFrame(fields, number),
+    ({ fields, number }) => {
+      const frame = stanzaFrame(fields, number);
+      if (fields.bringsCarbon === true) patchCarbon(frame, 0, fields);
+      return frame;
+    },
   ),
   ack: codec(decodeAck, ackFrame),
   ping: codec(decodeToken, pingFrame),
