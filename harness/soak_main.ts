@@ -4,13 +4,17 @@
  * for what the accounts do besides [contacts].
  */
 import { parseArgs } from "node:util";
+import { ProgressBar } from "./screen/progress_bar.ts";
 import { soak } from "./soak/soak.ts";
 import { SIDES } from "./trials/mod.ts";
+
+/** Milliseconds that the start and the end of a soak usually take. */
+const USUAL_REST_MS = 60_000;
 
 const USAGE = "deno task soak [--minutes N] [--rate N] [--without-malice] [--beside WHAT]";
 
 if (import.meta.main) {
-  const write = (text: string) => void Deno.stdout.writeSync(new TextEncoder().encode(text));
+  using bar = ProgressBar.ofProcess("stdout");
   const { values } = parseArgs({
     args: Deno.args,
     options: {
@@ -24,17 +28,20 @@ if (import.meta.main) {
   const perSecond = Number(values.rate);
   const side = SIDES.find((each) => each === values.beside);
   if (!(minutes > 0 && perSecond > 0) || side === undefined) {
-    write(`${USAGE}\n`);
+    bar.say(USAGE);
     Deno.exit(2);
   }
+  const text = `soak of ${minutes} min`;
+  bar.begin({ text, from: 0, to: 1, forMs: minutes * 60_000 + USUAL_REST_MS });
   const result = await soak({
     minutes,
     perSecond,
     hasMalice: !values["without-malice"],
     side,
-    say: (line) => write(`${line}\n`),
+    say: (line) => bar.say(line),
   });
-  for (const finding of result.findings) write(`✗ ${finding}\n`);
-  write(`${result.outcome} after ${result.seconds} s\n`);
+  bar[Symbol.dispose]();
+  for (const finding of result.findings) bar.say(`✗ ${finding}`);
+  bar.say(`${result.outcome} after ${result.seconds} s`);
   Deno.exit(result.outcome === "passed" ? 0 : 1);
 }

@@ -4,12 +4,13 @@
  * archives of messages, with the bare driver of their database beside them.
  */
 import { withCluster } from "../../harness/cluster/mod.ts";
+import { ProgressBar } from "../../harness/screen/progress_bar.ts";
 import { fullMessage } from "../../harness/command/run_scenario.ts";
 import { measureArchives } from "./archive/archives_measurement.ts";
 import { measureBaseline } from "./baseline.ts";
 import { benchContext } from "./bench_context.ts";
-import type { BenchOptions } from "./bench_options.ts";
-import { parseBenchOptions, USAGE } from "./bench_options.ts";
+import type { BenchOptions, BenchRow } from "./bench_options.ts";
+import { parseBenchOptions, ROWS, USAGE } from "./bench_options.ts";
 import { formatReport, summarize } from "./bench_report.ts";
 import type { ClusterFigures, MeasuredCluster } from "./cluster_measurement.ts";
 import { measureCluster } from "./cluster_measurement.ts";
@@ -21,6 +22,8 @@ import { measureTable } from "./table_measurement.ts";
 const PASSWORD = "bench";
 /** Stanzas per second on the link that also carries the table of a new datacenter. */
 const TABLE_STANZAS_PER_SECOND = 1_000;
+/** Milliseconds that the start of a cluster and all pauses between runs take about. */
+const START_MS = 15_000;
 const EXIT_FAILED = 1;
 const EXIT_USAGE = 2;
 
@@ -37,15 +40,32 @@ async function main(args: readonly string[]): Promise<number> {
     console.log(USAGE);
     return 0;
   }
-  const progress = (text: string) => console.error(text);
+  using bar = ProgressBar.ofProcess("stderr");
+  const progress = (text: string) => bar.say(text);
   const loadBefore = Deno.loadavg();
-  const { rows } = options;
-  const figures = {
-    messages: rows.has("messages") ? await measureMessages(options, progress) : undefined,
-    table: await measuredTable(options, progress),
-    ...await measurePeople(options, progress),
-    ...await measureArchives(options, progress),
+  const rows = ROWS.filter((row) => options.rows.has(row));
+  /** Shows that a row begins. Only of `messages` it is known how long it takes. */
+  const begin = (row: BenchRow) => {
+    const index = rows.indexOf(row);
+    bar.begin({
+      text: `${row} (${index + 1} of ${rows.length})`,
+      from: index / rows.length,
+      to: (index + 1) / rows.length,
+      ...(row === "messages" && { forMs: messagesMs(options) }),
+    });
   };
+  const measured = async <Figures>(row: BenchRow, measure: () => Promise<Figures>) => {
+    if (!options.rows.has(row)) return undefined;
+    begin(row);
+    return await measure();
+  };
+  const figures = {
+    messages: await measured("messages", () => measureMessages(options, progress)),
+    table: await measured("table", () => measuredTable(options, progress)),
+    ...await measurePeople(options, progress, begin),
+    ...await measureArchives(options, progress, begin),
+  };
+  bar[Symbol.dispose]();
   const context = await benchContext(args, loadBefore);
   const report = summarize({ context, options, ...figures });
   if (options.json !== undefined) {
@@ -53,6 +73,11 @@ async function main(args: readonly string[]): Promise<number> {
   }
   console.log(formatReport(report));
   return options.check && report.missed.length > 0 ? EXIT_FAILED : 0;
+}
+
+/** Milliseconds that the row `messages` takes about: the baseline, and runs of three kinds. */
+function messagesMs({ runs, seconds, warmUpSeconds }: BenchOptions): number {
+  return START_MS + 1000 * ((2 * runs + 2) * seconds + warmUpSeconds);
 }
 
 /** Measures messages between datacenters, and a raw TLS stream beside them. */
@@ -71,10 +96,10 @@ async function measureMessages(
 }
 
 async function measuredTable(
-  { rows, sessions }: BenchOptions,
+  { sessions }: BenchOptions,
   progress: (text: string) => void,
 ): Promise<TableFigures | undefined> {
-  if (!rows.has("table") || sessions === 0) return undefined;
+  if (sessions === 0) return undefined;
   return await measureTable({ sessions, stanzasPerSecond: TABLE_STANZAS_PER_SECOND }, progress);
 }
 

@@ -1,10 +1,7 @@
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import assert from "node:assert/strict";
 import { Terminal } from "../console/mod.ts";
-import { Run } from "../process/mod.ts";
-
-const PROJECT = fileURLToPath(new URL("../../", import.meta.url));
+import { PROJECT_DIRECTORY, Run } from "../process/mod.ts";
 
 /** Opens the cluster in a terminal, in a shell that says what is left of the terminal afterwards. */
 async function openCluster(
@@ -16,10 +13,10 @@ async function openCluster(
   },
 ): Promise<Terminal> {
   const task: { tasks: { cluster: string } } = JSON.parse(
-    await Deno.readTextFile(join(PROJECT, "deno.json")),
+    await Deno.readTextFile(join(PROJECT_DIRECTORY, "deno.json")),
   );
   const command = [
-    `cd ${PROJECT}`,
+    `cd ${PROJECT_DIRECTORY}`,
     // tmux would hand on these two from the one who calls it.
     `export DISPLAY=:none PATH=${programs}:$PATH`,
     `${task.tasks.cluster.replace(/^deno/, Deno.execPath())} ${args.join(" ")}`,

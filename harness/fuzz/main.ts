@@ -4,6 +4,7 @@
  * kept in `fixtures/fuzz/`, where it is a test from then on.
  */
 import { parseArgs } from "node:util";
+import { ProgressBar } from "../screen/progress_bar.ts";
 import { keepFinding } from "./corpus.ts";
 import { SUBJECTS } from "./replay.ts";
 import { runInProcess } from "./run_in_process.ts";
@@ -53,8 +54,15 @@ async function main(args: readonly string[]): Promise<number> {
     return 2;
   }
   let findings = 0;
-  for (const target of options.targets) {
-    const { seed, minutes } = options;
+  using bar = ProgressBar.ofProcess("stdout");
+  const { seed, minutes, targets } = options;
+  for (const [index, target] of targets.entries()) {
+    bar.begin({
+      text: `${target} (${index + 1} of ${targets.length})`,
+      from: index / targets.length,
+      to: (index + 1) / targets.length,
+      forMs: minutes * 60_000,
+    });
     const run = { target, seed, durationMs: minutes * 60_000 };
     const fuzzed = target in LIVE_TARGETS
       ? await runLive(run)
@@ -62,12 +70,12 @@ async function main(args: readonly string[]): Promise<number> {
     if (fuzzed === undefined) return 2;
     const { runs, finding } = fuzzed;
     if (finding === undefined) {
-      console.log(`${target}: ${runs} inputs in ${minutes} min, seed ${seed}: nothing found`);
+      bar.say(`${target}: ${runs} inputs in ${minutes} min, seed ${seed}: nothing found`);
       continue;
     }
     findings++;
-    console.log(`${target}: after ${runs} inputs, seed ${seed}: ${finding.problem}`);
-    for (const path of await keepFinding(target, finding.inputs)) console.log(`  input: ${path}`);
+    bar.say(`${target}: after ${runs} inputs, seed ${seed}: ${finding.problem}`);
+    for (const path of await keepFinding(target, finding.inputs)) bar.say(`  input: ${path}`);
   }
   return findings === 0 ? 0 : 1;
 }

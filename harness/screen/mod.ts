@@ -6,5 +6,7 @@ export type { LiveFormat, LiveViewOptions } from "./live_view.ts";
 export { showLive } from "./live_view.ts";
 export type { Palette } from "./palette.ts";
 export { palette } from "./palette.ts";
+export type { Stage } from "./progress_bar.ts";
+export { ProgressBar } from "./progress_bar.ts";
 export type { Sample } from "./prometheus_text.ts";
 export { parsePrometheusText, sumOf } from "./prometheus_text.ts";

@@ -1,4 +1,5 @@
 import { parseArgs } from "node:util";
+import type { ProgressBar } from "../screen/progress_bar.ts";
 import { type Side, SIDES } from "./load_clients.ts";
 import type { Trial } from "./trial.ts";
 import { DEFAULT_MIX, type Mix, tryMix } from "../load/mod.ts";
@@ -18,6 +19,8 @@ const USAGE = `deno task test:faults [--list] [--only NAME]… [--seconds N] [--
 `;
 
 const DEFAULT_SECONDS = 60;
+/** Milliseconds that the start, the end and the counting of a trial usually take. */
+const USUAL_REST_MS = 20_000;
 /**
  * Default rate. 83 % of the default mix are messages: at least 2 000 a second, even if only the
  * required 90 % are sent.
@@ -27,11 +30,13 @@ const DEFAULT_PER_SECOND = 2_680;
 /** `deno task test:faults`. Gives the exit code: 0 when all passed, 1 when one failed, 2 for a bad command. */
 export async function faultsMain(
   args: readonly string[],
-  { trials, write }: {
+  { trials, bar }: {
     readonly trials: readonly Trial[];
-    readonly write: (text: string) => void;
+    /** Takes the output, and shows how far it is. */
+    readonly bar: Pick<ProgressBar, "begin" | "write">;
   },
 ): Promise<number> {
+  const write = (text: string) => bar.write(text);
   const command = parse(args, trials);
   if (typeof command === "string") {
     write(command);
@@ -44,7 +49,13 @@ export async function faultsMain(
     for (const { name, summary } of trials) write(`${name.padEnd(width)}  ${summary}\n`);
   } else {
     const results: TrialResult[] = [];
-    for (const trial of chosen) {
+    for (const [index, trial] of chosen.entries()) {
+      bar.begin({
+        text: `${trial.name} (${index + 1} of ${chosen.length})`,
+        from: index / chosen.length,
+        to: (index + 1) / chosen.length,
+        forMs: command.seconds * 1000 + USUAL_REST_MS,
+      });
       if (!isJson) write(`${trial.name}: ${trial.summary}\n`);
       const result = await play(trial, command, isJson ? () => {} : write);
       results.push(result);

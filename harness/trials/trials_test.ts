@@ -44,7 +44,7 @@ Deno.test("the trials with contacts exist", () => {
 Deno.test("faultsMain() lists the trials, and refuses what it does not know", async () => {
   let text = "";
   const write = (piece: string) => text += piece;
-  assert.equal(await faultsMain(["--list"], { trials: TRIALS, write }), 0);
+  assert.equal(await faultsMain(["--list"], { trials: TRIALS, bar: { write, begin() {} } }), 0);
   const lines = text.trim().split("\n").map((line) => line.split(/ {2,}/));
   assert.deepEqual(lines, TRIALS.map(({ name, summary }) => [name, summary]));
   for (
@@ -54,7 +54,11 @@ Deno.test("faultsMain() lists the trials, and refuses what it does not know", as
     ], ["--loud"]]
   ) {
     text = "";
-    assert.equal(await faultsMain(args, { trials: TRIALS, write }), 2, args.join(" "));
+    assert.equal(
+      await faultsMain(args, { trials: TRIALS, bar: { write, begin() {} } }),
+      2,
+      args.join(" "),
+    );
     assert.notEqual(text, "");
   }
 });

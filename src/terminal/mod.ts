@@ -13,4 +13,4 @@ export {
 export type { LiveScreen } from "./live_screen.ts";
 export { INTERRUPT, runScreen } from "./live_screen.ts";
 export type { LiveTerminal, TerminalEvent, TerminalSize } from "./live_terminal.ts";
-export { openTerminal } from "./live_terminal.ts";
+export { cutLine, openTerminal } from "./live_terminal.ts";

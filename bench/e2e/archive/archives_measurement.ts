@@ -1,6 +1,6 @@
 import { withCluster } from "../../../harness/mod.ts";
 import { BenchChild } from "../bench_child.ts";
-import type { BenchOptions } from "../bench_options.ts";
+import type { BenchOptions, BenchRow } from "../bench_options.ts";
 import { spreadOf } from "../bench_format.ts";
 import { measureCluster } from "../cluster_measurement.ts";
 import type { ClusterFigures } from "../cluster_measurement.ts";
@@ -24,26 +24,32 @@ const READS = 300;
 const PASSWORD = "bench";
 const PERMISSIONS = ["--allow-read", "--allow-write", "--allow-sys"];
 
-/** Measures those of the rows about archives that the options name. */
+/**
+ * Measures those of the rows about archives that the options name.
+ * @param begin called before each of them
+ */
 export async function measureArchives(
   options: BenchOptions,
   progress: (text: string) => void,
+  begin: (row: BenchRow) => void,
 ): Promise<ArchivesFigures> {
   const { rows, databases } = options;
+  const has = (row: BenchRow) => {
+    if (rows.has(row)) begin(row);
+    return rows.has(row);
+  };
   const archives: ArchiveFigures[] = [];
-  if (rows.has("archive")) {
+  if (has("archive")) {
     for (const database of databases) {
       archives.push(await measureArchive(database, options, progress));
     }
   }
   return {
     archives,
-    archivedMessages: rows.has("archived-messages")
+    archivedMessages: has("archived-messages")
       ? await measureArchivedMessages(options, progress)
       : undefined,
-    slowDatabase: rows.has("slow-database")
-      ? await measureSlowDatabase(options, progress)
-      : undefined,
+    slowDatabase: has("slow-database") ? await measureSlowDatabase(options, progress) : undefined,
   };
 }
 
