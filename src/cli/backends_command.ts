@@ -1,5 +1,5 @@
 import { Argument, Command, Option } from "commander";
-import { CausewayError } from "../base/mod.ts";
+import { CausewayError, SystemClock } from "../base/mod.ts";
 import type { Config } from "../config/mod.ts";
 import { loadConfig } from "../config/mod.ts";
 import type { BackendRow, CopiedKind, CopyReport, DataPlace } from "../storage/mod.ts";
@@ -18,6 +18,7 @@ import {
 } from "../storage/mod.ts";
 import type { CommandIo } from "./command_io.ts";
 import { dumpText, odbcEntryCommand } from "./odbc_commands.ts";
+import { SlowSteps } from "./slow_steps.ts";
 
 interface Options {
   readonly config: string;
@@ -95,7 +96,12 @@ export function backendsCommand(io: CommandIo, done: (code: number) => void): Co
       for (const backend of backendsOf(loadConfig(options.config).storage)) {
         const { name, place } = backend;
         const { fixIsolation: fixesIsolation, adminCommand } = options;
-        const statements = await backend.prepare({ fixesIsolation, adminCommand });
+        using slow = new SlowSteps(name, { io, clock: new SystemClock() });
+        const statements = await backend.prepare({
+          fixesIsolation,
+          adminCommand,
+          progress: (step) => slow.begin(step),
+        });
         const leftover = await backend.leftover?.() ?? [];
         if (leftover.length > 0) done(1);
         if (options.json) prepared.push({ backend: name, place, statements, leftover });

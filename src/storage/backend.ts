@@ -30,6 +30,16 @@ export interface PrepareOptions {
    * `sudo riak-admin`. @default none
    */
   readonly adminCommand?: string | undefined;
+  /** Called when a step begins. */
+  progress?: ((step: PrepareStep) => void) | undefined;
+}
+
+/** A step of a preparation. */
+export interface PrepareStep {
+  /** Steps before it, and all that there are. */
+  readonly done: number;
+  readonly total: number;
+  readonly statement: string;
 }
 
 /** One database that a configuration uses, for the commands that prepare and check it. */

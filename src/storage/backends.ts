@@ -221,13 +221,16 @@ class SqlBackend implements Backend {
     );
   }
 
-  prepare({ fixesIsolation = false }: PrepareOptions = {}): Promise<readonly string[]> {
+  prepare({ fixesIsolation = false, progress }: PrepareOptions = {}): Promise<readonly string[]> {
     const { dialect, connectToPrepare } = this.#options;
     return this.#with(connectToPrepare, "prepare", async (connection) => {
       const fixes = fixesIsolation ? await dialect.isolationFix?.(connection) ?? [] : [];
       // They take part in no transaction.
-      for (const statement of fixes) await connection.execute(statement);
-      return [...fixes, ...await prepareSchema(dialect, connection, this.place)];
+      for (const [done, statement] of fixes.entries()) {
+        progress?.({ done, total: fixes.length, statement });
+        await connection.execute(statement);
+      }
+      return [...fixes, ...await prepareSchema(dialect, connection, this.place, progress)];
     });
   }
 

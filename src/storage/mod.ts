@@ -122,7 +122,7 @@ export type {
   ServerPoolOptions,
 } from "./server_pools.ts";
 export { ForeignDatabase } from "./foreign_database.ts";
-export type { Backend, BackendReport } from "./backend.ts";
+export type { Backend, BackendReport, PrepareStep } from "./backend.ts";
 export { backendsOf, DUMP_VARIANTS, mssqlDump, SCHEMA_NAMES, schemaFiles } from "./backends.ts";
 export type {
   Roster,

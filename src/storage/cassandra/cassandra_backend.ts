@@ -2,7 +2,7 @@ import { Buffer } from "node:buffer";
 import { types } from "cassandra-driver";
 import type { Client } from "cassandra-driver";
 import { describeError } from "../../base/mod.ts";
-import type { Backend, BackendReport } from "../backend.ts";
+import type { Backend, BackendReport, PrepareOptions } from "../backend.ts";
 import type { NamedPool } from "../server_kind.ts";
 import type { CassandraPoolOptions } from "../server_pools.ts";
 import type { ServerVersion } from "../sql/sql_dialect.ts";
@@ -41,11 +41,11 @@ export class CassandraBackend implements Backend {
     );
   }
 
-  async prepare(): Promise<readonly string[]> {
+  async prepare({ progress }: PrepareOptions = {}): Promise<readonly string[]> {
     const bounds = { ...this.#options.bounds, statementTimeoutMs: PREPARE_STATEMENT_MS };
     return await this.#with(
       "prepare",
-      (client) => prepareKeyspace(client, this.#options.keyspace, this.place),
+      (client) => prepareKeyspace(client, this.#options.keyspace, this.place, progress),
       { ...this.#options, bounds },
     );
   }

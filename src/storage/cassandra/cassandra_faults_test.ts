@@ -56,8 +56,12 @@ Deno.test("backends: a keyspace is planned, prepared, checked, and prepared agai
   } finally {
     await client.shutdown();
   }
-  const rest = await backend.prepare();
+  const steps: string[] = [];
+  const rest = await backend.prepare({
+    progress: ({ done, total, statement }) => void steps.push(`${done} ${total} ${statement}`),
+  });
   assert.deepEqual(rest.slice(1), plan.slice(5));
+  assert.deepEqual(steps, rest.map((line, i) => `${i} ${rest.length} ${line}`));
   assert.deepEqual(await backend.prepare(), []);
   assert.deepEqual(await backend.plan(), []);
   const { problems, facts, schemaVersion } = await backend.check();

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import type { Client } from "cassandra-driver";
 import { CausewayError } from "../../base/mod.ts";
+import type { PrepareOptions } from "../backend.ts";
 import { statementsOf } from "../sql/schema.ts";
 import type { SchemaFile } from "../sql/sql_dialect.ts";
 import { storageError } from "../storage_error.ts";
@@ -196,10 +197,14 @@ export async function prepareKeyspace(
   client: Client,
   keyspace: string,
   place: string,
+  progress?: PrepareOptions["progress"],
 ): Promise<readonly string[]> {
   const statements = await planPreparation(client, keyspace, place);
-  // The driver waits until all servers agree on the schema, before a statement ends.
-  for (const statement of statements) await client.execute(statement);
+  for (const [done, statement] of statements.entries()) {
+    progress?.({ done, total: statements.length, statement });
+    // The driver waits until all servers agree on the schema, before a statement ends.
+    await client.execute(statement);
+  }
   return statements;
 }
 

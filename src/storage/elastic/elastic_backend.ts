@@ -1,5 +1,5 @@
 import { describeError, SystemClock } from "../../base/mod.ts";
-import type { Backend, BackendReport } from "../backend.ts";
+import type { Backend, BackendReport, PrepareOptions } from "../backend.ts";
 import type { NamedPool, ServerKind } from "../server_kind.ts";
 import type { ElasticPoolOptions } from "../server_pools.ts";
 import { resolvePoolBounds } from "../sql/connection_pool.ts";
@@ -47,11 +47,12 @@ class ElasticBackend implements Backend {
     return requests.map(textOf);
   }
 
-  async prepare(): Promise<readonly string[]> {
+  async prepare({ progress }: PrepareOptions = {}): Promise<readonly string[]> {
     const requests = await this.#with("prepare", (session) =>
       prepareIndices(session.ask, {
         dialect: session.dialect,
         place: this.place,
+        begin: (request, done, total) => progress?.({ done, total, statement: textOf(request) }),
       }));
     return requests.map(textOf);
   }

@@ -182,10 +182,17 @@ export async function planIndices(
  */
 export async function prepareIndices(
   ask: Ask,
-  on: { readonly dialect: ElasticDialect; readonly place: string },
+  on: {
+    readonly dialect: ElasticDialect;
+    readonly place: string;
+    /** Called before a request, with the number of those before it and of all. */
+    begin?(request: ElasticRequest, done: number, total: number): void;
+  },
 ): Promise<readonly ElasticRequest[]> {
   const done: ElasticRequest[] = [];
-  for (const request of await planIndices(ask, on)) {
+  const plan = await planIndices(ask, on);
+  for (const [i, request] of plan.entries()) {
+    on.begin?.(request, i, plan.length);
     try {
       await ask(request);
       done.push(request);

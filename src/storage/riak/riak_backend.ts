@@ -1,6 +1,6 @@
 import vcardSchema from "./schema/vcard.xml" with { type: "text" };
 import mamSchema from "./schema/mam.xml" with { type: "text" };
-import { describeError } from "../../base/mod.ts";
+import { CausewayError, describeError } from "../../base/mod.ts";
 import type { Backend, BackendReport, PrepareOptions } from "../backend.ts";
 import { versionProblem } from "../catalogue/catalogue.ts";
 import type { NamedPool } from "../server_kind.ts";
@@ -17,6 +17,10 @@ export const RIAK_SCHEMAS: Readonly<Record<string, string>> = {
   vcard: vcardSchema,
   mam: mamSchema,
 };
+
+/** Version of these schemas, which each of them names. */
+const SCHEMA_VERSION = 1;
+const VERSION_IN_SCHEMA = /<!-- Causeway's schema (\d{1,9})\./;
 
 /** Properties of a bucket type as Riak shows them. */
 type Props = Readonly<Record<string, unknown>>;
@@ -42,28 +46,38 @@ export class RiakBackend implements Backend {
   }
 
   async plan(): Promise<readonly string[]> {
-    return await this.#with(async (client) => linesOf(await planOf(client)));
+    return await this.#with(async (client) => linesOf(await planOf(client, this.place)));
   }
 
   /** Makes schemas and indexes, and then bucket types where there is an admin command. */
-  async prepare({ adminCommand }: PrepareOptions = {}): Promise<readonly string[]> {
+  async prepare({ adminCommand, progress }: PrepareOptions = {}): Promise<readonly string[]> {
     return await this.#with(async (client) => {
-      const plan = await planOf(client);
+      const whole = await planOf(client, this.place);
+      const plan = adminCommand === undefined ? { ...whole, commands: [] } : whole;
+      const lines = linesOf(plan);
+      let done = 0;
+      const begin = () => progress?.({ done, total: lines.length, statement: lines[done++]! });
       for (const name of plan.schemas) {
+        begin();
         await put(client, ["search", "schema", name], "application/xml", RIAK_SCHEMAS[name]!);
       }
       for (const name of plan.indexes) {
+        begin();
         const body = JSON.stringify({ schema: name });
         await put(client, ["search", "index", name], "application/json", body);
       }
-      if (adminCommand === undefined) return linesOf({ ...plan, commands: [] });
-      for (const command of plan.commands) await this.#runAdmin(adminCommand, command);
-      return linesOf(plan);
+      for (const command of plan.commands) {
+        begin();
+        await this.#runAdmin(adminCommand!, command); // there are none without it
+      }
+      return lines;
     });
   }
 
   async leftover(): Promise<readonly string[]> {
-    return await this.#with(async (client) => commandLines((await planOf(client)).commands));
+    return await this.#with(async (client) =>
+      commandLines((await planOf(client, this.place)).commands)
+    );
   }
 
   async check(): Promise<BackendReport> {
@@ -75,14 +89,12 @@ export class RiakBackend implements Backend {
         const problem = versionProblem("riak", server.version);
         if (problem !== undefined) problems.push(problem);
         for (const name of Object.keys(RIAK_SCHEMAS)) {
-          const index = await get(client, ["search", "index", name]);
+          const [schema, index] = await searchParts(client, name);
+          const refusal = refusalOf(name, { schema, index, place: this.place });
           if (index === undefined) problems.push(`the search index ${name} is missing`);
-          else if ((JSON.parse(index) as Props)["schema"] !== name) {
-            problems.push(`the search index ${name} has another schema than ${name}`);
-          }
-          const schema = await get(client, ["search", "schema", name]);
-          if (schema !== undefined && schema !== RIAK_SCHEMAS[name]) {
-            problems.push(`the search schema ${name} is not that of this version`);
+          if (refusal !== undefined) problems.push(refusal.message);
+          else if (schema !== undefined && schema !== RIAK_SCHEMAS[name]) {
+            problems.push(`the search schema ${name} is older: run \`causeway backends prepare\``);
           }
         }
         for (const [name, wanted] of typeEntries()) {
@@ -138,13 +150,56 @@ function typeEntries(): readonly (readonly [BucketTypeName, Props])[] {
   return Object.entries(BUCKET_TYPES) as [BucketTypeName, Props][]; // the entries of that object
 }
 
-async function planOf(client: RiakClient): Promise<Plan> {
+/** Reads the schema of a search index, and the index as JSON; undefined where there is none. */
+async function searchParts(
+  client: RiakClient,
+  name: string,
+): Promise<readonly [schema: string | undefined, index: string | undefined]> {
+  return [
+    await get(client, ["search", "schema", name]),
+    await get(client, ["search", "index", name]),
+  ];
+}
+
+/** Returns why a schema or an index of these names cannot be used; undefined when it can. */
+function refusalOf(
+  name: string,
+  { schema, index, place }: {
+    readonly schema: string | undefined;
+    readonly index: string | undefined;
+    readonly place: string;
+  },
+): CausewayError | undefined {
+  const foreign = (reason: string) =>
+    new CausewayError("storage/schema-foreign", `Cannot use ${place}: ${reason}`);
+  if (index !== undefined && (JSON.parse(index) as Props)["schema"] !== name) {
+    return foreign(`its search index ${name} has another schema than ${name}`);
+  }
+  if (schema === undefined || schema === RIAK_SCHEMAS[name]) return undefined;
+  const version = VERSION_IN_SCHEMA.exec(schema)?.[1];
+  if (version === undefined) return foreign(`its search schema ${name} is not Causeway's`);
+  if (Number(version) > SCHEMA_VERSION) {
+    return new CausewayError(
+      "storage/schema-too-new",
+      `Cannot use ${place}: its search schema ${name} has version ${version}, and this program ` +
+        `knows versions up to ${SCHEMA_VERSION}`,
+    );
+  }
+  return Number(version) < SCHEMA_VERSION
+    ? undefined
+    : foreign(`version ${version} of its search schema ${name} is not that of this program`);
+}
+
+/** @throws CausewayError as `refusalOf` says */
+async function planOf(client: RiakClient, place: string): Promise<Plan> {
   const schemas: string[] = [];
   const indexes: string[] = [];
   for (const name of Object.keys(RIAK_SCHEMAS)) {
-    const schema = await get(client, ["search", "schema", name]);
+    const [schema, index] = await searchParts(client, name);
+    const refusal = refusalOf(name, { schema, index, place });
+    if (refusal !== undefined) throw refusal;
     if (schema !== RIAK_SCHEMAS[name]) schemas.push(name);
-    if (await get(client, ["search", "index", name]) === undefined) indexes.push(name);
+    if (index === undefined) indexes.push(name);
   }
   const commands: (readonly string[])[] = [];
   for (const [name, wanted] of typeEntries()) {

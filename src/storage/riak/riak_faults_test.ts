@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { AWKWARD_TEXTS } from "../testing/awkward_texts.ts";
 import { conformanceItem } from "../testing/roster_store_conformance.ts";
 import { conformanceCredentials } from "../testing/user_store_conformance.ts";
-import { RiakBackend } from "./riak_backend.ts";
+import { RIAK_SCHEMAS, RiakBackend } from "./riak_backend.ts";
 import { beginsWith, isText } from "./solr_text.ts";
 import { RiakFixture, riakPool } from "./testing/riak.ts";
 import { AdminProgram, RiakDouble } from "../../../harness/databases/riak/mod.ts";
@@ -374,4 +374,51 @@ Deno.test("check names each setting that is wrong, and prepare mends what can be
     "the bucket type last has allow_mult true: it must be false",
   ]);
   assert.deepEqual(await backend.leftover(), [mending]);
+});
+
+Deno.test("prepare refuses search schemas of others and of newer programs, and continues what was begun", async () => {
+  await using double = await RiakDouble.start();
+  const backend = new RiakBackend(riakPool([double.port]));
+  const put = async (name: string, schema: string) => {
+    const response = await fetch(`http://127.0.0.1:${double.port}/search/schema/${name}`, {
+      method: "PUT",
+      headers: { "Content-Type": "application/xml" },
+      body: schema,
+    });
+    assert.equal(response.status, 204, await response.text());
+  };
+  const own = RIAK_SCHEMAS["mam"]!;
+  const refused = async (schema: string, code: string, message: RegExp) => {
+    await put("mam", schema);
+    for (const attempt of [backend.plan(), backend.prepare(), backend.leftover()]) {
+      await assert.rejects(attempt, { code, message });
+    }
+    assert.match((await backend.check()).problems.join("\n"), message);
+  };
+  await refused(
+    own.replace("Causeway's schema 1.", ""),
+    "storage/schema-foreign",
+    /its search schema mam is not Causeway's$/m,
+  );
+  await refused(
+    own.replace("Causeway's schema 1.", "Causeway's schema 2."),
+    "storage/schema-too-new",
+    /its search schema mam has version 2, and this program knows versions up to 1$/m,
+  );
+  await refused(
+    own.replace("text_register", "words_register"),
+    "storage/schema-foreign",
+    /version 1 of its search schema mam is not that of this program$/m,
+  );
+  // One of an older program is replaced. Killed behind that, the next preparation goes on.
+  await put("mam", own.replace("Causeway's schema 1.", "Causeway's schema 0."));
+  const plan = await backend.plan();
+  assert.match(plan[1]!, /^PUT \/search\/schema\/mam /);
+  await put("vcard", RIAK_SCHEMAS["vcard"]!);
+  const steps: string[] = [];
+  const rest = await backend.prepare({
+    progress: ({ done, total, statement }) => void steps.push(`${done} ${total} ${statement}`),
+  });
+  assert.deepEqual(rest, plan.slice(1, 4));
+  assert.deepEqual(steps, rest.map((line, i) => `${i} 3 ${line}`));
 });

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { CausewayError } from "../../base/mod.ts";
+import type { PrepareOptions } from "../backend.ts";
 import { storageError } from "../storage_error.ts";
 import type { SqlConnection } from "./sql_connection.ts";
 import type { SchemaFile, SqlDialect } from "./sql_dialect.ts";
@@ -110,15 +111,16 @@ export async function prepareSchema(
   dialect: SqlDialect,
   connection: SqlConnection,
   place: string,
+  progress?: PrepareOptions["progress"],
 ): Promise<readonly string[]> {
   if (!dialect.hasTransactionalSchema) {
     await dialect.lockSchema(connection);
-    return await carryOut(dialect, connection, place);
+    return await carryOut(dialect, connection, place, progress);
   }
   await connection.execute(dialect.begin);
   try {
     await dialect.lockSchema(connection);
-    const plan = await carryOut(dialect, connection, place);
+    const plan = await carryOut(dialect, connection, place, progress);
     await connection.execute(dialect.commit);
     return plan;
   } catch (thrown) {
@@ -131,9 +133,11 @@ async function carryOut(
   dialect: SqlDialect,
   connection: SqlConnection,
   place: string,
+  progress: PrepareOptions["progress"],
 ): Promise<readonly string[]> {
   const plan = planSchema(dialect, await readSchema(dialect, connection), place);
-  for (const statement of plan) {
+  for (const [done, statement] of plan.entries()) {
+    progress?.({ done, total: plan.length, statement });
     try {
       await connection.execute(statement);
     } catch (thrown) {
