@@ -185,11 +185,12 @@ async def retract_item(xmpp, node, id):
 
 
 async def read_archive(xmpp, **options):
-    """Asks for one page of the archive; returns its messages as "id body", and whether it ends."""
+    """Asks for one page of the archive, of a room or of the account; returns its messages as "id body", and whether it ends."""
     xmpp.register_plugin("xep_0313")
     rsm = {name: options[name] for name in ("max", "after") if name in options}
     peer = JID(options["peer"]) if "peer" in options else None
-    answer = await xmpp["xep_0313"].retrieve(with_jid=peer, rsm=rsm)
+    room = JID(options["room"]) if "room" in options else None
+    answer = await xmpp["xep_0313"].retrieve(jid=room, with_jid=peer, rsm=rsm)
     results = [each["mam_result"] for each in answer["mam"]["results"]]
     messages = [f"{each['id']} {each['forwarded']['stanza']['body']}" for each in results]
     return {"messages": messages, "complete": answer["mam_fin"].xml.get("complete") == "true"}

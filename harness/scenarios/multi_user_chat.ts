@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import type { ChatClient, ReceivedStanza } from "../clients/mod.ts";
+import { SlixmppClient } from "../clients/mod.ts";
 import type { Scenario } from "../scenario.ts";
 import { isPresence, Stage } from "./_stage.ts";
 
@@ -14,9 +15,11 @@ export const MULTI_USER_CHAT: Scenario = {
   name: "multi-user-chat",
   summary:
     "a room has one order of messages for people at three datacenters; both sides of a split talk " +
-    "on, and meet again with one nickname each; the people of a killed datacenter leave",
+    "on, and meet again with one nickname each and one archive; the people of a killed datacenter " +
+    "leave",
   options: {
     datacenters: 3,
+    archives: true,
     configure({ modules }) {
       const { redis } = modules.mod_global_distrib;
       Object.assign(redis, { expire_after: 4, refresh_after: 1 });
@@ -59,7 +62,8 @@ export const MULTI_USER_CHAT: Scenario = {
     const heard = all.map(talkOf);
     for (const each of heard) assert.deepEqual(each, heard[0], "the same order everywhere");
     assert.equal(heard[0]!.length, 2 * MESSAGES);
-    say("alice and bob write at once: all three hear everything once, in one order");
+    assert.deepEqual(await archiveAt(alice), archivedAt(carol), "the archive has that order too");
+    say("alice and bob write at once: all three hear everything once, in the order of the archive");
 
     const admin = (item: string) => `<query xmlns='${MUC}#admin'>${item}</query>`;
     const mute = admin("<item nick='crone' role='visitor'/>");
@@ -97,7 +101,18 @@ export const MULTI_USER_CHAT: Scenario = {
     for (const client of [...all, dave, twin]) {
       assert.equal(new Set(talkOf(client)).size, talkOf(client).length, "nothing comes twice");
     }
-    say("it is back: each side gets what it has missed, and the older join keeps the nickname");
+    const archived = await archiveAt(carol);
+    assert.deepEqual(await archiveAt(alice), archived, "both sides have one archive");
+    const bodies = archived.map((each) => each.slice(each.indexOf(" ") + 1));
+    assert.equal(new Set(bodies).size, bodies.length, "nothing is in it twice");
+    assert.deepEqual(
+      bodies.toSorted(),
+      [...["alice", "bob"].flatMap(texts), "alone", "without her", "together"].toSorted(),
+    );
+    say(
+      "it is back: each side gets what it has missed, the older join keeps the nickname, and one " +
+        "archive has everything once",
+    );
 
     await cluster.datacenter("dc2").node.kill();
     for (const client of [alice, carol]) await client.expectStanza(isGone("bard"));
@@ -106,6 +121,25 @@ export const MULTI_USER_CHAT: Scenario = {
     say("dc2 is killed: its people leave the room, which goes on");
   },
 };
+
+/** Returns what the archive of the room has, as "id body". */
+async function archiveAt(client: ChatClient): Promise<readonly string[]> {
+  assert.ok(client instanceof SlixmppClient);
+  const page = await client.task("read_archive", { room: COVEN, max: "50" }) as {
+    readonly messages: readonly string[];
+    readonly complete: boolean;
+  }; // what our script makes
+  assert.ok(page.complete);
+  return page.messages;
+}
+
+/** Returns what a client has heard in the room, as "id body". */
+function archivedAt(client: ChatClient): readonly string[] {
+  return client.received.flatMap(({ body, xml }) => {
+    const id = /<stanza-id [^>]*>/.exec(xml)?.[0].match(/ id=["'](\d+)["']/)?.[1];
+    return body !== undefined && id !== undefined ? [`${id} ${body}`] : [];
+  });
+}
 
 async function enter(client: ChatClient, nick: string, others: readonly string[] = []) {
   await client.joinRoom(`${COVEN}/${nick}`);

@@ -23,7 +23,9 @@ interface RemoveOptions {
 /** Makes the command `causeway archive …` for the archives of all hosts, wherever they are kept. */
 export function archiveCommand(io: CommandIo): Command {
   const archive = new Command("archive").description("manage archives of messages");
-  archive.command("remove").description("delete messages of an account, or of all of a host")
+  archive.command("remove").description(
+    "delete messages of an account, or of all accounts and rooms of a host",
+  )
     .addArgument(new Argument("<address>", "account, or host, such as example.com"))
     .addOption(new Option("--config <FILE>", "configuration file").makeOptionMandatory())
     .addOption(
@@ -72,6 +74,7 @@ async function removeOfHost(host: string, removal: Removal): Promise<number> {
   const { stores } = removal;
   const store = stores.archives(host);
   let removed = await removeSteps(store, { host }, removal);
+  if (host === removal.config.globalDistrib.globalHost) removed += await removeOfRooms(removal);
   if (await store.hasUnowned?.() !== true) return removed;
   // Archives of 0.1.0 do not name their host, so they are found by the host's accounts.
   removal.io.error(`looking through the accounts of ${host} for archives of version 0.1.0`);
@@ -86,6 +89,15 @@ async function removeOfHost(host: string, removal: Removal): Promise<number> {
     after = page.at(-1);
     if (page.length < ACCOUNTS_AT_ONCE) return removed;
   }
+}
+
+async function removeOfRooms(removal: Removal): Promise<number> {
+  const { config: { muc, mucLight, globalDistrib: { globalHost } }, stores } = removal;
+  let removed = 0;
+  for (const { domain } of [muc, mucLight].filter((each) => each !== undefined)) {
+    removed += await removeSteps(stores.roomArchives(globalHost), { host: domain }, removal);
+  }
+  return removed;
 }
 
 async function removeSteps(

@@ -1,6 +1,7 @@
 import type { Role } from "../admin/mod.ts";
 import type { ArchiveHostOptions } from "../services/archive/mod.ts";
 import type { MucOptions } from "../services/muc/mod.ts";
+import type { RoomArchiveOptions } from "../services/rooms/mod.ts";
 import type { RoomOptions } from "../services/muc_light/mod.ts";
 import type { PrivacyBounds } from "../services/privacy/mod.ts";
 import type { VcardSearchOptions } from "../services/vcard/mod.ts";
@@ -263,6 +264,8 @@ export interface Config extends PartOptions {
   readonly mucLight: MucLightConfig | undefined;
   /** Undefined where Multi-User Chat is off. */
   readonly muc: MucConfig | undefined;
+  /** Archives of the rooms of the global host; undefined where they are off. */
+  readonly roomArchives: RoomArchiveOptions | undefined;
   /** Endpoints by remote local host. They replace the endpoints in the session table. */
   readonly globalDistribAddr: ReadonlyMap<string, readonly HostPort[]>;
   readonly notes: readonly ConfigNote[];

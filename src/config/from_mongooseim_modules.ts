@@ -214,7 +214,14 @@ const OWN_OPTIONS: Readonly<Record<string, (module: ForeignTable, into: Table) =
         table.lost("message_retraction", "not translated: messages stay as they were stored");
       }
     }
-    module.lost("muc", "not translated: rooms have no archive");
+    const muc = module.table("muc");
+    // There, rooms have archives only if this table is written.
+    into["muc"] = muc === undefined ? false : defined({
+      default_result_limit: muc.value("default_result_limit"),
+      max_result_limit: muc.value("max_result_limit"),
+      archive_chat_markers: muc.value("archive_chat_markers"),
+    });
+    muc?.ignore("host"); // all rooms have archives
   },
   mod_muc_light(module, into) {
     module.ignore("cache_affs"); // rooms are read from their row

@@ -178,6 +178,15 @@ Deno.test("translateMongooseim() reads the older spellings", () => {
   assert.match(notes.join("\n"), /in the clear/);
 });
 
+Deno.test("translateMongooseim() gives rooms archives where MongooseIM does", () => {
+  const translated = (muc: string) =>
+    translateMongooseim(`[modules.mod_mam]\npm.archive_groupchats = false\n${muc}`, "m.toml");
+  assert.match(translated("").toml, /muc = false/);
+  const { toml, lost } = translated('muc.host = "rooms.@HOST@"\nmuc.max_result_limit = 20\n');
+  assert.match(toml, /\[modules\.mod_mam\.muc\]\nmax_result_limit = 20/);
+  assert.deepEqual(lost.filter((line) => line.includes("mod_mam")), []);
+});
+
 Deno.test("translateMongooseim() takes the options of rooms, and names those that it cannot take", () => {
   const { toml, lost } = translateMongooseim(
     `[modules.mod_muc]\nhost = "muc.@HOST@"\nhistory_size = 30\nmax_room_id = "infinity"\n` +

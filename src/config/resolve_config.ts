@@ -1,6 +1,7 @@
 import type { z } from "zod";
 import type { ArchiveHostOptions } from "../services/archive/mod.ts";
 import type { PrivacyBounds } from "../services/privacy/mod.ts";
+import type { RoomArchiveOptions } from "../services/rooms/mod.ts";
 import type { DataPlace, PrivateBounds } from "../storage/mod.ts";
 import type {
   CertificateFiles,
@@ -23,7 +24,7 @@ import {
   resolveLdapPools,
   resolveSharedRosters,
 } from "./ldap_pools.ts";
-import { mucLightTable, mucTable, roomDomainOf } from "./room_rules.ts";
+import { archiveTable, mucLightTable, mucTable, roomDomainOf } from "./room_rules.ts";
 import { normalizeDomain } from "./normalize_domain.ts";
 import type { PartOptions } from "./part_options.ts";
 import { plainServers, resolveServerPools } from "./server_pools.ts";
@@ -87,6 +88,7 @@ export function resolveConfig(
     modules: resolveModules(file),
     mucLight: resolveMucLight(file),
     muc: resolveMuc(file),
+    roomArchives: resolveRoomArchives(file),
     globalDistribAddr: new Map(
       Object.entries(file.global_distrib_addr).map(([host, list]) => [normalizeDomain(host), list]),
     ),
@@ -260,6 +262,22 @@ function resolveModules(file: FileConfig): ReadonlyMap<string, HostModulesConfig
       mod_vcard: tables.mod_vcard !== false && vcardOptions(tables.mod_vcard),
     }];
   }));
+}
+
+/** Resolves the archives of the global host's rooms; undefined where they are off. */
+function resolveRoomArchives(file: FileConfig): RoomArchiveOptions | undefined {
+  const table = archiveTable(file);
+  if (table === false) return undefined;
+  const { muc, retention, ...people } = table ?? MOD_MAM.parse({});
+  if (muc === false) return undefined;
+  const maxLimit = muc.max_result_limit ?? people.max_result_limit;
+  const maxAge = muc.retention.max_age ?? retention.max_age;
+  return {
+    defaultLimit: Math.min(muc.default_result_limit ?? people.default_result_limit, maxLimit),
+    maxLimit,
+    hasChatMarkers: muc.archive_chat_markers ?? people.archive_chat_markers,
+    maxAgeMs: maxAge === undefined ? Infinity : maxAge * 1000,
+  };
 }
 
 /** Resolves the rooms of the global host; undefined where they are off. */

@@ -38,6 +38,13 @@ export function mucTable<Table>(
   return ownModules(file)?.mod_muc ?? file.modules?.mod_muc;
 }
 
+/** Returns the table of the archives of the global host. */
+export function archiveTable<Table>(
+  file: FileOf<{ readonly mod_mam?: Table | undefined }>,
+): Table | undefined {
+  return ownModules(file)?.mod_mam ?? file.modules?.mod_mam;
+}
+
 function ownModules<Modules>(
   { modules, host_config: hosts }: FileOf<Modules>,
 ): Modules | undefined {

@@ -398,6 +398,38 @@ export const MOD_MAM = z.strictObject({
     ]),
     { allowed: "a table, or false to turn it off" },
   ).prefault({}).describe("archives of people"),
+  muc: withWords(
+    z.union([
+      z.literal(false),
+      z.strictObject({
+        default_result_limit: absent(
+          integer(1, 1_000),
+          "that of people",
+          "messages of one page, when the client names no number",
+        ),
+        max_result_limit: absent(
+          integer(1, 1_000),
+          "that of people",
+          "messages of one page at most; a client that asks for more gets as many",
+        ),
+        archive_chat_markers: absent(
+          z.boolean(),
+          "as of people",
+          "archives chat markers without a body too (XEP-0333)",
+        ),
+        retention: z.strictObject({
+          max_age: absent(
+            inSeconds(integer(3_600, 3_153_600_000)),
+            "that of people",
+            "seconds for which a message is kept; then it is removed",
+          ),
+        }).prefault({}).describe("how long messages are kept"),
+      }),
+    ]),
+    { allowed: "a table, or false to turn it off" },
+  ).prefault({}).describe(
+    "archives of rooms: those of `mod_muc` and `mod_muc_light`; the table of the global host counts",
+  ),
   retention: z.strictObject({
     max_age: absent(
       inSeconds(integer(3_600, 3_153_600_000)),

@@ -118,6 +118,7 @@ export class CausewayNode {
     offline.start();
     this.#parts.archive?.start();
     this.#parts.muc?.start();
+    this.#parts.roomArchives?.start();
     this.#phase = "running";
     return {
       node: config.nodeName,
@@ -215,6 +216,7 @@ export class CausewayNode {
     await wait("requests", requests.close());
     await wait("offline", parts.offline.close());
     await wait("rooms", parts.muc?.close() ?? Promise.resolve());
+    await wait("room archives", parts.roomArchives?.close() ?? Promise.resolve());
     await wait("archive", parts.archive?.close() ?? Promise.resolve());
     await wait("logouts", logouts.close(), budget.halfMs(CLOSE_MS));
     await wait("privacy", parts.privacy.close(), budget.halfMs(CLOSE_MS));

@@ -19,6 +19,7 @@ import type { Carbons } from "../services/carbons/mod.ts";
 import type { PrivacyServer } from "../services/privacy/mod.ts";
 import type { MucServer } from "../services/muc/mod.ts";
 import type { RoomServer } from "../services/muc_light/mod.ts";
+import type { RoomArchives } from "../services/rooms/mod.ts";
 import type { OfflineMessages } from "../services/offline/mod.ts";
 import type { PepServer } from "../services/pep/mod.ts";
 import type { RosterServer } from "../services/roster/mod.ts";
@@ -46,7 +47,7 @@ import { makePrivacy } from "./node_privacy.ts";
 import { makeArchive } from "./node_archive.ts";
 import { makeOffline } from "./node_offline.ts";
 import { makePep } from "./node_pep.ts";
-import { makeMuc, makeRooms, roomDomainsOf } from "./node_rooms.ts";
+import { makeMuc, makeRoomArchives, makeRooms, roomDomainsOf } from "./node_rooms.ts";
 import { makeResumption } from "./node_resumption.ts";
 import { makeCarbons } from "./node_carbons.ts";
 import { makeRosters } from "./node_rosters.ts";
@@ -111,6 +112,8 @@ export class NodeParts implements Surroundings {
   /** Undefined when no host has archives. */
   readonly archive: MessageArchive | undefined;
   readonly pep: PepServer;
+  /** Undefined where rooms, or their archives, are off. */
+  readonly roomArchives: RoomArchives | undefined;
   /** Undefined where rooms are off. */
   readonly rooms: RoomServer<Envelope> | undefined;
   /** Undefined where Multi-User Chat is off. */
@@ -183,8 +186,9 @@ export class NodeParts implements Surroundings {
     this.offline = makeOffline(config, this);
     this.archive = makeArchive(config, this);
     this.pep = makePep(config, this);
-    this.rooms = makeRooms(config, this);
-    this.muc = makeMuc(config, this);
+    this.roomArchives = makeRoomArchives(config, this);
+    this.rooms = makeRooms(config, this, this.roomArchives);
+    this.muc = makeMuc(config, this, this.roomArchives);
     this.services = makeServices(config, this);
     this.accountWatch = makeAccountWatch(config, this);
     this.local = new LocalSide({

@@ -4,7 +4,8 @@ import type { Domains, Router } from "../distribution/routing/mod.ts";
 import type { SessionTable } from "../distribution/table/mod.ts";
 import { MucServer } from "../services/muc/mod.ts";
 import { RoomServer } from "../services/muc_light/mod.ts";
-import type { Stores } from "../storage/mod.ts";
+import { RoomArchives } from "../services/rooms/mod.ts";
+import type { RoomOutbox, Stores } from "../storage/mod.ts";
 import type { SessionRegistry } from "../xmpp/mod.ts";
 import type { Surroundings } from "./surroundings.ts";
 
@@ -12,12 +13,12 @@ import type { Surroundings } from "./surroundings.ts";
 export interface RoomParts {
   readonly stores: Stores;
   readonly router: Router;
+  readonly sessions: SessionRegistry;
 }
 
 /** Parts that Multi-User Chat uses besides. */
 export interface MucParts extends RoomParts {
   readonly domains: Domains;
-  readonly sessions: SessionRegistry;
   readonly table: SessionTable;
 }
 
@@ -26,17 +27,46 @@ export function roomDomainsOf({ mucLight, muc }: Config): readonly string[] {
   return [mucLight?.domain, muc?.domain].filter((domain) => domain !== undefined);
 }
 
+/** Makes the archives of the global host's rooms. Undefined where rooms or their archives are off. */
+export function makeRoomArchives(
+  config: Config,
+  { stores, router, sessions, metrics, log, clock }: Surroundings & RoomParts,
+): RoomArchives | undefined {
+  const { mucLight, muc, roomArchives: options, globalDistrib: { globalHost } } = config;
+  const outboxes = new Map<string, RoomOutbox>();
+  if (mucLight !== undefined) {
+    outboxes.set(mucLight.domain, stores.rooms(globalHost, mucLight.domain));
+  }
+  if (muc !== undefined) outboxes.set(muc.domain, stores.muc(globalHost, muc.domain));
+  if (options === undefined || outboxes.size === 0) return undefined;
+  return new RoomArchives({
+    options,
+    outboxes,
+    store: stores.roomArchives(globalHost),
+    send: (to, message) => {
+      const session = sessions.find(to);
+      if (session !== undefined) return session.send(message);
+      router.accept(message); // to a component
+      return true;
+    },
+    metrics,
+    logger: log,
+    clock,
+  });
+}
+
 /** Makes the MUC Light rooms of the global host. Undefined where they are off. */
 export function makeRooms(
   config: Config,
   parts: Surroundings & RoomParts,
+  archives: RoomArchives | undefined,
 ): RoomServer<Envelope> | undefined {
   const { mucLight, globalDistrib } = config;
   if (mucLight === undefined) return undefined;
   const { domain, ...options } = mucLight;
   const store = parts.stores.rooms(globalDistrib.globalHost, domain);
   return new RoomServer({
-    services: new Map([[domain, { options, store }]]),
+    services: new Map([[domain, { options, store, ...archives && { archives } }]]),
     send: (message, settled) =>
       parts.router.accept(message, settled === undefined ? undefined : { settle: settled }),
     answer: (reply, request) => parts.router.answer(reply, request),
@@ -50,13 +80,19 @@ export function makeRooms(
 export function makeMuc(
   config: Config,
   parts: Surroundings & MucParts,
+  archives: RoomArchives | undefined,
 ): MucServer<Envelope> | undefined {
   const { muc, globalDistrib } = config;
   if (muc === undefined) return undefined;
   const { domain, ...options } = muc;
   const { domains, sessions, table } = parts;
   return new MucServer({
-    service: { domain, options, store: parts.stores.muc(globalDistrib.globalHost, domain) },
+    service: {
+      domain,
+      options,
+      store: parts.stores.muc(globalDistrib.globalHost, domain),
+      ...archives && { archives },
+    },
     localHost: globalDistrib.localHost,
     process: parts.process,
     isLocalHost: (host) => host === domains.localHost || domains.isOtherLocalHost(host),

@@ -132,11 +132,19 @@ export interface ArchiveAge {
  * An account that was deleted and made again has another archive than the one before, whatever is
  * written late to the latter. So the key has the account's creation behind its bare JID.
  *
- * @param creation `AccountCredentials.creation`. Empty for a room, and for an account whose store has
- * nothing of the kind
+ * @param creation `AccountCredentials.creation`. Empty for an account whose store has nothing of the
+ * kind
  */
 export function archiveKeyOf(bareJid: string, creation: string): string {
   return creation === "" ? bareJid : `${bareJid} ${creation}`;
+}
+
+/** Returns the key of the archive of a room, which another room of its name has not. */
+export function roomArchiveKeyOf(
+  room: string,
+  { creation }: { readonly creation: number },
+): string {
+  return archiveKeyOf(room, creation.toString(36));
 }
 
 /** Returns the bare JID in the key of an archive: no bare JID has a space. */

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { InternalStore } from "./internal_store.ts";
+import { MAX_UNARCHIVED } from "./room_outbox.ts";
 import { withPath } from "./sql/testing/sqlite.ts";
 import { rosterStoreConformance } from "./testing/roster_store_conformance.ts";
 import { lastStoreConformance } from "./testing/last_store_conformance.ts";
@@ -197,4 +198,28 @@ Deno.test("InternalStore refuses the file of another program, and leaves it unch
     });
     using again = new DatabaseSync(path);
     assert.equal(again.prepare("SELECT COUNT(*) AS tables FROM sqlite_master").get()!["tables"], 1);
+  }));
+
+Deno.test("a room takes no message while its archive lacks MAX_UNARCHIVED of them", () =>
+  withPath(async (path) => {
+    await using store = await InternalStore.open({ path });
+    const rooms = store.muc("conference.example.com");
+    const room = "coven@conference.example.com";
+    const creation = await rooms.create(room, { config: "{}", isListed: true, affiliates: [] });
+    const message = (id: string) => ({
+      id,
+      sentAtMs: 1,
+      stanza: "<m/>",
+      keep: 1,
+      isArchived: true,
+    });
+    const first = (await rooms.post(room, message("a")))!;
+    const database = new DatabaseSync(path);
+    database.exec(`UPDATE muc_rooms SET last_number = ${first + MAX_UNARCHIVED - 2}`);
+    database.close();
+    const last = (await rooms.post(room, message("b")))!;
+    await assert.rejects(rooms.post(room, message("c")), { code: "storage/overloaded" });
+    assert.equal(await rooms.post(room, message("b")), last, "it has been taken already");
+    assert.ok(await rooms.markArchived(room, { creation: creation!, number: first }));
+    assert.equal(await rooms.post(room, message("c")), last + 1);
   }));

@@ -43,6 +43,7 @@ export {
   bareJidOfArchive,
   DEFAULT_ARCHIVE_PREFERENCES,
   MAX_ARCHIVE_IDS,
+  roomArchiveKeyOf,
 } from "./archive_store.ts";
 export { ENCRYPTED, searchableText } from "./archive_content.ts";
 export type { SqlAddress } from "./sql/sql_server.ts";

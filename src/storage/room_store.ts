@@ -117,8 +117,10 @@ export interface RoomStore extends RoomOutbox {
   /**
    * Takes somebody out of all rooms, of other domains too, and removes their blocks. Whoever has been
    * there for the longest time becomes the owner in their place. Empty rooms go.
+   *
+   * @returns the rooms that have gone
    */
-  removeUser(user: string): Promise<void>;
+  removeUser(user: string): Promise<readonly string[]>;
 }
 
 /** Returns the one who becomes the owner of a room that has lost its own. */

@@ -17,7 +17,7 @@ import type { PoolBounds, PoolFigures } from "./sql/connection_pool.ts";
 import { sqlServerDatabase } from "./sql/sql_server.ts";
 import type { SqlAddress, SqlEngine, SqlServerOptions } from "./sql/sql_server.ts";
 import { SqlStores } from "./sql/sql_stores.ts";
-import { archiveKeyOf } from "./archive_store.ts";
+import { archiveKeyOf, roomArchiveKeyOf } from "./archive_store.ts";
 import type { ArchiveStore } from "./archive_store.ts";
 import type { LastStore } from "./last_store.ts";
 import type { MucStore } from "./muc_store.ts";
@@ -26,6 +26,7 @@ import type { OfflineStore } from "./offline_store.ts";
 import type { PepStore } from "./pep_store.ts";
 import type { PrivateStore } from "./private_store.ts";
 import type { RequestBounds, SubscriptionRequestStore } from "./subscription_request_store.ts";
+import type { RoomOutbox } from "./room_outbox.ts";
 import type { RoomStore } from "./room_store.ts";
 import type { RosterStore } from "./roster_store.ts";
 import type { UserStore } from "./user_store.ts";
@@ -388,7 +389,10 @@ export class Stores implements AsyncDisposable {
       isGone ? owner : undefined,
     );
     for (const stores of this.#everywhere("muc_light", domainpart)) {
-      await held(stores.rooms?.(domainpart)).removeUser(`${localpart}@${domainpart}`);
+      const rooms = held(stores.rooms?.(domainpart));
+      for (const room of await rooms.removeUser(`${localpart}@${domainpart}`)) {
+        await this.#removeRoomArchive(room, rooms);
+      }
     }
     for (const stores of this.#everywhere("muc", domainpart)) {
       await held(stores.muc?.(domainpart)).removeUser(`${localpart}@${domainpart}`);
@@ -429,6 +433,17 @@ export class Stores implements AsyncDisposable {
     for (const { jid } of contacts) {
       const host = jid.slice(jid.indexOf("@") + 1);
       if (hosts.has(host)) await this.rosters(host).part(jid, account);
+    }
+  }
+
+  /** Removes the archive of a room that is gone, wherever archives of rooms may lie. */
+  async #removeRoomArchive(room: string, rooms: RoomOutbox): Promise<void> {
+    const hosts = [...this.#options.users.keys(), ...this.#options.data?.get("mam")?.keys() ?? []];
+    for (const archives of new Set(hosts.map((host) => this.roomArchives(host)))) {
+      await archives.removeAll(room, async () => {
+        const found = await rooms.unarchived(room, 1); // it may have been made again
+        return found && roomArchiveKeyOf(room, found);
+      });
     }
   }
 

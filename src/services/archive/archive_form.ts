@@ -21,6 +21,8 @@ export interface ArchivableOptions {
   readonly hasChatMarkers: boolean;
   /** Messages of type `groupchat`, too. */
   readonly hasGroupchats: boolean;
+  /** Changes of a room's subject, too. @default false */
+  readonly hasSubjects?: boolean;
 }
 
 /**
@@ -28,7 +30,10 @@ export interface ArchivableOptions {
  * the hint `store`, and without a hint against it (XEP-0334). Errors and headlines are for the
  * moment. Pure.
  */
-export function isArchivable({ kind, type, bytes }: Stanza, options: ArchivableOptions): boolean {
+export function isArchivable(
+  { kind, type, bytes }: Pick<Stanza, "kind" | "type" | "bytes">,
+  options: ArchivableOptions,
+): boolean {
   if (kind !== "message") return false;
   const isTaken = type === "chat" || type === "normal" ||
     (type === "groupchat" && options.hasGroupchats);
@@ -38,8 +43,9 @@ export function isArchivable({ kind, type, bytes }: Stanza, options: ArchivableO
     if (namespace === HINTS) {
       if (name === "no-store" || name === "no-permanent-store") return false;
       isWanted ||= name === "store";
-    } else if (namespace === CLIENT_NAMESPACE) isWanted ||= name === "body";
-    else if (namespace === CHAT_MARKERS) {
+    } else if (namespace === CLIENT_NAMESPACE) {
+      isWanted ||= name === "body" || (name === "subject" && options.hasSubjects === true);
+    } else if (namespace === CHAT_MARKERS) {
       isWanted ||= options.hasChatMarkers && name !== "markable";
     } else isWanted ||= ENCRYPTED.has(namespace);
   }

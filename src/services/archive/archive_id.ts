@@ -1,5 +1,12 @@
 import type { ArchiveId } from "../../storage/mod.ts";
 
+/** Ids of messages in archives, as clients see them (XEP-0359). */
+export interface ArchiveIds {
+  textOf(id: ArchiveId): string;
+  /** Reads an id; undefined for any other text. */
+  tryRead(text: string): ArchiveId | undefined;
+}
+
 /** Longest text of an id: two numbers below 2^53 in base 36. */
 const PATTERN = /^([0-9a-z]{1,11})-([0-9a-z]{1,11})$/;
 
@@ -17,3 +24,6 @@ export function tryArchiveId(text: string): ArchiveId | undefined {
   // One text for one id.
   return isSafe && archiveIdText(id) === text ? id : undefined;
 }
+
+/** Ids in the archives of people. */
+export const ARCHIVE_IDS: ArchiveIds = { textOf: archiveIdText, tryRead: tryArchiveId };

@@ -4,7 +4,7 @@ import type { StanzaErrorCondition, XmlElement } from "../../xmpp/mod.ts";
 import { FullJid, tryParseJid } from "../../xmpp/mod.ts";
 import type { FormValues } from "../pep/data_form.ts";
 import { readForm } from "../pep/data_form.ts";
-import { tryArchiveId } from "./archive_id.ts";
+import type { ArchiveIds } from "./archive_id.ts";
 
 /** Namespace of archives (XEP-0313). */
 export const ARCHIVE = "urn:xmpp:mam:2";
@@ -45,10 +45,13 @@ const WORD = /[\p{L}\p{M}\p{N}]+/gu;
 const DATE_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$/;
 const DIGITS = /^\d{1,9}$/;
 
+/** Limits of queries, and what their ids look like. */
+type Reading = ArchiveQueryLimits & { readonly ids: ArchiveIds };
+
 /** Reads a query, or returns the error that answers it. */
 export function readArchiveQuery(
   query: XmlElement,
-  limits: ArchiveQueryLimits,
+  limits: Reading,
 ): ArchiveQuery | StanzaErrorCondition {
   const queryId = query.attribute("queryid");
   if (queryId !== undefined && queryId.length > MAX_QUERY_ID) return "bad-request";
@@ -69,7 +72,7 @@ export function readArchiveQuery(
 
 function readFilter(
   values: FormValues,
-  { searchesText }: ArchiveQueryLimits,
+  { searchesText, ids: known }: Reading,
 ): ArchiveFilter | StanzaErrorCondition {
   let filter: ArchiveFilter = {};
   for (const [name, texts] of values) {
@@ -77,7 +80,7 @@ function readFilter(
       // A client that names none wants none left out.
       if (texts.length === 0) continue;
       if (texts.length > MAX_ARCHIVE_IDS) return "policy-violation";
-      const ids = texts.map(tryArchiveId).filter((id) => id !== undefined);
+      const ids = texts.map((text) => known.tryRead(text)).filter((id) => id !== undefined);
       if (ids.length < texts.length) return "item-not-found";
       filter = { ...filter, ids };
       continue;
@@ -87,14 +90,18 @@ function readFilter(
     if (others.length > 0) return "bad-request";
     const isSearch = searchesText && isTextField(name);
     if (isSearch && filter.text !== undefined) return "bad-request";
-    const part = isSearch ? readSearch(text) : readField(name, text);
+    const part = isSearch ? readSearch(text) : readField(name, text, known);
     if (typeof part === "string") return part;
     filter = { ...filter, ...part };
   }
   return filter;
 }
 
-function readField(name: string, text: string): ArchiveFilter | StanzaErrorCondition {
+function readField(
+  name: string,
+  text: string,
+  known: ArchiveIds,
+): ArchiveFilter | StanzaErrorCondition {
   switch (name) {
     case "with": {
       const jid = tryParseJid(text);
@@ -111,11 +118,11 @@ function readField(name: string, text: string): ArchiveFilter | StanzaErrorCondi
       return endMs === undefined ? "bad-request" : { endMs };
     }
     case "after-id": {
-      const afterId = tryArchiveId(text);
+      const afterId = known.tryRead(text);
       return afterId === undefined ? "item-not-found" : { afterId };
     }
     case "before-id": {
-      const beforeId = tryArchiveId(text);
+      const beforeId = known.tryRead(text);
       return beforeId === undefined ? "item-not-found" : { beforeId };
     }
     default:
@@ -141,7 +148,7 @@ function timeOf(text: string): number | undefined {
 
 function readPage(
   set: XmlElement | undefined,
-  { defaultLimit, maxLimit }: ArchiveQueryLimits,
+  { defaultLimit, maxLimit, ids: known }: Reading,
 ): Pick<ArchiveQuery, "page" | "isCount"> | StanzaErrorCondition {
   // XEP-0059 §2.6: a page by the number of its first item. Others may come in between meanwhile.
   if (set?.child("index") !== undefined) return "feature-not-implemented";
@@ -152,7 +159,7 @@ function readPage(
   const ids: { after?: ArchiveId; before?: ArchiveId } = {};
   for (const [side, text] of [["after", after], ["before", before]] as const) {
     if (text === undefined || text === "") continue;
-    const id = tryArchiveId(text);
+    const id = known.tryRead(text);
     if (id === undefined) return "item-not-found";
     ids[side] = id;
   }

@@ -1,3 +1,11 @@
+export { answerArchive } from "./archive_answers.ts";
+export type { ArchiveView } from "./archive_answers.ts";
+export { isArchivable, STANZA_IDS } from "./archive_form.ts";
+export type { ArchivableOptions } from "./archive_form.ts";
+export type { ArchiveIds } from "./archive_id.ts";
+export { ARCHIVE, FULL_TEXT } from "./archive_query.ts";
+export { ArchiveRetention } from "./archive_retention.ts";
+export { ArchiveWriter } from "./archive_writer.ts";
 export { archiveRequests } from "./archive_requests.ts";
 export type { ArchiveRequestsDeps } from "./archive_requests.ts";
 export { MessageArchive } from "./message_archive.ts";

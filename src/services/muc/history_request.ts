@@ -34,6 +34,21 @@ export function readHistoryRequest(join: XmlElement, nowMs: number): HistoryRequ
   };
 }
 
+/** Returns the messages that newcomers may get, without changes of the subject. Pure. */
+export function pastOf(
+  messages: readonly RoomMessage[],
+  { takes, oldestMs }: {
+    /** True for a message that is meant to be kept. */
+    readonly takes: (message: Uint8Array) => boolean;
+    /** Wall-clock milliseconds of the oldest one that is kept. */
+    readonly oldestMs: number;
+  },
+): readonly RoomMessage[] {
+  return messages.filter(({ stanza, sentAtMs }) =>
+    sentAtMs >= oldestMs && takes(new TextEncoder().encode(stanza))
+  );
+}
+
 /** Returns the newest messages that fit a wish, in their order. Pure. */
 export function chooseHistory(
   messages: readonly RoomMessage[],

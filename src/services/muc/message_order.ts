@@ -1,8 +1,8 @@
 import type { CancelTimer, Clock } from "../../base/mod.ts";
-import type { MucStore } from "../../storage/mod.ts";
 import { buildStanza, parseJid, readdress } from "../../xmpp/mod.ts";
 import type { LiveRoom, LiveRooms, PostedMessage } from "./live_rooms.ts";
 import type { MucMetrics } from "./muc_metrics.ts";
+import type { MucService } from "./muc_options.ts";
 import { numberedMessage } from "./room_xml.ts";
 
 /** Milliseconds that a message waits for earlier ones, before those are read from the database. */
@@ -16,7 +16,7 @@ const MAX_REMEMBERED = 2_000;
 
 /** Collaborators of `MessageOrder`. */
 export interface MessageOrderDeps {
-  readonly store: MucStore;
+  readonly service: MucService;
   readonly rooms: LiveRooms;
   readonly metrics: MucMetrics;
   readonly clock: Clock;
@@ -65,7 +65,7 @@ export class MessageOrder {
 
   /** Reads messages that this node has missed. In the turn of the room. Never rejects. */
   async catchUp(live: LiveRoom): Promise<void> {
-    const { store, metrics } = this.#deps;
+    const { service: { store }, metrics } = this.#deps;
     live.isCatchingUp = false;
     const after = live.delivered;
     if (after === undefined) return;
@@ -130,15 +130,28 @@ export class MessageOrder {
   }
 
   #give(live: LiveRoom, { number, text }: PostedMessage): void {
-    const { rooms } = this.#deps;
+    const { rooms, service } = this.#deps;
     const seats = rooms.own(live).filter(({ jid }) =>
       number === undefined || number > (live.since.get(jid) ?? 0)
     );
     if (seats.length === 0) return;
-    const message = numberedMessage(text, { room: live.jid.text, number });
+    const message = numberedMessage(text, {
+      room: live.jid.text,
+      number: shownNumber(service, text, number),
+    });
     const first = buildStanza(message, { to: parseJid(seats[0]!.jid) });
     for (const seat of seats) rooms.write(seat, readdress(first, parseJid(seat.jid)));
   }
+}
+
+/** Returns the number that a message shows as its id: its archive, if there is one, finds it by that. */
+export function shownNumber(
+  { archives }: Pick<MucService, "archives">,
+  text: string,
+  number: number | undefined,
+): number | undefined {
+  const isFound = archives?.takes(new TextEncoder().encode(text)) ?? true;
+  return isFound ? number : undefined;
 }
 
 function remember(ids: Set<string>, id: string): void {

@@ -1,4 +1,5 @@
 import type { MucStore } from "../../storage/mod.ts";
+import type { RoomArchives } from "../rooms/mod.ts";
 import type { RoomSettings, SettingsBounds } from "./room_settings.ts";
 
 /** Options of the Multi-User Chat rooms of one domain. */
@@ -24,4 +25,9 @@ export interface MucService {
   readonly domain: string;
   readonly options: MucOptions;
   readonly store: MucStore;
+  /** Archives of the rooms. @default they have none */
+  readonly archives?: Pick<
+    RoomArchives,
+    "takes" | "posted" | "removed" | "answer" | "searchesText" | "oldestMs"
+  >;
 }

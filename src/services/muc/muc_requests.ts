@@ -1,9 +1,11 @@
 import type { MucStore, StoredMucRoom } from "../../storage/mod.ts";
-import type { BareJid, StanzaErrorCondition, XmlElement } from "../../xmpp/mod.ts";
-import { element, tryParseJid } from "../../xmpp/mod.ts";
+import type { BareJid, Jid, StanzaErrorCondition, XmlElement } from "../../xmpp/mod.ts";
+import { element, FullJid, tryParseJid } from "../../xmpp/mod.ts";
+import { ARCHIVE } from "../archive/mod.ts";
 import { DISCO_INFO } from "../disco_info.ts";
 import { DISCO_ITEMS } from "../disco_items.ts";
 import type { IqAnswer } from "../iq_service.ts";
+import { archiveFeatures } from "../rooms/mod.ts";
 import type { LiveRooms } from "./live_rooms.ts";
 import type { MucMetrics } from "./muc_metrics.ts";
 import type { MucService } from "./muc_options.ts";
@@ -43,6 +45,7 @@ const DIGITS = /^\d{1,9}$/;
 export interface MucRequest {
   /** Bare JID of the room, or the domain of the service. */
   readonly to: BareJid;
+  readonly from: Jid;
   /** Bare JID of the one who asks. */
   readonly account: string;
   readonly type: "get" | "set";
@@ -86,6 +89,7 @@ export class MucRequests {
     const isRoom = to.localpart !== "";
     const { name, namespace } = payload;
     if (type === "get" && name === "ping" && namespace === NS.PING) return "empty";
+    if (namespace === ARCHIVE && isRoom) return await this.#readArchive(request);
     if (name !== "query") return { error: "service-unavailable" };
     switch (`${type} ${namespace}`) {
       case `get ${DISCO_INFO}`:
@@ -129,10 +133,7 @@ export class MucRequests {
     const stored = await this.#store.read(to.text);
     if (stored === undefined) return { error: "item-not-found" };
     const settings = this.settingsOf(stored);
-    // A hidden room does not exist for strangers, and a locked one for others than its owner.
-    const isKnown = this.#isIn(to, account) ||
-      !["none", "outcast"].includes(affiliationOf(stored.affiliates, account));
-    if (!isKnown && (!settings.public || settings.isLocked)) return { error: "item-not-found" };
+    if (this.#isHidden(to, account, stored)) return { error: "item-not-found" };
     const identity = element("identity", {
       category: "conference",
       type: "text",
@@ -146,6 +147,7 @@ export class MucRequests {
       NS.PING,
       NS.SELF_PING,
       NS.STANZA_IDS,
+      ...archiveFeatures(this.#deps.service.archives),
       ...settingsFeatures(settings),
     ];
     const occupants = this.#deps.rooms.get(to.text)?.seats.nickCount ?? 0;
@@ -158,6 +160,36 @@ export class MucRequests {
         infoForm(settings, { occupants }),
       ),
     };
+  }
+
+  /** True when a room does not exist for somebody. */
+  #isHidden(to: BareJid, account: string, stored: StoredMucRoom): boolean {
+    const settings = this.settingsOf(stored);
+    // A hidden room does not exist for strangers, and a locked one for others than its owner.
+    const isKnown = this.#isIn(to, account) ||
+      !["none", "outcast"].includes(affiliationOf(stored.affiliates, account));
+    return !isKnown && (!settings.public || settings.isLocked);
+  }
+
+  /** Answers a request to the archive of a room: its members and its occupants may read it. */
+  async #readArchive({ to, from, account, type, payload }: MucRequest): Promise<IqAnswer> {
+    const { archives } = this.#deps.service;
+    if (archives === undefined) return { error: "service-unavailable" };
+    if (!(from instanceof FullJid)) return { error: "bad-request" };
+    const stored = await this.#store.read(to.text);
+    if (stored === undefined || this.#isHidden(to, account, stored)) {
+      return { error: "item-not-found" };
+    }
+    const settings = this.settingsOf(stored);
+    const affiliation = affiliationOf(stored.affiliates, account);
+    const isMember = affiliation !== "none" && affiliation !== "outcast";
+    // Whoever is in a members-only room without being a member is on the way out.
+    const isOccupant = !settings.membersOnly && affiliation !== "outcast" &&
+      this.#isIn(to, account);
+    if (!isMember && !isOccupant) return { error: "forbidden" };
+    const seesJids = !settings.anonymous || isAdmin(affiliation) ||
+      this.#entryOf(to, account)?.shown.role === "moderator";
+    return await archives.answer({ room: to, asker: from, type, payload, seesJids });
   }
 
   /** Lists the occupants of a room to those who are in it. */
@@ -385,6 +417,7 @@ export class MucRequests {
     const { counters, destroyed } = this.#deps;
     if (!await this.#store.destroy(to.text, version)) return undefined;
     counters.destroyed.inc();
+    this.#deps.service.archives?.removed(to.text);
     const alternate = tryParseJid(destroy?.attribute("jid") ?? "")?.text;
     const reason = destroy?.child("reason")?.text.slice(0, MAX_REASON);
     destroyed(to.text, {

@@ -13,13 +13,14 @@ import {
   stanzaId,
 } from "../../xmpp/mod.ts";
 import type { IqAnswer } from "../iq_service.ts";
-import { isStorageFailure, RoomIntake } from "../rooms/mod.ts";
+import { isArchiveRequest, isStorageFailure, RoomIntake } from "../rooms/mod.ts";
 import type { RoomStanza } from "../rooms/mod.ts";
-import { chooseHistory, readHistoryRequest } from "./history_request.ts";
+import { isArchivable } from "../archive/mod.ts";
+import { chooseHistory, pastOf, readHistoryRequest } from "./history_request.ts";
 import { Invitations } from "./invitations.ts";
 import { LiveRooms } from "./live_rooms.ts";
 import type { RoomRecord } from "./live_rooms.ts";
-import { MessageOrder } from "./message_order.ts";
+import { KEPT_MESSAGES, MessageOrder, shownNumber } from "./message_order.ts";
 import { mucMetrics } from "./muc_metrics.ts";
 import type { MucMetrics } from "./muc_metrics.ts";
 import type { MucServerDeps } from "./muc_ports.ts";
@@ -43,6 +44,9 @@ const MAX_PRESENCE_BYTES = 4_096;
 const MAX_NICK_BYTES = 256;
 /** Milliseconds without its session after which a seat of this node ends. */
 const ABSENT_MS = 60_000;
+
+/** Messages that are read for each one that a newcomer may get. */
+const HISTORY_READ = 3;
 
 /** A room that somebody may enter. */
 interface FoundRoom {
@@ -93,7 +97,7 @@ export class MucServer<Taken extends RoomStanza> {
       if (!deps.deliver(to, stanza) && !deps.isHere(to)) deps.send(stanza);
     }, counters);
     const order = this.#order = new MessageOrder({
-      store: service.store,
+      service,
       rooms,
       metrics: counters,
       clock,
@@ -223,7 +227,9 @@ export class MucServer<Taken extends RoomStanza> {
     }
     const refusal = this.#refusalOf(stanza);
     if (refusal === undefined) {
-      this.#intake.begin(taken, stanza.to.bare.text, () => this.#handle(taken));
+      // A page of an archive takes its time: nobody else waits for it.
+      const turn = isArchiveRequest(stanza) ? `archive ${stanza.from.text}` : stanza.to.bare.text;
+      this.#intake.begin(taken, turn, () => this.#handle(taken));
       return "delivered";
     }
     if (refusal !== "ignored") this.#metrics.refused.inc();
@@ -326,7 +332,8 @@ export class MucServer<Taken extends RoomStanza> {
     },
   ): Promise<void> {
     const { stanza: { from, to } } = taken;
-    const { options } = this.#deps.service;
+    const { service } = this.#deps;
+    const { options } = service;
     const account = from.bare.text;
     const room = to.bare.text;
     await this.#peers.met();
@@ -369,13 +376,18 @@ export class MucServer<Taken extends RoomStanza> {
     this.#metrics.joins.inc();
     this.#peers.put(seat, { codes });
     this.#rooms.noteHistory(seat, Math.max(lastNumber, history.at(-1)?.number ?? 0));
-    const wanted = chooseHistory(history, {
+    const past = pastOf(history, {
+      takes: (message) => isPast(message),
+      oldestMs: service.archives?.oldestMs ?? -Infinity,
+    });
+    const wanted = chooseHistory(past, {
       maxStanzas: options.historySize,
       ...limitedTo(readHistoryRequest(join, nowMs), options.historySize),
     });
     for (const { number, sentAtMs, stanza: text } of wanted) {
-      const past = pastMessage(text, { room, number, sentAtMs });
-      this.#rooms.write(seat, buildStanza(past, { to: from }));
+      const shown = shownNumber(service, text, number);
+      const message = pastMessage(text, { room, number: shown, sentAtMs });
+      this.#rooms.write(seat, buildStanza(message, { to: from }));
     }
     this.#rooms.write(seat, subjectMessage(to.bare, from, record.subject));
     taken.settle();
@@ -420,10 +432,11 @@ export class MucServer<Taken extends RoomStanza> {
 
   /** Returns what a room keeps. None while the database is away. */
   async #historyOf(room: string): Promise<readonly RoomMessage[]> {
+    const { store, options: { historySize } } = this.#deps.service;
     try {
-      return await this.#deps.service.store.messages(room, {
-        limit: Math.max(1, this.#deps.service.options.historySize),
-      });
+      // Some of them newcomers do not get: the others are to be enough.
+      const limit = Math.max(1, Math.min(KEPT_MESSAGES, HISTORY_READ * historySize));
+      return await store.messages(room, { limit });
     } catch (thrown) {
       if (!isStorageFailure(thrown)) throw thrown;
       this.#intake.note(thrown);
@@ -463,6 +476,7 @@ export class MucServer<Taken extends RoomStanza> {
     if (persistent && !isLocked) return;
     if (!await store.destroy(room, stored.version)) return;
     this.#metrics.destroyed.inc();
+    this.#deps.service.archives?.removed(room);
     // Somebody may have entered it elsewhere a moment ago.
     this.#peers.tell({ kind: "destroyed", room, notes: { destroyed: {} } });
   }
@@ -510,6 +524,7 @@ export class MucServer<Taken extends RoomStanza> {
     if (to instanceof FullJid) return this.#passed.passRequest(taken, { iq, payload, to });
     const answer = await this.#requests.answer({
       to: to.bare,
+      from,
       account: from.bare.text,
       type: stanza.type === "set" ? "set" : "get",
       payload,
@@ -564,6 +579,14 @@ function fullRoomError(presence: Stanza): Stanza {
   );
   const answer = element("presence", { type: "error", id: stanzaId(presence) }, error);
   return buildStanza(answer, { from: presence.to, to: presence.from });
+}
+
+/** True for a message that newcomers get as history. */
+function isPast(message: Uint8Array): boolean {
+  return isArchivable(
+    { kind: "message", type: "groupchat", bytes: message },
+    { hasChatMarkers: false, hasGroupchats: true },
+  );
 }
 
 function isReplyType(type: string): boolean {

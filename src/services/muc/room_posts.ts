@@ -1,6 +1,6 @@
 import type { StanzaErrorCondition, XmlElement } from "../../xmpp/mod.ts";
 import { buildStanza, element, FullJid, parseJid, stanzaElement } from "../../xmpp/mod.ts";
-import { isStorageFailure } from "../rooms/mod.ts";
+import { isOverloaded, isStorageFailure, roomMessageId } from "../rooms/mod.ts";
 import type { RoomStanza } from "../rooms/mod.ts";
 import type { Invitations } from "./invitations.ts";
 import type { LiveRoom, LiveRooms } from "./live_rooms.ts";
@@ -47,7 +47,6 @@ export interface RoomPostsDeps<Taken extends RoomStanza>
 export class RoomPosts<Taken extends RoomStanza> {
   readonly #deps: RoomPostsDeps<Taken>;
   readonly #waiting = new WaitingMessages<Taken>();
-  #sequence = 0;
   /** True while messages go on without the database. */
   #isStoreDown = false;
 
@@ -157,8 +156,9 @@ export class RoomPosts<Taken extends RoomStanza> {
     const room = live.jid.text;
     const occupant = occupantIdElement(live.record!.settings.secret, accountOf(seat));
     const text = writeMessage(message, { from: `${room}/${seat.nick}`, room, occupant });
-    const id = `${this.#deps.process.toString(36)}-${(++this.#sequence).toString(36)}`;
+    const id = roomMessageId(taken);
     const posted = { id, number: undefined, sentAtMs: this.#deps.clock.wallMs(), text };
+    const sender = accountOf(seat);
     const subject = isSubject ? text : undefined;
     // A subject waits for nothing: without the database it is refused.
     const mayWait = !isSubject;
@@ -166,18 +166,20 @@ export class RoomPosts<Taken extends RoomStanza> {
     if (mayWait && (this.#isStoreDown || this.#waiting.isWaiting(room))) number = "late";
     else {
       try {
-        number = await this.#store(room, { ...posted, ...subject !== undefined && { subject } }, {
-          mayBeLate: mayWait,
-        });
+        const stored = { ...posted, sender, ...subject !== undefined && { subject } };
+        number = await this.#store(room, stored, { mayBeLate: mayWait });
+        if (number === "late") this.#isStoreDown = true;
       } catch (thrown) {
         if (!mayWait || !isStorageFailure(thrown)) throw thrown;
         this.#deps.note(thrown);
         number = "late";
+        // The archive of this room lacks too many messages. Other rooms go on.
+        if (isOverloaded(thrown)) this.#deps.service.archives?.posted(room);
+        else this.#isStoreDown = true;
       }
     }
     if (number === "late") {
-      this.#isStoreDown = true;
-      const waiting = { taken, sender: accountOf(seat), message: posted };
+      const waiting = { taken, sender, message: posted };
       if (!this.#waiting.add(room, waiting)) return this.#deps.refuse(taken, "resource-constraint");
       this.#deps.counters.messages.inc();
       this.#tellPosted(live, posted);
@@ -188,6 +190,7 @@ export class RoomPosts<Taken extends RoomStanza> {
       return this.#deps.clear(room, { destroyed: {} });
     }
     this.#deps.counters.messages.inc();
+    this.#deps.service.archives?.posted(room);
     if (subject !== undefined && live.record !== undefined) {
       live.record = { ...live.record, subject };
     }
@@ -204,21 +207,24 @@ export class RoomPosts<Taken extends RoomStanza> {
   /** Gives a message to the database. `late`: it may take it or not. */
   async #store(
     room: string,
-    { id, sentAtMs, text, subject }: {
+    { id, sender, sentAtMs, text, subject }: {
       readonly id: string;
+      readonly sender: string;
       readonly sentAtMs: number;
       readonly text: string;
       readonly subject?: string;
     },
     { mayBeLate }: { readonly mayBeLate: boolean },
   ): Promise<number | undefined | "late"> {
-    const { service: { store }, clock } = this.#deps;
-    const keep = Math.max(KEPT_MESSAGES, this.#deps.service.options.historySize);
+    const { service: { store, archives, options }, clock } = this.#deps;
+    const keep = Math.max(KEPT_MESSAGES, options.historySize);
     const posting = store.post(room, {
       id,
       sentAtMs,
       stanza: text,
       keep,
+      sender,
+      isArchived: archives !== undefined,
       ...subject !== undefined && { subject },
     });
     if (!mayBeLate) return await posting;
@@ -245,8 +251,8 @@ export class RoomPosts<Taken extends RoomStanza> {
     for (;;) {
       const first = this.#waiting.first(room);
       if (first === undefined) return;
-      const { message, taken } = first;
-      const number = await this.#store(room, message, { mayBeLate: true });
+      const { message, taken, sender } = first;
+      const number = await this.#store(room, { ...message, sender }, { mayBeLate: true });
       if (number === "late") return;
       this.#isStoreDown = false;
       this.#waiting.shift(room);
@@ -254,6 +260,7 @@ export class RoomPosts<Taken extends RoomStanza> {
         this.#deps.refuse(taken, "item-not-found");
         continue;
       }
+      this.#deps.service.archives?.posted(room);
       const live = this.#deps.rooms.get(room);
       if (live === undefined) {
         this.#deps.peers.tell({ kind: "posted", room, ...message, number });

@@ -1,24 +1,38 @@
 import type { BareJid, Jid, Stanza, XmlElement } from "../../xmpp/mod.ts";
 import { buildStanza, element, FullJid, stanzaElement } from "../../xmpp/mod.ts";
-
-/** Namespace of the ids of a message in an archive or a room (XEP-0359). */
-const STANZA_IDS = "urn:xmpp:sid:0";
+import { STANZA_IDS } from "../archive/mod.ts";
 
 /**
- * Returns the message of an occupant as the room sends it, to `to`. It has the room's number as its
- * id there (XEP-0359), and no other one of that room.
+ * Returns the message of an occupant as the room sends it, without `to` and without an id of that room.
  *
  * @param message has few enough elements
  */
-export function roomMessage(
-  message: Stanza,
-  { room, to, number }: { readonly room: BareJid; readonly to: Jid; readonly number: number },
-): Stanza {
+export function roomMessage(message: Stanza, room: BareJid): XmlElement {
   const { name, attributes, children } = stanzaElement(message);
   const kept = children.filter((child) => typeof child === "string" || !isIdOf(child, room));
-  const id = element("stanza-id", { xmlns: STANZA_IDS, by: room.text, id: `${number}` });
-  const from = new FullJid(room, message.from.bare.text);
-  return buildStanza(element(name, attributes, ...kept, id), { from, to });
+  const { to: _, ...others } = attributes;
+  const from = new FullJid(room, message.from.bare.text).text;
+  return element(name, { ...others, from }, ...kept);
+}
+
+/**
+ * Returns such a message for `to`.
+ *
+ * @param number the room's number, which is its id there (XEP-0359); undefined when the archive of the
+ * room has it not
+ */
+export function numberedMessage(
+  { name, attributes, children }: XmlElement,
+  { room, to, number }: {
+    readonly room: BareJid;
+    readonly to: Jid;
+    readonly number: number | undefined;
+  },
+): Stanza {
+  const id = number === undefined
+    ? undefined
+    : element("stanza-id", { xmlns: STANZA_IDS, by: room.text, id: `${number}` });
+  return buildStanza(element(name, attributes, ...children, id), { to });
 }
 
 function isIdOf(child: XmlElement, room: BareJid): boolean {

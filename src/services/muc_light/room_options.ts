@@ -1,5 +1,6 @@
 import type { RoomStore } from "../../storage/mod.ts";
-import type { BareJid, XmlElement } from "../../xmpp/mod.ts";
+import type { BareJid, Jid, XmlElement } from "../../xmpp/mod.ts";
+import type { RoomArchives } from "../rooms/mod.ts";
 import type { ConfigField } from "./room_config.ts";
 
 /** Options of the rooms of one domain. */
@@ -28,6 +29,11 @@ export interface RoomOptions {
 export interface RoomService {
   readonly options: RoomOptions;
   readonly store: RoomStore;
+  /** Archives of the rooms. @default they have none */
+  readonly archives?: Pick<
+    RoomArchives,
+    "takes" | "posted" | "removed" | "answer" | "searchesText"
+  >;
 }
 
 /** A request to a room, or to the service itself. */
@@ -35,6 +41,7 @@ export interface RoomRequest {
   readonly service: RoomService;
   /** Bare JID of the room, or the domain of the service. */
   readonly to: BareJid;
+  readonly from: Jid;
   /** Bare JID of the one who asks. */
   readonly actor: string;
   readonly type: "get" | "set";

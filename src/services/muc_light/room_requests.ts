@@ -4,7 +4,9 @@ import type { BareJid, StanzaErrorCondition, XmlElement } from "../../xmpp/mod.t
 import { element, FullJid, parseJid, tryMakeJid, tryParseJid } from "../../xmpp/mod.ts";
 import { DISCO_INFO } from "../disco_info.ts";
 import { DISCO_ITEMS } from "../disco_items.ts";
+import { ARCHIVE } from "../archive/mod.ts";
 import type { IqAnswer } from "../iq_service.ts";
+import { archiveFeatures } from "../rooms/mod.ts";
 import { changeAffiliations, firstOccupants, refusalOf } from "./affiliations.ts";
 import type { AffiliationWish } from "./affiliations.ts";
 import { listRooms } from "./room_list.ts";
@@ -53,8 +55,9 @@ export class RoomRequests {
   /** @throws CausewayError with a code `storage/…` */
   async answer(request: RoomRequest): Promise<IqAnswer> {
     const { payload: { name, namespace }, type, to } = request;
-    if (name !== "query") return { error: "service-unavailable" };
     const isRoom = to.localpart !== "";
+    if (namespace === ARCHIVE && isRoom) return await readArchive(request);
+    if (name !== "query") return { error: "service-unavailable" };
     switch (`${type} ${namespace}`) {
       case `get ${DISCO_INFO}`:
         return await this.#describe(request, isRoom);
@@ -90,7 +93,8 @@ export class RoomRequests {
       type: "text",
       name: isRoom ? undefined : "MUC Light",
     });
-    const features = [DISCO_INFO, ...isRoom ? [] : [DISCO_ITEMS], NS.MUC_LIGHT]
+    const own = isRoom ? archiveFeatures(service.archives) : [DISCO_ITEMS];
+    const features = [DISCO_INFO, ...own, NS.MUC_LIGHT]
       .map((feature) => element("feature", { var: feature }));
     return { payload: element("query", { xmlns: DISCO_INFO }, identity, ...features) };
   }
@@ -198,6 +202,7 @@ export class RoomRequests {
       if (occupants.length === 0) {
         if (!await store.destroy(to.text, room.version)) return undefined;
         this.#metrics.destroyed.inc();
+        service.archives?.removed(to.text);
         this.#notify(to, id, farewells(room.occupants));
         return "empty";
       }
@@ -226,6 +231,7 @@ export class RoomRequests {
       if (!isOwner(room, actor)) return { error: "not-allowed" };
       if (!await service.store.destroy(to.text, room.version)) return undefined;
       this.#metrics.destroyed.inc();
+      service.archives?.removed(to.text);
       const destroyed = element("x", { xmlns: NS.DESTROY });
       this.#notify(
         to,
@@ -238,6 +244,17 @@ export class RoomRequests {
       return "empty";
     });
   }
+}
+
+/** Answers a request to the archive of a room, of somebody who is in it. */
+async function readArchive(
+  { service, to, from, actor, type, payload }: RoomRequest,
+): Promise<IqAnswer> {
+  const { archives } = service;
+  if (archives === undefined) return { error: "service-unavailable" };
+  if (!(from instanceof FullJid)) return { error: "bad-request" };
+  if (await roomOf(service, to, actor) === undefined) return { error: "item-not-found" };
+  return await archives.answer({ room: to, asker: from, type, payload, seesJids: true });
 }
 
 /** Tries a change again while others have changed the room in between. */

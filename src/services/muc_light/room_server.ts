@@ -1,6 +1,7 @@
 import type { Clock } from "../../base/mod.ts";
 import type { Logger, Metrics } from "../../observe/mod.ts";
-import type { BareJid, Stanza, StanzaErrorCondition } from "../../xmpp/mod.ts";
+import type { RoomOccupant } from "../../storage/mod.ts";
+import type { BareJid, Stanza, StanzaErrorCondition, XmlElement } from "../../xmpp/mod.ts";
 import {
   FullJid,
   MAX_ID_BYTES,
@@ -8,14 +9,15 @@ import {
   parseElement,
   parseJid,
   readdress,
+  serialize,
   stanzaId,
   stanzaSource,
 } from "../../xmpp/mod.ts";
 import { iqResult } from "../iq_result.ts";
 import type { IqAnswer } from "../iq_service.ts";
-import { RoomIntake } from "../rooms/mod.ts";
+import { isArchiveRequest, isOverloaded, RoomIntake, roomMessageId } from "../rooms/mod.ts";
 import type { RoomStanza } from "../rooms/mod.ts";
-import { roomEvent, roomMessage } from "./room_message.ts";
+import { numberedMessage, roomEvent, roomMessage } from "./room_message.ts";
 import { roomMetrics } from "./room_metrics.ts";
 import type { RoomMetrics } from "./room_metrics.ts";
 import type { RoomService } from "./room_options.ts";
@@ -24,6 +26,8 @@ import type { RoomNotice } from "./room_requests.ts";
 
 /** Messages that one person writes to rooms in a second, as each becomes one for every occupant. */
 const MESSAGES_PER_SEC = 10;
+/** Messages that a room keeps to know one that comes twice. */
+const KEPT_MESSAGES = 100;
 
 /** Objects behind the rooms. */
 export interface RoomServerDeps<Taken extends RoomStanza> {
@@ -92,7 +96,8 @@ export class RoomServer<Taken extends RoomStanza> {
       const isMessage = stanza.kind === "message";
       this.#intake.begin(
         taken,
-        stanza.to.text,
+        // A page of an archive takes its time: nobody else waits for it.
+        isArchiveRequest(stanza) ? `archive ${stanza.from.text}` : stanza.to.text,
         () => isMessage ? this.#spread(taken) : this.#ask(taken),
       );
       return "delivered";
@@ -115,11 +120,12 @@ export class RoomServer<Taken extends RoomStanza> {
   async #spread(taken: Taken): Promise<void> {
     const { stanza } = taken;
     const { to: { bare: room }, from } = stanza;
-    const { store } = this.#deps.services.get(room.domainpart)!; // it was asked for
-    const numbered = await store.takeNumber(room.text, from.bare.text);
+    const message = roomMessage(stanza, room);
+    const numbered = await this.#number(taken, { room, sender: from.bare.text, message });
     if (numbered === undefined) return this.#intake.refuse(taken, "item-not-found");
-    const recipients = numbered.occupants.map(({ jid }) => parseJid(jid));
-    const first = roomMessage(stanza, { room, to: recipients[0]!, number: numbered.number });
+    const { number, occupants } = numbered;
+    const recipients = occupants.map(({ jid }) => parseJid(jid));
+    const first = numberedMessage(message, { room, to: recipients[0]!, number });
     this.#metrics.messages.inc();
     let left = recipients.length;
     const settled = () => {
@@ -127,6 +133,47 @@ export class RoomServer<Taken extends RoomStanza> {
     };
     for (const to of recipients) this.#deps.send(readdress(first, to), settled);
     this.#metrics.deliveries.inc(recipients.length);
+  }
+
+  /**
+   * Gives a message its number in the room, and keeps it for the archive. One that the archive does not
+   * take has none. Undefined when its sender is not in the room.
+   */
+  async #number(
+    taken: Taken,
+    { room, sender, message }: {
+      readonly room: BareJid;
+      readonly sender: string;
+      readonly message: XmlElement;
+    },
+  ): Promise<
+    | { readonly number: number | undefined; readonly occupants: readonly RoomOccupant[] }
+    | undefined
+  > {
+    const { store, archives } = this.#deps.services.get(room.domainpart)!; // it was asked for
+    if (archives === undefined) return await store.takeNumber(room.text, sender);
+    const text = serialize(message);
+    if (!archives.takes(new TextEncoder().encode(text))) {
+      const occupants = (await store.read(room.text))?.occupants ?? [];
+      const isThere = occupants.some(({ jid }) => jid === sender);
+      return isThere ? { number: undefined, occupants } : undefined;
+    }
+    try {
+      const numbered = await store.takeNumber(room.text, sender, {
+        id: roomMessageId(taken),
+        sentAtMs: this.#deps.clock.wallMs(),
+        stanza: text,
+        sender,
+        keep: KEPT_MESSAGES,
+        isArchived: true,
+      });
+      if (numbered !== undefined) archives.posted(room.text);
+      return numbered;
+    } catch (thrown) {
+      // The archive lacks too many messages, such as those of a node that has died.
+      if (isOverloaded(thrown)) archives.posted(room.text);
+      throw thrown;
+    }
   }
 
   async #ask(taken: Taken): Promise<void> {
@@ -140,6 +187,7 @@ export class RoomServer<Taken extends RoomStanza> {
     const answer = await this.#requests.answer({
       service: this.#deps.services.get(stanza.to.domainpart)!, // it was asked for
       to: stanza.to.bare,
+      from: stanza.from,
       actor: stanza.from.bare.text,
       type: stanza.type === "set" ? "set" : "get",
       id,

@@ -5,6 +5,7 @@ import { InternalStore } from "../../storage/mod.ts";
 import type { RoomStore } from "../../storage/mod.ts";
 import { buildStanza, parseElement } from "../../xmpp/mod.ts";
 import type { Stanza } from "../../xmpp/mod.ts";
+import { RoomArchives } from "../rooms/mod.ts";
 import type { RoomStanza } from "../rooms/mod.ts";
 import type { RoomOptions } from "./room_options.ts";
 import { RoomServer } from "./room_server.ts";
@@ -43,6 +44,7 @@ class World {
   /** Another node with the same store. */
   other!: RoomServer<RoomStanza>;
   #store!: InternalStore;
+  readonly #archives: RoomArchives[] = [];
   #directory!: string;
 
   static async open(options: Partial<RoomOptions> = {}): Promise<World> {
@@ -56,8 +58,19 @@ class World {
         return (target[name] as (...given: never[]) => unknown).apply(target, args);
       },
     });
-    const deps = (): RoomServerDeps<RoomStanza> => ({
-      services: new Map([[SERVICE, { options: { ...OPTIONS, ...options }, store }]]),
+    const makeArchives = () =>
+      new RoomArchives({
+        options: { defaultLimit: 50, maxLimit: 50, hasChatMarkers: false, maxAgeMs: Infinity },
+        outboxes: new Map([[SERVICE, store]]),
+        store: world.#store.archives(),
+        send: (_, message) => world.sent.push(message) > 0,
+        metrics: new MetricsRegistry(world.clock),
+        logger: SILENT_LOGGER,
+        clock: world.clock,
+      });
+    world.#archives.push(makeArchives(), makeArchives());
+    const deps = (archives: RoomArchives): RoomServerDeps<RoomStanza> => ({
+      services: new Map([[SERVICE, { options: { ...OPTIONS, ...options }, store, archives }]]),
       send: (message: Stanza, settled?: () => void) => {
         world.sent.push(message);
         if (settled !== undefined) world.fates.push(settled);
@@ -70,8 +83,8 @@ class World {
       logger: SILENT_LOGGER,
       clock: world.clock,
     });
-    world.server = new RoomServer(deps());
-    world.other = new RoomServer(deps());
+    world.server = new RoomServer(deps(world.#archives[0]!));
+    world.other = new RoomServer(deps(world.#archives[1]!));
     return world;
   }
 
@@ -83,7 +96,7 @@ class World {
   async take(xml: string): Promise<string> {
     const stanza = buildStanza(parseElement(new TextEncoder().encode(xml)));
     const before = this.sent.length;
-    const outcome = this.server.take({ stanza, settle: () => void this.settled.push(stanza) });
+    const outcome = this.server.take(asTaken(stanza, () => void this.settled.push(stanza)));
     if (outcome !== "delivered") return outcome;
     await this.server.close();
     return this.sent.slice(before).map(textOf).join("\n");
@@ -105,6 +118,7 @@ class World {
 
   async [Symbol.asyncDispose]() {
     await this.server.close();
+    for (const archives of this.#archives) await archives.close();
     await this.#store.close();
     await Deno.remove(this.#directory, { recursive: true });
   }
@@ -289,7 +303,7 @@ Deno.test("RoomServer loses no change and no number when two nodes serve one roo
     for (const each of xml) {
       const stanza = buildStanza(parseElement(new TextEncoder().encode(each)));
       const server = i % 2 === 0 ? world.server : world.other;
-      strictEqual(server.take({ stanza, settle: () => {} }), "delivered");
+      strictEqual(server.take(asTaken(stanza)), "delivered");
     }
   }
   await Promise.all([world.server.close(), world.other.close()]);
@@ -392,7 +406,7 @@ Deno.test("RoomServer bounds the bytes of what waits for the database", async ()
     const xml = `<message from='${from}' to='${COVEN}' type='groupchat'>${body}</message>`;
     const stanza = buildStanza(parseElement(new TextEncoder().encode(xml)));
     length = stanza.bytes.length;
-    outcomes.push(world.server.take({ stanza, settle: () => {} }));
+    outcomes.push(world.server.take(asTaken(stanza)));
   }
   const taken = Math.floor(16_777_216 / length);
   strictEqual(outcomes.lastIndexOf("delivered"), taken - 1);
@@ -400,3 +414,71 @@ Deno.test("RoomServer bounds the bytes of what waits for the database", async ()
   await world.server.close();
   match(await world.say(ALICE), /id='1'/);
 });
+
+/** Asks for the archive of the room, and returns its messages and the answer. */
+async function archiveOf(
+  world: World,
+  jid: string,
+  server = world.server,
+): Promise<{ readonly found: readonly string[]; readonly answer: string }> {
+  const before = world.sent.length;
+  const xml = `<iq from='${jid}/x' to='${COVEN}' type='set' id='q'>` +
+    `<query xmlns='urn:xmpp:mam:2'/></iq>`;
+  server.take(asTaken(buildStanza(parseElement(new TextEncoder().encode(xml)))));
+  await server.close();
+  const got = world.sent.slice(before).map(textOf);
+  return { found: got.filter((each) => each.includes("<result ")), answer: got.at(-1)! };
+}
+
+Deno.test("RoomServer archives the messages of a room in one order, whichever nodes take them", async () => {
+  await using world = await withRoom();
+  const say = (from: string, text: string) =>
+    `<message from='${from}/x' to='${COVEN}' type='groupchat' id='m'><body>${text}</body></message>`;
+  for (let i = 0; i < 20; i++) {
+    const stanza = parseElement(new TextEncoder().encode(say(i % 2 ? BOB : ALICE, `${i}`)));
+    (i % 2 ? world.other : world.server).take(asTaken(buildStanza(stanza)));
+  }
+  await world.server.close();
+  await world.other.close();
+  const numberOf = (text: string) => Number(/<stanza-id [^>]*id='(\d+)'/.exec(text)![1]);
+  const seen = new Map(
+    world.sent.map(textOf).map((each) => [numberOf(each), /<body>(.*?)</.exec(each)![1]]),
+  );
+  strictEqual(seen.size, 20);
+  for (const [jid, server] of [[BOB, world.server], [ALICE, world.other]] as const) {
+    const { found, answer } = await archiveOf(world, jid, server);
+    deepStrictEqual(
+      found.map((each) => [
+        Number(/<result [^>]*id='(\d+)'/.exec(each)![1]),
+        /<body>(.*?)</.exec(each)![1],
+      ]),
+      [...seen].toSorted(([one], [other]) => one - other),
+    );
+    match(found[1]!, new RegExp(`from='${COVEN}/[a-z]+@example.com'`));
+    match(answer, /<fin .*complete='true'/);
+  }
+});
+
+Deno.test("RoomServer shows the archive of a room to its occupants alone, until it is gone", async () => {
+  await using world = await withRoom();
+  await world.say(ALICE);
+  const told = await world.say(ALICE, "<composing xmlns='http://jabber.org/protocol/chatstates'/>");
+  strictEqual(told.includes("<stanza-id "), false, "the archive does not have it");
+  strictEqual((await archiveOf(world, BOB)).found.length, 1);
+  match((await archiveOf(world, CAROL)).answer, /<item-not-found /);
+  match(
+    await world.ask(BOB, "get", "<query xmlns='http://jabber.org/protocol/disco#info'/>"),
+    /var='urn:xmpp:mam:2'/,
+  );
+  await world.ask(ALICE, "set", query("affiliations", user(BOB, "none")));
+  match((await archiveOf(world, BOB)).answer, /<item-not-found /);
+  await world.ask(ALICE, "set", query("destroy"));
+  await world.ask(ALICE, "set", query("create"));
+  deepStrictEqual((await archiveOf(world, ALICE)).found, []);
+});
+
+let sequence = 0;
+
+function asTaken(stanza: Stanza, settle = () => {}): RoomStanza {
+  return { stanza, process: 1, sequence: ++sequence, settle };
+}

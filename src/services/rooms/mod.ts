@@ -1,2 +1,6 @@
-export { isStorageFailure, RoomIntake } from "./room_intake.ts";
+export { archiveFeatures, isArchiveRequest } from "./archive_disco.ts";
+export { RoomArchives } from "./room_archives.ts";
+export type { RoomArchiveOptions, RoomArchiveRequest, RoomArchivesDeps } from "./room_archives.ts";
+export { ROOM_IDS } from "./room_ids.ts";
+export { isOverloaded, isStorageFailure, RoomIntake, roomMessageId } from "./room_intake.ts";
 export type { RoomStanza } from "./room_intake.ts";

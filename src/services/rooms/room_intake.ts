@@ -19,6 +19,9 @@ const MAX_PENDING_PER_SENDER = 50;
 export interface RoomStanza {
   /** Its bytes stay as they are. */
   readonly stanza: Stanza;
+  /** Id of the stanza inside Causeway: no other one has both. */
+  readonly process: number;
+  readonly sequence: number;
   settle(): void;
 }
 
@@ -131,4 +134,14 @@ export class RoomIntake<Taken extends RoomStanza> {
 /** True for a failure of the database. */
 export function isStorageFailure(thrown: unknown): boolean {
   return thrown instanceof CausewayError && thrown.code.startsWith("storage/");
+}
+
+/** True for the failure of a database that takes no more for now. */
+export function isOverloaded(thrown: unknown): boolean {
+  return thrown instanceof CausewayError && thrown.code === "storage/overloaded";
+}
+
+/** Returns the id of a message in a room, which is the same however often the stanza is taken. */
+export function roomMessageId({ process, sequence }: RoomStanza): string {
+  return `${process.toString(36)}-${sequence.toString(36)}`;
 }

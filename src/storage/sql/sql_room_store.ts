@@ -279,24 +279,29 @@ export class SqlRoomStore implements RoomStore {
     });
   }
 
-  async removeUser(user: string): Promise<void> {
+  async removeUser(user: string): Promise<readonly string[]> {
     const own = keyOf(user);
     const rooms = await this.#read((queries) =>
-      queries.selectFrom("muc_light_occupants").select("room_key").where("user_key", "=", own)
-        .execute()
+      queries.selectFrom("muc_light_occupants as one")
+        .innerJoin("muc_light_rooms as room", "room.room_key", "one.room_key")
+        .select(["one.room_key", "room.room"]).where("one.user_key", "=", own).execute()
     );
-    for (const { room_key: room } of rooms) {
-      await this.#database.transact(
+    const gone: string[] = [];
+    for (const { room_key: key, room } of rooms) {
+      const isGone = await this.#database.transact(
         "take an occupant out of a room in",
-        (queries) => this.#takeOut(queries, room, user),
+        (queries) => this.#takeOut(queries, key, user),
       );
+      if (isGone) gone.push(decode(room));
     }
     await this.#database.transact("remove blocks from", async (queries) => {
       await queries.deleteFrom("muc_light_blocks").where("user_key", "=", own).execute();
     });
+    return gone;
   }
 
-  async #takeOut(queries: Queries, room: Uint8Array, user: string): Promise<void> {
+  /** Returns true when the room has gone. */
+  async #takeOut(queries: Queries, room: Uint8Array, user: string): Promise<boolean> {
     await queries.updateTable("muc_light_rooms")
       .set((each) => ({ version: each("version", "+", 1) })).where("room_key", "=", room).execute();
     const rows = await queries.selectFrom("muc_light_occupants")
@@ -308,12 +313,13 @@ export class SqlRoomStore implements RoomStore {
     if (successor === undefined) {
       await queries.deleteFrom("muc_light_rooms").where("room_key", "=", room).execute();
       await queries.deleteFrom("muc_light_messages").where("room_key", "=", room).execute();
-      return;
+      return true;
     }
     const isOwned = occupants.some(({ affiliation }) => affiliation === "owner");
-    if (!isOwned || left.some(({ affiliation }) => affiliation === "owner")) return;
+    if (!isOwned || left.some(({ affiliation }) => affiliation === "owner")) return false;
     await queries.updateTable("muc_light_occupants").set({ affiliation: 1 })
       .where("room_key", "=", room).where("user_key", "=", keyOf(successor.jid)).execute();
+    return false;
   }
 
   async #insert(

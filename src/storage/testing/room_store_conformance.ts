@@ -191,8 +191,8 @@ const CHECKS: Readonly<Record<string, Check>> = {
     await create(store, HEATH, [owner(ALICE)]);
     await create(other, "a@rooms.example.org", [owner(BOB), member(ALICE)]);
     await store.changeBlocks(ALICE, { added: [user(BOB)], removed: [] }, 10);
-    await store.removeUser(ALICE);
-    await store.removeUser(ALICE);
+    assert.deepEqual(await store.removeUser(ALICE), [HEATH]);
+    assert.deepEqual(await store.removeUser(ALICE), []);
     assert.deepEqual((await store.read(COVEN))?.occupants, [owner(CAROL), member(BOB)]);
     assert.ok((await store.read(COVEN))!.version > second!);
     assert.equal(await store.read(HEATH), undefined);

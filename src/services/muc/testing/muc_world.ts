@@ -1,10 +1,11 @@
 import { CausewayError, ManualClock } from "../../../base/mod.ts";
 import { MetricsRegistry, SILENT_LOGGER } from "../../../observe/mod.ts";
 import { InternalStore } from "../../../storage/mod.ts";
-import type { MucStore } from "../../../storage/mod.ts";
+import type { ArchiveStore, MucStore } from "../../../storage/mod.ts";
 import { buildStanza, FullJid, parseElement } from "../../../xmpp/mod.ts";
 import type { Stanza } from "../../../xmpp/mod.ts";
 import type { MucOptions } from "../muc_options.ts";
+import { RoomArchives } from "../../rooms/mod.ts";
 import type { RoomStanza } from "../../rooms/mod.ts";
 import { MucServer } from "../muc_server.ts";
 
@@ -45,6 +46,7 @@ export class MucNode {
   readonly host: string;
   readonly process: number;
   readonly server: MucServer<RoomStanza>;
+  readonly archives: RoomArchives | undefined;
   readonly #world: MucWorld;
   readonly #got = new Map<string, string[]>();
   readonly sessions = new Set<string>();
@@ -52,21 +54,22 @@ export class MucNode {
   readonly sent: string[] = [];
   settled = 0;
   isStoreDown = false;
+  /** True while the database of archives takes nothing from this node. */
+  isArchiveDown = false;
 
   constructor(world: MucWorld, host: string, options: Partial<MucOptions>) {
     this.#world = world;
     this.host = host;
     this.process = world.nodes.length + 1;
-    const store = new Proxy(world.store, {
-      get: (target, name: keyof MucStore) => (...args: never[]) => {
-        if (this.isStoreDown) {
-          return Promise.reject(new CausewayError("storage/unreachable", "Cannot"));
-        }
-        return (target[name] as (...given: never[]) => unknown).apply(target, args);
-      },
-    });
+    const store = failing(world.store, () => this.isStoreDown);
+    const archives = this.archives = world.archiveStore && this.#makeArchives(world, store);
     this.server = new MucServer({
-      service: { domain: SERVICE, options: { ...OPTIONS, ...options }, store },
+      service: {
+        domain: SERVICE,
+        options: { ...OPTIONS, ...options },
+        store,
+        ...archives && { archives },
+      },
       localHost: host,
       process: this.process,
       isLocalHost: (domain) => world.nodes.some((node) => node.host === domain),
@@ -94,11 +97,33 @@ export class MucNode {
     });
   }
 
+  #makeArchives(world: MucWorld, outbox: MucStore): RoomArchives {
+    return new RoomArchives({
+      options: {
+        defaultLimit: 50,
+        maxLimit: 50,
+        hasChatMarkers: false,
+        maxAgeMs: world.archiveAgeMs,
+      },
+      outboxes: new Map([[SERVICE, outbox]]),
+      store: failing(world.archiveStore!, () => this.isArchiveDown),
+      send: (to, message) => {
+        this.receive(to.text, message);
+        return true;
+      },
+      metrics: new MetricsRegistry(world.clock),
+      logger: SILENT_LOGGER,
+      clock: world.clock,
+    });
+  }
+
   /** Gives the node a stanza of one of its sessions, and waits until all nodes are done. */
   async take(xml: string): Promise<string> {
     const stanza = buildStanza(parseElement(new TextEncoder().encode(xml)));
     if (stanza.from instanceof FullJid) this.sessions.add(stanza.from.text);
-    const outcome = this.server.take({ stanza, settle: () => void this.settled++ });
+    const outcome = this.server.take(
+      this.#world.taken(stanza, () => void this.settled++),
+    );
     await this.#world.settled();
     return outcome;
   }
@@ -161,6 +186,20 @@ export class MucNode {
   }
 }
 
+/** Returns a store whose methods fail while `isDown`. */
+function failing<Store extends object>(store: Store, isDown: () => boolean): Store {
+  return new Proxy(store, {
+    get: (target, name) => {
+      const value = Reflect.get(target, name);
+      if (typeof value !== "function") return value;
+      return (...args: unknown[]) =>
+        isDown()
+          ? Promise.reject(new CausewayError("storage/unreachable", "Cannot"))
+          : value.apply(target, args);
+    },
+  });
+}
+
 /** Nodes of several datacenters with one database. */
 export class MucWorld {
   readonly clock = new ManualClock();
@@ -173,17 +212,27 @@ export class MucWorld {
   /** News that are held back, to come later. */
   held: (() => void)[] | undefined;
   store!: MucStore;
+  /** Archives of the rooms. Undefined: they have none. */
+  archiveStore: ArchiveStore | undefined;
+  archiveAgeMs = Infinity;
+  #sequence = 0;
   #internal!: InternalStore;
   #directory!: string;
 
   static async open(
     hosts: readonly string[],
     options: Partial<MucOptions> = {},
+    { hasArchives = false, archiveAgeMs = Infinity }: {
+      readonly hasArchives?: boolean;
+      readonly archiveAgeMs?: number;
+    } = {},
   ): Promise<MucWorld> {
     const world = new MucWorld();
+    world.archiveAgeMs = archiveAgeMs;
     world.#directory = await Deno.makeTempDir({ prefix: "causeway-muc-" });
     world.#internal = await InternalStore.open({ path: `${world.#directory}/store.sqlite` });
     world.store = world.#internal.muc(SERVICE);
+    if (hasArchives) world.archiveStore = world.#internal.archives();
     for (const host of hosts) world.nodes.push(new MucNode(world, host, options));
     for (const node of world.nodes) node.server.start();
     await world.look();
@@ -213,19 +262,24 @@ export class MucWorld {
     }
   }
 
+  /** Returns a stanza as a node takes it. */
+  taken(stanza: Stanza, settle = () => {}): RoomStanza {
+    return { stanza, process: 1, sequence: ++this.#sequence, settle };
+  }
+
   route(stanza: Stanza): void {
     const { text } = stanza.to;
     const node = this.nodes.find(({ sessions }) => sessions.has(text));
     if (node !== undefined) node.receive(text, stanza);
     else if (stanza.to.domainpart === SERVICE) {
-      this.nodes[0]!.server.take({ stanza, settle: () => {} });
+      this.nodes[0]!.server.take(this.taken(stanza));
     } else this.nodes[0]!.sent.push(new TextDecoder().decode(stanza.bytes));
   }
 
   tell(from: MucNode, host: string, stanza: Stanza): void {
     for (const node of this.nodes) {
       if (node === from || node.host !== host || this.#isCut(from, node)) continue;
-      const take = () => void node.server.take({ stanza, settle: () => {} });
+      const take = () => void node.server.take(this.taken(stanza));
       if (this.held === undefined) take();
       else this.held.push(take);
     }
@@ -255,7 +309,10 @@ export class MucWorld {
   }
 
   async [Symbol.asyncDispose]() {
-    for (const node of this.nodes) await node.server.close();
+    for (const node of this.nodes) {
+      await node.server.close();
+      await node.archives?.close();
+    }
     await this.#internal.close();
     await Deno.remove(this.#directory, { recursive: true });
   }

@@ -1,0 +1,236 @@
+import { deepStrictEqual, match, ok, strictEqual } from "node:assert/strict";
+import { COVEN, MUC, MucWorld } from "./testing/muc_world.ts";
+import type { MucNode } from "./testing/muc_world.ts";
+
+const [ALICE, BOB, CAROL] = ["alice@example.com/a", "bob@example.com/b", "carol@example.com/c"];
+const MAM = "urn:xmpp:mam:2";
+
+/** A message of an archive. */
+interface Found {
+  readonly id: string;
+  readonly text: string;
+  readonly xml: string;
+}
+
+/** Asks for a page of the archive. */
+async function page(
+  node: MucNode,
+  jid: string,
+  content = "",
+): Promise<{ readonly found: readonly Found[]; readonly answer: string }> {
+  node.got(jid);
+  await node.take(
+    `<iq from='${jid}' to='${COVEN}' type='set' id='q'><query xmlns='${MAM}'>${content}</query></iq>`,
+  );
+  const got = node.got(jid);
+  const found = got.filter((xml) => xml.includes("<result ")).map((xml) => ({
+    id: /<result [^>]*id='(\d+)'/.exec(xml)![1]!,
+    text: /<body>(.*?)<\/body>/.exec(xml)?.[1] ?? "",
+    xml,
+  }));
+  return { found, answer: got.find((xml) => xml.startsWith("<iq")) ?? "" };
+}
+
+function set(content: string): string {
+  return `<set xmlns='http://jabber.org/protocol/rsm'>${content}</set>`;
+}
+
+function form(name: string, value: string): string {
+  return `<x xmlns='jabber:x:data' type='submit'><field var='FORM_TYPE'><value>${MAM}</value>` +
+    `</field><field var='${name}'><value>${value}</value></field></x>`;
+}
+
+function field(name: string, value: string): string {
+  return `<field var='${name}'><value>${value}</value></field>`;
+}
+
+/** Two datacenters, a room of alice at dc1, and bob in it at dc2. */
+async function withRoom(
+  fields = "",
+  archiveAgeMs = Infinity,
+): Promise<[MucWorld, MucNode, MucNode]> {
+  const hosts = ["dc1.example.com", "dc2.example.com"];
+  const world = await MucWorld.open(hosts, {}, { hasArchives: true, archiveAgeMs });
+  const [one, two] = world.nodes as [MucNode, MucNode];
+  await one.make(ALICE, "witch", fields);
+  await two.enter(BOB, "bard");
+  one.got(ALICE);
+  two.got(BOB);
+  return [world, one, two];
+}
+
+function idsOf(got: readonly string[]): readonly string[] {
+  return got.flatMap((xml) => /<stanza-id [^>]*id='(\d+)'/.exec(xml)?.[1] ?? []);
+}
+
+Deno.test("the archive of a room has each message once, in the order and by the ids that occupants saw", async () => {
+  const [world, one, two] = await withRoom();
+  await using _ = world;
+  await Promise.all(
+    Array.from(
+      { length: 20 },
+      (_, i) => (i % 2 === 0 ? one : two).say(i % 2 ? BOB : ALICE, `${i}`),
+    ),
+  );
+  await world.look();
+  const [atAlice, atBob] = [one.got(ALICE), two.got(BOB)];
+  const seen = atBob.flatMap((xml) => /<body>(.*?)<\/body>/.exec(xml)?.[1] ?? []);
+  strictEqual(seen.length, 20);
+  deepStrictEqual(idsOf(atAlice), idsOf(atBob));
+  const { found, answer } = await page(two, BOB);
+  deepStrictEqual(found.map(({ text }) => text), seen);
+  deepStrictEqual(found.map(({ id }) => id), idsOf(atBob));
+  match(answer, /complete='true'/);
+  deepStrictEqual((await page(one, ALICE)).found.map(({ id }) => id), idsOf(atBob));
+});
+
+Deno.test("the archive of a room is read in pages, either way, by nickname and by id", async () => {
+  const [world, one] = await withRoom();
+  await using _ = world;
+  for (let i = 0; i < 5; i++) await one.say(ALICE, `${i}`);
+  await world.nodes[1]!.say(BOB, "5");
+  const ids = idsOf(one.got(ALICE));
+  const texts = async (content: string) =>
+    (await page(one, ALICE, content)).found.map(({ text }) => text);
+  deepStrictEqual(await texts(set("<max>2</max>")), ["0", "1"]);
+  deepStrictEqual(await texts(set(`<max>2</max><after>${ids[1]}</after>`)), ["2", "3"]);
+  deepStrictEqual(await texts(set("<max>2</max><before/>")), ["4", "5"]);
+  deepStrictEqual(await texts(`${set("<max>2</max><before/>")}<flip-page/>`), ["5", "4"]);
+  deepStrictEqual(await texts(form("with", `${COVEN}/bard`)), ["5"]);
+  deepStrictEqual(await texts(form("ids", ids[3]!)), ["3"]);
+  match((await page(one, ALICE, set("<after>nonsense</after>"))).answer, /<item-not-found /);
+  match((await page(one, ALICE, set("<after>1</after>"))).answer, /<item-not-found /);
+  match((await page(one, ALICE, set("<max>0</max>"))).answer, /<count>6<\/count>/);
+  const metadata = await one.ask(ALICE, "get", `<metadata xmlns='${MAM}'/>`);
+  match(metadata, new RegExp(`<start id='${ids[0]}' .*<end id='${ids[5]}' `));
+  match(await one.ask(ALICE, "get", `<query xmlns='${MAM}'/>`), /var='with'/);
+  match(await one.ask(ALICE, "get", `<prefs xmlns='${MAM}'/>`), /<service-unavailable /);
+  const info = await one.ask(
+    ALICE,
+    "get",
+    "<query xmlns='http://jabber.org/protocol/disco#info'/>",
+  );
+  match(info, /var='urn:xmpp:mam:2'.*var='urn:xmpp:mam:2#extended'/);
+});
+
+Deno.test("members and occupants read the archive of a room, and nobody else", async () => {
+  const [world, one, two] = await withRoom();
+  await using _ = world;
+  await one.say(ALICE, "secret");
+  const refused = async (node: MucNode, jid: string) => {
+    const { found, answer } = await page(node, jid);
+    deepStrictEqual(found, []);
+    return answer;
+  };
+  match(await refused(one, CAROL), /<forbidden /);
+  const admin = (item: string) =>
+    one.ask(ALICE, "set", `<query xmlns='${MUC}#admin'>${item}</query>`);
+  await admin("<item jid='carol@example.com' affiliation='member'/>");
+  strictEqual((await page(one, CAROL)).found.length, 1, "a member need not be there");
+  await one.ask(
+    ALICE,
+    "set",
+    `<query xmlns='${MUC}#owner'><x xmlns='jabber:x:data' type='submit'>` +
+      `${field("muc#roomconfig_membersonly", "1")}${
+        field("muc#roomconfig_publicroom", "0")
+      }</x></query>`,
+  );
+  match(await refused(two, BOB), /<item-not-found /, "hidden, and bob had to leave");
+  strictEqual((await page(one, CAROL)).found.length, 1);
+  await admin("<item jid='carol@example.com' affiliation='outcast'/>");
+  match(await refused(one, CAROL), /<item-not-found /);
+});
+
+Deno.test("the archive of a room shows real addresses to those who may see them", async () => {
+  const [world, one, two] = await withRoom();
+  await using _ = world;
+  await two.say(BOB, "hello");
+  ok(!one.got(ALICE).join("").includes("bob@"), "a message itself shows none");
+  const shown = (await page(one, ALICE)).found[0]!.xml;
+  match(shown, /<item jid='bob@example.com'\/>/);
+  match(shown, new RegExp(`from='${COVEN}/bard'`));
+  ok(!(await page(two, BOB)).found[0]!.xml.includes("bob@example.com'/>"));
+  await one.ask(
+    ALICE,
+    "set",
+    `<query xmlns='${MUC}#owner'><x xmlns='jabber:x:data' type='submit'>` +
+      `${field("muc#roomconfig_whois", "anyone")}</x></query>`,
+  );
+  match((await page(two, BOB)).found[0]!.xml, /<item jid='bob@example.com'\/>/);
+});
+
+Deno.test("a message that is not to be kept is in no archive and no history, and has no id", async () => {
+  const [world, one, two] = await withRoom();
+  await using _ = world;
+  const send = (content: string) =>
+    one.take(`<message from='${ALICE}' to='${COVEN}' type='groupchat' id='m'>${content}</message>`);
+  await send("<composing xmlns='http://jabber.org/protocol/chatstates'/>");
+  await send("<body>secret</body><no-store xmlns='urn:xmpp:hints'/>");
+  await send("<body>kept</body>");
+  await send("<subject>of interest</subject>");
+  const got = two.got(BOB);
+  strictEqual(got.length, 4);
+  deepStrictEqual(got.map((xml) => xml.includes("<stanza-id ")), [false, false, true, true]);
+  const { found } = await page(two, BOB);
+  deepStrictEqual(found.map(({ id }) => id), idsOf(got));
+  match(found[1]!.xml, /<subject>of interest<\/subject>/);
+  await two.enter(CAROL, "crone");
+  const messages = two.got(CAROL).filter((xml) => xml.startsWith("<message"));
+  deepStrictEqual(messages.map((xml) => /<body>(.*?)<\/body>/.exec(xml)?.[1]), ["kept", undefined]);
+  match(messages[0]!, /<delay /);
+  match(messages[1]!, /<subject>of interest<\/subject>/);
+});
+
+Deno.test("a node that could not write to the archive leaves its messages to others", async () => {
+  const [world, one, two] = await withRoom();
+  await using _ = world;
+  one.isArchiveDown = true;
+  for (const text of ["a", "b"]) await one.say(ALICE, text);
+  deepStrictEqual((await page(two, BOB)).found.map(({ text }) => text), ["a", "b"]);
+  await two.say(BOB, "c");
+  await one.say(ALICE, "d");
+  one.isArchiveDown = false;
+  await world.look();
+  const { found } = await page(one, ALICE);
+  deepStrictEqual(found.map(({ text }) => text), ["a", "b", "c", "d"]);
+});
+
+Deno.test("messages that waited for the database are in the archive once, in one order", async () => {
+  const [world, one, two] = await withRoom();
+  await using _ = world;
+  one.isStoreDown = true;
+  world.cut.add("dc1.example.com dc2.example.com").add("dc2.example.com dc1.example.com");
+  await one.say(ALICE, "here");
+  await two.say(BOB, "there");
+  one.isStoreDown = false;
+  world.cut.clear();
+  await world.look(4);
+  const [atOne, atTwo] = [await page(one, ALICE), await page(two, BOB)];
+  deepStrictEqual(atOne.found.map(({ text }) => text).toSorted(), ["here", "there"]);
+  deepStrictEqual(atOne.found.map(({ id }) => id), atTwo.found.map(({ id }) => id));
+});
+
+Deno.test("the archive of a room goes with it", async () => {
+  const [world, one] = await withRoom();
+  await using _ = world;
+  await one.say(ALICE, "old");
+  strictEqual((await page(one, ALICE)).found.length, 1);
+  const before = `${COVEN} ${(await world.store.read(COVEN))!.creation.toString(36)}`;
+  await one.ask(ALICE, "set", `<query xmlns='${MUC}#owner'><destroy/></query>`);
+  await world.look();
+  strictEqual(await world.archiveStore!.ends(before), undefined);
+  match((await page(one, ALICE)).answer, /<item-not-found /);
+  await one.make(ALICE, "witch");
+  deepStrictEqual((await page(one, ALICE)).found, []);
+});
+
+Deno.test("newcomers get no message that is older than the archive keeps", async () => {
+  const [world, one] = await withRoom("", 3_600_000);
+  await using _ = world;
+  await one.say(ALICE, "old");
+  world.clock.advance(3_600_001);
+  await world.look();
+  await one.say(ALICE, "new");
+  await one.enter(CAROL, "crone");
+  deepStrictEqual(one.texts(CAROL), ["new"]);
+});

@@ -1,0 +1,359 @@
+import type { CancelTimer, Clock } from "../../base/mod.ts";
+import { CausewayError, describeError } from "../../base/mod.ts";
+import type { Counter, Logger, Metrics } from "../../observe/mod.ts";
+import type {
+  ArchivedMessage,
+  ArchiveStore,
+  RoomOutbox,
+  UnarchivedMessage,
+  UnarchivedMessages,
+} from "../../storage/mod.ts";
+import { roomArchiveKeyOf, searchableText } from "../../storage/mod.ts";
+import type { BareJid, FullJid, Stanza, XmlElement } from "../../xmpp/mod.ts";
+import {
+  element,
+  FullJid as AnyFullJid,
+  parseElement,
+  parseJid,
+  serialize,
+  Turns,
+} from "../../xmpp/mod.ts";
+import { answerArchive, ArchiveRetention, ArchiveWriter, isArchivable } from "../archive/mod.ts";
+import type { ArchivableOptions } from "../archive/mod.ts";
+import type { IqAnswer } from "../iq_service.ts";
+import { ROOM_IDS } from "./room_ids.ts";
+
+/** Messages of a room that are read and written in one step. */
+const STEP_MESSAGES = 32;
+/** Rooms whose messages are written at the same time. */
+const MAX_AT_ONCE = 8;
+/** Rooms that wait for that. Others wait for their next message, or for somebody who reads. */
+const MAX_DIRTY = 10_000;
+/** Rooms that are gone, and whose archives could not be removed yet. */
+const MAX_GONE = 10_000;
+/** Milliseconds between two attempts at a database that fails. */
+const RETRY_MS = 1_000;
+/** Milliseconds that a reader waits until the archive has the messages that the room has taken. */
+const READER_PATIENCE_MS = 5_000;
+/** Namespace of addresses that a room shows beside a message (XEP-0045 §7.2.3). */
+const MUC_USER = "http://jabber.org/protocol/muc#user";
+
+/** Options of the archives of rooms. */
+export interface RoomArchiveOptions {
+  /** Messages of a page, if the client names no number, and at most. */
+  readonly defaultLimit: number;
+  readonly maxLimit: number;
+  /** Chat markers without a body (XEP-0333), too. */
+  readonly hasChatMarkers: boolean;
+  /** Milliseconds for which a message is kept; Infinity: for ever. */
+  readonly maxAgeMs: number;
+}
+
+/** Objects behind the archives of rooms. */
+export interface RoomArchivesDeps {
+  readonly options: RoomArchiveOptions;
+  /** Rooms by their domains. */
+  readonly outboxes: ReadonlyMap<string, RoomOutbox>;
+  readonly store: ArchiveStore;
+  /** Sends a message to a client; false when it takes none now. */
+  send(to: FullJid, message: Stanza): boolean;
+  readonly metrics: Metrics;
+  readonly logger: Logger;
+  readonly clock: Clock;
+}
+
+/** A request to the archive of a room, of somebody who may read it. */
+export interface RoomArchiveRequest {
+  readonly room: BareJid;
+  readonly asker: FullJid;
+  readonly type: "get" | "set";
+  readonly payload: XmlElement;
+  /** True for those who may know who is behind a nickname. */
+  readonly seesJids: boolean;
+}
+
+/**
+ * The archives of rooms (XEP-0313). A room has numbered its messages, and keeps them until its archive
+ * has them.
+ *
+ * Whoever writes to an archive writes all that it lacks, from the oldest message on. So the archive has
+ * the order of the room, whichever nodes write at the same time, and a node that dies leaves its
+ * messages to the next one.
+ */
+export class RoomArchives {
+  readonly #deps: RoomArchivesDeps;
+  readonly #archivable: ArchivableOptions;
+  readonly #writer: ArchiveWriter;
+  readonly #retention: ArchiveRetention;
+  readonly #counters: Readonly<Record<"stored" | "failed" | "queries" | "removed", Counter>>;
+  /** The steps of each room, one after another. */
+  readonly #turns = new Turns();
+  /** Rooms whose archives may lack messages, in the order in which they came. */
+  readonly #dirty = new Set<string>();
+  /** Rooms whose archives could not be removed yet. */
+  readonly #gone = new Set<string>();
+  #running = 0;
+  /** Set while nothing is begun, as the database has failed. */
+  #cancelRetry: CancelTimer | undefined;
+  #isClosed = false;
+
+  constructor(deps: RoomArchivesDeps) {
+    this.#deps = deps;
+    const { options, store, metrics, logger, clock, outboxes } = deps;
+    this.#archivable = {
+      hasChatMarkers: options.hasChatMarkers,
+      hasGroupchats: true,
+      hasSubjects: true,
+    };
+    this.#writer = new ArchiveWriter({ store, logger, clock });
+    const messages = (outcome: string) =>
+      metrics.counter({
+        name: "causeway_room_archive_messages_total",
+        help:
+          "Messages that this node has written to archives of rooms, by outcome: stored, now or " +
+          "from before; or failed because the database cannot hold the message",
+        labels: { outcome },
+      });
+    this.#counters = {
+      stored: messages("stored"),
+      failed: messages("failed"),
+      queries: metrics.counter({
+        name: "causeway_room_archive_queries_total",
+        help: "Pages of archives of rooms that clients were sent",
+      }),
+      removed: metrics.counter({
+        name: "causeway_room_archive_removed_total",
+        help:
+          "Messages that this node has removed from archives of rooms because they were too old",
+      }),
+    };
+    metrics.gauge({
+      name: "causeway_room_archive_rooms_pending",
+      help: "Rooms with messages that this node has yet to write to their archives",
+    }, () => this.#dirty.size + this.#running);
+    this.#retention = new ArchiveRetention({
+      maxAgeMs: options.maxAgeMs === Infinity
+        ? new Map()
+        : new Map([...outboxes.keys()].map((domain) => [domain, options.maxAgeMs])),
+      storeOf: () => store,
+      removed: this.#counters.removed,
+      clock,
+      logger,
+    });
+  }
+
+  /** Begins to remove messages that are too old. */
+  start(): void {
+    this.#retention.start();
+  }
+
+  /** True when archives are searched by words. */
+  get searchesText(): boolean {
+    return this.#deps.store.searchesText;
+  }
+
+  /** Wall-clock milliseconds of the oldest messages that rooms show. */
+  get oldestMs(): number {
+    return this.#deps.clock.wallMs() - this.#deps.options.maxAgeMs;
+  }
+
+  /** True for a message that archives take. */
+  takes(message: Uint8Array): boolean {
+    return isArchivable(
+      { kind: "message", type: "groupchat", bytes: message },
+      this.#archivable,
+    );
+  }
+
+  /** Notes that a room has taken a message that its archive lacks. */
+  posted(room: string): void {
+    if (this.#isClosed || this.#dirty.has(room) || this.#dirty.size >= MAX_DIRTY) return;
+    this.#dirty.add(room);
+    this.#pump();
+  }
+
+  /** Removes the archive of a room that is gone, as soon as that can be done. */
+  removed(room: string): void {
+    if (!this.#isClosed) void this.#removeArchive(room);
+  }
+
+  /**
+   * Answers a request to an archive.
+   *
+   * @throws CausewayError `storage/…`
+   */
+  async answer({ room, asker, type, payload, seesJids }: RoomArchiveRequest): Promise<IqAnswer> {
+    const { store, options, send } = this.#deps;
+    const key = await this.#caughtUp(room.text);
+    if (key === undefined) return { error: "item-not-found" };
+    return await answerArchive({ type, payload }, {
+      store,
+      key,
+      owner: room,
+      asker,
+      ids: ROOM_IDS,
+      limits: { ...options, searchesText: store.searchesText },
+      pages: this.#counters.queries,
+      send: (to, message) => send(to, message),
+      shown: (message) => seesJids ? message : withoutSender(message),
+    });
+  }
+
+  /** Ends its work. Messages that are not archived stay with their rooms. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#cancelRetry?.();
+    await Promise.all([this.#writer.close(), this.#retention.stop()]);
+    await this.#turns.settled();
+  }
+
+  #pump(): void {
+    for (const room of this.#dirty) {
+      const mayBegin = this.#running < MAX_AT_ONCE && this.#cancelRetry === undefined;
+      if (this.#isClosed || !mayBegin) return;
+      this.#dirty.delete(room);
+      this.#running++;
+      this.#turns.run(room, () => this.#drain(room))
+        .catch((thrown) => this.#failed(room, thrown))
+        .finally(() => {
+          this.#running--;
+          this.#pump();
+        });
+    }
+  }
+
+  #failed(room: string, thrown: unknown): void {
+    this.#deps.logger.debug("room-archive.not-stored", { error: describeError(thrown) });
+    this.#retryLater();
+    this.posted(room);
+  }
+
+  #retryLater(): void {
+    if (this.#isClosed) return;
+    this.#cancelRetry ??= this.#deps.clock.after(RETRY_MS, () => {
+      this.#cancelRetry = undefined;
+      for (const room of this.#gone) {
+        this.#gone.delete(room);
+        void this.#removeArchive(room);
+      }
+      this.#pump();
+    });
+  }
+
+  /** Returns the key of a room's archive, once that has all that the room has taken. */
+  async #caughtUp(room: string): Promise<string | undefined> {
+    const { clock } = this.#deps;
+    const { promise: late, reject } = Promise.withResolvers<never>();
+    const cancel = clock.after(READER_PATIENCE_MS, () => {
+      const message = `Cannot read the archive of ${room}: it is not written in time`;
+      reject(new CausewayError("storage/overloaded", message));
+    });
+    const draining = this.#turns.run(room, () => this.#drain(room));
+    draining.catch(() => {}); // reported to those who still wait
+    try {
+      return await Promise.race([draining, late]);
+    } finally {
+      cancel();
+    }
+  }
+
+  /**
+   * Writes what the archive of a room lacks. Returns the key of the archive; undefined when the room
+   * is gone.
+   */
+  async #drain(room: string): Promise<string | undefined> {
+    const outbox = this.#outboxOf(room);
+    for (;;) {
+      const found = await outbox.unarchived(room, STEP_MESSAGES);
+      if (found === undefined) return undefined;
+      const key = roomArchiveKeyOf(room, found);
+      const last = found.messages.at(-1);
+      if (last === undefined) return key;
+      await this.#write(room, found);
+      // Messages that were not written at the end of the node stay with the room.
+      if (this.#isClosed) return key;
+      const { creation } = found;
+      if (!await outbox.markArchived(room, { creation, number: last.number })) {
+        this.removed(room); // what was written is of no use
+        return undefined;
+      }
+      if (found.messages.length < STEP_MESSAGES) return key;
+    }
+  }
+
+  async #write(room: string, found: UnarchivedMessages): Promise<void> {
+    const entries = found.messages.flatMap((message): ArchivedMessage[] => {
+      const bytes = new TextEncoder().encode(message.stanza);
+      return this.takes(bytes) ? [this.#entryOf(room, message, found)] : [];
+    });
+    await Promise.all(entries.map((message) => {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      this.#writer.add({
+        message,
+        late: () => {}, // those who read it wait for it by themselves
+        done: (outcome) => {
+          if (!this.#isClosed) this.#counters[outcome === "stored" ? "stored" : "failed"].inc();
+          resolve();
+        },
+      });
+      return promise;
+    }));
+  }
+
+  #entryOf(
+    room: string,
+    { number, sentAtMs, sender, stanza }: UnarchivedMessage,
+    found: UnarchivedMessages,
+  ): ArchivedMessage {
+    const { name, attributes, children } = parseElement(new TextEncoder().encode(stanza));
+    const from = parseJid(attributes["from"] ?? room);
+    const resourcepart = from instanceof AnyFullJid ? from.resourcepart : "";
+    // Rooms of MUC Light show who has written a message by themselves.
+    const isHidden = sender !== undefined && sender !== resourcepart;
+    const whole = element(
+      name,
+      attributes,
+      ...children,
+      isHidden ? element("x", { xmlns: MUC_USER }, element("item", { jid: sender })) : undefined,
+    );
+    const bytes = new TextEncoder().encode(serialize(whole));
+    return {
+      archive: roomArchiveKeyOf(room, found),
+      ...ROOM_IDS.idOf(number),
+      peer: { bare: room, resourcepart },
+      sentAtMs,
+      stanza: bytes,
+      ...this.searchesText && { text: searchableText({ bytes }) },
+    };
+  }
+
+  /** Never rejects. */
+  async #removeArchive(room: string): Promise<void> {
+    const { store, logger } = this.#deps;
+    try {
+      await store.removeAll(room, async () => {
+        // The room may have been made again.
+        const found = await this.#outboxOf(room).unarchived(room, 1);
+        return found && roomArchiveKeyOf(room, found);
+      });
+    } catch (thrown) {
+      logger.debug("room-archive.not-removed", { room, error: describeError(thrown) });
+      if (this.#gone.size < MAX_GONE) this.#gone.add(room);
+      this.#retryLater();
+    }
+  }
+
+  #outboxOf(room: string): RoomOutbox {
+    const outbox = this.#deps.outboxes.get(parseJid(room).domainpart);
+    if (outbox === undefined) throw new TypeError(`Cannot archive messages of ${room}`);
+    return outbox;
+  }
+}
+
+/** Returns a message without the address of its sender. */
+function withoutSender({ name, attributes, children }: XmlElement): XmlElement {
+  const kept = children.filter((child) =>
+    typeof child === "string" || child.namespace !== MUC_USER
+  );
+  return element(name, attributes, ...kept);
+}
