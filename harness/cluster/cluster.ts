@@ -63,6 +63,7 @@ export class Cluster implements AsyncDisposable {
     try {
       await cluster.#build();
       resolved.signal?.throwIfAborted();
+      resolved.starting?.("nodes");
       await Promise.all(cluster.#datacenters.map((datacenter) => datacenter.start()));
       resolved.signal?.throwIfAborted();
       return cluster;
@@ -169,7 +170,9 @@ export class Cluster implements AsyncDisposable {
 
   async #build(): Promise<void> {
     const names = datacenterNames(this.options);
+    const { starting = () => {} } = this.options;
     await Deno.writeTextFile(this.caFile, this.authority.certificatePem);
+    starting("the database");
     const { redis, redisForm, redisPassword: password } = this.options;
     this.#database = this.#owned.use(
       await startSharedDatabase(this.options.database, {
@@ -177,6 +180,7 @@ export class Cluster implements AsyncDisposable {
         nodes: this.options.datacenters * this.options.nodes,
       }),
     );
+    starting("Redis");
     const redisNames = names.map((name) => `${name}-redis`);
     const redises = redisForm === "single"
       ? await startRedises(redis, redisNames, { run: this.run, password })
@@ -189,6 +193,7 @@ export class Cluster implements AsyncDisposable {
       const redis = redises[index]!; // one for each name
       this.#datacenters.push(await this.#datacenter(index, name, redis, replicators[index]));
     }
+    starting("accounts");
     await addUsers(this.#nodes()[0]!, {
       options: this.options,
       run: this.run,

@@ -75,6 +75,8 @@ export interface ClusterOptions {
   readonly addUsers?: (users: UserImport) => Promise<void>;
   /** Milliseconds within which a node has to be ready. @default READY_WITHIN_MS */
   readonly readyWithinMs?: number;
+  /** Called with what the start does next, for people who wait for it. @default nothing */
+  readonly starting?: (step: string) => void;
   /** Gives up a start, or a run by `withCluster`; then nothing is kept of it. */
   readonly signal?: AbortSignal;
 }
@@ -91,7 +93,7 @@ export type ResolvedClusterOptions =
   & Required<Omit<ClusterOptions, WithoutDefault>>
   & Pick<ClusterOptions, WithoutDefault>;
 
-type WithoutDefault = "configure" | "env" | "command" | "addUsers" | "signal";
+type WithoutDefault = "configure" | "env" | "command" | "addUsers" | "starting" | "signal";
 
 export const DEFAULT_USERS: readonly ClusterUser[] = [
   { localpart: "alice", password: "secret" },

@@ -111,7 +111,10 @@ async function stayUp(
   const hasKeys = isTerminal && !isJson && Deno.stdin.isTerminal();
   const users = options.users ?? DEFAULT_USERS;
   const visitors = hasKeys ? visitorAccounts(options.datacenters) : [];
-  if (isTerminal && !isJson) write(paint.dim("Starting …"));
+  const starting = (step: string) => {
+    if (isTerminal && !isJson) write(`\r\x1b[2K${paint.dim(`Starting ${step} …`)}`);
+  };
+  starting("certificates");
   try {
     await using cluster = await Cluster.start({
       database: "auto",
@@ -119,6 +122,7 @@ async function stayUp(
       ...options,
       users: [...users, ...visitors],
       ports: friendlyPorts,
+      starting,
       signal,
     });
     const all = describeCluster(cluster);
