@@ -18,6 +18,7 @@ const SAME_OPTIONS: Readonly<Record<string, readonly string[]>> = {
     "max_result_limit",
     "archive_chat_markers",
     "no_stanzaid_element",
+    "full_text_search",
   ],
   mod_muc_light: [
     "backend",

@@ -13,6 +13,7 @@ const MAM = {
   hasChatMarkers: false,
   hasGroupchats: false,
   hasStanzaIds: true,
+  isSearched: true,
   maxAgeMs: Infinity,
 };
 
@@ -351,7 +352,7 @@ Deno.test("parseConfig() turns services on unless they are false", () => {
     both(
       "[modules]\nmod_ping = false\nmod_disco = false\n" +
         "mod_mam = { max_result_limit = 20, archive_chat_markers = true, no_stanzaid_element = true, " +
-        "retention.max_age = 86400 }\n" +
+        "full_text_search = false, retention.max_age = 86400 }\n" +
         "mod_private = { max_bytes = 7 }\nmod_roster.versioning = false\n" +
         '[host_config."dc1.example.com".modules]\nmod_ping = {}\nmod_version = false\n' +
         'mod_private = false\nmod_roster = false\n[host_config."dc1.example.com".modules.mod_mam]\n' +
@@ -369,6 +370,7 @@ Deno.test("parseConfig() turns services on unless they are false", () => {
           maxLimit: 20,
           hasChatMarkers: true,
           hasStanzaIds: false,
+          isSearched: false,
           maxAgeMs: 86_400_000,
         },
         mod_private: { maxElements: 200, maxBytes: 7 },

@@ -371,6 +371,7 @@ function archiveOptions(
     hasChatMarkers: table.archive_chat_markers,
     hasGroupchats: table.pm.archive_groupchats,
     hasStanzaIds: !table.no_stanzaid_element,
+    isSearched: table.full_text_search,
     maxAgeMs: table.retention.max_age === undefined ? Infinity : table.retention.max_age * 1000,
   };
 }

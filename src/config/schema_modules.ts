@@ -387,6 +387,10 @@ export const MOD_MAM = z.strictObject({
   no_stanzaid_element: z.boolean().default(false).describe(
     "delivers messages without the id that they have in the archive of their recipient (XEP-0359)",
   ),
+  full_text_search: z.boolean().default(true).describe(
+    "keeps the words of each message, so that people may search their archives for them " +
+      "(XEP-0431), where the database can; that costs insertions time and room",
+  ),
   pm: withWords(
     z.union([
       z.literal(false),

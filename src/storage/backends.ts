@@ -42,6 +42,7 @@ const COLUMNS = {
   pep_items: "sequence",
   archives: "last_position",
   archive_messages: "sent_at",
+  archive_texts: "position",
   muc_light_rooms: "version",
   muc_light_occupants: "joined",
   muc_light_blocks: "is_room",
@@ -263,6 +264,7 @@ class SqlBackend implements Backend {
     const { dialect } = this.#options;
     const problems: string[] = [];
     for (const [table, column] of Object.entries(COLUMNS)) {
+      if (table === "archive_texts" && dialect.textSearch === undefined) continue;
       for (
         const [right, sql] of [
           ["read", `SELECT ${column} FROM ${table} WHERE 1 = 0`],

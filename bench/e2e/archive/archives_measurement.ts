@@ -143,6 +143,11 @@ function measureMessages(
     links: "direct",
     components: [],
     database: "postgresql",
+    configure: ({ modules }) => {
+      if (!archives) return;
+      const table = { full_text_search: options.hasSearch };
+      modules["mod_mam"] = { ...modules["mod_mam"] as object, ...table };
+    },
   }, (cluster) =>
     measureCluster(
       {

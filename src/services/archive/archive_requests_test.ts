@@ -39,6 +39,7 @@ class Setup implements AsyncDisposable {
           hasChatMarkers: false,
           hasGroupchats: false,
           hasStanzaIds: true,
+          isSearched: searchesText,
           maxAgeMs: Infinity,
         }]]),
         storeOf: () => searchesText ? setup.#searching(store.archives()) : store.archives(),

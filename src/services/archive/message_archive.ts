@@ -32,6 +32,8 @@ export interface ArchiveHostOptions extends ArchivableOptions {
   readonly maxLimit: number;
   /** Clients are told the id of a message that they get (XEP-0359). */
   readonly hasStanzaIds: boolean;
+  /** People may search for words, where the store can. */
+  readonly isSearched: boolean;
   /** Milliseconds for which a message is kept; Infinity: for ever. */
   readonly maxAgeMs: number;
 }
@@ -152,7 +154,7 @@ export class MessageArchive {
 
   /** True for a host whose accounts may search their archives by words. */
   searchesText(host: string): boolean {
-    return this.serves(host) && this.storeOf(host).searchesText;
+    return this.optionsOf(host)?.isSearched === true && this.storeOf(host).searchesText;
   }
 
   storeOf(host: string): ArchiveStore {

@@ -28,6 +28,8 @@ class World implements AsyncDisposable {
   askRoster = () => Promise.resolve();
   isDown = false;
   searchesText = false;
+  /** The option of the host. */
+  isSearched = true;
   /** Messages that the store was given. */
   readonly given: ArchivedMessage[] = [];
   /** While set, the store answers after it. */
@@ -73,6 +75,9 @@ class World implements AsyncDisposable {
         hasChatMarkers: false,
         hasGroupchats: false,
         hasStanzaIds: true,
+        get isSearched() {
+          return world.isSearched;
+        },
         maxAgeMs: Infinity,
       }]]),
       storeOf: () => store,
@@ -194,6 +199,9 @@ Deno.test("MessageArchive gives a store the text of messages where it searches t
   deepStrictEqual(await note(), ["hi", "hi", "hi"]);
   const encrypted = `${BODY}<encrypted xmlns='urn:xmpp:omemo:2'/>`;
   deepStrictEqual(await note(encrypted), ["", "", ""]);
+  world.isSearched = false;
+  strictEqual(world.archive.searchesText("example.com"), false);
+  deepStrictEqual(await note(), [undefined, undefined, undefined]);
 });
 
 Deno.test("MessageArchive counts the text of a message that waits", async () => {

@@ -4,9 +4,11 @@ import type { ArchiveState } from "./archive_places.ts";
 import { bufferOf, lockArchive, lockArchives, NO_MESSAGES } from "./archive_places.ts";
 import type { Key } from "./keys.ts";
 import { keyOf } from "./keys.ts";
+import { wordOfArchive, wordsOf } from "./search_words.ts";
 import type { SqlDialect } from "./sql_dialect.ts";
 import type { Queries } from "./sql_database.ts";
 import { Statement } from "./statement.ts";
+import type { TextRow } from "./text_search.ts";
 
 /** Most values in one list: SQL Server takes 2100 parameters. */
 const MAX_VALUES = 500;
@@ -36,7 +38,9 @@ export async function appendBatch(
   const archives = await lockArchives(queries, dialect, wanted);
   // What is there is looked for behind the lock: whoever has stored it has held that lock.
   const there = await idsThere(queries, dialect, messages);
+  const fresh = [...archives.values()].filter(({ lastPosition }) => lastPosition === 0);
   const rows: Row[] = [];
+  const texts: TextRow[] = [];
   const outcomes = messages.map((message): ArchiveOutcome => {
     const archive = archives.get(message.archive)!; // all of them are locked
     const id = idOf(archive.key, message);
@@ -44,14 +48,49 @@ export async function appendBatch(
     const wanted = isArchiveWanted(archive.preferences, message);
     if (wanted !== true) return wanted === false ? "unwanted" : "ask-roster";
     there.add(id);
-    rows.push(rowOf(archive, message, nowMs));
+    const row = rowOf(archive, message, nowMs);
+    rows.push(row);
+    if (message.text !== undefined) texts.push(...textRowsOf(row, message.text));
     return "stored";
   });
   for (const some of insertions(rows, dialect)) {
     await queries.executeQuery(insertion(some.length).with(dialect, valuesOf(some)));
   }
+  await addTexts(queries, dialect, texts, fresh.filter(({ hasNews }) => hasNews));
   await noteNews(queries, [...archives.values()].filter(({ hasNews }) => hasNews));
   return outcomes;
+}
+
+/** Returns the row of a message by which a search finds it; none for a text without words. */
+function textRowsOf(
+  { account_key: key, position }: Row,
+  text: string,
+): readonly TextRow[] {
+  const words = wordsOf(text);
+  return words.length === 0 ? [] : [{
+    account_key: key,
+    position,
+    words: [wordOfArchive(key), ...words],
+  }];
+}
+
+/**
+ * Adds words of messages.
+ *
+ * @param fresh archives that have had no message until now
+ */
+async function addTexts(
+  queries: Queries,
+  { textSearch }: SqlDialect,
+  rows: readonly TextRow[],
+  fresh: readonly ArchiveState[],
+): Promise<void> {
+  if (textSearch === undefined) return;
+  // Programs of earlier versions that removed an archive of this key have left its words.
+  for (const some of portions(fresh.map(({ key }) => key), MAX_VALUES)) {
+    await queries.deleteFrom("archive_texts").where("account_key", "in", some).execute();
+  }
+  for (const query of textSearch.insertions(rows)) await queries.executeQuery(query);
 }
 
 /**
@@ -65,9 +104,29 @@ export async function dropArchive(
 ): Promise<void> {
   const state = await lockArchive(queries, dialect, key);
   await queries.deleteFrom("archive_messages").where("account_key", "=", key).execute();
+  await dropTexts(queries, dialect, key, Number.MAX_SAFE_INTEGER);
   // A row that came meanwhile is that of messages that this transaction may not have seen.
   if (state === undefined) return;
   await queries.deleteFrom("archives").where("account_key", "=", key).execute();
+}
+
+/** Removes the words of an archive's messages that are gone, up to a position. */
+export async function dropTexts(
+  queries: Queries,
+  { textSearch }: SqlDialect,
+  key: Key,
+  upTo: number,
+): Promise<void> {
+  if (textSearch === undefined) return;
+  await queries.deleteFrom("archive_texts").where("account_key", "=", key)
+    .where("position", "<=", upTo)
+    .where((each) =>
+      each.not(each.exists(
+        each.selectFrom("archive_messages").select("archive_messages.position")
+          .where("archive_messages.account_key", "=", key)
+          .whereRef("archive_messages.position", "=", "archive_texts.position"),
+      ))
+    ).execute();
 }
 
 /**
@@ -93,6 +152,7 @@ export async function dropOld(
     // `visible_at` grows with `position`: these are the messages that were found.
     await queries.deleteFrom("archive_messages").where("account_key", "=", key)
       .where("position", "<=", last.position).where("sent_at", "<", beforeMs).execute();
+    await dropTexts(queries, dialect, key, Number(last.position));
   }
   if (rows.length === limit) return limit;
   const [first] = await dialect.limit(messages.select("visible_at").orderBy("position"), 1)

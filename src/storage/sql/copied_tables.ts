@@ -112,6 +112,7 @@ export const COLUMNS = {
     visible_at: "number",
     stanza: "bytes",
   },
+  archive_texts: { account_key: "bytes", position: "number" },
   muc_light_rooms: {
     room_key: "bytes",
     room: "bytes",

@@ -1,4 +1,5 @@
-import type { ExpressionBuilder, SelectQueryBuilder } from "kysely";
+import { sql as raw } from "kysely";
+import type { ExpressionBuilder, SelectQueryBuilder, SqlBool } from "kysely";
 import type {
   ArchiveAge,
   ArchivedMessage,
@@ -11,7 +12,7 @@ import type {
   ArchivePreferences,
   ArchiveStore,
 } from "../archive_store.ts";
-import { appendBatch, dropArchive, dropOld } from "./archive_batch.ts";
+import { appendBatch, dropArchive, dropOld, dropTexts } from "./archive_batch.ts";
 import {
   bufferOf,
   closeUnowned,
@@ -25,6 +26,7 @@ import {
 import type { RowOwner } from "./archive_places.ts";
 import type { Key } from "./keys.ts";
 import { keyOf } from "./keys.ts";
+import { searchedWordsOf, wordOfArchive } from "./search_words.ts";
 import type { Queries, SqlDatabase } from "./sql_database.ts";
 import { RemovalRounds } from "../removal_rounds.ts";
 import { bytesOf } from "./sql_dialect.ts";
@@ -52,13 +54,14 @@ interface Span {
 
 /** The archives of all accounts and rooms, in an SQL database. */
 export class SqlArchiveStore implements ArchiveStore {
-  readonly searchesText = false;
+  readonly searchesText: boolean;
   readonly batchMessages: number;
   readonly #database: SqlDatabase;
   readonly #rounds = new RemovalRounds<OldArchive>();
 
   constructor(database: SqlDatabase) {
     this.#database = database;
+    this.searchesText = database.dialect.textSearch !== undefined;
     // A batch costs some round trips and one flush of the disk, however large it is. SQLite is within
     // the process, which does nothing else meanwhile.
     this.batchMessages = database.dialect.name === "sqlite" ? 256 : 1_000;
@@ -87,7 +90,7 @@ export class SqlArchiveStore implements ArchiveStore {
       if (!await narrow(queries, key, span, { after, before })) return undefined;
       if (filter.ids !== undefined && !await hasAll(queries, key, filter.ids)) return undefined;
       if (span.after + 1 >= span.before) return { messages: [], isComplete: true };
-      const query = matching(queries, key, filter, span)
+      const query = this.#matching(queries, key, filter, span)
         .select(["process", "sequence", "sent_at", "stanza"])
         .orderBy("position", from === "start" ? "asc" : "desc");
       const rows = await this.#database.dialect.limit(query, limit + 1).execute();
@@ -106,7 +109,7 @@ export class SqlArchiveStore implements ArchiveStore {
       const span = await this.#spanOf(queries, key, filter);
       if (span === undefined) return undefined;
       const some = this.#database.dialect.limit(
-        matching(queries, key, filter, span).select("position"),
+        this.#matching(queries, key, filter, span).select("position"),
         limit,
       );
       const { total } = await queries.selectFrom(some.as("some"))
@@ -187,6 +190,7 @@ export class SqlArchiveStore implements ArchiveStore {
         if (rows.length < REMOVED_AT_ONCE) return false;
         await queries.deleteFrom("archive_messages").where("account_key", "=", key)
           .where("position", "<=", rows.at(-1)!.position).execute();
+        await dropTexts(queries, this.#database.dialect, key, Number(rows.at(-1)!.position));
         return true;
       });
       if (!isMore) break;
@@ -287,6 +291,38 @@ export class SqlArchiveStore implements ArchiveStore {
     return removed;
   }
 
+  /** Selects the messages that a filter wants, within a span. */
+  #matching(
+    queries: Queries,
+    key: Key,
+    { peer, startMs, endMs, ids, text }: ArchiveFilter,
+    span: Span,
+  ): SelectQueryBuilder<Tables, "archive_messages", unknown> {
+    let query = queries.selectFrom("archive_messages").where("account_key", "=", key)
+      .where("position", ">", span.after).where("position", "<", span.before);
+    if (peer !== undefined) {
+      query = query.where("peer_key", "=", keyOf(peer.bare));
+      if (peer.resourcepart !== "") {
+        const resource = new TextEncoder().encode(peer.resourcepart);
+        query = query.where("peer_resource", "=", resource);
+      }
+    }
+    if (startMs !== undefined) query = query.where("sent_at", ">=", Math.trunc(startMs));
+    if (endMs !== undefined) query = query.where("sent_at", "<=", Math.trunc(endMs));
+    if (ids !== undefined) query = query.where((each) => isOneOf(each, ids));
+    if (text !== undefined) {
+      const { textSearch } = this.#database.dialect;
+      if (textSearch === undefined) throw new TypeError("Cannot search: the engine does not");
+      const words = searchedWordsOf(text);
+      query = words.length === 0 ? query.where(raw<SqlBool>`1 = 0`) : query.where(
+        "position",
+        "in",
+        textSearch.positions([wordOfArchive(key), ...words], { account_key: key, ...span }),
+      );
+    }
+    return query;
+  }
+
   /**
    * Returns the positions that a filter leaves. Undefined when the archive lacks a message that it
    * names. The times of sending, which are in no order, are checked for each message besides.
@@ -378,28 +414,6 @@ function isOneOf(each: MessageExpressions, ids: readonly ArchiveId[]) {
       ])
     ),
   );
-}
-
-/** Selects the messages that a filter wants, within a span. */
-function matching(
-  queries: Queries,
-  key: Key,
-  { peer, startMs, endMs, ids }: ArchiveFilter,
-  span: Span,
-): SelectQueryBuilder<Tables, "archive_messages", unknown> {
-  let query = queries.selectFrom("archive_messages").where("account_key", "=", key)
-    .where("position", ">", span.after).where("position", "<", span.before);
-  if (peer !== undefined) {
-    query = query.where("peer_key", "=", keyOf(peer.bare));
-    if (peer.resourcepart !== "") {
-      const resource = new TextEncoder().encode(peer.resourcepart);
-      query = query.where("peer_resource", "=", resource);
-    }
-  }
-  if (startMs !== undefined) query = query.where("sent_at", ">=", Math.trunc(startMs));
-  if (endMs !== undefined) query = query.where("sent_at", "<=", Math.trunc(endMs));
-  if (ids !== undefined) query = query.where((each) => isOneOf(each, ids));
-  return query;
 }
 
 function endOf(

@@ -132,3 +132,56 @@ Deno.test("SqlArchiveStore.closeUnowned() keeps an archive of version 0.1.0 from
   await store.removeAll(ALICE);
   deepStrictEqual(await sequences(store, ALICE), []);
 });
+
+/** Numbers of rows with words, and of those in the index. */
+function wordsIn({ raw }: BreakableStore): readonly unknown[] {
+  const count = (sql: string) => Object.values(raw.prepare(sql).get()!)[0];
+  return [
+    count("SELECT COUNT(*) FROM archive_texts"),
+    count("SELECT COUNT(*) FROM archive_words WHERE archive_words MATCH 'xxquick'"),
+  ];
+}
+
+function texts(...sequences: readonly number[]) {
+  return sequences.map((each) => conformanceArchived(each, { text: `a quick ${each}` }));
+}
+
+Deno.test("SqlArchiveStore removes the words of messages with them", async () => {
+  await using broken = await BreakableStore.open();
+  const store = new SqlArchiveStore(broken.database);
+  await store.append(texts(1, 2, 3), NOW);
+  await store.append([{ ...texts(4)[0]!, sentAtMs: NOW - 60_000 }], NOW);
+  deepStrictEqual(wordsIn(broken), [4, 4]);
+  strictEqual(await store.removeBefore({ sentBeforeMs: NOW }, 10), 1);
+  deepStrictEqual(wordsIn(broken), [3, 3]);
+  await store.removeAll(ALICE);
+  deepStrictEqual(wordsIn(broken), [0, 0]);
+});
+
+Deno.test("SqlArchiveStore keeps words where the text has some", async () => {
+  await using broken = await BreakableStore.open();
+  const store = new SqlArchiveStore(broken.database);
+  const none = [undefined, "", "\u{1f600} ?!"];
+  await store.append(none.map((text, i) => ({ ...conformanceArchived(i), text })), NOW);
+  deepStrictEqual(wordsIn(broken), [0, 0]);
+  strictEqual(await store.count(ALICE, { text: "?!" }, 10), 0);
+});
+
+Deno.test("SqlArchiveStore takes messages where a version without words has removed others", async () => {
+  await using broken = await BreakableStore.open();
+  const store = new SqlArchiveStore(broken.database);
+  const removeAsBefore = () =>
+    broken.raw.exec("DELETE FROM archive_messages; UPDATE archives SET last_position = 0");
+  await store.append(texts(1, 2, 3), NOW);
+  removeAsBefore();
+  strictEqual(await store.count(ALICE, { text: "quick" }, 10), 0);
+  // The archive begins again: what the words were about is gone.
+  await store.append([{ ...conformanceArchived(4), text: undefined }], NOW);
+  strictEqual(await store.count(ALICE, { text: "quick" }, 10), 0);
+  removeAsBefore();
+  await store.append(texts(5, 6), NOW);
+  broken.raw.exec("DELETE FROM archive_messages; UPDATE archives SET last_position = 1");
+  await store.append(texts(7), NOW);
+  strictEqual(await store.count(ALICE, { text: "quick" }, 10), 1);
+  deepStrictEqual(wordsIn(broken), [2, 2]);
+});

@@ -2,6 +2,7 @@ import type { QueryCompiler, RawBuilder } from "kysely";
 import type { ServerProductId } from "../catalogue/catalogue.ts";
 import type { StorageFailure } from "../storage_error.ts";
 import type { SqlConnection } from "./sql_connection.ts";
+import type { TextSearch } from "./text_search.ts";
 
 /** A schema file as shipped: one version of the tables, or the table of versions (version 0). */
 export interface SchemaFile {
@@ -50,6 +51,8 @@ export interface SqlDialect {
   readonly rowLocks: "transaction" | "for-update" | "update";
   /** Function that returns the number of bytes in a column of bytes. */
   readonly byteLength: string;
+  /** Finds archived messages by words. @default they are not searched */
+  readonly textSearch?: TextSearch;
   /** Returns the value to store in a column of text. */
   text(value: string): string | Uint8Array;
   /**

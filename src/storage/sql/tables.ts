@@ -210,6 +210,16 @@ export interface ArchiveMessagesTable {
   stanza: Uint8Array;
 }
 
+/**
+ * Words of an archived message, by which it is found. SQL Server has no such table. The column of the
+ * words has another type in each engine.
+ */
+export interface ArchiveTextsTable {
+  account_key: Uint8Array;
+  /** Drivers may return it as text. */
+  position: number;
+}
+
 /** A MUC Light room, by the SHA-256 of its JID. */
 export interface MucLightRoomsTable {
   room_key: Uint8Array;
@@ -309,6 +319,7 @@ export interface Tables {
   pep_items: PepItemsTable;
   archives: ArchivesTable;
   archive_messages: ArchiveMessagesTable;
+  archive_texts: ArchiveTextsTable;
   muc_light_rooms: MucLightRoomsTable;
   muc_light_occupants: MucLightOccupantsTable;
   muc_light_blocks: MucLightBlocksTable;

@@ -9,6 +9,7 @@ import type { SqlDialect } from "../sql_dialect.ts";
 import type { SessionLimits, SqlAddress, SqlEngine } from "../sql_server.ts";
 import { readTls } from "../sql_server.ts";
 import { isAtLeast } from "../../catalogue/catalogue.ts";
+import { MYSQL_SEARCH } from "../text_search.ts";
 import schema0 from "../schema/mysql/0.sql" with { type: "text" };
 import schema1 from "../schema/mysql/1.sql" with { type: "text" };
 import schema2 from "../schema/mysql/2.sql" with { type: "text" };
@@ -24,6 +25,7 @@ import schema11 from "../schema/mysql/11.sql" with { type: "text" };
 import schema12 from "../schema/mysql/12.sql" with { type: "text" };
 import schema13 from "../schema/mysql/13.sql" with { type: "text" };
 import schema14 from "../schema/mysql/14.sql" with { type: "text" };
+import schema15 from "../schema/mysql/15.sql" with { type: "text" };
 
 /** Error numbers of MySQL and MariaDB that have a name. */
 const FAILURES: ReadonlyMap<number, StorageFailure | "constraint"> = new Map([
@@ -94,6 +96,7 @@ const DIALECT: SqlDialect = {
     { version: 12, text: schema12 },
     { version: 13, text: schema13 },
     { version: 14, text: schema14 },
+    { version: 15, text: schema15 },
   ],
   hasTransactionalSchema: false,
   begin: "START TRANSACTION",
@@ -105,6 +108,7 @@ const DIALECT: SqlDialect = {
   clockMs: raw<number>`UNIX_TIMESTAMP() * 1000`,
   rowLocks: "for-update",
   byteLength: "length",
+  textSearch: MYSQL_SEARCH,
   text: (value) => value,
 
   failureOf(thrown) {

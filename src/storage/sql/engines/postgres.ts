@@ -8,6 +8,7 @@ import type { SqlConnection, SqlResult, SqlRow } from "../sql_connection.ts";
 import type { SqlDialect } from "../sql_dialect.ts";
 import type { SessionLimits, SqlAddress, SqlEngine } from "../sql_server.ts";
 import { readTls } from "../sql_server.ts";
+import { POSTGRES_SEARCH } from "../text_search.ts";
 import schema0 from "../schema/pgsql/0.sql" with { type: "text" };
 import schema1 from "../schema/pgsql/1.sql" with { type: "text" };
 import schema2 from "../schema/pgsql/2.sql" with { type: "text" };
@@ -23,6 +24,7 @@ import schema11 from "../schema/pgsql/11.sql" with { type: "text" };
 import schema12 from "../schema/pgsql/12.sql" with { type: "text" };
 import schema13 from "../schema/pgsql/13.sql" with { type: "text" };
 import schema14 from "../schema/pgsql/14.sql" with { type: "text" };
+import schema15 from "../schema/pgsql/15.sql" with { type: "text" };
 
 /** SQLSTATEs that have a name (PostgreSQL documentation, appendix A); two letters name a class. */
 const FAILURES: ReadonlyMap<string, StorageFailure | "constraint"> = new Map([
@@ -78,6 +80,7 @@ const DIALECT: SqlDialect = {
     { version: 12, text: schema12 },
     { version: 13, text: schema13 },
     { version: 14, text: schema14 },
+    { version: 15, text: schema15 },
   ],
   hasTransactionalSchema: true,
   begin: "BEGIN",
@@ -88,6 +91,7 @@ const DIALECT: SqlDialect = {
   clockMs: raw<number>`(EXTRACT(EPOCH FROM clock_timestamp()) * 1000)::BIGINT`,
   rowLocks: "for-update",
   byteLength: "length",
+  textSearch: POSTGRES_SEARCH,
   text: (value) => value,
 
   failureOf(thrown) {

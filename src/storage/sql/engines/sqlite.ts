@@ -7,6 +7,7 @@ import type { StorageFailure } from "../../storage_error.ts";
 import { storageError } from "../../storage_error.ts";
 import type { SqlConnection, SqlResult } from "../sql_connection.ts";
 import type { SqlDialect } from "../sql_dialect.ts";
+import { SQLITE_SEARCH } from "../text_search.ts";
 import schema0 from "../schema/sqlite/0.sql" with { type: "text" };
 import schema1 from "../schema/sqlite/1.sql" with { type: "text" };
 import schema2 from "../schema/sqlite/2.sql" with { type: "text" };
@@ -23,6 +24,7 @@ import schema12 from "../schema/sqlite/12.sql" with { type: "text" };
 import schema13 from "../schema/sqlite/13.sql" with { type: "text" };
 import schema14 from "../schema/sqlite/14.sql" with { type: "text" };
 import schema15 from "../schema/sqlite/15.sql" with { type: "text" };
+import schema16 from "../schema/sqlite/16.sql" with { type: "text" };
 
 /** SQLite's primary result codes that have a name. */
 const FAILURES: ReadonlyMap<number, StorageFailure | "constraint"> = new Map([
@@ -57,6 +59,7 @@ export const SQLITE: SqlDialect = {
     { version: 13, text: schema13 },
     { version: 14, text: schema14 },
     { version: 15, text: schema15 },
+    { version: 16, text: schema16 },
   ],
   hasTransactionalSchema: true,
   begin: "BEGIN IMMEDIATE",
@@ -68,6 +71,7 @@ export const SQLITE: SqlDialect = {
   clockMs: sql<number>`CAST(unixepoch('subsec') * 1000 AS INTEGER)`,
   rowLocks: "transaction",
   byteLength: "length",
+  textSearch: SQLITE_SEARCH,
   text: (value) => value,
 
   failureOf(thrown) {
