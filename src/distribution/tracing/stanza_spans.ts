@@ -1,5 +1,5 @@
 import type { CancelTimer, Clock, Random } from "../../base/mod.ts";
-import { MATH_RANDOM, randomHex, SystemClock } from "../../base/mod.ts";
+import { MATH_RANDOM, randomHex, RateLimit, SystemClock } from "../../base/mod.ts";
 import type { Counter, FinishedSpan, Metrics, ShownAddress } from "../../observe/mod.ts";
 import type { Jid } from "../../xmpp/mod.ts";
 import type { Envelope, LinkTraffic, OpenLink, StanzaTrace, StanzaTracer } from "../mod.ts";
@@ -13,6 +13,9 @@ import { TraceContexts } from "./trace_contexts.ts";
 const MAX_OPEN = 4_096;
 /** Contexts that wait for their stanzas. */
 const MAX_CONTEXTS = 4_096;
+/** Contexts that one process of another datacenter may tell in a second, and at once. */
+const MAX_TOLD_PER_SEC = 1_000;
+const MAX_TOLD_AT_ONCE = 2_000;
 /** Interval at which spans that are over are ended and passed on. */
 const SWEEP_MS = 1_000;
 /** Milliseconds without a step after which a span ends whose stanza nobody settles. */
@@ -54,6 +57,8 @@ export class StanzaSpans implements StanzaTracer {
   /** By the id of the span, oldest first. */
   readonly #open = new Map<string, OpenSpan>();
   readonly #lost: Counter;
+  /** Bounds what one process of another datacenter has this node trace. */
+  readonly #telling: RateLimit;
   #cancelSweep: CancelTimer | undefined;
 
   constructor(options: StanzaSpansOptions, deps: StanzaSpansDeps) {
@@ -62,9 +67,12 @@ export class StanzaSpans implements StanzaTracer {
     this.#clock = deps.clock ?? new SystemClock();
     this.#sampler = new Sampler(options.sampleRatio, deps.random ?? MATH_RANDOM);
     this.isOn = options.sampleRatio > 0;
+    const telling = { perSec: MAX_TOLD_PER_SEC, burst: MAX_TOLD_AT_ONCE };
+    this.#telling = new RateLimit(telling, this.#clock);
     this.#lost = deps.metrics.counter({
       name: "causeway_trace_contexts_dropped_total",
-      help: "Places in distributed traces that were dropped, as too many waited for their stanzas",
+      help:
+        "Places in distributed traces that were dropped: too many waited for their stanzas, or came",
     });
     deps.metrics.gauge({
       name: "causeway_open_spans",
@@ -113,6 +121,10 @@ export class StanzaSpans implements StanzaTracer {
   #context(link: OpenLink, buffer: Uint8Array, start: number, end: number): void {
     const { process, sequence, isSampled, ...context } = decodeContext(buffer, start, end);
     if (!isSampled) return;
+    const { host, process: peer } = link;
+    if (host !== this.#deps.localHost && !this.#telling.take(`${peer} ${host}`)) {
+      return this.#lost.inc();
+    }
     if (!this.#contexts.add({ process, sequence }, context, link)) this.#lost.inc();
     this.#update();
   }

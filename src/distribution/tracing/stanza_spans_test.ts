@@ -168,9 +168,22 @@ Deno.test("StanzaSpans forgets the contexts of a link that has ended, and bounds
   assert.notEqual(there.spans.follow(arrived(2)), undefined);
   const lost = there.metrics.counter({
     name: "causeway_trace_contexts_dropped_total",
-    help: "Places in distributed traces that were dropped, as too many waited for their stanzas",
+    help:
+      "Places in distributed traces that were dropped: too many waited for their stanzas, or came",
   });
   assert.equal(lost.value, 1);
+});
+
+Deno.test("StanzaSpans bounds what a process of another datacenter has it trace", () => {
+  using there = new Node(0);
+  const stranger = { ...LINK, host: "dc9.example.com" };
+  let traced = 0;
+  for (let sequence = 1; sequence <= 3_000; sequence++) {
+    const [traceId, spanId] = ["ab".repeat(16), "cd".repeat(8)];
+    there.hears(contextFrame({ process: 7, sequence, isSampled: true, traceId, spanId }), stranger);
+    if (there.spans.follow(arrived(sequence)) !== undefined) traced++;
+  }
+  assert.equal(traced, 2_000);
 });
 
 Deno.test("StanzaSpans refuses a context of no trace", () => {
