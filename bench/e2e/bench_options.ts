@@ -41,6 +41,8 @@ export interface BenchOptions {
   readonly entries: number;
   /** True: messages are found by their words, in databases that search. */
   readonly hasSearch: boolean;
+  /** Share of the messages whose traces go to a collector; 0 for no collector. */
+  readonly tracedRatio: number;
   /** File that the figures are written to as JSON. */
   readonly json: string | undefined;
   /** Exit with 1 when a floor is missed. */
@@ -62,6 +64,7 @@ const DEFAULTS = {
   logins: "10000",
   databases: "postgresql",
   entries: "1000000",
+  traced: "0",
 } as const;
 
 /** Shown for `--help` and after a mistake. */
@@ -82,6 +85,7 @@ export const USAGE = `deno task bench:e2e [options]
                    ${ARCHIVE_DATABASES.join(", ")}
   --entries N      messages of the archive that pages are read from, 0 for none (${DEFAULTS.entries})
   --search         messages are found by their words, in databases that search
+  --traced SHARE   messages traced by OTLP, 0.01 for 1 %; 0 has no collector (${DEFAULTS.traced})
   --json FILE      write the figures there too
   --check          exit with 1 when a floor is missed`;
 
@@ -106,6 +110,7 @@ export function parseBenchOptions(args: readonly string[]): BenchOptions | undef
       databases: { ...text, default: DEFAULTS.databases },
       entries: { ...text, default: DEFAULTS.entries },
       search: { type: "boolean", default: false },
+      traced: { ...text, default: DEFAULTS.traced },
       json: text,
       check: { type: "boolean", default: false },
       help: { type: "boolean", default: false },
@@ -152,6 +157,7 @@ export function parseBenchOptions(args: readonly string[]): BenchOptions | undef
     databases: some("databases", ARCHIVE_DATABASES),
     entries: whole("entries", 0, 100_000_000),
     hasSearch: values.search,
+    tracedRatio: number("traced", 0, 1),
     json: values.json,
     check: values.check,
   };

@@ -66,7 +66,8 @@ export function formatReport(report: ReturnType<typeof summarize>): string {
     `${context.cores} × ${context.processor}; ${versions.join(", ")}`,
     `${options.datacenters} datacenters, ${options.pairs} pairs ${options.direction}, ` +
     `${options.inFlight} in flight each, ${options.messageBytes}-byte messages, ` +
-    `${options.runs} × ${options.seconds} s: median (lowest – highest)`,
+    `${options.runs} × ${options.seconds} s: median (lowest – highest)` +
+    (options.tracedRatio > 0 ? `, ${options.tracedRatio * 100} % of messages traced` : ""),
     `load average ${
       context.load.map((each) => each.map((one) => round(one, 1)).join(" ")).join(" → ")
     }`,

@@ -16,6 +16,7 @@ import type { ClusterFigures, MeasuredCluster } from "./cluster_measurement.ts";
 import { measureCluster } from "./cluster_measurement.ts";
 import type { MessageFigures } from "./message_report.ts";
 import { measurePeople } from "./people/people_measurement.ts";
+import { TelemetrySink } from "./telemetry_sink.ts";
 import type { TableFigures } from "./table_measurement.ts";
 import { measureTable } from "./table_measurement.ts";
 
@@ -104,15 +105,22 @@ async function measuredTable(
 }
 
 /** Starts the datacenters, with accounts for every client at each, and measures. */
-function runCluster(
+async function runCluster(
   options: BenchOptions,
   progress: (text: string) => void,
 ): Promise<ClusterFigures> {
+  const { tracedRatio } = options;
+  await using sink = tracedRatio > 0 ? new TelemetrySink() : undefined;
   const account = (index: number) => ({ localpart: `bench${index}`, password: PASSWORD });
   const users = Array.from({ length: 2 * options.pairs }, (_, index) => account(index));
   const { datacenters } = options;
-  // Straight from node to node: the harness's own proxies would be measured too.
-  return withCluster({ datacenters, users, links: "direct", components: [] }, (cluster) => {
+  const figures = await withCluster({
+    datacenters,
+    users,
+    links: "direct", // the harness's own proxies would be measured too
+    components: [],
+    configure: (configuration) => sink?.configure(configuration, tracedRatio),
+  }, (cluster) => {
     const measured: MeasuredCluster = {
       domain: cluster.globalHost,
       nodes: cluster.datacenters.map((datacenter) => ({
@@ -124,6 +132,11 @@ function runCluster(
     };
     return measureCluster(measured, options, progress);
   });
+  if (sink !== undefined) {
+    const { requests, bytes } = sink.taken;
+    progress(`the collector got ${requests} requests of ${bytes} bytes`);
+  }
+  return figures;
 }
 
 if (import.meta.main) {
