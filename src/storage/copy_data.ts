@@ -1,9 +1,12 @@
+import { createHash } from "node:crypto";
 import type { Clock } from "../base/mod.ts";
 import { CausewayError, SystemClock } from "../base/mod.ts";
 import { archiveKeyOf } from "./archive_store.ts";
 import type { ArchiveStore } from "./archive_store.ts";
 import type { BackendId } from "./catalogue/catalogue.ts";
 import { CATALOGUE, kindProblem } from "./catalogue/catalogue.ts";
+import { ACCOUNT_PARTS, copyAccounts } from "./copy_accounts.ts";
+import type { CopiedAccount } from "./copy_accounts.ts";
 import { copyArchives } from "./copy_archives.ts";
 import type { DataStores } from "./data_stores.ts";
 import { openInternalDatabase } from "./internal_store.ts";
@@ -19,6 +22,7 @@ import { sqlServerDatabase } from "./sql/sql_server.ts";
 import { SqlStores } from "./sql/sql_stores.ts";
 import type { StoresOptions } from "./stores.ts";
 import { sqlServerOf, Stores } from "./stores.ts";
+import type { UserStore } from "./user_store.ts";
 
 /** Kind of data that can be copied. */
 export type CopiedKind = keyof typeof COPIED_KINDS | "mam";
@@ -31,6 +35,9 @@ export const COPIED_KIND_NAMES: readonly CopiedKind[] = [
 
 /** Milliseconds that one statement may take: it may count a large table. */
 const COPY_STATEMENT_MS = 600_000;
+/** Name of the secret behind the keys of accounts that do not exist. */
+const ENUMERATION_SECRET = "enumeration";
+const CHECKSUM_DIGITS = 32;
 /** Accounts that are looked up at once. */
 const ACCOUNTS_AT_ONCE = 500;
 
@@ -77,8 +84,10 @@ function copyProblem(kind: CopiedKind, from: string, to: string): string | undef
     const problem = kindProblem(backendIdOf(name), kind);
     if (problem !== undefined) return problem;
   }
-  if (kind === "mam" || [from, to].every((name) => isSql(backendIdOf(name)))) return undefined;
-  return `${kind} is copied between SQL databases and the built-in store alone`;
+  const isCopied = kind === "mam" || kind in ACCOUNT_PARTS ||
+    [from, to].every((name) => isSql(backendIdOf(name)));
+  // Each backend without SQL holds accounts and their data, or archives.
+  return isCopied ? undefined : `${kind} is copied between SQL databases and the built-in store`;
 }
 
 function isSql(backend: BackendId): boolean {
@@ -102,8 +111,8 @@ function backendIdOf(name: string): BackendId {
  * repeat a copy is safe, and continues one that was interrupted. Afterwards both sides are read once
  * more, so that a report says what is there.
  *
- * Archives are those of the accounts that there are: those of the configuration's hosts, and those in
- * the source.
+ * Archives, and data of which one side speaks no SQL, are those of accounts that there are: those of
+ * the configuration's hosts, and those in the source.
  *
  * @throws CausewayError `storage/no-backend` for a name that the configuration does not have, or a
  * backend that may not hold the kind; otherwise `storage/…` for what failed
@@ -124,8 +133,62 @@ export async function copyData(
   await using source = await openBackend(stores, from, { isMade: false });
   await using destination = await openBackend(stores, to, { isMade: true });
   if (kind === "mam") return [await copyAllArchives(stores, [source, destination], options)];
-  // Other kinds are copied between SQL databases alone.
-  return await copyTables([source.database!, destination.database!], { ...options, kind });
+  if (source.database !== undefined && destination.database !== undefined) {
+    return await copyTables([source.database, destination.database], { ...options, kind });
+  }
+  const part = kind as keyof typeof ACCOUNT_PARTS; // other kinds were refused
+  const reports = [await copyPart(stores, [source, destination], { ...options, kind: part })];
+  return kind === "users" ? [...reports, await copySecret(source, destination)] : reports;
+}
+
+/** Copies one kind of data where a database speaks no SQL, account by account. */
+async function copyPart(
+  options: StoresOptions,
+  [source, destination]: readonly [OpenBackend, OpenBackend],
+  { kind, differing = "keep", progress }: CopyOptions & {
+    readonly kind: keyof typeof ACCOUNT_PARTS;
+  },
+): Promise<CopyReport> {
+  await using configured = await Stores.open(options);
+  const hosts = [...options.users.keys()];
+  const storesOf = (host: string): readonly UserStore[] =>
+    [
+      // Whose accounts they are does not matter for the accounts themselves.
+      kind === "users" ? undefined : configured.users(host),
+      source.stores.users?.(host),
+      differing === "mirror" ? destination.stores.users?.(host) : undefined,
+    ].filter((each) => each !== undefined);
+  const { table, ...result } = await copyAccounts({
+    kind,
+    from: source.stores,
+    to: destination.stores,
+    accounts: accountsOf(hosts, storesOf),
+    differing,
+    progress: (done) => progress?.(ACCOUNT_PARTS[kind].table, done, undefined),
+  });
+  return { table, ...result };
+}
+
+/** Copies the secret by which strangers learn nothing of names without an account. */
+async function copySecret(source: OpenBackend, destination: OpenBackend): Promise<CopyReport> {
+  const mine = await source.stores.secret!(ENUMERATION_SECRET);
+  const theirs = await destination.stores.secret!(ENUMERATION_SECRET, mine);
+  const isSame = mine.toHex() === theirs.toHex();
+  const summaryOf = (secret: Uint8Array) => ({
+    units: 1,
+    checksum: createHash("sha256").update(secret).digest("hex").slice(0, CHECKSUM_DIGITS),
+  });
+  return {
+    table: "secrets",
+    added: 0,
+    same: isSame ? 1 : 0,
+    replaced: 0,
+    removed: 0,
+    kept: isSame ? 0 : 1,
+    keptNames: isSame ? [] : [ENUMERATION_SECRET],
+    source: summaryOf(mine),
+    destination: summaryOf(theirs),
+  };
 }
 
 async function copyTables(
@@ -179,10 +242,24 @@ async function* archivesOfAccounts(
   source: DataStores,
   hosts: readonly string[],
 ): AsyncGenerator<string> {
+  const storesOf = (host: string) =>
+    [accounts.users(host), source.users?.(host)].filter((each) => each !== undefined);
+  // An account that both have is the same one, or has an archive of its own in each.
+  const places = accountsOf(hosts, storesOf, { tellsCreations: true });
+  for await (const { localpart, host, creation } of places) {
+    yield archiveKeyOf(`${localpart}@${host}`, creation);
+  }
+}
+
+/** Yields the accounts in several stores of each host, each once; or each creation of them once. */
+async function* accountsOf(
+  hosts: readonly string[],
+  storesOf: (host: string) => readonly UserStore[],
+  { tellsCreations = false }: { readonly tellsCreations?: boolean } = {},
+): AsyncGenerator<CopiedAccount & { readonly creation: string }> {
   for (const host of hosts) {
-    const users = accounts.users(host);
-    const others = source.users?.(host);
-    for (const store of others === undefined ? [users] : [users, others]) {
+    const stores = storesOf(host);
+    for (const [i, store] of stores.entries()) {
       let after: string | undefined;
       for (;;) {
         const names = await store.list({
@@ -190,11 +267,12 @@ async function* archivesOfAccounts(
           ...(after === undefined ? {} : { after }),
         });
         const found = await store.existing(names);
-        // An account that both have is the same one, or its archive is that of the first.
-        const known = store === users ? undefined : await users.existing(names);
-        for (const [name, creation] of found) {
-          if (known?.get(name) === creation) continue;
-          yield archiveKeyOf(`${name}@${host}`, creation);
+        const before = await Promise.all(stores.slice(0, i).map((each) => each.existing(names)));
+        for (const [localpart, creation] of found) {
+          const isKnown = before.some((each) =>
+            tellsCreations ? each.get(localpart) === creation : each.has(localpart)
+          );
+          if (!isKnown) yield { localpart, host, creation };
         }
         after = names.at(-1);
         if (after === undefined || names.length < ACCOUNTS_AT_ONCE) break;

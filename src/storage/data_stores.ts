@@ -40,9 +40,10 @@ export interface DataStores {
    * Returns random bytes that stay the same as long as the database exists. The first call makes
    * them.
    *
+   * @param moved 32 bytes that the first call takes in place of new ones: those of another database
    * @throws CausewayError with a code `storage/…`
    */
-  secret?(name: string): Promise<Uint8Array>;
+  secret?(name: string, moved?: Uint8Array): Promise<Uint8Array>;
   /** Returns the rosters of all accounts. */
   rosters?(): RosterStore;
   /** Returns the private storage of the accounts of one domain. */

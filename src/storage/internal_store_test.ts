@@ -81,6 +81,9 @@ Deno.test("InternalStore.secret() makes a secret once for each name, and shares 
       assert.equal(first.length, 32);
       assert.deepEqual(await other.secret("one"), first);
       assert.notDeepEqual(await other.secret("other"), first);
+      const moved = new Uint8Array(32).fill(7);
+      assert.deepEqual(await other.secret("moved", moved), moved);
+      assert.deepEqual(await store.secret("one", moved), first, "one that is there stays");
     }
     await using again = await InternalStore.open({ path });
     assert.deepEqual(await again.secret("one"), first);

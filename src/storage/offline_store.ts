@@ -18,6 +18,11 @@ export interface WaitingMessage {
   readonly sentAtMs: number;
 }
 
+/** A message that waits, as one reads it who does not deliver it. */
+export interface KeptMessage extends WaitingMessage {
+  readonly expiresAtMs: number;
+}
+
 /** Limits on the messages of one account. */
 export interface OfflineBounds {
   /** Messages; at least 1. */
@@ -89,7 +94,7 @@ export interface OfflineStore {
    */
   waiting(localparts: readonly string[], nowMs: number): Promise<readonly string[]>;
   /** Returns all messages of an account, claimed or not, in their order. */
-  all(localpart: string): Promise<readonly WaitingMessage[]>;
+  all(localpart: string): Promise<readonly KeptMessage[]>;
   /** Removes all messages of an account. */
   removeAll(localpart: string): Promise<void>;
   /** Removes some of the messages of all domains that have expired. Resolves to how many. */

@@ -23,8 +23,17 @@ export interface ListPage {
  * cannot do it. A change that was reported as done is on the disk.
  */
 export interface UserStore extends CredentialSource {
-  /** Makes an account. Rejects with `storage/user-exists` when it is there already. */
-  add(localpart: string, credentials: ScramCredentials): Promise<void>;
+  /**
+   * Makes an account. Rejects with `storage/user-exists` when it is there already.
+   *
+   * @param options `creation` of an account that moves here from another store. Without it the account
+   * gets one of its own; empty: it has none
+   */
+  add(
+    localpart: string,
+    credentials: ScramCredentials,
+    options?: { readonly creation: string },
+  ): Promise<void>;
   /** Deletes an account; false when there was none. */
   remove(localpart: string): Promise<boolean>;
   /**

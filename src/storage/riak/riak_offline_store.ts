@@ -1,6 +1,7 @@
 import { randomHex } from "../../base/mod.ts";
 import type {
   HeldClaim,
+  KeptMessage,
   OfflineBounds,
   OfflineClaim,
   OfflineMessage,
@@ -183,7 +184,7 @@ export class RiakOfflineStore implements OfflineStore {
     return localparts.filter((_, i) => have[i]);
   }
 
-  async all(localpart: string): Promise<readonly WaitingMessage[]> {
+  async all(localpart: string): Promise<readonly KeptMessage[]> {
     return await this.#contentsOf(messagesIn(await this.#read(localpart)));
   }
 
@@ -256,13 +257,14 @@ export class RiakOfflineStore implements OfflineStore {
   }
 
   /** Reads the stanzas of messages; those that were removed meanwhile are left out. */
-  async #contentsOf(found: readonly Found[]): Promise<readonly WaitingMessage[]> {
+  async #contentsOf(found: readonly Found[]): Promise<readonly KeptMessage[]> {
     const action = "read messages from";
     const messages = await this.#deps.client.forEach(found, async ([id, waiting]) => {
       const content = await this.#deps.objects.read<Content>(placeOfContent(id), action);
       if (content === undefined) return [];
-      const { sequence, sentAtMs } = waiting;
-      return [{ sequence, sentAtMs, stanza: Uint8Array.fromBase64(content.value.stanza) }];
+      const { sequence, sentAtMs, expiresAtMs } = waiting;
+      const stanza = Uint8Array.fromBase64(content.value.stanza);
+      return [{ sequence, sentAtMs, expiresAtMs, stanza }];
     });
     return messages.flat();
   }

@@ -90,13 +90,14 @@ export class RiakStores implements DataStores, AsyncDisposable {
     return new RiakUserStore(this.#deps, domainpart);
   }
 
-  async secret(name: string): Promise<Uint8Array> {
+  async secret(name: string, moved?: Uint8Array): Promise<Uint8Array> {
     const place = { type: "causeway", bucket: nameOf("secrets"), key: nameOf(name) } as const;
     const action = "use";
     await this.#deps.documents.change(
       place,
       action,
-      ({ entries }) => entries.has(SECRET) ? undefined : [[SECRET, randomHex(SECRET_BYTES)]],
+      ({ entries }) =>
+        entries.has(SECRET) ? undefined : [[SECRET, moved?.toHex() ?? randomHex(SECRET_BYTES)]],
     );
     const { entries } = await this.#deps.documents.read(place, action);
     return Uint8Array.fromHex(entries.get(SECRET)!.value); // it was there, or made

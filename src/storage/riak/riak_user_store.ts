@@ -48,8 +48,12 @@ export class RiakUserStore implements UserStore {
     this.#domainpart = domainpart;
   }
 
-  async add(localpart: string, credentials: ScramCredentials): Promise<void> {
-    const account = storedAccount(randomHex(CREATION_BYTES), credentials);
+  async add(
+    localpart: string,
+    credentials: ScramCredentials,
+    { creation = randomHex(CREATION_BYTES) }: { readonly creation?: string } = {},
+  ): Promise<void> {
+    const account = storedAccount(creation, credentials);
     const added = await this.#change(
       localpart,
       "add an account to",

@@ -3,6 +3,7 @@ import { sql as raw } from "kysely";
 import type { RawBuilder } from "kysely";
 import type {
   HeldClaim,
+  KeptMessage,
   OfflineBounds,
   OfflineClaim,
   OfflineMessage,
@@ -149,12 +150,12 @@ export class SqlOfflineStore implements OfflineStore {
     });
   }
 
-  async all(localpart: string): Promise<readonly WaitingMessage[]> {
+  async all(localpart: string): Promise<readonly KeptMessage[]> {
     return await this.#database.run("read messages from", async (queries) => {
       const rows = await queries.selectFrom("offline_messages")
-        .select(["sequence", "stanza", "sent_at"])
+        .select(["sequence", "stanza", "sent_at", "expires_at"])
         .where("account_key", "=", this.#keyOf(localpart)).orderBy("sequence").execute();
-      return rows.map(waitingOf);
+      return rows.map((row) => ({ ...waitingOf(row), expiresAtMs: Number(row.expires_at) }));
     });
   }
 

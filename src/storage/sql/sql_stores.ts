@@ -129,12 +129,12 @@ export class SqlStores implements DataStores, AsyncDisposable {
 
   /**
    * Returns random bytes that stay the same as long as the database exists. The first call makes
-   * them.
+   * them, or takes those of another database.
    *
    * @throws CausewayError with a code `storage/…`
    */
-  async secret(name: string): Promise<Uint8Array> {
-    return await secretOf(this.#database, name);
+  async secret(name: string, moved?: Uint8Array): Promise<Uint8Array> {
+    return await secretOf(this.#database, name, moved);
   }
 
   /** Closes the connections. Stores obtained from here reject from then on. */

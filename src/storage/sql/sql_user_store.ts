@@ -84,14 +84,23 @@ export class SqlUserStore implements UserStore {
     this.#domainpart = domainpart;
   }
 
-  async add(localpart: string, credentials: ScramCredentials): Promise<void> {
+  async add(
+    localpart: string,
+    credentials: ScramCredentials,
+    options?: { readonly creation: string },
+  ): Promise<void> {
     const { dialect } = this.#database;
+    const creation = options && Buffer.from(options.creation, "hex");
     const row: Selectable<UsersTable> = {
       account_key: this.#keyOf(localpart),
       domainpart: dialect.text(this.#domainpart),
       localpart: dialect.text(localpart),
       ...secretsOf(credentials),
-      creation: randomBytes(CREATION_BYTES),
+      creation: creation === undefined
+        ? randomBytes(CREATION_BYTES)
+        : creation.length === 0
+        ? null
+        : creation,
     };
     try {
       await this.#database.run("add an account to", async (queries) => {

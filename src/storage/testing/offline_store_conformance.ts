@@ -52,7 +52,9 @@ const CHECKS: Readonly<Record<string, Check>> = {
     const rest = await store.claimed("alice", ONE.id, { after, limit: 2 });
     assert.deepEqual(textsOf(rest), ["three"]);
     await store.remove("alice", ONE.id, page.map(({ sequence }) => sequence));
-    assert.deepEqual(textsOf(await store.all("alice")), ["three"]);
+    const left = await store.all("alice");
+    assert.deepEqual(textsOf(left), ["three"]);
+    assert.equal(left[0]!.expiresAtMs, conformanceMessage("three").expiresAtMs);
     await store.remove("alice", ONE.id, [rest[0]!.sequence]);
     assert.deepEqual(await store.all("alice"), []);
   },

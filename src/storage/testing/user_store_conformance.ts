@@ -50,6 +50,19 @@ const CHECKS: Readonly<Record<string, Check>> = {
     assert.deepEqual(await keysOf(users, "bob"), conformanceCredentials(2));
   },
 
+  async "add() keeps the creation of an account that moves here"(fixture) {
+    const users = fixture.users("example.com");
+    await users.add("alice", conformanceCredentials(1));
+    const { creation } = (await users.credentials("alice"))!;
+    const other = fixture.users("example.org");
+    await other.add("alice", conformanceCredentials(1), { creation: creation! });
+    assert.equal((await other.credentials("alice"))!.creation, creation);
+    assert.deepEqual(await other.existing(["alice"]), new Map([["alice", creation]]));
+    await other.add("bob", conformanceCredentials(2), { creation: "" });
+    assert.deepEqual(await other.existing(["bob"]), new Map([["bob", ""]]));
+    assert.equal(await other.setPassword("bob", conformanceCredentials(3), { creation: "" }), true);
+  },
+
   async "add() keeps an account with one of the two keys, and setPassword() gives it both"(
     fixture,
   ) {

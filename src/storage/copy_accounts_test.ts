@@ -1,0 +1,213 @@
+import { deepEqual, equal, ok, rejects } from "node:assert/strict";
+import { join } from "node:path";
+import { copiableKinds, copyData } from "./copy_data.ts";
+import type { CopyOptions } from "./copy_data.ts";
+import type { DataStores } from "./data_stores.ts";
+import { InternalStore } from "./internal_store.ts";
+import { RiakFixture, riakPool } from "./riak/testing/riak.ts";
+import type { StoresOptions } from "./stores.ts";
+import { conformanceMessage } from "./testing/offline_store_conformance.ts";
+import { conformanceItem } from "./testing/roster_store_conformance.ts";
+import { conformanceCredentials } from "./testing/user_store_conformance.ts";
+
+const HOST = "example.com";
+const NAMES = ["alice", "bob", "ünal", "zoë"];
+const BOUNDS = { maxElements: 10, maxMessages: 10, maxBytes: 10_000 };
+
+/** A built-in store in a directory of its own, beside the Riak of a test. */
+class Databases implements AsyncDisposable {
+  readonly options: StoresOptions;
+  readonly internal: InternalStore;
+  readonly #directory: string;
+
+  private constructor(directory: string, options: StoresOptions, internal: InternalStore) {
+    this.#directory = directory;
+    this.options = options;
+    this.internal = internal;
+  }
+
+  static async make({ double: { port } }: RiakFixture): Promise<Databases> {
+    const directory = await Deno.makeTempDir({ prefix: "causeway-copy-" });
+    const internal = { path: join(directory, "store.sqlite") };
+    const options: StoresOptions = {
+      internal,
+      pools: new Map(),
+      users: new Map([[HOST, { backend: "internal" }]]),
+      serverPools: new Map([["riak.default", riakPool([port]).options]]),
+    };
+    return new Databases(directory, options, await InternalStore.open(internal));
+  }
+
+  /** Copies all kinds, and returns the numbers of the copies by table. */
+  async copy(from: string, to: string, options: Partial<CopyOptions> = {}) {
+    const reports = [];
+    for (const kind of copiableKinds(from, to)) {
+      reports.push(...await copyData(this.options, { kind, from, to, ...options }));
+    }
+    return new Map(reports.map(({ table, source, destination, ...counts }) => {
+      if (counts.kept === 0) deepEqual(destination, source, table);
+      return [table, counts];
+    }));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.internal.close();
+    await Deno.remove(this.#directory, { recursive: true });
+  }
+}
+
+async function fill(stores: DataStores): Promise<void> {
+  for (const [i, name] of NAMES.entries()) {
+    const { sha1, sha256 } = conformanceCredentials(i);
+    await stores.users!(HOST).add(name, i === 1 ? { sha1, sha256: undefined } : { sha1, sha256 });
+  }
+  for (const name of ["alice", "ünal"]) {
+    const xml = "<x xmlns='urn:x'>😀 \\ ' &amp;</x>";
+    await stores.privateStorage!(HOST).change(
+      name,
+      [{ namespace: "urn:x", name: "x", xml }],
+      BOUNDS,
+    );
+    await stores.vcards!(HOST).write(name, "<vCard xmlns='vcard-temp'><FN>😀</FN></vCard>");
+    await stores.lastLogouts!(HOST).note([{ localpart: name, atMs: 1.7e12, status: "ß😀" }]);
+    for (const list of ["one", "two 😀"]) {
+      const { version: expected } = await stores.privacyLists!(HOST).read(name);
+      await stores.privacyLists!(HOST).write(name, {
+        expected,
+        defaultName: "one",
+        list: { name: list, xml: `<list name='${list}'/>` },
+      });
+    }
+    await stores.offlineMessages!(HOST).keep(
+      name,
+      ["one", "two 😀"].map((text, i) => ({
+        ...conformanceMessage(
+          `<message from='eve@example.org/x' to='${name}@${HOST}'><body>${text}</body></message>`,
+        ),
+        expiresAtMs: 4e12 + i,
+      })),
+      BOUNDS,
+    );
+    await stores.rosters!().fill(`${name}@${HOST}`, [
+      conformanceItem("bob@example.com", { subscription: "both", groups: ["b", "a"] }),
+      conformanceItem("ünal@example.org", { request: new Uint8Array([0, 255]), isListed: false }),
+    ]);
+  }
+}
+
+/** Returns what one reads of all accounts, without versions of rosters and lists. */
+async function contentOf(stores: DataStores): Promise<unknown> {
+  return await Promise.all([...NAMES, "nobody"].map(async (name) => {
+    const { items } = await stores.rosters!().read(`${name}@${HOST}`);
+    const { defaultName, lists } = await stores.privacyLists!(HOST).read(name);
+    const waiting = await stores.offlineMessages!(HOST).all(name);
+    return {
+      credentials: await stores.users!(HOST).credentials(name),
+      items: items.map(({ version: _, ...item }) => item)
+        .toSorted((one, other) => one.jid < other.jid ? -1 : 1),
+      privacy: [
+        defaultName,
+        lists.map(({ name, xml }) => [name, xml]).toSorted(),
+      ],
+      private: (await stores.privateStorage!(HOST).all(name)).toSorted(),
+      vcard: await stores.vcards!(HOST).read(name),
+      last: await stores.lastLogouts!(HOST).read(name),
+      offline: waiting.map(({ sequence: _, ...message }) => message),
+    };
+  }));
+}
+
+const NONE = { added: 0, same: 0, replaced: 0, removed: 0, kept: 0, keptNames: [] };
+const TABLES = [
+  "rosters",
+  "private_storage",
+  "vcards",
+  "last_activity",
+  "privacy",
+  "offline_messages",
+];
+
+Deno.test("copyData() takes accounts with all their data from the built-in store to Riak, and back", async () => {
+  await using riak = await RiakFixture.open();
+  await using databases = await Databases.make(riak);
+  await using elsewhere = await Databases.make(riak);
+  await fill(databases.internal);
+  const content = await contentOf(databases.internal);
+  const copied = await databases.copy("internal", "riak.default");
+  deepEqual([...copied.keys()], ["users", "secrets", ...TABLES, "archives"]);
+  deepEqual(copied.get("users"), { ...NONE, added: 4 });
+  for (const table of TABLES) deepEqual(copied.get(table), { ...NONE, added: 2 }, table);
+  deepEqual(await contentOf(riak.stores()), content);
+  const again = await databases.copy("internal", "riak.default");
+  deepEqual(again.get("users"), { ...NONE, same: 4 });
+  for (const table of TABLES) deepEqual(again.get(table), { ...NONE, same: 2 }, table);
+  // Another built-in store, which has no account: those of the source count.
+  await elsewhere.copy("riak.default", "internal");
+  deepEqual(await contentOf(elsewhere.internal), content);
+  deepEqual(
+    await elsewhere.internal.secret("enumeration"),
+    await databases.internal.secret("enumeration"),
+  );
+});
+
+Deno.test("copyData() to Riak keeps what differs and names it, replaces it, or mirrors the source", async () => {
+  await using riak = await RiakFixture.open();
+  await using databases = await Databases.make(riak);
+  await fill(databases.internal);
+  await databases.copy("internal", "riak.default");
+  const there = riak.stores();
+  await there.users(HOST).setPassword("bob", conformanceCredentials(9));
+  await there.vcards(HOST).write("alice", "<other/>");
+  const { version: expected } = await there.rosters().find("alice@example.com", "eve@example.com");
+  const item = conformanceItem("eve@example.com");
+  await there.rosters().write("alice@example.com", { expected, contact: item.jid, item });
+  const changed = await contentOf(there);
+  const kept = await databases.copy("internal", "riak.default");
+  deepEqual(kept.get("users"), { ...NONE, same: 3, kept: 1, keptNames: ["bob@example.com"] });
+  for (const table of ["vcards", "rosters"]) {
+    deepEqual(kept.get(table), { ...NONE, same: 1, kept: 1, keptNames: ["alice@example.com"] });
+  }
+  deepEqual(await contentOf(there), changed);
+
+  const replaced = await databases.copy("internal", "riak.default", { differing: "replace" });
+  deepEqual(replaced.get("users"), { ...NONE, same: 3, replaced: 1 });
+  deepEqual(replaced.get("rosters"), { ...NONE, same: 1, replaced: 1 });
+  deepEqual(await contentOf(there), await contentOf(databases.internal));
+
+  // The service went on: an account came, and one went.
+  await databases.internal.users(HOST).add("newcomer", conformanceCredentials(5));
+  await databases.internal.users(HOST).remove("bob");
+  await databases.internal.vcards(HOST).remove("alice");
+  const last = await databases.copy("internal", "riak.default", { differing: "mirror" });
+  deepEqual(last.get("users"), { ...NONE, same: 3, added: 1, removed: 1 });
+  deepEqual(last.get("vcards"), { ...NONE, same: 1, removed: 1 });
+  deepEqual(await there.users(HOST).list(), ["alice", "newcomer", "zoë", "ünal"]);
+  deepEqual(await contentOf(there), await contentOf(databases.internal));
+});
+
+Deno.test("copyData() to Riak is continued after it was interrupted", async () => {
+  await using riak = await RiakFixture.open();
+  await using databases = await Databases.make(riak);
+  const users = databases.internal.users(HOST);
+  for (let i = 0; i < 40; i++) await users.add(`user${i}`, conformanceCredentials(i));
+  const node = riak.double.nodes[0]!;
+  const copy = { kind: "users", from: "internal", to: "riak.default" } as const;
+  const seen: number[] = [];
+  await rejects(
+    copyData(databases.options, {
+      ...copy,
+      progress(_table, done, total) {
+        seen.push(done);
+        equal(total, undefined);
+        if (done >= 16) node.refusal = { status: 503 };
+      },
+    }),
+    { code: "storage/overloaded" },
+  );
+  deepEqual(seen, [8, 16]);
+  node.refusal = undefined;
+  const [report] = await copyData(databases.options, copy);
+  ok(report!.same >= 16);
+  equal(report!.same + report!.added, 40);
+  deepEqual(report!.source, report!.destination);
+});
