@@ -88,9 +88,9 @@ export class OpenSpan implements StanzaTrace {
 
 function attributesOf(details: TraceDetails): Record<string, AttributeValue> {
   const attributes: Record<string, AttributeValue> = {};
-  for (const [name, key] of Object.entries(DETAILS)) {
-    const value = details[name as keyof TraceDetails];
-    if (value !== undefined) attributes[key] = value;
+  for (const name of Object.keys(details) as (keyof TraceDetails)[]) {
+    const value = details[name];
+    if (value !== undefined) attributes[DETAILS[name]] = value;
   }
   return attributes;
 }

@@ -9,8 +9,10 @@ import type { SpanHead } from "./open_span.ts";
 import { Sampler } from "./sampler.ts";
 import { TraceContexts } from "./trace_contexts.ts";
 
-/** Spans under way at once. Over this the oldest ends as it is. */
+/** Spans under way at once. Over this the oldest end as they are. */
 const MAX_OPEN = 4_096;
+/** Spans that end then: a map is slow at giving its first entry again and again. */
+const ENDED_AT_ONCE = 256;
 /** Contexts that wait for their stanzas. */
 const MAX_CONTEXTS = 4_096;
 /** Contexts that one process of another datacenter may tell in a second, and at once. */
@@ -140,12 +142,7 @@ export class StanzaSpans implements StanzaTracer {
     const carried = contextFrame({ process, sequence, isSampled: true, ...context });
     const head = { ...this.#headOf(envelope), parentSpanId, hasRemoteParent };
     const span = new OpenSpan(head, context, carried, this.#clock);
-    if (this.#open.size >= MAX_OPEN) {
-      for (const [id, oldest] of this.#open) {
-        this.#finish(id, oldest);
-        break;
-      }
-    }
+    if (this.#open.size >= MAX_OPEN) this.#makeRoom();
     this.#open.set(context.spanId, span);
     this.#cancelSweep ??= this.#clock.after(SWEEP_MS, () => this.#sweep());
     this.#update();
@@ -200,6 +197,14 @@ export class StanzaSpans implements StanzaTracer {
       this.#cancelSweep = this.#clock.after(SWEEP_MS, () => this.#sweep());
     }
     this.#update();
+  }
+
+  #makeRoom(): void {
+    let left = ENDED_AT_ONCE;
+    for (const [id, oldest] of this.#open) {
+      this.#finish(id, oldest);
+      if (--left === 0) return;
+    }
   }
 
   #finish(id: string, span: OpenSpan): void {
