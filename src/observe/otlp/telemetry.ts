@@ -4,6 +4,7 @@ import {
   ProtobufTraceSerializer,
 } from "@opentelemetry/otlp-transformer";
 import type { CancelTimer, Clock } from "../../base/mod.ts";
+import { describeError } from "../../base/mod.ts";
 import type { LogEntry, Logger } from "../log.ts";
 import type { Counter } from "../metrics.ts";
 import type { MetricsRegistry } from "../metrics_registry.ts";
@@ -15,7 +16,7 @@ import type { TimedEntry } from "./otlp_encoder.ts";
 import { OtlpQueue } from "./otlp_queue.ts";
 import type { BatchOutcome } from "./otlp_queue.ts";
 import { OtlpSender } from "./otlp_sender.ts";
-import type { OtlpTarget } from "./otlp_sender.ts";
+import type { Delivery, OtlpTarget } from "./otlp_sender.ts";
 
 /** Kind of what a collector is told. */
 export type Signal = "traces" | "metrics" | "logs";
@@ -70,7 +71,6 @@ export class Telemetry {
   #reporting: Promise<void> | undefined;
   #isClosed = false;
 
-  /** @param log must not tell this object of events that come while `log` is called */
   constructor(
     options: TelemetryOptions,
     { metrics, log, clock }: {
@@ -107,13 +107,13 @@ export class Telemetry {
       ...bounds,
       sent: this.#sent.traces,
       dropped: this.#dropped.traces,
-      send: (batch) => this.#send("traces", this.#encoder.spans(batch)),
+      send: (batch) => this.#send("traces", () => this.#encoder.spans(batch)),
     });
     this.#logs = new OtlpQueue({
       ...bounds,
       sent: this.#sent.logs,
       dropped: this.#dropped.logs,
-      send: (batch) => this.#send("logs", this.#encoder.logs(batch)),
+      send: (batch) => this.#send("logs", () => this.#encoder.logs(batch)),
     });
     for (const [signal, queue] of [["traces", this.#spans], ["logs", this.#logs]] as const) {
       metrics.gauge({
@@ -160,15 +160,21 @@ export class Telemetry {
 
   /** Sends all metrics as they are now. The next report covers one that is lost. */
   async #report(): Promise<void> {
-    const readings = this.#registry.read();
-    const times = { startUs: this.#startUs, atUs: this.#clock.wallUs() };
-    const outcome = await this.#send("metrics", this.#encoder.metrics(readings, times));
-    if (outcome.kind === "taken") this.#sent.metrics.inc(readings.length);
-    else this.#dropped.metrics.inc(readings.length);
+    let count = 0;
+    const outcome = await this.#send("metrics", () => {
+      const readings = this.#registry.read();
+      count = readings.length;
+      return this.#encoder.metrics(readings, {
+        startUs: this.#startUs,
+        atUs: this.#clock.wallUs(),
+      });
+    });
+    (outcome.kind === "taken" ? this.#sent : this.#dropped).metrics.inc(count);
   }
 
-  async #send(signal: Signal, body: Uint8Array<ArrayBuffer>): Promise<BatchOutcome> {
-    const delivery = await this.#sender.post(`/v1/${signal}`, body);
+  /** Sends what `encode` returns. A value that cannot be encoded counts as refused. */
+  async #send(signal: Signal, encode: () => Uint8Array<ArrayBuffer>): Promise<BatchOutcome> {
+    const delivery = await this.#post(signal, encode);
     if (delivery.kind === "taken") {
       if (this.#failing.delete(signal)) this.#log.info("telemetry.resumed", { signal });
       return { kind: "taken", rejected: rejectedOf(signal, delivery.answer) };
@@ -184,6 +190,16 @@ export class Telemetry {
       });
     }
     return { kind };
+  }
+
+  async #post(signal: Signal, encode: () => Uint8Array<ArrayBuffer>): Promise<Delivery> {
+    let body: Uint8Array<ArrayBuffer>;
+    try {
+      body = encode();
+    } catch (thrown) {
+      return { kind: "refused", detail: describeError(thrown) };
+    }
+    return await this.#sender.post(`/v1/${signal}`, body);
   }
 }
 

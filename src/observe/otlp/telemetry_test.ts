@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { ManualClock } from "../../base/mod.ts";
+import { TestAuthority } from "../../distribution/links/testing/kit.ts";
 import { MemoryLogger } from "../log.ts";
 import type { Metrics } from "../metrics.ts";
 import { MetricsRegistry } from "../metrics_registry.ts";
@@ -7,7 +8,7 @@ import type { FinishedSpan } from "./finished_span.ts";
 import type { TelemetryOptions } from "./telemetry.ts";
 import { Telemetry } from "./telemetry.ts";
 
-interface Request {
+interface Posted {
   readonly path: string;
   readonly headers: Headers;
   /** Bytes of the body as Latin-1: the texts in it can be found. */
@@ -16,27 +17,34 @@ interface Request {
 
 /** A collector on loopback that answers as the test says. */
 class TestCollector implements AsyncDisposable {
-  readonly requests: Request[] = [];
+  readonly requests: Posted[] = [];
   status = 200;
   answer: Uint8Array<ArrayBuffer> = new Uint8Array(0);
   #wake = () => {};
-  readonly #server = Deno.serve(
-    { hostname: "127.0.0.1", port: 0, onListen() {} },
-    async (request) => {
-      const body = new TextDecoder("latin1").decode(await request.bytes());
-      const path = new URL(request.url).pathname;
-      this.requests.push({ path, headers: request.headers, body });
-      queueMicrotask(() => this.#wake());
-      return new Response(this.answer, { status: this.status });
-    },
-  );
+  readonly #server: Deno.HttpServer<Deno.NetAddr>;
+  readonly #scheme: string;
+
+  /** @param tls certificate and key in PEM; plain HTTP without */
+  constructor(tls?: { readonly cert: string; readonly key: string }) {
+    this.#scheme = tls === undefined ? "http" : "https";
+    const options = { hostname: "127.0.0.1", port: 0, onListen() {}, ...tls };
+    this.#server = Deno.serve(options, (request) => this.#take(request));
+  }
+
+  async #take(request: Request): Promise<Response> {
+    const body = new TextDecoder("latin1").decode(await request.bytes());
+    const path = new URL(request.url).pathname;
+    this.requests.push({ path, headers: request.headers, body });
+    queueMicrotask(() => this.#wake());
+    return new Response(this.answer, { status: this.status });
+  }
 
   get url(): string {
-    return `http://127.0.0.1:${this.#server.addr.port}`;
+    return `${this.#scheme}://127.0.0.1:${this.#server.addr.port}`;
   }
 
   /** Resolves once there have been so many requests. */
-  async until(count: number): Promise<readonly Request[]> {
+  async until(count: number): Promise<readonly Posted[]> {
     while (this.requests.length < count) {
       const { promise, resolve } = Promise.withResolvers<void>();
       this.#wake = resolve;
@@ -205,6 +213,36 @@ Deno.test("Telemetry.close() sends what waits, and gives a collector that does n
   await closed;
   assert.equal(counted(stuck.metrics, "dropped", "traces"), 1);
   stuck.metrics.close();
+});
+
+Deno.test("Telemetry trusts a collector over TLS whose authority it is given, and no other", async () => {
+  using authority = await TestAuthority.create();
+  const files = await authority.issue({ type: "ip", value: "127.0.0.1" });
+  const [cert, key, ca] = await Promise.all(
+    [files.certfile, files.keyfile, authority.cafile].map((file) => Deno.readTextFile(file)),
+  );
+  await using collector = await Promise.resolve(new TestCollector({ cert: cert!, key: key! }));
+  for (const trusted of [ca, undefined]) {
+    await using setup = new Setup(collector.url, { ca: trusted, signals: new Set(["traces"]) });
+    setup.telemetry.span(SPAN);
+    setup.clock.advance(5_000);
+    const { metrics, log } = setup;
+    if (trusted === undefined) await until(() => log.named("telemetry.failed").length === 1);
+    else await until(() => counted(metrics, "sent", "traces") === 1);
+  }
+  assert.equal(collector.requests.length, 1);
+});
+
+Deno.test("Telemetry survives a metric that cannot be read", async () => {
+  await using collector = await Promise.resolve(new TestCollector());
+  await using setup = new Setup(collector.url, { signals: new Set(["metrics"]) });
+  setup.metrics.gauge({ name: "broken", help: "Broken" }, () => {
+    throw new TypeError("it is broken");
+  });
+  setup.clock.advance(60_000);
+  await until(() => setup.log.named("telemetry.failed").length === 1);
+  assert.match(String(setup.log.named("telemetry.failed")[0]!.fields.detail), /it is broken/);
+  assert.equal(collector.requests.length, 0);
 });
 
 Deno.test("Telemetry counts a collector that nobody runs as away", async () => {
