@@ -9,6 +9,7 @@ import type { IpRule } from "../services/accounts/mod.ts";
 import type { PepBounds, PrivateBounds, StoresOptions } from "../storage/mod.ts";
 import type { PartOptions } from "./part_options.ts";
 import type { Secret } from "./secret.ts";
+import type { Settings } from "./settings.ts";
 
 /** A host name or IP address, and a port. */
 export interface HostPort {
@@ -269,4 +270,6 @@ export interface Config extends PartOptions {
   /** Endpoints by remote local host. They replace the endpoints in the session table. */
   readonly globalDistribAddr: ReadonlyMap<string, readonly HostPort[]>;
   readonly notes: readonly ConfigNote[];
+  /** The file that all of this comes from, for a comparison with a later one. */
+  readonly settings: Settings;
 }

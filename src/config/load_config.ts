@@ -60,7 +60,7 @@ export function parseConfig(text: string, options: ParseOptions): Config {
     ...surroundings.mistakes,
   ];
   if (mistakes.length === 0 && shape.success) {
-    return resolveConfig(shape.data, file, surroundings);
+    return resolveConfig({ written: input, file: shape.data }, file, surroundings);
   }
   throw new ConfigError(locate(mistakes, text, file));
 }

@@ -1,6 +1,8 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { z } from "zod";
 import { FILE_SCHEMA } from "./file_schema.ts";
+import type { ReloadEffect } from "./reload_table.ts";
+import { reloadEffectOf } from "./reload_table.ts";
 import { branchesOf, describeAllowed, shapeOf, unwrap } from "./schema_walk.ts";
 
 const PAGE = new URL("../../docs/configuration.md", import.meta.url);
@@ -13,6 +15,7 @@ interface Row {
   readonly name: string;
   readonly allowed: string;
   readonly byDefault: string;
+  readonly onReload: ReloadEffect;
   readonly meaning: string;
 }
 
@@ -54,10 +57,10 @@ function collectSection(
     const name = path === "" ? key : `${path}.${key}`;
     const inner = innerTable(name, option);
     if (inner === undefined) {
-      section.rows.push(rowOf(key, option));
+      section.rows.push(rowOf(name, option));
       continue;
     }
-    if (!inner.isPlain) section.rows.push(rowOf(key, option));
+    if (!inner.isPlain) section.rows.push(rowOf(name, option));
     collectSection(inner.path, inner.heading, unwrap(option).meaning ?? "", inner.table, sections);
   }
 }
@@ -93,7 +96,9 @@ function innerTable(path: string, option: z.ZodType): InnerTable | undefined {
   return { path, heading: `[${path}]`, table, isPlain: isOptional && table === schema };
 }
 
-function rowOf(name: string, option: z.ZodType): Row {
+/** @param path as in a heading, such as `outgoing_pools.rdbms."NAME".workers` */
+function rowOf(path: string, option: z.ZodType): Row {
+  const keys = path.replaceAll('"', "").split(".");
   const { meaning, words, isOptional, defaultValue } = unwrap(option);
   const isEmptyTable = typeof defaultValue === "object" && defaultValue !== null &&
     !Array.isArray(defaultValue) && Object.keys(defaultValue).length === 0;
@@ -101,7 +106,13 @@ function rowOf(name: string, option: z.ZodType): Row {
   if (words.defaultText !== undefined) byDefault = words.defaultText;
   else if (isEmptyTable) byDefault = "its defaults";
   else if (defaultValue !== undefined) byDefault = `\`${formatToml(defaultValue)}\``;
-  return { name, allowed: describeAllowed(option), byDefault, meaning: meaning ?? "" };
+  return {
+    name: keys.at(-1)!,
+    allowed: describeAllowed(option),
+    byDefault,
+    onReload: reloadEffectOf(keys) ?? "restart",
+    meaning: meaning ?? "",
+  };
 }
 
 function formatToml(value: unknown): string {
@@ -115,9 +126,12 @@ function renderSection({ heading, meaning, rows }: Section): string {
   const title = heading.startsWith("[") ? `\`${heading}\`` : heading;
   const lines = [`### ${title}`, ""];
   if (meaning !== "") lines.push(`${meaning[0]!.toUpperCase()}${meaning.slice(1)}.`, "");
-  lines.push("| option | value | default | meaning |", "| --- | --- | --- | --- |");
-  for (const { name, allowed, byDefault, meaning: text } of rows) {
-    const cells = [`\`${name}\``, allowed, byDefault, text].map((cell) =>
+  lines.push(
+    "| option | value | default | reload | meaning |",
+    "| --- | --- | --- | --- | --- |",
+  );
+  for (const { name, allowed, byDefault, onReload, meaning: text } of rows) {
+    const cells = [`\`${name}\``, allowed, byDefault, onReload, text].map((cell) =>
       cell.replaceAll("|", "\\|")
     );
     lines.push(`| ${cells.join(" | ")} |`);

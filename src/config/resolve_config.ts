@@ -39,6 +39,8 @@ import {
 } from "./schema_modules.ts";
 import type { SecretInput } from "./schema_words.ts";
 import { Secret } from "./secret.ts";
+import type { KeptFile } from "./settings.ts";
+import { Settings } from "./settings.ts";
 import type { Surroundings } from "./surroundings.ts";
 import type { KeyPath } from "./toml_lines.ts";
 
@@ -47,7 +49,7 @@ const DEFAULT_LINK_PORT = 5555;
 
 /** Turns a file that breaks no rule into the configuration of the process. */
 export function resolveConfig(
-  file: FileConfig,
+  { written, file }: KeptFile,
   fileName: string,
   surroundings: Surroundings,
 ): Config {
@@ -93,6 +95,13 @@ export function resolveConfig(
       Object.entries(file.global_distrib_addr).map(([host, list]) => [normalizeDomain(host), list]),
     ),
     notes: collectNotes(storage, globalDistrib.globalHost),
+    // The last: by now everything that the file refers to has been read.
+    settings: new Settings({
+      written,
+      file,
+      references: surroundings.references,
+      options: surroundings.options,
+    }),
   });
 }
 

@@ -1,5 +1,6 @@
 import { dirname, resolve } from "node:path";
 import { describeError } from "../base/mod.ts";
+import { formatKeyPath } from "./key_path.ts";
 import type { SecretInput } from "./schema_words.ts";
 import type { Mistake } from "./shape_findings.ts";
 import type { KeyPath } from "./toml_lines.ts";
@@ -16,6 +17,12 @@ export interface ParseOptions {
   readonly hostname: () => string;
 }
 
+/** A text that the configuration refers to, or a secret that it contains. */
+export interface Reference {
+  readonly path: KeyPath;
+  readonly text: string;
+}
+
 /** A value of `secret()` with parts that may be missing. */
 type PartialSecret =
   | string
@@ -29,11 +36,13 @@ type PartialSecret =
  */
 export class Surroundings {
   readonly mistakes: Mistake[] = [];
-  readonly #options: ParseOptions;
+  readonly options: ParseOptions;
+  /** Secrets and texts that were read, by the key path that refers to them, as in TOML. */
+  readonly references = new Map<string, Reference>();
   readonly #directory: string;
 
   constructor(options: ParseOptions) {
-    this.#options = options;
+    this.options = options;
     this.#directory = dirname(resolve(options.file));
   }
 
@@ -44,7 +53,7 @@ export class Surroundings {
 
   /** Returns the text of a file. When it cannot be read, notes a mistake and returns undefined. */
   text(path: string, keyPath: KeyPath): string | undefined {
-    return this.#read(path, keyPath);
+    return this.#noted(keyPath, this.#read(path, keyPath));
   }
 
   /** Notes a mistake when the file named at `keyPath` cannot be read. */
@@ -56,6 +65,17 @@ export class Surroundings {
    * Returns the secret at `keyPath`. When it cannot be read, notes a mistake and returns undefined.
    */
   secret(input: PartialSecret | SecretInput | undefined, keyPath: KeyPath): string | undefined {
+    return this.#noted(keyPath, this.#secret(input, keyPath));
+  }
+
+  #noted(keyPath: KeyPath, text: string | undefined): string | undefined {
+    if (text !== undefined) {
+      this.references.set(formatKeyPath(keyPath), { path: keyPath, text });
+    }
+    return text;
+  }
+
+  #secret(input: PartialSecret | SecretInput | undefined, keyPath: KeyPath): string | undefined {
     if (typeof input === "string" || input === undefined) return input;
     const { env, file }: { readonly env?: string | undefined; readonly file?: string | undefined } =
       input;
@@ -69,7 +89,7 @@ export class Surroundings {
    */
   hostname(): string | undefined {
     try {
-      return this.#options.hostname();
+      return this.options.hostname();
     } catch (thrown) {
       this.mistakes.push({
         path: ["node_name"],
@@ -82,7 +102,7 @@ export class Surroundings {
   #variable(name: string, path: KeyPath): string | undefined {
     let reason = "is not set";
     try {
-      const value = this.#options.env(name);
+      const value = this.options.env(name);
       if (value !== undefined) return value;
     } catch (thrown) {
       reason = `cannot be read: ${describeError(thrown)}`;
@@ -93,7 +113,7 @@ export class Surroundings {
 
   #read(path: string, keyPath: KeyPath): string | undefined {
     try {
-      return this.#options.readFile(this.absolute(path));
+      return this.options.readFile(this.absolute(path));
     } catch (thrown) {
       this.mistakes.push({
         path: keyPath,

@@ -55,7 +55,7 @@ export function certificatesOf(
 
 /** Returns the configuration as it can be shown: a secret reads `[secret]`. */
 export function configurationOf(config: Config): Configuration {
-  const { file, notes, ...values } = config;
+  const { file, notes, settings: _, ...values } = config;
   return {
     file,
     values: shown(values) as Record<string, unknown>, // an object stays one
