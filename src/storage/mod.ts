@@ -108,6 +108,7 @@ export { resolveRequestBounds } from "./subscription_request_store.ts";
 export type {
   DatabaseState,
   DataPlace,
+  PreparedPools,
   SqlDriver,
   SqlPoolOptions,
   StoreFailure,

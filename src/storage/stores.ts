@@ -4,6 +4,7 @@ import type { ScramCredentials } from "../xmpp/sasl/mod.ts";
 import type { DataKind } from "./catalogue/catalogue.ts";
 import { backendRow } from "./catalogue/catalogue.ts";
 import type { DataStores } from "./data_stores.ts";
+import { Exchange } from "./exchange.ts";
 import { InternalStore } from "./internal_store.ts";
 import type { LdapPoolOptions } from "./ldap/ldap_directory.ts";
 import { LdapStores } from "./ldap/ldap_stores.ts";
@@ -136,21 +137,38 @@ export function sqlServerOf(tag: string, pool: SqlPoolOptions): SqlServerOptions
   return { engine: ENGINES[driver], address, pool: `rdbms.${tag}`, bounds };
 }
 
+/** Databases with other pools of connections than those in use, which are connected already. */
+export interface PreparedPools {
+  /** Names of the pools, as in `DatabaseState`. */
+  readonly pools: readonly string[];
+  /** Uses them from now on. Each former database is closed once its last request has ended. */
+  use(): void;
+  /** Closes them instead. */
+  discard(): Promise<void>;
+}
+
+interface PreparedPool {
+  use(): void;
+  close(): Promise<void>;
+}
+
 /** The stores of a node: the built-in one, and the databases that hold accounts. */
 export class Stores implements AsyncDisposable {
-  readonly #options: StoresOptions;
+  #options: StoresOptions;
   readonly #internal: InternalStore;
-  readonly #ldap: LdapStores;
+  readonly #builtIn: Exchange<DataStores>;
+  readonly #ldap: Exchange<LdapStores>;
   /** SQL databases by tag, or by tag and host where each host has connections of its own. */
-  readonly #databases = new Map<string, SqlStores>();
+  readonly #databases = new Map<string, Exchange<DataStores>>();
   /** Databases that are neither SQL nor LDAP, by the names of their pools. */
-  readonly #servers = new Map<string, DataStores>();
+  readonly #servers = new Map<string, Exchange<DataStores>>();
   #observers: { readonly metrics: Metrics; readonly logger: Logger } | undefined;
 
   private constructor(options: StoresOptions, internal: InternalStore) {
     this.#options = options;
     this.#internal = internal;
-    this.#ldap = new LdapStores(options.ldapPools);
+    this.#builtIn = new Exchange<DataStores>(internal);
+    this.#ldap = new Exchange(new LdapStores(options.ldapPools));
   }
 
   /**
@@ -180,54 +198,146 @@ export class Stores implements AsyncDisposable {
       if (probed.has(pool)) continue;
       probed.add(pool);
       try {
-        await this.#databaseAt(place, host).probe();
+        await this.#databaseAt(place, host).current.probe();
       } catch (error) {
         if (!(error instanceof CausewayError) || !error.retryable) throw error;
         failures.push({ pool, error });
       }
     }
-    return [...failures, ...await this.#ldap.probe(directories)];
+    return [...failures, ...await this.#ldap.current.probe(directories)];
+  }
+
+  /**
+   * Connects to each database in use whose pool differs in `options`. Nothing else happens before
+   * `use`. Other options than those of pools are not looked at.
+   *
+   * @throws CausewayError with a code `storage/…` for the first database that cannot be reached or
+   * used; then all is as before
+   */
+  async prepare(options: StoresOptions): Promise<PreparedPools> {
+    const prepared: PreparedPool[] = [];
+    const pools: string[] = [];
+    const add = async (name: string, pool: PreparedPool, probe: () => Promise<void>) => {
+      prepared.push(pool); // before anything fails, so that it is closed again
+      pools.push(name);
+      await probe();
+    };
+    try {
+      for (const [key, exchange] of this.#databases) {
+        const tag = key.split(" ", 1)[0]!; // a text has a first part
+        const pool = options.pools.get(tag);
+        if (pool === undefined || isSame(pool, this.#options.pools.get(tag))) continue;
+        const next = new SqlStores(sqlServerDatabase(sqlServerOf(tag, pool)));
+        await add(
+          `rdbms.${key}`,
+          this.#prepared(exchange, next, `rdbms.${key}`),
+          () => next.probe(),
+        );
+      }
+      for (const [name, exchange] of this.#servers) {
+        const pool = options.serverPools?.get(name);
+        if (pool === undefined || isSame(pool, this.#options.serverPools?.get(name))) continue;
+        const next = serverKindOf(pool).open({ name, options: pool });
+        await add(name, this.#prepared(exchange, next, name), () => next.probe());
+      }
+      const changed = this.#changedDirectories(options);
+      if (changed.length > 0) {
+        const next = new LdapStores(options.ldapPools);
+        const use = () => {
+          if (this.#observers !== undefined) next.observe(this.#observers);
+          this.#ldap.replace(next);
+        };
+        await add(
+          changed.map((tag) => `ldap.${tag}`).join(", "),
+          { use, close: () => next.close() },
+          async () => {
+            const [failure] = await next.probe(changed);
+            if (failure !== undefined) throw failure.error;
+          },
+        );
+      }
+    } catch (thrown) {
+      await Promise.all(prepared.map((each) => each.close()));
+      throw thrown;
+    }
+    return {
+      pools,
+      use: () => {
+        const { pools: sql, ldapPools, serverPools } = options;
+        this.#options = {
+          ...this.#options,
+          pools: sql,
+          ...(ldapPools !== undefined && { ldapPools }),
+          ...(serverPools !== undefined && { serverPools }),
+        };
+        for (const each of prepared) each.use();
+      },
+      discard: async () => {
+        await Promise.all(prepared.map((each) => each.close()));
+      },
+    };
+  }
+
+  #prepared(exchange: Exchange<DataStores>, next: DataStores, name: string): PreparedPool {
+    return {
+      use: () => {
+        if (this.#observers !== undefined) next.observe(name, this.#observers);
+        exchange.replace(next);
+      },
+      close: () => next.close(),
+    };
+  }
+
+  /** Returns the tags of directories in use whose pools differ in `options`. */
+  #changedDirectories({ ldapPools }: StoresOptions): readonly string[] {
+    const tags = new Set(
+      this.#ldap.current.inUse.map(({ pool }) =>
+        pool.replace(/^ldap\./, "").replace(/ \(logins\)$/, "")
+      ),
+    );
+    return [...tags].filter((tag) => {
+      const pool = ldapPools?.get(tag);
+      return pool !== undefined && !isSame(pool, this.#options.ldapPools?.get(tag));
+    });
   }
 
   /** Measures and logs all databases from now on. */
   observe(observers: { readonly metrics: Metrics; readonly logger: Logger }): void {
     this.#observers = observers;
     this.#internal.observe("internal", observers);
-    this.#ldap.observe(observers);
-    for (const [key, database] of this.#databases) {
-      database.observe(`rdbms.${key}`, observers);
-    }
-    for (const [name, server] of this.#servers) server.observe(name, observers);
+    this.#ldap.current.observe(observers);
+    for (const [key, { current }] of this.#databases) current.observe(`rdbms.${key}`, observers);
+    for (const [name, { current }] of this.#servers) current.observe(name, observers);
   }
 
   /** Returns the databases that could not be reached at the last attempt to connect. */
   failures(): readonly { readonly pool: string; readonly error: Error }[] {
-    const failed = [...this.#databases].flatMap(([key, { lastFailure: error }]) =>
+    const failed = [...this.#databases].flatMap(([key, { current: { lastFailure: error } }]) =>
       error === undefined ? [] : [{ pool: `rdbms.${key}`, error }]
     );
-    const servers = [...this.#servers].flatMap(([pool, { lastFailure: error }]) =>
+    const servers = [...this.#servers].flatMap(([pool, { current: { lastFailure: error } }]) =>
       error === undefined ? [] : [{ pool, error }]
     );
-    return [...failed, ...servers, ...this.#ldap.failures()];
+    return [...failed, ...servers, ...this.#ldap.current.failures()];
   }
 
   /** Returns the databases in use and their connections: the built-in store is always the first. */
   databases(): readonly DatabaseState[] {
     const internal = { pool: "internal", kind: "sqlite", ...stateOf(this.#internal) };
-    const sql = [...this.#databases].map(([key, database]) => ({
+    const sql = [...this.#databases].map(([key, { current }]) => ({
       pool: `rdbms.${key}`,
       kind: this.#options.pools.get(key.split(" ", 1)[0]!)!.driver,
-      ...stateOf(database),
+      ...stateOf(current),
     }));
-    const directories = this.#ldap.inUse.map((directory) => ({
+    const directories = this.#ldap.current.inUse.map((directory) => ({
       pool: directory.pool,
       kind: "ldap",
       ...stateOf(directory),
     }));
-    const servers = [...this.#servers].map(([pool, server]) => ({
+    const servers = [...this.#servers].map(([pool, { current }]) => ({
       pool,
       kind: this.#options.serverPools!.get(pool)!.backend,
-      ...stateOf(server),
+      ...stateOf(current),
     }));
     return [internal, ...sql, ...directories, ...servers];
   }
@@ -235,16 +345,20 @@ export class Stores implements AsyncDisposable {
   /** Returns the accounts of one domain. */
   users(domainpart: string): UserStore {
     const place = this.#options.users.get(domainpart);
-    if (place?.backend === "ldap") return this.#ldap.users(place, domainpart);
-    return held(this.#storesOf(domainpart).users?.(domainpart));
+    if (place?.backend === "ldap") {
+      return this.#ldap.store((ldap) => ldap.users(place, domainpart));
+    }
+    return this.#storesOf(domainpart).store((stores) => held(stores.users?.(domainpart)));
   }
 
   /** Returns the rosters of the accounts of one domain. */
   rosters(domainpart: string): RosterStore {
-    const own = held(this.#storesOf(domainpart, "roster").rosters?.());
+    const own = this.#storesOf(domainpart, "roster")
+      .store((stores) => held(stores.rosters?.()));
     const shared = this.#options.sharedRosters?.get(domainpart);
     if (shared === undefined) return own;
-    return this.#ldap.rosters(shared, { own, users: this.users(domainpart), domainpart });
+    const users = this.users(domainpart);
+    return this.#ldap.store((ldap) => ldap.rosters(shared, { own, users, domainpart }));
   }
 
   /** True when the rosters of both domains lie in one database. */
@@ -254,34 +368,42 @@ export class Stores implements AsyncDisposable {
 
   /** Returns the private storage of the accounts of one domain. */
   privateStorage(domainpart: string): PrivateStore {
-    return held(this.#storesOf(domainpart, "private").privateStorage?.(domainpart));
+    return this.#storesOf(domainpart, "private")
+      .store((stores) => held(stores.privateStorage?.(domainpart)));
   }
 
   /** Returns the vCards of the accounts of one domain. */
   vcards(domainpart: string): VcardStore {
     const place = this.#options.data?.get("vcard")?.get(domainpart);
-    if (place?.backend === "ldap") return this.#ldap.vcards(place, domainpart);
-    return held(this.#storesOf(domainpart, "vcard").vcards?.(domainpart));
+    if (place?.backend === "ldap") {
+      return this.#ldap.store((ldap) => ldap.vcards(place, domainpart));
+    }
+    return this.#storesOf(domainpart, "vcard")
+      .store((stores) => held(stores.vcards?.(domainpart)));
   }
 
   /** Returns the last logouts of the accounts of one domain. */
   lastLogouts(domainpart: string): LastStore {
-    return held(this.#storesOf(domainpart, "last").lastLogouts?.(domainpart));
+    return this.#storesOf(domainpart, "last")
+      .store((stores) => held(stores.lastLogouts?.(domainpart)));
   }
 
   /** Returns the privacy lists of the accounts of one domain. */
   privacyLists(domainpart: string): PrivacyStore {
-    return held(this.#storesOf(domainpart, "privacy").privacyLists?.(domainpart));
+    return this.#storesOf(domainpart, "privacy")
+      .store((stores) => held(stores.privacyLists?.(domainpart)));
   }
 
   /** Returns the messages that wait for the accounts of one domain. */
   offlineMessages(domainpart: string): OfflineStore {
-    return held(this.#storesOf(domainpart, "offline").offlineMessages?.(domainpart));
+    return this.#storesOf(domainpart, "offline")
+      .store((stores) => held(stores.offlineMessages?.(domainpart)));
   }
 
   /** Returns the personal eventing of the accounts of one domain. */
   pep(domainpart: string): PepStore {
-    return held(this.#storesOf(domainpart, "pep").pep?.(domainpart));
+    return this.#storesOf(domainpart, "pep")
+      .store((stores) => held(stores.pep?.(domainpart)));
   }
 
   /**
@@ -291,7 +413,8 @@ export class Stores implements AsyncDisposable {
    * @param domainpart domain of the rooms
    */
   rooms(host: string, domainpart: string): RoomStore {
-    return held(this.#storesOf(host, "muc_light").rooms?.(domainpart));
+    return this.#storesOf(host, "muc_light")
+      .store((stores) => held(stores.rooms?.(domainpart)));
   }
 
   /**
@@ -301,12 +424,13 @@ export class Stores implements AsyncDisposable {
    * @param domainpart domain of the rooms
    */
   muc(host: string, domainpart: string): MucStore {
-    return held(this.#storesOf(host, "muc").muc?.(domainpart));
+    return this.#storesOf(host, "muc")
+      .store((stores) => held(stores.muc?.(domainpart)));
   }
 
   /** Returns the archives of a domain's accounts: the same object for all domains of a database. */
   archives(domainpart: string): ArchiveStore {
-    return held(this.#storesOf(domainpart, "mam").archives?.());
+    return archivesOf(this.#storesOf(domainpart, "mam"));
   }
 
   /**
@@ -315,8 +439,9 @@ export class Stores implements AsyncDisposable {
    * @param host host whose rooms they are
    */
   roomArchives(host: string): ArchiveStore {
-    const stores = this.#storesOf(host, "mam");
-    return stores.roomArchives?.() ?? held(stores.archives?.());
+    const database = this.#storesOf(host, "mam");
+    if (database.current.roomArchives === undefined) return archivesOf(database);
+    return database.shared("roomArchives", (stores) => held(stores.roomArchives?.()));
   }
 
   /**
@@ -388,14 +513,14 @@ export class Stores implements AsyncDisposable {
       `${localpart}@${domainpart}`,
       isGone ? owner : undefined,
     );
-    for (const stores of this.#everywhere("muc_light", domainpart)) {
-      const rooms = held(stores.rooms?.(domainpart));
+    for (const { current } of this.#everywhere("muc_light", domainpart)) {
+      const rooms = held(current.rooms?.(domainpart));
       for (const room of await rooms.removeUser(`${localpart}@${domainpart}`)) {
         await this.#removeRoomArchive(room, rooms);
       }
     }
-    for (const stores of this.#everywhere("muc", domainpart)) {
-      await held(stores.muc?.(domainpart)).removeUser(`${localpart}@${domainpart}`);
+    for (const { current } of this.#everywhere("muc", domainpart)) {
+      await held(current.muc?.(domainpart)).removeUser(`${localpart}@${domainpart}`);
     }
   }
 
@@ -411,12 +536,12 @@ export class Stores implements AsyncDisposable {
    * @throws CausewayError with a code `storage/…`
    */
   async secret(name: string, domainpart: string): Promise<Uint8Array> {
-    return await held(this.#storesOf(domainpart).secret?.(name));
+    return await held(this.#storesOf(domainpart).current.secret?.(name));
   }
 
   async close(): Promise<void> {
     const databases = [...this.#databases.values(), ...this.#servers.values()];
-    const all = [...databases, this.#ldap, this.#internal];
+    const all = [...databases, this.#ldap, this.#builtIn];
     await Promise.all(all.map((each) => each.close()));
   }
 
@@ -448,33 +573,33 @@ export class Stores implements AsyncDisposable {
   }
 
   /** Returns all databases that may hold rooms with an account of `domainpart` in them. */
-  #everywhere(kind: "muc_light" | "muc", domainpart: string): ReadonlySet<DataStores> {
+  #everywhere(kind: "muc_light" | "muc", domainpart: string): ReadonlySet<Exchange<DataStores>> {
     const hosts = [...this.#options.data?.get(kind)?.keys() ?? [], domainpart];
     return new Set(hosts.map((host) => this.#storesOf(host, kind)));
   }
 
-  #storesOf(domainpart: string, kind: DataKind = "users"): DataStores {
+  #storesOf(domainpart: string, kind: DataKind = "users"): Exchange<DataStores> {
     const place = this.#options.data?.get(kind)?.get(domainpart) ??
       this.#options.users.get(domainpart);
     if (place === undefined || place.backend === "internal" || place.backend === "ldap") {
-      return this.#internal;
+      return this.#builtIn;
     }
     return this.#databaseAt(place, domainpart);
   }
 
-  #databaseAt(place: DatabasePlace, host: string): DataStores {
+  #databaseAt(place: DatabasePlace, host: string): Exchange<DataStores> {
     return place.backend === "rdbms" ? this.#database(place.pool, host) : this.#server(place);
   }
 
-  #server(place: DatabasePlace): DataStores {
+  #server(place: DatabasePlace): Exchange<DataStores> {
     const name = nameOf(place);
     let server = this.#servers.get(name);
     if (server === undefined) {
       const options = this.#options.serverPools?.get(name);
       if (options === undefined) throw new TypeError(`Cannot use the pool ${name}: there is none`);
-      server = serverKindOf(options).open({ name, options });
+      server = new Exchange(serverKindOf(options).open({ name, options }));
       this.#servers.set(name, server);
-      if (this.#observers !== undefined) server.observe(name, this.#observers);
+      if (this.#observers !== undefined) server.current.observe(name, this.#observers);
     }
     return server;
   }
@@ -485,16 +610,38 @@ export class Stores implements AsyncDisposable {
     return places?.get(domainpart)?.backend === "ldap";
   }
 
-  #database(tag: string, host: string): SqlStores {
+  #database(tag: string, host: string): Exchange<DataStores> {
     const pool = this.#options.pools.get(tag);
     if (pool === undefined) throw new TypeError(`Cannot use the pool ${tag}: there is none`);
     const key = pool.scope === "host" ? `${tag} ${host}` : tag;
     let database = this.#databases.get(key);
     if (database === undefined) {
-      database = new SqlStores(sqlServerDatabase(sqlServerOf(tag, pool)));
+      database = new Exchange<DataStores>(new SqlStores(sqlServerDatabase(sqlServerOf(tag, pool))));
       this.#databases.set(key, database);
-      if (this.#observers !== undefined) database.observe(`rdbms.${key}`, this.#observers);
+      if (this.#observers !== undefined) {
+        database.current.observe(`rdbms.${key}`, this.#observers);
+      }
     }
     return database;
   }
+}
+
+/** Returns the archives of all accounts in a database. */
+function archivesOf(database: Exchange<DataStores>): ArchiveStore {
+  return database.shared("archives", (stores) => held(stores.archives?.()));
+}
+
+/** True when both have the same values, secrets included. */
+function isSame(one: unknown, other: unknown): boolean {
+  return textOf(one) === textOf(other);
+}
+
+/** Returns all values of options as text. It holds secrets, so nobody may keep it. */
+function textOf(options: unknown): string | undefined {
+  return JSON.stringify(options, function (this: Readonly<Record<string, unknown>>, key, value) {
+    const own = this[key]; // `value` is what a secret shows of itself
+    const isSecret = typeof own === "object" && own !== null && "reveal" in own;
+    if (isSecret && typeof own.reveal === "function") return own.reveal();
+    return value;
+  });
 }

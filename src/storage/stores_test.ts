@@ -325,3 +325,34 @@ Deno.test("Stores.probe() returns what may pass, and throws what stays", () =>
     await using stores = await Stores.open(optionsWith(path, address));
     await assert.rejects(stores.probe(), { code: "storage/schema-missing" });
   }));
+
+Deno.test("Stores.prepare() refuses a pool that cannot connect, and use() moves requests to another one", () =>
+  withPath(async (path) => {
+    const { address } = await preparedDatabase(server());
+    const options = optionsWith(path, address);
+    await using stores = await Stores.open(options);
+    const metrics = new MetricsRegistry(new ManualClock());
+    stores.observe({ metrics, logger: new MemoryLogger() });
+    const users = stores.users("example.com"); // as the parts of a node keep it
+    const archives = stores.archives("example.com");
+    await users.add("alice", conformanceCredentials(1));
+    assert.deepEqual((await stores.prepare(options)).pools, [], "nothing differs");
+
+    const wrong = { ...address, database: `${address.database}_that_is_not_there` };
+    await assert.rejects(stores.prepare(optionsWith(path, wrong)), /that_is_not_there/);
+    assert.equal(await users.exists("alice"), true);
+
+    const wider = optionsWith(path, address, { bounds: { workers: 3 } });
+    await (await stores.prepare(wider)).discard();
+    assert.equal(stores.databases()[1]!.maxConnections, 1);
+    const prepared = await stores.prepare(wider);
+    assert.deepEqual(prepared.pools, ["rdbms.default"]);
+    const reads = Array.from({ length: 20 }, () => users.exists("alice"));
+    prepared.use();
+    assert.deepEqual(new Set(await Promise.all(reads)), new Set([true]), "no request is lost");
+    assert.equal(stores.databases()[1]!.maxConnections, 3);
+    assert.equal(await users.exists("alice"), true);
+    assert.equal(stores.archives("example.org"), archives);
+    assert.deepEqual((await stores.prepare(wider)).pools, []);
+    metrics.close();
+  }));
