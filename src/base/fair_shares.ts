@@ -49,7 +49,7 @@ interface Share {
  */
 export class FairShares {
   readonly maxItems: number;
-  readonly maxBytes: number;
+  #maxBytes: number;
   readonly #within: FairShares | undefined;
   /** False without a bound of its own: then only sums are kept here, and `#within` keeps the shares. */
   readonly #isBound: boolean;
@@ -59,9 +59,22 @@ export class FairShares {
 
   constructor({ maxItems = Infinity, maxBytes = Infinity, within }: FairBounds = {}) {
     this.maxItems = maxItems;
-    this.maxBytes = maxBytes;
+    this.#maxBytes = maxBytes;
     this.#within = within;
     this.#isBound = maxItems < Infinity || maxBytes < Infinity;
+  }
+
+  get maxBytes(): number {
+    return this.#maxBytes;
+  }
+
+  /**
+   * Changes the bound on bytes. What is held above it stays.
+   * @throws TypeError without a bound of its own, as it has kept no shares
+   */
+  resize(maxBytes: number): void {
+    if (!this.#isBound) throw new TypeError("Cannot resize: there is no bound of its own");
+    this.#maxBytes = maxBytes;
   }
 
   /** Items held. */

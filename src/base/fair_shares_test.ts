@@ -134,3 +134,16 @@ Deno.test("ShareTab.mayAdd() keeps all tabs of a holder within its share", () =>
   assert.ok(bytes >= 184_000 && bytes <= 200_000 + 4 * 65_536, `${bytes}`);
   assert.equal(new ShareTab(shares, single("bob")).mayAdd(100_000), true);
 });
+
+Deno.test("FairShares.resize() changes the bound, keeps what is held, and counts inner shares", () => {
+  const total = new FairShares({ maxBytes: 100 });
+  const place = new FairShares({ within: total });
+  const alice = { singles: ["alice"], crowds: [] };
+  place.hold(alice, 20);
+  assert.equal(place.mayHold(alice, 10), false);
+  total.resize(1000);
+  assert.equal(place.mayHold(alice, 10), true);
+  total.resize(10);
+  assert.deepEqual([total.bytes, place.mayGrow(1)], [20, false]);
+  assert.throws(() => place.resize(5), TypeError);
+});

@@ -89,6 +89,8 @@ export interface Listener {
   readonly port: number;
   /** Open connections, including those in their first handshake. */
   readonly connectionCount: number;
+  /** Takes other limits for connections that it accepts from now on. */
+  changeLimits(limits: ListenerLimits): void;
   /** Stops accepting and drops unfinished handshakes; accepted connections stay. */
   close(): Promise<void>;
 }

@@ -349,3 +349,15 @@ Deno.test("pause() inside TLS makes the sender wait, and resume() delivers the r
   await client.until((peer) => peer.drainedCount === 1);
   await closeBoth(client, accepted);
 });
+
+Deno.test("Listener.changeLimits() holds for connections that come next", async () => {
+  await using server = await TestListener.open({ limits: { maxConnections: 2 } });
+  const first = new TestPeer(await dial({ host: "127.0.0.1", port: server.port }));
+  const accepted = await server.accepted();
+  server.listener.changeLimits({ maxConnections: 1 });
+  const second = new TestPeer(await dial({ host: "127.0.0.1", port: server.port }));
+  assert.equal((await server.refused()).error.code, "net/too-many-connections");
+  await second.until((peer) => peer.isClosed);
+  await closeBoth(first, accepted);
+  assert.throws(() => server.listener.changeLimits({ maxConnections: 0 }), RangeError);
+});

@@ -19,11 +19,13 @@ export type { TlsContext, TlsFiles } from "./tls_context.ts";
 export { loadTlsContext } from "./tls_context.ts";
 export { TlsAcceptor } from "./tls_acceptor.ts";
 export { peerCertificateNames } from "./tls_peer.ts";
+export type { PreparedTls } from "./tls_context_holder.ts";
 export { TlsContextHolder } from "./tls_context_holder.ts";
 export type { MessageConnection, MessageConnectionEvents } from "./message_connection.ts";
 export type {
   WebPage,
   WebSocketLimits,
+  WebSocketListener,
   WebSocketListenerEvents,
   WebSocketListenOptions,
 } from "./websocket_listener.ts";

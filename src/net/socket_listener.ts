@@ -4,7 +4,12 @@ import type { Clock } from "../base/mod.ts";
 import { CausewayError, SystemClock } from "../base/mod.ts";
 import { AcceptProbe } from "./accept_probe.ts";
 import { formatAddress, isLoopbackAddress } from "./address.ts";
-import type { Listener, ListenOptions, ResolvedListenerLimits } from "./listener_options.ts";
+import type {
+  Listener,
+  ListenerLimits,
+  ListenOptions,
+  ResolvedListenerLimits,
+} from "./listener_options.ts";
 import { resolveListenerLimits } from "./listener_options.ts";
 import { toNetError } from "./net_error.ts";
 import { lateHandshake } from "./socket_connection.ts";
@@ -32,7 +37,8 @@ export interface SocketListenerEvents {
  * on each.
  */
 export class SocketListener implements Listener {
-  readonly limits: ResolvedListenerLimits;
+  /** Limits of the connections that come next. */
+  limits: ResolvedListenerLimits;
   readonly clock: Clock;
   readonly #options: ListenOptions;
   readonly #events: SocketListenerEvents;
@@ -81,6 +87,10 @@ export class SocketListener implements Listener {
 
   get connectionCount(): number {
     return this.#connectionCount;
+  }
+
+  changeLimits(limits: ListenerLimits): void {
+    this.limits = resolveListenerLimits(limits);
   }
 
   async open(): Promise<void> {

@@ -24,6 +24,12 @@ export interface WebSocketLimits extends ListenerLimits {
   readonly maxHeadBytes?: number;
 }
 
+/** A port that accepts WebSockets. */
+export interface WebSocketListener extends Listener {
+  /** Takes other limits for connections that it accepts from now on. */
+  changeLimits(limits: WebSocketLimits): void;
+}
+
 /** Address, path and limits of a port for WebSockets. */
 export interface WebSocketListenOptions extends ListenOptions {
   /** Path of the WebSocket, `/xmpp-websocket`. */
@@ -70,7 +76,7 @@ const MAX_HOST_LENGTH = 261;
 export async function listenWebSocket(
   options: WebSocketListenOptions,
   events: WebSocketListenerEvents,
-): Promise<Listener> {
+): Promise<WebSocketListener> {
   const port = new WebSocketPort(options, events);
   await port.listener.open();
   return port;
@@ -84,38 +90,54 @@ interface Visitor {
   readonly cancelTimer: CancelTimer;
 }
 
-class WebSocketPort implements Listener {
+class WebSocketPort implements WebSocketListener {
   readonly listener: SocketListener;
   readonly #options: WebSocketListenOptions;
   readonly #events: WebSocketListenerEvents;
-  readonly #http: Server;
-  readonly #webSockets: WebSocketServer;
+  #http: Server;
+  #webSockets: WebSocketServer;
   readonly #visitors = new Map<Socket, Visitor>();
 
   constructor(options: WebSocketListenOptions, events: WebSocketListenerEvents) {
     if (options.tls !== undefined && options.tls.mode !== "direct") {
       throw new RangeError(`Cannot listen for WebSockets with TLS mode ${options.tls.mode}`);
     }
-    const { maxMessageBytes = 262_144, maxFragments = 1024, maxHeadBytes = 16_384, ...limits } =
-      options.limits ?? {};
     this.#options = options;
     this.#events = events;
-    this.listener = new SocketListener({ ...options, limits }, {
+    const { ofSockets } = splitLimits(options.limits);
+    this.listener = new SocketListener({ ...options, limits: ofSockets }, {
       accepted: (socket, accepted) => this.#visit(socket, accepted),
       refused: (error, remoteAddress) => events.refused?.(error, remoteAddress),
       failed: (error) => events.failed?.(error),
     });
-    // This server never listens: sockets reach it after the probe, the limits and TLS.
-    this.#http = createServer({ maxHeaderSize: maxHeadBytes });
-    this.#http.on("request", (request, response) => this.#request(request, response));
-    this.#http.on("upgrade", (request, socket, head) => {
+    this.#http = this.#httpServer(options.limits);
+    this.#webSockets = this.#webSocketServer(options.limits);
+  }
+
+  changeLimits(limits: WebSocketLimits): void {
+    this.listener.changeLimits(splitLimits(limits).ofSockets);
+    // Neither server listens: connections that it has taken go on with it.
+    this.#http = this.#httpServer(limits);
+    this.#webSockets = this.#webSocketServer(limits);
+  }
+
+  /** Makes a server that never listens: sockets reach it after the probe, the limits and TLS. */
+  #httpServer(limits: WebSocketLimits | undefined): Server {
+    const http = createServer({ maxHeaderSize: splitLimits(limits).maxHeadBytes });
+    http.on("request", (request, response) => this.#request(request, response));
+    http.on("upgrade", (request, socket, head) => {
       this.#upgrade(request, socket as Socket, head as Uint8Array); // a socket that we injected
     });
-    this.#http.on("clientError", (error: Error & { readonly code?: string }, socket) => {
+    http.on("clientError", (error: Error & { readonly code?: string }, socket) => {
       const status = error.code === "HPE_HEADER_OVERFLOW" ? 431 : 400;
       this.#refuse(socket as Socket, status, "net/http-invalid", error.message);
     });
-    const webSocketOptions = {
+    return http;
+  }
+
+  #webSocketServer(limits: WebSocketLimits | undefined): WebSocketServer {
+    const { maxMessageBytes, maxFragments } = splitLimits(limits);
+    const options = {
       noServer: true,
       clientTracking: false,
       perMessageDeflate: false,
@@ -125,9 +147,9 @@ class WebSocketPort implements Listener {
       maxPayload: maxMessageBytes,
       maxFragments,
       closeTimeout: this.listener.limits.lingerMs,
-      handleProtocols: () => options.subprotocol,
+      handleProtocols: () => this.#options.subprotocol,
     };
-    this.#webSockets = new WebSocketServer(webSocketOptions);
+    return new WebSocketServer(options);
   }
 
   get address(): string {
@@ -270,4 +292,11 @@ function answer(response: ServerResponse, status: number, page: WebPage | undefi
     ...(status === 426 ? { "Upgrade": "websocket", "Connection": "close, upgrade" } : {}),
   });
   response.end(body); // the runtime leaves the body out for HEAD
+}
+
+/** Fills in the defaults, and tells the limits of sockets from those of HTTP and WebSockets. */
+function splitLimits(limits: WebSocketLimits = {}) {
+  const { maxMessageBytes = 262_144, maxFragments = 1024, maxHeadBytes = 16_384, ...ofSockets } =
+    limits;
+  return { maxMessageBytes, maxFragments, maxHeadBytes, ofSockets };
 }

@@ -4,6 +4,7 @@ import { TestCertificates } from "./testing/certificates.ts";
 import { frameOf, HttpPeer, upgradeRequest } from "./testing/http_peer.ts";
 import { TestWebSocketListener, UPGRADE } from "./testing/websocket_listener.ts";
 import { TlsContextHolder } from "./tls_context_holder.ts";
+import type { WebSocketListener } from "./websocket_listener.ts";
 
 Deno.test("listenWebSocket() opens a WebSocket that asks for its subprotocol among others", async () => {
   await using server = await TestWebSocketListener.open();
@@ -240,4 +241,26 @@ Deno.test("listenWebSocket() encrypts, and uses a reloaded certificate", async (
     [old, context.current.serverEndPoint],
   );
   assert.notDeepEqual(old, context.current.serverEndPoint);
+});
+
+Deno.test("WebSocketListener.changeLimits() holds for WebSockets that open next, and those open go on", async () => {
+  await using server = await TestWebSocketListener.open({ limits: { maxMessageBytes: 5 } });
+  const open = async () => {
+    const peer = await HttpPeer.connect(server);
+    peer.write(UPGRADE);
+    await peer.read(/^.*\r\n\r\n/s);
+    return peer;
+  };
+  using early = await open();
+  const [before] = await server.until(() => server.served.length === 1 && server.served);
+  (server.listener as WebSocketListener).changeLimits({ maxMessageBytes: 9 });
+  using late = await open();
+  const [, after] = await server.until(() => server.served.length === 2 && server.served);
+  late.write(frameOf("<longer/>"));
+  await server.until(() => after!.messages.length === 1);
+  early.write(frameOf("<ok/>"));
+  await server.until(() => before!.messages.length === 1);
+  early.write(frameOf("<longer/>"));
+  await server.until(() => before!.closedCount === 1);
+  assert.equal(before!.messages.length, 1);
 });

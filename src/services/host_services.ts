@@ -113,11 +113,11 @@ export class HostServices {
   readonly #reply: HostServicesDeps["reply"];
   readonly #metrics: ServiceMetrics;
   readonly #logger: Logger;
-  readonly #maxPending: number;
-  readonly #maxPendingPerAccount: number;
+  #maxPending = DEFAULT_MAX_PENDING_REQUESTS;
+  #maxPendingPerAccount = DEFAULT_MAX_PENDING_PER_ACCOUNT;
   readonly #isOn: IsOn;
-  readonly #maxIqBytes: number;
-  readonly #maxIqElements: number;
+  #maxIqBytes = DEFAULT_MAX_IQ_BYTES;
+  #maxIqElements = DEFAULT_MAX_IQ_ELEMENTS;
 
   constructor(deps: HostServicesDeps) {
     const { hasModule } = deps;
@@ -139,20 +139,27 @@ export class HostServices {
     this.#reply = deps.reply;
     this.#metrics = new ServiceMetrics(deps.metrics);
     this.#logger = deps.logger ?? SILENT_LOGGER;
+    this.change(deps);
+  }
+
+  /** Takes other bounds for requests that come from now on. */
+  change(options: HostServicesOptions): void {
     this.#maxPending = integerIn(
       "maxPendingRequests",
-      deps.maxPendingRequests ?? DEFAULT_MAX_PENDING_REQUESTS,
+      options.maxPendingRequests ?? DEFAULT_MAX_PENDING_REQUESTS,
       { min: 1 },
     );
     this.#maxPendingPerAccount = integerIn(
       "maxPendingPerAccount",
-      deps.maxPendingPerAccount ?? DEFAULT_MAX_PENDING_PER_ACCOUNT,
+      options.maxPendingPerAccount ?? DEFAULT_MAX_PENDING_PER_ACCOUNT,
       { min: 1 },
     );
-    this.#maxIqBytes = integerIn("maxIqBytes", deps.maxIqBytes ?? DEFAULT_MAX_IQ_BYTES, { min: 1 });
+    this.#maxIqBytes = integerIn("maxIqBytes", options.maxIqBytes ?? DEFAULT_MAX_IQ_BYTES, {
+      min: 1,
+    });
     this.#maxIqElements = integerIn(
       "maxIqElements",
-      deps.maxIqElements ?? DEFAULT_MAX_IQ_ELEMENTS,
+      options.maxIqElements ?? DEFAULT_MAX_IQ_ELEMENTS,
       { min: 1 },
     );
   }

@@ -64,7 +64,7 @@ export interface AccountWatchDeps extends AccountWatchOptions {
  */
 export class AccountWatch {
   readonly #deps: AccountWatchDeps;
-  readonly #intervalMs: number;
+  #intervalMs: number;
   #cancel: CancelTimer | undefined;
   #isStopped = false;
   /** The rest of the round; the registry's iterator bears sessions that come and go. */
@@ -79,6 +79,15 @@ export class AccountWatch {
     this.#later();
   }
 
+  /** Spreads its lookups over another time from now on. */
+  change({ checkIntervalMs = DEFAULT_CHECK_INTERVAL_MS }: AccountWatchOptions): void {
+    if (checkIntervalMs === this.#intervalMs) return;
+    this.#intervalMs = checkIntervalMs;
+    if (this.#cancel === undefined || this.#isStopped) return; // a lookup is under way
+    this.#cancel();
+    this.#later();
+  }
+
   stop(): void {
     this.#isStopped = true;
     this.#cancel?.();
@@ -89,6 +98,7 @@ export class AccountWatch {
     const steps = Math.max(1, this.#deps.sessions.count / ACCOUNTS_AT_ONCE);
     const pauseMs = Math.max(LEAST_PAUSE_MS, this.#intervalMs / steps);
     this.#cancel = this.#deps.clock.after(pauseMs, () => {
+      this.#cancel = undefined;
       void this.#step().finally(() => this.#later()); // never rejects
     });
   }

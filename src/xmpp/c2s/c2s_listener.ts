@@ -44,6 +44,12 @@ export interface C2sListenerOptions {
   readonly maxHeldPresence?: number;
 }
 
+/** Limits of the streams of clients. */
+export type ClientLimits = Pick<
+  C2sListenerOptions,
+  "limits" | "maxDirectedPresence" | "maxHeldPresence"
+>;
+
 /** Dependencies of a listener for clients, with its options. */
 export interface C2sListenerDeps extends C2sListenerOptions {
   /** Normalised domains that users log in to, each with the source of its accounts. */
@@ -79,20 +85,10 @@ export interface C2sListenerDeps extends C2sListenerOptions {
 
 /** Turns connections of clients into streams, and streams into sessions of a registry. */
 export class C2sListener {
-  readonly #shared: C2sStreamDeps;
+  #shared: C2sStreamDeps;
   readonly #port: StreamPort;
 
   constructor(deps: C2sListenerDeps) {
-    const maxHeldPresence = integerIn(
-      "maxHeldPresence",
-      deps.maxHeldPresence ?? DEFAULT_MAX_HELD_PRESENCE,
-      { min: 0, max: 10_000 },
-    );
-    const maxDirectedPresence = integerIn(
-      "maxDirectedPresence",
-      deps.maxDirectedPresence ?? DEFAULT_MAX_DIRECTED_PRESENCE,
-      { min: 1, max: 100_000 },
-    );
     const clock = deps.clock ?? new SystemClock();
     this.#shared = {
       hosts: deps.hosts,
@@ -110,9 +106,7 @@ export class C2sListener {
         deps.enumerationSecret,
       ),
       paced: deps.paced ?? new PacedWork(),
-      limits: resolveStreamLimits(deps.limits),
-      maxDirectedPresence,
-      maxHeldPresence,
+      ...resolveClientLimits(deps),
       management: deps.management,
       rates: deps.rates ?? new EdgeRates({}, clock),
       clock,
@@ -130,6 +124,14 @@ export class C2sListener {
   /** Open streams, including those not yet authenticated. */
   get streamCount(): number {
     return this.#port.streamCount;
+  }
+
+  /** Takes other limits for streams that begin from now on. */
+  changeLimits(limits: ClientLimits): void {
+    const before = this.#shared.limits.keepaliveIntervalMs;
+    this.#shared = { ...this.#shared, ...resolveClientLimits(limits) };
+    const { keepaliveIntervalMs } = this.#shared.limits;
+    if (keepaliveIntervalMs !== before) this.#port.keepAliveEach(keepaliveIntervalMs);
   }
 
   /** Takes over an accepted connection; nobody else may use it afterwards. */
@@ -174,4 +176,23 @@ export class C2sListener {
     await registry.settled();
     await management?.settled();
   }
+}
+
+/** Fills in the defaults. @throws RangeError for a limit outside its range */
+function resolveClientLimits(
+  { limits, maxDirectedPresence, maxHeldPresence }: ClientLimits,
+): Pick<C2sStreamDeps, "limits" | "maxDirectedPresence" | "maxHeldPresence"> {
+  return {
+    limits: resolveStreamLimits(limits),
+    maxDirectedPresence: integerIn(
+      "maxDirectedPresence",
+      maxDirectedPresence ?? DEFAULT_MAX_DIRECTED_PRESENCE,
+      { min: 1, max: 100_000 },
+    ),
+    maxHeldPresence: integerIn(
+      "maxHeldPresence",
+      maxHeldPresence ?? DEFAULT_MAX_HELD_PRESENCE,
+      { min: 0, max: 10_000 },
+    ),
+  };
 }

@@ -63,7 +63,7 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
   readonly #stanzas: ClientStanzas;
   #stream: C2sSessionDeps;
   #management: SessionManagement | undefined;
-  #meter: StanzaMeter | undefined;
+  #meter: StanzaMeter;
   /** Set while the client says that it is inactive. */
   #held: HeldPresence | undefined;
   /** The session's priority when it ended. Until it has lost its place, its queue takes stanzas for it. */
@@ -380,7 +380,7 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
 
   override accept(element: ScannedElement): void {
     if (this.#isSettling && element.namespace !== SM_NAMESPACE) return;
-    if (this.#meter !== undefined) this.#count(this.#meter, element);
+    this.#count(this.#meter, element);
     const kind = stanzaKind(element);
     if (kind === undefined || element.namespace !== CLIENT_NAMESPACE) {
       if (element.namespace === SM_NAMESPACE && this.deps.management !== undefined) {

@@ -131,6 +131,24 @@ Deno.test("C2sSession refuses stanzas for a client that does not read, then cuts
   assert.equal(fixture.metrics.value("xmpp_streams_closed_total", closed), 1);
 });
 
+Deno.test("C2sListener.changeLimits() holds for streams that begin next, and the keepalive for all", async () => {
+  const clock = new ManualClock();
+  await using fixture = new C2sFixture({ clock, limits: { maxStanzaBytes: 20_000 } });
+  const alice = await fixture.login("alice", "home");
+  fixture.listener.changeLimits({
+    limits: { maxStanzaBytes: 10_000, keepaliveIntervalMs: 1000 },
+    maxHeldPresence: 0,
+  });
+  const bob = await fixture.login("bob", "home");
+  const long = `<message to='alice@example.com/home'><body>${"x".repeat(11_000)}</body></message>`;
+  await alice.exchange(long, /<message [^>]*><body>x+<\/body><\/message>/);
+  bob.send(long);
+  await expectEnd(bob, "policy-violation");
+  clock.advance(2000);
+  clock.advance(1000);
+  await alice.expectNext(" ");
+});
+
 Deno.test("C2sListener sends whitespace to a silent client", async () => {
   const clock = new ManualClock();
   await using fixture = new C2sFixture({ clock, limits: { keepaliveIntervalMs: 1000 } });

@@ -48,7 +48,7 @@ export class SessionRegistry {
   readonly #accountIq: (stanza: Stanza) => DeliveryOutcome;
   readonly #refuses: (session: FullJid, stanza: Stanza) => boolean;
   readonly #isRoomDomain: (domainpart: string) => boolean;
-  readonly #maxPerAccount: number;
+  #maxPerAccount = DEFAULT_MAX_SESSIONS_PER_ACCOUNT;
   readonly #byFullJid = new Map<string, LocalSession>();
   readonly #byBareJid = new Map<string, LocalSession[]>();
   /** Steps for one JID or domain run one after another. */
@@ -59,7 +59,12 @@ export class SessionRegistry {
     this.#accountIq = deps.accountIq;
     this.#refuses = deps.refuses ?? (() => false);
     this.#isRoomDomain = deps.isRoomDomain ?? (() => false);
-    const max = deps.maxSessionsPerAccount ?? DEFAULT_MAX_SESSIONS_PER_ACCOUNT;
+    this.change(deps);
+  }
+
+  /** Takes other bounds for sessions that open from now on. */
+  change({ maxSessionsPerAccount }: SessionRegistryOptions): void {
+    const max = maxSessionsPerAccount ?? DEFAULT_MAX_SESSIONS_PER_ACCOUNT;
     this.#maxPerAccount = integerIn("maxSessionsPerAccount", max, { min: 1, max: 10_000 });
   }
 

@@ -311,6 +311,16 @@ Deno.test("SessionRegistry.open() accepts maxSessionsPerAccount sessions and not
   assert.equal(balance, registry.count);
 });
 
+Deno.test("SessionRegistry.change() holds for sessions that open next", async () => {
+  const { registry } = registryWith(new NotedEvents(), 2);
+  const open = (resource: string) => registry.open(new FakeSession(`${BARE}/${resource}`));
+  assert.deepEqual([await open("a"), await open("b")], ["opened", "opened"]);
+  registry.change({ maxSessionsPerAccount: 1 });
+  assert.deepEqual([await open("c"), registry.count], ["resource-constraint", 2]);
+  registry.change({ maxSessionsPerAccount: 3 });
+  assert.equal(await open("c"), "opened");
+});
+
 Deno.test("SessionRegistry refuses a bound on sessions that is out of range", () => {
   assert.throws(() => registryWith(new NotedEvents(), 0), RangeError);
   assert.throws(() => registryWith(new NotedEvents(), 10_001), RangeError);

@@ -38,7 +38,7 @@ export interface ComponentListenerDeps {
 
 /** Turns connections of components (XEP-0114) into sessions of a registry. */
 export class ComponentListener {
-  readonly #shared: ComponentStreamDeps;
+  #shared: ComponentStreamDeps;
   readonly #port: StreamPort;
 
   constructor(deps: ComponentListenerDeps) {
@@ -65,6 +65,16 @@ export class ComponentListener {
   /** Open streams, including those not yet authenticated. */
   get streamCount(): number {
     return this.#port.streamCount;
+  }
+
+  /** Takes other limits and domains for streams that begin from now on. */
+  change(
+    { limits, domains }: Pick<ComponentListenerDeps, "limits" | "domains">,
+  ): void {
+    const before = this.#shared.limits.keepaliveIntervalMs;
+    this.#shared = { ...this.#shared, limits: resolveStreamLimits(limits), domains };
+    const { keepaliveIntervalMs } = this.#shared.limits;
+    if (keepaliveIntervalMs !== before) this.#port.keepAliveEach(keepaliveIntervalMs);
   }
 
   /** Takes over an accepted connection; nobody else may use it afterwards. */

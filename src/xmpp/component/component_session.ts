@@ -30,7 +30,7 @@ export class ComponentSession extends StreamSession<ComponentStreamDeps> impleme
   /** `from` as the component last wrote it, and its parsed JID. The next stanza mostly has the same. */
   #lastFrom: string | undefined;
   #stanzaContext: StanzaContext;
-  readonly #meter: StanzaMeter | undefined;
+  readonly #meter: StanzaMeter;
 
   constructor(jid: BareJid, transport: StreamTransport, deps: ComponentSessionDeps) {
     super(transport, deps);
@@ -45,7 +45,7 @@ export class ComponentSession extends StreamSession<ComponentStreamDeps> impleme
   }
 
   override accept(element: ScannedElement): void {
-    const waitMs = this.#meter?.charge() ?? 0;
+    const waitMs = this.#meter.charge();
     if (waitMs > 0) this.slow(waitMs);
     const kind = stanzaKind(element);
     if (kind === undefined || element.namespace !== COMPONENT_NAMESPACE) {

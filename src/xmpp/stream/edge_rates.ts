@@ -20,63 +20,95 @@ export interface EdgeRatesOptions {
   readonly stanzasPerComponent?: RateLimitOptions;
 }
 
+/** One rate, which may be absent, with the options that it was made of. */
+interface KeptRate {
+  readonly options: RateLimitOptions | undefined;
+  readonly limit: RateLimit | undefined;
+}
+
+const RATES = [
+  "connectionsPerAddress",
+  "loginsPerAddress",
+  "failedLoginsPerAccount",
+  "stanzasPerAccount",
+  "stanzasPerAddress",
+  "stanzasPerComponent",
+] as const satisfies readonly (keyof EdgeRatesOptions)[];
+
 /** Rate limits for the costly actions of addresses and accounts, shared by all ports. */
 export class EdgeRates implements LoginAttempts {
-  readonly #connections: RateLimit | undefined;
-  readonly #logins: RateLimit | undefined;
-  readonly #failedLogins: RateLimit | undefined;
-  readonly #accountStanzas: RateLimit | undefined;
-  readonly #addressStanzas: RateLimit | undefined;
-  readonly #componentStanzas: RateLimit | undefined;
+  readonly #clock: Clock;
+  readonly #rates: Record<typeof RATES[number], KeptRate>;
 
   /** @throws RangeError for a rate that allows nothing */
   constructor(options: EdgeRatesOptions, clock: Clock) {
-    const limit = (rate: RateLimitOptions | undefined) => rate && new RateLimit(rate, clock);
-    this.#connections = limit(options.connectionsPerAddress);
-    this.#logins = limit(options.loginsPerAddress);
-    this.#failedLogins = limit(options.failedLoginsPerAccount);
-    this.#accountStanzas = limit(options.stanzasPerAccount);
-    this.#addressStanzas = limit(options.stanzasPerAddress);
-    this.#componentStanzas = limit(options.stanzasPerComponent);
+    this.#clock = clock;
+    const none: KeptRate = { options: undefined, limit: undefined };
+    this.#rates = {
+      connectionsPerAddress: none,
+      loginsPerAddress: none,
+      failedLoginsPerAccount: none,
+      stanzasPerAccount: none,
+      stanzasPerAddress: none,
+      stanzasPerComponent: none,
+    };
+    this.change(options);
+  }
+
+  /**
+   * Takes other rates from now on, for sessions that are open too. A rate that changes begins with a
+   * full burst for everybody. One that stays the same goes on counting.
+   * @throws RangeError for a rate that allows nothing
+   */
+  change(options: EdgeRatesOptions): void {
+    for (const name of RATES) {
+      const rate = options[name];
+      if (isSame(rate, this.#rates[name].options)) continue;
+      this.#rates[name] = { options: rate, limit: rate && new RateLimit(rate, this.#clock) };
+    }
   }
 
   /** True when one more connection from that address may become a stream. */
   mayConnect(peer: PeerAddress): boolean {
-    return this.#connections === undefined || peer.isLoopback ||
-      this.#connections.take(addressKey(peer));
+    const { limit } = this.#rates.connectionsPerAddress;
+    return limit === undefined || peer.isLoopback || limit.take(addressKey(peer));
   }
 
   /** True when one more attempt to log in may come from that address. */
   mayLogIn(peer: PeerAddress): boolean {
-    return this.#logins === undefined || peer.isLoopback || this.#logins.take(addressKey(peer));
+    const { limit } = this.#rates.loginsPerAddress;
+    return limit === undefined || peer.isLoopback || limit.take(addressKey(peer));
   }
 
   begin(account: string): boolean {
-    return this.#failedLogins?.take(account) ?? true;
+    return this.#rates.failedLoginsPerAccount.limit?.take(account) ?? true;
   }
 
   succeeded(account: string): void {
-    this.#failedLogins?.giveBack(account);
+    this.#rates.failedLoginsPerAccount.limit?.giveBack(account);
   }
 
   /**
-   * Returns the meter of a session; undefined when nothing limits its stanzas.
+   * Returns the meter of a session.
    * @param account its bare JID
    */
-  stanzaMeter(peer: PeerAddress, account: string): StanzaMeter | undefined {
-    const perAddress = peer.isLoopback ? undefined : this.#addressStanzas;
-    const perAccount = this.#accountStanzas;
-    if (perAddress === undefined && perAccount === undefined) return undefined;
+  stanzaMeter(peer: PeerAddress, account: string): StanzaMeter {
+    const { isLoopback } = peer;
     const address = addressKey(peer);
+    const rates = this.#rates;
     return {
-      charge: () => Math.max(perAccount?.charge(account) ?? 0, perAddress?.charge(address) ?? 0),
+      charge: () => {
+        const ofAccount = rates.stanzasPerAccount.limit?.charge(account) ?? 0;
+        if (isLoopback) return ofAccount;
+        return Math.max(ofAccount, rates.stanzasPerAddress.limit?.charge(address) ?? 0);
+      },
     };
   }
 
-  /** Returns the meter of a component; undefined when nothing limits its stanzas. */
-  componentMeter(domain: string): StanzaMeter | undefined {
-    const limit = this.#componentStanzas;
-    return limit && { charge: () => limit.charge(domain) };
+  /** Returns the meter of a component. */
+  componentMeter(domain: string): StanzaMeter {
+    const rates = this.#rates;
+    return { charge: () => rates.stanzasPerComponent.limit?.charge(domain) ?? 0 };
   }
 }
 
@@ -84,4 +116,9 @@ export class EdgeRates implements LoginAttempts {
 export interface StanzaMeter {
   /** Counts one stanza. Returns the milliseconds for which the session should not be read. */
   charge(): number;
+}
+
+function isSame(one: RateLimitOptions | undefined, other: RateLimitOptions | undefined): boolean {
+  return one?.perSec === other?.perSec && one?.burst === other?.burst &&
+    one?.maxKeys === other?.maxKeys;
 }

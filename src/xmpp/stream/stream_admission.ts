@@ -69,8 +69,8 @@ interface Stranger {
  * Evicted strangers that stay count apart, up to the same bound. Past it they are cut.
  */
 export class StreamAdmission {
-  readonly #maxUnauthenticated: number;
-  readonly #maxPerAddress: number;
+  #maxUnauthenticated = 0;
+  #maxPerAddress = 0;
   readonly #clock: Pick<Clock, "monotonicMs">;
   readonly #byAddress = new Map<string, number>();
   /** Strangers without a whole header, oldest first. */
@@ -89,10 +89,19 @@ export class StreamAdmission {
     limits: AdmissionLimits = {},
     clock: Pick<Clock, "monotonicMs"> = new SystemClock(),
   ) {
+    this.#clock = clock;
+    this.change(limits);
+  }
+
+  /** Takes other limits for connections that come from now on. Those that are here stay. */
+  change(limits: AdmissionLimits): void {
     const { maxUnauthenticated, maxPerAddress } = resolveIntegers(RANGES, limits);
     this.#maxUnauthenticated = maxUnauthenticated;
     this.#maxPerAddress = maxPerAddress;
-    this.#clock = clock;
+    this.#crowds.clear();
+    for (const strangers of this.#strangers.values()) {
+      if (this.#isCrowd(strangers)) this.#crowds.add(strangers);
+    }
   }
 
   /** Connections that have not authenticated. */

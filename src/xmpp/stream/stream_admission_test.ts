@@ -183,3 +183,15 @@ Deno.test("StreamAdmission refuses bounds that are out of range", () => {
     assert.throws(() => new StreamAdmission({ maxPerAddress: value }), RangeError);
   }
 });
+
+Deno.test("StreamAdmission.change() holds for those who come next, and lets everybody stay", () => {
+  const { admission, evicted, admit } = admissionWith({ maxUnauthenticated: 4, maxPerAddress: 9 });
+  for (const name of ["1", "2", "3"]) ticketOf(admit(name));
+  admission.change({ maxUnauthenticated: 2, maxPerAddress: 1 });
+  assert.deepEqual(evicted, []);
+  ticketOf(admit("4"));
+  assert.deepEqual(evicted, ["1"]);
+  ticketOf(admit("5", "192.0.2.1:1", false));
+  assert.equal(admit("6", "192.0.2.1:2", false), undefined);
+  assert.throws(() => admission.change({ maxPerAddress: 0 }), RangeError);
+});

@@ -37,7 +37,7 @@ export class StreamPort {
   /** Dismissed streams that are still being read. */
   readonly #dismissed = new Set<PortStream>();
   #onSilence: (() => void) | undefined;
-  readonly #cancelSweep: CancelTimer;
+  #cancelSweep: CancelTimer;
   #isClosed = false;
 
   constructor(deps: StreamPortDeps) {
@@ -49,6 +49,13 @@ export class StreamPort {
   /** Open streams, including those not yet authenticated. */
   get streamCount(): number {
     return this.#streams.size;
+  }
+
+  /** Keeps the streams alive at another interval from now on. */
+  keepAliveEach(intervalMs: number): void {
+    if (this.#isClosed) return;
+    this.#cancelSweep();
+    this.#cancelSweep = sweepKeepalive(this.#deps.shared.clock, intervalMs, this.#streams);
   }
 
   accept(transport: StreamTransport): void {
