@@ -12,11 +12,12 @@ import { LinkControl } from "./link_control.ts";
 import type { DrainedDestination, DrainedLinks } from "./lane_drain.ts";
 import { LaneDrain } from "./lane_drain.ts";
 import { InboundLanes } from "./lanes/inbound_lanes.ts";
+import type { InboundLanesOptions } from "./lanes/inbound_lanes.ts";
 import { IncomingLinks } from "./connection/incoming_links.ts";
 import { LinkMetrics } from "./link_metrics.ts";
 import type { LinkScope } from "./connection/link_scope.ts";
 import type { LinkDeps } from "./connection/link_deps.ts";
-import type { LinksOptions } from "./links_options.ts";
+import type { LinksOptions, ResolvedLinksOptions } from "./links_options.ts";
 import { resolveLinksOptions } from "./links_options.ts";
 import type { LinksFlow, LinksSnapshot } from "./links_snapshot.ts";
 import { flowOf, snapshotOf } from "./links_snapshot.ts";
@@ -77,6 +78,9 @@ export interface LinkLayerDeps {
   readonly random?: Random;
 }
 
+/** Settings of the links that may change while they run. */
+export type ChangedLinks = Pick<LinkLayerDeps, "options" | "overrides" | "seeds">;
+
 /**
  * The links of one process in one scope. Accepts links of other nodes, keeps its own links to
  * those, and carries stanzas in order per sender until they are settled (docs/promises.md,
@@ -89,7 +93,8 @@ export class LinkLayer implements DrainedLinks {
   readonly #destinations: Destinations;
   /** `#destinations.all`, kept here to save a step for each stanza. */
   readonly #hosts: ReadonlyMap<string, HostLinks>;
-  readonly #seeds: readonly SeedLink[];
+  /** Seeds that are called, and former ones whose connections have not ended yet. */
+  #seeds: readonly SeedLink[];
   /** What operators may do with the links. */
   readonly control: LinkControl;
   #phase: "running" | "leaving" | "closed" = "running";
@@ -121,11 +126,7 @@ export class LinkLayer implements DrainedLinks {
       traffic: deps.traffic,
       endpoints: deps.endpoints,
       calls: new CallPace(clock),
-      inbound: new InboundLanes({
-        ...options,
-        // The nodes of our own datacenter are no strangers: they share what there is.
-        maxDatacenterLanes: scope === "mesh" ? options.maxDatacenterLanes : Infinity,
-      }),
+      inbound: new InboundLanes(inboundOptions(scope, options)),
       mesh: new MeshHosts({
         globalHost,
         localHost,
@@ -151,9 +152,7 @@ export class LinkLayer implements DrainedLinks {
     this.#destinations = new Destinations({ shared: this.#shared, hosts: deps.hosts, overrides });
     this.#hosts = this.#destinations.all;
     this.control = new LinkControl(this.#hosts, log, () => this.#phase === "running");
-    this.#seeds = (deps.seeds ?? []).map((address) =>
-      new SeedLink(address, this.#shared, () => !this.#destinations.isAnyOpen)
-    );
+    this.#seeds = (deps.seeds ?? []).map((address) => this.#newSeed(address));
   }
 
   /** Addresses where links are accepted, with ports as bound. */
@@ -175,6 +174,41 @@ export class LinkLayer implements DrainedLinks {
     this.#destinations.start();
     this.#tickLater();
     for (const seed of this.#seeds) seed.start();
+  }
+
+  /**
+   * Takes other options, endpoints and seeds while it runs. Links that are open keep the time and byte
+   * limits that they began with. Links that are too many end in order, and their stanzas move to the
+   * others.
+   * @throws RangeError as `resolveLinksOptions`; then nothing has changed
+   */
+  change({ options, overrides = {}, seeds = [] }: ChangedLinks): void {
+    if (this.#phase !== "running") return;
+    const resolved = resolveLinksOptions(options);
+    this.#shared.options = resolved;
+    this.#shared.inbound.change(inboundOptions(this.#shared.scope, resolved));
+    this.#incoming.optionsChanged();
+    this.#destinations.change(overrides);
+    this.#changeSeeds(seeds);
+  }
+
+  #changeSeeds(addresses: readonly EndpointAddress[]): void {
+    const isWanted = ({ address }: SeedLink) =>
+      addresses.some((each) => each.host === address.host && each.port === address.port);
+    const kept = this.#seeds.filter((seed) => !seed.isStopped && isWanted(seed));
+    const ending = this.#seeds.filter((seed) => !kept.includes(seed));
+    for (const seed of ending) seed.stop("this seed is not wanted any more");
+    const added = addresses
+      .filter(({ host, port }) =>
+        !kept.some(({ address }) => address.host === host && address.port === port)
+      )
+      .map((address) => this.#newSeed(address));
+    this.#seeds = [...kept, ...added, ...ending.filter((seed) => !seed.hasEnded)];
+    for (const seed of added) seed.start();
+  }
+
+  #newSeed(address: EndpointAddress): SeedLink {
+    return new SeedLink(address, this.#shared, () => !this.#destinations.isAnyOpen);
   }
 
   /** Takes `envelope` over, as `Outbound` says; one that cannot be sent comes to `returned`. */
@@ -248,7 +282,7 @@ export class LinkLayer implements DrainedLinks {
   remove(host: string): void {
     const links = this.#hosts.get(host);
     // A host that the configuration names stays, and so does a host that is linked.
-    if (links === undefined || links.openLinks > 0 || this.#deps.overrides?.[host]) return;
+    if (links === undefined || links.openLinks > 0 || this.#destinations.isNamed(host)) return;
     if (this.#incoming.has(host)) return;
     this.#shared.mesh.remove(host);
     this.#destinations.forget(host, "peer-gone");
@@ -384,7 +418,7 @@ export class LinkLayer implements DrainedLinks {
     this.#phase = "closed";
     this.#shared.traffic?.leaving?.();
     this.#incoming.leave();
-    for (const seed of this.#seeds) seed.stop();
+    for (const seed of this.#seeds) seed.stop("this node is going down");
     this.#destinations.leave();
   }
 
@@ -415,4 +449,10 @@ export class LinkLayer implements DrainedLinks {
       this.#tickLater();
     });
   }
+}
+
+/** The nodes of our own datacenter are no strangers: they share what there is. */
+function inboundOptions(scope: LinkScope, options: ResolvedLinksOptions): InboundLanesOptions {
+  const { maxDatacenterLanes, ...others } = options;
+  return { ...others, maxDatacenterLanes: scope === "mesh" ? maxDatacenterLanes : Infinity };
 }

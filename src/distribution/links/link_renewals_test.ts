@@ -82,3 +82,62 @@ Deno.test("LinkLayer reports that its identity is in doubt when a peer has anoth
     "the other is accepted",
   );
 });
+
+Deno.test("LinkLayer.change() makes and ends links while stanzas flow, and loses, repeats and overtakes none", async () => {
+  using authority = await TestAuthority.create();
+  await using dc1 = new TestNode(DC1, { tls: await authority.holder(DC1), listen: [] });
+  await using dc2 = new TestNode(DC2, { tls: await authority.holder(DC2) });
+  await dc2.links.listen();
+  dc1.endpoints.set(DC2, [dc2.address]);
+  dc1.links.start();
+  const open = () => dc1.links.snapshot().hosts[0]?.openLinks;
+  await dc1.until(() => open() === 1, "the first link is up");
+  const settler = new TestSettler();
+  let sent = 0;
+  let isDone = false;
+  const sending = (async () => {
+    while (!isDone || sent < 500) {
+      sent++;
+      dc1.links.send(DC2, testEnvelope(sent, { settler, from: `user${sent % 7}@example.com/x` }));
+      if (sent % 20 === 0) await new Promise<void>((resolve) => setImmediate(resolve));
+    }
+  })();
+  for (const connectionsPerEndpoint of [3, 2, 4, 1]) {
+    dc1.links.change({ options: { connectionsPerEndpoint, tickMs: 20 } });
+    await dc1.until(() => open() === connectionsPerEndpoint, `${connectionsPerEndpoint} are up`);
+  }
+  isDone = true;
+  await sending;
+  await dc1.until(() => settler.settled.length === sent, "all are settled");
+  assert.equal(dc1.returned.length, 0);
+  assert.equal(dc2.sequences.length, sent);
+  for (let user = 0; user < 7; user++) {
+    const own = dc2.sequences.filter((sequence) => sequence % 7 === user);
+    assert.deepEqual(own, own.toSorted((a, b) => a - b));
+  }
+  assert.throws(() => dc1.links.change({ options: { connectionsPerEndpoint: 0 } }), RangeError);
+});
+
+Deno.test("LinkLayer.change() follows endpoints and seeds of the configuration", async () => {
+  using authority = await TestAuthority.create();
+  await using dc1 = new TestNode(DC1, { tls: await authority.holder(DC1), listen: [] });
+  await using dc2 = new TestNode(DC2, { tls: await authority.holder(DC2) });
+  await dc2.links.listen();
+  dc1.links.start();
+  assert.equal(dc1.links.isOtherLocalHost(DC2), false);
+  dc1.links.change({ overrides: { [DC2]: [dc2.address] } });
+  const hosts = () => dc1.links.snapshot().hosts;
+  await dc1.until(() => hosts()[0]?.openLinks === 1, "dc2 is linked");
+  assert.equal(dc1.links.isOtherLocalHost(DC2), true);
+  const nowhere = { host: "127.0.0.1", port: 1 };
+  const unreachable = () =>
+    dc1.log.named("seed.unreachable").map(({ fields }) => fields["endpoint"]);
+  dc1.links.change({ overrides: { [DC2]: [nowhere] }, seeds: [nowhere] });
+  await dc1.until(
+    () => hosts()[0]!.endpoints.some(({ endpoint }) => endpoint === "127.0.0.1#1"),
+    "the other endpoint is used",
+  );
+  await dc1.until(() => unreachable().length === 1, "the seed is called");
+  dc1.links.change({ overrides: { [DC2]: [dc2.address] }, seeds: [] });
+  await dc1.until(() => hosts()[0]!.openLinks === 1, "dc2 is linked as before");
+});

@@ -89,14 +89,14 @@ const PREPARED_AT_ONCE = 64;
  * for one address, and all addresses of one account that are due together.
  */
 export class BounceStore {
-  readonly #options: Required<BounceOptions>;
+  #options: Required<BounceOptions>;
   readonly #events: BounceEvents;
   readonly #metrics: RoutingMetrics;
   readonly #clock: Clock;
   readonly #random: Random;
   readonly #held = new Map<string, HeldAddress>();
   readonly #byBare = new Map<string, Group>();
-  readonly #reveals: RateLimit;
+  #reveals: RateLimit;
   readonly #lookups = new Set<Promise<void>>();
   readonly #shares: FairShares;
   #isStopped = false;
@@ -123,8 +123,26 @@ export class BounceStore {
     this.#metrics = deps.metrics;
     this.#clock = deps.clock;
     this.#random = deps.random;
+    this.#reveals = this.#newReveals();
+  }
+
+  /**
+   * Takes another pace and number of retries from now on. Retries that are planned keep their times, and
+   * the bounds on what is held stay.
+   */
+  change({ resendAfterMs, maxRetries }: BounceOptions): void {
+    const before = this.#options;
+    this.#options = resolveBounceOptions({
+      ...before,
+      ...(resendAfterMs !== undefined && { resendAfterMs }),
+      ...(maxRetries !== undefined && { maxRetries }),
+    });
+    if (this.#options.resendAfterMs !== before.resendAfterMs) this.#reveals = this.#newReveals();
+  }
+
+  #newReveals(): RateLimit {
     const perSec = 1000 / Math.max(1, this.#options.resendAfterMs);
-    this.#reveals = new RateLimit({ perSec, burst: REVEAL_BURST }, deps.clock);
+    return new RateLimit({ perSec, burst: REVEAL_BURST }, this.#clock);
   }
 
   /** Stanzas held. */

@@ -361,3 +361,32 @@ Deno.test("BounceStore makes no booked retry earlier when its sender writes more
   await subject.store.stop();
   subject.close();
 });
+
+Deno.test("BounceStore.change() takes another pace and number of retries for what is held already", async () => {
+  const clock = new ManualClock();
+  const metrics = new MetricsRegistry(new ManualClock());
+  let lookups = 0;
+  let given = 0;
+  const store = new BounceStore({ resendAfterMs: 100, maxRetries: 4 }, {
+    cached: () => null,
+    relocate: (keys) => {
+      lookups++;
+      return Promise.resolve(keys.map(() => undefined));
+    },
+    release: () => false,
+    giveUp: () => void given++,
+    senderOf: ({ stanza }: Envelope) => stanza.from.text,
+    holdersOf: (envelope: Envelope) => holdersOf(envelope, HOSTS),
+    ...FREE,
+  }, { metrics: bindRoutingMetrics(metrics), clock, random: { unit: () => 0.5 } });
+  store.hold(fromLink(stanza(SENDERS[0]!, BOB)), KEY);
+  store.change({ resendAfterMs: 1000, maxRetries: 2 });
+  await clock.advanceAsync(150); // the first retry was planned before
+  assert.deepEqual([lookups, given], [1, 0]);
+  await clock.advanceAsync(1700);
+  assert.equal(lookups, 1, "the second comes after 2 s");
+  await clock.advanceAsync(600);
+  assert.deepEqual([lookups, given], [2, 1]);
+  assert.equal(store.inspect(0, 9).length, 0);
+  metrics.close();
+});

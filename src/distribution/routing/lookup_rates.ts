@@ -29,28 +29,43 @@ interface Buckets {
  * lookup. Stanzas of this server itself are free: they answer stanzas that have been paid for.
  */
 export class LookupRates {
-  readonly #accounts: Buckets | undefined;
-  readonly #components: Buckets | undefined;
+  #accounts: Buckets | undefined;
+  #components: Buckets | undefined;
+  /** The options in use, as JSON. */
+  #options = "";
   readonly #domains: Domains;
+  readonly #clock: Clock;
 
   /** @param maxRetries of a stanza whose recipient is not found */
   constructor(
-    { perAccount, perComponent }: LookupRateOptions,
+    options: LookupRateOptions,
     { domains, clock, maxRetries }: {
       readonly domains: Domains;
       readonly clock: Clock;
       readonly maxRetries: number;
     },
   ) {
+    this.#domains = domains;
+    this.#clock = clock;
+    this.change(options, maxRetries);
+  }
+
+  /** Takes other rates from now on, each with a full burst, if they differ. */
+  change({ perAccount, perComponent }: LookupRateOptions, maxRetries: number): void {
+    const options = JSON.stringify([perAccount, perComponent, maxRetries]);
+    if (options === this.#options) return;
+    this.#options = options;
     const buckets = (rate: RateLimitOptions | undefined): Buckets | undefined => {
       if (rate === undefined) return undefined;
       const times = Math.max(1, maxRetries);
       const retries = { ...rate, perSec: rate.perSec * times, burst: rate.burst * times };
-      return { first: new RateLimit(rate, clock), retries: new RateLimit(retries, clock) };
+      return {
+        first: new RateLimit(rate, this.#clock),
+        retries: new RateLimit(retries, this.#clock),
+      };
     };
     this.#accounts = buckets(perAccount);
     this.#components = buckets(perComponent);
-    this.#domains = domains;
   }
 
   /**

@@ -82,3 +82,15 @@ Deno.test("LookupRates without rates limits nothing", () => {
   }
   assert.equal(subject.bookRetry(PHONE), 0);
 });
+
+Deno.test("LookupRates.change() takes other rates, and goes on counting where they are the same", () => {
+  const subject = rates();
+  const perComponent = { perSec: 100, burst: 1 };
+  assert.deepEqual([1, 2].map(() => subject.bookFirst(PHONE)), [0, 0]);
+  subject.change({ perAccount: { perSec: 10, burst: 2 }, perComponent }, 2);
+  assert.equal(subject.bookFirst(PHONE), 100);
+  subject.change({ perAccount: { perSec: 1, burst: 1 }, perComponent }, 2);
+  assert.deepEqual([1, 2].map(() => subject.bookFirst(PHONE)), [0, 1000]);
+  subject.change({}, 2);
+  assert.equal(subject.bookFirst(PHONE), 0);
+});

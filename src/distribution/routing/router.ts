@@ -8,6 +8,7 @@ import type { ReturnReason, StanzaEntry, StanzaTrace, StanzaTracer } from "../mo
 import { Envelope } from "../envelope.ts";
 import { queueKey } from "./addresses.ts";
 import { resolveBounceOptions } from "./bounce_options.ts";
+import type { BounceOptions } from "./bounce_options.ts";
 import type { BouncingAddress } from "./bounce_store.ts";
 import type { Domains } from "./decision.ts";
 import { DeliveryMemory } from "./delivery_memory.ts";
@@ -24,6 +25,9 @@ import type { RoutingMetrics } from "./routing_metrics.ts";
 import { SenderWorkers } from "./sender_workers.ts";
 import type { Finish } from "./sender_workers.ts";
 import { StopOrder } from "./stop_order.ts";
+
+/** Datacenter hops that a stanza which enters here may take. */
+const DEFAULT_MESSAGE_TTL = 4;
 
 /** A stanza in a worker's queue. */
 interface Waiting {
@@ -44,7 +48,7 @@ export class Router {
   /** Stanzas that this node has delivered. */
   readonly memory: DeliveryMemory;
   readonly #domains: Domains;
-  readonly #messageTtl: number;
+  #messageTtl: number;
   readonly #deps: RouterDeps;
   readonly #metrics: RoutingMetrics;
   readonly #stop: StopOrder;
@@ -53,6 +57,7 @@ export class Router {
   readonly #lookups: Lookups;
   readonly #dispatcher: Dispatcher;
   readonly #workers: SenderWorkers<Waiting>;
+  readonly #rates: LookupRates;
   #sequence = 0;
 
   constructor(options: RouterOptions, deps: RouterDeps) {
@@ -60,7 +65,7 @@ export class Router {
     const { clock, local, locations } = deps;
     const memory = this.memory = new DeliveryMemory(options.memory ?? {}, clock);
     this.#domains = domains;
-    this.#messageTtl = options.messageTtl ?? 4;
+    this.#messageTtl = options.messageTtl ?? DEFAULT_MESSAGE_TTL;
     this.#deps = deps;
     this.#tracer = deps.tracer ?? NO_TRACER;
     const metrics = this.#metrics = bindRoutingMetrics(deps.metrics);
@@ -75,10 +80,10 @@ export class Router {
       archive: deps.archive,
     });
     const bounce = options.bounce === false ? undefined : options.bounce ?? {};
-    const rates = new LookupRates(options.lookupRates ?? {}, {
+    const rates = this.#rates = new LookupRates(options.lookupRates ?? {}, {
       domains,
       clock,
-      maxRetries: bounce === undefined ? 0 : resolveBounceOptions(bounce).maxRetries,
+      maxRetries: retriesOf(bounce),
     });
     const lookups = this.#lookups = new Lookups({ domains, locations, rates, metrics, clock });
     const parts = { domains, memory, lookups, rates, refusals, stop, metrics };
@@ -92,6 +97,20 @@ export class Router {
       name: "causeway_lookup_queue_bytes",
       help: "Bytes of the stanzas that wait for a lookup in the session table",
     }, () => this.#workers.queuedBytes);
+  }
+
+  /** Takes other times, retries and rates from now on. Bouncing stays on, or off. */
+  change(
+    { messageTtl = DEFAULT_MESSAGE_TTL, lookupRates = {}, bounce }: Pick<
+      RouterOptions,
+      "messageTtl" | "lookupRates" | "bounce"
+    >,
+  ): void {
+    this.#messageTtl = messageTtl;
+    const store = this.#dispatcher.bounce;
+    const kept = store === undefined || bounce === false ? undefined : bounce ?? {};
+    if (kept !== undefined) store!.change(kept);
+    this.#rates.change(lookupRates, retriesOf(kept));
   }
 
   /** Addresses that stanzas held for bouncing wait for. */
@@ -478,4 +497,9 @@ export class Router {
       },
     );
   }
+}
+
+/** Retries of a stanza whose recipient is not found; none where bouncing is off. */
+function retriesOf(bounce: BounceOptions | undefined): number {
+  return bounce === undefined ? 0 : resolveBounceOptions(bounce).maxRetries;
 }

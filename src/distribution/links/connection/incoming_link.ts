@@ -342,7 +342,11 @@ export class IncomingLink implements LinkConnectionEvents {
       return;
     }
     if (!this.#isFrozen) {
-      this.#grantedBytes = this.#receivedBytes + this.#shared.options.creditBytes;
+      // Credit is never taken back, even if operators have lowered it.
+      this.#grantedBytes = Math.max(
+        this.#grantedBytes,
+        this.#receivedBytes + this.#shared.options.creditBytes,
+      );
     }
     for (const ack of lane.takeAcks(this.#grantedBytes)) this.#link.send(ackFrame(ack));
   }

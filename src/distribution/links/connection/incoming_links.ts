@@ -1,5 +1,5 @@
 import { describeError, RateLimit } from "../../../base/mod.ts";
-import type { Connection, HandshakePeer, Listener } from "../../../net/mod.ts";
+import type { Connection, HandshakePeer, Listener, ListenerLimits } from "../../../net/mod.ts";
 import { listen } from "../../../net/mod.ts";
 import type { LogFields } from "../../../observe/mod.ts";
 import { PacedLog } from "../../../observe/mod.ts";
@@ -44,11 +44,9 @@ export class IncomingLinks implements Iterable<IncomingLink> {
   constructor(deps: IncomingLinksDeps, events: IncomingLinksEvents) {
     this.#deps = deps;
     this.#events = events;
-    const { scope, options, clock, log } = deps.shared;
-    // The nodes of our own datacenter are no strangers: they share what there is.
-    const share = (most: number) => scope === "mesh" ? most : Infinity;
-    this.#unauthenticated = new Shares(share(options.maxDatacenterUnauthenticated));
-    this.#authenticated = new Shares(share(options.maxDatacenterLinks));
+    const { clock, log } = deps.shared;
+    this.#unauthenticated = new Shares(this.#share("maxDatacenterUnauthenticated"));
+    this.#authenticated = new Shares(this.#share("maxDatacenterLinks"));
     this.#refusalLog = new RateLimit(LOGGED_REFUSALS, clock);
     this.#crowdLog = new PacedLog(log, clock);
   }
@@ -84,7 +82,7 @@ export class IncomingLinks implements Iterable<IncomingLink> {
    * @throws CausewayError as `listen` of `net/` does; ports bound before are closed again
    */
   async listen(addresses: readonly EndpointAddress[]): Promise<void> {
-    const { mayHandshake, shared: { options, tls, clock, metrics, log } } = this.#deps;
+    const { mayHandshake, shared: { tls, clock, metrics, log } } = this.#deps;
     try {
       for (const { host, port } of addresses) {
         this.#listeners.push(
@@ -92,12 +90,7 @@ export class IncomingLinks implements Iterable<IncomingLink> {
             host,
             port,
             ...(tls === undefined ? {} : { tls: { mode: "mutual", context: tls } }),
-            limits: {
-              maxConnections: options.maxConnections,
-              maxHandshakes: options.maxUnauthenticated,
-              maxPendingBytes: options.maxPendingBytes,
-              handshakeTimeoutMs: options.helloTimeoutMs,
-            },
+            limits: this.#portLimits(),
             clock,
             ...(mayHandshake === undefined ? {} : { mayHandshake }),
           }, {
@@ -116,6 +109,29 @@ export class IncomingLinks implements Iterable<IncomingLink> {
       await Promise.all(this.#listeners.splice(0).map((listener) => listener.close()));
       throw error;
     }
+  }
+
+  /** Takes the options that are shared by now for links that come from now on. */
+  optionsChanged(): void {
+    this.#unauthenticated.resize(this.#share("maxDatacenterUnauthenticated"));
+    this.#authenticated.resize(this.#share("maxDatacenterLinks"));
+    for (const listener of this.#listeners) listener.changeLimits(this.#portLimits());
+  }
+
+  /** Returns a share. The nodes of our own datacenter are no strangers: they share what there is. */
+  #share(option: "maxDatacenterUnauthenticated" | "maxDatacenterLinks"): number {
+    const { scope, options } = this.#deps.shared;
+    return scope === "mesh" ? options[option] : Infinity;
+  }
+
+  #portLimits(): ListenerLimits {
+    const { options } = this.#deps.shared;
+    return {
+      maxConnections: options.maxConnections,
+      maxHandshakes: options.maxUnauthenticated,
+      maxPendingBytes: options.maxPendingBytes,
+      handshakeTimeoutMs: options.helloTimeoutMs,
+    };
   }
 
   /** Accepts no more links; resolves when all ports are closed. */

@@ -15,7 +15,8 @@ import type { UnprovenSenders } from "./unproven_senders.ts";
 export interface LinkDeps {
   readonly scope: LinkScope;
   readonly identity: NodeIdentity;
-  readonly options: ResolvedLinksOptions;
+  /** Replaced when operators change them. A link keeps those that it copies as it begins. */
+  options: ResolvedLinksOptions;
   /** TLS contexts; undefined for plain TCP. */
   readonly tls: TlsContextHolder | undefined;
   readonly events: LinkLayerEvents;

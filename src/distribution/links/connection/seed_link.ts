@@ -46,6 +46,11 @@ export class SeedLink implements LinkConnectionEvents {
     return this.#isStopped && this.#link === undefined && this.#abort === undefined;
   }
 
+  /** True once it makes no more calls. */
+  get isStopped(): boolean {
+    return this.#isStopped;
+  }
+
   start(): void {
     this.#call();
   }
@@ -54,11 +59,12 @@ export class SeedLink implements LinkConnectionEvents {
     this.#link?.tick(nowMs);
   }
 
-  stop(): void {
+  /** @param detail tells the peer why */
+  stop(detail: string): void {
     this.#isStopped = true;
     this.#cancel();
     this.#abort?.abort();
-    this.#link?.leave("superseded", "this node is going down");
+    this.#link?.leave("superseded", detail);
   }
 
   opened(peer: LinkPeer): void {

@@ -1,11 +1,16 @@
 /** Places by name of their taker. Each name may take only a share, so that none can take all. */
 export class Shares<T> {
-  readonly #most: number;
+  #most: number;
   readonly #takers = new Map<T, string>();
   readonly #taken = new Map<string, number>();
 
   /** @param most places that one name may take */
   constructor(most: number) {
+    this.#most = most;
+  }
+
+  /** Changes the share of each name. Takers above it stay. */
+  resize(most: number): void {
     this.#most = most;
   }
 

@@ -20,6 +20,14 @@ export interface LaneName {
   readonly lane: number;
 }
 
+/** Bounds on the lanes that are remembered. */
+export interface InboundLanesOptions {
+  readonly maxInboundLanes: number;
+  readonly maxDatacenterLanes: number;
+  readonly inboundMemoryMs: number;
+  readonly maxUnsettled: number;
+}
+
 /** The connection that wants a lane. */
 export interface AttachRequest extends LaneName {
   readonly lastGone: number;
@@ -35,22 +43,17 @@ export interface AttachRequest extends LaneName {
  * with the most lanes loses the one that was idle longest.
  */
 export class InboundLanes {
-  readonly #options: {
-    readonly maxInboundLanes: number;
-    readonly maxDatacenterLanes: number;
-    readonly inboundMemoryMs: number;
-    readonly maxUnsettled: number;
-  };
+  #options: InboundLanesOptions;
   readonly #lanes = new Map<string, Known>();
   /** Number of lanes of each local host. */
   readonly #counts = new Map<string, number>();
 
-  constructor(options: {
-    readonly maxInboundLanes: number;
-    readonly maxDatacenterLanes: number;
-    readonly inboundMemoryMs: number;
-    readonly maxUnsettled: number;
-  }) {
+  constructor(options: InboundLanesOptions) {
+    this.#options = options;
+  }
+
+  /** Takes other bounds from now on. Lanes above them stay until room is needed. */
+  change(options: InboundLanesOptions): void {
     this.#options = options;
   }
 

@@ -25,12 +25,15 @@ export class Destinations {
   readonly #all = new Map<string, HostLinks>();
   /** Forgotten destinations whose connections have not ended yet. */
   readonly #leaving = new Set<HostLinks>();
+  /** Endpoints by local host that replace those of the session table. */
+  #overrides: DestinationsDeps["overrides"];
   #isRunning = true;
   #cancelRefresh: CancelTimer | undefined;
   #hasFailed = false;
 
   constructor(deps: DestinationsDeps) {
     this.#deps = deps;
+    this.#overrides = deps.overrides;
     this.#own = destinationOf(deps.shared.scope, deps.shared.identity);
   }
 
@@ -61,8 +64,30 @@ export class Destinations {
 
   /** Makes the links to configured hosts, and begins to read which others there are. */
   start(): void {
-    for (const host of Object.keys(this.#deps.overrides)) if (!this.isOwn(host)) this.to(host);
+    this.#linkNamed();
     this.#refresh().catch(() => {}); // it logs its failures
+  }
+
+  /**
+   * Takes the options that are shared by now, and other endpoints in place of those of the table. A
+   * destination that the configuration no longer names stays, with what the table lists for it.
+   */
+  change(overrides: DestinationsDeps["overrides"]): void {
+    if (!this.#isRunning) return;
+    this.#overrides = overrides;
+    for (const host of Object.keys(overrides)) this.#deps.shared.mesh.add(host);
+    for (const [host, links] of this.#all) links.change(overrides[host]);
+    this.#linkNamed();
+    this.#refresh().catch(() => {}); // it logs its failures
+  }
+
+  /** True for a destination whose endpoints the configuration names. */
+  isNamed(host: string): boolean {
+    return this.#overrides[host] !== undefined;
+  }
+
+  #linkNamed(): void {
+    for (const host of Object.keys(this.#overrides)) if (!this.isOwn(host)) this.to(host);
   }
 
   /** True for this node itself, to which there are no links. */
@@ -75,7 +100,7 @@ export class Destinations {
     if (this.isOwn(host)) throw new RangeError(`Cannot link to ${host}: it is this node itself`);
     let links = this.#all.get(host);
     if (links === undefined) {
-      links = new HostLinks(host, this.#deps.shared, this.#deps.overrides[host]);
+      links = new HostLinks(host, this.#deps.shared, this.#overrides[host]);
       this.#all.set(host, links);
       links.refresh(); // never rejects
     }
@@ -123,7 +148,8 @@ export class Destinations {
 
   /** Reads which hosts there are, and again after the refresh interval. */
   async #refresh(): Promise<void> {
-    const { shared: { scope, mesh, log, options, clock } } = this.#deps;
+    const { shared } = this.#deps;
+    const { scope, mesh, log, clock } = shared;
     try {
       const hosts = await this.#deps.hosts.hosts();
       if (!this.#isRunning) return;
@@ -144,7 +170,8 @@ export class Destinations {
       this.#hasFailed = true;
     }
     if (!this.#isRunning) return;
-    this.#cancelRefresh = clock.after(options.hostsRefreshIntervalMs, () => {
+    this.#cancelRefresh?.();
+    this.#cancelRefresh = clock.after(shared.options.hostsRefreshIntervalMs, () => {
       this.#refresh().catch(() => {}); // it logs its failures
     });
   }

@@ -9,8 +9,11 @@ import type { EndpointAddress } from "../ports.ts";
 export class EndpointPool {
   readonly destination: string;
   readonly address: EndpointAddress;
-  readonly links: readonly OutgoingLink[];
+  #links: readonly OutgoingLink[];
+  /** Links that are too many, and end once their lanes are empty. */
+  #surplus = new Set<OutgoingLink>();
   readonly #shared: LinkDeps;
+  readonly #newLink: () => OutgoingLink;
   #state: EndpointState = "enabled";
 
   constructor(
@@ -21,12 +24,41 @@ export class EndpointPool {
     this.destination = destination;
     this.address = address;
     this.#shared = options.shared;
-    this.links = Array.from(
+    this.#newLink = () => new OutgoingLink(destination, address, options);
+    this.#links = Array.from(
       { length: options.shared.options.connectionsPerEndpoint },
-      () => new OutgoingLink(destination, address, options),
+      this.#newLink,
     );
     this.#log("endpoint.opened");
     for (const link of this.links) link.connect();
+  }
+
+  get links(): readonly OutgoingLink[] {
+    return this.#links;
+  }
+
+  /**
+   * Makes as many links as the options say by now. A link that is too many stays up until its lane has
+   * settled what it holds, but takes no new senders.
+   */
+  resize(): void {
+    const { connectionsPerEndpoint: count } = this.#shared.options;
+    const missing = Math.max(0, count - this.#links.length);
+    const added = Array.from({ length: missing }, this.#newLink);
+    this.#links = [...this.#links, ...added];
+    this.#surplus = new Set(this.#links.slice(count));
+    const isEnabled = this.#state === "enabled";
+    for (const link of this.#links) link.lane.isEnabled = isEnabled && !this.#surplus.has(link);
+    if (isEnabled) { for (const link of added) link.connect(); }
+  }
+
+  /** Removes and returns the links that are too many and hold nothing. The caller ends them. */
+  takeDrained(): readonly OutgoingLink[] {
+    if (this.#surplus.size === 0) return [];
+    const drained = [...this.#surplus].filter(({ lane }) => lane.items === 0);
+    for (const link of drained) this.#surplus.delete(link);
+    this.#links = this.#links.filter((link) => !drained.includes(link));
+    return drained;
   }
 
   get state(): EndpointState {
@@ -43,7 +75,9 @@ export class EndpointPool {
     if (next === this.#state) return false;
     this.#state = next;
     this.#log(`endpoint.${next}`);
-    for (const link of this.links) link.lane.isEnabled = next === "enabled";
+    for (const link of this.links) {
+      link.lane.isEnabled = next === "enabled" && !this.#surplus.has(link);
+    }
     if (next === "enabled") {
       for (const link of this.links) link.connect();
     }

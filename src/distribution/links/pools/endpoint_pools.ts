@@ -37,12 +37,14 @@ export class EndpointPools {
   readonly #usable = new Set<EndpointPool>();
   /** Links that are open. */
   readonly #open = new Set<OutgoingLink>();
-  /** Closed pools whose connections have not ended yet. */
-  readonly #leaving = new Set<EndpointPool>();
+  /** Links of closed pools, and links that were too many, until their connections have ended. */
+  readonly #leaving = new Set<OutgoingLink>();
   /** Endpoints that an operator has paused. */
   readonly #paused = new Set<string>();
   /** True while an operator has paused the whole destination, endpoints yet to come included. */
   #isPaused = false;
+  /** Endpoints in place of those that the table lists. */
+  #override: readonly EndpointAddress[] | undefined;
   #collectedMs: number;
   #cancelRefresh: CancelTimer | undefined;
   #refreshDueMs = 0;
@@ -54,6 +56,7 @@ export class EndpointPools {
   constructor(destination: string, deps: EndpointPoolsDeps, events: EndpointPoolsEvents) {
     this.#destination = destination;
     this.#deps = deps;
+    this.#override = deps.override;
     this.#events = events;
     this.#collectedMs = deps.shared.clock.monotonicMs();
   }
@@ -101,8 +104,8 @@ export class EndpointPools {
 
   /** True when every connection has ended. */
   get hasEnded(): boolean {
-    return [...this.#pools.values(), ...this.#leaving]
-      .every((pool) => pool.links.every((link) => link.isStopped));
+    for (const link of this.#leaving) if (!link.isStopped) return false;
+    return [...this.#pools.values()].every(({ links }) => links.every((link) => link.isStopped));
   }
 
   /** Links that are open. */
@@ -201,6 +204,20 @@ export class EndpointPools {
     return count;
   }
 
+  /**
+   * Takes the options that are shared by now, and other endpoints in place of those that the table
+   * lists, and reads the endpoints anew.
+   */
+  change(override: readonly EndpointAddress[] | undefined): void {
+    if (this.#isStopped) return;
+    this.#override = override;
+    for (const pool of this.#pools.values()) {
+      pool.resize();
+      this.#update(pool);
+    }
+    this.refreshAnew(); // never rejects
+  }
+
   /** Dials every enabled endpoint that is not connected, without waiting for its next attempt. */
   connect(): void {
     for (const pool of this.#pools.values()) {
@@ -229,10 +246,13 @@ export class EndpointPools {
   }
 
   tick(nowMs: number): void {
-    for (const pool of this.#pools.values()) pool.tick(nowMs);
-    for (const pool of this.#leaving) {
+    for (const pool of this.#pools.values()) {
       pool.tick(nowMs);
-      if (pool.links.every((link) => link.isStopped)) this.#leaving.delete(pool);
+      for (const link of pool.takeDrained()) this.#close(link, "fewer connections are wanted");
+    }
+    for (const link of this.#leaving) {
+      link.tick(nowMs);
+      if (link.isStopped) this.#leaving.delete(link);
     }
     if (nowMs - this.#collectedMs >= this.#deps.shared.options.disabledGcIntervalMs) {
       this.#collectedMs = nowMs;
@@ -252,9 +272,9 @@ export class EndpointPools {
   async #refreshOnce(): Promise<void> {
     this.#cancelRefresh?.();
     this.#cancelRefresh = undefined;
-    const { override, shared, isReached } = this.#deps;
+    const { shared, isReached } = this.#deps;
     try {
-      const listed = override ?? await shared.endpoints.endpoints(this.#destination);
+      const listed = this.#override ?? await shared.endpoints.endpoints(this.#destination);
       if (this.#isStopped) return;
       this.#hasFailed = false;
       this.#applyList(listed);
@@ -361,12 +381,15 @@ export class EndpointPools {
       if (this.#paused.has(key)) continue; // operators want to see it
       if (!this.#step(pool, { kind: "collect", isAnyLinkOpen: pool.isAnyLinkOpen })) continue;
       this.#pools.delete(key);
-      this.#leaving.add(pool);
-      for (const link of pool.links) {
-        this.#events.closing(link.lane);
-        link.stop("endpoint-gone", "the endpoint is not listed any more");
-      }
+      for (const link of pool.links) this.#close(link, "the endpoint is not listed any more");
     }
+  }
+
+  /** Ends a link that belongs to no pool any more. Its stanzas move to other lanes. */
+  #close(link: OutgoingLink, why: string): void {
+    this.#leaving.add(link);
+    this.#events.closing(link.lane);
+    link.stop("endpoint-gone", why);
   }
 }
 

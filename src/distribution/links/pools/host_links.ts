@@ -238,6 +238,11 @@ export class HostLinks implements EndpointPoolsEvents, LaneEvents {
     return this.#endpoints.resume(endpoint);
   }
 
+  /** As `EndpointPools.change`. */
+  change(override: readonly EndpointAddress[] | undefined): void {
+    this.#endpoints.change(override);
+  }
+
   /** Dials all endpoints that are not connected now, and reads which there are. */
   retry(): void {
     this.#endpoints.connect();
