@@ -123,7 +123,27 @@ Deno.test("status, where, links, bounce, sessions, top, trace, reload and drain 
 
     const reload = await run(["reload", ...admin]);
     assert.equal(reload.code, 0, reload.error);
-    assert.notEqual(reload.out, "");
+    assert.equal(reload.out, "nothing has changed");
+    const { node } = dc1;
+    node.configuration["limits"] = { max_depth: 70, kept_requests: 7 };
+    node.configuration["log"] = { level: "warn" };
+    await node.writeConfiguration();
+    const changed = await run(["reload", ...admin]);
+    assert.deepEqual([changed.code, changed.out], [
+      0,
+      [
+        ...["in force now:", "  log.level"],
+        ...["for new connections:", "  limits.max_depth"],
+        ...["needs a restart of the node:", "  limits.kept_requests"],
+      ].join("\n"),
+    ]);
+    const asJson = JSON.parse((await run(["reload", "--json", ...admin])).out);
+    assert.deepEqual(asJson.reload.changes, [{ path: "limits.kept_requests", effect: "restart" }]);
+    node.configuration["log"] = { level: "loud" };
+    await node.writeConfiguration();
+    const mistaken = await run(["reload", ...admin]);
+    assert.deepEqual([mistaken.code, mistaken.out], [1, ""]);
+    assert.match(mistaken.error, /dc1-node1\.toml:\d+: log\.level: expected .*"loud"/);
 
     const drain = await run(["drain", ...admin]);
     assert.equal(drain.code, 0, drain.error);

@@ -63,6 +63,7 @@ import { REDIS_KEYS } from "./redis_keys.ts";
 import { REDIS_OUTAGE } from "./redis_outage.ts";
 import { REFUSED_LINKS } from "./refused_links.ts";
 import { RELOADED_CERTIFICATES } from "./reloaded_certificates.ts";
+import { RELOADED_CONFIGURATION } from "./reloaded_configuration.ts";
 import { ROOMS } from "./rooms.ts";
 import { REMOVED_DATACENTER } from "./removed_datacenter.ts";
 import { RESUME_AT_OTHER_NODE, RESUME_BY_SASL2, RESUME_ELSEWHERE } from "./resume_elsewhere.ts";
@@ -129,6 +130,7 @@ export const SCENARIOS: readonly Scenario[] = [
   ...DEAD_DATACENTERS,
   REFUSED_LINKS,
   RELOADED_CERTIFICATES,
+  RELOADED_CONFIGURATION,
   FAILING_STARTS,
   LATE_REDIS,
   ...GRACEFUL_STOPS,

@@ -53,14 +53,42 @@ export function drainCommand(io: CommandIo): Command {
 /** Makes the command `causeway reload`. */
 export function reloadCommand(io: CommandIo): Command {
   const command = new Command("reload")
-    .description("have a node read its certificates again, as SIGHUP does");
+    .description("have a node read its configuration and certificates again, as SIGHUP does");
   describe(addAdminOptions(command), {
-    examples: [["causeway reload", "after certificates were renewed"]],
+    examples: [
+      ["causeway reload", "after the configuration was edited or certificates were renewed"],
+      ["causeway check --config causeway.toml && causeway reload", "check the file first"],
+    ],
+    exits: {
+      0: "the file is in force, except for the settings that are said to need a restart",
+      1: "something cannot be used, and nothing has changed",
+    },
+    more: [
+      "Sessions stay. docs/configuration.md says for each setting whether a reload brings it.",
+    ],
   });
   return command.action(async (options: AdminCommandOptions) => {
     const done = await perform(connectAdmin(options), "reload");
-    io.out(options.json ? JSON.stringify(done, null, 2) : done.text);
+    if (options.json) io.out(JSON.stringify(done, null, 2));
+    else for (const line of reloadLines(done)) io.out(line);
   });
+}
+
+/** Returns a reload's outcome for people. */
+function reloadLines({ text, reload }: ActionResult): readonly string[] {
+  if (reload === undefined) return [text];
+  const ofEffect = (effect: "now" | "new" | "restart") =>
+    reload.changes.filter((each) => each.effect === effect).map(({ path }) => path);
+  const groups = [
+    ["in force now:", ofEffect("now")],
+    ["for new connections:", [...ofEffect("new"), ...reload.certificates]],
+    ["pools that were replaced:", reload.pools],
+    ["needs a restart of the node:", ofEffect("restart")],
+  ] as const;
+  const lines = groups.flatMap(([heading, names]) =>
+    names.length === 0 ? [] : [heading, ...names.map((name) => `  ${name}`)]
+  );
+  return lines.length === 0 ? ["nothing has changed"] : lines;
 }
 
 async function perform(client: AdminClient, action: "drain" | "reload"): Promise<ActionResult> {

@@ -1,4 +1,5 @@
 import type { CancelTimer } from "../base/mod.ts";
+import { CausewayError, describeError } from "../base/mod.ts";
 import type { Config } from "../config/mod.ts";
 import { LaneDrain } from "../distribution/links/mod.ts";
 import { formatAddress } from "../net/mod.ts";
@@ -9,6 +10,8 @@ import type { NodePhase } from "./node_health.ts";
 import type { NodeDeps } from "./node_parts.ts";
 import { NodeParts } from "./node_parts.ts";
 import { claimHosts } from "./node_table.ts";
+import type { ReloadReport } from "./reload.ts";
+import { Reload } from "./reload.ts";
 import { StopBudget } from "./stop_budget.ts";
 
 /** Addresses of a node that has started, such as `127.0.0.1:5222` or `[::1]:5222`. */
@@ -49,15 +52,15 @@ const CLOSE_MS = 1_000;
  * the lanes empty.
  */
 export class CausewayNode {
-  readonly #config: Config;
   readonly #parts: NodeParts;
+  readonly #reload: Reload;
+  readonly #started = Promise.withResolvers<void>();
   #phase: NodePhase = "starting";
   /** Progress of the graceful stop; undefined before it. */
   #drain: DrainProgress | undefined;
   #cancelWatch: CancelTimer | undefined;
 
   constructor(config: Config, deps: NodeDeps) {
-    this.#config = config;
     this.#parts = new NodeParts(config, deps, {
       health: () =>
         nodeHealth(this.#phase, this.#parts.table.snapshot(), this.#parts.stores.failures()),
@@ -67,8 +70,29 @@ export class CausewayNode {
         deps.stopRequested?.();
         return true;
       },
-      reload: () => this.reloadCertificates(),
+      reload: () => this.reload(),
+      config: () => this.#reload.config,
     });
+    const parts = this.#parts;
+    const { certificates, stores, metrics, log, clock } = parts;
+    this.#reload = new Reload(config, {
+      read: deps.readConfig ?? (() => config),
+      certificates,
+      stores,
+      change: (newer, before) => {
+        deps.changeLog?.(newer.log);
+        parts.change(newer);
+        void this.#publishEndpoints(before, newer); // never rejects
+      },
+      renewLinks: async () => {
+        await parts.links?.renew();
+        await parts.cluster?.renew();
+      },
+      metrics,
+      log,
+      clock,
+    });
+    this.#started.promise.catch(() => {}); // whoever starts the node hears of it
   }
 
   /** The log of the node, whose events operators see too. */
@@ -89,7 +113,18 @@ export class CausewayNode {
    * `stop`
    */
   async start(): Promise<NodeAddresses> {
-    const config = this.#config;
+    try {
+      const addresses = await this.#start();
+      this.#started.resolve();
+      return addresses;
+    } catch (thrown) {
+      this.#started.reject(thrown);
+      throw thrown;
+    }
+  }
+
+  async #start(): Promise<NodeAddresses> {
+    const { config } = this.#reload;
     const { edge, admin, table, budget, requests, rosters, offline, accountWatch, log, clock } =
       this.#parts;
     const { links, cluster } = await this.#parts.addLinks(config);
@@ -104,9 +139,7 @@ export class CausewayNode {
     await table.publishClusterAddress(cluster.addresses[0]!); // it listens on one address
     await table.clusterNodes();
     cluster.start();
-    await table.publishEndpoints(
-      advertisedEndpoints(config.globalDistrib, links.addresses),
-    );
+    await table.publishEndpoints(advertisedEndpoints(config.globalDistrib, links.addresses));
     links.start();
     this.#cancelWatch = budget.watch(clock, () => {
       log.warn("node.makes-room", { waitingBytes: budget.total.bytes });
@@ -131,15 +164,31 @@ export class CausewayNode {
   }
 
   /**
-   * Reads every certificate again and reconnects the links, one by one, to use them.
-   * @returns the number of certificates that were read, and of those that cannot be used
+   * Reads the configuration file and every certificate again, once the node has started. What can
+   * change while it runs takes effect, and sessions stay. Links that use another certificate connect
+   * anew, one by one.
+   *
+   * @throws CausewayError that says what cannot be used; then nothing has changed
    */
-  async reloadCertificates(): Promise<{ readonly reloaded: number; readonly failed: number }> {
-    const parts = this.#parts;
-    const outcome = await parts.certificates.reload();
-    await parts.links?.renew();
-    await parts.cluster?.renew();
-    return outcome;
+  async reload(): Promise<ReloadReport> {
+    await this.#started.promise;
+    if (this.#phase !== "running") {
+      throw new CausewayError("node/stopping", "Cannot reload: the node is going down");
+    }
+    return await this.#reload.run();
+  }
+
+  /** Publishes this node's endpoints, if they are others than those of `before`. */
+  async #publishEndpoints(before: Config, { globalDistrib }: Config): Promise<void> {
+    const { links, table, log } = this.#parts;
+    const former = JSON.stringify(before.globalDistrib.connections.advertisedEndpoints);
+    const wanted = JSON.stringify(globalDistrib.connections.advertisedEndpoints);
+    if (links === undefined || former === wanted) return;
+    try {
+      await table.publishEndpoints(advertisedEndpoints(globalDistrib, links.addresses));
+    } catch (error) {
+      log.warn("endpoints.unpublished", { error: describeError(error) }); // the next renewal does it
+    }
   }
 
   /**
@@ -154,9 +203,9 @@ export class CausewayNode {
     // A start may still be under way, so the links are read where they are used.
     const parts = this.#parts;
     const { edge, router, services, requests, logouts, pressure, table, log, clock } = parts;
-    const budget = new StopBudget(this.#config.limits.shutdownTimeoutMs, clock);
+    const budget = new StopBudget(this.#reload.config.limits.shutdownTimeoutMs, clock);
     const startedMs = clock.wallMs();
-    const deadlineMs = startedMs + this.#config.limits.shutdownTimeoutMs;
+    const deadlineMs = startedMs + this.#reload.config.limits.shutdownTimeoutMs;
     const steps = new Set<string>();
     const noteStep = (step: string) => {
       if (steps.has(step)) return; // routing goes on beside later steps

@@ -1,6 +1,7 @@
 import { CausewayError } from "../base/mod.ts";
 import type { CertificateFiles, Config, LinkTlsConfig } from "../config/mod.ts";
 import { loadTlsContext } from "../net/mod.ts";
+import { LINK_TLS } from "./link_tls.ts";
 
 /** A problem with a certificate that the configuration names. */
 export interface CertificateFinding {
@@ -33,7 +34,8 @@ export async function certificateFindings(
   return findings;
 }
 
-function certificatesOf(
+/** Returns the files of every certificate that `config` names, by key path. */
+export function certificatesOf(
   { listen, globalDistrib }: Config,
 ): readonly (readonly [path: string, files: CertificateFiles | LinkTlsConfig])[] {
   const { tls } = globalDistrib.connections;
@@ -47,8 +49,6 @@ function certificatesOf(
       )
     ),
     ...(listen.admin.tls === undefined ? [] : [["listen.admin.tls", listen.admin.tls] as const]),
-    ...(tls === undefined
-      ? []
-      : [["modules.mod_global_distrib.connections.tls_opts", tls] as const]),
+    ...(tls === undefined ? [] : [[LINK_TLS, tls] as const]),
   ];
 }

@@ -1,7 +1,7 @@
 import type { CancelTimer, Clock } from "../base/mod.ts";
 import { describeError } from "../base/mod.ts";
 import { TlsContextHolder } from "../net/mod.ts";
-import type { TlsFiles } from "../net/mod.ts";
+import type { PreparedTls, TlsFiles } from "../net/mod.ts";
 import type { Logger, Metrics } from "../observe/mod.ts";
 
 /** A certificate that the process uses. */
@@ -11,6 +11,24 @@ export interface CertificateInUse {
   readonly names: readonly string[];
   readonly expiresAtMs: number;
 }
+
+/** A certificate, and the key path of the configuration that names its files. */
+interface NamedHolder {
+  readonly path: string;
+  readonly holder: TlsContextHolder;
+}
+
+/** Certificates that were read again and can be used. */
+export interface PreparedCertificates {
+  readonly count: number;
+  /** Uses them for new connections. Returns the key paths of those that differ from before. */
+  use(): readonly string[];
+}
+
+const EXPIRY = {
+  name: "causeway_certificate_expiry_timestamp_seconds",
+  help: "When a certificate in use ends, seconds since the Unix epoch",
+};
 
 /** Days before a certificate ends from which on a warning is logged. */
 const WARN_DAYS = 14;
@@ -24,7 +42,7 @@ export class Certificates {
   readonly #metrics: Metrics;
   readonly #log: Logger;
   readonly #clock: Clock;
-  readonly #holders: TlsContextHolder[] = [];
+  readonly #holders: NamedHolder[] = [];
   #cancelTimer: CancelTimer | undefined;
 
   constructor(deps: { readonly metrics: Metrics; readonly log: Logger; readonly clock: Clock }) {
@@ -35,45 +53,60 @@ export class Certificates {
 
   /**
    * Returns the TLS context of these files.
+   *
+   * @param path key path of the configuration that names them
    * @throws CausewayError `net/tls-…`, which names the file
    */
-  async load(files: TlsFiles): Promise<TlsContextHolder> {
+  async load(path: string, files: TlsFiles): Promise<TlsContextHolder> {
     const holder = await TlsContextHolder.load(files, this.#clock);
-    this.#holders.push(holder);
-    this.#metrics.gauge({
-      name: "causeway_certificate_expiry_timestamp_seconds",
-      help: "When a certificate in use ends, seconds since the Unix epoch",
-      labels: { certfile: files.certfile },
-    }, () => holder.current.expiresAtMs / 1000);
+    this.#holders.push({ path, holder });
+    this.#show(holder);
     this.#warn(holder);
     this.#cancelTimer ??= this.#watch();
     return holder;
   }
 
   /**
-   * Reads all files again. A certificate that cannot be used is logged, and the old one stays in
-   * use.
-   * @returns the number of certificates that were read, and of those that cannot be used
+   * Reads all files again, without using them yet. Each certificate that cannot be used is logged.
+   *
+   * @param named files by the key path that names them; the others are where they were
+   * @throws CausewayError `net/tls-…` when a certificate cannot be used
    */
-  async reload(): Promise<{ readonly reloaded: number; readonly failed: number }> {
-    let failed = 0;
-    for (const holder of this.#holders) {
-      const { certfile } = holder.files;
+  async prepare(named: ReadonlyMap<string, TlsFiles> = new Map()): Promise<PreparedCertificates> {
+    const prepared: { readonly each: NamedHolder; readonly tls: PreparedTls }[] = [];
+    let failure: unknown;
+    for (const each of this.#holders) {
+      const files = named.get(each.path) ?? each.holder.files;
       try {
-        await holder.reload();
-        this.#log.info("tls.reloaded", { certfile });
-        this.#warn(holder);
+        prepared.push({ each, tls: await each.holder.prepare(files) });
       } catch (error) {
-        failed++;
+        failure ??= error;
+        const { certfile } = files;
         this.#log.error("tls.reload-failed", { certfile, error: describeError(error) });
       }
     }
-    return { reloaded: this.#holders.length - failed, failed };
+    if (failure !== undefined) throw failure;
+    return {
+      count: prepared.length,
+      use: () => {
+        const changed: string[] = [];
+        for (const { each: { path, holder }, tls } of prepared) {
+          const former = holder.files.certfile;
+          const { certfile } = tls.files;
+          if (holder.use(tls)) changed.push(path);
+          if (former !== certfile) this.#hide(former);
+          this.#show(holder);
+          this.#log.info("tls.reloaded", { certfile });
+          this.#warn(holder);
+        }
+        return changed;
+      },
+    };
   }
 
   /** The certificates in use, in the order in which they were loaded. */
   get inUse(): readonly CertificateInUse[] {
-    return this.#holders.map(({ files, current: { names, expiresAtMs } }) => ({
+    return this.#holders.map(({ holder: { files, current: { names, expiresAtMs } } }) => ({
       files,
       names,
       expiresAtMs,
@@ -85,9 +118,22 @@ export class Certificates {
     this.#cancelTimer?.();
   }
 
+  #show(holder: TlsContextHolder): void {
+    this.#metrics.gauge(
+      { ...EXPIRY, labels: { certfile: holder.files.certfile } },
+      () => holder.current.expiresAtMs / 1000,
+    );
+  }
+
+  /** Shows a file no longer, unless another certificate lies in it. */
+  #hide(certfile: string): void {
+    if (this.#holders.some(({ holder }) => holder.files.certfile === certfile)) return;
+    this.#metrics.remove(EXPIRY.name, { certfile });
+  }
+
   #watch(): CancelTimer {
     return this.#clock.after(DAY_MS, () => {
-      for (const holder of this.#holders) this.#warn(holder);
+      for (const { holder } of this.#holders) this.#warn(holder);
       this.#cancelTimer = this.#watch();
     });
   }

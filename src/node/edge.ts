@@ -99,6 +99,10 @@ export class Edge {
   readonly #deps: EdgeDeps;
   readonly #listeners: { readonly kind: EdgeKind; readonly listener: Listener }[] = [];
   readonly #ports: StreamPort[] = [];
+  /** Change the limits of one port or of its streams. */
+  readonly #changes: ((config: Config) => void)[] = [];
+  #admission: StreamAdmission | undefined;
+  #rates: EdgeRates | undefined;
   #cancelShapes: CancelTimer | undefined;
   /** The last log line about accounts that cannot use a mechanism. */
   #missingKeys = "[]";
@@ -121,14 +125,29 @@ export class Edge {
    */
   async open(config: Config): Promise<void> {
     for (const kind of ["c2s", "websocket", "component"] as const) this.#showConnections(kind);
-    const admission = new StreamAdmission(config.admission, this.#deps.clock);
+    const admission = this.#admission = new StreamAdmission(config.admission, this.#deps.clock);
     const shapes = new CredentialShapes(config.auth.scramIterations);
     await this.#learnShapes(shapes, config.auth.mechanisms);
-    const rates = new EdgeRates(config.edgeRates, this.#deps.clock);
+    const rates = this.#rates = new EdgeRates(config.edgeRates, this.#deps.clock);
     const shared = { config, admission, rates, shapes };
-    for (const each of config.listen.c2s) await this.#openC2s(each, shared);
-    for (const each of config.listen.websocket) await this.#openWebSocket(each, shared);
-    for (const each of config.listen.component) await this.#openComponent(each, shared);
+    const { c2s, websocket, component } = config.listen;
+    for (const [position, each] of c2s.entries()) await this.#openC2s(each, position, shared);
+    for (const [position, each] of websocket.entries()) {
+      await this.#openWebSocket(each, position, shared);
+    }
+    for (const [position, each] of component.entries()) {
+      await this.#openComponent(each, position, shared);
+    }
+  }
+
+  /**
+   * Takes the limits, rates and component domains of another configuration, whose ports are the same.
+   * Streams that are open keep the limits that they began with.
+   */
+  change(config: Config): void {
+    this.#admission?.change(config.admission);
+    this.#rates?.change(config.edgeRates);
+    for (const change of this.#changes) change(config);
   }
 
   /** Stops accepting connections. Streams go on. */
@@ -185,7 +204,11 @@ export class Edge {
     for (const each of missing) this.#deps.log.warn("accounts.keys-missing", each);
   }
 
-  async #openC2s(listenConfig: C2sListenConfig, shared: SharedByPorts): Promise<void> {
+  async #openC2s(
+    listenConfig: C2sListenConfig,
+    position: number,
+    shared: SharedByPorts,
+  ): Promise<void> {
     const { tls } = listenConfig;
     const { config } = shared;
     const port = this.#clients("c2s", { ...shared, allowPlaintext: tls.mode === "none" });
@@ -194,17 +217,24 @@ export class Edge {
       files: tls,
       ...(tls.mode === "direct" ? { alpnProtocols: [XMPP_CLIENT_ALPN] } : {}),
     };
-    await this.#listen("c2s", { ...listenConfig, secured, config }, (connection) => {
+    const place = { ...listenConfig, path: `listen.c2s[${position}].tls`, secured, config };
+    await this.#listen("c2s", place, (connection) => {
       port.accept(connection);
     });
   }
 
-  async #openWebSocket(listenConfig: WebSocketListenConfig, shared: SharedByPorts): Promise<void> {
+  async #openWebSocket(
+    listenConfig: WebSocketListenConfig,
+    position: number,
+    shared: SharedByPorts,
+  ): Promise<void> {
     const { tls, url } = listenConfig;
     const { config } = shared;
     const port = this.#clients("websocket", { ...shared, allowPlaintext: tls === undefined });
-    const limits = resolveStreamLimits(config.streams);
-    const options = await this.#listenOptions({ ...listenConfig, secured: direct(tls), config });
+    let limits = resolveStreamLimits(config.streams);
+    const path = `listen.websocket[${position}].tls`;
+    const secured = direct(tls);
+    const options = await this.#listenOptions({ ...listenConfig, path, secured, config });
     const listener = await listenWebSocket({
       ...options,
       path: WEBSOCKET_PATH,
@@ -216,6 +246,10 @@ export class Edge {
       page: (path, host) => discoveryPage(path, host, { url, isEncrypted: tls !== undefined }),
     });
     this.#listeners.push({ kind: "websocket", listener });
+    this.#changes.push((newer) => {
+      limits = resolveStreamLimits(newer.streams);
+      listener.changeLimits({ ...portLimits(newer), ...webSocketLimits(newer) });
+    });
   }
 
   /** Turns the connections of one port into client streams. */
@@ -252,20 +286,19 @@ export class Edge {
       ...(creation === undefined ? {} : { creation }),
     });
     this.#ports.push(port);
+    this.#changes.push((newer) => port.changeLimits({ limits: newer.streams, ...newer.clients }));
     return port;
   }
 
   async #openComponent(
     listenConfig: ComponentListenConfig,
+    position: number,
     { config, admission, rates }: SharedByPorts,
   ): Promise<void> {
     const { components, sink, metrics, log, clock } = this.#deps;
     const port = new ComponentListener({
       host: config.globalDistrib.localHost,
-      domains: new Map(listenConfig.domains.map(({ name, secret, isHidden }) => [
-        name,
-        { secret: secret.reveal(), isHidden },
-      ])),
+      domains: domainsOf(listenConfig),
       registry: components,
       sink,
       metrics,
@@ -276,8 +309,13 @@ export class Edge {
       rates,
     });
     this.#ports.push(port);
+    this.#changes.push((newer) => {
+      const listed = newer.listen.component[position] ?? listenConfig; // the ports are the same
+      port.change({ limits: newer.streams, domains: domainsOf(listed) });
+    });
     const secured = direct(listenConfig.tls);
-    await this.#listen("component", { ...listenConfig, secured, config }, (connection) => {
+    const path = `listen.component[${position}].tls`;
+    await this.#listen("component", { ...listenConfig, path, secured, config }, (connection) => {
       port.accept(connection);
     });
   }
@@ -290,11 +328,13 @@ export class Edge {
     const options = await this.#listenOptions(place);
     const listener = await listen(options, { ...this.#watching(kind), accepted });
     this.#listeners.push({ kind, listener });
+    this.#changes.push((newer) => listener.changeLimits(portLimits(newer)));
   }
 
-  async #listenOptions({ host, port, secured, config }: Place): Promise<ListenOptions> {
+  async #listenOptions({ host, port, path, secured, config }: Place): Promise<ListenOptions> {
     const { certificates, paced, clock } = this.#deps;
-    const handshakes = handshakeRates(config, clock);
+    const handshakes = new EdgeRates(handshakeRates(config), clock);
+    this.#changes.push((newer) => handshakes.change(handshakeRates(newer)));
     return {
       host,
       port,
@@ -305,7 +345,7 @@ export class Edge {
         tls: {
           mode: secured.mode,
           ...(secured.alpnProtocols === undefined ? {} : { alpnProtocols: secured.alpnProtocols }),
-          context: await certificates.load({
+          context: await certificates.load(path, {
             certfile: secured.files.certfile,
             keyfile: secured.files.keyfile,
           }),
@@ -362,6 +402,8 @@ interface SharedByPorts {
 interface Place {
   readonly host: string;
   readonly port: number;
+  /** Key path of its certificate. */
+  readonly path: string;
   readonly secured: SecuredBy | undefined;
   readonly config: Config;
 }
@@ -375,4 +417,13 @@ interface SecuredBy {
 
 function direct(files: CertificateFiles | undefined): SecuredBy | undefined {
   return files === undefined ? undefined : { mode: "direct", files };
+}
+
+function domainsOf(
+  { domains }: ComponentListenConfig,
+): ReadonlyMap<string, { readonly secret: string; readonly isHidden: boolean }> {
+  return new Map(domains.map(({ name, secret, isHidden }) => [
+    name,
+    { secret: secret.reveal(), isHidden },
+  ]));
 }

@@ -49,7 +49,8 @@ export function makeAdmin(
     {
       log,
       clock,
-      tls: tls && (async () => adminTls(await parts.certificates.load(tlsFilesOf(tls)))),
+      tls: tls &&
+        (async () => adminTls(await parts.certificates.load("listen.admin.tls", tlsFilesOf(tls)))),
       refused: (reason) => {
         metrics.counter({
           name: "causeway_connections_refused_total",

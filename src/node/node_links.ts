@@ -6,8 +6,9 @@ import type { Router } from "../distribution/routing/mod.ts";
 import type { SessionTable } from "../distribution/table/mod.ts";
 import type { StanzaSpans, Tracing } from "../distribution/tracing/mod.ts";
 import type { LinkTraffic, StanzaTracer } from "../distribution/mod.ts";
-import { parseJid } from "../xmpp/mod.ts";
+import { EdgeRates, parseJid } from "../xmpp/mod.ts";
 import type { Certificates } from "./certificates.ts";
+import { LINK_TLS } from "./link_tls.ts";
 import { makeBroughtCarbons } from "./node_carbons.ts";
 import { noteRefused } from "./node_tracing.ts";
 import { handshakeRates, linksOptions } from "./options.ts";
@@ -33,6 +34,8 @@ export interface NodeLinks {
   readonly links: LinkLayer;
   /** To the other nodes of this datacenter. */
   readonly cluster: LinkLayer;
+  /** Takes the options of another configuration while they run. */
+  readonly change: (config: Config) => void;
 }
 
 /**
@@ -56,13 +59,13 @@ export async function makeLinks(
       process,
       datacenterId: () => table.datacenterId,
     },
-    tls: connections.tls && await certificates.load(connections.tls),
+    tls: connections.tls && await certificates.load(LINK_TLS, connections.tls),
     budget: parts.places,
     metrics,
     log,
     clock,
   };
-  const handshakes = handshakeRates(config, clock);
+  const handshakes = new EdgeRates(handshakeRates(config), clock);
   const links = new LinkLayer({
     ...common,
     listen: await resolveEndpoints(connections.endpoints),
@@ -108,7 +111,19 @@ export async function makeLinks(
     traffic: trafficOf(table.clusterBus, parts),
     options: { ...linksOptions(config), connectionsPerEndpoint: 1 },
   });
-  return { links, cluster };
+  return {
+    links,
+    cluster,
+    change: (newer) => {
+      handshakes.change(handshakeRates(newer));
+      links.change({
+        options: linksOptions(newer),
+        overrides: Object.fromEntries(newer.globalDistribAddr),
+        seeds: newer.globalDistrib.connections.seeds,
+      });
+      cluster.change({ options: { ...linksOptions(newer), connectionsPerEndpoint: 1 } });
+    },
+  };
 }
 
 /**

@@ -2,7 +2,7 @@ import type { AdminServer } from "../admin/mod.ts";
 import { EventLog } from "../admin/mod.ts";
 import type { Clock } from "../base/mod.ts";
 import { PacedWork, randomIncarnation, SystemClock, TurnClock } from "../base/mod.ts";
-import type { Config } from "../config/mod.ts";
+import type { Config, LogConfig } from "../config/mod.ts";
 import type { Envelope, StanzaTracer } from "../distribution/mod.ts";
 import type { LinkLayer } from "../distribution/links/mod.ts";
 import type { Resumption } from "../distribution/resumption/mod.ts";
@@ -56,6 +56,7 @@ import { makeAccountWatch, makeLogoutNotes, makeRequests, makeServices } from ".
 import { makeTable } from "./node_table.ts";
 import { makeTelemetry } from "./node_telemetry.ts";
 import { makeTracing } from "./node_tracing.ts";
+import { accountWatchOptions, routerBounds, serviceBounds, sessionBounds } from "./options.ts";
 import { Pressure } from "./pressure.ts";
 import type { NodeStores } from "./stores.ts";
 import type { Surroundings } from "./surroundings.ts";
@@ -69,6 +70,10 @@ export interface NodeDeps extends NodeStores {
   readonly superseded: () => void;
   /** Called when an operator asks for a graceful stop of the process. */
   readonly stopRequested?: () => void;
+  /** Reads the configuration file again. @default the configuration never changes */
+  readonly readConfig?: () => Config;
+  /** Changes the level and format of `log`. @default they never change */
+  readonly changeLog?: (options: LogConfig) => void;
 }
 
 /**
@@ -133,6 +138,7 @@ export class NodeParts implements Surroundings {
   links: LinkLayer | undefined;
   /** Links to the other nodes of this datacenter, once the start has made them. */
   cluster: LinkLayer | undefined;
+  #changeLinks: NodeLinks["change"] | undefined;
 
   constructor(config: Config, deps: NodeDeps, state: NodeState & NodeControl) {
     const { globalHost, localHost } = config.globalDistrib;
@@ -224,6 +230,18 @@ export class NodeParts implements Surroundings {
     const made = await makeLinks(config, this);
     this.links = made.links;
     this.cluster = made.cluster;
+    this.#changeLinks = made.change;
     return made;
+  }
+
+  /** Takes the settings of another configuration that may change while the node runs. */
+  change(config: Config): void {
+    this.budget.total.resize(config.limits.waitingMaxBytes);
+    this.sessions.change(sessionBounds(config));
+    this.services.change(serviceBounds(config));
+    this.accountWatch.change(accountWatchOptions(config));
+    this.router.change(routerBounds(config));
+    this.edge.change(config);
+    this.#changeLinks?.(config);
   }
 }

@@ -1,13 +1,12 @@
 import type { AdminOptions } from "../admin/mod.ts";
-import type { Clock } from "../base/mod.ts";
 import type { Config } from "../config/mod.ts";
 import type { LinksOptions } from "../distribution/links/mod.ts";
 import type { ResumptionOptions } from "../distribution/resumption/mod.ts";
 import type { RouterOptions } from "../distribution/routing/mod.ts";
 import type { TableOptions } from "../distribution/table/mod.ts";
 import type { ListenerLimits, WebSocketLimits } from "../net/mod.ts";
-import { EdgeRates, RESENDING_MS } from "../xmpp/mod.ts";
-import type { StreamManagementOptions } from "../xmpp/mod.ts";
+import { RESENDING_MS } from "../xmpp/mod.ts";
+import type { EdgeRatesOptions, StreamManagementOptions } from "../xmpp/mod.ts";
 
 // What a single option of the file sets is in `Config` under the name of its part. Here is the rest:
 // options that several parts share, and those that follow from others.
@@ -132,9 +131,8 @@ export function adminOptions({ listen, admin }: Config): AdminOptions {
  */
 export function handshakeRates(
   { edgeRates: { connectionsPerAddress } }: Config,
-  clock: Clock,
-): EdgeRates {
-  return new EdgeRates(connectionsPerAddress === undefined ? {} : { connectionsPerAddress }, clock);
+): EdgeRatesOptions {
+  return connectionsPerAddress === undefined ? {} : { connectionsPerAddress };
 }
 
 /** Returns the options for keeping order between the nodes of this datacenter. */

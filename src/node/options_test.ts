@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { ManualClock } from "../base/mod.ts";
 import { type Config, configJsonSchema, parseConfig } from "../config/mod.ts";
+import { EdgeRates } from "../xmpp/mod.ts";
 import {
   accountWatchOptions,
   adminOptions,
@@ -448,7 +449,7 @@ Deno.test("the edge gets the rates of the file, and no limit where the file has 
 });
 
 Deno.test("handshakeRates() lets an address begin TLS as often as it may connect", () => {
-  const rates = handshakeRates(CONFIG, new ManualClock());
+  const rates = new EdgeRates(handshakeRates(CONFIG), new ManualClock());
   const peer = { remoteAddress: "192.0.2.1:5222", isLoopback: false };
   const tries = Array.from({ length: 50 }, () => rates.mayConnect(peer));
   assert.equal(tries.filter(Boolean).length, 42);

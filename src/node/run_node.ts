@@ -1,5 +1,6 @@
 import process from "node:process";
 import type { Config } from "../config/mod.ts";
+import { loadConfig } from "../config/mod.ts";
 import { SystemClock } from "../base/mod.ts";
 import { createLogger } from "../observe/mod.ts";
 import { CausewayNode } from "./causeway_node.ts";
@@ -12,7 +13,8 @@ const SUPERSEDED = 2;
 
 /**
  * Runs one node until SIGTERM or SIGINT and returns the exit code. When the node is ready, prints
- * one line on standard output: `ready ` and the addresses as JSON. SIGHUP reads certificates again.
+ * one line on standard output: `ready ` and the addresses as JSON. SIGHUP reads the configuration and
+ * the certificates again.
  * Under systemd it reports both, its stop, and that it makes progress (sd_notify(3)).
  * A second SIGTERM or SIGINT, half a second or more after the first, ends the process at once.
  * @throws CausewayError when the node cannot start
@@ -24,6 +26,8 @@ export async function runNode(config: Config): Promise<number> {
   const node = new CausewayNode(config, {
     ...await openStores(config, log),
     log,
+    readConfig: () => loadConfig(config.file),
+    changeLog: createLogger, // it changes the logger that it returned before
     superseded: () => {
       node.log.error("node.superseded", {
         node: config.nodeName,
@@ -57,7 +61,7 @@ export async function runNode(config: Config): Promise<number> {
   const onInt = () => stop("SIGINT");
   const onHangUp = () => {
     manager.reloading();
-    node.reloadCertificates().catch((error) => log.error("tls.reload-failed", { error }))
+    node.reload().catch(() => {}) // the node has logged why
       .finally(() => manager.ready());
   };
   process.on("SIGTERM", onTerm);

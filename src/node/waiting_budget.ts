@@ -49,7 +49,7 @@ export class WaitingBudget {
     metrics.gauge({
       name: "causeway_waiting_limit_bytes",
       help: "Bytes of memory that all waiting stanzas may take",
-    }, () => maxBytes);
+    }, () => total.maxBytes);
     metrics.gauge({
       name: "causeway_waiting_holders",
       help:

@@ -82,7 +82,8 @@ const KICK = actionRoute("kick", "act", {
   body: z.strictObject({ jid: ADDRESS }),
 });
 const RELOAD = actionRoute("reload", "admin", {
-  summary: "Read certificates again, as SIGHUP does",
+  summary: "Read the configuration and the certificates again, as SIGHUP does: all of it takes " +
+    "effect, or nothing",
   body: NOTHING,
 });
 

@@ -24,13 +24,38 @@ export const ACTIONS = [
 
 export type Action = typeof ACTIONS[number];
 
+/** What a reload has found. */
+const RELOADED = z.object({
+  changes: z.array(z.object({
+    path: z.string().openapi({
+      description: "Key path of a changed setting",
+      example: "limits.stanza_rate_per_account",
+    }),
+    effect: z.enum(["now", "new", "restart"]).openapi({
+      description:
+        "`now`: it is in force; `new`: for connections, streams or links that begin from now on; " +
+        "`restart`: only after a restart of the node",
+    }),
+  })),
+  certificates: z.array(z.string()).openapi({
+    description: "Key paths of the certificates that are others than before",
+  }),
+  pools: z.array(z.string()).openapi({
+    description: "Pools of connections to databases that were replaced",
+    example: ["rdbms.default"],
+  }),
+}).openapi("Reloaded");
+
 /** Outcome of an action. */
 export const RESULT = z.object({
   action: z.enum(ACTIONS),
   target: z.string().optional(),
   outcome: z.enum(["done", "nothing-to-do", "started"]),
-  affected: COUNT.openapi({ description: "Links, senders, entries or sessions, by the action" }),
+  affected: COUNT.openapi({
+    description: "Links, senders, entries, sessions or settings, by the action",
+  }),
   text: z.string().openapi({ description: "The same in a sentence" }),
+  reload: RELOADED.optional().openapi({ description: "Only of the action `reload`" }),
 }).openapi("ActionResult");
 
 /** An action in the audit log. */

@@ -2,7 +2,7 @@ import type { ActionResult } from "./action_schemas.ts";
 
 /** Outcome of an action, or why nothing was done. */
 export type ActionOutcome =
-  | Pick<ActionResult, "outcome" | "affected" | "text">
+  | Pick<ActionResult, "outcome" | "affected" | "text" | "reload">
   /** The target does not exist, it cannot be done now, or the target's state forbids it. */
   | { readonly failure: "not-found" | "unavailable" | "conflict"; readonly text: string };
 
@@ -30,6 +30,6 @@ export interface AdminActions {
   dropCache(address?: string): ActionOutcome;
   /** Ends the sessions of a bare or full JID at this node. */
   kick(address: string): ActionOutcome;
-  /** Reads again what can change while the node runs. */
+  /** Reads the configuration and the certificates again. */
   reload(): Promise<ActionOutcome>;
 }

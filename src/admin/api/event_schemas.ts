@@ -23,6 +23,8 @@ export const EVENT_KINDS = [
   "database-up",
   "database-down",
   "certificate-expiring",
+  "configuration-reloaded",
+  "configuration-refused",
   "certificates-reloaded",
   "certificates-unusable",
   "clock-off",

@@ -75,6 +75,17 @@ const TELLINGS: Readonly<Record<string, Telling>> = {
     kind: "certificate-expiring",
     text: ({ certfile, daysLeft }) => `${certfile} ends in ${daysLeft} days`,
   },
+  "config.reloaded": {
+    kind: "configuration-reloaded",
+    text: ({ restart }) =>
+      Array.isArray(restart) && restart.length > 0
+        ? `The configuration was read again; a restart is needed for ${restart.join(", ")}`
+        : "The configuration was read again",
+  },
+  "config.reload-refused": {
+    kind: "configuration-refused",
+    text: ({ error }) => `The configuration cannot be used, so nothing has changed: ${error}`,
+  },
   "tls.reloaded": {
     kind: "certificates-reloaded",
     text: ({ certfile }) => `${certfile} was read again`,

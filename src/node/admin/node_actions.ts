@@ -1,8 +1,11 @@
 import type { ActionOutcome, AdminActions, LinkTarget } from "../../admin/mod.ts";
 import type { LinkLayer } from "../../distribution/links/mod.ts";
 import type { SessionTable } from "../../distribution/table/mod.ts";
+import { CausewayError } from "../../base/mod.ts";
 import type { LocalSession, SessionRegistry } from "../../xmpp/mod.ts";
 import { FullJid, tryParseJid } from "../../xmpp/mod.ts";
+import type { ReloadReport } from "../reload.ts";
+import { pathsOf } from "../reload.ts";
 
 /** Parts of a node that operators act on. The links are read with each action. */
 export interface ActedParts {
@@ -16,8 +19,8 @@ export interface ActedParts {
 export interface NodeControl {
   /** Has the process stop gracefully and end; false when it is doing so already. */
   requestStop(): boolean;
-  /** Reads certificates again. */
-  reload(): Promise<{ readonly reloaded: number; readonly failed: number }>;
+  /** Reads the configuration and the certificates again. @throws CausewayError when it is refused */
+  reload(): Promise<ReloadReport>;
 }
 
 /** Makes what operators can have a node do. */
@@ -77,14 +80,36 @@ export function makeActions(
       return done(ended.length, `${ended.length} sessions of ${jid.text} are ended`);
     },
     reload: async () => {
-      const { reloaded, failed } = await control.reload();
-      if (failed > 0) {
-        const text = `${failed} of ${reloaded + failed} certificates cannot be used; see the log`;
-        return { failure: "conflict", text };
+      try {
+        return reloaded(await control.reload());
+      } catch (thrown) {
+        if (!(thrown instanceof CausewayError)) throw thrown;
+        return { failure: "conflict", text: thrown.message };
       }
-      return done(reloaded, `${reloaded} certificates were read again`);
     },
   };
+}
+
+/** Most characters of the names of settings in a text; the report has all. */
+const MOST_NAMES = 400;
+
+function reloaded(report: ReloadReport): ActionOutcome {
+  const { changes, certificates, pools } = report;
+  const inForce = [...pathsOf(changes, false), ...certificates];
+  const waiting = pathsOf(changes, true);
+  const texts = [
+    ...inForce.length === 0 ? [] : [`in force: ${named(inForce)}`],
+    ...waiting.length === 0 ? [] : [`needs a restart: ${named(waiting)}`],
+  ];
+  return {
+    ...done(inForce.length, texts.length === 0 ? "Nothing has changed" : texts.join("; ")),
+    reload: { changes: [...changes], certificates: [...certificates], pools: [...pools] },
+  };
+}
+
+function named(paths: readonly string[]): string {
+  const names = paths.join(", ");
+  return names.length <= MOST_NAMES ? names : `${names.slice(0, MOST_NAMES)}…`;
 }
 
 const AWAY: ActionOutcome = { failure: "unavailable", text: "Redis is away; try again" };

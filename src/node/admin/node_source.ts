@@ -32,6 +32,8 @@ export interface NodeState {
   health(): readonly PartHealth[];
   /** Returns the progress of a graceful stop. */
   drain(): Pick<Drain, "isDraining" | "step" | "startedAt" | "deadlineAt">;
+  /** Returns the configuration in force. */
+  config(): Config;
 }
 
 /** Makes the source of the admin API's answers. Nothing is collected until a request asks. */
@@ -124,6 +126,6 @@ export function makeSource(config: Config, parts: SourceParts, state: NodeState)
     where: (address) => whereIs(address, parts, { localHost, nodeName, nowMs: clock.wallMs() }),
     databases: () => databasesOf(parts.stores.databases(), table.snapshot()),
     certificates: () => certificatesOf(parts.certificates.inUse, clock.wallMs()),
-    configuration: () => configurationOf(config),
+    configuration: () => configurationOf(state.config()),
   };
 }
