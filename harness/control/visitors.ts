@@ -30,12 +30,12 @@ function isVisitor({ localpart }: ClusterUser): boolean {
   return localpart.startsWith(PREFIX);
 }
 
-/** What became of the visitors' stanzas so far. */
+/** Fates of the visitors' stanzas so far. */
 export interface LedgerView {
   readonly balance: Balance;
   /** Stanzas that have no fate yet. */
   readonly open: number;
-  /** What must not happen, in words. Lost stanzas are known only when nothing is open any more. */
+  /** Faults in words. Lost stanzas are known only when nothing is open any more. */
   readonly findings: readonly string[];
 }
 

@@ -127,6 +127,13 @@ Deno.test("stepLink() sends PING on a busy link too, to measure the round trip",
   const asked = tick(open, 20_000);
   assert.deepEqual(asked.actions, [{ kind: "ping" }]);
   assert.deepEqual(tick(asked.state, 39_999).actions, []);
+  const hello = { kind: "hello", hello: HELLO, nowMs: 0, knownDatacenterId: undefined } as const;
+  const opened = stepLink(GREETING, hello, dialler).state;
+  assert.deepEqual(tick(opened, 4_999).actions, []);
+  const first = tick(opened, 5_000);
+  assert.deepEqual(first.actions, [{ kind: "ping" }], "soon after it opened");
+  assert.deepEqual(tick(first.state, 24_999).actions, []);
+  assert.deepEqual(tick(first.state, 25_000).actions, [{ kind: "ping" }]);
   assert.deepEqual(tick(open, 60_000, EXPECT).actions, [], "the acceptor sends no PING");
 });
 
