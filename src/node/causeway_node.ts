@@ -227,6 +227,7 @@ export class CausewayNode {
     await drainRouter();
     await wait("services", services.close());
     if (parts.rooms !== undefined) await wait("rooms", parts.rooms.close());
+    await wait("rooms", parts.copyOrder?.close() ?? Promise.resolve());
     if (parts.muc !== undefined) await wait("rooms", parts.muc.settled());
     // Streams stay until every stanza read from them is settled: an error must still reach its
     // sender. Stanzas sent to a datacenter that does not answer come back as errors before the

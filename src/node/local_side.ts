@@ -5,7 +5,7 @@ import type { OwnClient } from "../services/mod.ts";
 import type { Carbons } from "../services/carbons/mod.ts";
 import type { PrivacyServer } from "../services/privacy/mod.ts";
 import type { MucServer } from "../services/muc/mod.ts";
-import type { RoomServer } from "../services/muc_light/mod.ts";
+import type { CopyOrder, RoomServer } from "../services/muc_light/mod.ts";
 import type { PepServer } from "../services/pep/mod.ts";
 import type { RosterServer } from "../services/roster/mod.ts";
 import type { Delivery, Jid, LocalSession, Stanza } from "../xmpp/mod.ts";
@@ -41,6 +41,8 @@ export interface LocalSideDeps extends UserHosts {
   readonly privacy?: Pick<PrivacyServer, "refusesPresence" | "takes">;
   /** MUC Light rooms. @default there are none */
   readonly rooms?: Pick<RoomServer<Envelope>, "serves" | "take">;
+  /** The order of messages of MUC Light rooms. @default that in which they come */
+  readonly copyOrder?: Pick<CopyOrder<Envelope>, "take">;
   /** Multi-User Chat rooms. @default there are none */
   readonly muc?: Pick<MucServer<Envelope>, "serves" | "take">;
   /** Personal eventing. */
@@ -92,6 +94,28 @@ export class LocalSide implements NodeSide {
       envelope.detach(); // it waits for the database
       return server.take(envelope); // which settles it later
     }
+    const isOrdered = stanza.kind === "message" && stanza.type === "groupchat" &&
+      !envelope.isCarbon && rooms?.serves(stanza.from.domainpart) === true &&
+      isUserHost(stanza.to.domainpart, this.#deps);
+    if (isOrdered && this.#deps.copyOrder?.take(envelope) === true) return "delivered";
+    return this.#deliver(envelope);
+  }
+
+  /**
+   * Delivers a message of a room that had to wait for others. Its person may have moved meanwhile: it
+   * then goes there.
+   */
+  deliverLate(envelope: Envelope, reroute: (stanza: Stanza, settle: () => void) => void): void {
+    const outcome = this.#deliver(envelope);
+    if (outcome === "delivered") return;
+    if (outcome === "no-session" && !envelope.isCopy) {
+      return reroute(envelope.stanza, () => envelope.settle());
+    }
+    envelope.settle();
+  }
+
+  #deliver(envelope: Envelope): NodeOutcome {
+    const { stanza } = envelope;
     const keeper = stanza.kind === "presence" && envelope.hasKeeper ? envelope.fate : undefined;
     if (keeper !== undefined) envelope.fate = undefined;
     const before = this.#current;

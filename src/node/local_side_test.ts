@@ -41,6 +41,8 @@ class Fixture {
   /** True when the session waits for its client to acknowledge. */
   keeps = false;
   service: NodeOutcome = "delivered";
+  /** Messages of rooms that wait for earlier ones; undefined while none has to. */
+  waiting: Envelope[] | undefined;
   /** The reaction of the service to a request. */
   whenAsked: (stanza: Stanza) => void = () => {};
   readonly local: LocalSide = new LocalSide({
@@ -77,6 +79,8 @@ class Fixture {
       takes: ({ bytes }) => new TextDecoder().decode(bytes).includes("urn:xmpp:blocking"),
     },
     offline: { holds: () => this.isHolding },
+    rooms: { serves: (domain) => domain === "muclight.example.com", take: () => "ignored" },
+    copyOrder: { take: (envelope) => (this.waiting?.push(envelope) ?? 0) > 0 },
     rosters: {
       serves: () => this.hasRosters,
       saw: ({ type }) => this.seen.push(type) > 0,
@@ -375,4 +379,35 @@ Deno.test("LocalSide gives answers to the server's own questions to those who as
   });
   assert.equal(fixture.local.deliver(asEnvelope(answer)), "delivered");
   assert.deepEqual(fixture.handed, []);
+});
+
+Deno.test("LocalSide.deliver() lets messages of rooms wait for earlier ones, and settles them later", () => {
+  const fixture = new Fixture();
+  const fromRoom = (type: Stanza["type"] = "groupchat") => {
+    const envelope = fixture.envelope("b@example.com");
+    const from = parseJid("coven@muclight.example.com/a@example.com");
+    envelope.stanza = { ...envelope.stanza, type, from };
+    return envelope;
+  };
+  fixture.waiting = [];
+  assert.equal(fixture.local.deliver(fromRoom()), "delivered");
+  assert.deepEqual([fixture.handed, fixture.settled], [[], []]);
+  fixture.local.deliver(fromRoom("error"));
+  fixture.local.deliver(fixture.envelope("b@example.com"));
+  assert.deepEqual([fixture.handed.length, fixture.waiting.length], [2, 1], "others do not wait");
+  const rerouted: Stanza[] = [];
+  const late = (envelope: Envelope) =>
+    fixture.local.deliverLate(envelope, (stanza, settle) => {
+      rerouted.push(stanza);
+      settle();
+    });
+  late(fixture.waiting[0]!);
+  assert.deepEqual([fixture.settled.length, rerouted.length], [3, 0]);
+  fixture.session = "no-session";
+  late(fromRoom());
+  assert.equal(rerouted.length, 1, "its person has moved");
+  fixture.session = "ignored";
+  late(fromRoom());
+  assert.equal(rerouted.length, 1);
+  assert.equal(fixture.settled.length, 5, "each is settled once");
 });

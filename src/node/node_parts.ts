@@ -18,7 +18,7 @@ import type { HostServices } from "../services/mod.ts";
 import type { Carbons } from "../services/carbons/mod.ts";
 import type { PrivacyServer } from "../services/privacy/mod.ts";
 import type { MucServer } from "../services/muc/mod.ts";
-import type { RoomServer } from "../services/muc_light/mod.ts";
+import type { CopyOrder, RoomServer } from "../services/muc_light/mod.ts";
 import type { RoomArchives } from "../services/rooms/mod.ts";
 import type { OfflineMessages } from "../services/offline/mod.ts";
 import type { PepServer } from "../services/pep/mod.ts";
@@ -47,7 +47,13 @@ import { makePrivacy } from "./node_privacy.ts";
 import { makeArchive } from "./node_archive.ts";
 import { makeOffline } from "./node_offline.ts";
 import { makePep } from "./node_pep.ts";
-import { makeMuc, makeRoomArchives, makeRooms, roomDomainsOf } from "./node_rooms.ts";
+import {
+  makeCopyOrder,
+  makeMuc,
+  makeRoomArchives,
+  makeRooms,
+  roomDomainsOf,
+} from "./node_rooms.ts";
 import { makeResumption } from "./node_resumption.ts";
 import { makeCarbons } from "./node_carbons.ts";
 import { makeRosters } from "./node_rosters.ts";
@@ -121,6 +127,8 @@ export class NodeParts implements Surroundings {
   readonly roomArchives: RoomArchives | undefined;
   /** Undefined where rooms are off. */
   readonly rooms: RoomServer<Envelope> | undefined;
+  /** The order of their messages at this node. */
+  readonly copyOrder: CopyOrder<Envelope> | undefined;
   /** Undefined where Multi-User Chat is off. */
   readonly muc: MucServer<Envelope> | undefined;
   readonly services: HostServices;
@@ -197,6 +205,11 @@ export class NodeParts implements Surroundings {
     this.muc = makeMuc(config, this, this.roomArchives);
     this.services = makeServices(config, this);
     this.accountWatch = makeAccountWatch(config, this);
+    this.copyOrder = makeCopyOrder(config, {
+      ...this,
+      local: () => this.local,
+      router: () => this.router,
+    });
     this.local = new LocalSide({
       globalHost,
       hosts,
@@ -210,6 +223,7 @@ export class NodeParts implements Surroundings {
       ...this.archive !== undefined && { archive: this.archive },
       pep: this.pep,
       ...this.rooms !== undefined && { rooms: this.rooms },
+      ...this.copyOrder !== undefined && { copyOrder: this.copyOrder },
       ...this.muc !== undefined && { muc: this.muc },
       answer: (reply, request) => this.router.answer(reply, request),
     });

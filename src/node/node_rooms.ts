@@ -1,12 +1,13 @@
 import type { Config } from "../config/mod.ts";
-import type { Envelope } from "../distribution/mod.ts";
+import { Envelope } from "../distribution/mod.ts";
 import type { Domains, Router } from "../distribution/routing/mod.ts";
 import type { SessionTable } from "../distribution/table/mod.ts";
 import { MucServer } from "../services/muc/mod.ts";
-import { RoomServer } from "../services/muc_light/mod.ts";
+import { CopyOrder, RoomServer } from "../services/muc_light/mod.ts";
 import { RoomArchives } from "../services/rooms/mod.ts";
 import type { RoomOutbox, Stores } from "../storage/mod.ts";
 import type { SessionRegistry } from "../xmpp/mod.ts";
+import type { LocalSide } from "./local_side.ts";
 import type { Surroundings } from "./surroundings.ts";
 
 /** Parts that rooms use. The router is read when they use it. */
@@ -14,6 +15,13 @@ export interface RoomParts {
   readonly stores: Stores;
   readonly router: Router;
   readonly sessions: SessionRegistry;
+}
+
+/** Parts behind the order of messages. The last two are read when it uses them. */
+export interface CopyOrderParts {
+  readonly stores: Stores;
+  local(): LocalSide;
+  router(): Router;
 }
 
 /** Parts that Multi-User Chat uses besides. */
@@ -73,6 +81,29 @@ export function makeRooms(
     metrics: parts.metrics,
     logger: parts.log,
     clock: parts.clock,
+  });
+}
+
+/** Makes the order of messages of MUC Light rooms at this node. Undefined where those are off. */
+export function makeCopyOrder(
+  config: Config,
+  { stores, router, local, metrics, log, clock }: Surroundings & CopyOrderParts,
+): CopyOrder<Envelope> | undefined {
+  const { mucLight, globalDistrib: { globalHost } } = config;
+  if (mucLight === undefined) return undefined;
+  const store = stores.rooms(globalHost, mucLight.domain);
+  return new CopyOrder<Envelope>({
+    read: (room, page) => store.messages(room.text, page),
+    give: (copy) =>
+      local().deliverLate(copy, (stanza, settle) => router().accept(stanza, { settle })),
+    giveMissing: (stanza, later) =>
+      local().deliverLate(
+        new Envelope({ ...later, stanza, isCopy: true, isArchived: false }),
+        () => {}, // a copy is for this node alone
+      ),
+    metrics,
+    logger: log,
+    clock,
   });
 }
 

@@ -1,4 +1,4 @@
-import type { NewRoomMessage, RoomOutbox } from "./room_outbox.ts";
+import type { NewRoomMessage, RoomMessage, RoomOutbox } from "./room_outbox.ts";
 
 /** Standing of somebody in a room. */
 export type RoomAffiliation = "owner" | "member";
@@ -91,6 +91,14 @@ export interface RoomStore extends RoomOutbox {
     sender: string,
     message?: NewRoomMessage,
   ): Promise<NumberedMessage | undefined>;
+  /**
+   * Returns the newest messages of a room that it still keeps, at most `limit`, oldest first.
+   * @param after leaves out messages up to this number
+   */
+  messages(
+    room: string,
+    page: { readonly limit: number; readonly after?: number },
+  ): Promise<readonly RoomMessage[]>;
   /**
    * Returns rooms that somebody is in, at most `limit`, in an order that stays. A page begins behind
    * the room `after`.

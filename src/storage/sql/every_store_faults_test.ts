@@ -185,6 +185,7 @@ const OPERATIONS: readonly Operation[] = [
   ),
   // Nobody is in the room, so that it is not changed.
   reads("rooms.takeNumber", (stores) => rooms(stores).takeNumber(ROOM, ALICE)),
+  reads("rooms.messages", (stores) => rooms(stores).messages(ROOM, { limit: 1 })),
   reads("rooms.unarchived", (stores) => rooms(stores).unarchived(ROOM, 1)),
   writes(
     "rooms.markArchived",

@@ -11,7 +11,12 @@ import type {
   RoomStore,
   StoredRoom,
 } from "../room_store.ts";
-import type { NewRoomMessage, RoomOutbox, UnarchivedMessages } from "../room_outbox.ts";
+import type {
+  NewRoomMessage,
+  RoomMessage,
+  RoomOutbox,
+  UnarchivedMessages,
+} from "../room_outbox.ts";
 import { storageError } from "../storage_error.ts";
 import { keyOf } from "./keys.ts";
 import { RoomMessages } from "./room_messages.ts";
@@ -166,6 +171,13 @@ export class SqlRoomStore implements RoomStore {
     const row = await queries.selectFrom("muc_light_rooms").select("last_number")
       .where("room_key", "=", room).executeTakeFirst();
     return Number(row?.last_number ?? 0);
+  }
+
+  messages(
+    room: string,
+    page: Parameters<RoomStore["messages"]>[1],
+  ): Promise<readonly RoomMessage[]> {
+    return this.#messages.newest(room, page);
   }
 
   unarchived(room: string, limit: number): Promise<UnarchivedMessages | undefined> {

@@ -103,6 +103,9 @@ const CHECKS: Readonly<Record<string, Check>> = {
       room: COVEN,
       post: async (message) => (await one.takeNumber(COVEN, ALICE, message))!.number,
     });
+    const [last] = (await other.messages(COVEN, { limit: 2 })).slice(-1);
+    assert.equal(last?.id, "anonymous");
+    assert.deepEqual(await other.messages(COVEN, { limit: 9, after: last.number - 1 }), [last]);
     await one.takeNumber(COVEN, ALICE);
     assert.deepEqual((await one.unarchived(COVEN, 10))?.messages, [], "it was not to be kept");
     await one.destroy(COVEN, version);

@@ -1,0 +1,237 @@
+import type { CancelTimer, Clock } from "../../base/mod.ts";
+import { describeError } from "../../base/mod.ts";
+import type { Logger, Metrics } from "../../observe/mod.ts";
+import type { RoomMessage } from "../../storage/mod.ts";
+import type { BareJid, Jid, Stanza } from "../../xmpp/mod.ts";
+import { attributeOf, childElements, parseElement, stanzaSource, Turns } from "../../xmpp/mod.ts";
+import { STANZA_IDS } from "../archive/mod.ts";
+import { ROOM_IDS } from "../rooms/mod.ts";
+import { numberedMessage } from "./room_message.ts";
+
+/** Milliseconds that a message waits for earlier ones, before those are read from the database. */
+const GAP_MS = 250;
+/** Messages that are read from the database: whoever misses more reads the archive. */
+const MAX_MISSING = 50;
+/** Milliseconds after which earlier messages of a room no longer matter: it has been silent. */
+const FORGET_MS = 60_000;
+/** People and rooms that are remembered, one entry for each person in each room. */
+const MAX_ENTRIES = 50_000;
+/** Messages that wait at once, and their bytes. */
+const [MAX_HELD, MAX_HELD_BYTES] = [2_000, 8_388_608];
+
+/** A message of a room on its way to a person at this node. */
+export interface RoomCopy {
+  readonly stanza: Stanza;
+  /** Copies its bytes, which are to stay as they are. */
+  detach(): void;
+  settle(): void;
+}
+
+/** Objects behind the order. */
+export interface CopyOrderDeps<Copy extends RoomCopy> {
+  /** Returns messages that a room keeps with numbers above `after`, at most `limit`. */
+  read(
+    room: BareJid,
+    page: { readonly after: number; readonly limit: number },
+  ): Promise<readonly RoomMessage[]>;
+  /** Gives a message to the sessions of this node. */
+  give(copy: Copy): void;
+  /**
+   * Gives a message that the database had to the sessions of this node.
+   * @param later one that waits for it
+   */
+  giveMissing(message: Stanza, later: Copy): void;
+  readonly metrics: Metrics;
+  readonly logger: Logger;
+  readonly clock: Clock;
+}
+
+/** What one person here has got from one room. */
+interface Entry<Copy> {
+  readonly room: BareJid;
+  readonly to: Jid;
+  /** Number of the last message. */
+  last: number;
+  /** Monotonic milliseconds when a message came. */
+  atMs: number;
+  readonly held: Map<number, Copy>;
+  /** Numbers that came from the database before their copies. */
+  readonly read: Set<number>;
+  cancel: CancelTimer | undefined;
+}
+
+/**
+ * Gives the messages of MUC Light rooms to each person at this node in the order of their numbers. Nodes
+ * of several datacenters number messages of a room, and copies travel from each of them, so that one
+ * may overtake another. It waits for the other then, which is read from the database if it does not
+ * come.
+ */
+export class CopyOrder<Copy extends RoomCopy> {
+  readonly #deps: CopyOrderDeps<Copy>;
+  /** By room and recipient; those that are silent for the longest time come first. */
+  readonly #entries = new Map<string, Entry<Copy>>();
+  readonly #turns = new Turns();
+  #held = 0;
+  #heldBytes = 0;
+  #isClosed = false;
+
+  constructor(deps: CopyOrderDeps<Copy>) {
+    this.#deps = deps;
+    deps.metrics.gauge({
+      name: "causeway_muc_light_held",
+      help: "Messages of MUC Light rooms that wait at this node for earlier ones of their room",
+    }, () => this.#held);
+  }
+
+  /**
+   * Takes a message of a room that is about to be given to a person. False: it is to be given now, and
+   * by the caller.
+   */
+  take(copy: Copy): boolean {
+    const number = numberOf(copy.stanza);
+    if (number === undefined || this.#isClosed) return false;
+    const { from: { bare: room }, to } = copy.stanza;
+    const key = `${room.text} ${to.text}`;
+    const nowMs = this.#deps.clock.monotonicMs();
+    const entry = this.#entries.get(key);
+    if (entry === undefined || (nowMs - entry.atMs > FORGET_MS && entry.held.size === 0)) {
+      this.#remember(key, { room, to, last: number, nowMs });
+      return false;
+    }
+    entry.atMs = nowMs;
+    this.#entries.delete(key);
+    this.#entries.set(key, entry); // it is the newest
+    if (entry.read.delete(number)) {
+      copy.settle(); // it came from the database
+      return true;
+    }
+    if (number <= entry.last) return false; // late, or for another device
+    if (number === entry.last + 1 && entry.held.size === 0) {
+      entry.last = number;
+      return false;
+    }
+    return this.#hold(entry, number, copy);
+  }
+
+  /** Gives all messages that wait, and holds none from now on. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    for (const entry of this.#entries.values()) this.#pass(entry);
+    await this.#turns.settled();
+  }
+
+  #remember(
+    key: string,
+    { room, to, last, nowMs }: {
+      readonly room: BareJid;
+      readonly to: Jid;
+      readonly last: number;
+      readonly nowMs: number;
+    },
+  ): void {
+    this.#entries.delete(key);
+    if (this.#entries.size >= MAX_ENTRIES) {
+      const [oldest] = this.#entries;
+      if (oldest !== undefined) {
+        this.#pass(oldest[1]);
+        this.#entries.delete(oldest[0]);
+      }
+    }
+    this.#entries.set(key, {
+      room,
+      to,
+      last,
+      atMs: nowMs,
+      held: new Map(),
+      read: new Set(),
+      cancel: undefined,
+    });
+  }
+
+  #hold(entry: Entry<Copy>, number: number, copy: Copy): boolean {
+    const { length } = copy.stanza.bytes;
+    const isFull = this.#held >= MAX_HELD || this.#heldBytes + length > MAX_HELD_BYTES;
+    if (entry.held.has(number) || isFull) return false;
+    copy.detach();
+    entry.held.set(number, copy);
+    this.#held++;
+    this.#heldBytes += length;
+    this.#drain(entry);
+    if (entry.held.size > 0) {
+      entry.cancel ??= this.#deps.clock.after(GAP_MS, () => {
+        void this.#turns.run(`${entry.room.text} ${entry.to.text}`, () => this.#catchUp(entry));
+      });
+    }
+    return true;
+  }
+
+  /** Gives what follows the last message. */
+  #drain(entry: Entry<Copy>): void {
+    for (;;) {
+      const copy = entry.held.get(entry.last + 1);
+      if (copy === undefined) break;
+      this.#give(entry, entry.last + 1, copy);
+    }
+    if (entry.held.size > 0) return;
+    entry.cancel?.();
+    entry.cancel = undefined;
+  }
+
+  #give(entry: Entry<Copy>, number: number, copy: Copy): void {
+    entry.held.delete(number);
+    this.#held--;
+    this.#heldBytes -= copy.stanza.bytes.length;
+    entry.last = Math.max(entry.last, number);
+    this.#deps.give(copy);
+  }
+
+  /** Reads the messages that are missing, and gives what waits for them. Never rejects. */
+  async #catchUp(entry: Entry<Copy>): Promise<void> {
+    entry.cancel = undefined;
+    const first = Math.min(...entry.held.keys());
+    if (entry.held.size === 0 || first - entry.last > MAX_MISSING) return this.#pass(entry);
+    let found: readonly RoomMessage[] = [];
+    try {
+      found = await this.#deps.read(entry.room, { after: entry.last, limit: 2 * MAX_MISSING });
+    } catch (thrown) {
+      // The database reports its own failures. What has come goes on without what has not.
+      this.#deps.logger.debug("muc-light.no-storage", { error: describeError(thrown) });
+    }
+    const waiting = Math.max(...entry.held.keys());
+    const later = entry.held.get(waiting);
+    for (const { number, stanza } of found) {
+      if (later === undefined || number <= entry.last || number >= waiting) continue;
+      const copy = entry.held.get(number);
+      if (copy !== undefined) {
+        this.#give(entry, number, copy);
+        continue;
+      }
+      entry.last = number;
+      entry.read.add(number);
+      if (entry.read.size > MAX_MISSING) entry.read.delete([...entry.read][0]!);
+      const message = parseElement(new TextEncoder().encode(stanza));
+      const missing = numberedMessage(message, { room: entry.room, to: entry.to, number });
+      this.#deps.giveMissing(missing, later);
+    }
+    this.#pass(entry);
+  }
+
+  /** Gives all that waits, in its order, whatever is missing before it. */
+  #pass(entry: Entry<Copy>): void {
+    entry.cancel?.();
+    entry.cancel = undefined;
+    for (const number of [...entry.held.keys()].toSorted((one, other) => one - other)) {
+      this.#give(entry, number, entry.held.get(number)!);
+    }
+  }
+}
+
+/** Returns the number that a room has given to a message. */
+function numberOf({ bytes, from }: Stanza): number | undefined {
+  for (const child of childElements(stanzaSource(bytes))) {
+    if (child.name !== "stanza-id" || child.namespace !== STANZA_IDS) continue;
+    if (attributeOf(child, "by") !== from.bare.text) continue;
+    return ROOM_IDS.tryRead(attributeOf(child, "id") ?? "")?.sequence;
+  }
+  return undefined;
+}

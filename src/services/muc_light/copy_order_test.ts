@@ -1,0 +1,116 @@
+import { deepStrictEqual, strictEqual } from "node:assert/strict";
+import { ManualClock } from "../../base/mod.ts";
+import { MetricsRegistry, SILENT_LOGGER } from "../../observe/mod.ts";
+import type { RoomMessage } from "../../storage/mod.ts";
+import { buildStanza, parseElement } from "../../xmpp/mod.ts";
+import type { Stanza } from "../../xmpp/mod.ts";
+import { CopyOrder } from "./copy_order.ts";
+import type { RoomCopy } from "./copy_order.ts";
+
+const COVEN = "coven@muclight.example.com";
+
+/** One person at a node. */
+class World {
+  readonly clock = new ManualClock();
+  readonly got: string[] = [];
+  readonly kept: RoomMessage[] = [];
+  settled = 0;
+  isDown = false;
+  readonly order = new CopyOrder<RoomCopy>({
+    read: (_, { after }) =>
+      this.isDown
+        ? Promise.reject(new Error("down"))
+        : Promise.resolve(this.kept.filter(({ number }) => number > after)),
+    give: ({ stanza }) => this.#note(stanza),
+    giveMissing: (message) => this.#note(message),
+    metrics: new MetricsRegistry(this.clock),
+    logger: SILENT_LOGGER,
+    clock: this.clock,
+  });
+
+  /** Messages arrive in this order. */
+  arrive(...numbers: readonly (number | string)[]): void {
+    for (const number of numbers) {
+      const id = typeof number === "string"
+        ? ""
+        : `<stanza-id xmlns='urn:xmpp:sid:0' by='${COVEN}' id='${number}'/>`;
+      const xml = `<message from='${COVEN}/alice@example.com' to='bob@example.com' ` +
+        `type='groupchat'><body>${number}</body>${id}</message>`;
+      const stanza = buildStanza(parseElement(new TextEncoder().encode(xml)));
+      const copy = { stanza, detach() {}, settle: () => void this.settled++ };
+      if (!this.order.take(copy)) this.#note(stanza);
+    }
+  }
+
+  keep(number: number): void {
+    const stanza = `<message from='${COVEN}/alice@example.com' type='groupchat'>` +
+      `<body>${number}</body></message>`;
+    this.kept.push({ number, id: `${number}`, sentAtMs: 0, stanza });
+  }
+
+  async wait(ms: number): Promise<void> {
+    this.clock.advance(ms);
+    for (let i = 0; i < 5; i++) await Promise.resolve();
+    await new Promise((resolve) => setTimeout(resolve));
+  }
+
+  #note({ bytes }: Stanza): void {
+    this.got.push(/<body>(.*?)</.exec(new TextDecoder().decode(bytes))![1]!);
+  }
+}
+
+Deno.test("CopyOrder gives messages that overtake each other in the order of their numbers", async () => {
+  const world = new World();
+  world.arrive(7, 10, 9, "chat", 8, 11);
+  deepStrictEqual(world.got, ["7", "chat", "8", "9", "10", "11"]);
+  await world.order.close();
+});
+
+Deno.test("CopyOrder reads a message that does not come, and drops it when it does", async () => {
+  const world = new World();
+  for (const number of [1, 2, 3, 4, 5]) world.keep(number);
+  world.arrive(1, 3, 5);
+  deepStrictEqual(world.got, ["1"]);
+  await world.wait(250);
+  deepStrictEqual(world.got, ["1", "2", "3", "4", "5"]);
+  world.arrive(2, 6, 4);
+  deepStrictEqual(world.got, ["1", "2", "3", "4", "5", "6"]);
+  strictEqual(world.settled, 2);
+  await world.order.close();
+});
+
+Deno.test("CopyOrder goes on without a message that the database has not", async () => {
+  const world = new World();
+  world.arrive(1, 3);
+  await world.wait(250);
+  world.arrive(2);
+  deepStrictEqual(world.got, ["1", "3", "2"], "late is better than never");
+  world.isDown = true;
+  world.arrive(5, 6);
+  await world.wait(250);
+  deepStrictEqual(world.got.slice(3), ["5", "6"]);
+  await world.order.close();
+});
+
+Deno.test("CopyOrder reads nothing of what somebody missed long ago, or much of it", async () => {
+  const world = new World();
+  for (let number = 1; number <= 500; number++) world.keep(number);
+  world.arrive(1);
+  await world.wait(60_001);
+  world.arrive(5);
+  deepStrictEqual(world.got, ["1", "5"]);
+  world.arrive(400);
+  await world.wait(250);
+  deepStrictEqual(world.got, ["1", "5", "400"]);
+  await world.order.close();
+});
+
+Deno.test("CopyOrder gives what waits when the node stops, and bounds it", async () => {
+  const world = new World();
+  world.arrive(1, ...Array.from({ length: 2_001 }, (_, i) => i + 3));
+  deepStrictEqual(world.got, ["1", "2003"], "one past the bound does not wait");
+  await world.order.close();
+  strictEqual(world.got.length, 2_002);
+  world.arrive(9_000);
+  strictEqual(world.got.at(-1), "9000");
+});
