@@ -179,7 +179,7 @@ const OWN_OPTIONS: Readonly<Record<string, (module: ForeignTable, into: Table) =
     const pm = module.table("pm");
     if (pm !== undefined) {
       into["pm"] = defined({ archive_groupchats: pm.boolean("archive_groupchats") });
-      for (const key of ["archive_chat_markers", "no_stanzaid_element"]) {
+      for (const key of ["archive_chat_markers", "full_text_search", "no_stanzaid_element"]) {
         const own = pm.boolean(key);
         if (own !== undefined) into[key] = own;
       }
@@ -198,12 +198,6 @@ const OWN_OPTIONS: Readonly<Record<string, (module: ForeignTable, into: Table) =
     into["backend"] ??= "rdbms"; // their default
     for (const table of pm === undefined ? [module] : [module, pm]) {
       table.ignore(...TUNING_OF_ARCHIVES);
-      if (table.boolean("full_text_search") === false) {
-        table.lost(
-          "full_text_search",
-          "not translated: words are found wherever a backend finds them",
-        );
-      }
       table.note("user_prefs_store", "preferences are always kept, and lie with the archives");
       table.ignore("user_prefs_store");
       for (const key of ["is_archivable_message", "send_message"]) {
@@ -223,6 +217,9 @@ const OWN_OPTIONS: Readonly<Record<string, (module: ForeignTable, into: Table) =
       archive_chat_markers: muc.value("archive_chat_markers"),
     });
     muc?.ignore("host"); // all rooms have archives
+    if (muc?.text("backend") !== into["backend"]) {
+      muc?.lost("backend", "not translated: the archives of rooms lie with those of people");
+    }
   },
   mod_muc_light(module, into) {
     module.ignore("cache_affs"); // rooms are read from their row

@@ -174,7 +174,10 @@ Deno.test("translateMongooseim() reads the older spellings", () => {
     ]
   ) assert.ok(text.includes(part), `${part} is missing in ${toml}`);
   assert.equal(lost.length, 1, lost.join("\n"));
-  assert.match(lost[0]!, /mod_mam_meta\.muc: not translated: rooms have no archive$/);
+  assert.match(
+    lost[0]!,
+    /mod_mam_meta\.muc\.backend: not translated: the archives of rooms lie with those/,
+  );
   assert.match(notes.join("\n"), /in the clear/);
 });
 
@@ -367,7 +370,7 @@ Deno.test("translateMongooseim() takes pools and modules of every database, in t
     mechanisms: ["PLAIN"],
     ldap: { base: "ou=people,dc=example,dc=com" },
   });
-  assert.deepEqual(table.modules["mod_mam"], { backend: "elasticsearch", pm: {} });
+  assert.deepEqual(table.modules["mod_mam"], { backend: "elasticsearch", pm: {}, muc: false });
   assert.deepEqual(table.modules["mod_muc_light"], {
     backend: "rdbms",
     config_schema: [
@@ -435,14 +438,18 @@ Deno.test("translateMongooseim() takes pools and modules of every database, in o
   });
   assert.deepEqual(table.auth, { backend: "riak" });
   const { mod_mam, mod_last, mod_roster, mod_vcard, mod_shared_roster_ldap } = table.modules;
-  assert.deepEqual(mod_mam, { backend: "riak", pm: { archive_groupchats: false } });
+  assert.deepEqual(mod_mam, {
+    backend: "riak",
+    full_text_search: false,
+    pm: { archive_groupchats: false },
+    muc: false,
+  });
   assert.deepEqual(mod_last, { backend: "riak" });
   assert.deepEqual(mod_roster, {});
   assert.deepEqual(mod_vcard, { backend: "ldap", ldap: { base: "ou=cards,dc=example,dc=com" } });
   assert.deepEqual(mod_shared_roster_ldap, { base: "dc=example,dc=com", groupattr: "ou" });
   assert.deepEqual(pathsOf(lost), [
     "auth.riak.bucket_type",
-    "modules.mod_mam_meta.full_text_search",
     "modules.mod_mam_meta.riak.search_index",
     "modules.mod_roster.backend",
     "modules.mod_vcard.ldap_search_operator",
@@ -467,7 +474,7 @@ Deno.test("translateMongooseim() writes pools that causeway check takes", () => 
 
 Deno.test("translateMongooseim() keeps archives of people off where no section turns them on", () => {
   const { table } = translated('[modules.mod_mam]\nmuc.backend = "rdbms"\n');
-  assert.deepEqual(table.modules["mod_mam"], { pm: false, backend: "rdbms" });
+  assert.deepEqual(table.modules["mod_mam"], { pm: false, backend: "rdbms", muc: {} });
 });
 
 Deno.test("translateMongooseim() names everything that it does not know", () => {
