@@ -50,6 +50,8 @@ export const TEST_NEEDS: readonly Need[] = [
   program("zsh", "zsh"),
   program("fish", "fish"),
   program("groff", "groff-base"),
+  // Scripts for sh(1) in `deploy/machines/`.
+  program("shellcheck", "shellcheck"),
   // A graphical client, with a screen in memory and its keyboard.
   program("dino-im", "dino-im"),
   program("Xvfb", "xvfb"),
