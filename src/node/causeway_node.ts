@@ -76,6 +76,7 @@ export class CausewayNode {
     const parts = this.#parts;
     const { certificates, stores, metrics, log, clock } = parts;
     this.#reload = new Reload(config, {
+      isRunning: () => this.#phase === "running",
       read: deps.readConfig ?? (() => config),
       certificates,
       stores,

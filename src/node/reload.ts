@@ -20,6 +20,8 @@ export interface ReloadReport {
 
 /** Parts that a reload reads and changes. */
 export interface ReloadDeps {
+  /** False once the node stops. */
+  readonly isRunning: () => boolean;
   /** Reads the configuration file again. Throws ConfigError for a file with a mistake. */
   readonly read: () => Config;
   readonly certificates: Certificates;
@@ -124,17 +126,25 @@ export class Reload {
   }
 
   async #apply(): Promise<ReloadReport> {
-    const { read, certificates, stores, change, renewLinks } = this.#deps;
+    const { isRunning, read, certificates, stores, change, renewLinks, log } = this.#deps;
     const { config, changes } = planReload(this.#config, read());
     const files = new Map<string, TlsFiles>(certificatesOf(config));
     const preparedCertificates = await certificates.prepare(files);
     const preparedPools = await stores.prepare(config.storage);
+    if (!isRunning()) {
+      await preparedPools.discard(); // nobody would close them any more
+      throw new CausewayError("node/stopping", "Cannot reload: the node is going down");
+    }
     // From here on nothing waits and nothing fails.
     const before = this.#config;
     this.#config = config;
     const renewed = preparedCertificates.use();
     preparedPools.use();
     change(config, before);
+    for (const { path, text } of config.notes) {
+      const isOld = before.notes.some((each) => each.path === path && each.text === text);
+      if (!isOld) log.warn("config.note", { path, text });
+    }
     if (renewed.some((path) => path.startsWith("modules."))) await renewLinks();
     return { changes, certificates: renewed, pools: preparedPools.pools };
   }

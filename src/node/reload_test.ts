@@ -33,7 +33,9 @@ function fixture() {
   const steps: string[] = [];
   const waiting: ((failure?: Error) => void)[] = [];
   let text = "";
+  let isRunning = true;
   const reload = new Reload(parse(""), {
+    isRunning: () => isRunning,
     read: () => {
       steps.push("read");
       return parse(text);
@@ -46,7 +48,10 @@ function fixture() {
         return {
           pools: ["rdbms.default"],
           use: () => steps.push("use"),
-          discard: () => Promise.resolve(),
+          discard: () => {
+            steps.push("discard");
+            return Promise.resolve();
+          },
         };
       },
     },
@@ -64,6 +69,7 @@ function fixture() {
     log,
     clock,
     metric,
+    stop: () => void (isRunning = false),
     write: (limits: string) => void (text = limits),
     /** Lets the databases of the oldest reload answer. */
     answer: async (failure?: Error) => {
@@ -150,4 +156,14 @@ Deno.test("Reload.run() runs one reload after the other, and one serves all who 
   const last = test.reload.run();
   await test.answer();
   assert.deepEqual((await last).changes, []);
+});
+
+Deno.test("Reload.run() uses nothing once the node stops, and closes what it has prepared", async () => {
+  using test = fixture();
+  test.write("max_depth = 99");
+  const running = test.reload.run();
+  test.stop();
+  await test.answer();
+  await assert.rejects(running, { code: "node/stopping" });
+  assert.deepEqual(test.steps, ["read", "discard"]);
 });

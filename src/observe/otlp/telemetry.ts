@@ -69,6 +69,7 @@ export class Telemetry {
   readonly #dropped: Readonly<Record<Signal, Counter>>;
   #cancelMetrics: CancelTimer | undefined;
   #reporting: Promise<void> | undefined;
+  #logLevel: LogEntry["level"];
   #isClosed = false;
 
   constructor(
@@ -80,6 +81,7 @@ export class Telemetry {
     },
   ) {
     this.#options = options;
+    this.#logLevel = options.logLevel;
     this.#registry = metrics;
     this.#log = log;
     this.#clock = clock;
@@ -125,13 +127,19 @@ export class Telemetry {
     if (options.signals.has("metrics")) this.#reportLater();
   }
 
+  /** Reports other log events from now on: those of this level and above. */
+  changeLogLevel(level: LogEntry["level"]): void {
+    this.#logLevel = level;
+  }
+
   span(span: FinishedSpan): void {
     if (this.#options.signals.has("traces")) this.#spans.add(span);
   }
 
   event(entry: LogEntry): void {
-    const { signals, logLevel, addresses } = this.#options;
-    if (!signals.has("logs") || LEVELS.indexOf(entry.level) < LEVELS.indexOf(logLevel)) return;
+    const { signals, addresses } = this.#options;
+    if (!signals.has("logs")) return;
+    if (LEVELS.indexOf(entry.level) < LEVELS.indexOf(this.#logLevel)) return;
     const fields = showAddresses(entry.fields, addresses);
     this.#logs.add({ entry: { ...entry, fields }, atUs: this.#clock.wallUs() });
   }

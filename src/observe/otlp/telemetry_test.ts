@@ -271,3 +271,16 @@ async function until(isMet: () => boolean): Promise<void> {
     await new Promise<void>((resolve) => setTimeout(resolve, 2));
   }
 }
+
+Deno.test("Telemetry.changeLogLevel() holds for the next event", async () => {
+  await using setup = new Setup("http://127.0.0.1:1");
+  const { telemetry, metrics } = setup;
+  const waiting = async () =>
+    /causeway_telemetry_waiting\{signal="logs"\} (\d+)/.exec(await metrics.prometheus())?.[1];
+  const entry = { level: "debug", event: "test.event", fields: {} } as const;
+  telemetry.event(entry);
+  assert.equal(await waiting(), "0");
+  telemetry.changeLogLevel("debug");
+  telemetry.event(entry);
+  assert.equal(await waiting(), "1");
+});
