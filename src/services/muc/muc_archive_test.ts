@@ -234,3 +234,25 @@ Deno.test("newcomers get no message that is older than the archive keeps", async
   await one.enter(CAROL, "crone");
   deepStrictEqual(one.texts(CAROL), ["new"]);
 });
+
+Deno.test("readers of an archive that is not written in time get an error, and wait for one step", async () => {
+  const [world, one] = await withRoom();
+  await using _ = world;
+  one.isArchiveDown = true;
+  await one.say(ALICE, "a");
+  const reading = Array.from(
+    { length: 30 },
+    () => one.ask(ALICE, "set", `<query xmlns='${MAM}'/>`, COVEN),
+  );
+  for (let i = 0; i < 40; i++) {
+    world.clock.advance(5_000);
+    await new Promise((resolve) => setTimeout(resolve));
+  }
+  await Promise.all(reading);
+  const answers = one.got(ALICE).filter((xml) => xml.startsWith("<iq"));
+  strictEqual(answers.length, 30);
+  for (const answer of answers) match(answer, /<resource-constraint /);
+  one.isArchiveDown = false;
+  world.clock.advance(1_000);
+  deepStrictEqual((await page(one, ALICE)).found.map(({ text }) => text), ["a"]);
+});

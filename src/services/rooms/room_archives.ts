@@ -88,6 +88,8 @@ export class RoomArchives {
   readonly #counters: Readonly<Record<"stored" | "failed" | "queries" | "removed", Counter>>;
   /** The steps of each room, one after another. */
   readonly #turns = new Turns();
+  /** Steps that have not begun: whoever comes meanwhile waits for the same one. */
+  readonly #queued = new Map<string, Promise<string | undefined>>();
   /** Rooms whose archives may lack messages, in the order in which they came. */
   readonly #dirty = new Set<string>();
   /** Rooms whose archives could not be removed yet. */
@@ -213,7 +215,7 @@ export class RoomArchives {
       if (this.#isClosed || !mayBegin) return;
       this.#dirty.delete(room);
       this.#running++;
-      this.#turns.run(room, () => this.#drain(room))
+      this.#drainInTurn(room)
         .catch((thrown) => this.#failed(room, thrown))
         .finally(() => {
           this.#running--;
@@ -248,13 +250,26 @@ export class RoomArchives {
       const message = `Cannot read the archive of ${room}: it is not written in time`;
       reject(new CausewayError("storage/overloaded", message));
     });
-    const draining = this.#turns.run(room, () => this.#drain(room));
+    const draining = this.#drainInTurn(room);
     draining.catch(() => {}); // reported to those who still wait
     try {
       return await Promise.race([draining, late]);
     } finally {
       cancel();
     }
+  }
+
+  #drainInTurn(room: string): Promise<string | undefined> {
+    const queued = this.#queued.get(room);
+    if (queued !== undefined) return queued;
+    let hasBegun = false;
+    const draining = this.#turns.run(room, () => {
+      hasBegun = true;
+      this.#queued.delete(room);
+      return this.#drain(room);
+    });
+    if (!hasBegun) this.#queued.set(room, draining);
+    return draining;
   }
 
   /**
