@@ -10,10 +10,17 @@ export function inspectedCommand(configFile: string): ReturnType<typeof causeway
   return { program, args: [run, "--inspect=127.0.0.1:0", ...args] };
 }
 
-/** Collects the garbage of a node that runs by `inspectedCommand`, so that its memory can be compared. */
-export async function collectGarbage(node: CausewayNode): Promise<void> {
-  const url = node.logs.map((line) => /ws:\/\/127\.0\.0\.1:\d+\/\S+/.exec(line)?.[0])
+/**
+ * Returns the address at which a node that runs by `inspectedCommand` takes orders; undefined for a
+ * binary. The node has told it in its first lines, of which few are kept for long.
+ */
+export function inspectorOf(node: CausewayNode): string | undefined {
+  return node.logs.map((line) => /ws:\/\/127\.0\.0\.1:\d+\/\S+/.exec(line)?.[0])
     .find((found) => found !== undefined);
+}
+
+/** Collects the garbage of the node at `url`, so that its memory can be compared. */
+export async function collectGarbage(url: string | undefined): Promise<void> {
   if (url === undefined) return;
   const tools = await DevTools.connect(url);
   try {

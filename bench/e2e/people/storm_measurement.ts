@@ -6,7 +6,7 @@ import type { LatencySummary } from "../latency_recorder.ts";
 import type { ClientPlan, LoadCommand, LoadEvent, LoadPlan } from "../load_protocol.ts";
 import type { NewAccount } from "./accounts.ts";
 import { addAccounts, PASSWORD } from "./accounts.ts";
-import { collectGarbage } from "./garbage.ts";
+import { collectGarbage, inspectorOf } from "./garbage.ts";
 import type { PeopleCluster } from "./people_cluster.ts";
 import type { StormCommand, StormEvent, StormPlan } from "./storm_protocol.ts";
 import { crowdName } from "./storm_protocol.ts";
@@ -89,6 +89,7 @@ export async function measureStorm(
   ], { domain, place, file: cluster.run.path("storm.sqlite") });
   progress(`crowd: ${logins} accounts`);
   const [dc1, dc2] = cluster.datacenters as [Datacenter, Datacenter];
+  const inspector = inspectorOf(dc1.node);
   const client = (datacenter: Datacenter, index: number): ClientPlan => ({
     ...datacenter.clientAddress("none"),
     domain,
@@ -125,7 +126,7 @@ export async function measureStorm(
 
   const chats = { do: "pace", perSecond: pacePerSecond, warmUpMs: WARM_UP_MS } as const;
   const latencyBefore = await chat(load, { ...chats, measureMs: seconds * 1000 });
-  const before = await memoryOf(dc1);
+  const before = await memoryOf(dc1, inspector);
   const overflowsBefore = await overflowsOf(cluster.datacenters);
 
   await load.send({ ...chats, measureMs: LONGEST_MS });
@@ -140,11 +141,11 @@ export async function measureStorm(
   await load.expect("drained");
   const mostWaiting = watch.most;
   const overflows = grown(overflowsBefore, await overflowsOf(cluster.datacenters));
-  const memoryLoggedIn = await memoryOf(dc1);
+  const memoryLoggedIn = await memoryOf(dc1, inspector);
 
   await storm.send({ do: "log-out" });
   await storm.expect("logged-out");
-  const after = await memoryOf(dc1);
+  const after = await memoryOf(dc1, inspector);
   return {
     logins,
     contacts,
@@ -189,13 +190,13 @@ async function chat(
  * Returns the bytes of the node's heap and buffers that are left after its garbage is collected. Waits
  * until the node has nothing left to tell of those who came or left.
  */
-async function memoryOf(datacenter: Datacenter): Promise<number> {
+async function memoryOf(datacenter: Datacenter, inspector: string | undefined): Promise<number> {
   const deadlineMs = performance.now() + LONGEST_MS;
   while (pacedWorkIn(await metricsOf(datacenter)) > 0 && performance.now() < deadlineMs) {
     await sleep(LOOK_MS);
   }
   await sleep(SETTLE_MS);
-  await collectGarbage(datacenter.node);
+  await collectGarbage(inspector);
   const metrics = await metricsOf(datacenter);
   return sumOf(metrics, "process_heap_used_bytes") +
     sumOf(metrics, "process_external_memory_bytes");
