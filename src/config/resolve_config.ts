@@ -285,6 +285,7 @@ function resolveRoomArchives(file: FileConfig): RoomArchiveOptions | undefined {
     defaultLimit: Math.min(muc.default_result_limit ?? people.default_result_limit, maxLimit),
     maxLimit,
     hasChatMarkers: muc.archive_chat_markers ?? people.archive_chat_markers,
+    isSearched: people.full_text_search,
     maxAgeMs: maxAge === undefined ? Infinity : maxAge * 1000,
   };
 }

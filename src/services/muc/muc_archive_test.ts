@@ -256,3 +256,17 @@ Deno.test("readers of an archive that is not written in time get an error, and w
   world.clock.advance(1_000);
   deepStrictEqual((await page(one, ALICE)).found.map(({ text }) => text), ["a"]);
 });
+
+Deno.test("the archive of a room is searched for words", async () => {
+  const [world, one, two] = await withRoom();
+  await using _ = world;
+  for (const text of ["toil and trouble", "fire burn"]) await one.say(ALICE, text);
+  const { found } = await page(two, BOB, form("{urn:xmpp:fulltext:0}fulltext", "trouble"));
+  deepStrictEqual(found.map(({ text }) => text), ["toil and trouble"]);
+  const info = await one.ask(
+    ALICE,
+    "get",
+    "<query xmlns='http://jabber.org/protocol/disco#info'/>",
+  );
+  match(info, /var='urn:xmpp:fulltext:0'/);
+});

@@ -60,7 +60,13 @@ class World {
     });
     const makeArchives = () =>
       new RoomArchives({
-        options: { defaultLimit: 50, maxLimit: 50, hasChatMarkers: false, maxAgeMs: Infinity },
+        options: {
+          defaultLimit: 50,
+          maxLimit: 50,
+          hasChatMarkers: false,
+          maxAgeMs: Infinity,
+          isSearched: true,
+        },
         outboxes: new Map([[SERVICE, store]]),
         store: world.#store.archives(),
         send: (_, message) => world.sent.push(message) > 0,

@@ -47,6 +47,8 @@ export interface RoomArchiveOptions {
   readonly hasChatMarkers: boolean;
   /** Milliseconds for which a message is kept; Infinity: for ever. */
   readonly maxAgeMs: number;
+  /** True: messages are found by their words where the store finds them. */
+  readonly isSearched: boolean;
 }
 
 /** Objects behind the archives of rooms. */
@@ -151,7 +153,7 @@ export class RoomArchives {
 
   /** True when archives are searched by words. */
   get searchesText(): boolean {
-    return this.#deps.store.searchesText;
+    return this.#deps.options.isSearched && this.#deps.store.searchesText;
   }
 
   /** Wall-clock milliseconds of the oldest messages that rooms show. */
@@ -194,7 +196,7 @@ export class RoomArchives {
       owner: room,
       asker,
       ids: ROOM_IDS,
-      limits: { ...options, searchesText: store.searchesText },
+      limits: { ...options, searchesText: this.searchesText },
       pages: this.#counters.queries,
       send: (to, message) => send(to, message),
       shown: (message) => seesJids ? message : withoutSender(message),

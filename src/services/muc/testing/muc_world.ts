@@ -104,6 +104,7 @@ export class MucNode {
         maxLimit: 50,
         hasChatMarkers: false,
         maxAgeMs: world.archiveAgeMs,
+        isSearched: true,
       },
       outboxes: new Map([[SERVICE, outbox]]),
       store: failing(world.archiveStore!, () => this.isArchiveDown),
