@@ -35,6 +35,7 @@ class Setup {
   /** Sizes of the batches since the last call. */
   async sizes(afterMs: number): Promise<number[]> {
     await this.clock.advanceAsync(afterMs, 500);
+    for (let turn = 0; turn < 100; turn++) await Promise.resolve(); // one batch after the other
     return this.batches.splice(0).map(({ length }) => length);
   }
 
