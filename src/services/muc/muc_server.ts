@@ -85,8 +85,8 @@ export class MucServer<Taken extends RoomStanza> {
       messagesPerSec: service.options.messagesPerSec,
       counters,
       answer: (reply, taken) => deps.answer(reply, taken),
-      events: { noStorage: "muc.no-storage", bug: "muc.bug" },
-      logger: deps.logger,
+      logNoStorage: (fields) => deps.logger.debug("muc.no-storage", fields),
+      logBug: (fields) => deps.logger.error("muc.bug", fields),
       clock,
     });
     const inTurn = (room: string, step: () => Promise<void>) => intake.inTurn(room, step);

@@ -61,8 +61,8 @@ export class RoomServer<Taken extends RoomStanza> {
       messagesPerSec: MESSAGES_PER_SEC,
       counters: this.#metrics,
       answer: (reply, taken) => deps.answer(reply, taken),
-      events: { noStorage: "muc-light.no-storage", bug: "muc-light.failed" },
-      logger: deps.logger,
+      logNoStorage: (fields) => deps.logger.debug("muc-light.no-storage", fields),
+      logBug: (fields) => deps.logger.error("muc-light.failed", fields),
       clock: deps.clock,
     });
     this.#requests = new RoomRequests(

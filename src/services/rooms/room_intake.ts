@@ -1,6 +1,6 @@
 import { CausewayError, describeError, RateLimit } from "../../base/mod.ts";
 import type { Clock } from "../../base/mod.ts";
-import type { Counter, Logger } from "../../observe/mod.ts";
+import type { Counter, LogFields } from "../../observe/mod.ts";
 import type { Stanza, StanzaErrorCondition } from "../../xmpp/mod.ts";
 import { errorReply, hasMoreElements, stanzaSource, Turns } from "../../xmpp/mod.ts";
 
@@ -32,9 +32,10 @@ export interface RoomIntakeDeps<Taken extends RoomStanza> {
   readonly counters: Readonly<Record<"refused" | "limited" | "failures", Counter>>;
   /** Sends the answer to a stanza, which takes over its duty. */
   answer(reply: Stanza, to: Taken): void;
-  /** Names of log events: a failure of the database, and any other one. */
-  readonly events: { readonly noStorage: string; readonly bug: string };
-  readonly logger: Logger;
+  /** Logs a failure of the database, which reports them itself, once and not for each stanza. */
+  logNoStorage(fields: LogFields): void;
+  /** Logs any other failure. */
+  logBug(fields: LogFields): void;
   readonly clock: Clock;
 }
 
@@ -117,12 +118,11 @@ export class RoomIntake<Taken extends RoomStanza> {
 
   /** Counts a failure, and logs it. */
   note(thrown: unknown): void {
-    const { counters, logger, events } = this.#deps;
+    const { counters } = this.#deps;
     counters.failures.inc();
     const fields = { error: describeError(thrown) };
-    // The database reports its own failures, once and not for each stanza.
-    if (isStorageFailure(thrown)) logger.debug(events.noStorage, fields);
-    else logger.error(events.bug, fields);
+    if (isStorageFailure(thrown)) this.#deps.logNoStorage(fields);
+    else this.#deps.logBug(fields);
   }
 
   #fail(taken: Taken, thrown: unknown): void {

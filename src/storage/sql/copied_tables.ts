@@ -241,4 +241,5 @@ export const TABLES_LEFT_OUT: Readonly<Partial<Record<TableName, string>>> = {
   subscription_requests: "requests follow their contacts from node to node by themselves",
   archives: "an archive may be larger than memory: it is copied message by message",
   archive_messages: "as its archive",
+  archive_texts: "they are made anew of the messages that are copied",
 };
