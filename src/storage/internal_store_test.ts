@@ -1,7 +1,12 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { mock } from "node:test";
 import { InternalStore } from "./internal_store.ts";
+import { SQLITE, SqliteConnection } from "./sql/engines/sqlite.ts";
+import { prepareSchema } from "./sql/schema.ts";
+import { assertSearched, noteStatement } from "./sql/testing/explained.ts";
+import type { SentStatements } from "./sql/testing/explained.ts";
 import { MAX_UNARCHIVED } from "./room_outbox.ts";
 import { withPath } from "./sql/testing/sqlite.ts";
 import { rosterStoreConformance } from "./testing/roster_store_conformance.ts";
@@ -20,6 +25,17 @@ import {
   userStoreConformance,
 } from "./testing/user_store_conformance.ts";
 import { vcardStoreConformance } from "./testing/vcard_store_conformance.ts";
+
+const sent: SentStatements = new Map();
+const { execute } = SqliteConnection.prototype;
+mock.method(
+  SqliteConnection.prototype,
+  "execute",
+  function (this: SqliteConnection, sql: string, values: readonly unknown[] = []) {
+    noteStatement(sent, sql, values);
+    return execute.call(this, sql, values);
+  },
+);
 
 /** Opens a store in a directory of its own. */
 async function open() {
@@ -57,6 +73,14 @@ pepStoreConformance("InternalStore", open);
 archiveStoreConformance("InternalStore", open);
 roomStoreConformance("InternalStore", open);
 mucStoreConformance("InternalStore", open);
+
+Deno.test("InternalStore: every statement of every store finds its rows by an index", async () => {
+  assert.ok(sent.size > 0);
+  const connection = new SqliteConnection(new DatabaseSync(":memory:"));
+  await prepareSchema(SQLITE, connection, "the test's store");
+  await assertSearched(connection, sent);
+  connection.destroy();
+});
 
 Deno.test("InternalStore keeps accounts when it is closed and opened again", () =>
   withPath(async (path) => {
