@@ -239,7 +239,15 @@ export class Lane implements BoundLane {
    */
   adopt(entry: LaneEntry, wasSent: boolean): void {
     this.#adopt(entry, wasSent);
-    if (this.#takesCarbons || !takeCarbon(entry.slab.bytes, entry.start)) return;
+    if (!this.#takesCarbons) this.adoptCarbonOf(entry, wasSent);
+  }
+
+  /**
+   * Takes the carbon that a stanza brings, as a stanza of its own: the stanza itself goes elsewhere, or
+   * the peer may not make the carbon.
+   */
+  adoptCarbonOf(entry: LaneEntry, wasSent: boolean): void {
+    if (!takeCarbon(entry.slab.bytes, entry.start)) return;
     const carbon = this.#carbonOf?.(entry.toCopy());
     if (carbon !== undefined) this.#adopt(LaneEntry.of(carbon, entry.binding), wasSent);
   }

@@ -35,13 +35,19 @@ export async function findMoved(
   return moved;
 }
 
-/** Takes the stanzas for `moved` out of the lanes, except those that a peer has received. */
+/**
+ * Takes the stanzas for `moved` out of the lanes, except those that a peer has received. Carbons that
+ * they bring stay: those are for their senders' own devices at the destination.
+ */
 export function takeMoved(lanes: Iterable<Lane>, moved: ReadonlySet<string>): readonly Envelope[] {
   const taken: Envelope[] = [];
   for (const lane of lanes) {
     for (const { entry, wasSent, wasReceived } of lane.takeAll()) {
       if (wasReceived || !moved.has(entry.to.text)) lane.adopt(entry, wasSent);
-      else taken.push(entry.toEnvelope(wasSent));
+      else {
+        lane.adoptCarbonOf(entry, wasSent);
+        taken.push(entry.toEnvelope(wasSent));
+      }
     }
   }
   return taken;
