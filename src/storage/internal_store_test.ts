@@ -250,3 +250,29 @@ Deno.test("a room takes no message while its archive lacks MAX_UNARCHIVED of the
     assert.ok(await rooms.markArchived(room, { creation: creation!, number: first }));
     assert.equal(await rooms.post(room, message("c")), last + 1);
   }));
+
+Deno.test("a room takes messages for its archive after more without one than MAX_UNARCHIVED", () =>
+  withPath(async (path) => {
+    await using store = await InternalStore.open({ path });
+    const rooms = store.rooms("muclight.example.com");
+    const [room, alice] = ["coven@muclight.example.com", "alice@example.com"];
+    const occupants = [{ jid: alice, affiliation: "owner" as const }];
+    const creation = (await rooms.create(room, { config: "{}", occupants }))!;
+    const take = async (id: string) => {
+      const message = { id, sentAtMs: 1, stanza: "<m/>", keep: 1, isArchived: true };
+      return (await rooms.takeNumber(room, alice, message))?.number;
+    };
+    const skip = (last: number) => {
+      using database = new DatabaseSync(path);
+      database.exec(`UPDATE muc_light_rooms SET last_number = ${last}`);
+    };
+    skip(MAX_UNARCHIVED + 1); // numbers of messages while there was no archive
+    await rooms.takeNumber(room, alice);
+    const first = MAX_UNARCHIVED + 3;
+    assert.equal(await take("a"), first);
+    skip(first + MAX_UNARCHIVED - 2);
+    assert.equal(await take("b"), first + MAX_UNARCHIVED - 1);
+    await assert.rejects(take("c"), { code: "storage/overloaded" });
+    assert.ok(await rooms.markArchived(room, { creation, number: first }));
+    assert.equal(await take("c"), first + MAX_UNARCHIVED);
+  }));

@@ -54,8 +54,11 @@ export class RoomMessages implements RoomOutbox {
     const state = isArchived ? await this.#stateOf(queries, room) : undefined;
     const archived = state?.archived ?? Infinity;
     // Nothing is known of the archives of rooms that earlier versions made, until they get a message.
+    const isKnown = state !== undefined && state.creation + archived > 0;
     if (
-      state !== undefined && state.creation + archived > 0 && number - archived > MAX_UNARCHIVED
+      isKnown && number - archived > MAX_UNARCHIVED &&
+      // Numbers of messages that were not to be kept are no messages that the archive lacks.
+      number - await this.#oldestAfter(queries, room, archived) >= MAX_UNARCHIVED
     ) {
       throw storageError("overloaded", {
         action: "add a message to a room in",
@@ -128,6 +131,14 @@ export class RoomMessages implements RoomOutbox {
       if (numUpdatedRows !== 0n) return true;
       return (await this.#stateOf(queries, key))?.creation === creation;
     });
+  }
+
+  /** Returns the number of the oldest message behind a number; Infinity when there is none. */
+  async #oldestAfter(queries: Queries, room: Uint8Array, number: number): Promise<number> {
+    const query = queries.selectFrom(this.#messages).select("number")
+      .where("room_key", "=", room).where("number", ">", number).orderBy("number");
+    const row = await this.#database.dialect.limit(query, 1).executeTakeFirst();
+    return row === undefined ? Infinity : Number(row.number);
   }
 
   async #stateOf(
