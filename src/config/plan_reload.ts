@@ -4,6 +4,7 @@ import { FILE_SCHEMA } from "./file_schema.ts";
 import { formatKeyPath } from "./key_path.ts";
 import type { PartialFile } from "./partial_file.ts";
 import type { ReloadEffect } from "./reload_table.ts";
+import { checkReferences } from "./references.ts";
 import { reloadEffectOf } from "./reload_table.ts";
 import { resolveConfig } from "./resolve_config.ts";
 import { applyRules } from "./rules.ts";
@@ -28,7 +29,8 @@ export interface ReloadPlan {
 }
 
 /**
- * Compares the configuration of a running node with a newer one of the same file.
+ * Compares the configuration of a running node with a newer one of the same file. Secrets that need a
+ * restart stay as they were read at the start, even if their files are gone.
  *
  * @throws ConfigError when the changes that need no restart break a rule together with the settings
  * that do
@@ -43,7 +45,13 @@ export function planReload(running: Config, newer: Config): ReloadPlan {
   if (kept.length === 0) return { config: newer, changes };
   const written = newer.settings.writtenWith(running.settings, kept);
   const file = FILE_SCHEMA.parse(written);
-  const mistakes = applyRules(written as PartialFile); // it has just passed the schema
+  const partial = written as PartialFile; // it has just passed the schema
+  const surroundings = new Surroundings(
+    newer.settings.options,
+    newer.settings.referencesWith(running.settings, kept),
+  );
+  checkReferences(partial, surroundings);
+  const mistakes = [...applyRules(partial), ...surroundings.mistakes];
   if (mistakes.length > 0) {
     const waiting = kept.map(formatKeyPath).join(", ");
     throw new ConfigError(mistakes.map(({ path, problem }) => ({
@@ -53,7 +61,6 @@ export function planReload(running: Config, newer: Config): ReloadPlan {
       problem: `${problem}, as long as the node has not been restarted for ${waiting}`,
     })));
   }
-  const surroundings = new Surroundings(newer.settings.options);
   const config = resolveConfig({ written, file }, newer.file, surroundings);
   const settings = newer.settings.keeping(running.settings, kept, { written, file });
   return { config: Object.freeze({ ...config, settings }), changes };

@@ -47,6 +47,8 @@ Deno.test("every key of the schema has an effect on reload, and every entry of t
   assert.equal(reloadEffectOf(["limits", "no_such_limit"]), undefined);
   assert.equal(reloadEffectOf(["listen", "c2s", 0, "tls", "certfile"]), "new");
   assert.equal(reloadEffectOf(["listen", "c2s", 0, "tls", "mode"]), "restart");
+  // The book of peers takes its bound at the start.
+  assert.equal(reloadEffectOf(["limits", "datacenter_max_endpoints"]), "restart");
   assert.equal(reloadEffectOf(["outgoing_pools", "rdbms", "a.b", "workers"]), "now");
   assert.equal(reloadEffectOf(["outgoing_pools", "rdbms", "a.b"]), "restart");
 });
@@ -103,6 +105,67 @@ Deno.test("planReload() goes on to compare a secret that needs a restart with th
   assert.deepEqual(changes, [{ path, effect: "restart" }]);
   assert.deepEqual(changesOf(config, parse(text, { env: () => "two" })), { [path]: "restart" });
   assert.deepEqual(changesOf(config, parse(text, { env: () => "one" })), {});
+});
+
+Deno.test("planReload() keeps the secrets of a section that is gone with their files", () => {
+  const text = `${SOUND}${POOL.replace('{ env = "PW" }', '{ file = "pool.pw" }')}
+    [[listen.component]]
+    port = 5347
+    domains = [{ name = "echo.example.com", secret = { file = "echo.secret" } }]
+  `;
+  const running = parse(text, { readFile: (path) => `text of ${path}\n` });
+  const gone = (path: string): string => {
+    throw new Error(`there is no ${path}`);
+  };
+  let config = running;
+  for (const _ of [1, 2]) {
+    const plan = planReload(config, parse(SOUND, { readFile: gone }));
+    config = plan.config;
+    assert.deepEqual(Object.fromEntries(plan.changes.map(({ path, effect }) => [path, effect])), {
+      "listen.component": "restart",
+      "outgoing_pools.rdbms.default": "restart",
+    });
+    const [domain] = config.listen.component[0]!.domains;
+    assert.equal(domain?.secret.reveal(), "text of /etc/causeway/echo.secret");
+    const { password } = config.storage.pools.get("default")!.address;
+    assert.equal(password.reveal(), "text of /etc/causeway/pool.pw");
+  }
+});
+
+Deno.test("planReload() reads no secret a second time", () => {
+  const withPort = (extra: string) =>
+    parse(
+      `${SOUND}
+      [[listen.component]]
+      port = 5347
+      domains = [{ name = "echo.example.com", secret = { env = "ONCE" } }]
+      ${extra}`,
+      { env: () => texts.pop() },
+    );
+  let texts = ["old", "old"]; // one is checked, and the other is used
+  const running = withPort("");
+  texts = ["", "new", "new"];
+  const { config } = planReload(running, withPort("[limits]\nkept_requests = 7"));
+  assert.equal(config.listen.component[0]?.domains[0]?.secret.reveal(), "new");
+  assert.deepEqual(texts, [""]);
+});
+
+Deno.test("planReload() leaves a port alone whose entry in the list has become another port", () => {
+  const port = (number: number, domain: string, secret: string) => `
+    [[listen.component]]
+    port = ${number}
+    domains = [{ name = "${domain}.example.com", secret = "${secret}" }]
+  `;
+  const [one, two] = [port(5347, "one", "first"), port(5348, "two", "second")];
+  const running = parse(SOUND + one + two);
+  const { config, changes } = planReload(running, parse(SOUND + two + one));
+  assert.deepEqual(changes, [
+    { path: "listen.component[0]", effect: "restart" },
+    { path: "listen.component[1]", effect: "restart" },
+  ]);
+  assert.deepEqual(config.listen, running.listen);
+  const same = changesOf(running, parse(SOUND + one + port(5348, "three", "second")));
+  assert.deepEqual(same, { "listen.component[1].domains[0].name": "new" });
 });
 
 Deno.test("planReload() refuses changes that break a rule with a setting that needs a restart", () => {

@@ -58,7 +58,7 @@ const EFFECTS: Readonly<Record<string, ReloadEffect>> = {
     stanza_rate_per_account stanza_burst_per_account stanza_rate_per_address
     stanza_burst_per_address stanza_rate_per_component stanza_burst_per_component
     keepalive_interval link_max_unauthenticated link_credit_bytes link_max_lanes
-    link_lane_lifetime datacenter_max_endpoints datacenter_max_links
+    link_lane_lifetime datacenter_max_links
     datacenter_max_unauthenticated datacenter_max_lanes waiting_max_bytes
     lookup_rate_per_account lookup_burst_per_account lookup_rate_per_component
     lookup_burst_per_component shutdown_timeout`,
@@ -71,7 +71,8 @@ const EFFECTS: Readonly<Record<string, ReloadEffect>> = {
     wrong_token_rate_per_address wrong_token_burst_per_address rate_max_keys admin_max_connections
     admin_request_timeout admin_max_head_bytes admin_max_body_bytes max_owed_bytes
     link_max_frame_bytes
-    datacenter_max_nodes datacenter_max_endpoints_per_node datacenter_max_claims
+    datacenter_max_nodes datacenter_max_endpoints datacenter_max_endpoints_per_node
+    datacenter_max_claims
     datacenter_max_claims_per_account datacenter_max_domains datacenter_max_lease
     link_max_unsettled link_max_senders lane_max_bytes lane_max_items lookup_max_items
     lookup_max_bytes handover_max_items handover_max_bytes repeat_max_pairs resend_max_messages`,

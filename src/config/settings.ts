@@ -36,7 +36,8 @@ export class Settings {
 
   /**
    * Returns the key paths whose values differ in `newer`. A list of values, and a list of tables that
-   * has become longer or shorter, differs as a whole.
+   * has become longer or shorter, differs as a whole. So does a port, when its host or number differs:
+   * then it is another port, and nothing of it fits the one that listens.
    */
   changesTo(newer: Settings): readonly KeyPath[] {
     const found: KeyPath[] = [];
@@ -49,7 +50,7 @@ export class Settings {
         if (before?.text !== now?.text) found.push(path);
         return;
       }
-      const keys = keysOfBoth(one, other);
+      const keys = isOtherPort(one, other, path) ? undefined : keysOfBoth(one, other);
       if (keys !== undefined) {
         for (const key of keys) compare(valueAt(one, [key]), valueAt(other, [key]), [...path, key]);
       } else if (JSON.stringify(one) !== JSON.stringify(other)) found.push(path);
@@ -72,8 +73,8 @@ export class Settings {
     return written;
   }
 
-  /** Returns these settings for that file, with the texts at `paths` as `older` has them. */
-  keeping(older: Settings, paths: readonly KeyPath[], kept: KeptFile): Settings {
+  /** Returns the texts that the file refers to, with those at `paths` as `older` has them. */
+  referencesWith(older: Settings, paths: readonly KeyPath[]): ReadonlyMap<string, Reference> {
     const references = new Map(this.#references);
     for (const path of paths) {
       const name = formatKeyPath(path);
@@ -82,6 +83,12 @@ export class Settings {
         if (isWithin(each, name)) references.set(each, reference);
       }
     }
+    return references;
+  }
+
+  /** Returns these settings for that file, with the texts at `paths` as `older` has them. */
+  keeping(older: Settings, paths: readonly KeyPath[], kept: KeptFile): Settings {
+    const references = this.referencesWith(older, paths);
     return new Settings({ ...kept, references, options: this.options });
   }
 }
@@ -94,6 +101,13 @@ function keysOfBoth(one: unknown, other: unknown): readonly (string | number)[] 
   }
   if (!isTable(one) || !isTable(other)) return undefined;
   return [...new Set([...Object.keys(one), ...Object.keys(other)])];
+}
+
+/** True for two entries of a list of ports, such as `listen.component`, that listen elsewhere. */
+function isOtherPort(one: unknown, other: unknown, path: KeyPath): boolean {
+  const [table, , position] = path;
+  if (table !== "listen" || typeof position !== "number" || path.length !== 3) return false;
+  return ["host", "port"].some((key) => valueAt(one, [key]) !== valueAt(other, [key]));
 }
 
 function isTable(value: unknown): value is Readonly<Record<string, unknown>> {

@@ -40,9 +40,15 @@ export class Surroundings {
   /** Secrets and texts that were read, by the key path that refers to them, as in TOML. */
   readonly references = new Map<string, Reference>();
   readonly #directory: string;
+  readonly #known: ReadonlyMap<string, Reference> | undefined;
 
-  constructor(options: ParseOptions) {
+  /**
+   * @param known texts that were read before, and are not read again: their files may be gone.
+   * Other files of the configuration have been checked, too. @default all is read
+   */
+  constructor(options: ParseOptions, known?: ReadonlyMap<string, Reference>) {
     this.options = options;
+    this.#known = known;
     this.#directory = dirname(resolve(options.file));
   }
 
@@ -53,12 +59,12 @@ export class Surroundings {
 
   /** Returns the text of a file. When it cannot be read, notes a mistake and returns undefined. */
   text(path: string, keyPath: KeyPath): string | undefined {
-    return this.#noted(keyPath, this.#read(path, keyPath));
+    return this.#noted(keyPath, this.#knownAt(keyPath) ?? this.#read(path, keyPath));
   }
 
   /** Notes a mistake when the file named at `keyPath` cannot be read. */
   checkFile(path: string | undefined, keyPath: KeyPath): void {
-    if (path !== undefined) this.#read(path, keyPath);
+    if (path !== undefined && this.#known === undefined) this.#read(path, keyPath);
   }
 
   /**
@@ -75,8 +81,14 @@ export class Surroundings {
     return text;
   }
 
+  #knownAt(keyPath: KeyPath): string | undefined {
+    return this.#known?.get(formatKeyPath(keyPath))?.text;
+  }
+
   #secret(input: PartialSecret | SecretInput | undefined, keyPath: KeyPath): string | undefined {
     if (typeof input === "string" || input === undefined) return input;
+    const known = this.#knownAt(keyPath);
+    if (known !== undefined) return known;
     const { env, file }: { readonly env?: string | undefined; readonly file?: string | undefined } =
       input;
     if (file !== undefined) return this.#read(file, [...keyPath, "file"])?.replace(/\r?\n$/, "");
