@@ -51,7 +51,7 @@ export interface RoomBlock {
 
 /** A message's place in the order of its room. */
 export interface NumberedMessage {
-  /** Grows by one with each message of the room. */
+  /** Grows by one with each message. A room that is made again has no number of an earlier one. */
   readonly number: number;
   /** Those who are in the room at that place. */
   readonly occupants: readonly RoomOccupant[];

@@ -122,6 +122,11 @@ class World {
     return (await this.store.read(COVEN))!.version;
   }
 
+  /** Returns the number before the first message of the room. */
+  async creation(): Promise<number> {
+    return (await this.store.read(COVEN))!.creation;
+  }
+
   async [Symbol.asyncDispose]() {
     await this.server.close();
     for (const archives of this.#archives) await archives.close();
@@ -265,10 +270,11 @@ Deno.test("RoomServer sends a message to all occupants, and settles it with the 
   await using world = await withRoom();
   const forged = `<stanza-id xmlns='urn:xmpp:sid:0' by='${COVEN}' id='9'/>`;
   await world.say(BOB, `<body>hi &amp; bye</body>${forged}<x xmlns='urn:x' a='1'/>`);
+  const creation = await world.creation();
   const message = (jid: string) =>
     `<message type='groupchat' id='m1' from='${COVEN}/${BOB}' to='${jid}'>` +
     "<body>hi &amp; bye</body><x xmlns='urn:x' a='1'/>" +
-    `<stanza-id xmlns='urn:xmpp:sid:0' by='${COVEN}' id='1'/></message>`;
+    `<stanza-id xmlns='urn:xmpp:sid:0' by='${COVEN}' id='${creation + 1}'/></message>`;
   deepStrictEqual(
     world.sent.map(textOf).map(attributesInOrder),
     [ALICE, BOB].map(message).map(attributesInOrder),
@@ -277,7 +283,7 @@ Deno.test("RoomServer sends a message to all occupants, and settles it with the 
   strictEqual(world.settled.length, 1, "the request that made the room");
   world.fates[1]!();
   strictEqual(world.settled.length, 2);
-  match(await world.say(ALICE), /id='2'/);
+  match(await world.say(ALICE), new RegExp(`id='${creation + 2}'`));
   match(await world.say(CAROL), /<item-not-found /);
 });
 
@@ -294,7 +300,8 @@ Deno.test("RoomServer keeps the messages of a room in the order of their numbers
   await Promise.all(Array.from({ length: 20 }, (_, i) => world.say(i % 2 === 0 ? ALICE : BOB)));
   const numbers = world.sent.filter(({ to }) => to.text === ALICE)
     .map((each) => Number(/stanza-id [^>]*id='(\d+)'/.exec(textOf(each))?.[1]));
-  deepStrictEqual(numbers, Array.from({ length: 20 }, (_, i) => i + 1));
+  const creation = await world.creation();
+  deepStrictEqual(numbers, Array.from({ length: 20 }, (_, i) => creation + i + 1));
 });
 
 Deno.test("RoomServer loses no change and no number when two nodes serve one room at once", async () => {
@@ -313,14 +320,14 @@ Deno.test("RoomServer loses no change and no number when two nodes serve one roo
     }
   }
   await Promise.all([world.server.close(), world.other.close()]);
-  const { occupants } = (await world.store.read(COVEN))!;
+  const { creation, occupants } = (await world.store.read(COVEN))!;
   deepStrictEqual(occupants.map(({ jid }) => jid).toSorted(), [ALICE, BOB, ...people].toSorted());
   const numbers = world.sent.filter(({ to }) => to.text === ALICE).flatMap((each) =>
     /stanza-id [^>]*id='(\d+)'/.exec(textOf(each))?.[1] ?? []
   ).map(Number);
   deepStrictEqual(
     numbers.toSorted((one, other) => one - other),
-    people.map((_, i) => i + 1),
+    people.map((_, i) => creation + i + 1),
   );
 });
 
@@ -418,7 +425,7 @@ Deno.test("RoomServer bounds the bytes of what waits for the database", async ()
   strictEqual(outcomes.lastIndexOf("delivered"), taken - 1);
   strictEqual(outcomes.filter((each) => each === "resource-constraint").length, 300 - taken);
   await world.server.close();
-  match(await world.say(ALICE), /id='1'/);
+  match(await world.say(ALICE), new RegExp(`id='${await world.creation() + 1}'`));
 });
 
 /** Asks for the archive of the room, and returns its messages and the answer. */

@@ -84,7 +84,8 @@ export class SqlRoomStore implements RoomStore {
       const found = await queries.selectFrom("muc_light_rooms").select("version")
         .where("room_key", "=", key).executeTakeFirst();
       if (found !== undefined) return undefined;
-      // Times as first versions: a room that is made again has none that it has had before.
+      // Times as first versions and numbers: a room that is made again has none that it has had
+      // before.
       const version = this.#clock.wallMs();
       // A program of an earlier version leaves them when it removes a room.
       await queries.deleteFrom("muc_light_messages").where("room_key", "=", key).execute();
@@ -94,9 +95,9 @@ export class SqlRoomStore implements RoomStore {
         room: encode(room),
         config: encode(config),
         version,
-        last_number: 0,
+        last_number: version,
         created: version,
-        archived_number: 0,
+        archived_number: version,
       }).execute();
       await this.#insert(queries, key, occupants.map((each) => ({ ...each, joined: version })));
       return version;
