@@ -140,7 +140,7 @@ export class Telemetry {
     const { signals, addresses } = this.#options;
     if (!signals.has("logs")) return;
     if (LEVELS.indexOf(entry.level) < LEVELS.indexOf(this.#logLevel)) return;
-    const fields = showAddresses(entry.fields, addresses);
+    const fields = showAddresses(entry, addresses);
     this.#logs.add({ entry: { ...entry, fields }, atUs: this.#clock.wallUs() });
   }
 
