@@ -13,7 +13,7 @@ import {
   stanzaId,
 } from "../../xmpp/mod.ts";
 import type { IqAnswer } from "../iq_service.ts";
-import { isArchiveRequest, isStorageFailure, RoomIntake } from "../rooms/mod.ts";
+import { isStorageFailure, RoomIntake } from "../rooms/mod.ts";
 import type { RoomStanza } from "../rooms/mod.ts";
 import { isArchivable } from "../archive/mod.ts";
 import { chooseHistory, pastOf, readHistoryRequest } from "./history_request.ts";
@@ -227,9 +227,7 @@ export class MucServer<Taken extends RoomStanza> {
     }
     const refusal = this.#refusalOf(stanza);
     if (refusal === undefined) {
-      // A page of an archive takes its time: nobody else waits for it.
-      const turn = isArchiveRequest(stanza) ? `archive ${stanza.from.text}` : stanza.to.bare.text;
-      this.#intake.begin(taken, turn, () => this.#handle(taken));
+      this.#intake.begin(taken, () => this.#handle(taken));
       return "delivered";
     }
     if (refusal !== "ignored") this.#metrics.refused.inc();

@@ -15,7 +15,7 @@ import {
 } from "../../xmpp/mod.ts";
 import { iqResult } from "../iq_result.ts";
 import type { IqAnswer } from "../iq_service.ts";
-import { isArchiveRequest, isOverloaded, RoomIntake, roomMessageId } from "../rooms/mod.ts";
+import { isOverloaded, RoomIntake, roomMessageId } from "../rooms/mod.ts";
 import type { RoomStanza } from "../rooms/mod.ts";
 import { numberedMessage, roomEvent, roomMessage } from "./room_message.ts";
 import { roomMetrics } from "./room_metrics.ts";
@@ -94,12 +94,7 @@ export class RoomServer<Taken extends RoomStanza> {
     const refusal = this.#refusalOf(stanza);
     if (refusal === undefined) {
       const isMessage = stanza.kind === "message";
-      this.#intake.begin(
-        taken,
-        // A page of an archive takes its time: nobody else waits for it.
-        isArchiveRequest(stanza) ? `archive ${stanza.from.text}` : stanza.to.text,
-        () => isMessage ? this.#spread(taken) : this.#ask(taken),
-      );
+      this.#intake.begin(taken, () => isMessage ? this.#spread(taken) : this.#ask(taken));
       return "delivered";
     }
     if (refusal !== "ignored") this.#metrics.refused.inc();

@@ -408,6 +408,19 @@ Deno.test("RoomServer answers resource-constraint while the database is away, an
   strictEqual(outcomes.filter((each) => each === "resource-constraint").length, 10);
 });
 
+Deno.test("RoomServer takes messages while requests to archives have taken all of their places", async () => {
+  await using world = await withRoom();
+  const outcomes = Array.from({ length: 220 }, (_, i) => {
+    const from = i < 30 ? `${BOB}/x` : `person${i % 30}@example.com/x`;
+    const xml = `<iq from='${from}' to='${COVEN}' type='set' id='q'>` +
+      `<query xmlns='urn:xmpp:mam:2'/></iq>`;
+    return world.server.take(asTaken(buildStanza(parseElement(new TextEncoder().encode(xml)))));
+  });
+  strictEqual(outcomes.slice(0, 30).filter((each) => each === "delivered").length, 20);
+  strictEqual(outcomes.filter((each) => each === "delivered").length, 200);
+  match(await world.say(BOB), /<body>hello</);
+});
+
 Deno.test("RoomServer bounds the bytes of what waits for the database", async () => {
   await using world = await withRoom();
   const outcomes: string[] = [];

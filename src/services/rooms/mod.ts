@@ -1,4 +1,4 @@
-export { archiveFeatures, isArchiveRequest } from "./archive_disco.ts";
+export { archiveFeatures } from "./archive_disco.ts";
 export { RoomArchives } from "./room_archives.ts";
 export type { RoomArchiveOptions, RoomArchiveRequest, RoomArchivesDeps } from "./room_archives.ts";
 export { ROOM_IDS } from "./room_ids.ts";

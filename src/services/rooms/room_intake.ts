@@ -3,17 +3,24 @@ import type { Clock } from "../../base/mod.ts";
 import type { Counter, LogFields } from "../../observe/mod.ts";
 import type { Stanza, StanzaErrorCondition } from "../../xmpp/mod.ts";
 import { errorReply, hasMoreElements, stanzaSource, Turns } from "../../xmpp/mod.ts";
+import { isArchiveRequest } from "./archive_disco.ts";
 
 /** Bytes of a stanza for a room. */
 const MAX_BYTES = 65_536;
 /** Elements and attributes of a stanza for a room. */
 const MAX_ELEMENTS = 2_000;
-/** Stanzas for all rooms that wait for their turn. */
-const MAX_PENDING = 1_000;
-/** Their bytes. */
-const MAX_PENDING_BYTES = 16_777_216;
-/** Those of one person. */
-const MAX_PENDING_PER_SENDER = 50;
+/** Bounds of stanzas for all rooms that wait for their turn. */
+const ROOM_BOUNDS: Bounds = { stanzas: 1_000, bytes: 16_777_216, perSender: 50 };
+/** Bounds of requests to archives. They are slow, and must not take the places of other stanzas. */
+const ARCHIVE_BOUNDS: Bounds = { stanzas: 200, bytes: 4_194_304, perSender: 20 };
+
+/** Bounds of stanzas that wait. */
+interface Bounds {
+  readonly stanzas: number;
+  readonly bytes: number;
+  /** Stanzas of one person. */
+  readonly perSender: number;
+}
 
 /** A stanza with the duty to settle it. */
 export interface RoomStanza {
@@ -47,9 +54,8 @@ export class RoomIntake<Taken extends RoomStanza> {
   readonly #deps: RoomIntakeDeps<Taken>;
   readonly #turns = new Turns();
   readonly #rate: RateLimit;
-  readonly #bySender = new Map<string, number>();
-  #count = 0;
-  #bytes = 0;
+  readonly #places = new Places(ROOM_BOUNDS);
+  readonly #archivePlaces = new Places(ARCHIVE_BOUNDS);
 
   constructor(deps: RoomIntakeDeps<Taken>) {
     this.#deps = deps;
@@ -59,40 +65,34 @@ export class RoomIntake<Taken extends RoomStanza> {
 
   /** Stanzas that wait for their turn, or have it. */
   get pending(): number {
-    return this.#count;
+    return this.#places.count + this.#archivePlaces.count;
   }
 
   /** Returns why there is no place for a stanza, before anything is computed from it. */
-  refusalOf({ kind, from, bytes }: Stanza): StanzaErrorCondition | undefined {
+  refusalOf(stanza: Stanza): StanzaErrorCondition | undefined {
+    const { kind, from, bytes } = stanza;
     const sender = from.bare.text;
     if (bytes.length > MAX_BYTES) return "policy-violation";
     if (kind === "message" && !this.#rate.take(sender)) {
       this.#deps.counters.limited.inc();
       return "resource-constraint";
     }
-    const hasPlace = this.#count < MAX_PENDING &&
-      this.#bytes + bytes.length <= MAX_PENDING_BYTES &&
-      (this.#bySender.get(sender) ?? 0) < MAX_PENDING_PER_SENDER;
-    if (!hasPlace) return "resource-constraint";
+    const places = isArchiveRequest(stanza) ? this.#archivePlaces : this.#places;
+    if (!places.hasOneFor(stanza)) return "resource-constraint";
     return hasMoreElements(stanzaSource(bytes), MAX_ELEMENTS) ? "policy-violation" : undefined;
   }
 
-  /** Runs the step of a stanza behind earlier ones of the same turn. It is answered when that fails. */
-  begin(taken: Taken, turn: string, step: () => Promise<void>): void {
-    const sender = taken.stanza.from.bare.text;
-    const { length } = taken.stanza.bytes;
-    this.#count++;
-    this.#bytes += length;
-    this.#bySender.set(sender, (this.#bySender.get(sender) ?? 0) + 1);
+  /** Runs the step of a stanza behind earlier ones for its room. It is answered when that fails. */
+  begin(taken: Taken, step: () => Promise<void>): void {
+    const { stanza } = taken;
+    const isOfArchive = isArchiveRequest(stanza);
+    const places = isOfArchive ? this.#archivePlaces : this.#places;
+    places.add(stanza);
+    // A page of an archive takes its time: nobody else waits for it.
+    const turn = isOfArchive ? `archive ${stanza.from.text}` : stanza.to.bare.text;
     this.#turns.run(turn, step)
       .catch((thrown) => this.#fail(taken, thrown))
-      .finally(() => {
-        this.#count--;
-        this.#bytes -= length;
-        const left = this.#bySender.get(sender)! - 1; // set above
-        if (left === 0) this.#bySender.delete(sender);
-        else this.#bySender.set(sender, left);
-      });
+      .finally(() => places.remove(stanza));
   }
 
   /** Runs a step of a room behind all earlier ones. Never rejects. */
@@ -128,6 +128,45 @@ export class RoomIntake<Taken extends RoomStanza> {
   #fail(taken: Taken, thrown: unknown): void {
     this.note(thrown);
     this.refuse(taken, isStorageFailure(thrown) ? "resource-constraint" : "internal-server-error");
+  }
+}
+
+/** Places of stanzas that wait for their turn, or have it. */
+class Places {
+  readonly #bounds: Bounds;
+  readonly #bySender = new Map<string, number>();
+  #count = 0;
+  #bytes = 0;
+
+  constructor(bounds: Bounds) {
+    this.#bounds = bounds;
+  }
+
+  get count(): number {
+    return this.#count;
+  }
+
+  hasOneFor({ from, bytes }: Stanza): boolean {
+    return this.#count < this.#bounds.stanzas &&
+      this.#bytes + bytes.length <= this.#bounds.bytes &&
+      (this.#bySender.get(from.bare.text) ?? 0) < this.#bounds.perSender;
+  }
+
+  add({ from, bytes }: Stanza): void {
+    const sender = from.bare.text;
+    this.#count++;
+    this.#bytes += bytes.length;
+    this.#bySender.set(sender, (this.#bySender.get(sender) ?? 0) + 1);
+  }
+
+  /** Frees the place of a stanza that was added. */
+  remove({ from, bytes }: Stanza): void {
+    const sender = from.bare.text;
+    this.#count--;
+    this.#bytes -= bytes.length;
+    const left = this.#bySender.get(sender)! - 1;
+    if (left === 0) this.#bySender.delete(sender);
+    else this.#bySender.set(sender, left);
   }
 }
 
