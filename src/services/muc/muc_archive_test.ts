@@ -224,6 +224,26 @@ Deno.test("the archive of a room goes with it", async () => {
   deepStrictEqual((await page(one, ALICE)).found, []);
 });
 
+Deno.test("whoever might read the archive of a room reads none of the next room of its name", async () => {
+  const [world, one, two] = await withRoom();
+  await using _ = world;
+  // The room is removed and made again after it was found that bob may read.
+  two.beforeUnarchived = async () => {
+    await one.server.settled();
+    const { version } = (await world.store.read(COVEN))!;
+    await world.store.destroy(COVEN, version);
+    world.clock.advance(1);
+    const affiliates = [{ jid: "alice@example.com", affiliation: "owner" as const, reason: "" }];
+    await world.store.create(COVEN, { config: "{}", isListed: false, affiliates });
+    const stanza = `<message type='groupchat' from='${COVEN}/witch'><body>secret</body></message>`;
+    const message = { id: "s", sentAtMs: 1, stanza, keep: 1, isArchived: true };
+    await world.store.post(COVEN, message);
+  };
+  const { found, answer } = await page(two, BOB);
+  deepStrictEqual(found, []);
+  match(answer, /<item-not-found /);
+});
+
 Deno.test("newcomers get no message that is older than the archive keeps", async () => {
   const [world, one] = await withRoom("", 3_600_000);
   await using _ = world;
@@ -241,7 +261,7 @@ Deno.test("readers of an archive that is not written in time get an error, and w
   one.isArchiveDown = true;
   await one.say(ALICE, "a");
   const reading = Array.from(
-    { length: 30 },
+    { length: 20 },
     () => one.ask(ALICE, "set", `<query xmlns='${MAM}'/>`, COVEN),
   );
   for (let i = 0; i < 40; i++) {
@@ -250,7 +270,7 @@ Deno.test("readers of an archive that is not written in time get an error, and w
   }
   await Promise.all(reading);
   const answers = one.got(ALICE).filter((xml) => xml.startsWith("<iq"));
-  strictEqual(answers.length, 30);
+  strictEqual(answers.length, 20);
   for (const answer of answers) match(answer, /<resource-constraint /);
   one.isArchiveDown = false;
   world.clock.advance(1_000);

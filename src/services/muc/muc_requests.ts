@@ -189,7 +189,8 @@ export class MucRequests {
     if (!isMember && !isOccupant) return { error: "forbidden" };
     const seesJids = !settings.anonymous || isAdmin(affiliation) ||
       this.#entryOf(to, account)?.shown.role === "moderator";
-    return await archives.answer({ room: to, asker: from, type, payload, seesJids });
+    const { creation } = stored;
+    return await archives.answer({ room: to, creation, asker: from, type, payload, seesJids });
   }
 
   /** Lists the occupants of a room to those who are in it. */

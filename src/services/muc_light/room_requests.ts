@@ -253,8 +253,10 @@ async function readArchive(
   const { archives } = service;
   if (archives === undefined) return { error: "service-unavailable" };
   if (!(from instanceof FullJid)) return { error: "bad-request" };
-  if (await roomOf(service, to, actor) === undefined) return { error: "item-not-found" };
-  return await archives.answer({ room: to, asker: from, type, payload, seesJids: true });
+  const room = await roomOf(service, to, actor);
+  if (room === undefined) return { error: "item-not-found" };
+  const { creation } = room;
+  return await archives.answer({ room: to, creation, asker: from, type, payload, seesJids: true });
 }
 
 /** Tries a change again while others have changed the room in between. */

@@ -67,6 +67,8 @@ export interface RoomArchivesDeps {
 /** A request to the archive of a room, of somebody who may read it. */
 export interface RoomArchiveRequest {
   readonly room: BareJid;
+  /** The room that the right to read was found in: a later one of its name has another. */
+  readonly creation: number;
   readonly asker: FullJid;
   readonly type: "get" | "set";
   readonly payload: XmlElement;
@@ -186,10 +188,12 @@ export class RoomArchives {
    *
    * @throws CausewayError `storage/…`
    */
-  async answer({ room, asker, type, payload, seesJids }: RoomArchiveRequest): Promise<IqAnswer> {
+  async answer(
+    { room, creation, asker, type, payload, seesJids }: RoomArchiveRequest,
+  ): Promise<IqAnswer> {
     const { store, options, send } = this.#deps;
     const key = await this.#caughtUp(room.text);
-    if (key === undefined) return { error: "item-not-found" };
+    if (key !== roomArchiveKeyOf(room.text, { creation })) return { error: "item-not-found" };
     return await answerArchive({ type, payload }, {
       store,
       key,

@@ -56,6 +56,8 @@ export class MucNode {
   isStoreDown = false;
   /** True while the database of archives takes nothing from this node. */
   isArchiveDown = false;
+  /** Runs once, before the node reads for the first time what an archive lacks. */
+  beforeUnarchived: (() => Promise<void>) | undefined;
 
   constructor(world: MucWorld, host: string, options: Partial<MucOptions>) {
     this.#world = world;
@@ -106,7 +108,15 @@ export class MucNode {
         maxAgeMs: world.archiveAgeMs,
         isSearched: true,
       },
-      outboxes: new Map([[SERVICE, outbox]]),
+      outboxes: new Map([[SERVICE, {
+        unarchived: async (room, limit) => {
+          const before = this.beforeUnarchived;
+          this.beforeUnarchived = undefined;
+          await before?.();
+          return await outbox.unarchived(room, limit);
+        },
+        markArchived: (room, upTo) => outbox.markArchived(room, upTo),
+      }]]),
       store: failing(world.archiveStore!, () => this.isArchiveDown),
       send: (to, message) => {
         this.receive(to.text, message);
