@@ -2,6 +2,7 @@ import type { ArchivedMessage, ArchiveOutcome } from "../archive_store.ts";
 import { isArchiveWanted } from "../archive_store.ts";
 import type { ArchiveState } from "./archive_places.ts";
 import { bufferOf, lockArchive, lockArchives, NO_MESSAGES } from "./archive_places.ts";
+import { insertionPortions } from "./insertion_portions.ts";
 import type { Key } from "./keys.ts";
 import { keyOf } from "./keys.ts";
 import { wordOfArchive, wordsOf } from "./search_words.ts";
@@ -12,10 +13,11 @@ import type { TextRow } from "./text_search.ts";
 
 /** Most values in one list: SQL Server takes 2100 parameters. */
 const MAX_VALUES = 500;
-/** Rows of one insertion: nine values each. SQL Server takes 2100 values, MySQL prepares each size anew. */
+/**
+ * Rows of one insertion: nine values each. SQL Server takes 2100 values, MySQL prepares each size anew.
+ * SQLite is within the process: it gains nothing by large ones.
+ */
 const MAX_ROWS = { sqlite: 1, pgsql: 256, mysql: 64, mssql: 64 } as const;
-/** Bytes after which an insertion takes no more rows. MariaDB takes 16 MB at once. */
-const FULL_INSERTION_BYTES = 1_000_000;
 /** Most sequences between two of one run, and fewest sequences of a run: a run takes a statement. */
 const [MAX_GAP, FEWEST_OF_RUN] = [32, 8];
 /** Archives that one statement changes, with four values each. */
@@ -53,7 +55,7 @@ export async function appendBatch(
     if (message.text !== undefined) texts.push(...textRowsOf(row, message.text));
     return "stored";
   });
-  for (const some of insertions(rows, dialect)) {
+  for (const some of insertionPortions(rows, MAX_ROWS[dialect.name], bytesOf)) {
     await queries.executeQuery(insertion(some.length).with(dialect, valuesOf(some)));
   }
   await addTexts(queries, dialect, texts, fresh.filter(({ hasNews }) => hasNews));
@@ -310,22 +312,12 @@ function insertion(count: number): Statement<Values, never> {
   return statement;
 }
 
-function valuesOf(rows: readonly Row[]): Values {
-  return rows.flatMap((row) => COLUMNS.map((column) => row[column]));
+function bytesOf({ stanza }: Row): number {
+  return stanza.length;
 }
 
-/** Cuts rows into insertions. SQLite is within the process: it gains nothing by large ones. */
-function* insertions(rows: readonly Row[], { name }: SqlDialect): Generator<readonly Row[]> {
-  const most = MAX_ROWS[name];
-  for (let from = 0; from < rows.length;) {
-    let to = from;
-    let bytes = 0;
-    while (to < rows.length && to - from < most && bytes < FULL_INSERTION_BYTES) {
-      bytes += rows[to++]!.stanza.length;
-    }
-    yield rows.slice(from, to);
-    from = to;
-  }
+function valuesOf(rows: readonly Row[]): Values {
+  return rows.flatMap((row) => COLUMNS.map((column) => row[column]));
 }
 
 /** Writes the newest position of each archive. */

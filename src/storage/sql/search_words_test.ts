@@ -58,3 +58,22 @@ Deno.test("scripts without spaces are found by any part of their words", () => {
   assert.ok(isFound("학교에 갔다", "학교"));
   assert.ok(isFound("พรุ่งนี้เจอกัน", "เจอ"));
 });
+
+Deno.test("wordsOf() gives the first words of a message that has too many", () => {
+  const han = Array.from(
+    { length: 32_768 },
+    (_, i) => String.fromCodePoint(0x20_000 + i * 7_919 % 42_711),
+  ).join("");
+  const latin = Array.from({ length: 10_000 }, (_, i) => i.toString(36)).join(" ");
+  const long = Array.from({ length: 2_500 }, (_, i) => `${i}${"x".repeat(61)}`).join(" ");
+  for (const text of [han, latin, long, `${long} ${han}`]) {
+    const words = wordsOf(text);
+    assert.ok(words.length <= 4_096, `${words.length}`);
+    assert.ok(words.join(" ").length <= 65_536);
+    const beginning = text.slice(0, 1_000);
+    assert.ok(isFound(text, beginning.slice(0, beginning.lastIndexOf(" "))), "it is found");
+  }
+  assert.equal(wordsOf(latin).length, 4_096);
+  assert.equal(wordsOf(han).length, 4_096);
+  assert.ok(wordsOf(long).join(" ").length > 65_000);
+});

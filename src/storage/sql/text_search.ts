@@ -1,5 +1,6 @@
 import { CompiledQuery, sql as raw } from "kysely";
 import type { RawBuilder } from "kysely";
+import { insertionPortions } from "./insertion_portions.ts";
 import type { NamedQuery } from "./named_query.ts";
 
 /** Words of one message. */
@@ -34,7 +35,7 @@ const MYSQL_ROWS = 64;
 /** A column of the type `tsvector` with a GIN index. The words are lexemes already. */
 export const POSTGRES_SEARCH: TextSearch = {
   insertions: (rows) =>
-    [...portions(rows, PREPARED_ROWS)].map((some): NamedQuery => {
+    [...insertionPortions(rows, PREPARED_ROWS, bytesOf)].map((some): NamedQuery => {
       const values = some.map((_, i) => `($${3 * i + 1}, $${3 * i + 2}, $${3 * i + 3}::tsvector)`);
       return {
         ...inserting(
@@ -58,7 +59,7 @@ export const POSTGRES_SEARCH: TextSearch = {
 /** A FULLTEXT index of InnoDB. */
 export const MYSQL_SEARCH: TextSearch = {
   insertions: (rows) =>
-    [...portions(rows, MYSQL_ROWS)].map((some) =>
+    [...insertionPortions(rows, MYSQL_ROWS, bytesOf)].map((some) =>
       inserting(some.map(() => "(?, ?, ?)"), some, "on duplicate key update words = values(words)")
     ),
   positions: (words, { account_key: key, after, before }) => {
@@ -106,6 +107,7 @@ function inserting(
   );
 }
 
-function* portions<T>(list: readonly T[], most: number): Generator<readonly T[]> {
-  for (let from = 0; from < list.length; from += most) yield list.slice(from, from + most);
+/** Returns the bytes of a row's words, which are ASCII, with a space behind each. */
+function bytesOf({ words }: TextRow): number {
+  return words.reduce((sum, word) => sum + word.length + 1, 0);
 }
