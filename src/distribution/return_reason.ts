@@ -11,7 +11,7 @@ import type { SessionReturn } from "../xmpp/mod.ts";
  * | `expired` | a lane whose datacenter was unreachable for long |
  * | `leaving` | a lane of this process, which stops |
  * | `node-gone` | a lane to another node of this datacenter, whose process is gone |
- * | `waited` | `HandoverOrder`, where the stanza waited for earlier ones |
+ * | `waited` | `HandoverOrder` or `CopyOrder`, where the stanza waited for earlier ones |
  * | `unacknowledged` | a session that ended before its client had acknowledged it |
  * | `perhaps-delivered` | such a session, which another node had received and may still deliver from |
  * | `unreadable` | a session whose client's streams ended each time it was sent |

@@ -102,16 +102,11 @@ export class LocalSide implements NodeSide {
   }
 
   /**
-   * Delivers a message of a room that had to wait for others. Its person may have moved meanwhile: it
-   * then goes there.
+   * Delivers a message of a room that had to wait for others. False: no session here took it, as its
+   * person may have moved meanwhile. The caller then has the duty to settle it.
    */
-  deliverLate(envelope: Envelope, reroute: (stanza: Stanza, settle: () => void) => void): void {
-    const outcome = this.#deliver(envelope);
-    if (outcome === "delivered") return;
-    if (outcome === "no-session" && !envelope.isCopy) {
-      return reroute(envelope.stanza, () => envelope.settle());
-    }
-    envelope.settle();
+  deliverLate(envelope: Envelope): boolean {
+    return this.#deliver(envelope) === "delivered";
   }
 
   #deliver(envelope: Envelope): NodeOutcome {

@@ -5,7 +5,7 @@ import type { SessionTable } from "../distribution/table/mod.ts";
 import { MucServer } from "../services/muc/mod.ts";
 import { CopyOrder, RoomServer } from "../services/muc_light/mod.ts";
 import { RoomArchives } from "../services/rooms/mod.ts";
-import type { RoomOutbox, Stores } from "../storage/mod.ts";
+import type { RoomOutbox, RoomStore, Stores } from "../storage/mod.ts";
 import type { SessionRegistry } from "../xmpp/mod.ts";
 import type { LocalSide } from "./local_side.ts";
 import type { Surroundings } from "./surroundings.ts";
@@ -19,9 +19,17 @@ export interface RoomParts {
 
 /** Parts behind the order of messages. The last two are read when it uses them. */
 export interface CopyOrderParts {
-  readonly stores: Stores;
-  local(): LocalSide;
-  router(): Router;
+  readonly stores: { rooms(host: string, domain: string): Pick<RoomStore, "messages"> };
+  local(): Pick<LocalSide, "deliverLate">;
+  router(): Pick<Router, "returned"> & {
+    readonly memory: Pick<Router["memory"], "forgetDelivered">;
+  };
+}
+
+/** Options of the order of messages, as the configuration has them. */
+export interface CopyOrderConfig {
+  readonly mucLight?: Pick<NonNullable<Config["mucLight"]>, "domain"> | undefined;
+  readonly globalDistrib: Pick<Config["globalDistrib"], "globalHost">;
 }
 
 /** Parts that Multi-User Chat uses besides. */
@@ -86,21 +94,22 @@ export function makeRooms(
 
 /** Makes the order of messages of MUC Light rooms at this node. Undefined where those are off. */
 export function makeCopyOrder(
-  config: Config,
-  { stores, router, local, metrics, log, clock }: Surroundings & CopyOrderParts,
+  { mucLight, globalDistrib: { globalHost } }: CopyOrderConfig,
+  { stores, router, local, metrics, log, clock }:
+    & Pick<Surroundings, "metrics" | "log" | "clock">
+    & CopyOrderParts,
 ): CopyOrder<Envelope> | undefined {
-  const { mucLight, globalDistrib: { globalHost } } = config;
   if (mucLight === undefined) return undefined;
   const store = stores.rooms(globalHost, mucLight.domain);
   return new CopyOrder<Envelope>({
     read: (room, page) => store.messages(room.text, page),
-    give: (copy) =>
-      local().deliverLate(copy, (stanza, settle) => router().accept(stanza, { settle })),
+    give: (copy) => {
+      if (local().deliverLate(copy)) return;
+      router().memory.forgetDelivered(copy); // it was noted when it began to wait
+      router().returned(copy, "waited");
+    },
     giveMissing: (stanza, later) =>
-      local().deliverLate(
-        new Envelope({ ...later, stanza, isCopy: true, isArchived: false }),
-        () => {}, // a copy is for this node alone
-      ),
+      local().deliverLate(new Envelope({ ...later, stanza, isCopy: true, isArchived: false })),
     metrics,
     logger: log,
     clock,

@@ -94,10 +94,11 @@ export interface RoomStore extends RoomOutbox {
   /**
    * Returns the newest messages of a room that it still keeps, at most `limit`, oldest first.
    * @param after leaves out messages up to this number
+   * @param before leaves out messages from this number on
    */
   messages(
     room: string,
-    page: { readonly limit: number; readonly after?: number },
+    page: { readonly limit: number; readonly after?: number; readonly before?: number },
   ): Promise<readonly RoomMessage[]>;
   /**
    * Returns rooms that somebody is in, at most `limit`, in an order that stays. A page begins behind

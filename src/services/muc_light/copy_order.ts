@@ -29,18 +29,18 @@ export interface RoomCopy {
 
 /** Objects behind the order. */
 export interface CopyOrderDeps<Copy extends RoomCopy> {
-  /** Returns messages that a room keeps with numbers above `after`, at most `limit`. */
+  /** Returns messages that a room keeps with numbers between `after` and `before`, at most `limit`. */
   read(
     room: BareJid,
-    page: { readonly after: number; readonly limit: number },
+    page: { readonly after: number; readonly before: number; readonly limit: number },
   ): Promise<readonly RoomMessage[]>;
-  /** Gives a message to the sessions of this node. */
+  /** Gives a message to the sessions of this node, or has it go to where its person is now. */
   give(copy: Copy): void;
   /**
-   * Gives a message that the database had to the sessions of this node.
+   * Gives a message that the database had to the sessions of this node. False: none took it.
    * @param later one that waits for it
    */
-  giveMissing(message: Stanza, later: Copy): void;
+  giveMissing(message: Stanza, later: Copy): boolean;
   readonly metrics: Metrics;
   readonly logger: Logger;
   readonly clock: Clock;
@@ -55,7 +55,7 @@ interface Entry<Copy> {
   /** Monotonic milliseconds when a message came. */
   atMs: number;
   readonly held: Map<number, Copy>;
-  /** Numbers that came from the database before their copies. */
+  /** Numbers that sessions here got from the database before their copies came. */
   readonly read: Set<number>;
   cancel: CancelTimer | undefined;
 }
@@ -188,11 +188,15 @@ export class CopyOrder<Copy extends RoomCopy> {
   /** Reads the messages that are missing, and gives what waits for them. Never rejects. */
   async #catchUp(entry: Entry<Copy>): Promise<void> {
     entry.cancel = undefined;
+    const { last: after } = entry;
     const first = Math.min(...entry.held.keys());
-    if (entry.held.size === 0 || first - entry.last > MAX_MISSING) return this.#pass(entry);
+    if (entry.held.size === 0 || first - after > MAX_MISSING) return this.#pass(entry);
+    // The room may have gone far ahead: what is missing lies between these.
+    const limit = 2 * MAX_MISSING;
+    const before = Math.min(Math.max(...entry.held.keys()), after + limit + 1);
     let found: readonly RoomMessage[] = [];
     try {
-      found = await this.#deps.read(entry.room, { after: entry.last, limit: 2 * MAX_MISSING });
+      found = await this.#deps.read(entry.room, { after, before, limit });
     } catch (thrown) {
       // The database reports its own failures. What has come goes on without what has not.
       this.#deps.logger.debug("muc-light.no-storage", { error: describeError(thrown) });
@@ -207,11 +211,12 @@ export class CopyOrder<Copy extends RoomCopy> {
         continue;
       }
       entry.last = number;
-      entry.read.add(number);
-      if (entry.read.size > MAX_MISSING) entry.read.delete([...entry.read][0]!);
       const message = parseElement(new TextEncoder().encode(stanza));
       const missing = numberedMessage(message, { room: entry.room, to: entry.to, number });
-      this.#deps.giveMissing(missing, later);
+      // Where nobody took it, its copy goes its own way.
+      if (!this.#deps.giveMissing(missing, later)) continue;
+      entry.read.add(number);
+      if (entry.read.size > MAX_MISSING) entry.read.delete([...entry.read][0]!);
     }
     this.#pass(entry);
   }

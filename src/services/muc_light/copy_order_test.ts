@@ -16,13 +16,20 @@ class World {
   readonly kept: RoomMessage[] = [];
   settled = 0;
   isDown = false;
+  /** True while the person has no session here. */
+  isGone = false;
   readonly order = new CopyOrder<RoomCopy>({
-    read: (_, { after }) =>
-      this.isDown
-        ? Promise.reject(new Error("down"))
-        : Promise.resolve(this.kept.filter(({ number }) => number > after)),
+    read: (_, { after, before, limit }) => {
+      if (this.isDown) return Promise.reject(new Error("down"));
+      const found = this.kept.filter(({ number }) => number > after && number < before);
+      return Promise.resolve(found.slice(-limit));
+    },
     give: ({ stanza }) => this.#note(stanza),
-    giveMissing: (message) => this.#note(message),
+    giveMissing: (message) => {
+      if (this.isGone) return false;
+      this.#note(message);
+      return true;
+    },
     metrics: new MetricsRegistry(this.clock),
     logger: SILENT_LOGGER,
     clock: this.clock,
@@ -76,6 +83,31 @@ Deno.test("CopyOrder reads a message that does not come, and drops it when it do
   world.arrive(2, 6, 4);
   deepStrictEqual(world.got, ["1", "2", "3", "4", "5", "6"]);
   strictEqual(world.settled, 2);
+  await world.order.close();
+});
+
+Deno.test("CopyOrder reads what is missing of a room that has gone far ahead", async () => {
+  const world = new World();
+  for (let number = 10; number <= 300; number++) world.keep(number);
+  world.arrive(10, 12);
+  await world.wait(250);
+  deepStrictEqual(world.got, ["10", "11", "12"]);
+  world.arrive(14, 290);
+  await world.wait(250);
+  deepStrictEqual(world.got.slice(3, 6), ["13", "14", "15"]);
+  strictEqual(world.got.at(-1), "290");
+  await world.order.close();
+});
+
+Deno.test("CopyOrder lets a copy go its way whose message nobody here took from the database", async () => {
+  const world = new World();
+  for (const number of [1, 2, 3]) world.keep(number);
+  world.arrive(1, 3);
+  world.isGone = true;
+  await world.wait(250);
+  world.arrive(2);
+  deepStrictEqual(world.got, ["1", "3", "2"]);
+  strictEqual(world.settled, 0);
   await world.order.close();
 });
 

@@ -83,7 +83,11 @@ export class RoomMessages implements RoomOutbox {
   /** Returns the newest messages of a room, at most `limit`, oldest first. */
   async newest(
     room: string,
-    { limit, after }: { readonly limit: number; readonly after?: number },
+    { limit, after, before }: {
+      readonly limit: number;
+      readonly after?: number;
+      readonly before?: number;
+    },
   ): Promise<readonly RoomMessage[]> {
     if (limit === 0) return [];
     return await this.#read(async (queries) => {
@@ -91,6 +95,7 @@ export class RoomMessages implements RoomOutbox {
         .select(["number", "message_id", "sent_at", "stanza"])
         .where("room_key", "=", keyOf(room)).orderBy("number", "desc");
       if (after !== undefined) query = query.where("number", ">", after);
+      if (before !== undefined) query = query.where("number", "<", before);
       const rows = await this.#database.dialect.limit(query, limit).execute();
       return rows.map(messageIn).toReversed();
     });

@@ -106,6 +106,11 @@ const CHECKS: Readonly<Record<string, Check>> = {
     const [last] = (await other.messages(COVEN, { limit: 2 })).slice(-1);
     assert.equal(last?.id, "anonymous");
     assert.deepEqual(await other.messages(COVEN, { limit: 9, after: last.number - 1 }), [last]);
+    const between = { limit: 9, after: last.number - 3, before: last.number };
+    assert.deepEqual(
+      (await other.messages(COVEN, between)).map(({ number }) => number - last.number),
+      [-2, -1],
+    );
     await one.takeNumber(COVEN, ALICE);
     assert.deepEqual((await one.unarchived(COVEN, 10))?.messages, [], "it was not to be kept");
     await one.destroy(COVEN, version);

@@ -1,0 +1,55 @@
+import assert from "node:assert/strict";
+import { ManualClock } from "../base/mod.ts";
+import { Envelope } from "../distribution/mod.ts";
+import { MetricsRegistry, SILENT_LOGGER } from "../observe/mod.ts";
+import { buildStanza, parseElement } from "../xmpp/mod.ts";
+import { makeCopyOrder } from "./node_rooms.ts";
+
+const DOMAIN = "muclight.example.com";
+
+/** A message of a room that another datacenter has passed on, and sent to others as well. */
+function copyOf(number: number, settled: number[]): Envelope {
+  const xml = `<message from='coven@${DOMAIN}/alice@example.com' to='bob@example.com' ` +
+    `type='groupchat'><body>hi</body>` +
+    `<stanza-id xmlns='urn:xmpp:sid:0' by='coven@${DOMAIN}' id='${number}'/></message>`;
+  const envelope = new Envelope({
+    stanza: buildStanza(parseElement(new TextEncoder().encode(xml))),
+    process: 7,
+    sequence: number,
+    origin: "dc2.example.com",
+    sentAtUs: 0,
+    ttl: 3,
+    bounces: 0,
+    mayBeRepeat: false,
+    isSpread: true,
+  }, { settle: () => void settled.push(number) });
+  envelope.arrived("link", "dc2.example.com");
+  return envelope;
+}
+
+Deno.test("makeCopyOrder() gives a message whose person has gone back to the router as it is", async () => {
+  const clock = new ManualClock();
+  const calls: [call: string, copy: Envelope][] = [];
+  const settled: number[] = [];
+  const order = makeCopyOrder(
+    { mucLight: { domain: DOMAIN }, globalDistrib: { globalHost: "example.com" } },
+    {
+      stores: { rooms: () => ({ messages: () => Promise.resolve([]) }) },
+      local: () => ({ deliverLate: () => false }),
+      router: () => ({
+        memory: { forgetDelivered: (copy) => void calls.push(["forgotten", copy]) },
+        returned: (copy, reason) => void calls.push([reason, copy]),
+      }),
+      metrics: new MetricsRegistry(clock),
+      log: SILENT_LOGGER,
+      clock,
+    },
+  )!;
+  assert.equal(order.take(copyOf(1, settled)), false);
+  const late = copyOf(3, settled);
+  assert.equal(order.take(late), true);
+  await order.close();
+  assert.deepEqual(calls.map(([call]) => call), ["forgotten", "waited"]);
+  for (const [, copy] of calls) assert.equal(copy, late);
+  assert.deepEqual([late.isSpread, settled], [true, []]);
+});
