@@ -6,13 +6,14 @@ import type { BareJid, Jid, Stanza } from "../../xmpp/mod.ts";
 import { attributeOf, childElements, parseElement, stanzaSource, Turns } from "../../xmpp/mod.ts";
 import { STANZA_IDS } from "../archive/mod.ts";
 import { ROOM_IDS } from "../rooms/mod.ts";
+import { AFFILIATIONS } from "./namespaces.ts";
 import { numberedMessage } from "./room_message.ts";
 
 /** Milliseconds that a message waits for earlier ones, before those are read from the database. */
 const GAP_MS = 250;
 /** Messages that are read from the database: whoever misses more reads the archive. */
 const MAX_MISSING = 50;
-/** Milliseconds after which earlier messages of a room no longer matter: it has been silent. */
+/** Milliseconds after which earlier messages of a room are not read: it has been silent. */
 const FORGET_MS = 60_000;
 /** People and rooms that are remembered, one entry for each person in each room. */
 const MAX_ENTRIES = 50_000;
@@ -55,6 +56,10 @@ interface Entry<Copy> {
   /** Monotonic milliseconds when a message came. */
   atMs: number;
   readonly held: Map<number, Copy>;
+  /** True while what waits came after a silence: whoever has been away reads the archive. */
+  isAfterSilence: boolean;
+  /** True while nothing has come since the person came to the room, or left it. */
+  beginsAnew: boolean;
   /** Numbers that sessions here got from the database before their copies came. */
   readonly read: Set<number>;
   cancel: CancelTimer | undefined;
@@ -88,15 +93,27 @@ export class CopyOrder<Copy extends RoomCopy> {
    * by the caller.
    */
   take(copy: Copy): boolean {
-    const number = numberOf(copy.stanza);
-    if (number === undefined || this.#isClosed) return false;
+    if (this.#isClosed) return false;
     const { from: { bare: room }, to } = copy.stanza;
     const key = `${room.text} ${to.text}`;
+    const number = numberOf(copy.stanza);
+    if (number === undefined) {
+      if (isAboutRecipient(copy.stanza)) this.#beginAnew(key);
+      return false;
+    }
     const nowMs = this.#deps.clock.monotonicMs();
     const entry = this.#entries.get(key);
-    if (entry === undefined || (nowMs - entry.atMs > FORGET_MS && entry.held.size === 0)) {
+    if (entry === undefined) {
       this.#remember(key, { room, to, last: number, nowMs });
       return false;
+    }
+    if (entry.held.size === 0) {
+      entry.isAfterSilence = nowMs - entry.atMs > FORGET_MS;
+      const hasOvertaken = number > entry.last + 1 && number - entry.last <= MAX_MISSING;
+      if (entry.isAfterSilence && !hasOvertaken) {
+        this.#remember(key, { room, to, last: number, nowMs });
+        return false;
+      }
     }
     entry.atMs = nowMs;
     this.#entries.delete(key);
@@ -106,7 +123,8 @@ export class CopyOrder<Copy extends RoomCopy> {
       return true;
     }
     if (number <= entry.last) return false; // late, or for another device
-    if (number === entry.last + 1 && entry.held.size === 0) {
+    if (entry.beginsAnew || (number === entry.last + 1 && entry.held.size === 0)) {
+      entry.beginsAnew = false;
       entry.last = number;
       return false;
     }
@@ -143,9 +161,19 @@ export class CopyOrder<Copy extends RoomCopy> {
       last,
       atMs: nowMs,
       held: new Map(),
+      isAfterSilence: false,
+      beginsAnew: false,
       read: new Set(),
       cancel: undefined,
     });
+  }
+
+  /** Gives what waits for a person in a room, and begins anew with the next message. */
+  #beginAnew(key: string): void {
+    const entry = this.#entries.get(key);
+    if (entry === undefined) return;
+    this.#pass(entry);
+    entry.beginsAnew = true;
   }
 
   #hold(entry: Entry<Copy>, number: number, copy: Copy): boolean {
@@ -190,7 +218,8 @@ export class CopyOrder<Copy extends RoomCopy> {
     entry.cancel = undefined;
     const { last: after } = entry;
     const first = Math.min(...entry.held.keys());
-    if (entry.held.size === 0 || first - after > MAX_MISSING) return this.#pass(entry);
+    const isUnread = entry.isAfterSilence || first - after > MAX_MISSING;
+    if (entry.held.size === 0 || isUnread) return this.#pass(entry);
     // The room may have gone far ahead: what is missing lies between these.
     const limit = 2 * MAX_MISSING;
     const before = Math.min(Math.max(...entry.held.keys()), after + limit + 1);
@@ -239,4 +268,15 @@ function numberOf({ bytes, from }: Stanza): number | undefined {
     return ROOM_IDS.tryRead(attributeOf(child, "id") ?? "")?.sequence;
   }
   return undefined;
+}
+
+/** True for an event of a room by which its recipient comes, goes or gets another affiliation. */
+function isAboutRecipient({ bytes, from, to }: Stanza): boolean {
+  if (from !== from.bare) return false;
+  return childElements(stanzaSource(bytes)).some((child) => {
+    if (child.name !== "x" || child.namespace !== AFFILIATIONS) return false;
+    const { start, end, defaultNamespace, prefixes } = child;
+    const event = parseElement(child.bytes.subarray(start, end), defaultNamespace, prefixes);
+    return event.elements.some((each) => each.name === "user" && each.text === to.bare.text);
+  });
 }

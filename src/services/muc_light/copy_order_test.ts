@@ -49,6 +49,15 @@ class World {
     }
   }
 
+  /** The room tells of a change of somebody's affiliation. */
+  tell(jid: string): void {
+    const xml = `<message from='${COVEN}' to='bob@example.com' type='groupchat'>` +
+      `<x xmlns='urn:xmpp:muclight:0#affiliations'><version>2</version>` +
+      `<user affiliation='none'>${jid}</user></x><body/></message>`;
+    const stanza = buildStanza(parseElement(new TextEncoder().encode(xml)));
+    strictEqual(this.order.take({ stanza, detach() {}, settle() {} }), false);
+  }
+
   keep(number: number): void {
     const stanza = `<message from='${COVEN}/alice@example.com' type='groupchat'>` +
       `<body>${number}</body></message>`;
@@ -124,12 +133,40 @@ Deno.test("CopyOrder goes on without a message that the database has not", async
   await world.order.close();
 });
 
+Deno.test("CopyOrder keeps the order after a silence, too", async () => {
+  const world = new World();
+  world.arrive(1);
+  await world.wait(60_001);
+  world.arrive(3, 2, 4);
+  deepStrictEqual(world.got, ["1", "2", "3", "4"]);
+  await world.wait(60_001);
+  world.arrive(100, 101);
+  deepStrictEqual(world.got.slice(4), ["100", "101"], "so much does not come late");
+  await world.order.close();
+});
+
+Deno.test("CopyOrder reads nothing from before its person has come to the room", async () => {
+  const world = new World();
+  for (let number = 1; number <= 10; number++) world.keep(number);
+  world.arrive(1, 3);
+  world.tell("carol@example.com");
+  deepStrictEqual(world.got, ["1"], "somebody else comes or goes");
+  world.tell("bob@example.com");
+  deepStrictEqual(world.got, ["1", "3"]);
+  world.arrive(9, 10);
+  deepStrictEqual(world.got, ["1", "3", "9", "10"]);
+  world.arrive(2, 11);
+  deepStrictEqual(world.got.slice(4), ["2", "11"]);
+  await world.order.close();
+});
+
 Deno.test("CopyOrder reads nothing of what somebody missed long ago, or much of it", async () => {
   const world = new World();
   for (let number = 1; number <= 500; number++) world.keep(number);
   world.arrive(1);
   await world.wait(60_001);
   world.arrive(5);
+  await world.wait(250);
   deepStrictEqual(world.got, ["1", "5"]);
   world.arrive(400);
   await world.wait(250);
