@@ -5,6 +5,7 @@ import type { Scenario } from "../scenario.ts";
 import { CLASSIC_NAMES, ClassicMetrics } from "./_classic_metrics.ts";
 import { Letters } from "./_letters.ts";
 import { untilAllLinked } from "./_linked.ts";
+import { renewCertificate } from "./_renewed_certificate.ts";
 import { Stage } from "./_stage.ts";
 
 /** Long enough to count messages that bounce before they are looked up again. */
@@ -147,7 +148,9 @@ export const CLASSIC_METRICS: Scenario = {
     });
     say("a cut link: an error on both sides, and a new link on both");
 
-    cluster.datacenter("dc1").node.signal("SIGHUP"); // it connects anew, one link after the other
+    const dc1 = cluster.datacenter("dc1");
+    await renewCertificate(cluster, dc1);
+    dc1.node.signal("SIGHUP"); // it connects anew, one link after the other
     const again = {
       [`incoming.closed.${DC1}`]: 1,
       "incoming.established": 1,

@@ -6,6 +6,7 @@ import type { Target } from "../faults/mod.ts";
 import type { Scenario } from "../scenario.ts";
 import { until } from "../until.ts";
 import { Figures } from "./_figures.ts";
+import { renewCertificate } from "./_renewed_certificate.ts";
 import { SmallTalk } from "./_small_talk.ts";
 import { Stage } from "./_stage.ts";
 
@@ -21,12 +22,8 @@ export const RELOADED_CERTIFICATES: Scenario = {
       what: "dc1 has made its link",
     });
     const before = await Figures.read(dc1);
-    const replacement = await cluster.authority.issue({
-      names: [dc1.localHost, cluster.globalHost, "localhost"],
-      addresses: ["127.0.0.1"],
-    });
+    const replacement = await renewCertificate(cluster, dc1);
     const files = { directory: cluster.run.directory, name: "dc1" };
-    await writeCertificate(replacement, files);
     await hangUp(dc1, "tls.reloaded");
     for (const [name, target] of ports(dc1)) {
       const shown = await shownBy(target);
