@@ -273,8 +273,40 @@ Deno.test("readers of an archive that is not written in time get an error, and w
   strictEqual(answers.length, 20);
   for (const answer of answers) match(answer, /<resource-constraint /);
   one.isArchiveDown = false;
-  world.clock.advance(1_000);
+  await world.look();
   deepStrictEqual((await page(one, ALICE)).found.map(({ text }) => text), ["a"]);
+});
+
+Deno.test("readers of an archive get an error at once while its database is away for long", async () => {
+  const [world, one] = await withRoom();
+  await using _ = world;
+  one.isArchiveDown = true;
+  await one.say(ALICE, "a");
+  await world.look();
+  match((await page(one, ALICE)).answer, /<resource-constraint /);
+});
+
+Deno.test("messages stay with their room while the database of archives fails without a name", async () => {
+  const [world, one] = await withRoom();
+  await using _ = world;
+  one.refuses = () => true;
+  for (const text of ["a", "b"]) await one.say(ALICE, text);
+  await world.look(10);
+  one.refuses = () => false;
+  await world.look();
+  deepStrictEqual((await page(one, ALICE)).found.map(({ text }) => text), ["a", "b"]);
+});
+
+Deno.test("a message that the database of archives cannot hold is given up, and no other", async () => {
+  const [world, one] = await withRoom();
+  await using _ = world;
+  one.refuses = (stanza) => stanza.includes("odd");
+  await one.say(ALICE, "odd");
+  await world.look(3);
+  match((await page(one, ALICE)).answer, /<resource-constraint /, "it is the only one");
+  for (const text of ["a", "odd", "b"]) await one.say(ALICE, text);
+  await world.look(6);
+  deepStrictEqual((await page(one, ALICE)).found.map(({ text }) => text), ["a", "b"]);
 });
 
 Deno.test("the archive of a room is searched for words", async () => {

@@ -25,16 +25,20 @@ import { ROOM_IDS } from "./room_ids.ts";
 
 /** Messages of a room that are read and written in one step. */
 const STEP_MESSAGES = 32;
-/** Rooms whose messages are written at the same time. */
+/** Rooms whose messages are written at the same time; and archives that are removed. */
 const MAX_AT_ONCE = 8;
 /** Rooms that wait for that. Others wait for their next message, or for somebody who reads. */
 const MAX_DIRTY = 10_000;
-/** Rooms that are gone, and whose archives could not be removed yet. */
+/** Rooms that are gone, and whose archives are not removed yet. */
 const MAX_GONE = 10_000;
 /** Milliseconds between two attempts at a database that fails. */
 const RETRY_MS = 1_000;
 /** Milliseconds that a reader waits until the archive has the messages that the room has taken. */
 const READER_PATIENCE_MS = 5_000;
+/** Milliseconds after which a message that fails is given up while the store takes no other one. */
+const GIVE_UP_MS = 86_400_000;
+/** Messages that have failed, and may do so again. */
+const MAX_FAILURES = 10_000;
 /** Namespace of addresses that a room shows beside a message (XEP-0045 §7.2.3). */
 const MUC_USER = "http://jabber.org/protocol/muc#user";
 
@@ -62,6 +66,11 @@ export interface RoomArchivesDeps {
   readonly metrics: Metrics;
   readonly logger: Logger;
   readonly clock: Clock;
+}
+
+/** Readers of one archive that wait for what it lacks. */
+interface Asked extends PromiseWithResolvers<string | undefined> {
+  readers: number;
 }
 
 /** A request to the archive of a room, of somebody who may read it. */
@@ -92,13 +101,18 @@ export class RoomArchives {
   readonly #counters: Readonly<Record<"stored" | "failed" | "queries" | "removed", Counter>>;
   /** The steps of each room, one after another. */
   readonly #turns = new Turns();
-  /** Steps that have not begun: whoever comes meanwhile waits for the same one. */
-  readonly #queued = new Map<string, Promise<string | undefined>>();
+  /** Rooms whose archives are being written. */
+  readonly #busy = new Set<string>();
+  /** Rooms with readers who wait. Whoever comes before the writing begins waits for the same one. */
+  readonly #asked = new Map<string, Asked>();
   /** Rooms whose archives may lack messages, in the order in which they came. */
   readonly #dirty = new Set<string>();
-  /** Rooms whose archives could not be removed yet. */
+  /** Rooms whose archives are to be removed. */
   readonly #gone = new Set<string>();
-  #running = 0;
+  #removing = 0;
+  /** Messages that have failed: when, and how many the store had taken from this node before. */
+  readonly #failures = new Map<string, { readonly taken: number; readonly sinceMs: number }>();
+  #taken = 0;
   /** Set while nothing is begun, as the database has failed. */
   #cancelRetry: CancelTimer | undefined;
   #isClosed = false;
@@ -136,7 +150,7 @@ export class RoomArchives {
     metrics.gauge({
       name: "causeway_room_archive_rooms_pending",
       help: "Rooms with messages that this node has yet to write to their archives",
-    }, () => this.#dirty.size + this.#running);
+    }, () => this.#dirty.size + this.#busy.size);
     this.#retention = new ArchiveRetention({
       maxAgeMs: options.maxAgeMs === Infinity
         ? new Map()
@@ -180,7 +194,9 @@ export class RoomArchives {
 
   /** Removes the archive of a room that is gone, as soon as that can be done. */
   removed(room: string): void {
-    if (!this.#isClosed) void this.#removeArchive(room);
+    if (this.#isClosed || this.#gone.size >= MAX_GONE) return;
+    this.#gone.add(room);
+    this.#pump();
   }
 
   /**
@@ -211,23 +227,50 @@ export class RoomArchives {
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#cancelRetry?.();
+    for (const [room, { reject }] of this.#asked) reject(notInTime(room));
+    this.#asked.clear();
     await Promise.all([this.#writer.close(), this.#retention.stop()]);
     await this.#turns.settled();
   }
 
+  /** Begins what there are places for; first that for which readers wait. */
   #pump(): void {
-    for (const room of this.#dirty) {
-      const mayBegin = this.#running < MAX_AT_ONCE && this.#cancelRetry === undefined;
-      if (this.#isClosed || !mayBegin) return;
-      this.#dirty.delete(room);
-      this.#running++;
-      this.#drainInTurn(room)
-        .catch((thrown) => this.#failed(room, thrown))
-        .finally(() => {
-          this.#running--;
-          this.#pump();
-        });
+    if (this.#isClosed) return;
+    for (const [room, asked] of this.#asked) {
+      if (this.#busy.size >= MAX_AT_ONCE) break;
+      if (this.#busy.has(room)) continue;
+      this.#asked.delete(room);
+      this.#begin(room, asked);
     }
+    if (this.#cancelRetry !== undefined) return;
+    for (const room of this.#dirty) {
+      if (this.#busy.size >= MAX_AT_ONCE) break;
+      if (!this.#busy.has(room)) this.#begin(room);
+    }
+    for (const room of this.#gone) {
+      if (this.#removing >= MAX_AT_ONCE) break;
+      this.#gone.delete(room);
+      this.#removing++;
+      void this.#removeArchive(room).finally(() => {
+        this.#removing--;
+        this.#pump();
+      });
+    }
+  }
+
+  /** Writes what the archive of a room lacks, also for readers who wait for that. */
+  #begin(room: string, asked?: Asked): void {
+    this.#dirty.delete(room);
+    this.#busy.add(room);
+    this.#turns.run(room, () => this.#drain(room))
+      .then((key) => asked?.resolve(key), (thrown) => {
+        asked?.reject(thrown);
+        this.#failed(room, thrown);
+      })
+      .finally(() => {
+        this.#busy.delete(room);
+        this.#pump();
+      });
   }
 
   #failed(room: string, thrown: unknown): void {
@@ -240,10 +283,6 @@ export class RoomArchives {
     if (this.#isClosed) return;
     this.#cancelRetry ??= this.#deps.clock.after(RETRY_MS, () => {
       this.#cancelRetry = undefined;
-      for (const room of this.#gone) {
-        this.#gone.delete(room);
-        void this.#removeArchive(room);
-      }
       this.#pump();
     });
   }
@@ -251,31 +290,30 @@ export class RoomArchives {
   /** Returns the key of a room's archive, once that has all that the room has taken. */
   async #caughtUp(room: string): Promise<string | undefined> {
     const { clock } = this.#deps;
+    if (this.#isClosed || this.#writer.isLate) throw notInTime(room);
     const { promise: late, reject } = Promise.withResolvers<never>();
-    const cancel = clock.after(READER_PATIENCE_MS, () => {
-      const message = `Cannot read the archive of ${room}: it is not written in time`;
-      reject(new CausewayError("storage/overloaded", message));
-    });
-    const draining = this.#drainInTurn(room);
-    draining.catch(() => {}); // reported to those who still wait
+    const cancel = clock.after(READER_PATIENCE_MS, () => reject(notInTime(room)));
+    const asked = this.#ask(room);
     try {
-      return await Promise.race([draining, late]);
+      return await Promise.race([asked.promise, late]);
     } finally {
       cancel();
+      asked.readers--;
+      if (asked.readers === 0 && this.#asked.get(room) === asked) this.#asked.delete(room);
     }
   }
 
-  #drainInTurn(room: string): Promise<string | undefined> {
-    const queued = this.#queued.get(room);
-    if (queued !== undefined) return queued;
-    let hasBegun = false;
-    const draining = this.#turns.run(room, () => {
-      hasBegun = true;
-      this.#queued.delete(room);
-      return this.#drain(room);
-    });
-    if (!hasBegun) this.#queued.set(room, draining);
-    return draining;
+  #ask(room: string): Asked {
+    const before = this.#asked.get(room);
+    if (before !== undefined) {
+      before.readers++;
+      return before;
+    }
+    const asked = { ...Promise.withResolvers<string | undefined>(), readers: 1 };
+    asked.promise.catch(() => {}); // reported to those who still wait
+    this.#asked.set(room, asked);
+    this.#pump();
+    return asked;
   }
 
   /**
@@ -302,23 +340,59 @@ export class RoomArchives {
     }
   }
 
+  /**
+   * Writes messages of a room, but for those that are given up.
+   *
+   * @throws CausewayError `storage/failed` when some are to be tried again
+   */
   async #write(room: string, found: UnarchivedMessages): Promise<void> {
     const entries = found.messages.flatMap((message): ArchivedMessage[] => {
       const bytes = new TextEncoder().encode(message.stanza);
       return this.takes(bytes) ? [this.#entryOf(room, message, found)] : [];
     });
+    const givenUp: ArchivedMessage[] = [];
+    let isToRepeat = false;
     await Promise.all(entries.map((message) => {
       const { promise, resolve } = Promise.withResolvers<void>();
       this.#writer.add({
         message,
         late: () => {}, // those who read it wait for it by themselves
         done: (outcome) => {
-          if (!this.#isClosed) this.#counters[outcome === "stored" ? "stored" : "failed"].inc();
+          if (outcome !== "failed") {
+            this.#taken++;
+            this.#counters.stored.inc();
+          } else if (this.#isToGiveUp(message)) givenUp.push(message);
+          else isToRepeat = true;
           resolve();
         },
       });
       return promise;
     }));
+    if (this.#isClosed) return;
+    if (isToRepeat) {
+      throw new CausewayError("storage/failed", `Cannot write messages of ${room} to its archive`);
+    }
+    for (const message of givenUp) {
+      this.#counters.failed.inc();
+      this.#failures.delete(failureKeyOf(message));
+    }
+  }
+
+  /**
+   * Notes that a message has failed. True when the store cannot hold it, as far as one knows: it has
+   * taken another one since the message failed for the first time. A store that takes none is away.
+   */
+  #isToGiveUp(message: ArchivedMessage): boolean {
+    const key = failureKeyOf(message);
+    const first = this.#failures.get(key);
+    const nowMs = this.#deps.clock.monotonicMs();
+    if (first !== undefined) {
+      return this.#taken > first.taken || nowMs - first.sinceMs >= GIVE_UP_MS;
+    }
+    const [oldest] = this.#failures.keys();
+    if (oldest !== undefined && this.#failures.size >= MAX_FAILURES) this.#failures.delete(oldest);
+    this.#failures.set(key, { taken: this.#taken, sinceMs: nowMs });
+    return false;
   }
 
   #entryOf(
@@ -369,6 +443,15 @@ export class RoomArchives {
     if (outbox === undefined) throw new TypeError(`Cannot archive messages of ${room}`);
     return outbox;
   }
+}
+
+function failureKeyOf({ archive, sequence }: ArchivedMessage): string {
+  return `${archive} ${sequence}`;
+}
+
+function notInTime(room: string): CausewayError {
+  const message = `Cannot read the archive of ${room}: it is not written in time`;
+  return new CausewayError("storage/overloaded", message);
 }
 
 /** Returns a message without the address of its sender. */

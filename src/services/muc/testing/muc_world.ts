@@ -56,6 +56,8 @@ export class MucNode {
   isStoreDown = false;
   /** True while the database of archives takes nothing from this node. */
   isArchiveDown = false;
+  /** True for a message that the database of archives refuses without a name for the failure. */
+  refuses: (stanza: string) => boolean = () => false;
   /** Runs once, before the node reads for the first time what an archive lacks. */
   beforeUnarchived: (() => Promise<void>) | undefined;
 
@@ -100,6 +102,7 @@ export class MucNode {
   }
 
   #makeArchives(world: MucWorld, outbox: MucStore): RoomArchives {
+    const store = failing(world.archiveStore!, () => this.isArchiveDown);
     return new RoomArchives({
       options: {
         defaultLimit: 50,
@@ -117,7 +120,19 @@ export class MucNode {
         },
         markArchived: (room, upTo) => outbox.markArchived(room, upTo),
       }]]),
-      store: failing(world.archiveStore!, () => this.isArchiveDown),
+      store: new Proxy(store, {
+        get: (target, name: keyof ArchiveStore) => {
+          if (name !== "append") return target[name];
+          return (...[messages, nowMs]: Parameters<ArchiveStore["append"]>) => {
+            const isRefused = messages.some(({ stanza }) =>
+              this.refuses(new TextDecoder().decode(stanza))
+            );
+            return isRefused
+              ? Promise.reject(new CausewayError("storage/failed", "Cannot"))
+              : target.append(messages, nowMs);
+          };
+        },
+      }),
       send: (to, message) => {
         this.receive(to.text, message);
         return true;
