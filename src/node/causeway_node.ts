@@ -167,9 +167,10 @@ export class CausewayNode {
   /**
    * Reads the configuration file and every certificate again, once the node has started. What can
    * change while it runs takes effect, and sessions stay. Links that use another certificate connect
-   * anew, one by one.
+   * anew afterwards, one by one.
    *
-   * @throws CausewayError that says what cannot be used; then nothing has changed
+   * @throws CausewayError that says what cannot be used; then nothing has changed. With the code
+   * `node/reload-incomplete` a part has changed
    */
   async reload(): Promise<ReloadReport> {
     await this.#started.promise;

@@ -8,6 +8,9 @@ import type { Stores } from "../storage/mod.ts";
 import { certificatesOf } from "./certificate_findings.ts";
 import type { Certificates } from "./certificates.ts";
 
+/** Code of the error of a reload that took effect only in part. */
+const INCOMPLETE = "node/reload-incomplete";
+
 /** Effects of a reload. */
 export interface ReloadReport {
   /** Settings that differ from the running ones. Those with the effect `restart` are not in force. */
@@ -24,11 +27,11 @@ export interface ReloadDeps {
   readonly isRunning: () => boolean;
   /** Reads the configuration file again. Throws ConfigError for a file with a mistake. */
   readonly read: () => Config;
-  readonly certificates: Certificates;
+  readonly certificates: Pick<Certificates, "prepare">;
   readonly stores: Pick<Stores, "prepare">;
   /** Takes the settings that may change while the node runs. */
   readonly change: (config: Config, before: Config) => void;
-  /** Called when the certificate of the links has changed. */
+  /** Called when the certificate of the links has changed. No reload waits for its end. */
   readonly renewLinks: () => Promise<void>;
   readonly metrics: Metrics;
   readonly log: Logger;
@@ -40,7 +43,8 @@ export interface ReloadDeps {
  *
  * Everything that may fail comes first: reading and checking the file, reading the certificates, and
  * connecting to databases whose pools have changed. When one of these fails, nothing changes at all.
- * Only then everything takes effect, in one turn of the event loop.
+ * Only then everything takes effect, in one turn of the event loop. A bug that ends that turn early is
+ * told apart from a refusal. Links are renewed afterwards, while later reloads may run.
  */
 export class Reload {
   readonly #deps: ReloadDeps;
@@ -51,6 +55,9 @@ export class Reload {
   #hasSucceeded = true;
   #succeededAtMs: number;
   #waiting = 0;
+  #renewing: Promise<void> | undefined;
+  /** True when the links have to be renewed from the first to the last, once more. */
+  #mustRenew = false;
 
   constructor(config: Config, deps: ReloadDeps) {
     this.#config = config;
@@ -80,7 +87,8 @@ export class Reload {
    * Reads the configuration again. Two reloads never run at the same time: one that is asked for
    * meanwhile begins afterwards, and serves everybody who asked.
    *
-   * @throws CausewayError that says what cannot be used; then nothing has changed
+   * @throws CausewayError that says what cannot be used; then nothing has changed. With the code
+   * `node/reload-incomplete` a part has changed
    */
   run(): Promise<ReloadReport> {
     if (this.#running === undefined) return this.#begin();
@@ -119,14 +127,16 @@ export class Reload {
     } catch (thrown) {
       this.#hasSucceeded = false;
       const error = describeError(thrown);
-      log.error("config.reload-refused", { error });
+      if (thrown instanceof CausewayError && thrown.code === INCOMPLETE) {
+        log.error("config.reload-incomplete", { error });
+      } else log.error("config.reload-refused", { error });
       if (thrown instanceof CausewayError) throw thrown;
       throw new CausewayError("node/reload-failed", `Cannot reload: ${error}`, { cause: thrown });
     }
   }
 
   async #apply(): Promise<ReloadReport> {
-    const { isRunning, read, certificates, stores, change, renewLinks, log } = this.#deps;
+    const { isRunning, read, certificates, stores, change, log } = this.#deps;
     const { config, changes } = planReload(this.#config, read());
     const files = new Map<string, TlsFiles>(certificatesOf(config));
     const preparedCertificates = await certificates.prepare(files);
@@ -135,18 +145,45 @@ export class Reload {
       await preparedPools.discard(); // nobody would close them any more
       throw new CausewayError("node/stopping", "Cannot reload: the node is going down");
     }
-    // From here on nothing waits and nothing fails.
+    // From here on nothing waits, and only a bug fails.
     const before = this.#config;
     this.#config = config;
-    const renewed = preparedCertificates.use();
-    preparedPools.use();
-    change(config, before);
+    let renewed: readonly string[] = [];
+    try {
+      renewed = preparedCertificates.use();
+      preparedPools.use();
+      change(config, before);
+    } catch (thrown) {
+      const message = `The configuration is in force only in part: ${describeError(thrown)}. ` +
+        "Reload again, or restart the node";
+      throw new CausewayError(INCOMPLETE, message, { cause: thrown });
+    } finally {
+      if (renewed.some((path) => path.startsWith("modules."))) this.#renewLinks();
+    }
     for (const { path, text } of config.notes) {
       const isOld = before.notes.some((each) => each.path === path && each.text === text);
       if (!isOld) log.warn("config.note", { path, text });
     }
-    if (renewed.some((path) => path.startsWith("modules."))) await renewLinks();
     return { changes, certificates: renewed, pools: preparedPools.pools };
+  }
+
+  /** Renews the links now, or once they have been renewed for an earlier certificate. */
+  #renewLinks(): void {
+    this.#mustRenew = true;
+    this.#renewing ??= this.#renewAll(); // never rejects
+  }
+
+  async #renewAll(): Promise<void> {
+    const { renewLinks, log } = this.#deps;
+    while (this.#mustRenew) {
+      this.#mustRenew = false;
+      try {
+        await renewLinks();
+      } catch (thrown) {
+        log.error("links.not-renewed", { error: describeError(thrown) });
+      }
+    }
+    this.#renewing = undefined;
   }
 }
 

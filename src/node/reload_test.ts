@@ -25,7 +25,12 @@ function parse(limits: string): Config {
 }
 
 /** A reload whose databases can be reached when the test lets them. */
-function fixture() {
+function fixture({ change, renewed, renewLinks = () => Promise.resolve() }: {
+  readonly change?: (config: Config) => void;
+  /** Key paths of certificates that each reload finds changed. @default those of real files: none */
+  readonly renewed?: readonly string[];
+  readonly renewLinks?: () => Promise<void>;
+} = {}) {
   const clock = new ManualClock();
   const log = new MemoryLogger();
   const metrics = new MetricsRegistry(clock);
@@ -40,7 +45,9 @@ function fixture() {
       steps.push("read");
       return parse(text);
     },
-    certificates,
+    certificates: renewed === undefined ? certificates : {
+      prepare: () => Promise.resolve({ count: renewed.length, use: () => renewed }),
+    },
     stores: {
       prepare: async () => {
         const failure = await new Promise<Error | undefined>((resolve) => waiting.push(resolve));
@@ -55,8 +62,11 @@ function fixture() {
         };
       },
     },
-    change: (config) => steps.push(`depth ${config.streams.maxDepth}`),
-    renewLinks: () => Promise.resolve(),
+    change: (config) => {
+      steps.push(`depth ${config.streams.maxDepth}`);
+      change?.(config);
+    },
+    renewLinks,
     metrics,
     log,
     clock,
@@ -166,4 +176,58 @@ Deno.test("Reload.run() uses nothing once the node stops, and closes what it has
   await test.answer();
   await assert.rejects(running, { code: "node/stopping" });
   assert.deepEqual(test.steps, ["read", "discard"]);
+});
+
+Deno.test("Reload.run() tells a reload that took effect in part from one that was refused", async () => {
+  let isBroken = true;
+  using test = fixture({
+    change: () => {
+      if (isBroken) throw new TypeError("a bug");
+    },
+  });
+  test.write("max_depth = 99");
+  const partly = test.reload.run();
+  await test.answer();
+  await assert.rejects(partly, { code: "node/reload-incomplete", message: /only in part: a bug/ });
+  assert.equal(test.log.named("config.reload-incomplete").length, 1);
+  assert.equal(test.log.named("config.reload-refused").length, 0);
+  assert.equal(await test.metric("last_reload_successful"), "0");
+  assert.equal(test.reload.config.streams.maxDepth, 99);
+
+  isBroken = false;
+  const again = test.reload.run();
+  await test.answer();
+  await again;
+  assert.deepEqual(test.steps, ["read", "use", "depth 99", "read", "use", "depth 99"]);
+  assert.equal(await test.metric("last_reload_successful"), "1");
+});
+
+Deno.test("Reload.run() waits for no links, and renews them once more for a later certificate", async () => {
+  const renewals: PromiseWithResolvers<void>[] = [];
+  using test = fixture({
+    renewed: ["modules.mod_global_distrib.connections.tls_opts"],
+    renewLinks: () => {
+      const renewal = Promise.withResolvers<void>();
+      renewals.push(renewal);
+      return renewal.promise;
+    },
+  });
+  for (const _ of [1, 2, 3]) {
+    const running = test.reload.run();
+    await test.answer();
+    assert.equal((await running).certificates.length, 1);
+  }
+  assert.equal(renewals.length, 1, "two of them wait for the first");
+  renewals[0]!.reject(new TypeError("a bug"));
+  while (renewals.length < 2) await Promise.resolve();
+  assert.equal(test.log.named("links.not-renewed")[0]?.fields["error"], "a bug");
+  renewals[1]!.resolve();
+  for (let turn = 0; turn < 9; turn++) await Promise.resolve();
+  assert.equal(renewals.length, 2);
+
+  const last = test.reload.run();
+  await test.answer();
+  await last;
+  assert.equal(renewals.length, 3);
+  renewals[2]!.resolve();
 });
