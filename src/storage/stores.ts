@@ -513,14 +513,15 @@ export class Stores implements AsyncDisposable {
       `${localpart}@${domainpart}`,
       isGone ? owner : undefined,
     );
-    for (const { current } of this.#everywhere("muc_light", domainpart)) {
-      const rooms = held(current.rooms?.(domainpart));
+    for (const database of this.#everywhere("muc_light", domainpart)) {
+      const rooms = database.store((stores) => held(stores.rooms?.(domainpart)));
       for (const room of await rooms.removeUser(`${localpart}@${domainpart}`)) {
         await this.#removeRoomArchive(room, rooms);
       }
     }
-    for (const { current } of this.#everywhere("muc", domainpart)) {
-      await held(current.muc?.(domainpart)).removeUser(`${localpart}@${domainpart}`);
+    for (const database of this.#everywhere("muc", domainpart)) {
+      const rooms = database.store((stores) => held(stores.muc?.(domainpart)));
+      await rooms.removeUser(`${localpart}@${domainpart}`);
     }
   }
 
@@ -536,7 +537,8 @@ export class Stores implements AsyncDisposable {
    * @throws CausewayError with a code `storage/…`
    */
   async secret(name: string, domainpart: string): Promise<Uint8Array> {
-    return await held(this.#storesOf(domainpart).current.secret?.(name));
+    const stores = this.#storesOf(domainpart).store<DataStores>((database) => database);
+    return await held(stores.secret?.(name));
   }
 
   async close(): Promise<void> {

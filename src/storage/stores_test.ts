@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { mock } from "node:test";
 import { ManualClock } from "../base/mod.ts";
 import { MemoryLogger, MetricsRegistry } from "../observe/mod.ts";
 import { archiveKeyOf } from "./archive_store.ts";
@@ -6,6 +7,8 @@ import { InternalStore } from "./internal_store.ts";
 import { emptyDatabase, preparedDatabase } from "./sql/testing/databases.ts";
 import { SERVER_KINDS, serverDuringTests, TestServer } from "./sql/testing/servers.ts";
 import type { SqlAddress } from "./sql/sql_server.ts";
+import { SqlMucStore } from "./sql/sql_muc_store.ts";
+import { SqlRoomStore } from "./sql/sql_room_store.ts";
 import { withPath } from "./sql/testing/sqlite.ts";
 import { Stores } from "./stores.ts";
 import type { SqlPoolOptions, StoresOptions } from "./stores.ts";
@@ -355,4 +358,43 @@ Deno.test("Stores.prepare() refuses a pool that cannot connect, and use() moves 
     assert.equal(stores.archives("example.org"), archives);
     assert.deepEqual((await stores.prepare(wider)).pools, []);
     metrics.close();
+  }));
+
+Deno.test("Stores wait with the end of a replaced pool for secrets and for the rooms of an account", () =>
+  withPath(async (path) => {
+    const { address } = await preparedDatabase(server());
+    let workers = 1;
+    await using stores = await Stores.open(optionsWith(path, address, { bounds: { workers } }));
+    const next = () =>
+      stores.prepare(optionsWith(path, address, { bounds: { workers: ++workers } }));
+    await stores.secret("enumeration", "example.com");
+    const first = await next();
+    const secrets = Array.from({ length: 9 }, () => stores.secret("enumeration", "example.com"));
+    first.use();
+    assert.equal(new Set((await Promise.all(secrets)).map(String)).size, 1);
+
+    const prototypes: readonly { removeUser(user: string): Promise<unknown> }[] = [
+      SqlRoomStore.prototype,
+      SqlMucStore.prototype,
+    ];
+    for (const prototype of prototypes) {
+      const prepared = await next();
+      const { removeUser } = prototype;
+      let replaced = 0;
+      const mocked = mock.method(
+        prototype,
+        "removeUser",
+        async function (this: unknown, user: string) {
+          const removing = removeUser.call(this, user);
+          await Promise.resolve(); // the call is under way
+          prepared.use();
+          replaced++;
+          return await removing;
+        },
+      );
+      await stores.removeData("alice", "example.com");
+      mocked.mock.restore();
+      assert.equal(replaced, 1);
+      assert.equal(stores.databases()[1]!.maxConnections, workers);
+    }
   }));
