@@ -26,14 +26,21 @@ const REMOVED_AT_ONCE = 1_000;
 /** Most messages of an archive: search servers count no further. */
 const MOST_MESSAGES = 2_147_483_647;
 
+/** An archive to copy. */
+export interface CopiedArchive {
+  readonly archive: string;
+  /** Key of the other archive of the same bare JID: it stays when this one is removed. */
+  readonly other?: string | undefined;
+}
+
 /** A copy of archives from one database to another. */
 export interface ArchiveCopyOptions {
   readonly from: ArchiveStore;
   readonly to: ArchiveStore;
   /** Name of the source in messages. */
   readonly place: string;
-  /** Keys of the archives, each once. */
-  readonly archives: AsyncIterable<string>;
+  /** The archives, each once; at most two of one bare JID. */
+  readonly archives: AsyncIterable<CopiedArchive>;
   /** As that of other data. An archive is replaced whole. */
   readonly differing: CopyUnitsOptions["differing"];
   /**
@@ -119,7 +126,7 @@ const USUAL = textOf(undefined);
  */
 export async function copyArchives(options: ArchiveCopyOptions): Promise<ArchiveCopyResult> {
   const copy = new ArchiveCopy(options);
-  let some: string[] = [];
+  let some: CopiedArchive[] = [];
   for await (const archive of options.archives) {
     some.push(archive);
     if (some.length < ARCHIVES_AT_ONCE) continue;
@@ -153,12 +160,12 @@ class ArchiveCopy {
   }
 
   /** Copies some archives. All of them have come to an end when it rejects. */
-  async archives(archives: readonly string[]): Promise<void> {
+  async archives(archives: readonly CopiedArchive[]): Promise<void> {
     const outcomes = await Promise.allSettled(archives.map((archive) => this.#archive(archive)));
     for (const outcome of outcomes) if (outcome.status === "rejected") throw outcome.reason;
   }
 
-  async #archive(archive: string): Promise<void> {
+  async #archive(archive: CopiedArchive): Promise<void> {
     for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
       try {
         return await this.#once(archive);
@@ -169,12 +176,13 @@ class ArchiveCopy {
     throw storageError("conflict", { action: "copy an archive from", place: this.#options.place });
   }
 
-  async #once(archive: string): Promise<void> {
+  async #once(copied: CopiedArchive): Promise<void> {
+    const { archive } = copied;
     const { from, to, differing, verifies } = this.#options;
     const mine = await stateOf(from, archive);
     let theirs = await stateOf(to, archive);
     if (mine.ends === undefined && mine.preferences === USUAL) {
-      return await this.#onlyThere(archive, theirs);
+      return await this.#onlyThere(copied, theirs);
     }
     if (verifies === "count" && await this.#areAlike(archive, mine, theirs)) return;
     const replaces = differing !== "keep";
@@ -190,7 +198,7 @@ class ArchiveCopy {
     let replaced = 0;
     if (!source.equals(destination) && replaces) {
       replaced = before - removed;
-      await to.removeAll(bareJidOfArchive(archive));
+      await this.#remove(copied);
       theirs = { ends: undefined, preferences: USUAL };
       ({ source, destination } = await this.#carry(archive, mine, theirs));
     }
@@ -207,17 +215,24 @@ class ArchiveCopy {
   }
 
   /** Handles an archive that the source has not. */
-  async #onlyThere(archive: string, theirs: ArchiveState): Promise<void> {
+  async #onlyThere(copied: CopiedArchive, theirs: ArchiveState): Promise<void> {
+    const { archive } = copied;
     const { to, differing } = this.#options;
     if (theirs.ends === undefined && theirs.preferences === USUAL) return;
     if (differing === "mirror") {
       const units = await countOf(to, archive);
-      await to.removeAll(bareJidOfArchive(archive));
+      await this.#remove(copied);
       this.#counts.removed += units;
       return;
     }
     const summary = await this.#summaryOf(to, archive, theirs.preferences);
     this.#destination.add(summary);
+  }
+
+  /** Removes an archive at the destination. That of the account that has its name elsewhere stays. */
+  async #remove({ archive, other }: CopiedArchive): Promise<void> {
+    const keep = other === undefined ? undefined : () => Promise.resolve(other);
+    await this.#options.to.removeAll(bareJidOfArchive(archive), keep);
   }
 
   /** True for an archive that has the same number of messages and the same ends at both sides. */

@@ -148,6 +148,26 @@ Deno.test("copyData() takes archives from PostgreSQL to Cassandra, Elasticsearch
   assert.deepEqual(await databases.contentOf(source), await databases.contentOf(late));
 });
 
+Deno.test("copyData() replaces the archives of both accounts that have one name", async () => {
+  await using databases = await Databases.make();
+  const [ofThird] = databases.archives.slice(2);
+  const users = await InternalStore.open(databases.options.internal);
+  await users.users("example.com").add(NAMES[2]!, conformanceCredentials(7));
+  const creation = (await users.users("example.com").existing(NAMES)).get(NAMES[2]!)!;
+  await users.close();
+  const archives = [ofThird!, archiveKeyOf(`${NAMES[2]}@example.com`, creation)];
+  assert.notEqual(archives[0], archives[1]);
+  const [from, to] = [await databases.open("internal"), await databases.open("rdbms.people")];
+  for (const [i, archive] of archives.entries()) {
+    await fillArchive(from, archive, { from: 1_000 * i, count: 300 });
+    await fillArchive(to, archive, { from: 5_000 + i, count: 1 });
+  }
+  await databases.copy("internal", "rdbms.people", { differing: "replace" });
+  for (const archive of archives) {
+    assert.deepEqual(await archiveContentOf(to, archive), await archiveContentOf(from, archive));
+  }
+});
+
 Deno.test({
   name: "copyData() of archives is continued after the server was killed",
   // The server of the file ends within the test, and starts again.

@@ -3,7 +3,7 @@ import { ManualClock } from "../base/mod.ts";
 import { archiveKeyOf } from "./archive_store.ts";
 import type { ArchivePreferences, ArchiveStore } from "./archive_store.ts";
 import { copyArchives } from "./copy_archives.ts";
-import type { ArchiveCopyOptions } from "./copy_archives.ts";
+import type { ArchiveCopyOptions, CopiedArchive } from "./copy_archives.ts";
 import { RiakFixture } from "./riak/testing/riak.ts";
 import { SqlArchiveStore } from "./sql/sql_archive_store.ts";
 import { BreakableStore } from "./sql/testing/sqlite.ts";
@@ -51,14 +51,17 @@ class Sides implements AsyncDisposable {
 
 async function copy(
   { from, to }: { readonly from: ArchiveStore; readonly to: ArchiveStore },
-  options: Partial<ArchiveCopyOptions> & { readonly keys?: readonly string[] } = {},
+  options: Partial<ArchiveCopyOptions> & { readonly keys?: readonly (string | CopiedArchive)[] } =
+    {},
 ) {
   const { keys = [ALICE, BOB, CAROL], ...others } = options;
   const { source, destination, ...counts } = await copyArchives({
     from,
     to,
     place: "the source",
-    archives: ReadableStream.from(keys),
+    archives: ReadableStream.from(
+      keys.map((each) => typeof each === "string" ? { archive: each } : each),
+    ),
     differing: "keep",
     verifies: "checksum",
     clock: new ManualClock(), // far behind the messages
@@ -172,6 +175,29 @@ Deno.test("copyArchives() mirrors: what is gone at the source goes", async () =>
   await assertAlike(sides, ALICE);
   equal(await sides.to.ends(BOB), undefined);
   equal(await sides.to.ends(CAROL), undefined);
+});
+
+Deno.test("copyArchives() leaves the archive of the other account of a name alone", async () => {
+  const [older, newer] = [ALICE, archiveKeyOf("alice@example.com", "0b")];
+  const keys = [{ archive: newer, other: older }, { archive: older, other: newer }];
+  for (const order of [keys, keys.toReversed()]) {
+    await using sides = await Sides.open();
+    for (const [i, archive] of [older, newer].entries()) {
+      await fillArchive(sides.from, archive, { from: 100 * i, count: 20 });
+      await fillArchive(sides.to, archive, { from: 500 + 100 * i, count: 2 });
+    }
+    // One at a time, so that the second one is removed when the first one has been copied.
+    for (const each of order) {
+      equal((await copy(sides, { differing: "replace", keys: [each] })).isSame, true);
+    }
+    await assertAlike(sides, older, newer);
+    await fillArchive(sides.to, older, { from: 800, count: 1 });
+    await sides.from.removeBefore({ sentBeforeMs: Number.MAX_SAFE_INTEGER, archive: older }, 100);
+    const { counts } = await copy(sides, { differing: "mirror", keys: order });
+    deepEqual(counts, { ...NONE, same: 20, removed: 21 });
+    await assertAlike(sides, newer);
+    equal(await sides.to.ends(older), undefined);
+  }
 });
 
 Deno.test("copyArchives() copies messages of before the preferences that now refuse them", async () => {

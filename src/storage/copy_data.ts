@@ -8,6 +8,7 @@ import { CATALOGUE, kindProblem } from "./catalogue/catalogue.ts";
 import { ACCOUNT_PARTS, copyAccounts } from "./copy_accounts.ts";
 import type { CopiedAccount } from "./copy_accounts.ts";
 import { copyArchives } from "./copy_archives.ts";
+import type { CopiedArchive } from "./copy_archives.ts";
 import type { DataStores } from "./data_stores.ts";
 import { openInternalDatabase } from "./internal_store.ts";
 import { serverKindOf } from "./server_kinds.ts";
@@ -236,27 +237,36 @@ function archivesOf({ stores }: OpenBackend): ArchiveStore {
   return stores.archives!(); // each backend that may hold `mam` has them
 }
 
-/** Yields the keys of the archives of all accounts of some hosts, each once. */
+/** Yields the archives of all accounts of some hosts, each once. */
 async function* archivesOfAccounts(
   accounts: Stores,
   source: DataStores,
   hosts: readonly string[],
-): AsyncGenerator<string> {
+): AsyncGenerator<CopiedArchive> {
   const storesOf = (host: string) =>
     [accounts.users(host), source.users?.(host)].filter((each) => each !== undefined);
   // An account that both have is the same one, or has an archive of its own in each.
   const places = accountsOf(hosts, storesOf, { tellsCreations: true });
-  for await (const { localpart, host, creation } of places) {
-    yield archiveKeyOf(`${localpart}@${host}`, creation);
+  for await (const { localpart, host, creation, other } of places) {
+    const keyOf = (each: string) => archiveKeyOf(`${localpart}@${host}`, each);
+    yield { archive: keyOf(creation), other: other === undefined ? undefined : keyOf(other) };
   }
 }
 
-/** Yields the accounts in several stores of each host, each once; or each creation of them once. */
+interface AccountPlace extends CopiedAccount {
+  readonly creation: string;
+  readonly other: string | undefined;
+}
+
+/**
+ * Yields the accounts in several stores of each host, each once; or each creation of them once. One
+ * that has another creation in another store has it as `other`.
+ */
 async function* accountsOf(
   hosts: readonly string[],
   storesOf: (host: string) => readonly UserStore[],
   { tellsCreations = false }: { readonly tellsCreations?: boolean } = {},
-): AsyncGenerator<CopiedAccount & { readonly creation: string }> {
+): AsyncGenerator<AccountPlace> {
   for (const host of hosts) {
     const stores = storesOf(host);
     for (const [i, store] of stores.entries()) {
@@ -267,12 +277,16 @@ async function* accountsOf(
           ...(after === undefined ? {} : { after }),
         });
         const found = await store.existing(names);
-        const before = await Promise.all(stores.slice(0, i).map((each) => each.existing(names)));
+        const all = await Promise.all(
+          stores.map((each, n) => n === i ? found : each.existing(names)),
+        );
         for (const [localpart, creation] of found) {
-          const isKnown = before.some((each) =>
+          const isKnown = all.slice(0, i).some((each) =>
             tellsCreations ? each.get(localpart) === creation : each.has(localpart)
           );
-          if (!isKnown) yield { localpart, host, creation };
+          const other = all.map((each) => each.get(localpart))
+            .find((each) => each !== undefined && each !== creation);
+          if (!isKnown) yield { localpart, host, creation, other };
         }
         after = names.at(-1);
         if (after === undefined || names.length < ACCOUNTS_AT_ONCE) break;
