@@ -152,7 +152,10 @@ Deno.test("copyData() replaces the archives of both accounts that have one name"
   await using databases = await Databases.make();
   const [ofThird] = databases.archives.slice(2);
   const users = await InternalStore.open(databases.options.internal);
-  await users.users("example.com").add(NAMES[2]!, conformanceCredentials(7));
+  // Six archives are copied at once: with three more, the other one of the name comes behind those.
+  for (const name of ["a", "b", "c", NAMES[2]!]) {
+    await users.users("example.com").add(name, conformanceCredentials(7));
+  }
   const creation = (await users.users("example.com").existing(NAMES)).get(NAMES[2]!)!;
   await users.close();
   const archives = [ofThird!, archiveKeyOf(`${NAMES[2]}@example.com`, creation)];
@@ -160,8 +163,8 @@ Deno.test("copyData() replaces the archives of both accounts that have one name"
   const [from, to] = [await databases.open("internal"), await databases.open("rdbms.people")];
   for (const [i, archive] of archives.entries()) {
     await fillArchive(from, archive, { from: 1_000 * i, count: 300 });
-    await fillArchive(to, archive, { from: 5_000 + i, count: 1 });
   }
+  await fillArchive(to, archives[1]!, { from: 5_000, count: 1 });
   await databases.copy("internal", "rdbms.people", { differing: "replace" });
   for (const archive of archives) {
     assert.deepEqual(await archiveContentOf(to, archive), await archiveContentOf(from, archive));
