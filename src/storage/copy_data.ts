@@ -50,7 +50,7 @@ export interface CopyOptions {
   readonly to: string;
   /** Data at the destination that differ from the source. See `CopyUnitsOptions`. @default "keep" */
   readonly differing?: CopyUnitsOptions["differing"];
-  /** How archives are compared. See `ArchiveCopyOptions`. @default "checksum" */
+  /** Way of comparing archives. See `ArchiveCopyOptions`. @default "checksum" */
   readonly verifies?: "checksum" | "count";
   /** @default the system's */
   readonly clock?: Clock;

@@ -24,7 +24,7 @@ export const ACTIONS = [
 
 export type Action = typeof ACTIONS[number];
 
-/** What a reload has found. */
+/** Outcome of a reload. */
 const RELOADED = z.object({
   changes: z.array(z.object({
     path: z.string().openapi({

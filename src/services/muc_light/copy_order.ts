@@ -47,7 +47,7 @@ export interface CopyOrderDeps<Copy extends RoomCopy> {
   readonly clock: Clock;
 }
 
-/** What one person here has got from one room. */
+/** Messages of one room that one person here has got. */
 interface Entry<Copy> {
   readonly room: BareJid;
   readonly to: Jid;
