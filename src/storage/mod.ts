@@ -106,6 +106,7 @@ export type {
 } from "./subscription_request_store.ts";
 export { resolveRequestBounds } from "./subscription_request_store.ts";
 export type {
+  DatabaseKind,
   DatabaseState,
   DataPlace,
   PreparedPools,

@@ -92,12 +92,14 @@ export interface StoreFailure {
   readonly error: CausewayError;
 }
 
+/** Engine or product of a database. */
+export type DatabaseKind = "sqlite" | SqlDriver | "ldap" | ServerBackendId;
+
 /** A database that a node uses, and its connections. */
 export interface DatabaseState extends PoolFigures {
   /** `internal`, or the kind of the pool and its tag: `rdbms.default`. */
   readonly pool: string;
-  /** `sqlite`, `pgsql`, `mysql`, `mssql`, `ldap`, `elasticsearch`, `cassandra` or `riak`. */
-  readonly kind: string;
+  readonly kind: DatabaseKind;
   /** Name of the database in messages, without its password. */
   readonly place: string;
   /** Failure of the last attempt to connect; undefined while the database can be reached. */
@@ -323,18 +325,22 @@ export class Stores implements AsyncDisposable {
 
   /** Returns the databases in use and their connections: the built-in store is always the first. */
   databases(): readonly DatabaseState[] {
-    const internal = { pool: "internal", kind: "sqlite", ...stateOf(this.#internal) };
-    const sql = [...this.#databases].map(([key, { current }]) => ({
+    const internal: DatabaseState = {
+      pool: "internal",
+      kind: "sqlite",
+      ...stateOf(this.#internal),
+    };
+    const sql = [...this.#databases].map(([key, { current }]): DatabaseState => ({
       pool: `rdbms.${key}`,
       kind: this.#options.pools.get(key.split(" ", 1)[0]!)!.driver,
       ...stateOf(current),
     }));
-    const directories = this.#ldap.current.inUse.map((directory) => ({
+    const directories = this.#ldap.current.inUse.map((directory): DatabaseState => ({
       pool: directory.pool,
       kind: "ldap",
       ...stateOf(directory),
     }));
-    const servers = [...this.#servers].map(([pool, { current }]) => ({
+    const servers = [...this.#servers].map(([pool, { current }]): DatabaseState => ({
       pool,
       kind: this.#options.serverPools!.get(pool)!.backend,
       ...stateOf(current),

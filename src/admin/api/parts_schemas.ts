@@ -1,10 +1,23 @@
 import { z } from "@hono/zod-openapi";
 import { COUNT, TIME } from "./answers.ts";
 
+/** Redis, and the kinds of databases and directories. */
+export const DATABASE_KINDS = [
+  "redis",
+  "sqlite",
+  "pgsql",
+  "mysql",
+  "mssql",
+  "ldap",
+  "elasticsearch",
+  "cassandra",
+  "riak",
+] as const;
+
 /** A database or directory, and this node's connections to it. */
 export const DATABASE = z.object({
   pool: z.string().openapi({ example: "rdbms.default" }),
-  kind: z.enum(["redis", "sqlite", "pgsql", "mysql", "mssql", "ldap"]),
+  kind: z.enum(DATABASE_KINDS),
   place: z.string().openapi({ description: "Where it is, without its password" }),
   state: z.enum(["up", "down"]),
   reason: z.string().optional(),

@@ -21,9 +21,8 @@ export function databasesOf(
     state: status === "up" ? "up" : "down",
     ...(reason !== undefined && { reason }),
   };
-  const others = states.map(({ lastFailure, kind, ...state }): Database => ({
+  const others = states.map(({ lastFailure, ...state }): Database => ({
     ...state,
-    kind: kind as Database["kind"], // storage/ names the same kinds
     state: lastFailure === undefined ? "up" : "down",
     ...(lastFailure !== undefined && { reason: describeError(lastFailure) }),
   }));

@@ -1,5 +1,18 @@
 import assert from "node:assert/strict";
+import { createAdminApp } from "../../admin/admin_app.ts";
+import { AuditLog } from "../../admin/audit_log.ts";
+import { EventLog } from "../../admin/mod.ts";
+import { AnswerCheck } from "../../admin/testing/answer_check.ts";
+import {
+  hubOf,
+  NO_TRACES,
+  sampleActions,
+  sampleSource,
+} from "../../admin/testing/sample_source.ts";
+import { ManualClock } from "../../base/mod.ts";
 import { parseConfig } from "../../config/mod.ts";
+import { MetricsRegistry, SILENT_LOGGER } from "../../observe/mod.ts";
+import type { DatabaseState } from "../../storage/mod.ts";
 import { certificatesOf, configurationOf, databasesOf } from "./parts_view.ts";
 
 const TEXT = `
@@ -93,4 +106,60 @@ Deno.test("databasesOf() puts Redis first, and says why a database is down", () 
       reason: "connection refused",
     },
   ]);
+});
+
+/** All kinds, complete by its type. */
+const KINDS: Readonly<Record<DatabaseState["kind"], true>> = {
+  sqlite: true,
+  pgsql: true,
+  mysql: true,
+  mssql: true,
+  ldap: true,
+  elasticsearch: true,
+  cassandra: true,
+  riak: true,
+};
+
+Deno.test("GET /api/v1/databases shows each kind of database as the document describes it", async () => {
+  const states = (Object.keys(KINDS) as DatabaseState["kind"][]).map((kind): DatabaseState => ({
+    pool: `${kind}.default`,
+    kind,
+    place: `the database ${kind}.default`,
+    ...{ connections: 1, idle: 1, waiting: 0, maxConnections: 10, maxWaiting: 1000 },
+    lastFailure: undefined,
+  }));
+  const source = sampleSource({
+    databases: () =>
+      databasesOf(states, { status: "up", reason: undefined, redis: "127.0.0.1:6379" }),
+  });
+  const events = new EventLog(() => 0);
+  const app = createAdminApp(
+    {
+      node: "node1@dc1.example.com",
+      version: "1.2.3",
+      metrics: new MetricsRegistry(new ManualClock()),
+      parts: () => [],
+      links: () => ({}),
+      sessions: () => ({}),
+      removeHost: () => Promise.resolve("removed"),
+      actions: sampleActions(),
+      traces: NO_TRACES,
+      events,
+      source,
+    },
+    { host: "127.0.0.1" },
+    {
+      log: SILENT_LOGGER,
+      hub: hubOf({ events, source }),
+      audit: new AuditLog(SILENT_LOGGER, () => 0),
+    },
+  );
+  const check = new AnswerCheck(await (await app.request("/openapi.json")).json());
+  const response = await app.request("/api/v1/databases");
+  const body = await response.json();
+  check.check("GET", "/api/v1/databases", { status: response.status, body });
+  assert.deepEqual(
+    body.items.map(({ kind }: { kind: string }) => kind),
+    ["redis", ...Object.keys(KINDS)],
+  );
 });
