@@ -9,6 +9,7 @@ import { AnswerCheck } from "../testing/answer_check.ts";
 import { hubOf, NO_TRACES, sampleActions, sampleSource } from "../testing/sample_source.ts";
 import type { AdminActions } from "./admin_actions.ts";
 import type { Role } from "./action_schemas.ts";
+import type { AdminEvent } from "./event_schemas.ts";
 
 const TOKENS = (["read", "act", "admin"] as const).map((role) => ({
   name: `${role}er`,
@@ -41,6 +42,7 @@ function fixture(
 ) {
   const calls: string[] = [];
   const log = new MemoryLogger();
+  const events = new EventLog(() => 0);
   const deps: AdminDeps = {
     node: "node1@dc1.example.com",
     version: "1.2.3",
@@ -49,7 +51,7 @@ function fixture(
     links: () => ({}),
     sessions: () => ({}),
     removeHost: () => Promise.resolve("removed"),
-    events: new EventLog(() => 0),
+    events,
     source: sampleSource(),
     actions: { ...sampleActions(calls), ...actions },
     traces: NO_TRACES,
@@ -74,7 +76,7 @@ function fixture(
     });
     return new AnswerCheck(await response.json());
   };
-  return { app, calls, log, post, bearer, checkOf };
+  return { app, calls, events, log, post, bearer, checkOf };
 }
 
 Deno.test("each action is carried out for its role and higher ones, and refused to lower ones", async () => {
@@ -125,6 +127,37 @@ Deno.test("GET /api/v1/audit shows who has done what to whom, to the role admin 
       ["acter", "kick", "alice@example.com", "done"],
     ],
   );
+});
+
+Deno.test("GET /api/v1/event-log and /api/v1/events show who acts to the role admin alone", async () => {
+  const deed: Omit<AdminEvent, "id" | "at"> = {
+    kind: "action",
+    severity: "info",
+    text: "acter: kick alice@example.com: done",
+    details: {},
+  };
+  for (const role of ["read", "act", "admin"] as const) {
+    const { app, events, bearer } = fixture({ tokens: TOKENS });
+    events.add({ kind: "redis-up", severity: "info", text: "Redis answers", details: {} });
+    events.add(deed);
+    const kinds = role === "admin" ? ["action", "redis-up"] : ["redis-up"];
+    const list = await app.request("/api/v1/event-log", { headers: bearer(role) });
+    const { items, total } = await list.json();
+    assert.deepEqual(items.map(({ kind }: { kind: string }) => kind), kinds, role);
+    assert.equal(total, kinds.length);
+
+    const stream = await app.request("/api/v1/events?after=0", { headers: bearer(role) });
+    const reader = stream.body!.pipeThrough(new TextDecoderStream()).getReader();
+    const { value: earlier } = await reader.read();
+    events.add(deed);
+    events.add({ kind: "redis-down", severity: "warning", text: "Redis is away", details: {} });
+    let live = "";
+    while (!live.includes("redis-down")) live += (await reader.read()).value;
+    for (const text of [earlier!, live]) {
+      assert.equal(text.includes("alice@example.com"), role === "admin", `${role}: ${text}`);
+    }
+    await reader.cancel();
+  }
 });
 
 Deno.test("an action that fails says why, by status and name, and is in the audit log", async () => {

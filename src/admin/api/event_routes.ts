@@ -1,9 +1,12 @@
 import { createRoute, z } from "@hono/zod-openapi";
+import { mayAct } from "../access.ts";
 import type { AdminApp } from "./admin_env.ts";
 import type { EventHub } from "../events/event_hub.ts";
 import type { EventLog } from "../events/event_log.ts";
+import type { Caller } from "./action_schemas.ts";
 import type { AdminSource } from "./admin_source.ts";
 import { FAILURE, json } from "./answers.ts";
+import type { AdminEvent } from "./event_schemas.ts";
 import { EVENTS, OVERVIEW } from "./event_schemas.ts";
 import { cutPage, PAGE_QUERY, toAnswer } from "./paging.ts";
 
@@ -21,6 +24,7 @@ const EVENT_LOG_ROUTE = createRoute({
   path: "/api/v1/event-log",
   tags: ["events"],
   summary: "The last 500 events of this node, newest first",
+  description: "Only the role `admin` gets events of the kind `action`.",
   request: { query: PAGE_QUERY },
   responses: { 200: json(EVENTS, "The events") },
 });
@@ -32,7 +36,8 @@ const EVENTS_ROUTE = createRoute({
   summary: "Overviews and events as they come, as server-sent events",
   description: "`event: overview` has an `Overview` in `data`, every two seconds. `event: event` " +
     "has an `Event`. `event: missed` says how many events this client was too slow for. The " +
-    "header `Last-Event-ID`, or `after`, asks for the events after that one first.",
+    "header `Last-Event-ID`, or `after`, asks for the events after that one first. Only the role " +
+    "`admin` gets events of the kind `action`.",
   request: {
     query: z.object({
       after: z.coerce.number().int().min(0).optional().openapi({
@@ -64,12 +69,14 @@ export function addEventRoutes(
   app.openapi(OVERVIEW_ROUTE, (context) => context.json(source.overview(), 200));
   app.openapi(EVENT_LOG_ROUTE, (context) => {
     const range = context.req.valid("query");
-    return context.json(toAnswer(cutPage(log.newest, range), range), 200);
+    const shown = log.newest.filter(sightOf(context.get("caller")));
+    return context.json(toAnswer(cutPage(shown, range), range), 200);
   });
   app.openapi(EVENTS_ROUTE, (context) => {
     const last = context.req.header("last-event-id");
     const isNumber = last !== undefined && /^\d{1,15}$/.test(last);
-    const stream = hub.open(isNumber ? Number(last) : context.req.valid("query").after);
+    const after = isNumber ? Number(last) : context.req.valid("query").after;
+    const stream = hub.open(after, sightOf(context.get("caller")));
     if (stream === undefined) {
       return context.json({ error: "unavailable", message: "Too many clients listen" }, 503);
     }
@@ -78,4 +85,10 @@ export function addEventRoutes(
       "x-accel-buffering": "no",
     });
   });
+}
+
+/** Returns which events a caller may see: as with the audit log, actions are for the role `admin`. */
+function sightOf(caller: Caller): (event: AdminEvent) => boolean {
+  const seesActions = mayAct(caller, "admin");
+  return ({ kind }) => seesActions || kind !== "action";
 }

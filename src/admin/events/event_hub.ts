@@ -1,5 +1,5 @@
 import type { CancelTimer, Clock } from "../../base/mod.ts";
-import type { Overview } from "../api/event_schemas.ts";
+import type { AdminEvent, Overview } from "../api/event_schemas.ts";
 import type { EventLog } from "./event_log.ts";
 import { EventStream } from "./event_stream.ts";
 
@@ -53,10 +53,14 @@ export class EventHub {
   /**
    * Returns undefined when no further client may listen.
    * @param afterId number of the last event that the client has; undefined: only new ones
+   * @param mayShow false for events that this client may not see
    */
-  open(afterId: number | undefined): EventStream | undefined {
+  open(
+    afterId: number | undefined,
+    mayShow: (event: AdminEvent) => boolean = () => true,
+  ): EventStream | undefined {
     if (this.#refuses()) return undefined;
-    const earlier = afterId === undefined ? [] : this.#log.since(afterId);
+    const earlier = afterId === undefined ? [] : this.#log.since(afterId).filter(mayShow);
     return new EventStream({
       began: (stream) => {
         if (this.#refuses()) return false;
@@ -69,6 +73,7 @@ export class EventHub {
         this.#streams.delete(stream);
         if (this.#streams.size === 0) this.#cancelTimer?.();
       },
+      mayShow,
     }, earlier);
   }
 

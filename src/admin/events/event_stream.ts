@@ -8,6 +8,8 @@ const MAX_WAITING = 256;
 export interface EventStreamEvents {
   /** Called at the first read; false when there are too many streams. */
   began(stream: EventStream): boolean;
+  /** False for events that the client may not see. */
+  mayShow(event: AdminEvent): boolean;
   /** Called when the client is gone, or the stream was ended. */
   ended(stream: EventStream): void;
 }
@@ -18,12 +20,14 @@ export interface EventStreamEvents {
  */
 export class EventStream {
   readonly #body: ToldBody;
+  readonly #hub: EventStreamEvents;
   readonly #events: AdminEvent[] = [];
   #overview: Overview | undefined;
   #missed = 0;
 
   /** @param earlier events that the client asks for before all others */
   constructor(hub: EventStreamEvents, earlier: readonly AdminEvent[]) {
+    this.#hub = hub;
     this.#events.push(...earlier.slice(-MAX_WAITING));
     this.#missed = earlier.length - this.#events.length;
     this.#body = new ToldBody({
@@ -46,6 +50,7 @@ export class EventStream {
 
   /** Hands over an event. The oldest one that was not read makes room. */
   tell(event: AdminEvent): void {
+    if (!this.#hub.mayShow(event)) return;
     this.#events.push(event);
     if (this.#events.length > MAX_WAITING) {
       this.#events.shift();
