@@ -35,6 +35,7 @@ const router = new Router({
     locateAgain: (jids) => Promise.resolve(jids.map(({ text }) => hosts.get(text) ?? undefined)),
     learn: () => false,
     spread: () => [],
+    isUnplaced: () => false,
     forget: () => {},
     expire: () => {},
   },

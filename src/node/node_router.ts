@@ -55,6 +55,7 @@ export function makeRouter(config: Config, parts: Surroundings & RouterParts): R
       locateAgain: (jids) => table.locateAgain(jids),
       learn: (jid, host) => table.learn(jid, host),
       spread: (jid) => table.spread(jid),
+      isUnplaced: (jid) => table.isUnplaced(jid),
       forget: (jid) => table.forget(jid),
       expire: (jid) => table.expire(jid),
     },

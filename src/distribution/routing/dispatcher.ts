@@ -320,6 +320,13 @@ export class Dispatcher {
     const key = this.#lookups.keyOf(to);
     if (this.#isSpreadHere(envelope)) return this.#dispatchLocal(envelope, decision);
     const host = this.#lookups.cached(envelope, key);
+    if (typeof host === "string" && this.#mayHaveDevicesElsewhere(envelope, key)) {
+      return this.#lookups.find(envelope, key.bare).then(() => {
+        const now = this.#lookups.cached(envelope, key) ?? host;
+        envelope.trace?.note("looked-up", { place: now, source: "redis" });
+        return () => this.#dispatch(envelope, decision, key, now);
+      });
+    }
     if (host !== undefined) {
       envelope.trace?.note("looked-up", { place: host ?? undefined, source: "cache" });
       return this.#dispatch(envelope, decision, key, host);
@@ -328,6 +335,17 @@ export class Dispatcher {
       envelope.trace?.note("looked-up", { place: found, source: "redis" });
       return () => this.#dispatch(envelope, decision, key, found ?? null);
     });
+  }
+
+  /**
+   * True for a message to one device of an account, as long as memory does not know where the others
+   * are that are due its carbon. A device logs in without anybody asking where the others are.
+   */
+  #mayHaveDevicesElsewhere({ isSpread, stanza }: Envelope, key: Jid): boolean {
+    if (stanza.kind !== "message" || isSpread || key === key.bare) return false;
+    if (!this.#deps.locations.isUnplaced(key.bare)) return false;
+    return isUser(key, this.#domains) && !isLocalUser(key, this.#domains) &&
+      this.#deps.carbons?.copies(stanza) === true;
   }
 
   /** True for a message to the sender's own account, whose sessions may be anywhere. */

@@ -44,6 +44,8 @@ export interface Locations {
    * have just found them; none for other accounts. Each resource is at its newest login.
    */
   spread(jid: Jid): readonly SessionHost[];
+  /** True when a bare JID has to be located before `spread` can answer for its account. */
+  isUnplaced(jid: Jid): boolean;
   /** Drops what memory holds on `jid`, so that the next lookup asks Redis. */
   forget(jid: Jid): void;
   /** Like `forget`, except that the entry still counts while Redis cannot be asked. */

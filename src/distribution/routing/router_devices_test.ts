@@ -344,6 +344,38 @@ Deno.test("Router tells a person's other datacenters of a message for one resour
   assert.equal(original.envelope.isSpread, true, "dc3 tells nobody else");
 });
 
+Deno.test("Router asks where a person's other devices are before it delivers a message to one", async () => {
+  const fixture = bobAt(DC1, DC2);
+  fixture.copiesToDevices = true;
+  fixture.cache.set(`${BOB}/dc1`, DC1);
+  fixture.local.set(`${BOB}/dc1`, "delivered");
+  fixture.sessions.set(BOB, { isHere: true, isResourceHere: true, priority: 0 });
+  for (const id of ["1", "2"]) {
+    fixture.unplaced.add(BOB); // it has just logged in
+    fixture.router.accept(toBob({ id }, `${BOB}/dc1`));
+    fixture.router.accept(toBob({ id: `${id} again` }, `${BOB}/dc1`));
+    await fixture.settled();
+  }
+  assert.deepEqual(fixture.delivered.map(idOf), ["1", "1 again", "2", "2 again"]);
+  assert.deepEqual(carbonHosts(fixture), [DC2, DC2, DC2, DC2]);
+  assert.deepEqual(fixture.lookups, [BOB, BOB]);
+});
+
+Deno.test("Router does not ask where other devices are for what they get no carbon of", async () => {
+  const fixture = bobAt(DC1, DC2);
+  fixture.cache.set(`${BOB}/dc1`, DC1);
+  fixture.local.set(`${BOB}/dc1`, "delivered");
+  fixture.unplaced.add(BOB);
+  fixture.router.accept(toBob({ id: "1" }, `${BOB}/dc1`));
+  fixture.copiesToDevices = true;
+  fixture.router.accept(toBob({ id: "2", kind: "iq", type: "get" }, `${BOB}/dc1`));
+  fixture.received(new Envelope({ ...fromLink(toBob({}, `${BOB}/dc1`)), isSpread: true }), DC2);
+  await fixture.settled();
+  assert.equal(fixture.delivered.length, 3);
+  assert.deepEqual(fixture.lookups, []);
+  assert.deepEqual(carbonHosts(fixture), []);
+});
+
 Deno.test("Router passes on no carbons for what was spread before, or is not to be copied", () => {
   const fixture = bobAt(DC1, DC2, DC3);
   fixture.local.set(`${BOB}/dc1`, "delivered");

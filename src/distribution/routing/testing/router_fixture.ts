@@ -31,6 +31,8 @@ export class RouterFixture {
   readonly cache = new Map<string, string | null>();
   /** Sessions of accounts that have some in several datacenters, by bare JID. */
   readonly spread = new Map<string, readonly SessionHost[]>();
+  /** Bare JIDs whose `spread` is not known before they are looked up. */
+  readonly unplaced = new Set<string>();
   /** Sessions of accounts at this datacenter, by bare JID; none if not listed. */
   readonly sessions = new Map<string, OwnSessions>();
   /** True when messages for a person are copied to their other devices. */
@@ -118,6 +120,7 @@ export class RouterFixture {
           await (this.gate ?? Promise.resolve());
           const host = this.table.get(jid.text) ?? this.table.get(jid.bare.text);
           this.cache.set(jid.text, host ?? null);
+          this.unplaced.delete(jid.bare.text);
           return host;
         },
         locateAgain: async (jids) => {
@@ -135,7 +138,9 @@ export class RouterFixture {
           this.cache.set(jid.text, host);
           return true;
         },
-        spread: (jid) => this.spread.get(jid.bare.text) ?? [],
+        spread: (jid) =>
+          this.unplaced.has(jid.bare.text) ? [] : this.spread.get(jid.bare.text) ?? [],
+        isUnplaced: (jid) => this.unplaced.has(jid.text),
         forget: (jid) => {
           this.forgotten.push(jid.text);
           this.cache.delete(jid.text);
