@@ -19,7 +19,8 @@ const BUILT_NAMES: Readonly<Record<string, readonly string[]>> = {
   "observe/create_logger.ts": ["log.internal"],
 };
 
-const CALL = /\b\w*(?:log|lives|logger|Log|Logger)\??\.(?:debug|info|warn|error)\(\s*([^,)]*)/g;
+const CALL =
+  /\b\w*(?:log|lives|logger|Log|Logger)\??\.(?:debug|info|warn|error|audit)\(\s*([^,)]*)/g;
 
 /** Returns the names of the events that `src/` logs, and the calls whose name it cannot tell. */
 async function eventsOfCode(): Promise<{ names: Set<string>; unclear: string[] }> {

@@ -24,7 +24,7 @@ export class AuditLog {
 
   /** Notes an action, also one that was refused. */
   add(entry: Omit<AuditEntry, "id" | "at">): void {
-    this.#log.info("admin.action", entry);
+    this.#log.audit("admin.action", entry);
     this.#kept.push({ id: ++this.#lastId, at: new Date(this.#nowMs()).toISOString(), ...entry });
     if (this.#kept.length > MAX_KEPT) this.#kept.shift();
   }

@@ -20,6 +20,7 @@ export interface LoggerOptions {
 }
 
 const CATEGORY = "causeway";
+const AUDIT_CATEGORY = [CATEGORY, "audit"];
 
 const TO_LOGTAPE: Readonly<Record<LogLevel, LogTapeLevel>> = {
   debug: "debug",
@@ -49,16 +50,19 @@ export function createLogger(options: LoggerOptions = {}): Logger {
     sinks: { lines: (record: LogRecord) => write(toLine(toEntry(record), record.timestamp)) },
     loggers: [
       { category: CATEGORY, lowestLevel: TO_LOGTAPE[level], sinks: ["lines"] },
+      { category: AUDIT_CATEGORY, lowestLevel: "info", sinks: ["lines"], parentSinks: "override" },
       { category: ["logtape", "meta"], lowestLevel: "warning", sinks: ["lines"] },
     ],
   });
   const logger = getLogger(CATEGORY);
+  const audit = getLogger(AUDIT_CATEGORY);
   // The event travels as a field, because LogTape fills in braces in a message.
   return {
     debug: (event, fields) => logger.debug("", { event, fields }),
     info: (event, fields) => logger.info("", { event, fields }),
     warn: (event, fields) => logger.warning("", { event, fields }),
     error: (event, fields) => logger.error("", { event, fields }),
+    audit: (event, fields) => audit.info("", { event, fields }),
   };
 }
 

@@ -61,6 +61,21 @@ Deno.test("createLogger() drops events below its level", () => {
   assert.deepEqual(lines.map((line) => line.trim().split(/\s+/)[2]), ["c", "d"]);
 });
 
+Deno.test("createLogger() writes audit events at any level, once", () => {
+  for (const level of ["debug", "info", "warn", "error"] as const) {
+    const { lines, log } = logTo({ level, format: "json" });
+    log.audit("admin.action", { who: "ops", token: "hunter2" });
+    assert.equal(lines.length, 1, level);
+    const { time: _, ...rest } = JSON.parse(lines[0]!);
+    assert.deepEqual(rest, {
+      level: "info",
+      event: "admin.action",
+      who: "ops",
+      token: "[redacted]",
+    });
+  }
+});
+
 Deno.test("createLogger() never writes a secret, at any depth", () => {
   for (const format of ["json", "text"] as const) {
     const { lines, log } = logTo({ format });

@@ -29,4 +29,9 @@ export class HeardLog implements Logger {
     this.#log.error(event, fields);
     this.#heard({ level: "error", event, fields });
   }
+
+  audit(event: string, fields: LogFields = {}): void {
+    this.#log.audit(event, fields);
+    this.#heard({ level: "info", event, fields });
+  }
 }

@@ -182,7 +182,7 @@ export class Tracing implements StanzaTracer {
     };
     this.#own.set(trace, own);
     watch.cancelEnd = this.#clock.after(lifeMs, () => this.#close(trace));
-    this.#log.info("trace.begun", { address: jid.text, who, forMs: lifeMs });
+    this.#log.audit("trace.begun", { address: jid.text, who, forMs: lifeMs });
     for (const link of this.#links.peers()) this.#ask(link, trace, own);
     return {
       endsAtMs: this.#clock.wallMs() + lifeMs,
@@ -304,7 +304,7 @@ export class Tracing implements StanzaTracer {
     const foreign: ForeignTrace = { watch, host, process, trace, latestMs };
     this.#foreign.set(key, foreign);
     const lifeMs = this.#endAfter(forMs, key, foreign);
-    this.#log.info("trace.asked", { ...fields, forMs: lifeMs });
+    this.#log.audit("trace.asked", { ...fields, forMs: lifeMs });
     answer("watching");
   }
 
@@ -367,7 +367,7 @@ export class Tracing implements StanzaTracer {
     this.#own.delete(trace);
     this.#unwatch(own.watch);
     const { fields, watch: { missed } } = own;
-    this.#log.info("trace.ended", { ...fields, missed });
+    this.#log.audit("trace.ended", { ...fields, missed });
     for (const link of this.#links.peers()) {
       if (own.states.has(keyOf(link))) link.send(traceFrame({ trace, forMs: 0, ...fields }));
     }

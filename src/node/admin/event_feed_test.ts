@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { EventLog } from "../../admin/mod.ts";
-import { HeardLog, MemoryLogger } from "../../observe/mod.ts";
+import { createLogger, HeardLog, MemoryLogger } from "../../observe/mod.ts";
 import { tellOperators } from "./event_feed.ts";
 
 function fixture() {
@@ -23,6 +23,16 @@ Deno.test("tellOperators() makes an event of a lost link, and a warning unless i
   assert.equal(lost!.text, "The link to dc2.example.com is down: lost: net/reset");
   assert.equal(orderly!.severity, "info");
   assert.equal(incoming!.kind, "incoming-link-lost");
+});
+
+Deno.test("tellOperators() makes an event of an action, which HeardLog logs as audited", () => {
+  const events = new EventLog(() => 0);
+  const lines: string[] = [];
+  const inner = createLogger({ level: "error", write: (line) => lines.push(line) });
+  const log = new HeardLog(inner, (entry) => tellOperators(events, entry));
+  log.audit("admin.action", { who: "ops", action: "reload", outcome: "done" });
+  assert.equal(events.newest[0]!.text, "ops: reload: done");
+  assert.match(lines.join(""), / INFO {2}admin\.action who=ops action=reload outcome=done\n$/);
 });
 
 Deno.test("tellOperators() tells of no other log lines, and HeardLog logs all of them", () => {
