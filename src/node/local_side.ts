@@ -2,6 +2,7 @@ import type { Envelope, UserHosts } from "../distribution/mod.ts";
 import { isUserHost } from "../distribution/mod.ts";
 import type { NodeOutcome, NodeSide, OwnSessions } from "../distribution/routing/mod.ts";
 import type { OwnClient } from "../services/mod.ts";
+import type { AccountWatch } from "../services/accounts/mod.ts";
 import type { Carbons } from "../services/carbons/mod.ts";
 import type { PrivacyServer } from "../services/privacy/mod.ts";
 import type { MucServer } from "../services/muc/mod.ts";
@@ -39,6 +40,8 @@ export interface LocalSideDeps extends UserHosts {
   readonly rosters?: Pick<RosterServer, "serves" | "probed" | "isUnwantedPush" | "saw">;
   /** Privacy lists. @default nobody has any */
   readonly privacy?: Pick<PrivacyServer, "refusesPresence" | "takes">;
+  /** Watch over the accounts of the sessions here. */
+  readonly accountWatch?: Pick<AccountWatch, "takes">;
   /** MUC Light rooms. @default there are none */
   readonly rooms?: Pick<RoomServer<Envelope>, "serves" | "take">;
   /** The order of messages of MUC Light rooms. @default that in which they come */
@@ -213,6 +216,7 @@ export class LocalSide implements NodeSide {
         return this.#handMessage(envelope);
       }
       if (isAccountProbe(stanza)) return this.#tellPresences(stanza);
+      if (this.#deps.accountWatch?.takes(stanza) === true) return "ignored";
       if (privacy?.takes(stanza) === true) return "ignored"; // its client gets it a moment later
       return this.#handFromServer(envelope) ?? sessions.deliver(stanza, envelope);
     }

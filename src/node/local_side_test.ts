@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { Envelope } from "../distribution/mod.ts";
 import type { NodeOutcome } from "../distribution/routing/mod.ts";
+import { removalNotice } from "../services/accounts/mod.ts";
 import type { OwnClient } from "../services/mod.ts";
 import { BareJid, buildStanza, element, errorReply, FullJid, parseJid } from "../xmpp/mod.ts";
 import type { LocalSession, Stanza, StanzaKind } from "../xmpp/mod.ts";
@@ -77,6 +78,9 @@ class Fixture {
     privacy: {
       refusesPresence: () => this.isRefused,
       takes: ({ bytes }) => new TextDecoder().decode(bytes).includes("urn:xmpp:blocking"),
+    },
+    accountWatch: {
+      takes: ({ bytes }) => new TextDecoder().decode(bytes).includes("urn:causeway:account"),
     },
     offline: { holds: () => this.isHolding },
     rooms: { serves: (domain) => domain === "muclight.example.com", take: () => "ignored" },
@@ -320,6 +324,13 @@ Deno.test("LocalSide notes presence that no session wants as the end of what was
   fixture.isRefused = false;
   fixture.local.deliver(asEnvelope(presence("available", "b@example.com")));
   assert.deepEqual([fixture.seen.at(-1), fixture.handed], ["available", ["session"]]);
+});
+
+Deno.test("LocalSide shows no client the notice that its account was removed", () => {
+  const fixture = new Fixture();
+  const to = new FullJid(BOB, "x");
+  assert.equal(fixture.local.deliver(asEnvelope(removalNotice(BOB, to))), "ignored");
+  assert.deepEqual(fixture.handed, []);
 });
 
 Deno.test("LocalSide leaves pushes of lists to those who read the lists again first", () => {

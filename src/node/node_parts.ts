@@ -219,6 +219,7 @@ export class NodeParts implements Surroundings {
       rosters: this.rosters,
       carbons: this.carbons,
       privacy: this.privacy,
+      accountWatch: this.accountWatch,
       offline: this.offline,
       ...this.archive !== undefined && { archive: this.archive },
       pep: this.pep,

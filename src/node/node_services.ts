@@ -1,3 +1,4 @@
+import { describeError } from "../base/mod.ts";
 import type { Config } from "../config/mod.ts";
 import { VERSION } from "../config/mod.ts";
 import { isUserHost } from "../distribution/mod.ts";
@@ -5,7 +6,7 @@ import type { Domains, Router } from "../distribution/routing/mod.ts";
 import type { SessionTable } from "../distribution/table/mod.ts";
 import { archiveRequests } from "../services/archive/mod.ts";
 import type { MessageArchive } from "../services/archive/mod.ts";
-import { AccountWatch, ownAccount } from "../services/accounts/mod.ts";
+import { AccountWatch, ownAccount, removalNotice } from "../services/accounts/mod.ts";
 import type { Carbons } from "../services/carbons/mod.ts";
 import { LastActivity, LogoutNotes } from "../services/last/mod.ts";
 import { HostServices } from "../services/mod.ts";
@@ -22,7 +23,7 @@ import { vcards, vcardSearch } from "../services/vcard/mod.ts";
 import type { VcardSearchOptions } from "../services/vcard/mod.ts";
 import type { Stores, UserStore } from "../storage/mod.ts";
 import type { BareJid, Jid, SessionRegistry } from "../xmpp/mod.ts";
-import { deriveScramCredentials, HashGate, parseJid } from "../xmpp/mod.ts";
+import { deriveScramCredentials, FullJid, HashGate, parseJid } from "../xmpp/mod.ts";
 import type { LocalSide } from "./local_side.ts";
 import { roomDomainsOf } from "./node_rooms.ts";
 import { accountWatchOptions, requestBounds, serviceBounds } from "./options.ts";
@@ -33,9 +34,11 @@ export interface ServiceParts {
   readonly stores: Stores;
   /** Accounts by domain. */
   readonly accounts: ReadonlyMap<string, UserStore>;
+  readonly domains: Domains;
   readonly sessions: SessionRegistry;
   readonly logouts: LogoutNotes;
   readonly table: SessionTable;
+  readonly router: Router;
   readonly local: LocalSide;
   readonly rosters: RosterServer;
   readonly carbons: Carbons;
@@ -109,12 +112,20 @@ function accountServices(
       usersOf: (host) => usersOf(accounts, host),
       derive: (password) => gate.run(() => deriveScramCredentials(password, auth.scramIterations)),
       mayRemove: (host) => moduleOf(modules.get(host)?.mod_register).allowRemoval,
-      remove: async (account) => {
+      remove: async (account, creation) => {
+        const { localpart, domainpart } = account;
+        const present = (await usersOf(accounts, domainpart).existing([localpart])).get(localpart);
+        if (present !== undefined && present !== creation) return false;
         await rosters.leave(account);
-        await stores.removeAccount(account.localpart, account.domainpart);
+        await stores.removeAccount(localpart, domainpart, { creation });
+        return true;
       },
-      endSessions: (account) => end(sessionsOf(sessions, account)),
+      endSessions: (account, creation) =>
+        end(
+          sessionsOf(sessions, account).filter((session) => (session.creation ?? "") === creation),
+        ),
       cleanUp: async (account) => {
+        await tellOfRemoval(account, parts);
         parts.requests.forget(account.text);
         await cleanUp(account, { stores, accounts, logouts });
       },
@@ -249,6 +260,29 @@ function sessionsOf(sessions: SessionRegistry, account: BareJid) {
 
 function end(sessions: ReturnType<typeof sessionsOf>): void {
   for (const session of sessions) session.end("not-authorized"); // XEP-0077 §3.2
+}
+
+/**
+ * Tells the other nodes with sessions of an account that it was deleted here. Never rejects: those nodes
+ * look by themselves, too.
+ */
+async function tellOfRemoval(
+  account: BareJid,
+  { table, router, domains, sessions, log }:
+    & Pick<ServiceParts, "table" | "router" | "domains" | "sessions">
+    & Pick<Surroundings, "log">,
+): Promise<void> {
+  const { globalHost, localHost } = domains;
+  try {
+    for (const each of (await table.sessionsOf([account.text])).get(account.text) ?? []) {
+      // Accounts of other hosts have sessions at this datacenter alone.
+      if (account.domainpart !== globalHost && each.host !== localHost) continue;
+      const to = new FullJid(account, each.resourcepart);
+      if (sessions.find(to) === undefined) router.accept(removalNotice(account, to));
+    }
+  } catch (thrown) {
+    log.debug("accounts.untold", { jid: account.text, error: describeError(thrown) });
+  }
 }
 
 /** Deletes the data of an account that is gone. */

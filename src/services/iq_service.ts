@@ -5,6 +5,8 @@ export type IqTarget = "host" | "account";
 
 /** The client at this node that sent a request. */
 export interface OwnClient {
+  /** See `LocalSession.creation`. @default empty */
+  readonly creation?: string;
   /** True when nobody on the way can read what the client writes: over TLS, or on loopback. */
   readonly isConfidential: boolean;
   /** True while the client gets copies of its account's other messages (XEP-0280). */

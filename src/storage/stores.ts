@@ -456,15 +456,20 @@ export class Stores implements AsyncDisposable {
    * repeated. Data that others have written until the account was gone, such as messages for it, goes
    * afterwards: whoever writes later finds no account.
    *
+   * @param options `creation` of the account that is meant, as for `UserStore.remove`
    * @throws CausewayError `storage/managed-elsewhere` for an account in a directory, `storage/…`
    */
-  async removeAccount(localpart: string, domainpart: string): Promise<boolean> {
+  async removeAccount(
+    localpart: string,
+    domainpart: string,
+    options?: { readonly creation: string },
+  ): Promise<boolean> {
     if (this.#isInDirectory("users", domainpart)) {
       return await this.users(domainpart).remove(localpart); // refuses before any data goes
     }
     await this.removeData(localpart, domainpart);
     const users = this.users(domainpart);
-    const wasThere = await users.remove(localpart);
+    const wasThere = await users.remove(localpart, options);
     const isGone = wasThere && !await users.exists(localpart); // or has a new owner already
     if (isGone) await this.removeData(localpart, domainpart, { isGone });
     return wasThere;

@@ -34,8 +34,11 @@ export interface UserStore extends CredentialSource {
     credentials: ScramCredentials,
     options?: { readonly creation: string },
   ): Promise<void>;
-  /** Deletes an account; false when there was none. */
-  remove(localpart: string): Promise<boolean>;
+  /**
+   * Deletes an account; false when there was none.
+   * @param options `creation` as for `setPassword`
+   */
+  remove(localpart: string, options?: { readonly creation: string }): Promise<boolean>;
   /**
    * Replaces the credentials; false when there is no such account.
    * @param creation `AccountCredentials.creation` of the account that is meant. Another account of the

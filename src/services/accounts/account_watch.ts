@@ -1,7 +1,8 @@
 import type { CancelTimer, Clock } from "../../base/mod.ts";
 import { describeError } from "../../base/mod.ts";
 import type { Logger } from "../../observe/mod.ts";
-import type { BareJid, FullJid } from "../../xmpp/mod.ts";
+import type { BareJid, FullJid, Stanza } from "../../xmpp/mod.ts";
+import { isRemovalNotice } from "./removal_notice.ts";
 
 /** Default number of milliseconds in which every account with a session is looked up once. */
 export const DEFAULT_CHECK_INTERVAL_MS = 60_000;
@@ -44,6 +45,7 @@ export interface AccountWatchDeps extends AccountWatchOptions {
   readonly sessions: {
     readonly count: number;
     sessions(): IterableIterator<WatchedSession>;
+    ofAccount(bareJid: string): readonly WatchedSession[];
   };
   /** Returns those of the localparts that have an account at a host, with its creation. */
   existing(host: string, localparts: readonly string[]): Promise<ReadonlyMap<string, string>>;
@@ -58,9 +60,9 @@ export interface AccountWatchDeps extends AccountWatchOptions {
 
 /**
  * Looks up, again and again, whether the accounts with sessions here still exist, and ends the
- * sessions of those that do not, or that were made anew. An account that was deleted at another node, at another
- * datacenter or by the command thus loses its sessions everywhere. A database that does not answer
- * ends no session.
+ * sessions of those that do not, or that were made anew. An account that was deleted at another node,
+ * at another datacenter or by the command thus loses its sessions everywhere. A node that deletes an
+ * account tells the others, which look at once. A database that does not answer ends no session.
  */
 export class AccountWatch {
   readonly #deps: AccountWatchDeps;
@@ -69,6 +71,8 @@ export class AccountWatch {
   #isStopped = false;
   /** The rest of the round; the registry's iterator bears sessions that come and go. */
   #round: IterableIterator<WatchedSession> | undefined;
+  /** Accounts that are looked up because of a notice; true: another notice has come since. */
+  readonly #noticed = new Map<string, boolean>();
 
   constructor(deps: AccountWatchDeps) {
     this.#deps = deps;
@@ -91,6 +95,34 @@ export class AccountWatch {
   stop(): void {
     this.#isStopped = true;
     this.#cancel?.();
+  }
+
+  /**
+   * Takes the notice of another node that an account was deleted, and looks the account up. False for
+   * all other stanzas. A notice of something that is not so has no effect.
+   */
+  takes(stanza: Stanza): boolean {
+    if (!isRemovalNotice(stanza)) return false;
+    if (!this.#isStopped) void this.#look(stanza.to.bare); // never rejects
+    return true;
+  }
+
+  /** Looks up one account with sessions here: one query at a time, and one behind it. */
+  async #look(account: BareJid): Promise<void> {
+    const { text, domainpart: host } = account;
+    if (this.#noticed.has(text)) return void this.#noticed.set(text, true);
+    do {
+      this.#noticed.set(text, false);
+      const [first, ...others] = this.#deps.sessions.ofAccount(text).filter(({ isOpen }) => isOpen);
+      if (first === undefined || this.#isStopped) break;
+      try {
+        await this.#check(host, [[first, ...others]]);
+      } catch (thrown) {
+        // The next round looks again.
+        this.#deps.logger.debug("accounts.unchecked", { host, error: describeError(thrown) });
+      }
+    } while (this.#noticed.get(text) === true);
+    this.#noticed.delete(text);
   }
 
   #later(): void {

@@ -3,6 +3,7 @@ import { ManualClock } from "../../base/mod.ts";
 import { MemoryLogger } from "../../observe/mod.ts";
 import { FullJid, parseJid } from "../../xmpp/mod.ts";
 import { AccountWatch } from "./account_watch.ts";
+import { removalNotice } from "./removal_notice.ts";
 
 /** Sessions and accounts of a node, with the watch over them. */
 class Setup {
@@ -30,6 +31,8 @@ class Setup {
           return sessions.size;
         },
         sessions: () => sessions.values(),
+        ofAccount: (bareJid) =>
+          [...sessions.values()].filter(({ jid }) => jid.bare.text === bareJid),
       },
       existing: (host, localparts) => {
         if (this.failure !== undefined) return Promise.reject(this.failure);
@@ -113,6 +116,49 @@ Deno.test("AccountWatch ends the sessions of an account that was made again, and
   await setup.pass(3000, 100);
   strictEqual(setup.ended.length, 2);
   setup.watch.stop();
+});
+
+Deno.test("AccountWatch looks at once when another node tells of a removal, and believes the store alone", async () => {
+  const setup = new Setup(60_000);
+  const old = { creation: "01" };
+  setup.login("alice@example.com/1", old);
+  setup.login("alice@example.com/2", old);
+  setup.login("bob@example.com/1", old);
+  setup.watch.start();
+  const notice = (text: string) => {
+    const to = parseJid(text) as FullJid;
+    return removalNotice(to.bare, to);
+  };
+  const settled = () => new Promise((resolve) => setTimeout(resolve));
+
+  setup.watch.takes(notice("alice@example.com/1"));
+  await settled();
+  deepStrictEqual(setup.ended, [], "her account exists");
+
+  setup.accounts.delete("alice@example.com");
+  setup.failure = new Error("away");
+  ok(setup.watch.takes(notice("alice@example.com/1")));
+  await settled();
+  deepStrictEqual(setup.ended, [], "the store did not say so");
+  setup.failure = undefined;
+  setup.login("alice@example.com/new", { creation: "02" });
+  setup.asked.length = 0;
+  // Each session's node gets a notice, and here it is one node.
+  for (const resource of ["1", "2", "new", "gone"]) {
+    ok(setup.watch.takes(notice(`alice@example.com/${resource}`)));
+  }
+  await settled();
+  deepStrictEqual(setup.ended, ["alice@example.com/1", "alice@example.com/2"]);
+  deepStrictEqual(setup.asked, [["alice@example.com"], ["alice@example.com"]], "not four times");
+
+  setup.asked.length = 0;
+  setup.watch.takes(notice("carol@example.com/1"));
+  const forged = { ...notice("bob@example.com/1"), from: parseJid("mallory@example.com") };
+  strictEqual(setup.watch.takes(forged), false);
+  setup.watch.stop();
+  strictEqual(setup.watch.takes(notice("bob@example.com/1")), true, "clients never get it");
+  await settled();
+  deepStrictEqual(setup.asked, []);
 });
 
 Deno.test("AccountWatch looks up many accounts in bounded queries, all within its interval", async () => {

@@ -5,3 +5,4 @@ export { ownAccount } from "./own_account.ts";
 export type { IpRule } from "./ip_access.ts";
 export { isNetwork } from "./ip_access.ts";
 export { Registration } from "./registration.ts";
+export { removalNotice } from "./removal_notice.ts";

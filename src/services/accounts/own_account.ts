@@ -15,11 +15,15 @@ export interface OwnAccountDeps {
   derive(password: string): Promise<ScramCredentials>;
   /** Returns true if people of a host may delete their accounts. */
   mayRemove(host: string): boolean;
-  /** Deletes an account with all its data, and keeps its sessions. */
-  remove(account: BareJid): Promise<void>;
-  /** Ends all sessions of an account that are here. */
-  endSessions(account: BareJid): void;
-  /** Deletes what sessions of an account have stored since `remove`. */
+  /**
+   * Deletes an account with all its data, and keeps its sessions. False when the name belongs to
+   * another account by now.
+   * @param creation `AccountCredentials.creation` of the account
+   */
+  remove(account: BareJid, creation: string): Promise<boolean>;
+  /** Ends the sessions here that belong to the account of this creation. */
+  endSessions(account: BareJid, creation: string): void;
+  /** Tells other nodes of the deletion, and deletes what sessions have stored since `remove`. */
   cleanUp(account: BareJid): Promise<void>;
   readonly logger: Logger;
 }
@@ -70,8 +74,11 @@ class RegisterSet extends RegisterService implements IqService {
   answer({ stanza, client, payload }: IqRequest): IqAnswer | Promise<IqAnswer> {
     const { from, to } = stanza;
     if (client === undefined || from.domainpart !== to.domainpart) return { error: "forbidden" };
+    // The name may have a new owner, whom the session must not touch.
+    const { creation = "" } = client;
     if (payload.child("remove") !== undefined) {
-      return payload.elements.length > 1 ? { error: "bad-request" } : this.#remove(from.bare);
+      if (payload.elements.length > 1) return { error: "bad-request" };
+      return this.#remove(from.bare, creation);
     }
     const [username, ...moreNames] = textsOf(payload, "username");
     const [password, ...morePasswords] = textsOf(payload, "password");
@@ -82,10 +89,10 @@ class RegisterSet extends RegisterService implements IqService {
     }
     // XEP-0077 §3.3: whoever listens between must not learn the new password.
     if (!client.isConfidential) return { error: "not-authorized" };
-    return this.#setPassword(from.bare, password);
+    return this.#setPassword(from.bare, creation, password);
   }
 
-  async #setPassword(account: BareJid, password: string): Promise<IqAnswer> {
+  async #setPassword(account: BareJid, creation: string, password: string): Promise<IqAnswer> {
     let credentials;
     try {
       credentials = await this.deps.derive(password);
@@ -95,20 +102,20 @@ class RegisterSet extends RegisterService implements IqService {
       throw thrown;
     }
     const users = this.deps.usersOf(account.domainpart);
-    if (!await users.setPassword(account.localpart, credentials)) {
+    if (!await users.setPassword(account.localpart, credentials, { creation })) {
       return { error: "registration-required" };
     }
     this.deps.logger.info("account.password-changed", { jid: account.text });
     return "empty";
   }
 
-  async #remove(account: BareJid): Promise<IqAnswer> {
+  async #remove(account: BareJid, creation: string): Promise<IqAnswer> {
     if (!this.deps.mayRemove(account.domainpart)) return { error: "not-allowed" };
-    await this.deps.remove(account);
+    if (!await this.deps.remove(account, creation)) return { error: "registration-required" };
     this.deps.logger.info("account.removed", { jid: account.text });
     return {
       farewell: {
-        endSessions: () => this.deps.endSessions(account),
+        endSessions: () => this.deps.endSessions(account, creation),
         cleanUp: () => this.deps.cleanUp(account),
       },
     };

@@ -40,10 +40,11 @@ class Setup implements AsyncDisposable {
         usersOf: (host) => store.users(host),
         derive: (password) => deriveScramCredentials(password, 1),
         mayRemove: () => allowRemoval,
-        remove: async ({ localpart, domainpart, text }: BareJid) => {
+        remove: async ({ localpart, domainpart, text }: BareJid, creation: string) => {
+          if (!await store.users(domainpart).remove(localpart, { creation })) return false;
           await store.privateStorage(domainpart).removeAll(localpart);
-          await store.users(domainpart).remove(localpart);
           steps.push(`remove ${text}`);
+          return true;
         },
         endSessions: ({ text }) => void steps.push(`end ${text}`),
         cleanUp: async ({ localpart, domainpart, text }) => {
@@ -63,7 +64,15 @@ class Setup implements AsyncDisposable {
     );
     await account.store.users("example.com").add("alice", await deriveScramCredentials("old", 1));
     await account.store.users("example.com").add("bob", await deriveScramCredentials("old", 1));
-    return new Setup(account, steps, logger);
+    const setup = new Setup(account, steps, logger);
+    await setup.logIn();
+    return setup;
+  }
+
+  /** From now on requests come from a session of the account that is alice's now. */
+  async logIn(): Promise<void> {
+    const { creation } = (await this.account.store.users("example.com").credentials("alice"))!;
+    this.account.client = { ...this.account.client, ...creation !== undefined && { creation } };
   }
 
   /** True when the account has the keys that this password gives with their own salt. */
@@ -177,6 +186,23 @@ Deno.test("ownAccount() deletes an account, answers, ends its sessions, and clea
   deepStrictEqual(await users.list(), ["bob"]);
   deepStrictEqual(await setup.account.store.privateStorage("example.com").all("alice"), []);
   match(await setup.account.ask("set", change("alice", "x"), HOST), /<registration-required /);
+});
+
+Deno.test("ownAccount() keeps a session of an earlier account of the name from the new owner's", async () => {
+  await using setup = await Setup.open();
+  const users = setup.account.store.users("example.com");
+  await users.remove("alice"); // at another datacenter
+  await users.add("alice", await deriveScramCredentials("the new owner's", 1));
+  for (const payload of [change("alice", "stolen"), REMOVE]) {
+    match(await setup.account.ask("set", payload, HOST), /<registration-required /);
+  }
+  strictEqual(await setup.hasPassword("alice", "the new owner's"), true);
+  deepStrictEqual(setup.steps, []);
+  deepStrictEqual(setup.logger.entries, []);
+  await setup.logIn();
+  match(await setup.account.ask("set", change("alice", "newer"), HOST), /type='result'/);
+  match(await setup.account.ask("set", REMOVE, HOST), /type='result'/);
+  deepStrictEqual(await users.list(), ["bob"]);
 });
 
 Deno.test("ownAccount() keeps accounts whose owners may not delete them", async () => {

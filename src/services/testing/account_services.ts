@@ -28,6 +28,8 @@ export class AccountServices implements AsyncDisposable {
   readonly clock: ManualClock;
   readonly logger = new MemoryLogger();
   readonly services: HostServices;
+  /** The client from which requests come. */
+  client: OwnClient = { isConfidential: true, hasCarbons: false };
   readonly #directory: string;
   readonly #answers: string[] = [];
 
@@ -66,7 +68,7 @@ export class AccountServices implements AsyncDisposable {
   /** Sends a request, and returns the outcome that `HostServices.handle` gives at once. */
   send(type: "get" | "set", payload: string, addresses: Addresses = {}): string {
     const { from = "alice@example.com/desk", to = "alice@example.com" } = addresses;
-    const { client = { isConfidential: true, hasCarbons: false } } = addresses;
+    const { client = this.client } = addresses;
     const text = `<iq type='${type}' id='i1' from='${from}' to='${to}'>${payload}</iq>`;
     const stanza: Stanza = {
       kind: "iq",

@@ -64,12 +64,11 @@ export class RiakUserStore implements UserStore {
     throw new CausewayError("storage/user-exists", `Cannot add ${jid}: the account exists`);
   }
 
-  async remove(localpart: string): Promise<boolean> {
-    return await this.#change(
-      localpart,
-      "remove an account from",
-      (before) => before === undefined ? undefined : null,
-    );
+  async remove(localpart: string, options?: { readonly creation: string }): Promise<boolean> {
+    return await this.#change(localpart, "remove an account from", (before) => {
+      if (before === undefined) return undefined;
+      return options !== undefined && options.creation !== before.creation ? undefined : null;
+    });
   }
 
   async setPassword(

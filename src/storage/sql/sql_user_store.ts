@@ -115,8 +115,16 @@ export class SqlUserStore implements UserStore {
     }
   }
 
-  async remove(localpart: string): Promise<boolean> {
+  async remove(localpart: string, options?: { readonly creation: string }): Promise<boolean> {
     return await this.#database.run("remove an account from", async (queries) => {
+      if (options !== undefined) {
+        const account = queries.deleteFrom("users")
+          .where("account_key", "=", this.#keyOf(localpart));
+        const meant = options.creation === ""
+          ? account.where("creation", "is", null)
+          : account.where("creation", "=", Buffer.from(options.creation, "hex"));
+        return hasChanged(await queries.executeQuery(meant.compile()));
+      }
       const removal = REMOVE.with(this.#database.dialect, { key: this.#keyOf(localpart) });
       return hasChanged(await queries.executeQuery(removal));
     });

@@ -269,8 +269,15 @@ const CHECKS: Readonly<Record<string, Check>> = {
     await users.add("alice", conformanceCredentials(2));
     assert.notEqual(await creationOf(), first);
     assert.equal(await users.setPassword("alice", conformanceCredentials(3), ofFirst), false);
+    assert.equal(await users.remove("alice", ofFirst), false);
+    assert.equal(await users.remove("alice", { creation: "" }), false);
     const { creation: _, ...keys } = (await users.credentials("alice"))!;
     assert.deepEqual(keys, conformanceCredentials(2));
+    const second = await creationOf();
+    assert.ok(second !== undefined);
+    assert.equal(await users.remove("alice", { creation: second }), true);
+    assert.equal(await users.remove("alice", { creation: second }), false);
+    assert.equal(await users.exists("alice"), false);
   },
 
   async "list() orders names by their code points"(fixture) {
