@@ -1,12 +1,14 @@
 /**
  * `deno task package`: makes the Debian package of `dist/causeway`, `dist/causeway_VERSION_ARCH.deb`, with
- * its user, its unit, an example of a configuration, manual page and completions. `dpkg-deb` does the
+ * its user, its unit, an example of a configuration, manual pages and completions. `dpkg-deb` does the
  * work. One executable gives the same bytes each time.
  */
 import project from "../deno.json" with { type: "json" };
 import { controlFile, debianArchitecture, debianVersion } from "./package_plan.ts";
 
 const PROGRAM = "dist/causeway";
+/** The bundle that the executable was made of. It may write where Deno lets it. */
+const BUNDLE = "dist/causeway.js";
 
 interface PackedFile {
   /** Path in the package. */
@@ -22,7 +24,22 @@ async function output(program: string, ...args: string[]): Promise<string> {
   return new TextDecoder().decode(ended.stdout);
 }
 
-async function filesToPack(): Promise<readonly PackedFile[]> {
+/** Has the program write the pages of all its commands into `directory`. */
+async function manualPages(directory: string): Promise<readonly PackedFile[]> {
+  await output(
+    Deno.execPath(),
+    ...["run", "--no-config", "--cached-only", "--no-prompt", "--allow-read", "--allow-env"],
+    ...["--allow-run", "--allow-sys=hostname,uid", `--allow-write=${directory}`],
+    ...[BUNDLE, "man", "--directory", directory],
+  );
+  const names = [];
+  for await (const { name } of Deno.readDir(directory)) names.push(name);
+  return names.sort().map((name) => (
+    { path: `usr/share/man/man1/${name}`, source: { file: `${directory}/${name}` } }
+  ));
+}
+
+async function filesToPack(manual: string): Promise<readonly PackedFile[]> {
   const printed = async (...args: string[]) => ({ text: await output(PROGRAM, ...args) });
   const doc = "usr/share/doc/causeway";
   const pages = [];
@@ -30,7 +47,7 @@ async function filesToPack(): Promise<readonly PackedFile[]> {
   return [
     { path: "usr/bin/causeway", source: { file: PROGRAM }, mode: 0o755 },
     { path: "lib/systemd/system/causeway.service", source: { file: "deploy/causeway.service" } },
-    { path: "usr/share/man/man1/causeway.1", source: await printed("man") },
+    ...await manualPages(manual),
     {
       path: "usr/share/bash-completion/completions/causeway",
       source: await printed("completion", "bash"),
@@ -69,12 +86,13 @@ async function layOut(root: string, files: readonly PackedFile[]): Promise<numbe
 }
 
 const root = await Deno.makeTempDir({ prefix: "causeway-package-" });
+const manual = await Deno.makeTempDir({ prefix: "causeway-manual-" });
 try {
   await Deno.chmod(root, 0o755);
   const version = debianVersion(project.version);
   const architecture = debianArchitecture(Deno.build.arch);
   await Deno.mkdir(`${root}/etc/causeway`, { recursive: true });
-  const installedKib = await layOut(root, await filesToPack());
+  const installedKib = await layOut(root, await filesToPack(manual));
   await layOut(root, [
     {
       path: "DEBIAN/control",
@@ -89,5 +107,5 @@ try {
   await output("dpkg-deb", "--build", "--root-owner-group", "-Zxz", "-z1", root, path);
   console.log(path);
 } finally {
-  await Deno.remove(root, { recursive: true });
+  for (const directory of [root, manual]) await Deno.remove(directory, { recursive: true });
 }

@@ -10,11 +10,14 @@ export function manCommand(io: CommandIo, programOf: () => Command): Command {
   const command = new Command("man")
     .description("print the manual page of a command")
     .argument("[command...]", "the command; without it, the page of causeway itself")
-    .option("--directory <DIR>", "write all pages into this directory instead");
+    .option(
+      "--directory <DIR>",
+      "write all pages into this directory instead, where the program may write",
+    );
   describe(command, {
     examples: [
       ["causeway man doctor | man -l -", "read the page of causeway doctor"],
-      ["causeway man --directory /usr/share/man/man1", "install all pages"],
+      ["causeway man doctor > causeway-doctor.1", "write that page into a file"],
     ],
   });
   return command.action(async (names: readonly string[], options: { directory?: string }) => {
