@@ -9,6 +9,7 @@ import { POSTGRESQL } from "./databases/server_kinds.ts";
 import { findJavaHome } from "./databases/search_kinds.ts";
 import { installCassandra, isCassandraThere } from "./cassandra_download.ts";
 import { installMysql, isMysqlThere } from "./mysql_download.ts";
+import { fetchRelease, hasRelease, LAST_RELEASE } from "./process/releases.ts";
 import { areSearchServersThere, installSearchServers } from "./search_downloads.ts";
 import { arePythonCheckersThere, installPythonCheckers } from "./python_checkers.ts";
 
@@ -159,10 +160,26 @@ async function main(): Promise<number> {
     if (!areSearchServersThere()) await installSearchServers();
     if (!isCassandraThere()) await installCassandra();
     if (!arePythonCheckersThere()) await installPythonCheckers();
+    if (!await hasRelease(LAST_RELEASE)) await fetchLastRelease();
     return 0;
   } catch (error) {
     console.error(error instanceof Error ? error.message : String(error));
     return 1;
+  }
+}
+
+/** One test alone needs the last release: it fails without it, and the others run. */
+async function fetchLastRelease(): Promise<void> {
+  const { version, commit } = LAST_RELEASE;
+  console.log(`Fetching release ${version}, which this shallow clone lacks: ${commit}`);
+  try {
+    await fetchRelease(LAST_RELEASE);
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    console.error(
+      `The trial rolling-upgrade will fail without release ${version}. ${why}\n` +
+        "In a shallow clone type: git fetch --unshallow",
+    );
   }
 }
 

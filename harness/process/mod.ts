@@ -10,7 +10,13 @@ export { NodeProcess, READY_WITHIN_MS, serveCommand } from "./node_process.ts";
 export type { Address, ReadyLine } from "./ready_line.ts";
 export { tryReadyLine } from "./ready_line.ts";
 export type { Release } from "./releases.ts";
-export { LAST_RELEASE, releaseCommand, unpackRelease } from "./releases.ts";
+export {
+  fetchRelease,
+  hasRelease,
+  LAST_RELEASE,
+  releaseCommand,
+  unpackRelease,
+} from "./releases.ts";
 export type { Command } from "./serve_command.ts";
 export { causewayCommand, skewedCommand } from "./serve_command.ts";
 export type { ProgramOutput } from "./run_program.ts";

@@ -16,6 +16,8 @@ export const LAST_RELEASE: Release = {
   commit: "8760b28012203bdf1a036bcec22ce059f250cf68",
 };
 
+const IN_PROJECT = { cwd: PROJECT_DIRECTORY };
+
 /**
  * Puts the source of a release where `releaseCommand` runs it, unless it is there already.
  * @throws when this is no clone with the release's commit, such as a shallow one
@@ -36,6 +38,20 @@ export async function unpackRelease(release: Release): Promise<void> {
   } finally {
     await Deno.remove(partial, { recursive: true }).catch(() => {});
   }
+}
+
+/** Tells whether this clone has the commit of a release. A shallow one may lack it. */
+export async function hasRelease({ commit }: Release): Promise<boolean> {
+  const outcome = await runProgram("git", ["cat-file", "-e", `${commit}^{commit}`], IN_PROJECT);
+  return outcome?.code === 0;
+}
+
+/**
+ * Fetches the commit of a release from where this clone comes from.
+ * @throws when it is out of reach
+ */
+export async function fetchRelease({ commit }: Release): Promise<void> {
+  await succeed("git", ["fetch", "--quiet", "--depth=1", "origin", commit]);
 }
 
 /** The `causeway` command of a release that was unpacked, as its own task `serve` runs it. */
@@ -60,7 +76,7 @@ async function isDirectory(path: string): Promise<boolean> {
 }
 
 async function succeed(program: string, args: readonly string[]): Promise<void> {
-  const outcome = await runProgram(program, args, { cwd: PROJECT_DIRECTORY });
+  const outcome = await runProgram(program, args, IN_PROJECT);
   if (outcome?.code === 0) return;
   const why = outcome === undefined ? "it is not installed" : outcome.errors.trim();
   throw new Error(`Cannot run ${program} ${args[0]}: ${why}`);
