@@ -142,6 +142,7 @@ Deno.test("causeway doctor names each of the planted faults, and what to do", as
   named("redis/memory", /redis\.sock$/, /it uses .* of maxmemory/);
   named("redis/persistence", /redis\.sock$/, /appendfsync is always/);
   named("redis/idle-timeout", /redis\.sock$/, /timeout is 30/);
+  named("redis/layout", /redis\.sock$/, /its layout is 7, and this version knows 1 at most/);
   // 11–18: other datacenters, as they look from here.
   named("endpoint/certificate-time", /^dc2\.example\.com /, /it ended on/);
   named("endpoint/untrusted", /^dc3\.example\.com /, /issued by CN ?= ?strange, is not trusted/);
@@ -203,6 +204,7 @@ async function plantMesh(
         await redis.sadd(`${host}#${node}#{endpoints}`, `127.0.0.1#${kind}`);
       }
     }
+    await redis.set("causeway:layout", "7");
     await redis.config("SET", "appendfsync", "always");
     await redis.config("SET", "timeout", "30");
     await redis.config("SET", "maxmemory-policy", "volatile-lru");

@@ -8,7 +8,7 @@ import { PATIENCE_MS } from "../until.ts";
 
 const EXPIRE_S = 10;
 const REFRESH_S = 2;
-const DATACENTER_ID_S = 7 * 86_400;
+const LONG_S = 7 * 86_400;
 
 /** Every key of every Redis, read with KEYS at each step of a few logins. */
 export const REDIS_KEYS: Scenario = {
@@ -35,7 +35,7 @@ export const REDIS_KEYS: Scenario = {
 
     const mesh = new Expected(cluster);
     await mesh.untilFound("at rest");
-    say("at rest: hosts, nodes and endpoints, leases and ids");
+    say("at rest: hosts, nodes and endpoints, leases, ids and the layout");
 
     // Resources are compared by their composed form (RFC 7622 §3.4, NFC).
     const kitchen = await stage.enter("alice", "dc1", { resource: "Ku\u0308che" });
@@ -112,7 +112,7 @@ interface Attachment {
 interface Facts {
   readonly logins: readonly Login[];
   readonly components: readonly Attachment[];
-  /** Datacenters whose node has gone; their id stays. @default [] */
+  /** Datacenters whose node has gone; their id, and the layout's number, stay. @default [] */
   readonly withoutNodes?: readonly Datacenter[];
 }
 
@@ -156,6 +156,7 @@ class Expected {
     const { logins, components, withoutNodes = [] } = this.facts;
     const shape: Record<string, readonly [type: string, value: unknown]> = {};
     const live = this.#cluster.datacenters.filter((each) => !withoutNodes.includes(each));
+    shape["causeway:layout"] = ["string", "1"];
     shape["hosts"] = ["set", live.map((each) => each.localHost).toSorted()];
     for (const { localHost } of this.#cluster.datacenters) {
       shape[`causeway:dc:${localHost}`] = ["string", "an id"];
@@ -254,8 +255,7 @@ function readClaim(id: string, value: string): ClaimFields | undefined {
 
 /** Checks that a key expires, and not later than configured. */
 function assertLifetime(key: string, ttlMs: number): void {
-  const isId = key.startsWith("causeway:dc:");
-  const lifeS = isId ? DATACENTER_ID_S : EXPIRE_S;
+  const lifeS = /^causeway:(dc:|layout$)/.test(key) ? LONG_S : EXPIRE_S;
   assert.ok(ttlMs >= 0, `${key} never expires`);
   assert.ok(ttlMs <= lifeS * 1000, `${key} lives for ${ttlMs} ms, more than ${lifeS} s`);
 }

@@ -1,4 +1,5 @@
 import type { RedisSettings } from "../distribution/table/mod.ts";
+import { REDIS_LAYOUT } from "../distribution/table/mod.ts";
 import { addressText } from "./facts.ts";
 import type { DoctorFacts } from "./facts.ts";
 import type { Check } from "./finding.ts";
@@ -36,6 +37,21 @@ export const REDIS_CHECKS: readonly Check<DoctorFacts>[] = [
         found: table.problem,
         advice: "start Redis, or correct modules.mod_global_distrib.redis; without it nobody who " +
           "logs in now is found",
+      };
+    },
+  },
+  {
+    id: "redis/layout",
+    asks: "Does this version know the layout of the session table in Redis?",
+    *find({ table }) {
+      if (table.layout === undefined || table.layout <= REDIS_LAYOUT) return;
+      yield {
+        severity: "error",
+        about: `Redis ${table.address}`,
+        found: `its layout is ${table.layout}, and this version knows ${REDIS_LAYOUT} at most`,
+        advice:
+          "finish the upgrade: a node of this version does not start here. To go back, stop " +
+          "the newer nodes and flush Redis; the nodes write everything anew",
       };
     },
   },

@@ -9,7 +9,15 @@ import { ask } from "./redis/ask.ts";
 import { connectRedis } from "./redis/connect_redis.ts";
 import type { RedisSettings } from "./redis/inspect_redis.ts";
 import { inspectRedis } from "./redis/inspect_redis.ts";
-import { datacenterKey, endpointsKey, HOSTS_KEY, leaseKey, nodesKey } from "./redis/keys.ts";
+import {
+  datacenterKey,
+  endpointsKey,
+  HOSTS_KEY,
+  LAYOUT_KEY,
+  leaseKey,
+  nodesKey,
+} from "./redis/keys.ts";
+import { tryParseLayout } from "./redis/layout.ts";
 import type { RedisCommand, RedisCommands } from "./redis/redis_commands.ts";
 
 /** A node as its datacenter announces it in Redis. */
@@ -34,6 +42,8 @@ export interface TableInspection {
   readonly address: string;
   /** Reason why Redis could not be read; undefined when it could. */
   readonly problem: string | undefined;
+  /** Number of the layout in which the table is written; undefined where Redis has none. */
+  readonly layout: number | undefined;
   /** Empty when Redis could not be read. */
   readonly hosts: readonly AnnouncedHost[];
   /** One for each server that was asked; a cluster has several. */
@@ -53,10 +63,12 @@ export async function inspectTable(options: TableOptions, clock: Clock): Promise
     await connected(redis);
     // The table first: a proxy may hang up at the commands about the server.
     const hosts = await announcedHosts(redis);
+    const [layout] = await ask(redis, [["GET", LAYOUT_KEY]]);
     const servers = await inspectServers(resolved.redis, clock);
-    return { address, problem: undefined, hosts, servers };
+    return { address, problem: undefined, layout: tryParseLayout(layout), hosts, servers };
   } catch (thrown) {
-    return { address, problem: describeError(thrown), hosts: [], servers: [] };
+    const problem = describeError(thrown);
+    return { address, problem, layout: undefined, hosts: [], servers: [] };
   } finally {
     await redis?.close();
   }

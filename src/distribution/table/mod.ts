@@ -15,4 +15,5 @@ export { SessionTable } from "./session_table.ts";
 export type { TableDeps } from "./table_parts.ts";
 export type { AnnouncedHost, AnnouncedNode, TableInspection } from "./inspect_table.ts";
 export { inspectTable } from "./inspect_table.ts";
+export { REDIS_LAYOUT } from "./redis/layout.ts";
 export type { RedisSettings } from "./redis/inspect_redis.ts";

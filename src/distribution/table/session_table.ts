@@ -105,7 +105,8 @@ export class SessionTable {
   /**
    * Connects, publishes this node, and begins to renew our entries. Resolves when the first attempt
    * has succeeded or failed: Redis may come later.
-   * @throws CausewayError `table/redis-auth` when Redis is there and refuses the password
+   * @throws CausewayError `table/redis-auth` when Redis is there and refuses the password,
+   *   `table/redis-layout` when the table is written in a layout that this version does not know
    */
   async start(): Promise<void> {
     if (this.#phase !== "new") throw new TypeError("A session table can be started once");
@@ -128,6 +129,10 @@ export class SessionTable {
         "table/redis-auth",
         `Cannot log in to Redis at ${redisAddress(options)}: ${refusal}`,
       );
+    }
+    if (heart.newerLayout !== undefined) {
+      await this.close();
+      throw heart.newerLayout;
     }
     if (this.#phase === "running") renewal.start();
   }

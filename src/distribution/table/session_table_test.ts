@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { setImmediate } from "node:timers/promises";
 import { ManualClock } from "../../base/mod.ts";
+import { REDIS_LAYOUT } from "./redis/layout.ts";
 import { MemoryRedis } from "./redis/testing/memory_redis.ts";
 import { advance, bareJid, domainJid, fullJid, TestTable } from "./testing/table.ts";
 
@@ -8,6 +9,7 @@ const HERE = "dc1.example.com";
 const THERE = "dc2.example.com";
 const PHONE = fullJid("bob", "phone");
 const BOB = bareJid("bob");
+const LAYOUT = "causeway:layout";
 const LAPTOP = fullJid("bob", "laptop");
 
 Deno.test("SessionTable.start() publishes node, host, lease and datacenter id", async () => {
@@ -20,6 +22,56 @@ Deno.test("SessionTable.start() publishes node, host, lease and datacenter id", 
   await table.close();
 });
 
+Deno.test("SessionTable.start() writes the number of the layout, and later beats mend it", async () => {
+  const { table, redis, clock } = await TestTable.started();
+  const written = () => redis.dump()["causeway:layout"];
+  assert.equal(written(), String(REDIS_LAYOUT));
+  const garbage = [["DEL", LAYOUT], ["SET", LAYOUT, "0"], ["SADD", LAYOUT, "nonsense"]] as const;
+  for (const spoil of garbage) {
+    redis.apply(["DEL", LAYOUT]);
+    redis.apply(spoil);
+    await advance(clock, 16_000, 500);
+    assert.equal(written(), String(REDIS_LAYOUT), spoil.join(" "));
+  }
+  await table.close();
+});
+
+Deno.test("SessionTable.start() refuses a layout that is newer than it knows, and writes nothing", async () => {
+  const clock = new ManualClock();
+  const redis = new MemoryRedis(clock);
+  const newer = String(REDIS_LAYOUT + 1);
+  redis.apply(["SET", LAYOUT, newer]);
+  const { table } = new TestTable({}, clock, redis);
+  await assert.rejects(table.start(), {
+    code: "table/redis-layout",
+    message: "Cannot use the session table in Redis at 127.0.0.1:8102: " +
+      `its layout is ${newer}, and this version knows ${REDIS_LAYOUT} at most`,
+  });
+  assert.deepEqual(redis.dump(), { [LAYOUT]: newer });
+  assert.equal(clock.pendingTimers, 0);
+});
+
+Deno.test("SessionTable stays degraded when a Redis that comes late has a newer layout", async () => {
+  const test = new TestTable();
+  test.commands.setUp(false);
+  await test.table.start();
+  test.redis.apply(["SET", LAYOUT, "999"]);
+  test.commands.setUp(true);
+  await advance(test.clock, 5_000, 500);
+  assert.match(test.table.snapshot().reason!, /its layout is 999/);
+  assert.deepEqual(test.redis.dump(), { [LAYOUT]: "999" });
+  await test.table.close();
+});
+
+Deno.test("A running SessionTable goes on when another node raises the layout, and does not lower it", async () => {
+  const test = await TestTable.started();
+  test.redis.apply(["SET", LAYOUT, "999"]);
+  await advance(test.clock, 61_000, 500);
+  assert.equal(test.table.status, "up");
+  assert.equal(test.redis.dump()[LAYOUT], "999");
+  await test.table.close();
+});
+
 Deno.test("SessionTable.sessionOpened() writes full and bare JID, which expire", async () => {
   const test = await TestTable.started();
   await test.table.sessionOpened(PHONE);
@@ -28,7 +80,7 @@ Deno.test("SessionTable.sessionOpened() writes full and bare JID, which expire",
   for (const key of Object.keys(test.redis.dump())) {
     const ttlMs = test.redis.ttlMs(key)!;
     assert.ok(ttlMs >= 119_000, key);
-    assert.ok(ttlMs <= (key.startsWith("causeway:dc:") ? 7 * 86_400_000 : 120_000), key);
+    assert.ok(ttlMs <= (/^causeway:(dc:|layout$)/.test(key) ? 7 * 86_400_000 : 120_000), key);
   }
   await test.table.close();
 });
@@ -649,7 +701,7 @@ Deno.test("SessionTable.close() withdraws all its own entries", async () => {
   await test.table.domainAdded("echo.example.com", { hidden: false });
   for (let i = 0; i < 300; i++) await test.table.sessionOpened(fullJid(`user${i}`, "r"));
   await test.table.close();
-  assert.deepEqual(Object.keys(test.redis.dump()), [`causeway:dc:${HERE}`]);
+  assert.deepEqual(Object.keys(test.redis.dump()).sort(), [`causeway:dc:${HERE}`, LAYOUT]);
   assert.equal(test.clock.pendingTimers, 0);
 });
 

@@ -1,5 +1,5 @@
 import type { Clock } from "../../../base/mod.ts";
-import { describeError } from "../../../base/mod.ts";
+import { CausewayError, describeError } from "../../../base/mod.ts";
 import type { Logger } from "../../../observe/mod.ts";
 import type { ResolvedTable } from "../options.ts";
 import { LEASES_PER_REFRESH, redisAddress } from "../options.ts";
@@ -53,6 +53,7 @@ export class Heartbeat {
   #reason: string | undefined = "not yet connected";
   /** Error of Redis about a missing or wrong password. */
   #refusal: string | undefined;
+  #newerLayout: CausewayError | undefined;
   /** True when a key was deleted since the last beat: its entries for others must be sent again. */
   #hasLostKeys = false;
   #nextMs = 0;
@@ -74,6 +75,11 @@ export class Heartbeat {
 
   get refusal(): string | undefined {
     return this.#refusal;
+  }
+
+  /** Error about a layout of the table that this version does not know. */
+  get newerLayout(): CausewayError | undefined {
+    return this.#newerLayout;
   }
 
   /** True when the next beat is due. */
@@ -158,6 +164,9 @@ export class Heartbeat {
       if (thrown instanceof RedisRefusal && /^(NOAUTH|WRONGPASS)$/.test(thrown.kind)) {
         this.#refusal = thrown.message;
       }
+      if (thrown instanceof CausewayError && thrown.code === "table/redis-layout") {
+        this.#newerLayout = thrown;
+      }
       this.#delay(PROBE_MS);
       this.degrade(describeError(thrown));
     }
@@ -173,6 +182,7 @@ export class Heartbeat {
     this.#status = "up";
     this.#reason = undefined;
     this.#refusal = undefined;
+    this.#newerLayout = undefined;
     changed(true);
     logger.info("redis.up", { address: redisAddress(options), entries: entries() });
     restored(hasLost);

@@ -1,4 +1,4 @@
-import { randomHex } from "../../../base/mod.ts";
+import { CausewayError, randomHex } from "../../../base/mod.ts";
 import type { EndpointAddress } from "./directory.ts";
 import { formatEndpoint } from "./directory.ts";
 import {
@@ -7,6 +7,7 @@ import {
   domainsKey,
   endpointsKey,
   HOSTS_KEY,
+  LAYOUT_KEY,
   leaseKey,
   nodesKey,
   publicDomainsKey,
@@ -15,11 +16,13 @@ import type { HybridClock } from "../claims/hybrid_clock.ts";
 import type { Lease } from "../claims/node_leases.ts";
 import { formatLease, tryParseLease } from "../claims/node_leases.ts";
 import type { ResolvedTable } from "../options.ts";
+import { redisAddress } from "../options.ts";
 import { ask } from "../redis/ask.ts";
+import { REDIS_LAYOUT, tryParseLayout } from "../redis/layout.ts";
 import type { RedisCommand, RedisCommands } from "../redis/redis_commands.ts";
 
-/** Least life of a datacenter's id without renewal: it outlasts a night of repairs. */
-const DATACENTER_ID_SECONDS = 7 * 86_400;
+/** Least life of the datacenter's id, and of the layout's number, without renewal: it outlasts a night of repairs. */
+const LONG_SECONDS = 7 * 86_400;
 
 /**
  * Entries that this node publishes about itself: its lease, endpoints, domains, name and host, and
@@ -95,13 +98,15 @@ export class Publication {
    * Renews all that this node publishes, unless a newer process of its name lives.
    * @returns false when it was superseded
    * @throws as `ask`
+   * @throws CausewayError `table/redis-layout` before anything is written to a newer layout
    */
   async beat(): Promise<boolean> {
     if (this.isSuperseded) return false;
     const { localHost, nodeName, incarnation } = this.#options;
     const sets = this.#sets();
-    const [found, ...members] = await ask(this.#redis, [
+    const [found, layout, ...members] = await ask(this.#redis, [
       ["GET", leaseKey(localHost, nodeName)],
+      ["GET", LAYOUT_KEY],
       ...sets.map(({ key }) => ["SMEMBERS", key] as const),
     ]);
     const other = tryParseLease(found);
@@ -110,13 +115,15 @@ export class Publication {
       return false;
     }
     const isFirst = this.startedUs === 0;
+    // Nodes that run already go on: stopping all of them is for the operator of an upgrade.
+    if (isFirst) this.#refuseNewerLayout(layout);
     if (isFirst) this.predecessor = other?.incarnation;
     this.hasBeenForgotten = other === undefined && !isFirst;
     this.startedUs ||= this.#epochs.next(other?.startedUs);
     const lease = formatLease({ incarnation, startedUs: this.startedUs });
     const expire = String(Math.ceil(this.#options.redis.expireAfterMs / 1000));
     const dcKey = datacenterKey(localHost);
-    const dcExpire = String(Math.max(Number(expire), DATACENTER_ID_SECONDS));
+    const longExpire = String(Math.max(Number(expire), LONG_SECONDS));
     const renewals: RedisCommand[] = [];
     sets.forEach(({ key, wanted }, i) => {
       const extra = members[i]!.filter((member) => !wanted.includes(member));
@@ -132,19 +139,20 @@ export class Publication {
       // In a Redis that lost our lease, an id is that of a node that started since. The mesh
       // knows our datacenter by our id.
       this.hasBeenForgotten
-        ? ["SET", dcKey, this.#datacenterId, "EX", dcExpire]
-        : ["SET", dcKey, this.#datacenterId, "EX", dcExpire, "NX"],
-      ["EXPIRE", dcKey, dcExpire],
+        ? ["SET", dcKey, this.#datacenterId, "EX", longExpire]
+        : ["SET", dcKey, this.#datacenterId, "EX", longExpire, "NX"],
+      ["EXPIRE", dcKey, longExpire],
       ["GET", dcKey],
       ["SADD", nodesKey(localHost), nodeName],
       ["EXPIRE", nodesKey(localHost), expire],
       ["SADD", HOSTS_KEY, localHost],
       ["EXPIRE", HOSTS_KEY, expire],
+      layoutRenewal(layout, longExpire),
       ...renewals,
     ]);
     // Redis lost its data since our read: the id lives for days and is never missing otherwise
     if (claimed === "OK" && !isFirst) this.hasBeenForgotten = true;
-    const id = tryParseDatacenterId(stored) ?? await this.#replaceId(dcExpire);
+    const id = tryParseDatacenterId(stored) ?? await this.#replaceId(longExpire);
     this.hasNewId = !isFirst && id !== this.#datacenterId;
     this.#datacenterId = id;
     return true;
@@ -177,6 +185,16 @@ export class Publication {
     await ask(this.#redis, commands);
   }
 
+  #refuseNewerLayout(value: string | null): void {
+    const layout = tryParseLayout(value) ?? 0;
+    if (layout <= REDIS_LAYOUT) return;
+    throw new CausewayError(
+      "table/redis-layout",
+      `Cannot use the session table in Redis at ${redisAddress(this.#options)}: its layout is ` +
+        `${layout}, and this version knows ${REDIS_LAYOUT} at most`,
+    );
+  }
+
   #isOlderThan(other: Lease): boolean {
     if (this.startedUs === 0) return false; // we have just started: a former process is older
     if (other.startedUs !== this.startedUs) return other.startedUs > this.startedUs;
@@ -192,6 +210,16 @@ export class Publication {
       { key: endpointsKey(localHost, nodeName), wanted: this.#endpoints },
     ];
   }
+}
+
+/**
+ * Returns the command that keeps the layout's number. It never lowers one, and does not overwrite one
+ * that another node has written since the read.
+ */
+function layoutRenewal(found: string | null, expire: string): RedisCommand {
+  if ((tryParseLayout(found) ?? 0) >= REDIS_LAYOUT) return ["EXPIRE", LAYOUT_KEY, expire];
+  const set = ["SET", LAYOUT_KEY, String(REDIS_LAYOUT), "EX", expire] as const;
+  return found === null ? [...set, "NX"] : set;
 }
 
 function tryParseDatacenterId(value: string | null): string | undefined {

@@ -40,6 +40,9 @@ export function datacenterKey(localHost: string): string {
   return `causeway:dc:${localHost}`;
 }
 
+/** Number of the layout in which the table is written, see `REDIS_LAYOUT`. */
+export const LAYOUT_KEY = "causeway:layout";
+
 /** Nodes of other datacenters whose entries lie here, `<local_host>#<node_name>`. */
 export const AUTHORS_KEY = "causeway:authors";
 

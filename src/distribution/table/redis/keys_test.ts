@@ -6,6 +6,7 @@ import {
   endpointsKey,
   fullJidKey,
   HOSTS_KEY,
+  LAYOUT_KEY,
   leaseKey,
   nodesKey,
   orderingPart,
@@ -23,6 +24,7 @@ Deno.test("keys are those of the table", () => {
     claimsKey("bob@example.com"),
     leaseKey("dc1.example.com", "n@h"),
     datacenterKey("dc1.example.com"),
+    LAYOUT_KEY,
   ], [
     "hosts",
     "dc1.example.com#{nodes}",
@@ -33,6 +35,7 @@ Deno.test("keys are those of the table", () => {
     "causeway:claims:bob@example.com",
     "causeway:node:dc1.example.com#n@h",
     "causeway:dc:dc1.example.com",
+    "causeway:layout",
   ]);
 });
 

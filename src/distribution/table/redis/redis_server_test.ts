@@ -90,12 +90,13 @@ for (const poolSize of [1, 3]) {
         "causeway:claims:echo.example.com",
         "causeway:claims:secret.example.com",
         `causeway:dc:${HERE}`,
+        "causeway:layout",
         `causeway:node:${HERE}#${NODE}`,
       ]);
       for (const key of await redis.keys("*")) {
         const ttl = await redis.ttl(key);
         assert.ok(
-          ttl >= 1 && ttl <= (key.startsWith("causeway:dc:") ? 604_800 : 60),
+          ttl >= 1 && ttl <= (/^causeway:(dc:|layout$)/.test(key) ? 604_800 : 60),
           `${key} ${ttl}`,
         );
       }
@@ -114,7 +115,7 @@ for (const poolSize of [1, 3]) {
       assert.deepEqual(await dump(redis), NODE_KEYS);
       assert.equal((await redis.keys("causeway:claims:*")).length, 0);
     }
-    assert.deepEqual(await redis.keys("*"), [`causeway:dc:${HERE}`]);
+    assert.deepEqual((await redis.keys("*")).sort(), [`causeway:dc:${HERE}`, "causeway:layout"]);
     await redis.quit();
   });
 }
