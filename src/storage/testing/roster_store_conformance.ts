@@ -280,6 +280,50 @@ const CHECKS: Readonly<Record<string, Check>> = {
     const read = (await store.read(ALICE)).items.map(({ jid }) => jid);
     assert.deepEqual(read, jids.toSorted());
   },
+
+  async "a roster of 10000 contacts is read whole, changed at one place, and asked for its contacts"(
+    fixture,
+  ) {
+    const store = fixture.rosters();
+    const subscriptions = ["both", "to", "from", "none"] as const;
+    const items = Array.from(
+      { length: 10_000 },
+      (_, i) =>
+        conformanceItem(`contact${String(i).padStart(4, "0")}@example.com`, {
+          name: `Contact ${i} 😀`,
+          groups: [`Group ${i % 50}`],
+          subscription: subscriptions[i % 4]!,
+        }),
+    );
+    assert.deepEqual(await store.fill(ALICE, items), new Set());
+    const one = items[4321]!;
+    await put(store, one.jid, conformanceItem(ALICE, { subscription: "from" }));
+
+    const { version, items: all } = await fixture.rosters().read(ALICE);
+    assert.deepEqual(all, items.map((item, i) => ({ ...item, version: all[i]!.version })));
+    const entry = { version, item: one, items: 10_000, requests: 0 };
+    assert.deepEqual(await store.find(ALICE, one.jid), entry);
+
+    const item = { ...one, name: "Renamed" };
+    const write = { expected: version, contact: one.jid, item };
+    const written = await store.write(ALICE, write);
+    assert.ok(written !== undefined && written > version);
+    assert.equal(await store.write(ALICE, write), undefined, "the version was used up");
+    const { items: after } = await store.read(ALICE);
+    assert.equal(after.length, 10_000);
+    assert.deepEqual(after.filter((each) => each.version > version), [{
+      ...item,
+      version: written,
+    }]);
+
+    const contacts = await store.contacts(ALICE);
+    assert.deepEqual(
+      new Set(contacts.map(({ jid }) => jid)),
+      new Set(items.filter(({ subscription }) => subscription !== "none").map(({ jid }) => jid)),
+    );
+    const { subscription, reverse } = contacts.find(({ jid }) => jid === one.jid)!;
+    assert.deepEqual([subscription, reverse], [one.subscription, "from"]);
+  },
 };
 
 /** Registers the tests that every `RosterStore` passes unchanged; `open` gives an empty backend. */
