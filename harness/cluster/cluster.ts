@@ -178,6 +178,7 @@ export class Cluster implements AsyncDisposable {
       await startSharedDatabase(this.options.database, {
         run: this.run,
         nodes: this.options.datacenters * this.options.nodes,
+        args: this.options.databaseArgs,
       }),
     );
     starting("Redis");

@@ -40,6 +40,8 @@ export interface ClusterOptions {
   readonly redisPassword?: string;
   /** The database that all nodes share. @default "internal" */
   readonly database?: DatabaseChoice;
+  /** Further arguments of that database's server. @default none: it is to take little memory */
+  readonly databaseArgs?: readonly string[];
   /**
    * Puts a proxy between each datacenter and the database, a server, so that it can be cut off alone
    * (`Datacenter.databaseLink`). @default false
@@ -138,6 +140,7 @@ export function resolveClusterOptions(options: ClusterOptions): ResolvedClusterO
     redis: options.redis ?? "auto",
     redisForm: options.redisForm ?? "single",
     database: options.database ?? "internal",
+    databaseArgs: options.databaseArgs ?? [],
     databaseLinks: options.databaseLinks ?? false,
     redisPassword: options.redisPassword ?? "",
     replication: options.replication ?? "builtin",

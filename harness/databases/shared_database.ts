@@ -50,6 +50,8 @@ export interface SharedDatabaseOptions {
   readonly run: Run;
   /** Nodes that will use it. */
   readonly nodes: number;
+  /** Further arguments of its server. @default none */
+  readonly args?: readonly string[];
 }
 
 /** Connections of a node: enough for the crowds of the harness, few enough for its largest cluster. */
@@ -134,12 +136,12 @@ class SharedServer implements SharedDatabase {
   static async start(
     kind: DatabaseKind,
     server: ServerKind,
-    { run, nodes }: SharedDatabaseOptions,
+    { run, nodes, args = [] }: SharedDatabaseOptions,
   ): Promise<SharedServer> {
     const password = crypto.randomUUID();
     const started = await DatabaseServer.start(server, {
       run,
-      args: server.connections(nodes * WORKERS + SPARE_CONNECTIONS),
+      args: [...server.connections(nodes * WORKERS + SPARE_CONNECTIONS), ...args],
       statements: server.grants(USER, password, DATABASE),
     });
     return new SharedServer(kind, started, password);

@@ -36,13 +36,16 @@ interface SqlKind {
   readonly data: string;
 }
 
+/** Arguments of PostgreSQL. */
+export const POSTGRESQL_ARGS = [
+  ...["-c", "shared_buffers=512MB", "-c", "max_wal_size=4GB"],
+  ...["-c", "autovacuum=on"],
+] as const;
+
 const SQL_KINDS: Readonly<Record<"postgresql" | "mariadb" | "mysql", SqlKind>> = {
   postgresql: {
     kind: POSTGRESQL,
-    args: [
-      ...["-c", "shared_buffers=512MB", "-c", "max_wal_size=4GB"],
-      ...["-c", "autovacuum=on"],
-    ],
+    args: POSTGRESQL_ARGS,
     data: "base",
   },
   mariadb: {

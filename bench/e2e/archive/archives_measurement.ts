@@ -13,7 +13,7 @@ import type {
 import { PAGES } from "./archive_protocol.ts";
 import type { ArchivedMessagesFigures, ArchiveFigures, ArchivesFigures } from "./archive_report.ts";
 import type { ArchiveServer } from "./archive_server.ts";
-import { startArchiveServer } from "./archive_server.ts";
+import { POSTGRESQL_ARGS, startArchiveServer } from "./archive_server.ts";
 import { measureSlowDatabase } from "./slow_database.ts";
 
 type ArchiveChild = BenchChild<ArchiveCommand, ArchiveEvent>;
@@ -143,6 +143,7 @@ function measureMessages(
     links: "direct",
     components: [],
     database: "postgresql",
+    databaseArgs: POSTGRESQL_ARGS,
     configure: ({ modules }) => {
       if (!archives) return;
       const table = { full_text_search: options.hasSearch };

@@ -4,6 +4,7 @@ import type { Cluster } from "../../../harness/mod.ts";
 import { withCluster } from "../../../harness/mod.ts";
 import type { BenchOptions } from "../bench_options.ts";
 import { processUsage } from "../process_usage.ts";
+import { POSTGRESQL_ARGS } from "./archive_server.ts";
 import type { FloodFigures, SlowDatabaseFigures } from "./archive_report.ts";
 
 /** Milliseconds by which each packet between the nodes and the database is late. */
@@ -15,7 +16,8 @@ const QUIET_MS = 10_000;
 const AT_ONCE = 50;
 const [ALICE, BOB] = ["alice", "bob"];
 const PASSWORD = "secret";
-const BODY = Buffer.from("</body></message>");
+/** End of a message to bob, who gets nothing else. It comes behind its id in the archive. */
+const MESSAGE = Buffer.from("</message>");
 const ERROR = Buffer.from("</error></message>");
 
 /**
@@ -34,6 +36,7 @@ export async function measureSlowDatabase(
     links: "direct",
     components: [],
     database: "postgresql",
+    databaseArgs: POSTGRESQL_ARGS,
     databaseLinks: true,
   }, async (cluster) => {
     const usual = await flood(cluster, options);
@@ -73,7 +76,7 @@ async function flood(
       tail = Buffer.from(bytes.subarray(Math.max(end, bytes.length - mark.length + 1)));
     });
   };
-  const readings = [count(alice, ERROR, () => refused++), count(bob, BODY, () => arrived++)];
+  const readings = [count(alice, ERROR, () => refused++), count(bob, MESSAGE, () => arrived++)];
   const sampling = setInterval(async () => {
     for (const { node } of [dc1!, dc2!]) {
       mostBytes = Math.max(mostBytes, (await processUsage(node.pid)).residentBytes);
