@@ -24,6 +24,8 @@ interface Part {
   hasGoneOn: boolean;
   /** True once it went on to sessions here, without an answer whether the archive takes it. */
   isDelivered?: boolean;
+  /** True when its archive began with it while earlier ones of its sender were waiting. */
+  isForeseen?: boolean;
 }
 
 /** State of one message in the archives. */
@@ -56,23 +58,55 @@ export class Archiving {
   foresee(envelope: Envelope): void {
     const { from, to } = envelope.stanza;
     // The archive of a message to oneself is that of its recipient, too.
-    if (from.bare.text !== to.bare.text) this.forSender(envelope);
+    if (from.bare.text !== to.bare.text) this.forSender(envelope, true);
   }
 
-  /** Returns what a message waits for before it is routed. */
-  forSender(envelope: Envelope): Noted {
+  /**
+   * Returns what a message waits for before it is routed.
+   * @param isEarly true when its turn has not come
+   */
+  forSender(envelope: Envelope, isEarly = false): Noted {
     if (envelope.arrival !== "here" || envelope.isCopy) return undefined;
     const parts = this.#partsOf(envelope);
     if (parts.sender === undefined) {
-      const noting = this.#deps.archive.note(envelope, "sender");
+      const noting = this.#deps.archive.note(envelope, "sender", isEarly);
       if (noting === "resource-constraint") return noting;
       parts.sender = { noting, hasGoneOn: false };
     }
     return openOf(parts.sender);
   }
 
-  /** Returns what a message waits for before it is delivered to sessions here, if there are any. */
-  forRecipient(envelope: Envelope): Noted {
+  /**
+   * Has the recipient's archive begin with a message while earlier ones of its sender wait for the
+   * same archive. It goes the same way as they do, and the archive answers in the order in which it
+   * was asked, so the message will be delivered in its place among all others of the recipient.
+   */
+  foreseeDelivery(envelope: Envelope, before: Envelope, head: Envelope): boolean {
+    const { recipient } = this.#partsOf(head);
+    if (recipient === undefined || openOf(recipient) === undefined) return false;
+    if (!goesAfter(envelope, before)) return false;
+    const { sender, absent } = this.#partsOf(envelope);
+    if (absent !== undefined) return false;
+    if (envelope.arrival === "here" && (sender === undefined || openOf(sender) !== undefined)) {
+      return false;
+    }
+    this.forRecipient(envelope, true);
+    const { recipient: own } = this.#partsOf(envelope);
+    if (own === undefined) return false;
+    own.isForeseen = true;
+    return true;
+  }
+
+  /** True for a message that goes the way of an earlier one, without a lookup of its own. */
+  isForeseen(envelope: Envelope): boolean {
+    return this.#parts.get(envelope)?.recipient?.isForeseen === true;
+  }
+
+  /**
+   * Returns what a message waits for before it is delivered to sessions here, if there are any.
+   * @param isEarly true when its turn has not come
+   */
+  forRecipient(envelope: Envelope, isEarly = false): Noted {
     // A message that was kept while its recipient was offline has its place since then.
     if (envelope.isArchived || envelope.hasKeeper || !this.#mayBeTaken(envelope)) return undefined;
     const { archive } = this.#deps;
@@ -89,7 +123,7 @@ export class Archiving {
       }
     }
     if (parts.recipient === undefined) {
-      const noting = archive.note(envelope, "recipient");
+      const noting = archive.note(envelope, "recipient", isEarly);
       if (noting === "resource-constraint") return noting;
       parts.recipient = { noting, hasGoneOn: false };
     }
@@ -173,4 +207,14 @@ export class Archiving {
 /** Returns what a message still has to wait for. */
 function openOf({ noting, hasGoneOn }: Part): Noting | undefined {
   return noting === undefined || noting.isSettled || hasGoneOn ? undefined : noting;
+}
+
+/** True when a message goes the way of another one: from one session to one address. */
+function goesAfter(
+  { arrival, isCopy, isCarbon, isSpread, stanza: { from, to } }: Envelope,
+  before: Envelope,
+): boolean {
+  return before.stanza.kind === "message" && arrival === before.arrival &&
+    isCopy === before.isCopy && isCarbon === before.isCarbon && isSpread === before.isSpread &&
+    from.text === before.stanza.from.text && to.text === before.stanza.to.text;
 }

@@ -107,6 +107,16 @@ export class Dispatcher {
     if (envelope.stanza.kind === "message") this.#archiving?.foresee(envelope);
   }
 
+  /**
+   * Has the recipient's archive begin with a message that waits behind others of its sender: `head`
+   * waits for that archive, and the archive has begun with all others up to `before`, too.
+   * @returns false when the message cannot be foreseen
+   */
+  foreseeDelivery(envelope: Envelope, before: Envelope, head: Envelope): boolean {
+    return envelope.stanza.kind === "message" &&
+      this.#archiving?.foreseeDelivery(envelope, before, head) === true;
+  }
+
   /** Routes a message once its sender's archive has it. */
   #routeMessage(envelope: Envelope, decision: Decision): Promise<Finish> | undefined {
     const noted = this.#archiving?.forSender(envelope);
@@ -330,6 +340,10 @@ export class Dispatcher {
     if (host !== undefined) {
       envelope.trace?.note("looked-up", { place: host ?? undefined, source: "cache" });
       return this.#dispatch(envelope, decision, key, host);
+    }
+    // Another sender's message that comes later in the archive may be delivered during a lookup.
+    if (this.#archiving?.isForeseen(envelope) === true) {
+      return this.#dispatch(envelope, decision, key, this.#domains.localHost);
     }
     return this.#lookups.find(envelope, key).then((found) => {
       envelope.trace?.note("looked-up", { place: found, source: "redis" });

@@ -167,15 +167,23 @@ export interface Noting {
   takeBack(): void;
 }
 
-/** Archives the messages of accounts (XEP-0313). */
+/**
+ * Archives the messages of accounts (XEP-0313). Messages that it has taken for one store end in that
+ * order. Between the ends of two that are about to be delivered it lets the router deliver the first.
+ */
 export interface Archive {
   /** True when this node has sessions that may get a message for a person. */
   isHere(envelope: Envelope): boolean;
   /**
    * Has an archive take a message. Undefined when it does not. Otherwise the message waits, or there
    * is no room for it.
+   * @param isEarly true when the router asks again in the end, if there is no room now
    */
-  note(envelope: Envelope, side: ArchiveSide): Noting | "resource-constraint" | undefined;
+  note(
+    envelope: Envelope,
+    side: ArchiveSide,
+    isEarly?: boolean,
+  ): Noting | "resource-constraint" | undefined;
   /**
    * As `OfflineKeeper.keep`. A message that the archive has already counts as kept, and so does one
    * whose sender the account has blocked, which is not stored.

@@ -491,6 +491,8 @@ export class Router {
         holdersOf: ({ holders }) => holders,
         bytesOf: ({ envelope }) => costOf(envelope),
         isOlder: ({ envelope }, other) => envelope.isOlderThan(other.envelope),
+        foresee: ({ envelope }, { before, head }) =>
+          this.#dispatcher.foreseeDelivery(envelope, before.envelope, head.envelope),
       },
       ({ envelope }, isOver) => {
         this.#deps.pressure?.(senderKey(envelope.stanza.from, this.#domains), isOver);

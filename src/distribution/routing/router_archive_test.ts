@@ -159,6 +159,37 @@ Deno.test("Router gives a message a place in its recipient's archive at its turn
   fixture.close();
 });
 
+Deno.test("Router has the recipient's archive take messages from one session to one address at once", async () => {
+  const fixture = new Fixture();
+  fixture.isHere();
+  const from = (sender: string, id: string, sequence: number) => {
+    const sent = stanza(sender, BOB, { kind: "message", type: "chat", id });
+    fixture.received(fromLink(sent, { sequence }));
+  };
+  const [carol, dave] = ["carol@example.com/x", "dave@example.com/x"];
+  from(carol, "c1", 1);
+  from(carol, "c2", 2);
+  from(dave, "d1", 3);
+  from(carol, "c3", 4);
+  const iq = stanza(carol, `${BOB}/x`, { kind: "iq", type: "get", id: "iq" });
+  fixture.received(fromLink(iq, { sequence: 5 }));
+  from(carol, "c4", 6);
+  const all = ["c1", "c2", "d1", "c3"].map((id) => `${id} recipient`);
+  assert.deepEqual(fixture.archive.noted, all, "the last one waits for a request");
+  fixture.cache.delete(BOB);
+  await fixture.end("c1 recipient");
+  assert.deepEqual(fixture.ids, ["c1"]);
+  await fixture.end("c2 recipient");
+  await fixture.end("d1 recipient");
+  fixture.cache.set(BOB, "dc1.example.com");
+  await fixture.end("c3 recipient");
+  assert.deepEqual(fixture.ids, ["c1", "c2", "d1", "c3", "iq"]);
+  assert.deepEqual(fixture.archive.noted, [...all, "c4 recipient"]);
+  await fixture.end("c4 recipient");
+  assert.equal(fixture.ids.at(-1), "c4");
+  fixture.close();
+});
+
 Deno.test("Router settles a message that went on too early once the archives have it", async () => {
   const fixture = new Fixture();
   fixture.isHere();

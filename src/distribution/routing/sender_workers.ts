@@ -24,6 +24,12 @@ export interface SenderWorkersDeps<T> {
   bytesOf(item: T): number;
   /** True when `item` comes before `other`, of the same sender. */
   isOlder(item: T, other: T): boolean;
+  /**
+   * Begins early with what `item` will have to wait for, if it can. Its sender's first item, `head`,
+   * waits; all between the two are foreseen, and `before` is the last of those, or `head`. Returns
+   * false when `item` cannot be foreseen yet: it is asked about again. @default nothing is foreseen
+   */
+  foresee?(item: T, places: { readonly before: T; readonly head: T }): boolean;
 }
 
 /** The place of an item in its sender's order. */
@@ -104,6 +110,7 @@ export class SenderWorkers<T> {
       return true;
     }
     queue.items.push(item);
+    this.#foresee(queue);
     if (queue.items.length === LONG_QUEUE && queue.heldBy === undefined) {
       queue.heldBy = item;
       this.#pressure(item, true);
@@ -125,7 +132,14 @@ export class SenderWorkers<T> {
     if (!lookedUp.mayHold(this.#deps.holdersOf(item), this.#deps.bytesOf(item))) return false;
     this.#holdLookedUp(item);
     const entry: Entry<T> = { item, isReturned, finish: undefined };
-    const queue: Queue<T> = { items: [], started: [entry], first: 0, heldBy: undefined };
+    const queue: Queue<T> = {
+      items: [],
+      next: 0,
+      foreseen: 0,
+      started: [entry],
+      first: 0,
+      heldBy: undefined,
+    };
     this.#queues.set(sender, queue);
     const running = this.#work(sender, queue, first);
     this.#running.add(running);
@@ -141,7 +155,6 @@ export class SenderWorkers<T> {
   /** @param pending the rest of the work on the first item */
   async #work(sender: string, queue: Queue<T>, pending: Promise<Finish>): Promise<void> {
     const { items, started } = queue;
-    let next = 0;
     const begun = started[0]!; // an older one may come before it
     begun.finish = await pending;
     // During each await more items may have come behind or before: the loop ends when there are
@@ -160,22 +173,37 @@ export class SenderWorkers<T> {
       } else if (entry !== undefined) {
         const pending = this.#handleNext(entry.item);
         entry.finish = pending === undefined ? DONE : await pending;
-      } else if (next < items.length) {
-        const item = items[next++]!;
+      } else if (queue.next < items.length) {
+        const item = items[queue.next++]!;
         const pending = this.#handleNext(item);
-        if (next === 1024) {
+        if (queue.next === 1024) {
           // Handled items must not pile up in the array of a sender who never pauses.
-          items.splice(0, next);
-          next = 0;
+          items.splice(0, queue.next);
+          queue.foreseen = Math.max(0, queue.foreseen - queue.next);
+          queue.next = 0;
         }
         if (pending === undefined) continue;
         const entry: Entry<T> = { item, isReturned: false, finish: undefined };
         started.push(entry);
+        this.#foresee(queue);
         entry.finish = await pending;
       } else break;
     }
     this.#queues.delete(sender);
     if (queue.heldBy !== undefined) this.#pressure(queue.heldBy, false);
+  }
+
+  /** Has items foreseen, in their order, up to the first one that cannot be. */
+  #foresee(queue: Queue<T>): void {
+    const { items, started, first, next } = queue;
+    // With several entries there are returned ones, which may wait for something else.
+    if (this.#deps.foresee === undefined || started.length - first !== 1) return;
+    const head = started[first]!.item;
+    queue.foreseen = Math.max(queue.foreseen, next);
+    for (; queue.foreseen < items.length; queue.foreseen++) {
+      const before = queue.foreseen > next ? items[queue.foreseen - 1]! : head;
+      if (!this.#deps.foresee(items[queue.foreseen]!, { before, head })) return;
+    }
   }
 
   #handleNext(item: T): Promise<Finish> | undefined {
@@ -225,6 +253,10 @@ const DONE: Finish = () => {};
 
 interface Queue<T> {
   readonly items: T[];
+  /** The place in `items` of the first one that has not been begun. */
+  next: number;
+  /** The place in `items` of the first one that has not been foreseen, unless it has been begun. */
+  foreseen: number;
   /**
    * Items that go before all in `items`, from `first` on: returned ones, the oldest first, then the
    * one that was taken from `items` and is looked up.

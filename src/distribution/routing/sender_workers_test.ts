@@ -255,3 +255,42 @@ Deno.test("SenderWorkers does a long queue of items returned in batches in order
   assert.deepEqual(done, done.toSorted((a, b) => a - b));
   assert.equal(done.length, 500);
 });
+
+Deno.test("SenderWorkers has items foreseen in their order, while one alone waits before them", async () => {
+  const asked: string[] = [];
+  const gates = new Map([1, 2, 4].map((item) => [item, Promise.withResolvers<void>()]));
+  let refused = 3;
+  const workers = new SenderWorkers<number>(
+    (item) => gates.get(item)?.promise.then(() => () => {}),
+    {
+      ...upTo(2_000),
+      foresee: (item, { before, head }) => {
+        asked.push(`${item} behind ${before} and ${head}`);
+        return item !== refused;
+      },
+    },
+  );
+  const end = async (item: number) => {
+    gates.get(item)!.resolve();
+    await new Promise((resolve) => setImmediate(resolve));
+  };
+  workers.begin("a", 1, gates.get(1)!.promise.then(() => () => {}));
+  for (const item of [2, 3, 4]) workers.enqueue("a", item);
+  const asIs = ["2 behind 1 and 1", "3 behind 2 and 1", "3 behind 2 and 1"];
+  assert.deepEqual(asked, asIs);
+  workers.enqueue("a", 0, { isReturned: true });
+  workers.enqueue("a", 5);
+  assert.deepEqual(asked, asIs, "nothing is foreseen behind a returned item");
+  await end(1);
+  assert.deepEqual(asked.splice(0), [...asIs, "3 behind 2 and 2"]);
+  refused = 5;
+  await end(2); // what cannot be foreseen is done in its turn
+  assert.deepEqual(asked.splice(0), ["5 behind 4 and 4"]);
+  // Many items pass while the queue lasts: their places in it change.
+  refused = -1;
+  for (let item = 6; item < 1_500; item++) workers.enqueue("a", item);
+  assert.equal(asked.length, 1_495);
+  await end(4);
+  await workers.idle();
+  assert.equal(workers.queued, 0);
+});

@@ -15,6 +15,8 @@ export const GRACE_MS = 1_000;
 /** A message on its way into its archive. */
 export interface ArchiveEntry {
   readonly message: ArchivedMessage;
+  /** True for a message that is delivered when this is done: before later ones of its archive. */
+  readonly isDelivery?: boolean;
   /** It has waited for so long that those who wait for it go on. It stays on its way. */
   late(): void;
   /** Its way is over. `failed`: it is not in its archive. */
@@ -113,16 +115,16 @@ export class ArchiveWriter {
       this.#underWay = new Set();
       const cancelled = [...this.#cancelled];
       this.#cancelled.clear();
-      if (typeof outcomes === "string") this.#finish(cancelled, () => "failed");
+      if (typeof outcomes === "string") await this.#finish(cancelled, () => "failed");
       if (outcomes === "again") continue;
       if (outcomes === "fails") {
-        if (this.#isClosed) this.#finish([...this.#waiting], () => "failed");
+        if (this.#isClosed) await this.#finish([...this.#waiting], () => "failed");
         else if (this.#waiting.size > 0) await this.#pause();
         continue;
       }
       this.#most = Math.min(2 * this.#most, this.#atOnce);
       this.#isLate = false;
-      this.#finish(batch, (i) => outcomes[i]!);
+      await this.#finish(batch, (i) => outcomes[i]!);
     }
     this.#isLate = false; // what it was late with was stored, has failed or was taken back
     this.#isWriting = false; // at once: the next entry begins anew
@@ -157,15 +159,18 @@ export class ArchiveWriter {
     }
   }
 
-  #finish(
+  async #finish(
     entries: readonly ArchiveEntry[],
     outcomeOf: (index: number) => ArchiveOutcome | "failed",
-  ): void {
+  ): Promise<void> {
     for (const entry of entries) {
       this.#waiting.delete(entry);
       this.#punctual.delete(entry);
     }
-    for (const [i, entry] of entries.entries()) entry.done(outcomeOf(i));
+    for (const [i, entry] of entries.entries()) {
+      entry.done(outcomeOf(i));
+      if (entry.isDelivery === true) await delivered();
+    }
     this.#watch();
   }
 
@@ -200,4 +205,15 @@ export class ArchiveWriter {
     cancel();
     this.#endPause = undefined;
   }
+}
+
+/**
+ * Promises between the end of an entry and the delivery of its message: that of the entry, those of
+ * the router and of its worker.
+ */
+const PROMISES_TO_DELIVERY = 4;
+
+/** Waits until a message is delivered whose entry is done, if nothing else keeps it. */
+async function delivered(): Promise<void> {
+  for (let i = 0; i < PROMISES_TO_DELIVERY; i++) await undefined;
 }

@@ -190,18 +190,26 @@ export class MessageArchive {
   /**
    * Has an archive take a message. Undefined when it does not. Otherwise the message waits, or there
    * is no room for it.
+   * @param isEarly true when the router asks again in the end, if there is no room now
    */
-  note(message: ArchivableMessage, side: ArchiveSide): Noting | "resource-constraint" | undefined {
+  note(
+    message: ArchivableMessage,
+    side: ArchiveSide,
+    isEarly = false,
+  ): Noting | "resource-constraint" | undefined {
     const { stanza } = message;
     const [own, peer] = side === "sender" ? [stanza.from, stanza.to] : [stanza.to, stanza.from];
     const account = this.#accountOf(own, stanza);
     if (account === undefined) return undefined;
     const creation = side === "absent" ? undefined : this.#deps.creationHere(own);
     const held = this.#hold({ account, creation, peer, message });
-    if (held === undefined) return "resource-constraint";
+    if (held === undefined) {
+      if (!isEarly) this.metrics.refused.inc();
+      return "resource-constraint";
+    }
     if (side === "absent") void this.#writeIfTaken(held, stanza);
     else if (creation === undefined) void this.#writeIfThere(held);
-    else this.#write(held);
+    else this.#write(held, side === "recipient");
     return held;
   }
 
@@ -223,7 +231,10 @@ export class MessageArchive {
   /** Never rejects. */
   async #keep(part: Part, outcome: Parameters<MessageArchive["keep"]>[1]): Promise<void> {
     const held = this.#hold(part);
-    if (held === undefined) return outcome.refused("resource-constraint");
+    if (held === undefined) {
+      this.metrics.refused.inc();
+      return outcome.refused("resource-constraint");
+    }
     const cancel = this.#deps.clock.after(KEEP_MS, () => {
       this.metrics.failed.inc();
       held.giveUp("internal-server-error");
@@ -293,25 +304,24 @@ export class MessageArchive {
     const { stanza: { length }, text = "" } = archived;
     const cost = length + BYTES_PER_UNIT * text.length + RETAINED_OVERHEAD_BYTES;
     const { isLate } = this.#writerFor(part.account);
-    if (!(isLate ? this.#late : budget).mayHold(holders, cost)) {
-      this.metrics.refused.inc();
-      return undefined;
-    }
+    if (!(isLate ? this.#late : budget).mayHold(holders, cost)) return undefined;
     this.#late.hold(holders, cost);
     return new HeldMessage(part, archived, () => this.#late.release(holders, cost));
   }
 
-  #write(held: HeldMessage): void {
+  /** @param isDelivery true when the message is delivered once its archive has it */
+  #write(held: HeldMessage, isDelivery = false): void {
     const writer = this.#writerFor(held.account);
     const entry: ArchiveEntry = {
       message: held.archived,
+      isDelivery,
       late: () => {
         this.metrics.late.inc();
         // Its owner's preferences may keep it out: nobody is told an id that may not be there.
         held.goOn();
       },
       done: (outcome) => {
-        if (outcome === "ask-roster") return this.#askLater(held);
+        if (outcome === "ask-roster") return this.#askLater(held, isDelivery);
         if (outcome === "failed" && held.isGivenUp) return held.end(); // counted by who gave it up
         this.#count(outcome);
         if (outcome === "stored") {
@@ -324,13 +334,13 @@ export class MessageArchive {
     writer.add(entry);
   }
 
-  #askLater(held: HeldMessage): void {
+  #askLater(held: HeldMessage, isDelivery: boolean): void {
     held.leaveWriter = undefined;
-    void this.#askRoster(held);
+    void this.#askRoster(held, isDelivery);
   }
 
   /** Writes a message again, once it is known whether it is from or for a contact. Never rejects. */
-  async #askRoster(held: HeldMessage): Promise<void> {
+  async #askRoster(held: HeldMessage, isDelivery: boolean): Promise<void> {
     try {
       const isContact = await this.#rosters.ask(held.account, held.peer.bare);
       held.archived = { ...held.archived, isContact };
@@ -340,7 +350,7 @@ export class MessageArchive {
       return held.end("internal-server-error");
     }
     if (held.isGivenUp) held.end();
-    else this.#write(held);
+    else this.#write(held, isDelivery);
   }
 
   #count(outcome: Exclude<ArchiveOutcome, "ask-roster"> | "failed"): void {

@@ -441,6 +441,8 @@ Deno.test("MessageArchive refuses what does not fit into its memory while the st
   let taken = 0;
   while (world.archive.note(world.message(ALICE, BOB), "sender") !== "resource-constraint") taken++;
   ok(taken > 0 && world.budget.bytes <= 20_000);
+  const early = world.archive.note(world.message(ALICE, BOB), "sender", true);
+  strictEqual(early, "resource-constraint");
   match(await world.metrics.prometheus(), /archive_messages_total\{outcome="refused"\} 1\n/);
 });
 
