@@ -21,6 +21,7 @@ interface Remembered {
 /** An error that every insertion of a row with that value gets. */
 export interface Failure {
   readonly database: string;
+  /** `*`: insertions into all tables and updates of them fail. */
   readonly table: string;
   readonly column: string | undefined;
   readonly value: string | undefined;

@@ -19,7 +19,7 @@ interface Caller {
 
 /**
  * Carries out `EXEC [@variable =] procedure @name = value, …`. The double's own `tds_fail` makes
- * insertions fail.
+ * insertions fail, and updates too for `@table = '*'`.
  */
 export async function runProcedure(
   session: Caller,

@@ -345,7 +345,11 @@ export class Session {
     const { sql, writes } = translate(tokens, parameters, this.#tables);
     if (!writes) return this.#tables.query(sql, parameters);
     if (verb !== "insert") {
-      return await this.#writing(signal, () => this.#tables.query(sql, parameters));
+      return await this.#writing(signal, () => {
+        const outcome = this.#tables.query(sql, parameters);
+        if (verb === "update") this.#failIfFull(outcome);
+        return outcome;
+      });
     }
     const reader = new TokenReader(tokens);
     reader.expect("insert", "into");
@@ -353,6 +357,7 @@ export class Session {
     this.#checkIdentity(table, tokens.slice(3));
     return await this.#writing(signal, () => {
       const outcome = this.#tables.query(sql, parameters);
+      this.#failIfFull(outcome);
       this.#failIfAsked(table);
       return outcome;
     });
@@ -369,6 +374,15 @@ export class Session {
     if (list.some(({ text }) => text === counting.name)) {
       throw new TdsError(544, `Cannot insert explicit value for identity column in '${name}'.`);
     }
+  }
+
+  /** Fails after a statement that has put rows into some table, or changed them. */
+  #failIfFull({ count = 0 }: Outcome): void {
+    const full = this.state.failures.find(({ database, table }) =>
+      database === this.database.name && table === "*"
+    );
+    if (full === undefined || count === 0) return;
+    throw new TdsError(full.number, "No table has room, as a test wants it.", 17);
   }
 
   #failIfAsked(table: string): void {

@@ -14,6 +14,11 @@ import { SqlStores } from "./sql_stores.ts";
 interface Operation {
   readonly name: string;
   readonly isWrite: boolean;
+  /**
+   * `room` for a change that puts something in, `frees` for one that only takes away; `none` for reads, and
+   * for changes that find nothing to change.
+   */
+  readonly needs: "room" | "frees" | "none";
   run(stores: SqlStores): Promise<unknown>;
 }
 
@@ -32,11 +37,20 @@ const PAGE = { limit: 10, from: "start" } as const;
 const FIRST = { after: 0, limit: 10 };
 
 function reads(name: string, run: Operation["run"]): Operation {
-  return { name, isWrite: false, run };
+  return { name, isWrite: false, needs: "none", run };
 }
 
 function writes(name: string, run: Operation["run"]): Operation {
-  return { name, isWrite: true, run };
+  return { name, isWrite: true, needs: "room", run };
+}
+
+function frees(name: string, run: Operation["run"]): Operation {
+  return { name, isWrite: true, needs: "frees", run };
+}
+
+/** A change that finds nothing to change. */
+function finds(name: string, run: Operation["run"]): Operation {
+  return { name, isWrite: true, needs: "none", run };
 }
 
 /** Every method of every store. A change that finds nothing to change is one, too. */
@@ -51,7 +65,7 @@ const OPERATIONS: readonly Operation[] = [
     (stores) => users(stores).setPassword("alice", conformanceCredentials(2)),
   ),
   writes("users.complete", (stores) => users(stores).complete("alice", conformanceCredentials(1))),
-  writes("users.remove", (stores) => users(stores).remove("carol")),
+  frees("users.remove", (stores) => users(stores).remove("carol")),
   reads("requests.ofContact", (stores) => stores.subscriptionRequests().ofContact(BOB)),
   reads("requests.contacts", (stores) => stores.subscriptionRequests().contacts()),
   reads("requests.count", (stores) => stores.subscriptionRequests().count()),
@@ -72,7 +86,7 @@ const OPERATIONS: readonly Operation[] = [
     "rosters.fill",
     (stores) => stores.rosters().fill(ALICE, [conformanceItem("carol@example.com")]),
   ),
-  writes("rosters.removeAll", (stores) => stores.rosters().removeAll(ALICE)),
+  frees("rosters.removeAll", (stores) => stores.rosters().removeAll(ALICE)),
   reads("private.read", (stores) => own(stores).read("alice", ELEMENT)),
   reads("private.all", (stores) => own(stores).all("alice")),
   writes(
@@ -83,14 +97,14 @@ const OPERATIONS: readonly Operation[] = [
         maxBytes: 1_000,
       }),
   ),
-  writes("private.removeAll", (stores) => own(stores).removeAll("bob")),
+  frees("private.removeAll", (stores) => own(stores).removeAll("bob")),
   reads("vcards.read", (stores) => stores.vcards("example.com").read("alice")),
   writes("vcards.write", (stores) => stores.vcards("example.com").write("alice", "<vCard/>")),
   writes(
     "vcards.replace",
-    (stores) => stores.vcards("example.com").replace("bob", "<vCard/>", undefined),
+    (stores) => stores.vcards("example.com").replace("bob", "<vCard/>", "<vCard><FN/></vCard>"),
   ),
-  writes("vcards.remove", (stores) => stores.vcards("example.com").remove("bob")),
+  frees("vcards.remove", (stores) => stores.vcards("example.com").remove("bob")),
   reads(
     "vcards.search",
     (stores) =>
@@ -105,7 +119,7 @@ const OPERATIONS: readonly Operation[] = [
     (stores) =>
       stores.lastLogouts("example.com").note([{ localpart: "alice", atMs: 1, status: "" }]),
   ),
-  writes("last.remove", (stores) => stores.lastLogouts("example.com").remove("bob")),
+  frees("last.remove", (stores) => stores.lastLogouts("example.com").remove("bob")),
   reads("privacy.read", (stores) => stores.privacyLists("example.com").read("alice")),
   reads("privacy.versions", (stores) => stores.privacyLists("example.com").versions(["alice"])),
   writes(
@@ -113,7 +127,7 @@ const OPERATIONS: readonly Operation[] = [
     (stores) =>
       stores.privacyLists("example.com").write("alice", { expected: 0, defaultName: undefined }),
   ),
-  writes("privacy.removeAll", (stores) => stores.privacyLists("example.com").removeAll("alice")),
+  frees("privacy.removeAll", (stores) => stores.privacyLists("example.com").removeAll("alice")),
   reads("offline.claimed", (stores) => offline(stores).claimed("alice", CLAIM.id, FIRST)),
   reads("offline.waiting", (stores) => offline(stores).waiting(["alice"], 0)),
   reads("offline.all", (stores) => offline(stores).all("alice")),
@@ -123,13 +137,13 @@ const OPERATIONS: readonly Operation[] = [
       maxBytes: 1_000,
     })),
   writes("offline.claim", (stores) => offline(stores).claim("bob", CLAIM)),
-  writes(
+  finds(
     "offline.renew",
     (stores) => offline(stores).renew([{ localpart: "bob", id: CLAIM.id }], 2),
   ),
-  writes("offline.release", (stores) => offline(stores).release("bob", CLAIM.id, [1])),
-  writes("offline.remove", (stores) => offline(stores).remove("bob", CLAIM.id, [1])),
-  writes("offline.removeAll", (stores) => offline(stores).removeAll("bob")),
+  frees("offline.release", (stores) => offline(stores).release("bob", CLAIM.id, [1])),
+  frees("offline.remove", (stores) => offline(stores).remove("bob", CLAIM.id, [1])),
+  frees("offline.removeAll", (stores) => offline(stores).removeAll("bob")),
   // It reads first, and nothing has expired.
   reads("offline.removeExpired", (stores) => offline(stores).removeExpired(2)),
   reads("pep.nodes", (stores) => pep(stores).nodes("alice")),
@@ -158,8 +172,8 @@ const OPERATIONS: readonly Operation[] = [
       pep(stores).configure("bob", { node: "urn:x", expected: "{}", config: "{}", maxItems: 1 }),
   ),
   writes("pep.retract", (stores) => pep(stores).retract("bob", "urn:x", ["i"])),
-  writes("pep.remove", (stores) => pep(stores).remove("bob", "urn:x")),
-  writes("pep.removeAll", (stores) => pep(stores).removeAll("bob")),
+  frees("pep.remove", (stores) => pep(stores).remove("bob", "urn:x")),
+  frees("pep.removeAll", (stores) => pep(stores).removeAll("bob")),
   reads("archives.read", (stores) => stores.archives().read(ALICE, {}, PAGE)),
   reads("archives.count", (stores) => stores.archives().count(ALICE, {}, 10)),
   reads("archives.ends", (stores) => stores.archives().ends(ALICE)),
@@ -181,18 +195,24 @@ const OPERATIONS: readonly Operation[] = [
   writes(
     "rooms.create",
     (stores) =>
-      rooms(stores).create(ROOM, { config: "{}", occupants: [{ jid: BOB, affiliation: "owner" }] }),
+      rooms(stores).create(`${crypto.randomUUID()}@muclight.example.com`, {
+        config: "{}",
+        occupants: [{ jid: BOB, affiliation: "owner" }],
+      }),
   ),
   // Nobody is in the room, so that it is not changed.
   reads("rooms.takeNumber", (stores) => rooms(stores).takeNumber(ROOM, ALICE)),
   reads("rooms.messages", (stores) => rooms(stores).messages(ROOM, { limit: 1 })),
   reads("rooms.unarchived", (stores) => rooms(stores).unarchived(ROOM, 1)),
-  writes(
+  finds(
     "rooms.markArchived",
     (stores) => rooms(stores).markArchived(ROOM, { creation: 1, number: 1 }),
   ),
-  writes("rooms.change", (stores) => rooms(stores).change(ROOM, { expected: 1, config: "{}" })),
-  writes("rooms.destroy", (stores) => rooms(stores).destroy(ROOM, 1)),
+  writes("rooms.change", async (stores) => {
+    const { version = 1 } = await rooms(stores).read(ROOM) ?? {};
+    return await rooms(stores).change(ROOM, { expected: version, config: "{}" });
+  }),
+  frees("rooms.destroy", (stores) => rooms(stores).destroy(ROOM, 1)),
   writes(
     "rooms.changeBlocks",
     (stores) =>
@@ -201,27 +221,35 @@ const OPERATIONS: readonly Operation[] = [
         removed: [],
       }, 1_000),
   ),
-  writes("rooms.removeUser", (stores) => rooms(stores).removeUser("carol@example.com")),
-  writes(
+  frees("rooms.removeUser", (stores) => rooms(stores).removeUser("carol@example.com")),
+  frees(
     "archives.removeBefore",
     (stores) => stores.archives().removeBefore({ sentBeforeMs: 1, archive: BOB }, 1),
   ),
   reads("archives.hasUnowned", (stores) => stores.archives().hasUnowned!()),
-  writes("archives.closeUnowned", (stores) => stores.archives().closeUnowned!("x@example.com")),
+  frees("archives.closeUnowned", (stores) => stores.archives().closeUnowned!("x@example.com")),
   reads("archives.clockMs", (stores) => stores.archives().clockMs!()),
   reads("muc.read", (stores) => muc(stores).read(HALL)),
   reads("muc.messages", (stores) => muc(stores).messages(HALL, { limit: 1 })),
   reads("muc.unarchived", (stores) => muc(stores).unarchived(HALL, 1)),
-  writes(
+  finds(
     "muc.markArchived",
     (stores) => muc(stores).markArchived(HALL, { creation: 1, number: 1 }),
   ),
   reads("muc.list", (stores) => muc(stores).list({ limit: 1 })),
   writes(
     "muc.create",
-    (stores) => muc(stores).create(HALL, { config: "{}", isListed: true, affiliates: [] }),
+    (stores) =>
+      muc(stores).create(`${crypto.randomUUID()}@conference.example.com`, {
+        config: "{}",
+        isListed: true,
+        affiliates: [],
+      }),
   ),
-  writes("muc.change", (stores) => muc(stores).change(HALL, { expected: 1, config: "{}" })),
+  writes("muc.change", async (stores) => {
+    const { version = 1 } = await muc(stores).read(HALL) ?? {};
+    return await muc(stores).change(HALL, { expected: version, config: "{}" });
+  }),
   writes(
     "muc.post",
     (stores) =>
@@ -232,10 +260,10 @@ const OPERATIONS: readonly Operation[] = [
         keep: 1,
       }),
   ),
-  writes("muc.destroy", (stores) => muc(stores).destroy(HALL, 1)),
+  frees("muc.destroy", (stores) => muc(stores).destroy(HALL, 1)),
   // Nobody has an affiliation, so that nothing is changed.
   reads("muc.removeUser", (stores) => muc(stores).removeUser("carol@example.com")),
-  writes("archives.removeAll", (stores) => stores.archives().removeAll(BOB)),
+  frees("archives.removeAll", (stores) => stores.archives().removeAll(BOB)),
   writes("secret", (stores) => stores.secret("fakes")),
 ];
 
@@ -257,15 +285,42 @@ const PATIENT: PoolBounds = {
 
 /** Runs all operations at once. Returns the code of the error of each, or "done". */
 async function outcomes(stores: SqlStores): Promise<ReadonlyMap<string, string>> {
-  const settled = await Promise.all(OPERATIONS.map(async ({ name, run }) => {
-    try {
-      await run(stores);
-      return [name, "done"] as const;
-    } catch (thrown) {
-      return [name, String((thrown as { readonly code?: unknown }).code ?? thrown)] as const;
-    }
-  }));
-  return new Map(settled);
+  return new Map(
+    await Promise.all(
+      OPERATIONS.map(async (each) => [each.name, await outcomeOf(each, stores)] as const),
+    ),
+  );
+}
+
+/** Runs one operation. Returns the code of its error, or "done". */
+async function outcomeOf({ run }: Operation, stores: SqlStores): Promise<string> {
+  try {
+    await run(stores);
+    return "done";
+  } catch (thrown) {
+    return String((thrown as { readonly code?: unknown }).code ?? thrown);
+  }
+}
+
+/** Puts something there for the operations that change or remove what is there. */
+async function seed(stores: SqlStores): Promise<void> {
+  await users(stores).setPassword("alice", { ...conformanceCredentials(1), sha1: undefined });
+  await stores.rosters().write(BOB, { expected: 0, contact: ALICE, item: conformanceItem(ALICE) });
+  await stores.vcards("example.com").write("bob", "<vCard/>");
+  const bounds = { maxMessages: 10, maxBytes: 10_000 };
+  await offline(stores).keep("bob", [conformanceMessage("x")], bounds);
+  await pep(stores).publish("bob", {
+    node: "urn:x",
+    expected: undefined,
+    config: "{}",
+    item: { id: "i", xml: "<x/>" },
+    maxItems: 1,
+  }, { maxNodes: 10, maxBytes: 1_000 });
+  await rooms(stores).create(ROOM, {
+    config: "{}",
+    occupants: [{ jid: BOB, affiliation: "owner" }],
+  });
+  await muc(stores).create(HALL, { config: "{}", isListed: true, affiliates: [] });
 }
 
 function expectAll(found: ReadonlyMap<string, string>, code: RegExp): void {
@@ -414,6 +469,24 @@ for (const kind of SERVER_KINDS) {
     }
     await using again = new SqlStores(sqlServerDatabase(served.options));
     await untilDone(again);
+  });
+
+  Deno.test(`${kind.name}: every store that writes names a full disk, what it frees is freed, and the others read`, async () => {
+    await using fixture = await open();
+    const { options, stores } = fixture;
+    await seed(stores);
+    await server().fillDisk(options.address.database);
+    const before = await stores.rosters().read(BOB);
+    const wrong: string[] = [];
+    // One after another: what is freed is freed last.
+    const order = { room: 0, none: 1, frees: 2 } as const;
+    for (const each of OPERATIONS.toSorted((a, b) => order[a.needs] - order[b.needs])) {
+      const outcome = await outcomeOf(each, stores);
+      const expected = each.needs === "room" ? "storage/full" : "done";
+      if (outcome !== expected) wrong.push(`${each.name}: ${outcome}, not ${expected}`);
+    }
+    assert.deepEqual(wrong, []);
+    assert.deepEqual(await stores.rosters().read(BOB), before);
   });
 
   Deno.test(`${kind.name}: a roster whose item cannot be written keeps its version`, async () => {

@@ -8,6 +8,7 @@ import {
   POSTGRESQL,
 } from "../../../../harness/databases/mod.ts";
 import type { ServerKind as ProgramKind } from "../../../../harness/databases/mod.ts";
+import { COLUMNS } from "../copied_tables.ts";
 import { MSSQL } from "../engines/mssql.ts";
 import { MYSQL as MYSQL_ENGINE } from "../engines/mysql.ts";
 import { POSTGRES } from "../engines/postgres.ts";
@@ -39,6 +40,8 @@ export interface ServerKind extends ProgramKind {
   lockRow(table: string, id: number): string;
   /** Statements within a database that make insertions into a table fail. */
   failInsertions(failure: InsertionFailure): readonly string[];
+  /** Statements within a database that make insertions into tables and updates of them fail. */
+  failWrites(tables: readonly string[]): readonly string[];
 }
 
 /** A failure of a server whose disk is full. */
@@ -80,6 +83,13 @@ const POSTGRES_KIND: ServerKind = {
     "RAISE EXCEPTION 'no room' USING ERRCODE = '53100'; END $$",
     `CREATE TRIGGER fail BEFORE INSERT ON ${table} FOR EACH ROW EXECUTE FUNCTION fail()`,
   ],
+  failWrites: (tables) => [
+    "CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN " +
+    "RAISE EXCEPTION 'no room' USING ERRCODE = '53100'; END $$",
+    ...tables.map((table) =>
+      `CREATE TRIGGER fail BEFORE INSERT OR UPDATE ON ${table} FOR EACH ROW EXECUTE FUNCTION fail()`
+    ),
+  ],
 };
 
 function mysqlKind(kind: ProgramKind): ServerKind {
@@ -110,6 +120,13 @@ function mysqlKind(kind: ProgramKind): ServerKind {
       "SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1114, MESSAGE_TEXT = 'no room'" +
       (only === undefined ? "" : "; END IF"),
     ],
+    failWrites: (tables) =>
+      tables.flatMap((table) =>
+        ["INSERT", "UPDATE"].map((change) =>
+          `CREATE TRIGGER fail_${change}_${table} BEFORE ${change} ON ${table} FOR EACH ROW ` +
+          "SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1114, MESSAGE_TEXT = 'no room'"
+        )
+      ),
   };
 }
 
@@ -141,6 +158,7 @@ const MSSQL_KIND: ServerKind = {
     `EXEC tds_fail @table = N'${table}', @number = 1105` +
     (only === undefined ? "" : `, @column = N'${only.column}', @value = N'${only.value}'`),
   ],
+  failWrites: () => ["EXEC tds_fail @table = N'*', @number = 1105"],
 };
 
 /** The servers that tests run: each engine that is reached over the network. */
@@ -244,6 +262,16 @@ export class TestServer implements AsyncDisposable {
   /** Makes insertions into a table fail as if the disk was full. */
   async failInsertions(database: string, failure: InsertionFailure): Promise<void> {
     for (const sql of this.kind.failInsertions(failure)) await this.asRoot(sql, database);
+  }
+
+  /** Makes insertions into all tables and updates of them fail as if the disk was full. */
+  async fillDisk(database: string): Promise<void> {
+    const connection = await this.connect(database);
+    try {
+      for (const sql of this.kind.failWrites(Object.keys(COLUMNS))) await connection.execute(sql);
+    } finally {
+      await connection.close();
+    }
   }
 
   /** Makes an empty database and returns the address at which the tests' user reaches it. */
