@@ -294,6 +294,21 @@ Deno.test("a datacenter has as many claims on one account as it may, the newest"
   await test.table.close();
 });
 
+Deno.test("a datacenter has 1000 claims on one account where it may", async () => {
+  const test = await started({ maxClaimsPerAccount: 1000 });
+  const devices = Array.from(
+    { length: 1000 },
+    (_, i) => claim(1 + i, "bob@example.com", `device${i}`),
+  );
+  const peer = await told(test, ...devices.slice(0, 500));
+  await peer.say(peer.changes(2, ...devices.slice(500)));
+  const found = (await test.table.sessionsOf(["bob@example.com"])).get("bob@example.com") ?? [];
+  assert.equal(new Set(found.map(({ resourcepart }) => resourcepart)).size, 1000);
+  assert.ok(found.every(({ host }) => host === DC9));
+  assert.equal(test.metrics.value(LIMIT_HITS), 0);
+  await test.table.close();
+});
+
 /** Makes a node of dc9 without endpoints, which is told over its own link, and asks for a snapshot. */
 async function asker(test: TestTable) {
   const opened = test.table.sessionOpened(fullJid("alice", "desk"));

@@ -460,3 +460,31 @@ Deno.test("SessionRegistry gives a room's message for an account to all resource
   assert.deepEqual([desk, phone, away].map(({ received }) => received.length), [1, 1, 0]);
   assert.equal(registry.deliver({ ...message, to: parseJid("nobody@example.com") }), "no-session");
 });
+
+Deno.test("SessionRegistry holds 1000 sessions of one account where it may, and reaches each of them", async () => {
+  const events = { opened: async () => {}, closed: async () => {} };
+  const registry = new SessionRegistry({
+    events,
+    accountIq: () => "delivered",
+    maxSessionsPerAccount: 1000,
+  });
+  const sessions = Array.from(
+    { length: 1000 },
+    (_, i) => new FakeSession(`${BARE}/device${i}`, i % 10),
+  );
+  const outcomes = await Promise.all(sessions.map((session) => registry.open(session)));
+  assert.deepEqual(new Set(outcomes), new Set(["opened"]));
+  assert.equal(await registry.open(new FakeSession(`${BARE}/late`, 0)), "resource-constraint");
+  assert.equal(registry.ofAccount(BARE).length, 1000);
+
+  const counts = () => sessions.map(({ received }) => received.splice(0).length);
+  assert.equal(registry.deliver(stanzaTo(BARE, "message", "chat")), "delivered");
+  assert.deepEqual(counts(), sessions.map(({ priority }) => priority === 9 ? 1 : 0));
+  assert.equal(registry.deliver(stanzaTo(BARE, "presence", "available")), "delivered");
+  assert.deepEqual(counts(), sessions.map(() => 1));
+  assert.equal(registry.deliver(stanzaTo(`${BARE}/device777`, "iq", "get")), "delivered");
+  assert.deepEqual(counts(), sessions.map((_, i) => i === 777 ? 1 : 0));
+
+  await Promise.all(sessions.slice(1).map((session) => registry.close(session)));
+  assert.deepEqual(registry.ofAccount(BARE), [sessions[0]]);
+});

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { ManualClock } from "../../../base/mod.ts";
+import type { FullJid } from "../../../xmpp/mod.ts";
 import { MemoryRedis } from "../redis/testing/memory_redis.ts";
 import { fullJid, TestTable } from "../testing/table.ts";
 
@@ -48,6 +49,33 @@ Deno.test("SessionTable.sessionsOf() finds the sessions of accounts in all datac
   await other.table.sessionClosed(fullJid("bob", "desk"));
   assert.equal((await one.table.sessionsOf(accounts)).get(accounts[1]!)?.length, 1);
   assert.deepEqual(await one.table.sessionsOf([]), new Map());
+});
+
+Deno.test("SessionTable knows 1000 sessions of one account, and forgets each of them", async () => {
+  await using pair = await Pair.start();
+  const { one, other } = pair;
+  const account = "alice@example.com";
+  const jids = Array.from({ length: 1000 }, (_, i) => fullJid("alice", `device${i}`));
+  const [here, there] = [jids.slice(0, 600), jids.slice(600)];
+  const open = (table: TestTable, own: readonly FullJid[]) =>
+    Promise.all(own.map((jid) => table.table.sessionOpened(jid)));
+  await Promise.all([open(one, here), open(other, there)]);
+  const found = async (at: TestTable) =>
+    ((await at.table.sessionsOf([account])).get(account) ?? [])
+      .map(({ host, resourcepart }) => `${resourcepart} at ${host}`).toSorted();
+  const expected = [
+    ...here.map(({ resourcepart }) => `${resourcepart} at dc1.example.com`),
+    ...there.map(({ resourcepart }) => `${resourcepart} at dc2.example.com`),
+  ].toSorted();
+  for (const at of [one, other]) assert.deepEqual(await found(at), expected);
+  const keys = Object.keys(one.publicKeys()).filter((key) => key.startsWith(account));
+  assert.equal(keys.length, 1001);
+
+  await Promise.all(here.map((jid) => one.table.sessionClosed(jid)));
+  assert.deepEqual(await found(one), expected.filter((each) => each.endsWith("dc2.example.com")));
+  await Promise.all(there.map((jid) => other.table.sessionClosed(jid)));
+  assert.deepEqual(await found(one), []);
+  assert.deepEqual(Object.keys(one.publicKeys()).filter((key) => key.startsWith(account)), []);
 });
 
 Deno.test("SessionTable.liveProcesses() tells who holds a lease", async () => {
