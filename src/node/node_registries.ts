@@ -45,6 +45,7 @@ export function makeSessions(config: Config, parts: RegistryListeners): SessionR
         parts.pep.opened(jid);
         return parts.table.sessionOpened(jid);
       },
+      elsewhere: (account) => parts.table.sessionsElsewhere(account),
       // After the table: who changes the lists from now on finds the session there.
       opening: (jid) => parts.privacy.opening(jid),
       closed: (jid) => {

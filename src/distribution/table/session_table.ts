@@ -277,6 +277,15 @@ export class SessionTable {
     return this.#parts.entries.sessionOpened(jid);
   }
 
+  /**
+   * Returns the number of resources of an account that only other nodes and datacenters have, as the
+   * last login or renewal here has found it. 0 for an account without a session here, and for one that
+   * logged in while Redis was away.
+   */
+  sessionsElsewhere(bareJid: string): number {
+    return this.#accounts.find(bareJid)?.elsewhere ?? 0;
+  }
+
   /** Sets the priority of an available session; undefined when it is no longer available. */
   sessionPriority(jid: FullJid, priority: number | undefined): Promise<void> {
     return this.#parts.entries.sessionPriority(jid, priority);

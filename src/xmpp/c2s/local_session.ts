@@ -61,6 +61,11 @@ export interface SessionRegistryEvents {
    * @returns the condition by which the session is refused; `closed` follows
    */
   opening?(jid: FullJid): Promise<StanzaErrorCondition | undefined>;
+  /**
+   * Returns the number of the account's resources at other nodes and datacenters, as it was when
+   * `opened` was over. @default none
+   */
+  elsewhere?(bareJid: string): number;
   /** Must not reject. */
   closed(jid: FullJid): Promise<void>;
   /** Stanzas for the session are delivered from now on. Called again when the session becomes available. */

@@ -12,7 +12,10 @@ import type { LocalSession, SessionRegistryEvents } from "./local_session.ts";
 
 /** Options of a registry. */
 export interface SessionRegistryOptions {
-  /** Sessions of one account at once; 1 to 10 000. @default 50 */
+  /**
+   * Sessions of one account at once, here and elsewhere; 1 to 10 000. Logins in the same moment
+   * may all be refused. @default 50
+   */
   readonly maxSessionsPerAccount?: number;
 }
 
@@ -109,7 +112,8 @@ export class SessionRegistry {
       if (session.isOpen) {
         await this.#events.opened(session.jid);
         const refusal = await this.#events.opening?.(session.jid);
-        if (refusal === undefined && session.isOpen && this.#hasRoom(session)) {
+        const elsewhere = this.#events.elsewhere?.(session.jid.bare.text) ?? 0;
+        if (refusal === undefined && session.isOpen && this.#hasRoom(session, elsewhere)) {
           // The older session's own end finds that another has its place.
           if (older !== undefined) this.#remove(older);
           this.#add(session);
@@ -290,12 +294,12 @@ export class SessionRegistry {
 
   /**
    * Makes room for `session` if possible. Connected sessions have priority: of a full account the first
-   * hibernating session ends.
+   * hibernating session here ends.
    */
-  #hasRoom(session: LocalSession): boolean {
+  #hasRoom(session: LocalSession, elsewhere = 0): boolean {
     const hasRoom = () => {
       const open = this.ofAccount(session.jid.bare.text).filter(({ isOpen }) => isOpen);
-      return open.length < this.#maxPerAccount;
+      return open.length + elsewhere < this.#maxPerAccount;
     };
     if (hasRoom()) return true;
     this.ofAccount(session.jid.bare.text).find(({ isHibernating }) => isHibernating)

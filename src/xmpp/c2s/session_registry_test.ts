@@ -488,3 +488,22 @@ Deno.test("SessionRegistry holds 1000 sessions of one account where it may, and 
   await Promise.all(sessions.slice(1).map((session) => registry.close(session)));
   assert.deepEqual(registry.ofAccount(BARE), [sessions[0]]);
 });
+
+Deno.test("SessionRegistry counts the account's sessions elsewhere once the new one is known there", async () => {
+  let elsewhere = 0;
+  const events = new NotedEvents();
+  const registry = new SessionRegistry({
+    events: Object.assign(events, { elsewhere: () => elsewhere }),
+    accountIq: () => "delivered",
+    maxSessionsPerAccount: 3,
+  });
+  const desk = new FakeSession(`${BARE}/desk`, 0);
+  assert.equal(await registry.open(desk), "opened");
+  elsewhere = 2;
+  assert.equal(await registry.open(new FakeSession(`${BARE}/phone`, 0)), "resource-constraint");
+  assert.deepEqual(events.calls.slice(-2), ["closing phone", "closed phone"]);
+  assert.ok(desk.isOpen);
+  assert.equal(await registry.open(new FakeSession(`${BARE}/desk`, 0)), "opened", "in its place");
+  elsewhere = 1;
+  assert.equal(await registry.open(new FakeSession(`${BARE}/phone`, 0)), "opened");
+});

@@ -49,6 +49,8 @@ export class Account {
   slot = -1;
   /** True while its commands are on their way; at most one batch works on an account. */
   isBusy = false;
+  /** Resources that only other nodes have, as the last pass has found them. */
+  elsewhere = 0;
   // a million quiet accounts need none of these maps
   #touched: Set<string> | undefined;
   #incoming: RedisCommand[] | undefined;

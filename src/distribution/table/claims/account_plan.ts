@@ -172,6 +172,8 @@ export function planAccount(
     ? ours
     : [...ours, ...foreign.filter((claim) => isLive(account, claim, context))];
 
+  account.elsewhere = live.length === ours.length ? 0 : resourcesElsewhere(ours, live);
+
   withdrawClaims(account, view, context, into);
   const excess = new Map<string, number>();
   for (const { host } of surplus) excess.set(host, (excess.get(host) ?? 0) + 1);
@@ -238,6 +240,13 @@ export function planAccount(
       )
     );
   return { repaired, changedKeys, displaced, isDoubtful: account.isDoubtful, excess };
+}
+
+/** Counts the resources of live claims that no claim of ours has: one that moves here counts once. */
+function resourcesElsewhere(ours: readonly Claim[], live: readonly Claim[]): number {
+  const here = new Set(ours.map(({ resourcepart }) => resourcepart));
+  const all = new Set(live.map(({ resourcepart }) => resourcepart));
+  return all.size - here.size; // ours are live
 }
 
 const NO_CLAIMS: ReadonlySet<Claim> = new Set();

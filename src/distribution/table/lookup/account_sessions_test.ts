@@ -51,6 +51,33 @@ Deno.test("SessionTable.sessionsOf() finds the sessions of accounts in all datac
   assert.deepEqual(await one.table.sessionsOf([]), new Map());
 });
 
+Deno.test("SessionTable.sessionsElsewhere() counts what only others have, without asking Redis for it", async () => {
+  await using pair = await Pair.start();
+  const { one, other } = pair;
+  const alice = "alice@example.com";
+  const elsewhere = () => [one, other].map(({ table }) => table.sessionsElsewhere(alice));
+  await other.table.sessionOpened(fullJid("alice", "desk"));
+  await other.table.sessionOpened(fullJid("alice", "phone"));
+  assert.deepEqual(elsewhere(), [0, 0], "dc1 has no session of hers");
+  await one.table.sessionOpened(fullJid("alice", "tablet"));
+  assert.deepEqual(elsewhere(), [2, 0], "dc2 has not looked since");
+  await one.table.sessionOpened(fullJid("alice", "phone"));
+  assert.deepEqual(elsewhere(), [1, 0], "the phone has moved");
+  await other.table.sessionOpened(fullJid("alice", "watch"));
+  assert.deepEqual(elsewhere(), [1, 1]);
+  let roundTrips = 0;
+  const run = one.commands.run.bind(one.commands);
+  one.commands.run = (commands) => {
+    roundTrips++;
+    return run(commands);
+  };
+  await other.table.sessionClosed(fullJid("alice", "desk"));
+  await other.table.sessionClosed(fullJid("alice", "watch"));
+  await one.table.sessionOpened(fullJid("alice", "late"));
+  assert.deepEqual(elsewhere()[0], 0);
+  assert.equal(roundTrips, 2, "one to read, one to write");
+});
+
 Deno.test("SessionTable knows 1000 sessions of one account, and forgets each of them", async () => {
   await using pair = await Pair.start();
   const { one, other } = pair;
