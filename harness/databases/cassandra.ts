@@ -247,6 +247,14 @@ authenticator: ${isOpen ? "AllowAllAuthenticator" : "PasswordAuthenticator"}
 authorizer: ${isOpen ? "AllowAllAuthorizer" : "CassandraAuthorizer"}
 # Rights that are granted count at once.
 permissions_validity: 0ms
+# A test's machine may be busy: who asks has time limits of its own.
+read_request_timeout: 25s
+range_request_timeout: 25s
+write_request_timeout: 25s
+counter_write_request_timeout: 25s
+cas_contention_timeout: 25s
+request_timeout: 25s
+native_transport_timeout: 25s
 memtable_heap_space: 64MiB
 memtable_offheap_space: 64MiB
 `;

@@ -1,11 +1,9 @@
 import { LRUCache } from "lru-cache";
-import { backoffMs } from "../../base/mod.ts";
-import type { BackoffOptions, Clock } from "../../base/mod.ts";
 import type { ArchivedMessage, ArchiveOutcome } from "../archive_store.ts";
 import { bareJidOfArchive, isArchiveWanted } from "../archive_store.ts";
 import { keyOf } from "../sql/keys.ts";
 import { storageError } from "../storage_error.ts";
-import { archiveKeys, findArchive, makeArchive } from "./archive_directory.ts";
+import { archiveKeys, findOrMakeArchive } from "./archive_directory.ts";
 
 import {
   BUCKET_BYTES,
@@ -30,7 +28,6 @@ import { forEach } from "./cassandra_session.ts";
 const [MAX_ROWS, FULL_BYTES] = [256, 1_048_576];
 /** Attempts to add to an archive that others write to at the same time. */
 const MAX_ATTEMPTS = 20;
-const PAUSES: BackoffOptions = { firstMs: 2, maxMs: 250, jitter: 0.5 };
 /** Archives whose ends are remembered. */
 const MAX_ENDS = 20_000;
 /** Days of buckets that are known to be noted, for so long. */
@@ -73,7 +70,6 @@ export function dayShardOf(log: string): number {
  * transaction that begins at that end stores it once.
  */
 export class ArchiveAppender {
-  readonly #clock: Clock;
   /** Ends of logs as this node has left them. */
   readonly #ends = new LRUCache<string, Bucket>({ max: MAX_ENDS });
   readonly #notedDays = new LRUCache<string, true>({
@@ -81,10 +77,6 @@ export class ArchiveAppender {
     ttl: NOTED_FOR_MS,
     ttlResolution: 0, // it sets no timers
   });
-
-  constructor(clock: Clock) {
-    this.#clock = clock;
-  }
 
   /** Forgets the end of a log, because it was removed. */
   forget(log: string): void {
@@ -102,11 +94,7 @@ export class ArchiveAppender {
     const all = messages.map((message) => pendingOf(message, nowMs));
     const outcomes = new Map<string, ArchiveOutcome>();
     for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
-      const row = await findArchive(session, keys, "strong");
-      if (row === undefined) {
-        await makeArchive(session, keys);
-        continue;
-      }
+      const row = await findOrMakeArchive(session, keys, "strong");
       const isDone = await this.#appendTo(session, row.log, {
         pending: uniqueOf(all.filter(({ id }) => !outcomes.has(id))),
         wants: (message) => isArchiveWanted(row.preferences, message),
@@ -114,7 +102,7 @@ export class ArchiveAppender {
       });
       if (isDone) return all.map(({ id }) => outcomes.get(id)!); // each has one
       this.forget(row.log); // the archive was removed: what is left goes to the next one
-      await this.#pause(attempt);
+      await session.pause(attempt);
     }
     throw conflict();
   }
@@ -161,8 +149,12 @@ export class ArchiveAppender {
         continue;
       }
       this.forget(log);
-      if (attempt === MAX_ATTEMPTS) throw outcome.kind === "unknown" ? outcome.failure : conflict();
-      await this.#pause(attempt++);
+      if (outcome.kind === "unknown" && (attempt === MAX_ATTEMPTS || !session.isPatient)) {
+        throw outcome.failure;
+      }
+      if (attempt === MAX_ATTEMPTS) throw conflict();
+      await session.pause(attempt++);
+      // Now it is seen what has been carried out, also of what was not answered.
       ({ bucket } = await findEnd(session, log, "serial"));
       const again = await this.#findStored(session, bucket, left, "serial");
       for (const { id } of again.stored) outcomes.set(id, "stored");
@@ -252,12 +244,6 @@ export class ArchiveAppender {
       });
       this.#notedDays.set(name, true);
     }
-  }
-
-  async #pause(attempt: number): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.#clock.after(backoffMs(attempt, PAUSES), resolve);
-    await promise;
   }
 }
 

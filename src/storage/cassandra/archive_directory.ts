@@ -2,7 +2,11 @@ import type { ArchivePreferences } from "../archive_store.ts";
 import { bareJidOfArchive } from "../archive_store.ts";
 import type { Key } from "../sql/keys.ts";
 import { keyOf } from "../sql/keys.ts";
-import type { CassandraSession, ReadLevel } from "./cassandra_session.ts";
+import { storageError } from "../storage_error.ts";
+import type { CassandraSession, ReadLevel, Transacted } from "./cassandra_session.ts";
+
+/** Attempts to make an archive that others make or remove at the same time. */
+const MAX_ATTEMPTS = 20;
 
 /** A row of `archives`. */
 export interface ArchiveRow {
@@ -40,29 +44,41 @@ export async function findArchive(
   };
 }
 
-/** Makes the row of an archive, unless another node has been faster. */
-export async function makeArchive(session: CassandraSession, keys: ArchiveKeys): Promise<void> {
-  const outcome = await session.transact({
-    query: "INSERT INTO archives (owner, archive, log) VALUES (?, ?, ?) IF NOT EXISTS",
-    params: [keys.owner, keys.archive, crypto.randomUUID()],
-  });
-  if (outcome.kind !== "unknown") return;
-  if (await findArchive(session, keys, "serial") === undefined) throw outcome.failure;
+/** Finds an archive, or makes it. */
+export async function findOrMakeArchive(
+  session: CassandraSession,
+  keys: ArchiveKeys,
+  level: ReadLevel,
+): Promise<ArchiveRow> {
+  for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
+    const row = await findArchive(session, keys, level);
+    if (row !== undefined) return row;
+    const log = crypto.randomUUID();
+    const outcome = await session.transact({
+      query: "INSERT INTO archives (owner, archive, log) VALUES (?, ?, ?) IF NOT EXISTS",
+      params: [keys.owner, keys.archive, log],
+    });
+    if (outcome.kind === "applied") return { log, preferences: undefined };
+    if (outcome.kind === "unknown") {
+      if (!session.isPatient) throw outcome.failure;
+      await session.pause(attempt);
+      level = "serial"; // completes what may have been left in the middle
+    }
+    // Refused: another node has been faster.
+  }
+  throw storageError("conflict", { action: "make an archive in", place: "the database" });
 }
 
-/** Changes the preferences of an archive; false when its row has changed since it was read. */
+/** Changes the preferences of an archive, unless its row has changed since it was read. */
 export async function writePreferences(
   session: CassandraSession,
   keys: ArchiveKeys,
   log: string,
   { byDefault, always, never }: ArchivePreferences,
-): Promise<boolean> {
+): Promise<Transacted> {
   const text = JSON.stringify({ byDefault, always, never });
-  const outcome = await session.transact({
+  return await session.transact({
     query: "UPDATE archives SET preferences = ? WHERE owner = ? AND archive = ? IF log = ?",
     params: [new TextEncoder().encode(text), keys.owner, keys.archive, log],
   });
-  // What was not answered is told as it is: repeating the request does no harm.
-  if (outcome.kind === "unknown") throw outcome.failure;
-  return outcome.kind === "applied";
 }

@@ -1,4 +1,3 @@
-import { backoffMs } from "../../base/mod.ts";
 import type { Clock } from "../../base/mod.ts";
 import { storageError } from "../storage_error.ts";
 import type { ArchiveAge } from "../archive_store.ts";
@@ -16,6 +15,7 @@ import {
   readEntries,
 } from "./archive_log.ts";
 import type { Bucket } from "./archive_log.ts";
+import { isContention } from "./cassandra_failure.ts";
 import type { CassandraSession, CqlRow, CqlStatement } from "./cassandra_session.ts";
 import { forEach } from "./cassandra_session.ts";
 import type { Key } from "../sql/keys.ts";
@@ -27,7 +27,6 @@ const REMOVED_AT_ONCE = 200;
 const MAX_ATTEMPTS = 20;
 /** Seconds for which the mark of a removed bucket is kept, for writers that were late. */
 const MARK_S = 10 * 86_400;
-const PAUSES = { firstMs: 2, maxMs: 250, jitter: 0.5 };
 /**
  * A node notes a day again after `NOTED_FOR_MS`. Notes that were written before are removed, so that
  * one which comes while they are looked at is kept. Clocks may differ by some minutes.
@@ -210,11 +209,16 @@ export class ArchiveRemover {
       query: "INSERT INTO archive_removals (owner, log) VALUES (?, ?)",
       params: [owner, log],
     });
-    const outcome = await session.transact({
-      query: "DELETE FROM archives WHERE owner = ? AND archive = ? IF log = ?",
-      params: [owner, row.bytes("archive")!, log],
-    });
-    if (outcome.kind === "unknown") throw outcome.failure; // the next call goes on
+    for (let attempt = 1;; attempt++) {
+      const outcome = await session.transact({
+        query: "DELETE FROM archives WHERE owner = ? AND archive = ? IF log = ?",
+        params: [owner, row.bytes("archive")!, log],
+      });
+      if (outcome.kind !== "unknown") return;
+      // The next call goes on.
+      if (!isContention(outcome.failure) || !session.isPatient) throw outcome.failure;
+      await session.pause(attempt);
+    }
   }
 
   async #removeLog(session: CassandraSession, owner: Key, log: string): Promise<void> {
@@ -254,7 +258,7 @@ export class ArchiveRemover {
         if (next.lastPosition !== undefined) continue;
         if (await this.#mark(session, next)) return;
       } else if (await this.#mark(session, bucket)) return;
-      await this.#pause(attempt);
+      await session.pause(attempt);
     }
     throw storageError("conflict", { action: "remove an archive from", place: "the database" });
   }
@@ -293,7 +297,7 @@ export class ArchiveRemover {
         },
       );
       if (outcome.kind === "applied") return;
-      await this.#pause(attempt);
+      await session.pause(attempt);
       ({ lastPosition } = await readBucket(session, log, number, "serial"));
     }
     throw storageError("conflict", { action: "remove an archive from", place: "the database" });
@@ -314,12 +318,6 @@ export class ArchiveRemover {
       query: "DELETE FROM archive_known_days USING TIMESTAMP ? WHERE id = 0 AND day = ?",
       params: [(nowMs - 2 * OLD_NOTE_MS) * 1_000, day],
     });
-  }
-
-  async #pause(attempt: number): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.#clock.after(backoffMs(attempt, PAUSES), resolve);
-    await promise;
   }
 }
 

@@ -15,7 +15,12 @@ import { RemovalRounds } from "../removal_rounds.ts";
 import { keyOf } from "../sql/keys.ts";
 import { storageError } from "../storage_error.ts";
 import { ArchiveAppender } from "./archive_appender.ts";
-import { archiveKeys, findArchive, makeArchive, writePreferences } from "./archive_directory.ts";
+import {
+  archiveKeys,
+  findArchive,
+  findOrMakeArchive,
+  writePreferences,
+} from "./archive_directory.ts";
 import { countMessages, readEnds, readPage } from "./archive_reader.ts";
 import { ArchiveRemover } from "./archive_remover.ts";
 import type { BucketNote } from "./archive_remover.ts";
@@ -26,19 +31,21 @@ import { forEach } from "./cassandra_session.ts";
 const ARCHIVES_AT_ONCE = 16;
 const MAX_ATTEMPTS = 20;
 
+/** The cluster that archives are in. */
+export type ArchiveCluster = Pick<CassandraCluster, "run" | "clock" | "place">;
+
 /** The archives of all accounts, in a Cassandra cluster. docs/databases.md describes its tables. */
 export class CassandraArchiveStore implements ArchiveStore {
   readonly searchesText = false;
-  readonly #cluster: CassandraCluster;
-  readonly #appender: ArchiveAppender;
+  readonly #cluster: ArchiveCluster;
+  readonly #appender = new ArchiveAppender();
   readonly #remover: ArchiveRemover;
   /** Changes of one archive, or of one log, come one after another within this process. */
   readonly #turns = new Turns();
   readonly #rounds = new RemovalRounds<BucketNote>();
 
-  constructor(cluster: CassandraCluster) {
+  constructor(cluster: ArchiveCluster) {
     this.#cluster = cluster;
-    this.#appender = new ArchiveAppender(cluster.clock);
     this.#remover = new ArchiveRemover(cluster.clock, (log) => this.#appender.forget(log));
   }
 
@@ -101,10 +108,12 @@ export class CassandraArchiveStore implements ArchiveStore {
     const action = "change the preferences of an archive in";
     const keys = archiveKeys(archive);
     await this.#cluster.run(action, async (session) => {
-      for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
-        const row = await findArchive(session, keys, "serial");
-        if (row === undefined) await makeArchive(session, keys);
-        else if (await writePreferences(session, keys, row.log, preferences)) return;
+      for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
+        const { log } = await findOrMakeArchive(session, keys, "serial");
+        const outcome = await writePreferences(session, keys, log, preferences);
+        if (outcome.kind === "applied") return;
+        if (outcome.kind === "unknown" && !session.isPatient) throw outcome.failure;
+        await session.pause(attempt); // repeating the change does no harm
       }
       throw storageError("conflict", { action, place: this.#cluster.place });
     });

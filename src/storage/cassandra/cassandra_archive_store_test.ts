@@ -1,4 +1,6 @@
 import assert from "node:assert/strict";
+import { errors, types } from "cassandra-driver";
+import { SystemClock } from "../../base/mod.ts";
 import type { ArchiveId } from "../archive_store.ts";
 import {
   archiveStoreConformance,
@@ -6,7 +8,10 @@ import {
 } from "../testing/archive_store_conformance.ts";
 import { keyOf } from "../sql/keys.ts";
 import { BUCKET_POSITIONS } from "./archive_log.ts";
+import { CassandraArchiveStore } from "./cassandra_archive_store.ts";
 import { connectCassandra } from "./cassandra_cluster.ts";
+import { CassandraSession } from "./cassandra_session.ts";
+import type { StatementClient } from "./cassandra_session.ts";
 import { archivesAt, cassandraDuringTests, cassandraPool } from "./testing/server.ts";
 
 const { open, server } = cassandraDuringTests();
@@ -55,6 +60,120 @@ Deno.test("CassandraArchiveStore: writers on several nodes store each message on
   // The claims of those who were too late are gone.
   const peer = { bare: "bob@example.com", resourcepart: "" };
   assert.equal(await nodes[0]!.count(ALICE, { peer }, 1_000), nodes.length * rounds * size);
+});
+
+/** Archives of which the servers do not answer each contended statement the first time. */
+class ContendedArchives implements AsyncDisposable {
+  readonly store: CassandraArchiveStore;
+  /** Statements that were not answered. */
+  readonly unanswered = new Set<string>();
+  readonly #client: Awaited<ReturnType<typeof connectCassandra>>;
+  readonly #isCarriedOut: boolean;
+
+  private constructor(
+    client: Awaited<ReturnType<typeof connectCassandra>>,
+    { isCarriedOut, patienceMs }: { readonly isCarriedOut: boolean; readonly patienceMs: number },
+  ) {
+    this.#client = client;
+    this.#isCarriedOut = isCarriedOut;
+    const contended = this.#contended();
+    const clock = new SystemClock();
+    this.store = new CassandraArchiveStore({
+      clock,
+      place: "a contended cluster",
+      run: (_action, work) => work(new CassandraSession(contended, {}, { clock, patienceMs })),
+    });
+  }
+
+  /** @param options.isCarriedOut true when a statement is carried out although nobody answers */
+  static async connect(
+    options: { readonly isCarriedOut: boolean; readonly patienceMs: number },
+  ): Promise<ContendedArchives> {
+    return new ContendedArchives(await connectCassandra(cassandraPool(server().port)), options);
+  }
+
+  #contended(): StatementClient {
+    const client = this.#client;
+    return {
+      execute: (query: string, params: unknown, options: { readonly consistency: number }) =>
+        this.#ask(query, options, () => client.execute(query, params as never, options)),
+      batch: (queries: { readonly query: string }[], options: { readonly consistency: number }) =>
+        this.#ask(queries[0]!.query, options, () => client.batch(queries, options)),
+    } as unknown as StatementClient; // without overloads
+  }
+
+  async #ask<T>(
+    query: string,
+    { consistency }: { readonly consistency: number },
+    work: () => Promise<T>,
+  ): Promise<T> {
+    const isRead = consistency === types.consistencies.serial;
+    if (!(isRead || / IF /.test(query)) || this.unanswered.has(query)) return await work();
+    this.unanswered.add(query);
+    if (this.#isCarriedOut) await work();
+    const { readTimeout, writeTimeout } = types.responseErrorCodes;
+    throw new errors.ResponseError(isRead ? readTimeout : writeTimeout, "nobody has answered");
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#client.shutdown();
+  }
+}
+
+for (const isCarriedOut of [false, true]) {
+  const name = isCarriedOut ? "carried out, and not answered in time" : "not carried out in time";
+  Deno.test(`CassandraArchiveStore: what is ${name} is looked for, and done once`, async () => {
+    await using fixture = await open();
+    await using contended = await ContendedArchives.connect({ isCarriedOut, patienceMs: 60_000 });
+    const { store, unanswered } = contended;
+    const messages = [1, 2, 3].map((each) => conformanceArchived(each));
+    assert.deepEqual(await store.append(messages, NOW), ["stored", "stored", "stored"]);
+    assert.deepEqual(await store.append(messages, NOW), ["stored", "stored", "stored"]);
+    const all = { limit: 10, from: "start" } as const;
+    const page = await fixture.archives().read(ALICE, {}, all);
+    assert.deepEqual(page!.messages.map(textOf), [1, 2, 3]);
+    const preferences = { byDefault: "never", always: [], never: [] } as const;
+    await store.setPreferences(ALICE, preferences);
+    assert.deepEqual(await fixture.archives().preferences(ALICE), preferences);
+    await store.removeAll(ALICE);
+    assert.deepEqual((await fixture.archives().read(ALICE, {}, all))!.messages, []);
+    const kinds = [...unanswered].map((query) =>
+      query.replace(/^(\w+) (?:.*?(?:FROM|INTO) )?(\w+).*$/, "$1 $2")
+    );
+    assert.deepEqual(kinds.toSorted(), [
+      "DELETE archives",
+      "INSERT archives",
+      "SELECT archive_messages",
+      "SELECT archives",
+      "SELECT archives",
+      "UPDATE archive_messages",
+      "UPDATE archive_messages",
+      "UPDATE archive_messages",
+      "UPDATE archives",
+    ]);
+  });
+}
+
+Deno.test("CassandraArchiveStore: a failure is told once an operation has used up its time", async () => {
+  await using fixture = await open();
+  await using contended = await ContendedArchives.connect({ isCarriedOut: false, patienceMs: 0 });
+  const { store, unanswered } = contended;
+  const message = conformanceArchived(1);
+  let failures = 0;
+  for (;;) {
+    const told = unanswered.size;
+    try {
+      await store.append([message], NOW);
+      break;
+    } catch (thrown) {
+      assert.ok(thrown instanceof errors.ResponseError);
+      assert.equal(unanswered.size, told + 1, "it was not tried again");
+      failures++;
+    }
+  }
+  assert.equal(failures, 3, "to make the archive, to move its end, and to read where that is");
+  const page = await fixture.archives().read(ALICE, {}, { limit: 10, from: "start" });
+  assert.deepEqual(page!.messages.map(textOf), [1]);
 });
 
 Deno.test("CassandraArchiveStore: an archive of 100 000 messages is read page by page, by peer and by time", async () => {

@@ -103,7 +103,8 @@ export class CassandraCluster {
     const beganMs = this.#clock.monotonicMs();
     try {
       turn = await this.#turns.acquire();
-      return await work(new CassandraSession(turn.client, this.#options));
+      const time = { clock: this.#clock, patienceMs: this.#bounds.statementTimeoutMs };
+      return await work(new CassandraSession(turn.client, this.#options, time));
     } catch (thrown) {
       if (turn !== undefined && isDisconnection(thrown)) this.#forget(turn.client);
       const error = cassandraError(thrown, { action, place: this.place });

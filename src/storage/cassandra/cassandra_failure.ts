@@ -38,6 +38,12 @@ export function isAmbiguous(thrown: unknown): boolean {
   return !(thrown instanceof CausewayError);
 }
 
+/** True when replicas did not agree in time, as happens while others change the same rows. */
+export function isContention(thrown: unknown): boolean {
+  return thrown instanceof errors.ResponseError &&
+    (thrown.code === codes.writeTimeout || thrown.code === codes.readTimeout);
+}
+
 /** Names what the driver throws. Errors of ours stay as they are. */
 export function cassandraError(thrown: unknown, context: FailureContext): CausewayError {
   if (thrown instanceof CausewayError) return thrown;

@@ -1,8 +1,10 @@
 import { Buffer } from "node:buffer";
 import { types } from "cassandra-driver";
 import type { Client } from "cassandra-driver";
+import { backoffMs } from "../../base/mod.ts";
+import type { BackoffOptions, Clock } from "../../base/mod.ts";
 import type { CassandraPoolOptions } from "../server_pools.ts";
-import { isAmbiguous } from "./cassandra_failure.ts";
+import { isAmbiguous, isContention } from "./cassandra_failure.ts";
 
 /** Numbers of replicas that take part, as Cassandra names them. */
 export type CassandraConsistency = Required<
@@ -75,18 +77,47 @@ const NEAR = {
 
 /** Requests that one operation has under way at once. */
 const AT_ONCE = 32;
+/** Pauses of an operation whose way others are in. */
+const PAUSES: BackoffOptions = { firstMs: 2, maxMs: 250, jitter: 0.5 };
+
+/** What carries out statements: the driver. */
+export type StatementClient = Pick<Client, "execute" | "batch">;
+
+/** Time of one operation. */
+export interface SessionTime {
+  readonly clock: Clock;
+  /** Milliseconds for which it repeats what was not answered in time. */
+  readonly patienceMs: number;
+}
 
 /** The statements of one operation, at the consistency of its pool. */
 export class CassandraSession {
-  readonly #client: Client;
+  readonly #client: StatementClient;
   readonly #options: CassandraConsistency;
+  readonly #clock: Clock;
+  readonly #patientUntilMs: number;
 
   constructor(
-    client: Client,
+    client: StatementClient,
     { consistency = "local_quorum", serialConsistency = "serial" }: Partial<CassandraConsistency>,
+    { clock, patienceMs }: SessionTime,
   ) {
     this.#client = client;
     this.#options = { consistency, serialConsistency };
+    this.#clock = clock;
+    this.#patientUntilMs = clock.monotonicMs() + patienceMs;
+  }
+
+  /** True while the operation may repeat what was not answered in time. */
+  get isPatient(): boolean {
+    return this.#clock.monotonicMs() < this.#patientUntilMs;
+  }
+
+  /** Waits before another attempt, because others change the same rows. The first attempt is 1. */
+  async pause(attempt: number): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#clock.after(backoffMs(attempt, PAUSES), resolve);
+    await promise;
   }
 
   /** True when a `near` read sees as much as a `strong` one. */
@@ -96,20 +127,31 @@ export class CassandraSession {
       (consistency === "local_quorum" && serialConsistency === "local_serial");
   }
 
-  /** Returns the rows that a statement selects: it has a limit, or one partition bounds it. */
+  /**
+   * Returns the rows that a statement selects: it has a limit, or one partition bounds it. A `serial`
+   * read takes its turn among lightweight transactions, and is repeated when it does not get one in
+   * time.
+   */
   async select(
     query: string,
     params: readonly CqlValue[],
     level: ReadLevel,
   ): Promise<readonly CqlRow[]> {
-    const { rows } = await this.#client.execute(query, driven(params), {
-      prepare: true,
-      isIdempotent: true,
-      fetchSize: 10_000,
-      consistency: this.#levelOf(level),
-      serialConsistency: this.#serial,
-    });
-    return rows.map((row) => new CqlRow(row));
+    for (let attempt = 1;; attempt++) {
+      try {
+        const { rows } = await this.#client.execute(query, driven(params), {
+          prepare: true,
+          isIdempotent: true,
+          fetchSize: 10_000,
+          consistency: this.#levelOf(level),
+          serialConsistency: this.#serial,
+        });
+        return rows.map((row) => new CqlRow(row));
+      } catch (thrown) {
+        if (level !== "serial" || !isContention(thrown) || !this.isPatient) throw thrown;
+        await this.pause(attempt);
+      }
+    }
   }
 
   /** Writes rows of one partition, all or none. */
