@@ -20,6 +20,8 @@ export interface ContactPresenceDeps extends
   readonly reach: AccountReach;
   readonly turns: AccountTurns;
   readonly metrics: RosterMetrics;
+  /** Returns the full JIDs of the resources at other processes that a session here was told of. */
+  toldTo(session: FullJid): readonly string[];
 }
 
 /** Accounts that presence is sent to in one piece of paced work: half a millisecond or so. */
@@ -32,6 +34,9 @@ const MAX_REPEATED = 50;
 const MAX_ATTEMPTS = 10;
 /** Pauses between them. Their length is random: sessions that failed together do not return so. */
 const PAUSES: BackoffOptions = { firstMs: 1_000, maxMs: 30_000, jitter: 0.5 };
+
+/** A session of this node. */
+type SessionHere = ReturnType<RosterDeps["sessions"]["here"]>[number];
 
 /** A presence to tell of, or the news that the session is no longer here. */
 type Change = Stanza | "left";
@@ -126,8 +131,11 @@ export class ContactPresence {
     change: { readonly before: PresenceView; readonly after: PresenceView },
   ): void {
     if (this.#deps.hosts.store(jid.domainpart) === undefined) return;
+    const { turns, toldTo } = this.#deps;
+    // By now: presence that the new list keeps out counts as never told.
+    const told = toldTo(jid);
     // Behind presence that is being told: it was told by the list before.
-    this.#deps.turns.runAlways(jid.text, () => this.#review(jid, change));
+    turns.runAlways(jid.text, () => this.#review(jid, change, told));
   }
 
   /**
@@ -569,8 +577,6 @@ export class ContactPresence {
     readonly probed: readonly Jid[];
     readonly elsewhere: readonly Jid[];
   } {
-    const { hosts } = this.#deps;
-    const owner = session.bare;
     const view = this.#viewOf(session);
     const probed: Jid[] = [];
     const elsewhere: Jid[] = [];
@@ -578,10 +584,7 @@ export class ContactPresence {
       if (!isSeen(subscription)) continue;
       const contact = parseJid(jid);
       if (view.isDeafTo(contact)) continue;
-      const { domainpart } = contact;
-      const isHere = hosts.store(domainpart) !== undefined &&
-        hosts.isShared(owner.domainpart, domainpart);
-      if (!isHere) elsewhere.push(contact);
+      if (!this.#hasRosterHere(session, contact)) elsewhere.push(contact);
       else if (seesPresence(reverse)) probed.push(contact);
     }
     return { probed, elsewhere };
@@ -608,6 +611,7 @@ export class ContactPresence {
   async #review(
     jid: FullJid,
     { before, after }: { readonly before: PresenceView; readonly after: PresenceView },
+    toldBefore: readonly string[],
   ): Promise<void> {
     const { sessions, routes, reach } = this.#deps;
     const current = sessions.here(jid.bare.text).find((each) => each.jid.text === jid.text);
@@ -630,7 +634,7 @@ export class ContactPresence {
         const address = parseJid(contact);
         return isSeen(subscription) && !was.isDeafTo(address) && is.isDeafTo(address);
       });
-    await this.#takeLeave(jid, changed(before, after));
+    this.#takeLeave(jid, changed(before, after), toldBefore);
     const heard = changed(after, before);
     if (heard.length === 0) return;
     const probed = this.#probedBy(jid, heard);
@@ -638,21 +642,43 @@ export class ContactPresence {
     for (const contact of probed) reach.send(probe(jid, contact), hosts);
   }
 
-  /** Tells a client that contacts whose presence it no longer gets are gone (XEP-0016 §2.10). */
-  async #takeLeave(to: FullJid, contacts: readonly RosterContact[]): Promise<void> {
+  /**
+   * Tells a client that contacts whose presence it no longer gets are gone (XEP-0016 §2.10): those of
+   * their resources that it was told of. Others may hide from it.
+   *
+   * @param told full JIDs of the resources elsewhere that the client was told of
+   */
+  #takeLeave(to: FullJid, contacts: readonly RosterContact[], told: readonly string[]): void {
     const { sessions, routes } = this.#deps;
-    const accounts = contacts.map(({ jid }) => jid);
-    if (accounts.length === 0) return;
-    const found = await sessions.everywhere(accounts);
-    for (const account of accounts) {
-      const resources = new Set([
-        ...(found.get(account) ?? []).map(({ resourcepart }) => resourcepart),
-        ...sessions.here(account).map(({ jid }) => jid.resourcepart),
-      ]);
-      for (const resourcepart of resources) {
-        routes.deliver(to, unavailable(parseJid(`${account}/${resourcepart}`), to));
+    if (contacts.length === 0) return;
+    const known = new Map<string, Set<string>>(contacts.map(({ jid }) => [jid, new Set()]));
+    for (const text of told) known.get(accountIn(text))?.add(text);
+    for (const contact of contacts) {
+      const resources = known.get(contact.jid)!; // it has each of them
+      for (const session of sessions.here(contact.jid)) {
+        if (this.#isShownTo(to, contact, session)) resources.add(session.jid.text);
       }
+      for (const text of resources) routes.deliver(to, unavailable(parseJid(text), to));
     }
+  }
+
+  /** True when a contact's session at this node has told its presence to another session here. */
+  #isShownTo(
+    to: FullJid,
+    contact: RosterContact,
+    { jid, lastPresence, directed }: SessionHere,
+  ): boolean {
+    if (this.#viewOf(jid).hidesFrom(to)) return false;
+    if (directed.some(({ text }) => text === to.text || text === to.bare.text)) return true;
+    if (lastPresence === undefined) return false;
+    if (this.#hasRosterHere(to, jid)) return seesPresence(contact.reverse);
+    return this.#told.get(jid.text)?.some(({ text }) => text === to.bare.text) === true;
+  }
+
+  /** True when one query finds what the rosters of an account and of its contact say. */
+  #hasRosterHere(owner: Jid, { domainpart }: Jid): boolean {
+    const { hosts } = this.#deps;
+    return hosts.store(domainpart) !== undefined && hosts.isShared(owner.domainpart, domainpart);
   }
 
   /** Returns a function that is true for contacts from whom an account's default list hides it. */
@@ -703,6 +729,11 @@ const OPEN_VIEW: PresenceView = { hidesFrom: () => false, isDeafTo: () => false 
 function isReplacedBy(earlier: Change | undefined, later: Stanza): boolean {
   if (earlier === undefined || earlier === "left") return false;
   return later.type === "unavailable" || earlier.type !== "unavailable";
+}
+
+/** Returns the account of a full JID. */
+function accountIn(fullJid: string): string {
+  return fullJid.slice(0, fullJid.indexOf("/"));
 }
 
 function textsOf(jids: readonly Jid[]): ReadonlySet<string> {

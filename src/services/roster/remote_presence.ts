@@ -183,6 +183,17 @@ export class RemotePresence {
     return this.#available(stanza, origin, told?.process === origin.process ? told : undefined);
   }
 
+  /** Returns the full JIDs of the resources elsewhere that a session here, or its account, was told of. */
+  toldTo({ bare, text }: FullJid): readonly string[] {
+    const account = bare.text;
+    const isTold = ({ told }: Known) => {
+      const recipients = told.get(account);
+      return recipients !== undefined && (recipients.has(account) || recipients.has(text));
+    };
+    const resources = [...this.#byAccount.get(account) ?? []];
+    return resources.filter((from) => this.#known.get(from)?.some(isTold) === true);
+  }
+
   /** Forgets what a session here, which has ended, was told directly. */
   closed({ bare, text }: FullJid): void {
     for (const from of [...this.#byAccount.get(bare.text) ?? []]) {

@@ -73,7 +73,10 @@ export class RosterServer {
     const turns = this.#turns;
     const metrics = this.#metrics = new RosterMetrics(deps.metrics, () => turns.waiting);
     const common = { ...deps, metrics, turns, reach: new AccountReach(deps) };
-    const presence = this.#presence = new ContactPresence(common);
+    const presence = this.#presence = new ContactPresence({
+      ...common,
+      toldTo: (session) => this.#remote.toldTo(session),
+    });
     const rosters = new Rosters({
       ...common,
       parted: (owner, contact, end) => this.#subscriptions.part(owner, contact, end),

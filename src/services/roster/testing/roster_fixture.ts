@@ -130,6 +130,13 @@ export class RosterFixture {
     this.server.arrived(from, { isAvailable: true, isNew });
   }
 
+  /** Presence of a session at dc2 comes for an account or a session here. */
+  heard(from: string, to: string, type?: "unavailable"): void {
+    const addresses = { from: parseJid(from), to: parseJid(to) };
+    const stanza = buildStanza(element("presence", { type }), addresses);
+    this.server.saw(stanza, { origin: "dc2.example.com", process: 2, sentAtUs: 1 });
+  }
+
   /** A client of this node sends a subscription stanza or a probe; returns when it was settled. */
   async enter(from: string, type: string, to: string): Promise<readonly string[]> {
     const steps: string[] = [];
