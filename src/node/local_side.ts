@@ -37,7 +37,7 @@ export interface LocalSideDeps extends UserHosts {
   /** Archives, which give messages to their accounts an id. @default there are none */
   readonly archive?: { stamped(message: Envelope): Stanza };
   /** Rosters and presence. */
-  readonly rosters?: Pick<RosterServer, "serves" | "probed" | "isUnwantedPush" | "saw">;
+  readonly rosters?: Pick<RosterServer, "serves" | "probed" | "takes" | "saw">;
   /** Privacy lists. @default nobody has any */
   readonly privacy?: Pick<PrivacyServer, "refusesPresence" | "takes">;
   /** Watch over the accounts of the sessions here. */
@@ -170,7 +170,7 @@ export class LocalSide implements NodeSide {
     const { stanza } = envelope;
     const { kind, type, to } = stanza;
     if (rosters === undefined || !rosters.serves(to.domainpart)) return undefined;
-    if (kind === "iq") return rosters.isUnwantedPush(stanza) ? "ignored" : undefined;
+    if (kind === "iq") return rosters.takes(stanza) ? "ignored" : undefined;
     if (type === "probe") {
       rosters.probed(stanza);
       return "ignored"; // its answers are stanzas of their own

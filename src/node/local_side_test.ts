@@ -89,7 +89,7 @@ class Fixture {
       serves: () => this.hasRosters,
       saw: ({ type }) => this.seen.push(type) > 0,
       probed: (probe) => void this.handed.push(`probe of ${probe.from.text}`),
-      isUnwantedPush: ({ to }) => to.text.endsWith("/uninterested"),
+      takes: ({ to }) => to.text.endsWith("/uninterested"),
     },
     pep: {
       notified: () => this.notified,

@@ -27,6 +27,14 @@ export class AccountReach {
     for (const to of await this.#sessionsOf(owner)) this.pushTo(to, owner, payload);
   }
 
+  /** Sends a request in the name of the account to each of its sessions at other nodes. */
+  async pushElsewhere(owner: Jid, payload: string): Promise<void> {
+    const here = new Set(this.#deps.sessions.here(owner.text).map(({ jid }) => jid.text));
+    for (const to of await this.#sessionsOf(owner)) {
+      if (!here.has(to.text)) this.pushTo(to, owner, payload);
+    }
+  }
+
   /** Sends a request in the name of the account to one of its sessions. */
   pushTo(to: Jid, owner: Jid, payload: string): void {
     const id = `push-${this.#deps.process.toString(36)}-${(++this.#pushes).toString(36)}`;

@@ -6,6 +6,8 @@ import type { FullJid, Jid, Stanza } from "../../xmpp/mod.ts";
 import { buildStanza, element, parseJid, readdress } from "../../xmpp/mod.ts";
 import type { AccountHosts, AccountReach, SessionsByAccount } from "./account_reach.ts";
 import type { AccountTurns } from "./account_turns.ts";
+import type { PresenceSignal } from "./presence_signal.ts";
+import { partedPayload } from "./presence_signal.ts";
 import type { RosterMetrics } from "./roster_metrics.ts";
 import type { PresenceView, RosterDeps } from "./roster_ports.ts";
 import type { Missed } from "./second_look.ts";
@@ -248,26 +250,48 @@ export class ContactPresence {
   }
 
   /**
-   * Sends `contact` the end of the presence of all sessions of `owner`. A session that a list hides
-   * from the contact has ended for it before, or has never been there.
+   * Sends `contact` the end of the presence of all sessions of `owner`. Each node tells of its own
+   * sessions: it knows which of them are available, and what their lists hide.
    */
   async hide(owner: Jid, contact: Jid): Promise<void> {
     const { sessions, reach } = this.#deps;
-    for (const { jid } of sessions.here(owner.text)) this.#part(jid, contact);
-    const isHidden = await this.#hidesByDefault(owner);
-    const views = new Map(
-      sessions.here(owner.text).map(({ jid }) => [jid.resourcepart, this.#viewOf(jid)]),
-    );
-    const found = (await sessions.everywhere([owner.text])).get(owner.text) ?? [];
-    const resources = new Set([
-      ...found.map(({ resourcepart }) => resourcepart),
-      ...sessions.here(owner.text).map(({ jid }) => jid.resourcepart),
+    await Promise.all([
+      this.#endFor(contact, sessions.here(owner.text)),
+      reach.pushElsewhere(owner, partedPayload(contact)),
     ]);
-    for (const resourcepart of resources) {
-      if (views.get(resourcepart)?.hidesFrom(contact) ?? isHidden(contact)) continue;
-      const from = parseJid(`${owner.text}/${resourcepart}`);
-      await reach.spread([contact], (to) => unavailable(from, to));
+  }
+
+  /**
+   * Sends a contact the end of the presence of one session here, as another node asks for it. False
+   * when the session is not here.
+   */
+  parted({ session, contact }: PresenceSignal): boolean {
+    const all = this.#deps.sessions.here(session.bare.text);
+    const found = all.filter(({ jid }) => jid.text === session.text);
+    this.#spawn(this.#endFor(contact, found));
+    return found.length > 0;
+  }
+
+  /**
+   * Sends a contact the end of the presence of sessions here. A session that is not available, or that
+   * its list hides from the contact, has ended for it before, or has never been there.
+   */
+  async #endFor(contact: Jid, sessions: readonly SessionHere[]): Promise<void> {
+    const { reach } = this.#deps;
+    const seen: FullJid[] = [];
+    for (const { jid, lastPresence } of sessions) {
+      this.#part(jid, contact);
+      const told = this.#told.get(jid.text);
+      if (told !== undefined) {
+        this.#told.set(jid.text, told.filter(({ text }) => text !== contact.text));
+      }
+      // The end of its presence may wait to be told to those who are contacts then.
+      const wasSeen = lastPresence !== undefined || this.isTelling(jid);
+      if (wasSeen && !this.#viewOf(jid).hidesFrom(contact)) seen.push(jid);
     }
+    if (seen.length === 0) return;
+    const hosts = await reach.hostsOf([contact]);
+    for (const jid of seen) reach.send(unavailable(jid, contact), hosts);
   }
 
   /** Has a session that is being told say nothing more to a contact. */
@@ -679,17 +703,6 @@ export class ContactPresence {
   #hasRosterHere(owner: Jid, { domainpart }: Jid): boolean {
     const { hosts } = this.#deps;
     return hosts.store(domainpart) !== undefined && hosts.isShared(owner.domainpart, domainpart);
-  }
-
-  /** Returns a function that is true for contacts from whom an account's default list hides it. */
-  async #hidesByDefault({ bare, text }: Jid): Promise<(contact: Jid) => boolean> {
-    const { privacy, log } = this.#deps;
-    try {
-      return (await privacy?.hiders([bare]))?.get(text) ?? (() => false);
-    } catch (thrown) {
-      log.warn("roster.no-privacy", { error: describeError(thrown) });
-      return () => false; // better than presence that never ends
-    }
   }
 
   #viewOf(jid: FullJid): PresenceView {

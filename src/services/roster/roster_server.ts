@@ -15,6 +15,7 @@ import { AccountReach } from "./account_reach.ts";
 import { AccountTurns } from "./account_turns.ts";
 import { ContactPresence } from "./contact_presence.ts";
 import { InboundRetries } from "./inbound_retries.ts";
+import { readSignal } from "./presence_signal.ts";
 import type { PresenceOrigin } from "./remote_presence.ts";
 import { RemotePresence } from "./remote_presence.ts";
 import { RosterMetrics } from "./roster_metrics.ts";
@@ -246,6 +247,16 @@ export class RosterServer {
     if (!this.serves(presence.from.domainpart)) return true;
     const sentAtUs = presence.sinceUs ?? clock.wallUs();
     return this.saw(presence, { origin: hosts.localHost, process, sentAtUs });
+  }
+
+  /**
+   * Takes an IQ for a session here that is not for its client: a request of another node, or a roster
+   * push that the client has not asked for. False for all others.
+   */
+  takes(iq: Stanza): boolean {
+    const signal = readSignal(iq);
+    if (signal === undefined) return this.isUnwantedPush(iq);
+    return this.#presence.parted(signal);
   }
 
   /** True for a roster push to a client that has not asked for the roster. */

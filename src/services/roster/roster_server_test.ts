@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { setImmediate as immediately } from "node:timers/promises";
 import { CausewayError, ManualClock, PacedWork } from "../../base/mod.ts";
 import { MetricsRegistry } from "../../observe/mod.ts";
+import type { Jid, Stanza } from "../../xmpp/mod.ts";
 import {
   buildStanza,
   CLIENT_NAMESPACE,
@@ -11,6 +12,7 @@ import {
   stanzaElement,
 } from "../../xmpp/mod.ts";
 import { HostServices } from "../mod.ts";
+import { partedPayload, readSignal } from "./presence_signal.ts";
 import { ROSTER_NAMESPACE } from "./roster_query.ts";
 import { fullJid, hidingFrom, item, lines, RosterFixture } from "./testing/roster_fixture.ts";
 
@@ -104,15 +106,15 @@ Deno.test("a removed contact stops seeing the account, and hears of the end", as
   const fixture = withAlice();
   fixture.store.put(ALICE, item(BOB, { subscription: "both" }));
   fixture.elsewhere.set(BOB, [{ host: DC2, resourcepart: "x", process: 2 }]);
+  await fixture.changePresence(PHONE);
+  fixture.sent.length = fixture.routed.length = 0;
   await fixture.ask(PHONE, "set", query({ jid: BOB, subscription: "remove" }));
   assert.deepEqual(
-    fixture.sent.map(({ host, stanza }) => `${host} ${lines([stanza])[0]}`).toSorted(),
-    [
-      `${DC2} unavailable: ${ALICE}/laptop → ${BOB}`,
-      `${DC2} unavailable: ${PHONE} → ${BOB}`,
-    ],
+    fixture.sent.map(({ host, stanza }) => `${host} ${lines([stanza])[0]}`),
+    [`${DC2} unavailable: ${PHONE} → ${BOB}`],
   );
   assert.deepEqual(lines(fixture.routed).slice(2), [
+    `set: ${ALICE} → ${ALICE}/laptop`, // asks its node to end its presence
     `unsubscribed: ${ALICE} → ${BOB}`,
     `unsubscribe: ${ALICE} → ${BOB}`,
   ]);
@@ -804,26 +806,70 @@ Deno.test("subscription stanzas that the account's list denies change nothing, a
   assert.ok(await fixture.counts('causeway_subscriptions_total{outcome="blocked"} 3'));
 });
 
-Deno.test("a contact who is removed hears nothing of sessions that a list hid from it", async () => {
+/** Returns the requests that were routed to the node of alice's tablet at dc2. */
+function signalsOf(fixture: RosterFixture): Stanza[] {
+  return fixture.routed.filter((stanza) =>
+    stanza.to.text === `${ALICE}/tablet` && readSignal(stanza) !== undefined
+  );
+}
+
+Deno.test("a contact who is removed hears nothing of sessions that are not available or hidden", async () => {
   const fixture = withAlice();
   fixture.store.put(ALICE, item(BOB, { subscription: "both" }));
   fixture.elsewhere.set(BOB, [{ host: DC2, resourcepart: "x", process: 2 }]);
   fixture.elsewhere.set(ALICE, [{ host: DC2, resourcepart: "tablet", process: 2 }]);
+  fixture.here.set(`${ALICE}/idle`, undefined);
   await fixture.changePresence(PHONE);
   const unavailable = async () => {
-    fixture.sent.length = 0;
+    fixture.sent.length = fixture.routed.length = 0;
     fixture.store.put(ALICE, item(BOB, { subscription: "from" }));
     await fixture.enter(PHONE, "unsubscribed", BOB);
-    return lines(fixture.sent.map(({ stanza }) => stanza)).filter((line) =>
-      line.startsWith("unavailable") && line.endsWith(BOB)
-    );
+    assert.equal(signalsOf(fixture).length, 1, "the tablet's node tells of the tablet");
+    return lines(fixture.sent.map(({ stanza }) => stanza)).filter((line) => line.endsWith(BOB));
   };
-  const [phone, tablet] = [PHONE, `${ALICE}/tablet`].map((jid) => `unavailable: ${jid} → ${BOB}`);
-  assert.deepEqual((await unavailable()).toSorted(), [phone, tablet]);
-  fixture.hidden.set(ALICE, new Set([BOB]));
-  assert.deepEqual(await unavailable(), [phone], "the phone's own list lets it be seen");
+  assert.deepEqual(await unavailable(), [`unavailable: ${PHONE} → ${BOB}`]);
   fixture.hidden.set(PHONE, new Set([BOB]));
   assert.deepEqual(await unavailable(), []);
+});
+
+Deno.test("a node that is told of the end of a subscription ends the presence of its own session", async () => {
+  const asking = withAlice();
+  asking.store.put(ALICE, item(BOB, { subscription: "from" }));
+  asking.elsewhere.set(ALICE, [{ host: DC2, resourcepart: "tablet", process: 2 }]);
+  await asking.enter(PHONE, "unsubscribed", BOB);
+  const [signal] = signalsOf(asking);
+  for (const state of ["available", "not available", "hidden", "gone"]) {
+    const fixture = new RosterFixture();
+    fixture.elsewhere.set(BOB, [{ host: DC2, resourcepart: "x", process: 2 }]);
+    await fixture.changePresence(PHONE);
+    if (state !== "gone") fixture.here.set(`${ALICE}/tablet`, undefined);
+    if (state === "hidden") fixture.hidden.set(`${ALICE}/tablet`, new Set([BOB]));
+    if (state === "available" || state === "hidden") {
+      await fixture.changePresence(`${ALICE}/tablet`);
+    }
+    fixture.sent.length = 0;
+    // Its client does not get it. If it has moved, the request goes on to its new node.
+    assert.equal(fixture.server.takes(signal!), state !== "gone");
+    await immediately();
+    const expected = state === "available" ? [`unavailable: ${ALICE}/tablet → ${BOB}`] : [];
+    assert.deepEqual(lines(fixture.sent.map(({ stanza }) => stanza)), expected, state);
+  }
+});
+
+Deno.test("only a session's own account tells its node of the end of a subscription", () => {
+  const [bob, phone] = [parseJid(BOB), parseJid(PHONE)];
+  const payload = partedPayload(parseJid(CAROL));
+  const ask = (from: Jid, to: Jid, content = payload) => {
+    const iq = element("iq", { type: "set", id: "1" });
+    return readSignal(buildStanza(iq, { from, to, content }))?.contact.text;
+  };
+  assert.equal(ask(phone.bare, phone), CAROL);
+  assert.equal(ask(phone, phone), undefined, "a client");
+  assert.equal(ask(bob, phone), undefined);
+  assert.equal(ask(phone.bare, phone.bare), undefined);
+  assert.equal(ask(phone.bare, phone, payload.replace(CAROL, "@")), undefined);
+  assert.equal(ask(phone.bare, phone, payload.replaceAll("parted", "other")), undefined);
+  assert.equal(ask(phone.bare, phone, payload.replace("causeway", "other")), undefined);
 });
 
 Deno.test("a contact whose subscription ends while a login waits to be told hears no more of it", async () => {
