@@ -5,7 +5,7 @@ import type { Datacenter } from "../cluster/mod.ts";
 import type { Scenario } from "../scenario.ts";
 import { logIn } from "./_log_in.ts";
 import { PING } from "./_ping.ts";
-import { bare, Stage } from "./_stage.ts";
+import { bare, becomeAvailable, Stage } from "./_stage.ts";
 import { runUsersCommand } from "./_users_command.ts";
 
 const BOOKMARKS = "<query xmlns='jabber:iq:private'><storage xmlns='storage:bookmarks'/></query>";
@@ -69,6 +69,7 @@ export const ACCOUNT_DATA: Scenario = {
     }
     const uptime = await bob.iq({ type: "get", to: cluster.globalHost, payload: LAST });
     assert.match(uptime.xml, /seconds=["']\d+["']/);
+    for (const client of [bob, alice]) await becomeAvailable(client);
     await bob.presence({ to: account("alice"), type: "subscribe" });
     await alice.presence({ to: account("bob"), type: "subscribed" });
     await cluster.until(

@@ -137,7 +137,7 @@ function accountServices(
     }),
     new LastActivity({
       storeOf: (host) => stores.lastLogouts(host),
-      isOnline: (account) => isOnline(account, parts),
+      isOnline: (account, asker) => rosters.isSeenOnline(account, asker),
       maySee: (asker, account) => maySee(asker, account, parts),
       clock,
     }),
@@ -151,23 +151,6 @@ function accountServices(
       optionsOf: (host) => moduleOf(searchOf(config, host)),
     }),
   ];
-}
-
-/**
- * True while a resource of the account is available here, or the account has a session elsewhere. The
- * session table does not say whether that one is available.
- */
-export async function isOnline(
-  { text }: BareJid,
-  { sessions, table, process }: {
-    readonly sessions: Pick<SessionRegistry, "ofAccount">;
-    readonly table: Pick<SessionTable, "sessionsOf">;
-    readonly process: number;
-  },
-): Promise<boolean> {
-  if (sessions.ofAccount(text).some(({ priority }) => priority !== undefined)) return true;
-  const found = (await table.sessionsOf([text])).get(text) ?? [];
-  return found.some((session) => session.process !== process);
 }
 
 /**

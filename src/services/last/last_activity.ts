@@ -1,7 +1,7 @@
 import type { Clock } from "../../base/mod.ts";
 import type { LastStore } from "../../storage/mod.ts";
 import { element } from "../../xmpp/mod.ts";
-import type { BareJid, Jid } from "../../xmpp/mod.ts";
+import type { BareJid, Jid, Stanza } from "../../xmpp/mod.ts";
 import type { IqAnswer, IqRequest, IqService } from "../iq_service.ts";
 
 const NAMESPACE = "jabber:iq:last";
@@ -10,8 +10,8 @@ const NAMESPACE = "jabber:iq:last";
 export interface LastActivityDeps {
   /** Returns the last logouts of the accounts of a host. */
   storeOf(host: string): LastStore;
-  /** True while the account is online, here or anywhere else. */
-  isOnline(account: BareJid): boolean | Promise<boolean>;
+  /** True while the account is online, as far as the requester has been told of its presence. */
+  isOnline(account: BareJid, requester: Jid): boolean;
   /**
    * True for those who may see the presence of an account, and with it its last logout. It must not
    * reveal by its time whether the account exists. @default nobody but the owner
@@ -41,19 +41,20 @@ export class LastActivity implements IqService {
   }
 
   answer({ stanza, target }: IqRequest): IqAnswer | Promise<IqAnswer> {
-    if (target === "account") return this.#lastLogout(stanza.to.bare);
+    if (target === "account") return this.#lastLogout(stanza);
     return secondsAgo(this.#deps.clock.monotonicMs() - this.#startedMs);
   }
 
   /** Answers `forbidden` for every account that the requester may not see, existing or not. */
   async answerStranger({ stanza }: IqRequest): Promise<IqAnswer> {
     const mayPass = await this.#deps.maySee?.(stanza.from, stanza.to.bare) ?? false;
-    return mayPass ? await this.#lastLogout(stanza.to.bare) : { error: "forbidden" };
+    return mayPass ? await this.#lastLogout(stanza) : { error: "forbidden" };
   }
 
-  async #lastLogout(account: BareJid): Promise<IqAnswer> {
+  async #lastLogout({ from, to }: Stanza): Promise<IqAnswer> {
     const { storeOf, isOnline, clock } = this.#deps;
-    if (await isOnline(account)) return secondsAgo(0);
+    const account = to.bare;
+    if (isOnline(account, from)) return secondsAgo(0);
     const last = await storeOf(account.domainpart).read(account.localpart);
     if (last === undefined) return { error: "item-not-found" }; // it was never online
     return secondsAgo(clock.wallMs() - last.atMs, last.status);

@@ -304,14 +304,18 @@ export class ContactPresence {
 
   /** Answers a probe with the presence of the account's sessions at this node. */
   answer(asker: Jid, account: Jid): void {
-    const { sessions, routes, reach } = this.#deps;
-    const presences = sessions.here(account.text).flatMap(({ jid, lastPresence }) =>
-      lastPresence === undefined || this.#viewOf(jid).hidesFrom(asker) ? [] : [lastPresence]
-    );
-    for (const presence of presences) {
+    const { routes, reach } = this.#deps;
+    for (const presence of this.shownTo(asker, account)) {
       if (asker !== asker.bare) routes.route(readdress(presence, asker));
       else this.#spawn(reach.spread([asker], (to) => readdress(presence, to)));
     }
+  }
+
+  /** Returns the presences of the account's sessions at this node that do not hide from `asker`. */
+  shownTo(asker: Jid, account: Jid): readonly Stanza[] {
+    return this.#deps.sessions.here(account.text).flatMap(({ jid, lastPresence }) =>
+      lastPresence === undefined || this.#viewOf(jid).hidesFrom(asker) ? [] : [lastPresence]
+    );
   }
 
   /** Notes presence of a session elsewhere that is delivered to the sessions of an account here. */

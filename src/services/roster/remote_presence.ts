@@ -194,6 +194,14 @@ export class RemotePresence {
     return resources.filter((from) => this.#known.get(from)?.some(isTold) === true);
   }
 
+  /** True when an account here was told of a resource of `other` elsewhere, and not of its end. */
+  isTold(account: string, other: string): boolean {
+    for (const from of this.#byAccount.get(account) ?? []) {
+      if (from.startsWith(other) && from[other.length] === "/") return true;
+    }
+    return false;
+  }
+
   /** Forgets what a session here, which has ended, was told directly. */
   closed({ bare, text }: FullJid): void {
     for (const from of [...this.#byAccount.get(bare.text) ?? []]) {

@@ -217,6 +217,16 @@ export class RosterServer {
     return store !== undefined && await this.#subscriptions.allows(asker, account.bare, store);
   }
 
+  /**
+   * True while a resource of an account is available, as far as the asker knows: it is at this node and
+   * does not hide from the asker, or the asker's account here was told of it. Whoever may not see the
+   * presence is to be refused before.
+   */
+  isSeenOnline(account: Jid, asker: Jid): boolean {
+    return this.#presence.shownTo(asker, account).length > 0 ||
+      this.#remote.isTold(asker.bare.text, account.text);
+  }
+
   /** Answers an allowed probe for the account's sessions at this node. */
   probed(probe: Stanza): void {
     this.#presence.answer(probe.from, probe.to.bare);

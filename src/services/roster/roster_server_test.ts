@@ -794,6 +794,26 @@ Deno.test("a client that blocks a contact whose roster does not show them hears 
   assert.deepEqual(fixture.delivered, []);
 });
 
+Deno.test("somebody is seen online by those who were told of their presence, and by nobody else", async () => {
+  const fixture = withAlice();
+  const isSeen = (asker = `${BOB}/x`) =>
+    fixture.server.isSeenOnline(parseJid(ALICE), parseJid(asker));
+  fixture.here.set(`${BOB}/x`, undefined);
+  assert.equal(isSeen(), false, "her sessions are not available");
+  fixture.heard(`${ALICE}/laptop`, BOB);
+  assert.equal(isSeen(), true, "at dc2");
+  assert.equal(isSeen(PHONE), false, "nobody has told herself");
+  assert.equal(isSeen("alice@example.co/x"), false);
+  fixture.heard(`${ALICE}/laptop`, BOB, "unavailable");
+  assert.equal(isSeen(), false);
+  await fixture.changePresence(PHONE);
+  assert.deepEqual([isSeen(), isSeen(PHONE)], [true, true], "here");
+  fixture.hidden.set(PHONE, new Set([BOB]));
+  assert.deepEqual([isSeen(), isSeen(PHONE)], [false, true], "her list hides it from him");
+  fixture.heard(`${ALICE}.example/x`, BOB);
+  assert.equal(isSeen(), false, "another account");
+});
+
 Deno.test("subscription stanzas that the account's list denies change nothing, and are counted", async () => {
   const fixture = withAlice();
   fixture.hidden.set(ALICE, new Set([BOB]));
