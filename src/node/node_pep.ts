@@ -46,6 +46,7 @@ export function makePep(config: Config, parts: Surroundings & PepParts): PepServ
         return found.limits;
       },
       isElsewhere: (domain) => domains.isOtherLocalHost(domain),
+      hiderOf: (owner) => parts.privacy.hiderOf(owner.bare),
       hiders: (owners) => parts.privacy.hiders(owners.map(({ bare }) => bare)),
     },
     sessions: {

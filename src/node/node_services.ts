@@ -14,7 +14,7 @@ import type { IqService } from "../services/mod.ts";
 import { blockingServices, privacyServices } from "../services/privacy/mod.ts";
 import type { PrivacyServer } from "../services/privacy/mod.ts";
 import type { PepServer } from "../services/pep/mod.ts";
-import { PepDisco, pepRequests } from "../services/pep/mod.ts";
+import { PepDisco, pepRequests, relationOf } from "../services/pep/mod.ts";
 import { privateStorage } from "../services/private/mod.ts";
 import type { OfflineMessages } from "../services/offline/mod.ts";
 import type { RosterServer } from "../services/roster/mod.ts";
@@ -145,6 +145,7 @@ function accountServices(
       storeOf: (host) => stores.vcards(host),
       maxBytesOf: (host) => moduleOf(modules.get(host)?.mod_vcard).maxBytes,
       photos: pep.photos,
+      isHidden: async (owner, asker) => (await relationOf(pep.hosts, owner, asker)).isHidden,
     }),
     ...vcardSearch({
       storeOf: (host) => stores.vcards(host),

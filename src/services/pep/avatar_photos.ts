@@ -149,7 +149,7 @@ export class AvatarPhotos {
     ]);
     if (node === undefined || item === undefined) return vcard;
     const picture = pictureIn(tree(item.xml));
-    const isAdmitted = await admits(NodeConfig.decode(node.config), relation);
+    const isAdmitted = admits(NodeConfig.decode(node.config), relation);
     const photo = picture !== undefined && isAdmitted
       ? await this.#photoOf(owner, picture, asker)
       : undefined;
@@ -237,7 +237,7 @@ export class AvatarPhotos {
       store.items(owner.localpart, AVATAR_DATA, [id]),
     ]);
     if (node === undefined || item === undefined) return undefined;
-    if (!await admits(NodeConfig.decode(node.config), await relationOf(hosts, owner, asker))) {
+    if (!admits(NodeConfig.decode(node.config), await relationOf(hosts, owner, asker))) {
       return undefined;
     }
     const data = tree(item.xml);

@@ -264,7 +264,7 @@ export class LastItems {
     }
     if (config.accessModel === "open") return true;
     if (config.accessModel === "presence" && reverse !== undefined) return seesPresence(reverse);
-    return await admits(config, await relationOf(this.#deps.hosts, jid, asker));
+    return admits(config, await relationOf(this.#deps.hosts, jid, asker));
   }
 }
 

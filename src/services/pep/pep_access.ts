@@ -11,47 +11,39 @@ export interface Relation {
   readonly account: string;
   /** The owner's roster item for the asker. Undefined without one, and if the owner hides from it. */
   readonly item: RosterItem | undefined;
-  /**
-   * Returns true when the owner's lists hide it from the asker.
-   * @throws CausewayError with a code `storage/…`
-   */
-  isHidden(): Promise<boolean>;
+  /** True when the owner's lists hide it from the asker. */
+  readonly isHidden: boolean;
 }
 
 /**
- * Returns the relation of an asker to an account. For strangers it takes the same steps, whether or
- * not the account exists: what the owner's lists say is read only for those in the owner's roster,
- * and later for those whom the owner has named as members of a node.
+ * Returns the relation of an asker to an account. For everybody but the owner it takes the same steps,
+ * whether or not the account exists, is online, or has lists.
  *
  * @throws CausewayError with a code `storage/…`
  */
 export async function relationOf(
-  hosts: Pick<PepHosts, "rosters" | "hiders">,
+  hosts: Pick<PepHosts, "rosters" | "hiderOf">,
   owner: Jid,
   asker: Jid,
 ): Promise<Relation> {
   const account = asker.bare.text;
-  let asked: Promise<boolean> | undefined;
-  const ask = async () => (await hosts.hiders?.([owner]))?.get(owner.text)?.(asker) === true;
-  const isHidden = () => asked ??= ask();
-  if (owner.text === account) return { isOwner: true, account, item: undefined, isHidden };
-  const entry = await hosts.rosters(owner.domainpart)?.find(owner.text, account);
-  if (entry?.item === undefined) return { isOwner: false, account, item: undefined, isHidden };
-  const item = await isHidden() ? undefined : entry.item;
-  return { isOwner: false, account, item, isHidden };
+  if (owner.text === account) return { isOwner: true, account, item: undefined, isHidden: false };
+  const [entry, hides] = await Promise.all([
+    hosts.rosters(owner.domainpart)?.find(owner.text, account),
+    hosts.hiderOf?.(owner),
+  ]);
+  const isHidden = hides?.(asker, entry?.item) === true;
+  return { isOwner: false, account, item: isHidden ? undefined : entry?.item, isHidden };
 }
 
-/**
- * True when access model and affiliations of a node let somebody see it (XEP-0060 §4.1, §4.5).
- * @throws CausewayError with a code `storage/…`
- */
-export async function admits(
+/** True when access model and affiliations of a node let somebody see it (XEP-0060 §4.1, §4.5). */
+export function admits(
   config: NodeConfig,
   { isOwner, account, item, isHidden }: Relation,
-): Promise<boolean> {
+): boolean {
   if (isOwner) return true;
   const affiliation = config.affiliationOf(account);
-  if (affiliation === "outcast") return false;
+  if (affiliation === "outcast" || isHidden) return false;
   switch (config.accessModel) {
     case "open":
       return true;
@@ -61,7 +53,7 @@ export async function admits(
       return seesPresence(item?.subscription) &&
         config.rosterGroups.some((group) => item!.groups.includes(group)); // it has a subscription
     case "whitelist":
-      return affiliation === "member" && !await isHidden();
+      return affiliation === "member";
     default:
       return config.accessModel satisfies never;
   }

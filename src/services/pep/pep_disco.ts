@@ -42,7 +42,7 @@ export class PepDisco implements AccountDisco {
     ]);
     const shown: string[] = [];
     for (const { name, config } of nodes) {
-      if (await admits(NodeConfig.decode(config), relation)) shown.push(name);
+      if (admits(NodeConfig.decode(config), relation)) shown.push(name);
     }
     return shown;
   }
@@ -54,7 +54,7 @@ export class PepDisco implements AccountDisco {
       relationOf(this.#hosts, owner, asker),
     ]);
     if (found === undefined) return undefined;
-    if (!await admits(NodeConfig.decode(found.config), relation)) return undefined;
+    if (!admits(NodeConfig.decode(found.config), relation)) return undefined;
     return [
       element("identity", { category: "pubsub", type: "leaf" }),
       element("feature", { var: PUBSUB }),

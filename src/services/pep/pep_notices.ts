@@ -187,7 +187,7 @@ export class PepNotices {
     if (affiliation === "outcast") return false;
     if (config.accessModel === "whitelist") return affiliation === "member";
     return config.accessModel !== "roster" ||
-      await admits(config, await relationOf(this.#deps.hosts, from, to));
+      admits(config, await relationOf(this.#deps.hosts, from, to));
   }
 
   async #send(

@@ -4,6 +4,7 @@ import type {
   PepBounds,
   PepStore,
   RosterContact,
+  RosterItem,
   RosterStore,
   VcardStore,
 } from "../../storage/mod.ts";
@@ -53,6 +54,14 @@ export interface PepHosts {
    * @throws CausewayError with a code `storage/…`
    */
   hiders?(owners: readonly Jid[]): Promise<ReadonlyMap<string, (contact: Jid) => boolean>>;
+  /**
+   * Returns a function that is true for somebody from whom the owner's privacy list hides it, if its
+   * roster has this item for them. It must take the same steps whether or not the owner exists, or is
+   * online. @default it hides from nobody
+   *
+   * @throws CausewayError with a code `storage/…`
+   */
+  hiderOf?(owner: Jid): Promise<(asker: Jid, item: RosterItem | undefined) => boolean>;
 }
 
 /** The ways that notifications take. */

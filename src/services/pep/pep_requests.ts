@@ -141,7 +141,7 @@ class PubsubGet extends PepService implements IqService {
       this.storeOf(owner).node(owner.localpart, node),
       relationOf(this.hosts, owner, asker),
     ]);
-    if (found === undefined || !await admits(NodeConfig.decode(found.config), relation)) {
+    if (found === undefined || !admits(NodeConfig.decode(found.config), relation)) {
       return { error: "item-not-found" };
     }
     const { maxItemsPerNode } = this.hosts.limits(owner.domainpart);

@@ -181,6 +181,26 @@ Deno.test("pepRequests() answers contacts from whom a privacy list hides the own
   strictEqual(unnamed(await discover(BOB)), unnamed(await discover(STRANGER)));
 });
 
+Deno.test("pepRequests() shows no node at all to those from whom a privacy list hides the owner", async () => {
+  await using pep = await PepFixture.open();
+  await pep.subscribe("alice@example.com", "bob@example.com");
+  await pep.publish(ALICE, "urn:open", tune("one"), { "pubsub#access_model": "open" });
+  const items = "<query xmlns='http://jabber.org/protocol/disco#items'/>";
+  const seenBy = async (asker: string) => [
+    ...idsIn(await pep.items(asker, "urn:open", "alice@example.com")),
+    ...(await pep.ask(asker, "get", items, "alice@example.com")).match(/node='[^']+'/g) ?? [],
+  ];
+  for (const asker of [BOB, STRANGER]) {
+    const account = asker.split("/")[0]!; // split gives at least one part
+    deepStrictEqual(await seenBy(asker), ["one", "node='urn:open'"]);
+    pep.hiding.set(account, new Set(["alice@example.com"]));
+    deepStrictEqual(await seenBy(asker), []);
+    const absent = await pep.items(asker, "urn:open", "nobody@example.com");
+    const hidden = await pep.items(asker, "urn:open", "alice@example.com");
+    strictEqual(hidden, absent.replaceAll("nobody", "alice"));
+  }
+});
+
 Deno.test("pepRequests() tells strangers nothing of what accounts and nodes there are", async () => {
   await using pep = await PepFixture.open();
   await pep.publish(ALICE, TUNE, tune("one"));

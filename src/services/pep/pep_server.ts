@@ -131,7 +131,7 @@ export class PepServer {
       for (const { name, config: text } of await store.nodes(owner.localpart)) {
         const config = NodeConfig.decode(text);
         if (config.sendsLast === "never" || !config.delivers) continue;
-        if (await admits(config, relation)) configs.set(name, config);
+        if (admits(config, relation)) configs.set(name, config);
       }
       const names = [...configs.keys()];
       for (let start = 0; start < names.length; start += NODES_AT_ONCE) {

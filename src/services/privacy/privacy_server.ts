@@ -1,6 +1,6 @@
 import type { BackoffOptions } from "../../base/mod.ts";
 import { backoffMs, CausewayError, describeError } from "../../base/mod.ts";
-import type { PrivacyStore } from "../../storage/mod.ts";
+import type { PrivacyStore, RosterItem } from "../../storage/mod.ts";
 import type { BareJid, Jid, Stanza, XmlElement } from "../../xmpp/mod.ts";
 import {
   buildStanza,
@@ -188,14 +188,27 @@ export class PrivacyServer {
     for (const account of await this.#withLists(accounts)) {
       const applied = await this.#defaultFor(account);
       if (applied?.list === undefined) continue;
-      found.set(
-        account.text,
-        (contact) =>
-          isDenied(applied, account, contact, "iq") ||
-          isDenied(applied, account, contact, "presence-out"),
-      );
+      found.set(account.text, (contact) => isHidden(applied, account, contact));
     }
     return found;
+  }
+
+  /**
+   * Reads the default list of an account. Returns a function that is true for somebody from whom the list
+   * hides the account, as `hiders` says, if the roster has this item for them. The list is always read
+   * from the database: it takes the same query whether or not the account exists, and is online.
+   *
+   * @throws CausewayError with a code `storage/…`
+   */
+  async hiderOf(account: BareJid): Promise<(asker: Jid, item: RosterItem | undefined) => boolean> {
+    const store = this.#deps.hosts.store(account.domainpart);
+    if (store === undefined) return () => false;
+    const stored = await store.read(account.localpart);
+    const list = defaultOf(readPrivacy(stored, this.#accounts.get(account.text)?.privacy));
+    return (asker, item) => {
+      const roster = new Map(item?.isListed === true ? [[item.jid, item]] : []);
+      return isHidden({ list, roster }, account, asker);
+    };
   }
 
   /**
@@ -672,6 +685,11 @@ export type PrivacyFailure = "internal-server-error" | "resource-constraint";
 const NO_LIST: AppliedList = { list: undefined, roster: undefined };
 
 const EVERYTHING: PrivacyView = { hidesFrom: () => false, isDeafTo: () => false };
+
+/** True for those whose requests a list of `owner` denies, and those who do not get its presence. */
+function isHidden(applied: AppliedList, owner: Jid, asker: Jid): boolean {
+  return isDenied(applied, owner, asker, "iq") || isDenied(applied, owner, asker, "presence-out");
+}
 
 function viewOf(session: FullJid, applied: AppliedList): PrivacyView {
   if (applied.list === undefined) return EVERYTHING;

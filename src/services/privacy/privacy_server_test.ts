@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { CausewayError } from "../../base/mod.ts";
+import type { RosterItem } from "../../storage/mod.ts";
 import { buildStanza, element, parseElement, parseJid } from "../../xmpp/mod.ts";
 import {
   contact,
@@ -435,6 +436,40 @@ Deno.test("PrivacyServer.hiders() knows the accounts that hide, wherever their s
   await fixture.ask(PHONE, "set", listOf("hide", items));
   await fixture.ask(PHONE, "set", query("<default name='hide'/>"));
   assert.equal(await isHidden(), true);
+});
+
+Deno.test("PrivacyServer.hiderOf() reads the list of every account alike, and knows one roster item", async () => {
+  const fixture = await withPhone();
+  const bob = parseJid(BOB);
+  const isHidden = async (item?: RosterItem, account = ALICE) =>
+    (await fixture.server.hiderOf(parseJid(account).bare))(bob, item);
+  const reads = async (account = ALICE) => {
+    const before = fixture.store.queries.length;
+    await isHidden(undefined, account);
+    return fixture.store.queries.slice(before);
+  };
+  assert.equal(await isHidden(), false);
+  assert.deepEqual(await reads(), await reads("nobody@example.com"), "no list, and no account");
+  await fixture.ask(PHONE, "set", BLOCK_BOB);
+  assert.equal(await isHidden(), true);
+  assert.deepEqual(await reads(), await reads("nobody@example.com"), "her session is here");
+  const items = deny(1, "type='group' value='Work'", "<iq/>");
+  await fixture.ask(PHONE, "set", listOf("work", items));
+  await fixture.ask(PHONE, "set", query("<default name='work'/>"));
+  const colleague: RosterItem = {
+    jid: BOB,
+    name: "",
+    groups: ["Work"],
+    subscription: "none",
+    isAsking: false,
+    isApproved: false,
+    isListed: true,
+    request: undefined,
+  };
+  assert.equal(await isHidden(), false);
+  assert.equal(await isHidden(colleague), true);
+  assert.equal(await isHidden({ ...colleague, isListed: false }), false);
+  assert.equal(await isHidden(colleague, "alice@elsewhere.example"), false, "a host without lists");
 });
 
 Deno.test("a change holds at all nodes though the database could not say that it was made", async () => {

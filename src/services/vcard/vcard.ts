@@ -19,11 +19,21 @@ export interface VcardDeps {
   storeOf(host: string): VcardStore;
   /** Returns the bytes that a vCard at this host may have. */
   maxBytesOf(host: string): number;
+  /**
+   * True when the privacy lists of `owner` hide it from `asker`. It must take the same steps whether or
+   * not the owner exists, or is online. @default nobody hides
+   *
+   * @throws CausewayError with a code `storage/…`
+   */
+  isHidden?(owner: Jid, asker: Jid): Promise<boolean>;
   /** @default photos are what was stored */
   readonly photos?: VcardPhotos;
 }
 
-/** Makes the services for vCards (XEP-0054): everybody reads them, their owners write them. */
+/**
+ * Makes the services for vCards (XEP-0054): everybody reads them whom their owners do not block, and
+ * their owners write them.
+ */
 export function vcards(deps: VcardDeps): readonly IqService[] {
   return [new VcardGet(deps), new VcardSet(deps)];
 }
@@ -52,12 +62,16 @@ class VcardGet extends VcardService implements IqService {
   }
 
   /**
-   * Answers `item-not-found` for an account without a vCard and for one that does not exist
-   * (XEP-0054 §3.3). The store takes the same steps for both.
+   * Answers `item-not-found` for an account without a vCard, for one that does not exist (XEP-0054
+   * §3.3), and for one that hides from the asker. The steps are the same.
    */
   async answerStranger(request: IqRequest): Promise<IqAnswer> {
-    const payload = await this.#read(request);
-    return payload === undefined ? { error: "item-not-found" } : { payload };
+    const { to, from } = request.stanza;
+    const [payload, isHidden] = await Promise.all([
+      this.#read(request),
+      this.deps.isHidden?.(to, from),
+    ]);
+    return payload === undefined || isHidden === true ? { error: "item-not-found" } : { payload };
   }
 
   async #read({ stanza }: IqRequest) {

@@ -8,13 +8,20 @@ const EMPTY = "<vCard xmlns='vcard-temp'/>";
 const BOB = { from: "bob@example.com/phone" };
 
 function open(
-  { maxBytes = 10_000, off = [] }: {
+  { maxBytes = 10_000, off = [], hidden = new Set() }: {
     readonly maxBytes?: number;
+    /** Pairs of an owner and somebody whom the owner blocks, as `OWNER ASKER`. */
+    readonly hidden?: ReadonlySet<string>;
     readonly off?: readonly `${string} ${ServiceModule}`[];
   } = {},
 ): Promise<AccountServices> {
   return AccountServices.open(
-    (store) => vcards({ storeOf: (host) => store.vcards(host), maxBytesOf: () => maxBytes }),
+    (store) =>
+      vcards({
+        storeOf: (host) => store.vcards(host),
+        maxBytesOf: () => maxBytes,
+        isHidden: (owner, asker) => Promise.resolve(hidden.has(`${owner.text} ${asker.text}`)),
+      }),
     { off },
   );
 }
@@ -68,6 +75,18 @@ Deno.test("vcards() answers others alike for accounts without a vCard and accoun
   await setup.ask("set", card("<FN>Alice</FN>"));
   await setup.ask("set", EMPTY);
   strictEqual(await about("alice"), missing, "a vCard that was removed leaves nothing");
+});
+
+Deno.test("vcards() answers those whom the owner blocks as for accounts without a vCard", async () => {
+  const hidden = new Set<string>();
+  await using setup = await open({ hidden });
+  await setup.ask("set", card("<FN>Alice</FN>"));
+  match(await setup.ask("get", EMPTY, BOB), />Alice</);
+  for (const asker of [BOB.from, ALICE, `${ALICE}/phone`]) hidden.add(`${ALICE} ${asker}`);
+  const absent = await setup.ask("get", EMPTY, { ...BOB, to: "nobody@example.com" });
+  match(absent, /<item-not-found /);
+  strictEqual(await setup.ask("get", EMPTY, BOB), absent.replaceAll("nobody", "alice"));
+  match(await setup.ask("get", EMPTY), />Alice</, "never the owner");
 });
 
 Deno.test("vcards() answers a stranger's requests in their order", async () => {

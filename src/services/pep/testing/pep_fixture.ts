@@ -104,6 +104,8 @@ export class PepFixture implements AsyncDisposable {
         },
         limits: () => ({ ...LIMITS, ...limits }),
         isElsewhere: (domain) => domain === "dc2.example.com",
+        hiderOf: ({ text }) =>
+          Promise.resolve((asker) => this.hiding.get(asker.bare.text)?.has(text) === true),
         hiders: (owners) =>
           Promise.resolve(
             new Map(owners.map(({ text }) => [
