@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { ClusterOptions, Datacenter } from "../cluster/mod.ts";
+import type { Cluster, ClusterOptions, Datacenter } from "../cluster/mod.ts";
 import { REPLICATIONS, type Scenario } from "../scenario.ts";
 import {
   accountOf,
@@ -13,11 +13,16 @@ import { Figures } from "./_figures.ts";
 import { Stage } from "./_stage.ts";
 import { PATIENCE_MS } from "../until.ts";
 
+/** Seconds that the lease of a node lives at most. */
+const EXPIRE_AFTER = 4;
+/** Looks without a lease after which presence is withdrawn, and one that began with the lease. */
+const LOOKS = 3;
+
 const THREE: ClusterOptions = {
   datacenters: 3,
   configure: ({ modules }) => {
     const { redis } = modules.mod_global_distrib;
-    redis["expire_after"] = 4;
+    redis["expire_after"] = EXPIRE_AFTER;
     redis["refresh_after"] = 1;
   },
 };
@@ -26,8 +31,9 @@ const THREE: ClusterOptions = {
 export const GHOSTS: Scenario = {
   name: "ghosts",
   summary:
-    "people at a datacenter that is killed or cut off go offline for their contacts, once, " +
-    "and come back with it; a login elsewhere with the same resource stays",
+    "people at a datacenter that is killed or cut off go offline for their contacts, once and in " +
+    "time, and come back with it, also by directed presence; a login elsewhere with the same " +
+    "resource stays",
   options: THREE,
   replications: REPLICATIONS,
   async run(cluster, say) {
@@ -37,11 +43,13 @@ export const GHOSTS: Scenario = {
     const carol = await logInFully(await stage.enter("carol", "dc3"));
     await befriend(alice, bob);
     await befriend(alice, carol);
-    await carol.presence({ to: bob.jid });
+    await carol.presence({ to: bob.jid, priority: 7 });
     await expectPresence(bob, carol.jid);
     say("alice, bob and carol are at three datacenters; carol has sent bob directed presence");
 
+    const before = await withdrawnAt(cluster.datacenter("dc1"));
     cluster.isolate("dc2");
+    await expectWithdrawal(cluster, { from: "dc2", at: "dc1", before });
     await expectPresence(alice, bob.jid, "unavailable");
     await expectPresence(bob, alice.jid, "unavailable");
     await expectPresence(bob, carol.jid, "unavailable");
@@ -55,11 +63,17 @@ export const GHOSTS: Scenario = {
     await expectMark(bob, alice);
     assert.deepEqual(presencesFrom(alice, bob.jid), [undefined, "unavailable", undefined], "once");
     assert.deepEqual(presencesFrom(alice, late.jid), [undefined], "once");
+    assert.match((await expectPresence(bob, carol.jid)).xml, /<priority>7</, "as she has sent it");
     say("it is back: everybody sees everybody again, once, and who has logged in meanwhile");
 
     const { node } = cluster.datacenter("dc3");
+    const earlier = await withdrawnAt(cluster.datacenter("dc1"));
     await node.kill();
+    await expectWithdrawal(cluster, { from: "dc3", at: "dc1", before: earlier });
     await expectPresence(alice, carol.jid, "unavailable");
+    await expectPresence(bob, carol.jid, "unavailable");
+    const toBob = presencesFrom(bob, carol.jid);
+    assert.deepEqual(toBob, [undefined, "unavailable", undefined, "unavailable"], "once each");
     assert.deepEqual(presencesFrom(alice, carol.jid), [undefined, "unavailable"], "once");
     await node.start();
     const again = await logInFully(await stage.enter("carol", "dc3"));
@@ -72,7 +86,7 @@ export const GHOSTS: Scenario = {
     const newer = await logInFully(await stage.enter("carol", "dc1", { resource: resource! }));
     assert.equal(newer.jid, again.jid);
     await expectPresence(alice, newer.jid);
-    const before = presencesFrom(alice, newer.jid).length;
+    const known = presencesFrom(alice, newer.jid).length;
     const dropped = await outdatedAt(cluster.datacenter("dc1"));
     await again.kill();
     await cluster.until(
@@ -80,10 +94,45 @@ export const GHOSTS: Scenario = {
       { what: "dc1 drops the end of carol's older session", withinMs: PATIENCE_MS },
     );
     await expectMark(alice, newer);
-    assert.deepEqual(presencesFrom(alice, newer.jid).slice(before), []);
+    assert.deepEqual(presencesFrom(alice, newer.jid).slice(known), []);
     say("carol logs in at dc1 as the same resource: the end of her session at dc3 removes nothing");
   },
 };
+
+/**
+ * Waits until dc1, or another datacenter, has withdrawn the presence from one that is gone. The time is
+ * counted as its node does: by the life of the lease in Redis, and by looks at who lives, one a second.
+ */
+async function expectWithdrawal(
+  cluster: Cluster,
+  { from, at, before }: { readonly from: string; readonly at: string; readonly before: number },
+): Promise<void> {
+  const datacenter = cluster.datacenter(at);
+  const { redisClient } = datacenter;
+  const pattern = `causeway:node:${cluster.datacenter(from).localHost}#*`;
+  const keys = await redisClient.call("KEYS", pattern) as string[]; // KEYS returns a list of keys
+  assert.equal(keys.length, 1, `${at} has the lease of ${from}`);
+  let lifeMs = 0;
+  const looks: number[] = [];
+  await cluster.until(async () => {
+    const leftMs = Number(await redisClient.call("PTTL", keys[0]!)); // there is one
+    lifeMs = Math.max(lifeMs, leftMs);
+    const figures = await Figures.read(datacenter);
+    if (figures.sum(WITHDRAWN) > before) return true;
+    if (leftMs < 0) looks.push(figures.sum("causeway_presence_looks_total"));
+    return false;
+  }, { what: `${at} withdraws the presence from ${from}`, withinMs: PATIENCE_MS });
+  assert.ok(lifeMs <= EXPIRE_AFTER * 1_000, `the lease of ${from} lives for ${lifeMs} ms`);
+  const waited = (looks.at(-1) ?? 0) - (looks[0] ?? 0);
+  assert.ok(waited <= LOOKS, `${at} has looked ${waited} times after the end of the lease`);
+}
+
+const WITHDRAWN = "causeway_presence_withdrawn_total";
+
+/** Returns how many resources' presence a datacenter's node has withdrawn. */
+async function withdrawnAt(datacenter: Datacenter): Promise<number> {
+  return (await Figures.read(datacenter)).sum(WITHDRAWN);
+}
 
 /** Returns how many outdated presences a datacenter's node has dropped. */
 async function outdatedAt(datacenter: Datacenter): Promise<number> {

@@ -35,7 +35,7 @@ export class AccountReach {
     }
   }
 
-  /** Sends a request in the name of the account to one of its sessions. */
+  /** Sends a request in the name of an account to a session: usually one of its own. */
   pushTo(to: Jid, owner: Jid, payload: string): void {
     const id = `push-${this.#deps.process.toString(36)}-${(++this.#pushes).toString(36)}`;
     const iq = element("iq", { type: "set", id });

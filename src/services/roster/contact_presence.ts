@@ -261,14 +261,14 @@ export class ContactPresence {
     ]);
   }
 
-  /**
-   * Sends a contact the end of the presence of one session here, as another node asks for it. False
-   * when the session is not here.
-   */
-  parted({ session, contact }: PresenceSignal): boolean {
+  /** Does as another node asks for a session here. False when the session is not here. */
+  asked({ kind, session, contact }: PresenceSignal): boolean {
     const all = this.#deps.sessions.here(session.bare.text);
     const found = all.filter(({ jid }) => jid.text === session.text);
-    this.#spawn(this.#endFor(contact, found));
+    if (kind === "parted") this.#spawn(this.#endFor(contact, found));
+    else if (!this.#viewOf(session).hidesFrom(contact)) {
+      for (const each of found) each.repeatDirected?.(contact);
+    }
     return found.length > 0;
   }
 

@@ -11,13 +11,15 @@ import {
 
 const NAMESPACE = "urn:causeway:presence:0";
 
-/**
- * A request of one node to the node of a session, in the name of the session's own account: to tell
- * `contact` of the end of the session's presence. The client never gets it.
- */
+/** A request of one node to the node of a session. The client never gets it. */
 export interface PresenceSignal {
+  /**
+   * `parted`, in the name of the session's own account: to tell a contact of the end of the session's
+   * presence. `again`, in the name of the contact: to send it the session's directed presence again.
+   */
+  readonly kind: "parted" | "again";
   readonly session: FullJid;
-  /** Bare JID of an account that may no longer see the session. */
+  /** Bare JID of the contact. */
   readonly contact: Jid;
 }
 
@@ -26,12 +28,19 @@ export function partedPayload(contact: Jid): string {
   return serialize(element("parted", { xmlns: NAMESPACE, jid: contact.text }));
 }
 
+/** The payload of the request for directed presence. */
+export const AGAIN_PAYLOAD = serialize(element("again", { xmlns: NAMESPACE }));
+
 /** Reads a request of another node; undefined for all other stanzas. */
 export function readSignal({ kind, type, from, to, bytes }: Stanza): PresenceSignal | undefined {
   if (kind !== "iq" || type !== "set" || !(to instanceof FullJid)) return undefined;
-  if (from !== from.bare || from.text !== to.bare.text) return undefined; // no client's
+  if (from !== from.bare) return undefined; // a client's
   const payload = onlyChild(stanzaSource(bytes));
-  if (payload?.namespace !== NAMESPACE || payload.name !== "parted") return undefined;
+  if (payload?.namespace !== NAMESPACE) return undefined;
+  if (from.text !== to.bare.text) {
+    return payload.name === "again" ? { kind: "again", session: to, contact: from } : undefined;
+  }
+  if (payload.name !== "parted") return undefined;
   const contact = tryParseJid(attributeOf(payload, "jid") ?? "");
-  return contact && { session: to, contact: contact.bare };
+  return contact && { kind: "parted", session: to, contact: contact.bare };
 }

@@ -41,6 +41,8 @@ export interface RemotePresenceDeps {
   deliver(to: FullJid, stanza: Stanza): boolean;
   /** Asks for the presence of `account` in the name of `asker`, who may no longer be allowed to. */
   probe(asker: Jid, account: Jid): void;
+  /** Asks a resource elsewhere for the directed presence that it has sent to an account here. */
+  askForDirected(account: Jid, resource: Jid): void;
   /** Tells the contacts at a datacenter of all sessions here: neither knew of the other's logins. */
   announce(host: string): void;
   readonly clock: Clock;
@@ -54,6 +56,8 @@ const LOOK_MS = 1_000;
 const MISSES = 2;
 /** Looks after which a datacenter that is back is told once more. */
 const SECOND_ANNOUNCEMENT = 5;
+/** Pairs of an account and a resource whose directed presence is asked for at one look. */
+const ASKED_AT_ONCE = 1_000;
 /** Processes that are gone and may come back; those of nodes that were restarted never do. */
 const MAX_LOST = 64;
 /**
@@ -90,12 +94,15 @@ interface Tellers {
 interface Lost {
   readonly host: string;
   readonly withdrawn: Map<string, Set<string>>;
+  /** Looks until directed presence is asked for; undefined while the process is away. */
+  looksLeft: number | undefined;
 }
 
 /**
  * Presence that recipients at this node have of resources elsewhere. When the process of a resource
  * no longer holds its lease, because its node or datacenter died or is cut off, the presence is
- * withdrawn here, once. When the process is back, the recipients ask for it again.
+ * withdrawn here, once. When the process is back, the recipients ask for it again: first for that of
+ * contacts. A moment later they ask the resources that have not come back for directed presence.
  *
  * Two processes speak of one full JID when a login at one of them replaces a session at the other.
  * A recipient believes the one with the later presence. The end of a presence carries the time at
@@ -124,6 +131,7 @@ export class RemotePresence {
   #cancel: CancelTimer = () => {};
   #isClosed = false;
   readonly #withdrawn;
+  readonly #looks;
   readonly #late;
 
   constructor(deps: RemotePresenceDeps) {
@@ -131,6 +139,11 @@ export class RemotePresence {
     this.#withdrawn = deps.metrics.counter({
       name: "causeway_presence_withdrawn_total",
       help: "Resources elsewhere whose presence was withdrawn here because their process is gone",
+    });
+    this.#looks = deps.metrics.counter({
+      name: "causeway_presence_looks_total",
+      help:
+        "Looks that found out which processes live: two without a process withdraw its presence",
     });
     this.#late = deps.metrics.counter({
       name: "causeway_presence_outdated_total",
@@ -229,6 +242,7 @@ export class RemotePresence {
     for (const { host } of this.#lost.values()) hosts.add(host);
     const live = await this.#deps.liveProcesses([...hosts]);
     if (live === undefined || this.#isClosed) return;
+    this.#looks.inc();
     this.#lookForReturned(live);
     const gone = this.#goneFrom(live);
     if (gone.size > 0) await this.#withdraw(gone, live);
@@ -398,10 +412,13 @@ export class RemotePresence {
   }
 
   #lookForReturned(live: LiveProcesses): void {
-    for (const [process, { host, withdrawn }] of [...this.#lost]) {
-      if (live.get(host)?.has(process) !== true) continue;
-      this.#loseSight(process);
-      this.#askAgain(withdrawn);
+    for (const [process, lost] of [...this.#lost]) {
+      if (live.get(lost.host)?.has(process) !== true) lost.looksLeft = undefined;
+      else if (lost.looksLeft === undefined) {
+        lost.looksLeft = SECOND_ANNOUNCEMENT;
+        this.#askAgain(lost.withdrawn);
+      } else if (lost.looksLeft > 1) lost.looksLeft--;
+      else this.#askForDirected(process, lost);
     }
     this.#lookForDatacenters(live);
   }
@@ -435,6 +452,20 @@ export class RemotePresence {
       const contacts = new Set([...resources].map((from) => parseJid(from).bare.text));
       for (const contact of contacts) this.#deps.probe(parseJid(account), parseJid(contact));
     }
+  }
+
+  /** Asks for some of the resources that have not come back as contacts, and forgets them. */
+  #askForDirected(process: number, lost: Lost): void {
+    let left = ASKED_AT_ONCE;
+    // Entries that are removed meanwhile do not disturb the loops.
+    for (const [account, resources] of lost.withdrawn) {
+      for (const from of resources) {
+        if (left-- === 0) return; // the rest at the next look
+        this.#takeWithdrawn(lost, account, from);
+        this.#deps.askForDirected(parseJid(account), parseJid(from));
+      }
+    }
+    this.#lost.delete(process);
   }
 
   /** Forgets a process that is gone. */
@@ -520,7 +551,8 @@ export class RemotePresence {
     const jid = parseJid(from);
     let lost = this.#lost.get(known.process);
     if (lost === undefined) {
-      this.#lost.set(known.process, lost = { host: known.host, withdrawn: new Map() });
+      lost = { host: known.host, withdrawn: new Map(), looksLeft: undefined };
+      this.#lost.set(known.process, lost);
     }
     const { told } = known;
     const recipients = new Map([...told].map(([account, each]) => [account, new Set(each.keys())]));

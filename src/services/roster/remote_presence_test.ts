@@ -37,6 +37,8 @@ class Fixture {
       return this.delivered.push(stanza) > 0;
     },
     probe: (asker, account) => void this.steps.push(`probe ${asker.text} → ${account.text}`),
+    askForDirected: (account, resource) =>
+      void this.steps.push(`ask ${resource.text} for ${account.text}`),
     announce: (host) => void this.steps.push(`announce ${host}`),
     clock: this.clock,
     metrics: this.metrics,
@@ -96,6 +98,43 @@ Deno.test("a resource whose process is gone is withdrawn once, and asked for whe
   assert.equal(fixture.saw("available"), true, "the answer is news again");
   await fixture.look();
   assert.equal(fixture.delivered.length, 1);
+});
+
+Deno.test("directed presence is asked for once, a moment after its process is back", async () => {
+  const fixture = new Fixture();
+  const [CONTACT, FRIEND] = ["carol@example.com/x", "dan@example.com/x"];
+  fixture.saw("available", { to: PHONE }); // directed
+  for (const from of [CONTACT, FRIEND]) fixture.saw("available", { from });
+  await fixture.lose(DC2);
+  fixture.live.set(DC2, new Set([2]));
+  const look = async (times: number) => {
+    for (let i = 0; i < times; i++) await fixture.presence.look();
+    return fixture.steps.splice(0).filter((step) => step.startsWith("ask "));
+  };
+  assert.deepEqual(await look(1), []);
+  assert.equal(fixture.saw("available", { from: CONTACT }), true, "a contact answers the probe");
+  assert.deepEqual(await look(3), []);
+  fixture.live.delete(DC2);
+  assert.deepEqual(await look(1), [], "it is gone again");
+  fixture.live.set(DC2, new Set([2]));
+  assert.deepEqual(await look(5), [], "the time begins anew");
+  assert.equal(fixture.saw("unavailable", { from: FRIEND }), false, "his client was told");
+  assert.deepEqual(await look(1), [`ask ${BOB} for ${ALICE}`]);
+  assert.equal(fixture.saw("available", { to: PHONE }), true);
+  assert.deepEqual(await look(20), []);
+});
+
+Deno.test("directed presence of very many is asked for at several looks", async () => {
+  const fixture = new Fixture();
+  for (let i = 0; i < 1_500; i++) fixture.saw("available", { from: `user${i}@example.com/x` });
+  await fixture.lose(DC2);
+  fixture.live.set(DC2, new Set([2]));
+  const counts: number[] = [];
+  for (let i = 0; i < 9; i++) {
+    await fixture.presence.look();
+    counts.push(fixture.steps.splice(0).filter((step) => step.startsWith("ask ")).length);
+  }
+  assert.deepEqual(counts, [0, 0, 0, 0, 0, 1_000, 500, 0, 0]);
 });
 
 Deno.test("a process that is missing for one look alone withdraws nothing", async () => {

@@ -16,7 +16,9 @@ export interface SessionPlace {
 /** The sessions of accounts, at this node and elsewhere. */
 export interface AccountSessions {
   /** Sessions at this node. */
-  here(account: string): readonly (PresentSession & Pick<LocalSession, "directed">)[];
+  here(
+    account: string,
+  ): readonly (PresentSession & Pick<LocalSession, "directed" | "repeatDirected">)[];
   /** All sessions at this node. */
   all(): Iterable<Pick<LocalSession, "jid" | "lastPresence">>;
   /** Local hosts of all datacenters that can be reached. Never rejects. */

@@ -15,7 +15,7 @@ import { AccountReach } from "./account_reach.ts";
 import { AccountTurns } from "./account_turns.ts";
 import { ContactPresence } from "./contact_presence.ts";
 import { InboundRetries } from "./inbound_retries.ts";
-import { readSignal } from "./presence_signal.ts";
+import { AGAIN_PAYLOAD, readSignal } from "./presence_signal.ts";
 import type { PresenceOrigin } from "./remote_presence.ts";
 import { RemotePresence } from "./remote_presence.ts";
 import { RosterMetrics } from "./roster_metrics.ts";
@@ -73,7 +73,8 @@ export class RosterServer {
     this.#deps = deps;
     const turns = this.#turns;
     const metrics = this.#metrics = new RosterMetrics(deps.metrics, () => turns.waiting);
-    const common = { ...deps, metrics, turns, reach: new AccountReach(deps) };
+    const reach = new AccountReach(deps);
+    const common = { ...deps, metrics, turns, reach };
     const presence = this.#presence = new ContactPresence({
       ...common,
       toldTo: (session) => this.#remote.toldTo(session),
@@ -117,6 +118,10 @@ export class RosterServer {
         // Presence of the account's own resources needs no leave.
         if (asker.text === account.text) void presence.forward(asker, account);
         else routes.route(stanza);
+      },
+      askForDirected: (account, resource) => {
+        // Nobody else's node knows the request.
+        if (this.serves(resource.domainpart)) reach.pushTo(resource, account, AGAIN_PAYLOAD);
       },
       announce: (host) => {
         deps.datacenterBack?.();
@@ -266,7 +271,7 @@ export class RosterServer {
   takes(iq: Stanza): boolean {
     const signal = readSignal(iq);
     if (signal === undefined) return this.isUnwantedPush(iq);
-    return this.#presence.parted(signal);
+    return this.#presence.asked(signal);
   }
 
   /** True for a roster push to a client that has not asked for the roster. */

@@ -12,7 +12,7 @@ import {
   stanzaElement,
 } from "../../xmpp/mod.ts";
 import { HostServices } from "../mod.ts";
-import { partedPayload, readSignal } from "./presence_signal.ts";
+import { AGAIN_PAYLOAD, partedPayload, readSignal } from "./presence_signal.ts";
 import { ROSTER_NAMESPACE } from "./roster_query.ts";
 import { fullJid, hidingFrom, item, lines, RosterFixture } from "./testing/roster_fixture.ts";
 
@@ -876,14 +876,42 @@ Deno.test("a node that is told of the end of a subscription ends the presence of
   }
 });
 
+Deno.test("a node sends directed presence again to those who ask for their own, unless a list hides it", () => {
+  const fixture = withAlice();
+  const ask = (session: string) => {
+    const iq = element("iq", { type: "set", id: "1" });
+    const addresses = { from: parseJid(BOB), to: parseJid(session) };
+    return fixture.server.takes(buildStanza(iq, { ...addresses, content: AGAIN_PAYLOAD }));
+  };
+  assert.equal(ask(PHONE), true);
+  assert.equal(ask(`${ALICE}/gone`), false);
+  assert.deepEqual(fixture.repeated, [`${PHONE} ${BOB}`]);
+  fixture.hidden.set(PHONE, new Set([BOB]));
+  assert.equal(ask(PHONE), true);
+  assert.equal(fixture.repeated.length, 1);
+});
+
+Deno.test("directed presence of people without rosters here is not asked for", async () => {
+  const fixture = withAlice();
+  const resources = [`${BOB}/x`, "echo.example.org/x"];
+  for (const from of resources) fixture.heard(from, PHONE);
+  await fixture.cutOff(DC2, 2);
+  const asked = fixture.routed.filter((stanza) => readSignal(stanza)?.kind === "again");
+  assert.deepEqual(lines(asked), [`set: ${ALICE} → ${BOB}/x`]);
+});
+
 Deno.test("only a session's own account tells its node of the end of a subscription", () => {
   const [bob, phone] = [parseJid(BOB), parseJid(PHONE)];
   const payload = partedPayload(parseJid(CAROL));
   const ask = (from: Jid, to: Jid, content = payload) => {
     const iq = element("iq", { type: "set", id: "1" });
-    return readSignal(buildStanza(iq, { from, to, content }))?.contact.text;
+    const { kind, contact } = readSignal(buildStanza(iq, { from, to, content })) ?? {};
+    return kind && `${kind} ${contact!.text}`;
   };
-  assert.equal(ask(phone.bare, phone), CAROL);
+  assert.equal(ask(phone.bare, phone), `parted ${CAROL}`);
+  assert.equal(ask(bob, phone, AGAIN_PAYLOAD), `again ${BOB}`);
+  assert.equal(ask(parseJid(`${BOB}/x`), phone, AGAIN_PAYLOAD), undefined, "a client");
+  assert.equal(ask(phone.bare, phone, AGAIN_PAYLOAD), undefined);
   assert.equal(ask(phone, phone), undefined, "a client");
   assert.equal(ask(bob, phone), undefined);
   assert.equal(ask(phone.bare, phone.bare), undefined);

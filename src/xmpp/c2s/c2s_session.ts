@@ -145,6 +145,10 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
     if (this.isOpen) this.#stanzas.presence.repeat();
   }
 
+  repeatDirected(account: Jid): void {
+    if (this.isOpen) this.#stanzas.presence.repeatDirected(account);
+  }
+
   #releasePresence(held: HeldPresence): void {
     for (const presence of held.takeAll()) this.#sendNow(presence, undefined);
   }

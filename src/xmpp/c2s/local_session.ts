@@ -41,6 +41,8 @@ export interface LocalSession {
   send(stanza: Stanza, delivery?: Delivery): boolean;
   /** Sends the last broadcast presence anew, with what the server adds to it by now. */
   repeatPresence?(): void;
+  /** Sends directed presence for an account and its resources again. */
+  repeatDirected?(account: Jid): void;
   /** Ends the stream with `condition`. */
   end(condition: StreamErrorCondition): void;
   /**

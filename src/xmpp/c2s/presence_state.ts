@@ -7,8 +7,21 @@ import type { Stanza } from "../stanza/stanza.ts";
  */
 export const DEFAULT_MAX_DIRECTED_PRESENCE = 1_000;
 
+/** Bytes of directed presence that a session keeps, to send it again. */
+const MAX_KEPT_BYTES = 16_384;
+
 /** Microseconds after its initial presence in which a session counts as new. */
 const NEW_US = 10_000_000;
+
+/** A recipient of directed presence. */
+export interface DirectedPresence {
+  readonly to: Jid;
+  /**
+   * The last one that was sent; undefined when it was not kept: it went to another domain or from another
+   * node, or there was no room.
+   */
+  readonly presence: Stanza | undefined;
+}
 
 /** The presence that a session has sent, and its recipients. */
 export class PresenceState {
@@ -16,7 +29,8 @@ export class PresenceState {
   #priority: number | undefined;
   #toldAtUs = 0;
   #availableSinceUs: number | undefined;
-  readonly #directed = new Map<string, Jid>();
+  readonly #directed = new Map<string, DirectedPresence>();
+  #keptBytes = 0;
   readonly #maxDirected: number;
 
   constructor(maxDirected: number) {
@@ -44,7 +58,12 @@ export class PresenceState {
 
   /** Recipients of directed presence that have not been sent its end. */
   get directed(): Jid[] {
-    return [...this.#directed.values()];
+    return Array.from(this.#directed.values(), ({ to }) => to);
+  }
+
+  /** Returns the directed presence for an account and its resources that has not ended. */
+  directedTo(account: Jid): readonly DirectedPresence[] {
+    return [...this.#directed.values()].filter(({ to }) => to.bare.text === account.text);
   }
 
   /** Continues from the presence that the session sent at another node, as of `nowUs`. */
@@ -61,7 +80,7 @@ export class PresenceState {
     this.#last = presence === undefined ? undefined : { ...presence, sinceUs: nowUs };
     this.#priority = priority;
     this.#availableSinceUs = isNewlyAvailable ? nowUs : undefined;
-    for (const jid of directed) this.#directed.set(jid.text, jid);
+    for (const to of directed) this.#directed.set(to.text, { to, presence: undefined });
   }
 
   becomeAvailable(presence: Stanza, priority: number): void {
@@ -76,8 +95,9 @@ export class PresenceState {
     this.#last = undefined;
     this.#availableSinceUs = undefined;
     this.#priority = undefined;
-    const told = [...this.#directed.values()];
+    const told = this.directed;
     this.#directed.clear();
+    this.#keptBytes = 0;
     return told;
   }
 
@@ -86,13 +106,23 @@ export class PresenceState {
    * @returns false when there is no more room
    */
   direct(presence: Stanza, nowUs: number): boolean {
-    const to = presence.to.text;
-    if (presence.type === "unavailable") {
-      this.#directed.delete(to);
+    const { to, from, bytes } = presence;
+    const isEnd = presence.type === "unavailable";
+    const known = this.#directed.get(to.text);
+    if (!isEnd && known === undefined && this.#directed.size >= this.#maxDirected) return false;
+    this.#keptBytes -= known?.presence?.bytes.length ?? 0;
+    if (isEnd) {
+      this.#directed.delete(to.text);
       return true;
     }
-    if (this.#directed.size >= this.#maxDirected && !this.#directed.has(to)) return false;
-    this.#directed.set(to, presence.to);
+    // Rooms and services at other domains take nothing again.
+    const isKept = to.domainpart === from.domainpart &&
+      this.#keptBytes + bytes.length <= MAX_KEPT_BYTES;
+    if (isKept) this.#keptBytes += bytes.length;
+    this.#directed.set(to.text, {
+      to,
+      presence: isKept ? { ...presence, bytes: bytes.slice(), sinceUs: nowUs } : undefined,
+    });
     this.#toldAtUs = nowUs;
     return true;
   }

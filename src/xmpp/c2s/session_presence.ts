@@ -67,6 +67,18 @@ export class SessionPresence {
     this.#broadcast(presence);
   }
 
+  /** Sends directed presence for an account and its resources again, as it was sent. */
+  repeatDirected(account: Jid): void {
+    if (this.#isOver) return;
+    const { jid: from } = this.#session;
+    for (const { to, presence } of this.state.directedTo(account)) {
+      const again = presence ?? buildStanza(element("presence"), { from, to });
+      // It is no newer than a login elsewhere that has taken the full JID meanwhile.
+      const { sinceUs = this.state.toldAtUs } = again;
+      this.#deps.sink.accept({ ...this.#deps.registry.completed(again), sinceUs }, this.#session);
+    }
+  }
+
   /**
    * Sends the end of the session's presence to all who knew of it (§4.5.2, §4.6.3). It carries the
    * time of that presence: a login elsewhere may have taken the full JID since, and its presence

@@ -1,4 +1,6 @@
 import assert from "node:assert/strict";
+import type { Jid } from "../jid/jid.ts";
+import { parseJid } from "../jid/jid_parser.ts";
 import type { Stanza } from "../stanza/stanza.ts";
 import { buildStanza, stanzaElement } from "../stanza/stanza_builder.ts";
 import { element } from "../xml/xml_element.ts";
@@ -174,4 +176,32 @@ Deno.test("SessionPresence sends presence with what the server adds to it, and a
   await home.expectNext(/<presence [^>]*type='unavailable'[^>]*\/>$/);
   session.repeatPresence!();
   await expectOnly(home, "alice@example.com/home");
+});
+
+Deno.test("SessionPresence sends directed presence again as it was, to one account and its resources", async () => {
+  await using fixture = new C2sFixture();
+  const alice = await fixture.login("alice", "home");
+  const session = fixture.registry.ofAccount("alice@example.com")[0]!;
+  const [bob, carol] = ["bob@example.com", "carol@example.com"].map((text) => parseJid(text));
+  const again = (account: Jid) => {
+    const before = fixture.accepted.length;
+    session.repeatDirected!(account);
+    return fixture.accepted.slice(before);
+  };
+  assert.deepEqual(again(bob!), []);
+  for (const to of [bob!.text, `${bob!.text}/x`, carol!.text, `${bob!.text}/y`]) {
+    alice.send(`<presence to='${to}'><status>for ${to}</status></presence>`);
+  }
+  alice.send(`<presence to='${bob!.text}/y' type='unavailable'/>`);
+  await until(() => fixture.accepted.length === 5);
+  const [first, second] = fixture.accepted;
+  const atUs = fixture.clock.wallUs();
+  fixture.clock.advance!(1_000);
+  const told = again(bob!);
+  assert.deepEqual(told.map(({ to }) => to.text), [bob!.text, `${bob!.text}/x`]);
+  assert.deepEqual(told.map(({ bytes }) => bytes), [first!.bytes, second!.bytes]);
+  assert.ok(told.every(({ sinceUs }) => sinceUs === atUs), "it has been so since then");
+  alice.send("<presence type='unavailable'/>");
+  await until(() => fixture.accepted.at(-1)?.type === "unavailable");
+  assert.deepEqual(again(bob!), []);
 });

@@ -34,6 +34,8 @@ export class RosterFixture {
   readonly sent: { readonly host: string; readonly stanza: Stanza }[] = [];
   /** Presences that sessions of this node were given directly. */
   readonly delivered: { readonly to: string; readonly stanza: Stanza }[] = [];
+  /** Directed presence that was sent again, as `SESSION ACCOUNT`. */
+  readonly repeated: string[] = [];
   /** Contacts that may see somebody's presence from now on, as `OWNER CONTACT`. */
   readonly approved: string[] = [];
   readonly server: RosterServer;
@@ -137,6 +139,22 @@ export class RosterFixture {
     this.server.saw(stanza, { origin: "dc2.example.com", process: 2, sentAtUs: 1 });
   }
 
+  /** A process of a datacenter is gone, and comes back until nobody waits for its presence. */
+  async cutOff(host: string, process: number): Promise<void> {
+    const looks = async (times: number) => {
+      for (let i = 0; i < times; i++) {
+        this.clock.advance(1_000);
+        await new Promise((resolve) => setTimeout(resolve));
+      }
+    };
+    this.server.start();
+    this.live.set(host, new Set());
+    await looks(2);
+    this.live.set(host, new Set([process]));
+    await looks(6);
+    this.server.close();
+  }
+
   /** A client of this node sends a subscription stanza or a probe; returns when it was settled. */
   async enter(from: string, type: string, to: string): Promise<readonly string[]> {
     const steps: string[] = [];
@@ -167,7 +185,9 @@ export class RosterFixture {
 
   #session(text: string, lastPresence: Stanza | undefined) {
     const priority = lastPresence === undefined ? undefined : 0;
-    return { jid: fullJid(text), lastPresence, priority, isOpen: true, directed: this.directed };
+    const repeatDirected = (account: Jid) => void this.repeated.push(`${text} ${account.text}`);
+    const { directed } = this;
+    return { jid: fullJid(text), lastPresence, priority, isOpen: true, directed, repeatDirected };
   }
 
   #places(account: string): SessionPlace[] {
