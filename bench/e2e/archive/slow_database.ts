@@ -15,6 +15,8 @@ const QUIET_MS = 10_000;
 /** Messages of one write. */
 const AT_ONCE = 50;
 const [ALICE, BOB] = ["alice", "bob"];
+/** Messages go to bob's full JID: he sends no presence. */
+const RESOURCE = "bench";
 const PASSWORD = "secret";
 /** End of a message to bob, who gets nothing else. It comes behind its id in the archive. */
 const MESSAGE = Buffer.from("</message>");
@@ -57,7 +59,7 @@ async function flood(
       domain,
       localpart,
       password: PASSWORD,
-      resource: "bench",
+      resource: RESOURCE,
     });
   await using alice = await login(dc1, ALICE);
   await using bob = await login(dc2, BOB);
@@ -87,7 +89,8 @@ async function flood(
     const messages = Array.from(
       { length: AT_ONCE },
       () =>
-        `<message type='chat' id='m${sent++}' to='${BOB}@${domain}'><body>${text}</body></message>`,
+        `<message type='chat' id='m${sent++}' to='${BOB}@${domain}/${RESOURCE}'>` +
+        `<body>${text}</body></message>`,
     );
     await alice.send(new TextEncoder().encode(messages.join("")));
   }

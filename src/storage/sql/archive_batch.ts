@@ -1,3 +1,5 @@
+import { sql as raw } from "kysely";
+import type { CompiledQuery } from "kysely";
 import type { ArchivedMessage, ArchiveOutcome } from "../archive_store.ts";
 import { isArchiveWanted } from "../archive_store.ts";
 import type { ArchiveState } from "./archive_places.ts";
@@ -189,10 +191,7 @@ async function idsThere(
       note((await queries.executeQuery(IDS_BETWEEN.with(dialect, { process, from, to }))).rows);
     }
     for (const some of portions(others, MAX_VALUES)) {
-      note(
-        await queries.selectFrom("archive_messages").select(["account_key", "sequence"])
-          .where("process", "=", process).where("sequence", "in", some).execute(),
-      );
+      note((await queries.executeQuery(idsAlone(queries, dialect, process, some))).rows);
     }
   }
   return there;
@@ -213,6 +212,34 @@ const IDS_BETWEEN = new Statement<{ process: number; from: number; to: number },
       .where("process", "=", place("process"))
       .where("sequence", ">=", place("from")).where("sequence", "<=", place("to")),
   { name: "archive_ids_between" },
+);
+
+/** Returns a query for the messages of one process with sequences that lie alone. */
+function idsAlone(
+  queries: Queries,
+  dialect: SqlDialect,
+  process: number,
+  sequences: readonly number[],
+): CompiledQuery<IdRow> {
+  if (dialect.name === "pgsql") return IDS_ALONE.with(dialect, { process, sequences });
+  return queries.selectFrom("archive_messages").select(["account_key", "sequence"])
+    .where("process", "=", process).where("sequence", "in", sequences).compile();
+}
+
+/** Has PostgreSQL look each sequence up by the index on ids, for the same reason. */
+const IDS_ALONE = new Statement<{ process: number; sequences: readonly number[] }, IdRow>(
+  (tables, place) => {
+    // OFFSET keeps the inner query to itself, so that each sequence is part of an index condition.
+    const query = raw<
+      IdRow
+    >`select found.account_key, found.sequence from unnest(${
+      place("sequences")
+    }::bigint[]) as wanted (sequence) cross join lateral (select account_key, sequence from archive_messages where process = ${
+      place("process")
+    } and sequence = wanted.sequence offset 0) as found`;
+    return { compile: () => query.compile(tables) };
+  },
+  { name: "archive_ids_alone" },
 );
 
 /**
