@@ -82,12 +82,21 @@ Deno.test("docs/security.md shows the permissions that a node of the executable 
   assert.deepEqual(shown, kept);
 });
 
-Deno.test("the unit's executable has everything a node needs, and not the whole machine", async () => {
+Deno.test("what the executable is made of", async (test) => {
   const directory = await Deno.makeTempDir();
   await using cleanup = new AsyncDisposableStack();
   cleanup.defer(() => Deno.remove(directory, { recursive: true }));
   const bundle = join(directory, "causeway.js");
   await bundleTo(bundle);
+  await test.step("has everything a node of the unit needs, and not the whole machine", () => {
+    return runUnit(bundle);
+  });
+  await test.step("runs `causeway cluster`, which leaves nothing behind", () => {
+    return runDemonstration(bundle, directory);
+  });
+});
+
+async function runUnit(bundle: string): Promise<void> {
   const command = (configFile: string) => unitCommand(configFile, bundle);
   await withCluster({ datacenters: 2, redis: "local", command }, async (cluster) => {
     await using talk = await SmallTalk.start(cluster, {
@@ -104,7 +113,32 @@ Deno.test("the unit's executable has everything a node needs, and not the whole 
     await talk.stop();
     assert.ok(!cluster.datacenters.some((each) => each.node.logs.join().includes("NotCapable")));
   });
-});
+}
+
+/** Plays the self-check in `directory` as somebody does who has the executable alone. */
+async function runDemonstration(bundle: string, directory: string): Promise<void> {
+  const program = join(directory, "causeway");
+  const flags = [...programFlags(undefined), "--no-config", "--cached-only"];
+  const words = [Deno.execPath(), "run", ...flags, bundle].map((word) => `'${word}'`);
+  await Deno.writeTextFile(program, `#!/bin/sh\nexec ${words.join(" ")} "$@"\n`, { mode: 0o755 });
+  const options = ["--datacenters", "2", "--redis", "local", "--database", "internal"];
+  const ended = await runProgram(program, ["cluster", "--check", ...options], {
+    cwd: directory,
+    env: { CAUSEWAY_BIN: program },
+  });
+  assert.equal(ended?.code, 0, `${ended?.output}${ended?.errors}`);
+  assert.match(ended.output, /^self-check: .*\n( {2}✓ .*\n)+passed in [\d.]+ s\n$/);
+  const left = Array.from(Deno.readDirSync(directory), ({ name }) => name).sort();
+  assert.deepEqual(left, ["causeway", "causeway.js"]);
+  assert.deepEqual(await processesWith(directory), []);
+}
+
+/** Returns the command lines of the processes that name `path`. */
+async function processesWith(path: string): Promise<readonly string[]> {
+  const listed = await runProgram("ps", ["-A", "-ww", "-o", "args="]);
+  assert.equal(listed?.code, 0, "ps is needed to see which processes are left");
+  return listed.output.split("\n").filter((line) => line.includes(path));
+}
 
 /** The bundle that `deno task compile` makes first. */
 async function bundleTo(file: string): Promise<void> {

@@ -47,6 +47,7 @@ export const TEST_NEEDS: readonly Need[] = [
   program("profanity", "profanity-light"),
   program("mcabber", "mcabber"),
   program("tmux", "tmux"),
+  program("ps", "procps"),
   // Shells whose completion is tested besides Bash, and what checks the manual pages.
   program("zsh", "zsh"),
   program("fish", "fish"),
