@@ -81,6 +81,7 @@ function translate(source: ForeignTable): Table {
       }),
     },
     outgoing_pools: pools && translatePools(pools),
+    global_distrib_addr: source.value("global_distrib_addr"),
   });
 }
 

@@ -175,6 +175,9 @@ export function translateModules(source: ForeignTable): Table {
 }
 
 const OWN_OPTIONS: Readonly<Record<string, (module: ForeignTable, into: Table) => void>> = {
+  mod_disco(_module, into) {
+    into["users_can_see_hidden_services"] ??= true; // their default
+  },
   mod_mam(module, into) {
     const pm = module.table("pm");
     if (pm !== undefined) {

@@ -89,6 +89,9 @@ redis.pool = "global_distrib"
 redis.expire_after = 240
 cache.domain_lifetime_seconds = 60
 bounce.enabled = false
+
+[global_distrib_addr]
+"dc2.example.com" = [{host = "203.0.113.7", port = 6555}]
 `;
 
 /** The spellings of older versions: options of Redis and TLS in place, and no list of methods. */
@@ -143,6 +146,8 @@ Deno.test("translateMongooseim() carries over what both servers have, in the new
       'cafile = "tls/ca.pem"',
       "bounce = false",
       "buffer_max = 100",
+      "users_can_see_hidden_services = false",
+      '[[global_distrib_addr."dc2.example.com"]] host = "203.0.113.7" port = 6555',
       "archive_groupchats = true",
       "mod_ping = false",
       "message_ttl = 5",
@@ -156,6 +161,13 @@ Deno.test("translateMongooseim() carries over what both servers have, in the new
     "mongooseim.toml:70: modules.mod_offline",
   ]);
   assert.ok(notes.some((line) => line.includes("/xmpp-websocket")), notes.join("\n"));
+});
+
+Deno.test("translateMongooseim() keeps hidden components visible where MongooseIM shows them", () => {
+  const { toml } = translateMongooseim("[modules.mod_disco]\n", "m.toml");
+  assert.match(toml, /\[modules\.mod_disco\]\nusers_can_see_hidden_services = true/);
+  const without = translateMongooseim("[modules.mod_ping]\n", "m.toml");
+  assert.match(without.toml, /mod_disco = false/);
 });
 
 Deno.test("translateMongooseim() reads the older spellings", () => {
