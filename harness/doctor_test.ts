@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import type { AddressInfo, Server, Socket } from "node:net";
 import { createServer } from "node:net";
 import { createServer as createTlsServer } from "node:tls";
+import { DatabaseSync } from "node:sqlite";
 import { Redis } from "ioredis";
 import { stringify } from "smol-toml";
 import { main } from "../mod.ts";
@@ -12,6 +13,7 @@ import { CHECKS } from "../src/doctor/mod.ts";
 import type { TlsFiles } from "../src/net/mod.ts";
 import type { TestAuthority } from "../src/net/testing/certificates.ts";
 import { TestCertificates } from "../src/net/testing/certificates.ts";
+import { InternalStore } from "../src/storage/mod.ts";
 import { NodeProcess, Run } from "./process/mod.ts";
 import { skewedCommand } from "./process/serve_command.ts";
 
@@ -72,6 +74,7 @@ Deno.test("causeway doctor names each of the planted faults, and what to do", as
   });
   await node.start();
 
+  await prepareByNewerProgram(run.path("dc1.sqlite"));
   const links = await mesh.issue({ names: ["dc1.example.com"], days: 2 });
   const clients = await strange.issue({ names: ["www.example.com"] });
   await Deno.chmod(clients.keyfile, 0o644);
@@ -88,6 +91,7 @@ Deno.test("causeway doctor names each of the planted faults, and what to do", as
         websocket: [{ tls: { certfile: clients.certfile, keyfile: links.keyfile } }],
       },
       limits: { max_connections: 1_000_000 },
+      storage: { internal: { path: run.path("dc1.sqlite") } },
       auth: { backend: "rdbms" },
       outgoing_pools: {
         rdbms: {
@@ -133,7 +137,7 @@ Deno.test("causeway doctor names each of the planted faults, and what to do", as
   named("certificate/name", /\.pem$/, /^it names www\.example\.com, and not example\.com/);
   named("certificate/key-file", /\.key$/, /mode is 0644/);
   named("certificate/unusable", /^listen\.websocket\[0\]\.tls$/, /does not belong to certificate/);
-  // 7–10: Redis.
+  // 7–11: Redis.
   named(
     "redis/evicts",
     /redis\.sock$/,
@@ -143,7 +147,7 @@ Deno.test("causeway doctor names each of the planted faults, and what to do", as
   named("redis/persistence", /redis\.sock$/, /appendfsync is always/);
   named("redis/idle-timeout", /redis\.sock$/, /timeout is 30/);
   named("redis/layout", /redis\.sock$/, /its layout is 7, and this version knows 1 at most/);
-  // 11–18: other datacenters, as they look from here.
+  // 12–19: other datacenters, as they look from here.
   named("endpoint/certificate-time", /^dc2\.example\.com /, /it ended on/);
   named("endpoint/untrusted", /^dc3\.example\.com /, /issued by CN ?= ?strange, is not trusted/);
   named("endpoint/name", /^dc4\.example\.com /, /names dc9\.example\.com, and not dc4/);
@@ -152,7 +156,7 @@ Deno.test("causeway doctor names each of the planted faults, and what to do", as
   named("endpoint/refuses-us", /^dc7\.example\.com /, /hung up after the TLS handshake/);
   named("mesh/dead-nodes", /^dc8\.example\.com$/, /no node of it has a live lease/);
   named("mesh/no-endpoint", /^dc9\.example\.com$/, /announce no endpoint/);
-  // 19–21: a node of another datacenter, and its configuration.
+  // 20–22: a node of another datacenter, and its configuration.
   named("clock/node", /^node1@dc2\.example\.com$/, /its clock is \d+(\.\d)? s ahead/);
   named("config/differs", /\(http:\/\/127\.0\.0\.1:\d+\)$/, /message_ttl is 7, and here it is 4/);
   named("node/part-down", /^node1@dc2\.example\.com$/, /^redis is degraded/);
@@ -162,7 +166,12 @@ Deno.test("causeway doctor names each of the planted faults, and what to do", as
     /^node1@dc2\.example\.com /,
     /connections\.tls_opts is off, and here it is on/,
   );
-  // 22–23: this machine.
+  // 23–25: databases, and this machine.
+  named(
+    "database/schema",
+    /^internal$/,
+    /the versions of its schema differ: 999 \(here\), \d+ \(node1@dc2\.example\.com\)/,
+  );
   named("database/problem", /^rdbms\.default /, /ECONNREFUSED/);
   named("limits/open-files", /^this shell$/, /open files are allowed/);
 
@@ -175,6 +184,17 @@ Deno.test("causeway doctor names each of the planted faults, and what to do", as
   );
   assert.equal(out.includes("secret"), false);
 });
+
+/** Makes a built-in store whose schema a newer program has extended, for this one to use as well. */
+async function prepareByNewerProgram(path: string): Promise<void> {
+  await (await InternalStore.open({ path })).close();
+  const database = new DatabaseSync(path);
+  database.exec(
+    "INSERT INTO causeway_schema (version, checksum, done) VALUES (999, 'newer', 1); " +
+      "UPDATE causeway_schema_floor SET lowest = 1",
+  );
+  database.close();
+}
 
 /** Runs `causeway doctor` and collects what it prints. */
 async function doctor(args: readonly string[]): Promise<{ code: number; out: string }> {

@@ -49,6 +49,8 @@ export interface ProbedEndpoint {
 /** A database of the configuration. */
 export interface DatabaseFacts {
   readonly name: string;
+  /** Engine of an SQL database; undefined for others. */
+  readonly engine: string | undefined;
   readonly place: string;
   readonly report: BackendReport;
 }

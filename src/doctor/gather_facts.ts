@@ -43,7 +43,9 @@ export async function gatherFacts(options: DoctorOptions): Promise<DoctorFacts> 
   const [certificates, table, databases, nodes, openFiles] = await Promise.all([
     Promise.all(certificatesOf(config).map(inspectUse)),
     inspectTable(inspectionOptions(config, timeoutMs), clock),
-    Promise.all(backendsOf(config.storage).map(inspectDatabase)),
+    Promise.all(
+      backendsOf(config.storage).map((each) => inspectDatabase(each, engineOf(config, each.name))),
+    ),
     Promise.all([
       ...(ownClient === undefined ? [] : [askNode(ownClient, { isOwn: true, clock })]),
       ...clients.map((client) => askNode(client, { isOwn: false, clock })),
@@ -129,9 +131,15 @@ async function inspectUse(use: NamedFiles): Promise<CertificateUse> {
 
 async function inspectDatabase(
   backend: ReturnType<typeof backendsOf>[number],
+  engine: string | undefined,
 ): Promise<DatabaseFacts> {
   const { name, place } = backend;
-  return { name, place, report: await backend.check() };
+  return { name, engine, place, report: await backend.check() };
+}
+
+/** Returns the engine of an SQL database, as nodes call it. */
+function engineOf({ storage }: Config, name: string): string | undefined {
+  return name === "internal" ? "sqlite" : storage.pools.get(name.replace(/^rdbms\./, ""))?.driver;
 }
 
 /** Addresses to dial, without those of this node itself. */

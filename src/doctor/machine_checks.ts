@@ -1,5 +1,6 @@
 import type { DoctorFacts } from "./facts.ts";
 import type { Check } from "./finding.ts";
+import { answeredNodes } from "./node_facts.ts";
 
 /** Checks of what this machine gives the node. */
 export const MACHINE_CHECKS: readonly Check<DoctorFacts>[] = [
@@ -19,6 +20,35 @@ export const MACHINE_CHECKS: readonly Check<DoctorFacts>[] = [
               : "causeway backends plan shows what is to be done, causeway backends prepare does it",
           };
         }
+      }
+    },
+  },
+  {
+    id: "database/schema",
+    asks: "Do the databases of all datacenters have the same version of the schema?",
+    *find({ databases, nodes }) {
+      const seen = [
+        ...databases.flatMap(({ name: pool, engine: kind, report: { foundVersion: version } }) =>
+          kind === undefined || version === undefined ? [] : [{ at: "here", pool, kind, version }]
+        ),
+        ...[...answeredNodes(nodes)].flatMap(({ node, schemas }) =>
+          schemas.map((schema) => ({ at: node, ...schema }))
+        ),
+      ];
+      const same = Map.groupBy(seen, ({ pool, kind }) => `${pool} ${kind}`);
+      for (const schemas of same.values()) {
+        const byVersion = Map.groupBy(schemas, ({ version }) => version);
+        if (byVersion.size < 2) continue;
+        const text = Array.from(byVersion, ([version, those]) => {
+          return `${version} (${those.map(({ at }) => at).join(", ")})`;
+        });
+        yield {
+          severity: "warning",
+          about: schemas[0]!.pool, // a group has a member
+          found: `the versions of its schema differ: ${text.join(", ")}`,
+          advice: "run causeway backends prepare with the newest program at each datacenter, and " +
+            "finish the upgrade",
+        };
       }
     },
   },

@@ -38,13 +38,16 @@ function node(name: string, more: Partial<AnsweredNode> = {}): AnsweredNode {
     parts: [{ name: "redis", state: "up", reason: undefined }],
     time: { theirMs: 500, ourMs: 0 },
     lags: [],
+    schemas: [{ pool: "rdbms.default", kind: "pgsql", version: 12 }],
     settings: undefined,
     ...more,
   };
 }
 
 function found(nodes: readonly AnsweredNode[]): readonly string[] {
-  return examine(facts(nodes)).filter(({ check }) => /^(node|clock|replication)\//.test(check))
+  return examine(facts(nodes)).filter(({ check }) =>
+    /^(node|clock|replication|database)\//.test(check)
+  )
     .map((each) => `${each.severity} ${each.check} ${each.about}: ${each.found}`);
 }
 
@@ -62,6 +65,19 @@ Deno.test("examine() names nodes of other versions, with other clocks, and behin
     "error clock/node n2: its clock is 90.0 s behind this machine's",
     "warning node/version the nodes: they run different versions: 1.0.0 at n1; 0.9.0 at n2",
     "warning replication/lag n2: 7 changes of n1 have not been applied here yet",
+  ]);
+});
+
+Deno.test("examine() compares the schemas of databases of one name and one engine", () => {
+  const schemas = (version: number, kind = "pgsql") => ({
+    schemas: [
+      { pool: "rdbms.default", kind, version },
+      { pool: "internal", kind: "sqlite", version: 9 },
+    ],
+  });
+  assert.deepEqual(found([node("n1"), node("n2", schemas(3, "mysql")), node("n3")]), []);
+  assert.deepEqual(found([node("n1"), node("n2", schemas(11)), node("n3", schemas(12))]), [
+    "warning database/schema rdbms.default: the versions of its schema differ: 12 (n1, n3), 11 (n2)",
   ]);
 });
 

@@ -27,8 +27,19 @@ export interface AnsweredNode {
   readonly time: { readonly theirMs: number; readonly ourMs: number } | undefined;
   /** Changes of the session table that are not applied yet. */
   readonly lags: readonly LagFacts[];
+  /** Its SQL databases; none where it does not say. */
+  readonly schemas: readonly SchemaFacts[];
   /** Its settings; undefined where it does not say. */
   readonly settings: NodeSettings | undefined;
+}
+
+/** Schema of an SQL database. */
+export interface SchemaFacts {
+  /** `internal`, or the kind of the pool and its tag: `rdbms.default`. */
+  readonly pool: string;
+  /** Its engine, such as `pgsql`: each counts its versions by itself. */
+  readonly kind: string;
+  readonly version: number;
 }
 
 export interface PartFacts {
@@ -61,6 +72,7 @@ export async function askNode(
     const { node, version, parts } = healthOf(await client.send("GET", "/health"));
     const metrics = await client.send("GET", "/metrics");
     const configuration = await client.get("/api/v1/config").catch(ifNotThere);
+    const databases = await client.get("/api/v1/databases").catch(ifNotThere);
     const startedMs = clock.wallMs();
     const status = await client.get("/api/v1/status").catch(ifNotThere);
     const ourMs = (startedMs + clock.wallMs()) / 2;
@@ -73,6 +85,7 @@ export async function askNode(
       parts,
       time: Number.isNaN(theirMs) ? undefined : { theirMs, ourMs },
       lags: lagsOf(metrics.text),
+      schemas: schemasIn(databases),
       settings: settingsIn(configuration, place),
     };
   } catch (thrown) {
@@ -100,6 +113,18 @@ function healthOf({ text }: AdminAnswer): Pick<AnsweredNode, "node" | "version" 
       reason: typeof reason === "string" ? reason : undefined,
     })),
   };
+}
+
+/** Reads an answer of `/api/v1/databases`. Databases without a version are left out. */
+function schemasIn(answer: unknown): readonly SchemaFacts[] {
+  const { items } = (answer ?? {}) as { readonly items?: unknown };
+  if (!Array.isArray(items)) return [];
+  return (items as readonly Record<string, unknown>[]).flatMap((item) => {
+    const { pool, kind, schemaVersion: version } = item ?? {};
+    return typeof pool === "string" && typeof kind === "string" && typeof version === "number"
+      ? [{ pool, kind, version }]
+      : [];
+  });
 }
 
 const LAG = /^causeway_replication_lag_changes\{([^}]*)\} (\S+)$/gm;

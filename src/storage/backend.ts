@@ -6,6 +6,8 @@ export interface BackendReport {
   readonly server: ServerVersion | undefined;
   /** Version of the schema that this program uses; undefined where there is none. */
   readonly schemaVersion: number | undefined;
+  /** Newest version of the schema that an SQL database has; undefined where it has none. */
+  readonly foundVersion?: number | undefined;
   /** One text for each thing that is wrong; none: the backend can be used. */
   readonly problems: readonly string[];
   /** One text for each thing that was found and is worth showing. @default none */

@@ -10,7 +10,14 @@ import { MSSQL, SNAPSHOT_ON } from "./sql/engines/mssql.ts";
 import { MYSQL } from "./sql/engines/mysql.ts";
 import { POSTGRES } from "./sql/engines/postgres.ts";
 import { openSqlite, SQLITE, SqliteConnection } from "./sql/engines/sqlite.ts";
-import { checkSchema, planSchema, prepareSchema, readSchema, versionOf } from "./sql/schema.ts";
+import {
+  checkSchema,
+  newestVersionIn,
+  planSchema,
+  prepareSchema,
+  readSchema,
+  versionOf,
+} from "./sql/schema.ts";
 import type { SqlConnection } from "./sql/sql_connection.ts";
 import { sqlError } from "./sql/sql_database.ts";
 import type { SchemaFile, ServerVersion, SqlDialect } from "./sql/sql_dialect.ts";
@@ -239,15 +246,18 @@ class SqlBackend implements Backend {
     const { dialect, connect } = this.#options;
     const schemaVersion = versionOf(dialect);
     let server: ServerVersion | undefined;
+    let foundVersion: number | undefined;
     const problems: string[] = [];
     try {
       await this.#with(connect, "check", async (connection) => {
         server = await dialect.serverVersion(connection);
+        const state = await readSchema(dialect, connection);
+        foundVersion = newestVersionIn(state);
         problems.push(...await dialect.settingProblems(connection));
         if (dialect.name === "sqlite") {
           // The node prepares its own file, so only a file that it would refuse is a problem. The
           // file was opened to be read alone.
-          planSchema(dialect, await readSchema(dialect, connection), this.place);
+          planSchema(dialect, state, this.place);
           return;
         }
         await checkSchema(dialect, connection, this.place);
@@ -256,7 +266,7 @@ class SqlBackend implements Backend {
     } catch (thrown) {
       problems.push(describeError(thrown));
     }
-    return { server, schemaVersion, problems };
+    return { server, schemaVersion, foundVersion, problems };
   }
 
   /** Tries what the stores do, on no row at all. */

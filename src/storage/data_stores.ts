@@ -23,6 +23,8 @@ export interface DataStores {
   readonly figures: PoolFigures;
   /** Failure of the last attempt to connect; undefined while the database can be reached. */
   readonly lastFailure: Error | undefined;
+  /** Newest version of the schema that the database has; undefined until it was reached. */
+  readonly schemaVersion?: number | undefined;
   /**
    * Connects, to see whether that can be done.
    *

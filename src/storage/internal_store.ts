@@ -1,5 +1,5 @@
 import { openSqlite, SQLITE } from "./sql/engines/sqlite.ts";
-import { prepareSchema } from "./sql/schema.ts";
+import { checkSchema, prepareSchema } from "./sql/schema.ts";
 import { SqlDatabase } from "./sql/sql_database.ts";
 import { SqlStores } from "./sql/sql_stores.ts";
 
@@ -55,13 +55,14 @@ export async function openInternalDatabase(
   { path, busyTimeoutMs = 2000 }: InternalStoreOptions,
 ): Promise<SqlDatabase> {
   const place = `the built-in store ${path}`;
-  const database = new SqlDatabase({
+  const database: SqlDatabase = new SqlDatabase({
     dialect: SQLITE,
     place,
     connect: async () => {
       const connection = openSqlite({ path, busyTimeoutMs }, place);
       try {
         await prepareSchema(SQLITE, connection, place);
+        database.schemaVersion = await checkSchema(SQLITE, connection, place);
         return connection;
       } catch (thrown) {
         connection.destroy();

@@ -104,6 +104,8 @@ export interface DatabaseState extends PoolFigures {
   readonly place: string;
   /** Failure of the last attempt to connect; undefined while the database can be reached. */
   readonly lastFailure: Error | undefined;
+  /** Newest version of the schema that an SQL database has; absent until it was reached. */
+  readonly schemaVersion?: number;
 }
 
 /** A place in a pool of connections that is no directory. */
@@ -123,9 +125,17 @@ function held<T>(store: T | undefined): T {
 }
 
 function stateOf(
-  { place, figures, lastFailure }: Pick<DataStores, "place" | "figures" | "lastFailure">,
+  { place, figures, lastFailure, schemaVersion }: Pick<
+    DataStores,
+    "place" | "figures" | "lastFailure" | "schemaVersion"
+  >,
 ): Omit<DatabaseState, "pool" | "kind"> {
-  return { place, ...figures, lastFailure };
+  return {
+    place,
+    ...figures,
+    lastFailure,
+    ...(schemaVersion === undefined ? {} : { schemaVersion }),
+  };
 }
 
 /** Returns the engine behind a driver. */

@@ -21,6 +21,9 @@ export const DATABASE = z.object({
   place: z.string().openapi({ description: "Where it is, without its password" }),
   state: z.enum(["up", "down"]),
   reason: z.string().optional(),
+  schemaVersion: COUNT.optional().openapi({
+    description: "Newest version of the schema that an SQL database has, once it was reached",
+  }),
   connections: COUNT.optional(),
   idle: COUNT.optional(),
   maxConnections: COUNT.optional(),

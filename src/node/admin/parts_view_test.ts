@@ -125,6 +125,7 @@ Deno.test("GET /api/v1/databases shows each kind of database as the document des
     pool: `${kind}.default`,
     kind,
     place: `the database ${kind}.default`,
+    schemaVersion: 7,
     ...{ connections: 1, idle: 1, waiting: 0, maxConnections: 10, maxWaiting: 1000 },
     lastFailure: undefined,
   }));

@@ -150,6 +150,7 @@ async function carryOut(
 /**
  * Checks that a database has the present schema: what each new connection is asked first.
  *
+ * @returns the newest version that the database has, which may be of a newer program
  * @throws CausewayError as `planSchema`, `storage/schema-missing` for a database without our tables,
  * `storage/schema-too-old` when `causeway backends prepare` has something to do
  */
@@ -157,16 +158,22 @@ export async function checkSchema(
   dialect: SqlDialect,
   connection: SqlConnection,
   place: string,
-): Promise<void> {
+): Promise<number> {
   const state = await readSchema(dialect, connection);
-  if (planSchema(dialect, state, place).length === 0) return;
-  const newest = state.applied.at(-1);
+  const isComplete = planSchema(dialect, state, place).length === 0;
+  const newest = newestVersionIn(state);
   if (newest === undefined) throw storageError("schema-missing", { action: "use", place });
+  if (isComplete) return newest;
   throw new CausewayError(
     "storage/schema-too-old",
     `Cannot use ${place}: its schema is not complete up to version ${versionOf(dialect)}; run ` +
       "`causeway backends prepare`",
   );
+}
+
+/** Returns the newest version that a database has; undefined for one without our tables. */
+export function newestVersionIn({ applied }: SchemaState): number | undefined {
+  return applied.at(-1)?.version;
 }
 
 /** Returns the version of the schema that this program uses. */

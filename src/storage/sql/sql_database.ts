@@ -36,6 +36,8 @@ const CONFLICT_PAUSES: BackoffOptions = { firstMs: 5, maxMs: 200, jitter: 1 };
 export class SqlDatabase {
   readonly dialect: SqlDialect;
   readonly place: string;
+  /** Newest version of the schema, as the last new connection found it; undefined before that. */
+  schemaVersion: number | undefined;
   readonly #pool: ConnectionPool;
   readonly #kysely: Kysely<Tables>;
   readonly #clock: Clock;

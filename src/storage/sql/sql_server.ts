@@ -120,13 +120,13 @@ export async function connectToServer(options: SqlServerOptions): Promise<SqlCon
 export function sqlServerDatabase(options: SqlServerOptions): SqlDatabase {
   const place = placeOf(options);
   const { dialect } = options.engine;
-  return new SqlDatabase({
+  const database: SqlDatabase = new SqlDatabase({
     dialect,
     place,
     connect: async () => {
       const connection = await connectToServer(options);
       try {
-        await checkSchema(dialect, connection, place);
+        database.schemaVersion = await checkSchema(dialect, connection, place);
         return connection;
       } catch (thrown) {
         connection.destroy();
@@ -135,4 +135,5 @@ export function sqlServerDatabase(options: SqlServerOptions): SqlDatabase {
     },
     ...(options.bounds === undefined ? {} : { bounds: options.bounds }),
   });
+  return database;
 }

@@ -62,6 +62,11 @@ export class SqlStores implements DataStores, AsyncDisposable {
     return this.#database.figures;
   }
 
+  /** Newest version of the schema that the database has; undefined until it was reached. */
+  get schemaVersion(): number | undefined {
+    return this.#database.schemaVersion;
+  }
+
   /** Measures and logs from now on, under the name of the database's pool. */
   observe(pool: string, to: { readonly metrics: Metrics; readonly logger: Logger }): void {
     this.#database.observe(pool, to);
