@@ -15,13 +15,13 @@ import { Stage } from "./_stage.ts";
 
 const LAST = "<query xmlns='jabber:iq:last'/>";
 
-/** The blocking command over two datacenters, with the plugin of a real client (XEP-0191). */
+/** The blocking command over three datacenters, with the plugin of a real client (XEP-0191). */
 export const BLOCKED_CONTACTS: Scenario = {
   name: "blocked-contacts",
   summary:
     "a contact that somebody blocks at one datacenter reaches none of their clients anywhere, " +
     "takes them for offline, and sees them again once unblocked at the other",
-  options: { datacenters: 2 },
+  options: { datacenters: 3 },
   replications: ["builtin"],
   async run(cluster, say) {
     await using stage = new Stage(cluster);
@@ -32,7 +32,7 @@ export const BLOCKED_CONTACTS: Scenario = {
     const phone = slixmpp(await enter("alice", "dc1", "phone"));
     const laptop = slixmpp(await enter("alice", "dc2", "laptop"));
     const bob = await enter("bob", "dc2", "desk");
-    const carol = await enter("carol", "dc1", "desk");
+    const carol = await enter("carol", "dc3", "desk");
     const clients = [phone, laptop];
     for (const client of [phone, laptop, bob, carol]) {
       const { jid } = client;
@@ -107,15 +107,41 @@ export const BLOCKED_CONTACTS: Scenario = {
     }
     say("she unblocks him at her laptop: everybody sees everybody again, and messages arrive");
 
-    const tablet = slixmpp(await enter("alice", "dc2", "tablet"));
+    const tablet = slixmpp(await enter("alice", "dc3", "tablet"));
     assert.deepEqual(await tablet.task("read_blocked", {}), [accountOf(carol)]);
     const refused = await carol.iq({ type: "get", to: tablet.jid, payload: PING });
     assert.equal(refused.errorCondition, "service-unavailable");
     await expectPresence(bob, tablet.jid);
     assert.deepEqual(presencesFrom(carol, tablet.jid), []);
-    say("her tablet, which logs in later, keeps carol out from the first moment");
+    say("her tablet, which logs in later at dc3, keeps carol out from the first moment");
+
+    const quiet = `<list name='quiet'><item type='jid' value='${accountOf(bob)}' action='deny' ` +
+      "order='1'><message/></item><item action='allow' order='2'/></list>";
+    for (const command of [quiet, "<active name='quiet'/>"]) {
+      const answer = await tablet.iq({ type: "set", payload: privacy(command) });
+      assert.equal(answer.type, "result");
+    }
+    for (const client of [...clients, tablet]) {
+      await client.expectStanza(({ kind, type, xml }) =>
+        kind === "iq" && type === "set" && /<list name=["']quiet["'] ?\/>/.test(xml)
+      );
+    }
+    const lists = await laptop.iq({ type: "get", payload: privacy("") });
+    assert.match(lists.xml, /<list name=["']quiet["']/);
+    assert.doesNotMatch(lists.xml, /<active /, "that is the list of her tablet alone");
+    await bob.sendMessage(tablet.jid, "hush");
+    // The answer comes behind the message.
+    const heard = await bob.iq({ type: "get", to: tablet.jid, payload: PING });
+    assert.notEqual(heard.errorCondition, "service-unavailable", "her client answers");
+    assert.ok(tablet.received.every(({ body }) => body !== "hush"));
+    await expectMark(bob, laptop);
+    say("a privacy list that her tablet makes and uses keeps bob's messages from it alone");
   },
 };
+
+function privacy(content: string): string {
+  return `<query xmlns='jabber:iq:privacy'>${content}</query>`;
+}
 
 function slixmpp(client: ChatClient): SlixmppClient {
   assert.ok(client instanceof SlixmppClient);
@@ -123,7 +149,8 @@ function slixmpp(client: ChatClient): SlixmppClient {
 }
 
 function dcOf({ jid }: ChatClient): string {
-  return jid.endsWith("/phone") || jid.startsWith("carol@") ? "dc1" : "dc2";
+  if (jid.startsWith("carol@")) return "dc3";
+  return jid.endsWith("/phone") ? "dc1" : "dc2";
 }
 
 /** Takes the next push of the block list, about this address. */

@@ -11,17 +11,17 @@ const PAIRS: readonly (readonly [ClientKind, ClientKind])[] = [
   ["profanity", "slixmpp"],
 ];
 
-/** Two people do with ordinary clients what those offer, over two datacenters. */
+/** Two people do with ordinary clients what those offer, over three datacenters. */
 export const PEOPLE: readonly Scenario[] = PAIRS.map(([hers, his]) => ({
   name: `people-with-${hers.replace("@", "")}`,
-  summary: `alice, with ${hers} at dc1 and dc2, and bob, with ${his} at dc2, use all that their ` +
+  summary: `alice, with ${hers} at dc1 and dc3, and bob, with ${his} at dc2, use all that their ` +
     "clients offer",
-  options: { datacenters: 2 },
+  options: { datacenters: 3 },
   replications: ["builtin"],
   async run(cluster, say) {
     await using stage = new Stage(cluster);
     const phone = await enterPerson(stage, { kind: hers, who: "alice", at: "dc1", as: "phone" });
-    const laptop = await enterPerson(stage, { kind: hers, who: "alice", at: "dc2", as: "laptop" });
+    const laptop = await enterPerson(stage, { kind: hers, who: "alice", at: "dc3", as: "laptop" });
     const bob = await enterPerson(stage, { kind: his, who: "bob", at: "dc2", as: "desk" });
     const devices = [phone, laptop];
     say(`alice's phone and laptop are online with ${hers}, bob with ${his}`);
