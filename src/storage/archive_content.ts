@@ -1,4 +1,4 @@
-import type { ChildElement } from "../xmpp/mod.ts";
+import type { ChildElement, XmlElement } from "../xmpp/mod.ts";
 import {
   childElements,
   CLIENT_NAMESPACE,
@@ -63,4 +63,19 @@ export function peerIn(stanza: Uint8Array, owner: string): ArchivePeer | undefin
   if (peer === undefined) return undefined;
   const resourcepart = peer instanceof FullJid ? peer.resourcepart : "";
   return { bare: peer.bare.text, resourcepart };
+}
+
+/**
+ * Returns who has written a message in the archive of a room: the room, with the resource that the
+ * message comes from. Pure.
+ *
+ * @param room bare JID of the room
+ */
+export function roomPeerIn(
+  { attributes }: Pick<XmlElement, "attributes">,
+  room: string,
+): ArchivePeer {
+  const from = attributes["from"] ?? room;
+  const resourcepart = from.startsWith(`${room}/`) ? from.slice(room.length + 1) : "";
+  return { bare: room, resourcepart };
 }

@@ -1,5 +1,5 @@
 import { deepStrictEqual, strictEqual } from "node:assert/strict";
-import { peerIn, searchableText } from "./archive_content.ts";
+import { peerIn, roomPeerIn, searchableText } from "./archive_content.ts";
 
 const BODY = "<body>hi</body>";
 const hint = (name: string) => `<${name} xmlns='urn:xmpp:hints'/>`;
@@ -55,4 +55,13 @@ Deno.test("peerIn() is the other side of a message", () => {
   deepStrictEqual(peer("from='a@x.y/desk' to='a@x.y'"), { bare: "a@x.y", resourcepart: "" });
   strictEqual(peer("to='a@x.y'"), undefined);
   strictEqual(peerIn(new TextEncoder().encode("no XML"), "a@x.y"), undefined);
+});
+
+Deno.test("roomPeerIn() returns the room with the nickname that a message comes from", () => {
+  const peer = (attributes: Readonly<Record<string, string>>) =>
+    roomPeerIn({ attributes }, "r@x.y");
+  deepStrictEqual(peer({ from: "r@x.y/d\u00fcne" }), { bare: "r@x.y", resourcepart: "d\u00fcne" });
+  for (const attributes of [{ from: "r@x.y" }, {}, { from: "b@x.y/d" }]) {
+    deepStrictEqual(peer(attributes), { bare: "r@x.y", resourcepart: "" });
+  }
 });

@@ -4,6 +4,7 @@ import { peerIn, searchableText } from "./archive_content.ts";
 import type {
   ArchiveEnd,
   ArchiveId,
+  ArchivePeer,
   ArchivePreferences,
   ArchiveStore,
   StoredMessage,
@@ -41,6 +42,11 @@ export interface ArchiveCopyOptions {
   readonly place: string;
   /** The archives, each once; at most two of one bare JID. */
   readonly archives: AsyncIterable<CopiedArchive>;
+  /**
+   * Returns the other side of a message; undefined when the message shows none.
+   * @default as in archives of people
+   */
+  peerOf?(stanza: Uint8Array, owner: string): ArchivePeer | undefined;
   /** As that of other data. An archive is replaced whole. */
   readonly differing: CopyUnitsOptions["differing"];
   /**
@@ -313,13 +319,13 @@ class ArchiveCopy {
   }
 
   async #append(archive: string, page: readonly StoredMessage[]): Promise<void> {
-    const { to, clock } = this.#options;
+    const { to, clock, peerOf = peerIn } = this.#options;
     const owner = bareJidOfArchive(archive);
     const messages = page.map(({ process, sequence, sentAtMs, stanza }) => ({
       archive,
       process,
       sequence,
-      peer: peerIn(stanza, owner) ?? { bare: "", resourcepart: "" },
+      peer: peerOf(stanza, owner) ?? { bare: "", resourcepart: "" },
       sentAtMs,
       visibleAtMs: sentAtMs,
       stanza,

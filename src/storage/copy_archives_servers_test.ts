@@ -1,11 +1,12 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { ELASTICSEARCH_8 } from "../../harness/databases/mod.ts";
-import { archiveKeyOf } from "./archive_store.ts";
+import { archiveKeyOf, roomArchiveKeyOf } from "./archive_store.ts";
 import type { ArchiveStore } from "./archive_store.ts";
 import { cassandraDuringTests, cassandraPool } from "./cassandra/testing/server.ts";
 import { copyData } from "./copy_data.ts";
 import type { CopyOptions } from "./copy_data.ts";
+import type { DataStores } from "./data_stores.ts";
 import { serverKindOf } from "./server_kinds.ts";
 import type { ServerPoolOptions } from "./server_pools.ts";
 import { searchServerDuringTests } from "./elastic/testing/search_servers.ts";
@@ -16,7 +17,13 @@ import { preparedDatabase } from "./sql/testing/databases.ts";
 import { SERVER_KINDS, serverDuringTests } from "./sql/testing/servers.ts";
 import type { StoresOptions } from "./stores.ts";
 import { sqlServerOf } from "./stores.ts";
-import { archiveContentOf, fillArchive, filledMessage } from "./testing/filled_archives.ts";
+import {
+  archiveContentOf,
+  fillArchive,
+  filledMessage,
+  filledRoomMessage,
+  roomArchiveContentOf,
+} from "./testing/filled_archives.ts";
 import { conformanceCredentials } from "./testing/user_store_conformance.ts";
 
 const POSTGRESQL = SERVER_KINDS.find(({ driver }) => driver === "pgsql")!;
@@ -25,13 +32,17 @@ const cassandra = cassandraDuringTests();
 const search = searchServerDuringTests(ELASTICSEARCH_8);
 
 const NAMES = ["alice", "bob", "\u00fcnal"];
+const ROOMS = { muc: "hall@conference.example.com", light: "coven@muclight.example.com" };
 /** More than some pages, and than a bucket of Cassandra. */
 const MANY = 2_500;
+/** Messages of the archives of both rooms. */
+const OF_ROOMS = 700 + 20;
 
 /** A built-in store, and the servers, all empty. */
 class Databases implements AsyncDisposable {
   readonly options: StoresOptions;
   readonly archives: string[] = [];
+  readonly roomArchives: string[] = [];
   readonly #directory: string;
   readonly #closing: (() => Promise<void>)[] = [];
 
@@ -69,30 +80,69 @@ class Databases implements AsyncDisposable {
       always: ["bob@example.com"],
       never: [],
     });
+    const owner = { jid: "alice@example.com", affiliation: "owner" } as const;
+    const [hall, coven] = [
+      await stores.muc("conference.example.com").create(ROOMS.muc, {
+        config: "{}",
+        isListed: true,
+        affiliates: [{ ...owner, reason: "" }],
+      }),
+      await stores.rooms("muclight.example.com").create(ROOMS.light, {
+        config: "{}",
+        occupants: [owner],
+      }),
+    ];
+    const message = filledRoomMessage;
+    databases.roomArchives.push(
+      roomArchiveKeyOf(ROOMS.muc, { creation: hall! }),
+      roomArchiveKeyOf(ROOMS.light, { creation: coven! }),
+    );
+    for (const [i, count] of [700, 20].entries()) {
+      await fillArchive(stores.archives(), databases.roomArchives[i]!, { count, message });
+    }
     return databases;
   }
 
-  /** Opens the archives of a backend. */
+  /** Opens the archives of people in a backend. */
   async open(name: string): Promise<ArchiveStore> {
-    if (name === "rdbms.people") return (await this.#sql()).archives();
-    if (name === "internal") {
-      const stores = await InternalStore.open(this.options.internal);
-      this.#closing.push(() => stores.close());
-      return stores.archives();
-    }
-    const options = this.options.serverPools!.get(name)!;
-    const stores = serverKindOf(options).open({ name, options });
-    this.#closing.push(() => stores.close());
-    return stores.archives!();
+    return (await this.#stores(name)).archives!();
+  }
+
+  /** Opens the archives of rooms in a backend. */
+  async openRooms(name: string): Promise<ArchiveStore> {
+    const stores = await this.#stores(name);
+    return stores.roomArchives?.() ?? stores.archives!();
   }
 
   async contentOf(store: ArchiveStore): Promise<unknown> {
     return await Promise.all(this.archives.map((archive) => archiveContentOf(store, archive)));
   }
 
+  async contentOfRooms(name: string): Promise<unknown> {
+    const store = await this.openRooms(name);
+    return await Promise.all(this.roomArchives.map((each) => roomArchiveContentOf(store, each)));
+  }
+
   async copy(from: string, to: string, options: Partial<CopyOptions> = {}) {
-    const [report] = await copyData(this.options, { kind: "mam", from, to, ...options });
-    return report!;
+    return (await this.copyBoth(from, to, options))[0]!;
+  }
+
+  /** Copies archives of people and of rooms. */
+  async copyBoth(from: string, to: string, options: Partial<CopyOptions> = {}) {
+    return await copyData(this.options, { kind: "mam", from, to, ...options });
+  }
+
+  async #stores(name: string): Promise<DataStores> {
+    if (name === "rdbms.people") return await this.#sql();
+    if (name === "internal") {
+      const stores = await InternalStore.open(this.options.internal);
+      this.#closing.push(() => stores.close());
+      return stores;
+    }
+    const options = this.options.serverPools!.get(name)!;
+    const stores = serverKindOf(options).open({ name, options });
+    this.#closing.push(() => stores.close());
+    return stores;
   }
 
   async #sql(): Promise<SqlStores> {
@@ -146,6 +196,56 @@ Deno.test("copyData() takes archives from PostgreSQL to Cassandra, Elasticsearch
     assert.notEqual(report.source.checksum, checksum);
   }
   assert.deepEqual(await databases.contentOf(source), await databases.contentOf(late));
+});
+
+Deno.test("copyData() takes archives of rooms to Cassandra, Elasticsearch and SQLite, and back", async () => {
+  await using databases = await Databases.make();
+  const [hall] = databases.roomArchives;
+  const content = await databases.contentOfRooms("rdbms.people");
+  const stop = new Error("killed");
+  await assert.rejects(
+    databases.copyBoth("rdbms.people", "cassandra.old", {
+      progress(table, done) {
+        if (table === "room_archives" && done >= 256) throw stop;
+      },
+    }),
+    stop,
+  );
+  const [, begun] = await databases.copyBoth("rdbms.people", "cassandra.old");
+  assert.equal(begun!.table, "room_archives");
+  assert.ok(begun!.same >= 256 && begun!.added > 0, "it goes on behind what was copied");
+  assert.equal(begun!.same + begun!.added, OF_ROOMS);
+  const { source: { checksum } } = begun!;
+  const way = ["rdbms.people", "cassandra.old", "elastic.new", "internal"];
+  for (const [i, to] of way.slice(1).entries()) {
+    const [, rooms] = await databases.copyBoth(way[i]!, to);
+    for (const side of [rooms!.source, rooms!.destination]) {
+      assert.deepEqual(side, { units: OF_ROOMS, checksum }, `${way[i]} to ${to}`);
+    }
+    assert.deepEqual(await databases.contentOfRooms(to), content, to);
+  }
+  const words = await databases.openRooms("elastic.new");
+  assert.equal(await words.count(hall!, { text: "fifth" }, 1_000), 700 / 5);
+
+  // The rooms go on: the last pass takes what came, and removes what has become too old.
+  const live = await databases.openRooms("internal");
+  await live.append([filledRoomMessage(hall!, 700)], 2e12);
+  const { sentAtMs } = filledRoomMessage(hall!, 5);
+  assert.equal(
+    await live.removeBefore({ sentBeforeMs: sentAtMs, host: "conference.example.com" }, 100),
+    5,
+  );
+  const back = ["internal", "elastic.new", "cassandra.old", "rdbms.people"];
+  for (const [i, to] of back.slice(1).entries()) {
+    const [people, rooms] = await databases.copyBoth(back[i]!, to, { differing: "mirror" });
+    assert.deepEqual([people!.added, people!.removed], [0, 0], "those of people are untouched");
+    assert.deepEqual(rooms!.source, rooms!.destination, `${back[i]} to ${to}`);
+    assert.deepEqual([rooms!.added, rooms!.same, rooms!.removed], [1, OF_ROOMS - 5, 5]);
+  }
+  assert.deepEqual(
+    await databases.contentOfRooms("rdbms.people"),
+    await databases.contentOfRooms("internal"),
+  );
 });
 
 Deno.test("copyData() replaces the archives of both accounts that have one name", async () => {

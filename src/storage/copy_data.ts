@@ -1,14 +1,16 @@
 import { createHash } from "node:crypto";
 import type { Clock } from "../base/mod.ts";
 import { CausewayError, SystemClock } from "../base/mod.ts";
-import { archiveKeyOf } from "./archive_store.ts";
-import type { ArchiveStore } from "./archive_store.ts";
+import { parseElement } from "../xmpp/mod.ts";
+import { roomPeerIn } from "./archive_content.ts";
+import { archiveKeyOf, roomArchiveKeyOf } from "./archive_store.ts";
+import type { ArchivePeer } from "./archive_store.ts";
 import type { BackendId } from "./catalogue/catalogue.ts";
 import { CATALOGUE, kindProblem } from "./catalogue/catalogue.ts";
 import { ACCOUNT_PARTS, copyAccounts } from "./copy_accounts.ts";
 import type { CopiedAccount } from "./copy_accounts.ts";
 import { copyArchives } from "./copy_archives.ts";
-import type { CopiedArchive } from "./copy_archives.ts";
+import type { ArchiveCopyOptions, CopiedArchive } from "./copy_archives.ts";
 import type { DataStores } from "./data_stores.ts";
 import { openInternalDatabase } from "./internal_store.ts";
 import { serverKindOf } from "./server_kinds.ts";
@@ -39,8 +41,8 @@ const COPY_STATEMENT_MS = 600_000;
 /** Name of the secret behind the keys of accounts that do not exist. */
 const ENUMERATION_SECRET = "enumeration";
 const CHECKSUM_DIGITS = 32;
-/** Accounts that are looked up at once. */
-const ACCOUNTS_AT_ONCE = 500;
+/** Accounts, or rooms, that are looked up at once. */
+const NAMES_AT_ONCE = 500;
 
 /** A copy of one kind of data between two backends of a configuration. */
 export interface CopyOptions {
@@ -63,7 +65,10 @@ export interface CopyOptions {
 
 /** Result of a copy: one entry for each table that stands for units of its own. */
 export interface CopyReport extends UnitCounts {
-  /** Table whose rows were counted; `archives` stands for the messages in archives. */
+  /**
+   * Table whose rows were counted. `archives` stands for the messages in archives of people, and
+   * `room_archives` for those in archives of rooms.
+   */
   readonly table: string;
   /** Everything that each side has after the copy. */
   readonly source: UnitSummary;
@@ -133,7 +138,7 @@ export async function copyData(
   }
   await using source = await openBackend(stores, from, { isMade: false });
   await using destination = await openBackend(stores, to, { isMade: true });
-  if (kind === "mam") return [await copyAllArchives(stores, [source, destination], options)];
+  if (kind === "mam") return await copyAllArchives(stores, [source, destination], options);
   if (source.database !== undefined && destination.database !== undefined) {
     return await copyTables([source.database, destination.database], { ...options, kind });
   }
@@ -218,23 +223,41 @@ async function copyAllArchives(
   options: StoresOptions,
   [source, destination]: readonly [OpenBackend, OpenBackend],
   { differing = "keep", verifies = "checksum", clock = new SystemClock(), progress }: CopyOptions,
-): Promise<CopyReport> {
-  await using accounts = await Stores.open(options);
-  const result = await copyArchives({
-    from: archivesOf(source),
-    to: archivesOf(destination),
-    place: source.stores.place,
-    archives: archivesOfAccounts(accounts, source.stores, [...options.users.keys()]),
-    differing,
-    verifies,
-    clock,
-    progress: (done) => progress?.("archives", done, undefined),
+): Promise<readonly CopyReport[]> {
+  await using configured = await Stores.open(options);
+  const common = { place: source.stores.place, differing, verifies, clock };
+  const copy = async (
+    table: string,
+    archives: Pick<ArchiveCopyOptions, "from" | "to" | "archives" | "peerOf">,
+  ): Promise<CopyReport> => ({
+    table,
+    ...await copyArchives({
+      ...common,
+      ...archives,
+      progress: (done) => progress?.(table, done, undefined),
+    }),
   });
-  return { table: "archives", ...result };
+  // Each backend that may hold `mam` has archives of people, and of rooms there or apart.
+  const people = await copy("archives", {
+    from: source.stores.archives!(),
+    to: destination.stores.archives!(),
+    archives: archivesOfAccounts(configured, source.stores, [...options.users.keys()]),
+  });
+  const rooms = await copy("room_archives", {
+    from: source.stores.roomArchives?.() ?? source.stores.archives!(),
+    to: destination.stores.roomArchives?.() ?? destination.stores.archives!(),
+    archives: archivesOfRooms(configured, source.stores),
+    peerOf: peerInRoom,
+  });
+  return [people, rooms];
 }
 
-function archivesOf({ stores }: OpenBackend): ArchiveStore {
-  return stores.archives!(); // each backend that may hold `mam` has them
+function peerInRoom(stanza: Uint8Array, room: string): ArchivePeer | undefined {
+  try {
+    return roomPeerIn(parseElement(stanza), room);
+  } catch {
+    return undefined; // no stanza that this program stored
+  }
 }
 
 /** Yields the archives of all accounts of some hosts, each once. */
@@ -253,44 +276,79 @@ async function* archivesOfAccounts(
   }
 }
 
-interface AccountPlace extends CopiedAccount {
-  readonly creation: string;
-  readonly other: string | undefined;
+/** Yields the archives of all rooms of the configuration, and of the source, each once. */
+async function* archivesOfRooms(
+  configured: Stores,
+  source: DataStores,
+): AsyncGenerator<CopiedArchive> {
+  for (const kind of ["muc", "muc_light"] as const) {
+    const lists = [...configured.roomNames(kind), source.roomNames?.(kind)]
+      .filter((each) => each !== undefined);
+    for await (const { name, creation, other } of namesIn(lists, { tellsCreations: true })) {
+      const keyOf = (each: number) => roomArchiveKeyOf(name, { creation: each });
+      yield { archive: keyOf(creation), other: other === undefined ? undefined : keyOf(other) };
+    }
+  }
 }
 
-/**
- * Yields the accounts in several stores of each host, each once; or each creation of them once. One
- * that has another creation in another store has it as `other`.
- */
+interface AccountPlace extends CopiedAccount, Omit<NamedPlace<string>, "name"> {}
+
+/** Yields the accounts of each host in several stores, as `namesIn`. */
 async function* accountsOf(
   hosts: readonly string[],
   storesOf: (host: string) => readonly UserStore[],
-  { tellsCreations = false }: { readonly tellsCreations?: boolean } = {},
+  options?: NamesOptions,
 ): AsyncGenerator<AccountPlace> {
   for (const host of hosts) {
-    const stores = storesOf(host);
-    for (const [i, store] of stores.entries()) {
-      let after: string | undefined;
-      for (;;) {
-        const names = await store.list({
-          limit: ACCOUNTS_AT_ONCE,
-          ...(after === undefined ? {} : { after }),
-        });
-        const found = await store.existing(names);
-        const all = await Promise.all(
-          stores.map((each, n) => n === i ? found : each.existing(names)),
+    for await (const { name: localpart, ...place } of namesIn(storesOf(host), options)) {
+      yield { localpart, host, ...place };
+    }
+  }
+}
+
+/** Names in a database, of accounts or rooms. Creations tell those of one name apart. */
+interface NameList<C> {
+  list(page: { readonly limit: number; readonly after?: string }): Promise<readonly string[]>;
+  existing(names: readonly string[]): Promise<ReadonlyMap<string, C>>;
+}
+
+/** A name, and what stands for it in one database. */
+interface NamedPlace<C> {
+  readonly name: string;
+  readonly creation: C;
+  /** Another creation, of the same name in another database. */
+  readonly other: C | undefined;
+}
+
+interface NamesOptions {
+  /** True: yields each creation of a name once. @default false: each name once */
+  readonly tellsCreations?: boolean;
+}
+
+/** Yields the names in several lists, each once; or each creation of them once. */
+async function* namesIn<C>(
+  lists: readonly NameList<C>[],
+  { tellsCreations = false }: NamesOptions = {},
+): AsyncGenerator<NamedPlace<C>> {
+  for (const [i, list] of lists.entries()) {
+    let after: string | undefined;
+    for (;;) {
+      const names = await list.list({
+        limit: NAMES_AT_ONCE,
+        ...(after === undefined ? {} : { after }),
+      });
+      const found = await list.existing(names);
+      const all = await Promise.all(lists.map((each, n) => n === i ? found : each.existing(names)));
+      for (const [name, creation] of found) {
+        const isKnown = all.slice(0, i).some((each) =>
+          tellsCreations ? each.get(name) === creation : each.has(name)
         );
-        for (const [localpart, creation] of found) {
-          const isKnown = all.slice(0, i).some((each) =>
-            tellsCreations ? each.get(localpart) === creation : each.has(localpart)
-          );
-          const other = all.map((each) => each.get(localpart))
-            .find((each) => each !== undefined && each !== creation);
-          if (!isKnown) yield { localpart, host, creation, other };
-        }
-        after = names.at(-1);
-        if (after === undefined || names.length < ACCOUNTS_AT_ONCE) break;
+        const other = all.map((each) => each.get(name))
+          .find((each) => each !== undefined && each !== creation);
+        if (!isKnown) yield { name, creation, other };
       }
+      after = names.at(-1);
+      if (after === undefined || names.length < NAMES_AT_ONCE) break;
     }
   }
 }

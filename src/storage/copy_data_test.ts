@@ -10,7 +10,15 @@ import type { ServerKind } from "./sql/testing/servers.ts";
 import { SERVER_KINDS, serverDuringTests, TestServer } from "./sql/testing/servers.ts";
 import type { SqlPoolOptions, StoresOptions } from "./stores.ts";
 import { sqlServerOf } from "./stores.ts";
-import { ACCOUNTS, ALICE, ARCHIVED, contentOf, fill, ODD_NAMES } from "./testing/filled_stores.ts";
+import {
+  ACCOUNTS,
+  ALICE,
+  ARCHIVED,
+  ARCHIVED_OF_ROOM,
+  contentOf,
+  fill,
+  ODD_NAMES,
+} from "./testing/filled_stores.ts";
 import { conformanceItem } from "./testing/roster_store_conformance.ts";
 import { conformanceCredentials } from "./testing/user_store_conformance.ts";
 
@@ -99,6 +107,7 @@ async function goAround(databases: Databases, way: readonly string[]): Promise<v
       muc_light_blocks: { ...NONE, added: 2 },
       muc_rooms: { ...NONE, added: 2 },
       archives: { ...NONE, added: ARCHIVED },
+      room_archives: { ...NONE, added: 4 * ARCHIVED_OF_ROOM },
     });
     const destination = await databases.open(to);
     assert.deepEqual(await contentOf(destination), content, `${from} to ${to}`);
@@ -116,6 +125,7 @@ async function goAround(databases: Databases, way: readonly string[]): Promise<v
       muc_light_blocks: { ...NONE, same: 2 },
       muc_rooms: { ...NONE, same: 2 },
       archives: { ...NONE, same: ARCHIVED },
+      room_archives: { ...NONE, same: 4 * ARCHIVED_OF_ROOM },
     });
     from = to;
   }

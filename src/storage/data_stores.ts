@@ -6,6 +6,7 @@ import type { OfflineStore } from "./offline_store.ts";
 import type { PepStore } from "./pep_store.ts";
 import type { PrivacyStore } from "./privacy_store.ts";
 import type { PrivateStore } from "./private_store.ts";
+import type { RoomKind, RoomNames } from "./room_outbox.ts";
 import type { RoomStore } from "./room_store.ts";
 import type { RosterStore } from "./roster_store.ts";
 import type { PoolFigures } from "./sql/connection_pool.ts";
@@ -64,6 +65,8 @@ export interface DataStores {
   rooms?(domainpart: string): RoomStore;
   /** Returns the Multi-User Chat rooms of one domain. */
   muc?(domainpart: string): MucStore;
+  /** Returns the names of all rooms of a kind, whatever their domains. A database of rooms has it. */
+  roomNames?(kind: RoomKind): RoomNames;
   /** Returns the archives of all accounts: the same object each time. */
   archives?(): ArchiveStore;
   /** Returns the archives of all rooms, where they are not in `archives`: the same object each time. */

@@ -54,6 +54,7 @@ async function open() {
     archives: store.archives.bind(store),
     rooms: store.rooms.bind(store),
     muc: store.muc.bind(store),
+    roomNames: store.roomNames.bind(store),
     async [Symbol.asyncDispose]() {
       await store.close();
       await Deno.remove(directory, { recursive: true });

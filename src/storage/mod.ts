@@ -45,7 +45,7 @@ export {
   MAX_ARCHIVE_IDS,
   roomArchiveKeyOf,
 } from "./archive_store.ts";
-export { ENCRYPTED, searchableText } from "./archive_content.ts";
+export { ENCRYPTED, roomPeerIn, searchableText } from "./archive_content.ts";
 export type { SqlAddress } from "./sql/sql_server.ts";
 export type {
   HeldClaim,
@@ -89,6 +89,7 @@ export type {
 export { successorIn } from "./room_store.ts";
 export type {
   NewRoomMessage,
+  RoomKind,
   RoomMessage,
   RoomOutbox,
   UnarchivedMessage,

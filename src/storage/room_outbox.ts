@@ -53,3 +53,19 @@ export interface RoomOutbox {
     upTo: { readonly creation: number; readonly number: number },
   ): Promise<boolean>;
 }
+
+/** Kinds of rooms, as `DataKind` names them. */
+export type RoomKind = "muc" | "muc_light";
+
+/** Names of the rooms of one kind in a database, of all domains. */
+export interface RoomNames {
+  /**
+   * Returns bare JIDs of rooms, at most `limit`, in an order that stays. A page begins behind the room
+   * `after`.
+   */
+  list(
+    page: { readonly limit: number; readonly after?: string },
+  ): Promise<readonly string[]>;
+  /** Returns those of at most 500 rooms that there are, each with what tells it from earlier ones. */
+  existing(rooms: readonly string[]): Promise<ReadonlyMap<string, number>>;
+}

@@ -27,7 +27,7 @@ import type { OfflineStore } from "./offline_store.ts";
 import type { PepStore } from "./pep_store.ts";
 import type { PrivateStore } from "./private_store.ts";
 import type { RequestBounds, SubscriptionRequestStore } from "./subscription_request_store.ts";
-import type { RoomOutbox } from "./room_outbox.ts";
+import type { RoomKind, RoomNames, RoomOutbox } from "./room_outbox.ts";
 import type { RoomStore } from "./room_store.ts";
 import type { RosterStore } from "./roster_store.ts";
 import type { UserStore } from "./user_store.ts";
@@ -442,6 +442,14 @@ export class Stores implements AsyncDisposable {
   muc(host: string, domainpart: string): MucStore {
     return this.#storesOf(host, "muc")
       .store((stores) => held(stores.muc?.(domainpart)));
+  }
+
+  /** Returns the names of the rooms of a kind, one object for each database that may hold some. */
+  roomNames(kind: RoomKind): readonly RoomNames[] {
+    const hosts = [...this.#options.users.keys(), ...this.#options.data?.get(kind)?.keys() ?? []];
+    const databases = new Set(hosts.map((host) => this.#storesOf(host, kind)));
+    return [...databases].filter(({ current }) => current.roomNames !== undefined)
+      .map((database) => database.store((stores) => held(stores.roomNames?.(kind))));
   }
 
   /** Returns the archives of a domain's accounts: the same object for all domains of a database. */

@@ -8,16 +8,9 @@ import type {
   UnarchivedMessage,
   UnarchivedMessages,
 } from "../../storage/mod.ts";
-import { roomArchiveKeyOf, searchableText } from "../../storage/mod.ts";
+import { roomArchiveKeyOf, roomPeerIn, searchableText } from "../../storage/mod.ts";
 import type { BareJid, FullJid, Stanza, XmlElement } from "../../xmpp/mod.ts";
-import {
-  element,
-  FullJid as AnyFullJid,
-  parseElement,
-  parseJid,
-  serialize,
-  Turns,
-} from "../../xmpp/mod.ts";
+import { element, parseElement, parseJid, serialize, Turns } from "../../xmpp/mod.ts";
 import { answerArchive, ArchiveRetention, ArchiveWriter, isArchivable } from "../archive/mod.ts";
 import type { ArchivableOptions } from "../archive/mod.ts";
 import type { IqAnswer } from "../iq_service.ts";
@@ -401,10 +394,9 @@ export class RoomArchives {
     found: UnarchivedMessages,
   ): ArchivedMessage {
     const { name, attributes, children } = parseElement(new TextEncoder().encode(stanza));
-    const from = parseJid(attributes["from"] ?? room);
-    const resourcepart = from instanceof AnyFullJid ? from.resourcepart : "";
+    const peer = roomPeerIn({ attributes }, room);
     // Rooms of MUC Light show who has written a message by themselves.
-    const isHidden = sender !== undefined && sender !== resourcepart;
+    const isHidden = sender !== undefined && sender !== peer.resourcepart;
     const whole = element(
       name,
       attributes,
@@ -415,7 +407,7 @@ export class RoomArchives {
     return {
       archive: roomArchiveKeyOf(room, found),
       ...ROOM_IDS.idOf(number),
-      peer: { bare: room, resourcepart },
+      peer,
       sentAtMs,
       stanza: bytes,
       ...this.searchesText && { text: searchableText({ bytes }) },

@@ -7,6 +7,7 @@ import type { PrivacyStore } from "../privacy_store.ts";
 import type { OfflineStore } from "../offline_store.ts";
 import type { PepStore } from "../pep_store.ts";
 import type { MucStore } from "../muc_store.ts";
+import type { RoomKind, RoomNames } from "../room_outbox.ts";
 import type { RoomStore } from "../room_store.ts";
 import type { PrivateStore } from "../private_store.ts";
 import type { UserStore } from "../user_store.ts";
@@ -21,6 +22,7 @@ import { SqlPrivacyStore } from "./sql_privacy_store.ts";
 import { SqlOfflineStore } from "./sql_offline_store.ts";
 import { SqlPepStore } from "./sql_pep_store.ts";
 import { SqlPrivateStore } from "./sql_private_store.ts";
+import { SqlRoomNames } from "./sql_room_names.ts";
 import { SqlRoomStore } from "./sql_room_store.ts";
 import { SqlRosterStore } from "./sql_roster_store.ts";
 import { secretOf } from "./sql_secret_store.ts";
@@ -120,6 +122,11 @@ export class SqlStores implements DataStores, AsyncDisposable {
   /** Returns the Multi-User Chat rooms of one domain. */
   muc(domainpart: string): MucStore {
     return new SqlMucStore(this.#database, domainpart);
+  }
+
+  /** Returns the names of all rooms of a kind, whatever their domains. */
+  roomNames(kind: RoomKind): RoomNames {
+    return new SqlRoomNames(this.#database, kind);
   }
 
   /** Returns the archives of all accounts: the same object each time. */

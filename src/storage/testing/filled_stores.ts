@@ -1,6 +1,11 @@
-import { archiveKeyOf } from "../archive_store.ts";
+import { archiveKeyOf, roomArchiveKeyOf } from "../archive_store.ts";
 import type { SqlStores } from "../sql/sql_stores.ts";
-import { archiveContentOf, fillArchive } from "./filled_archives.ts";
+import {
+  archiveContentOf,
+  fillArchive,
+  filledRoomMessage,
+  roomArchiveContentOf,
+} from "./filled_archives.ts";
 import { conformanceMessage } from "./offline_store_conformance.ts";
 import { conformanceItem } from "./roster_store_conformance.ts";
 import { conformanceCredentials } from "./user_store_conformance.ts";
@@ -76,6 +81,12 @@ export async function fill(stores: SqlStores): Promise<void> {
     always: ["\u{1f600}@example.com"],
     never: [],
   });
+  for (const each of await roomArchivesOf(stores)) {
+    await fillArchive(stores.archives(), each, {
+      count: ARCHIVED_OF_ROOM,
+      message: filledRoomMessage,
+    });
+  }
   const rosters = stores.rosters();
   for (const owner of [ALICE, "bob@example.com"]) {
     let expected = 0;
@@ -91,12 +102,24 @@ export async function fill(stores: SqlStores): Promise<void> {
   }
 }
 
-/** Messages in archives. */
+/** Messages in archives of people. */
 export const ARCHIVED = 300;
+/** Messages in the archive of each room. */
+export const ARCHIVED_OF_ROOM = 20;
 
 async function archiveOf(stores: SqlStores): Promise<string> {
   const creations = await stores.users("example.com").existing(["user1"]);
   return archiveKeyOf("user1@example.com", creations.get("user1")!);
+}
+
+/** Returns the keys of the archives of all rooms. */
+export async function roomArchivesOf(stores: SqlStores): Promise<readonly string[]> {
+  const keys: string[] = [];
+  for (const kind of ["muc", "muc_light"] as const) {
+    const found = await stores.roomNames(kind).existing([...HALLS, ...ROOMS]);
+    for (const [room, creation] of found) keys.push(roomArchiveKeyOf(room, { creation }));
+  }
+  return keys.toSorted();
 }
 
 const HALLS = ["hall@conference.example.com", "ﬀ😀@conference.example.com"];
@@ -133,6 +156,9 @@ export async function contentOf(stores: SqlStores): Promise<unknown> {
     })),
     listedHalls: await stores.muc("conference.example.com").list({ limit: 9 }),
     archive: await archiveContentOf(stores.archives(), await archiveOf(stores)),
+    roomArchives: await Promise.all(
+      (await roomArchivesOf(stores)).map((each) => roomArchiveContentOf(stores.archives(), each)),
+    ),
     secret: await stores.secret("fakes"),
   };
 }

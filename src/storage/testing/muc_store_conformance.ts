@@ -1,12 +1,15 @@
 import assert from "node:assert/strict";
 import type { MucAffiliate, MucAffiliation, MucStore, NewMucMessage } from "../muc_store.ts";
+import type { RoomKind, RoomNames } from "../room_outbox.ts";
 import { AWKWARD_TEXTS } from "./awkward_texts.ts";
+import { roomNamesConformance } from "./room_names_conformance.ts";
 import { roomOutboxConformance } from "./room_outbox_conformance.ts";
 
 /** One backend, empty, opened for one test. */
 export interface MucStoreFixture extends AsyncDisposable {
   /** The rooms of a domain; each call may be answered by an object of its own. */
   muc(domainpart: string): MucStore;
+  roomNames(kind: RoomKind): RoomNames;
 }
 
 const SERVICE = "conference.example.com";
@@ -154,6 +157,17 @@ const CHECKS: Readonly<Record<string, Check>> = {
     assert.deepEqual((await store.read(COVEN))?.affiliates, [is(BOB, "owner")]);
   },
 
+  async "roomNames() pages through the rooms of all domains"(fixture) {
+    await roomNamesConformance({
+      names: fixture.roomNames("muc"),
+      create: (room) => create(fixture.muc(domainOf(room)), room, []),
+      async destroy(room) {
+        const store = fixture.muc(domainOf(room));
+        await store.destroy(room, (await store.read(room))!.version);
+      },
+    });
+  },
+
   async "a room keeps messages until its archive has them"(fixture) {
     const [one, other] = [fixture.muc(SERVICE), fixture.muc(SERVICE)];
     await create(one, COVEN, []);
@@ -279,4 +293,8 @@ function is(jid: string, affiliation: MucAffiliation, reason = ""): MucAffiliate
 
 function message(id: string): NewMucMessage {
   return { id, sentAtMs: 1_700_000_000_000, stanza: `<message>${id}</message>`, keep: 100 };
+}
+
+function domainOf(room: string): string {
+  return room.slice(room.indexOf("@") + 1);
 }

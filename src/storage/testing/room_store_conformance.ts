@@ -1,12 +1,15 @@
 import assert from "node:assert/strict";
 import type { RoomAffiliation, RoomBlock, RoomOccupant, RoomStore } from "../room_store.ts";
+import type { RoomKind, RoomNames } from "../room_outbox.ts";
 import { AWKWARD_TEXTS } from "./awkward_texts.ts";
+import { roomNamesConformance } from "./room_names_conformance.ts";
 import { roomOutboxConformance } from "./room_outbox_conformance.ts";
 
 /** One backend, empty, opened for one test. */
 export interface RoomStoreFixture extends AsyncDisposable {
   /** The rooms of a domain; each call may be answered by an object of its own. */
   rooms(domainpart: string): RoomStore;
+  roomNames(kind: RoomKind): RoomNames;
 }
 
 const SERVICE = "muclight.example.com";
@@ -91,6 +94,17 @@ const CHECKS: Readonly<Record<string, Check>> = {
     }));
     const found = (await stores[0]!.read(COVEN))!;
     assert.deepEqual(found.occupants.map(({ jid }) => jid).toSorted(), [ALICE, ...people]);
+  },
+
+  async "roomNames() pages through the rooms of all domains"(fixture) {
+    await roomNamesConformance({
+      names: fixture.roomNames("muc_light"),
+      create: (room) => create(fixture.rooms(domainOf(room)), room, [owner(ALICE)]),
+      async destroy(room) {
+        const store = fixture.rooms(domainOf(room));
+        await store.destroy(room, (await store.read(room))!.version);
+      },
+    });
   },
 
   async "a room keeps messages until its archive has them"(fixture) {
@@ -279,4 +293,8 @@ function member(jid: string): RoomOccupant {
 
 function user(jid: string): RoomBlock {
   return { kind: "user", jid };
+}
+
+function domainOf(room: string): string {
+  return room.slice(room.indexOf("@") + 1);
 }

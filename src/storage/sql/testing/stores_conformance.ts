@@ -57,6 +57,7 @@ export function storesConformance(name: string): void {
       archives: stores.archives.bind(stores),
       rooms: stores.rooms.bind(stores),
       muc: stores.muc.bind(stores),
+      roomNames: stores.roomNames.bind(stores),
       [Symbol.asyncDispose]: () => stores.close(),
     };
   };
