@@ -16,6 +16,7 @@ import { offlineStoreConformance } from "./testing/offline_store_conformance.ts"
 import { privateStoreConformance } from "./testing/private_store_conformance.ts";
 import { archiveStoreConformance } from "./testing/archive_store_conformance.ts";
 import { pepStoreConformance } from "./testing/pep_store_conformance.ts";
+import { roomArchiveConformance } from "./testing/room_archive_conformance.ts";
 import { roomStoreConformance } from "./testing/room_store_conformance.ts";
 import { mucStoreConformance } from "./testing/muc_store_conformance.ts";
 import { subscriptionRequestStoreConformance } from "./testing/subscription_request_store_conformance.ts";
@@ -72,6 +73,7 @@ privacyStoreConformance("InternalStore", open);
 offlineStoreConformance("InternalStore", open);
 pepStoreConformance("InternalStore", open);
 archiveStoreConformance("InternalStore", open);
+roomArchiveConformance("InternalStore", open);
 roomStoreConformance("InternalStore", open);
 mucStoreConformance("InternalStore", open);
 

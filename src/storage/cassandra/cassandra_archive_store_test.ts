@@ -6,6 +6,7 @@ import {
   archiveStoreConformance,
   conformanceArchived,
 } from "../testing/archive_store_conformance.ts";
+import { roomArchiveConformance } from "../testing/room_archive_conformance.ts";
 import { keyOf } from "../sql/keys.ts";
 import { BUCKET_POSITIONS } from "./archive_log.ts";
 import { CassandraArchiveStore } from "./cassandra_archive_store.ts";
@@ -17,6 +18,7 @@ import { archivesAt, cassandraDuringTests, cassandraPool } from "./testing/serve
 const { open, server } = cassandraDuringTests();
 
 archiveStoreConformance("Cassandra", open);
+roomArchiveConformance("Cassandra", open);
 
 const ALICE = "alice@example.com";
 const NOW = 1_700_000_000_000;

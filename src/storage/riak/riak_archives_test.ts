@@ -3,6 +3,8 @@ import {
   archiveStoreConformance,
   conformanceArchived,
 } from "../testing/archive_store_conformance.ts";
+import type { ArchiveStoreFixture } from "../testing/archive_store_conformance.ts";
+import { roomArchiveConformance } from "../testing/room_archive_conformance.ts";
 import type { ArchiveFilter, ArchiveStore } from "../archive_store.ts";
 import { archiveNameOf, CHUNK } from "./archive_layout.ts";
 import { RiakFixture } from "./testing/riak.ts";
@@ -28,13 +30,16 @@ function eitherArchives(fixture: RiakFixture): ArchiveStore {
   };
 }
 
-archiveStoreConformance("Riak (a double)", async () => {
+async function open(): Promise<ArchiveStoreFixture> {
   const fixture = await RiakFixture.open();
   return {
     archives: () => eitherArchives(fixture),
     [Symbol.asyncDispose]: () => fixture[Symbol.asyncDispose](),
   };
-});
+}
+
+archiveStoreConformance("Riak (a double)", open);
+roomArchiveConformance("Riak (a double)", open);
 
 async function textsIn(
   store: ArchiveStore,

@@ -13,6 +13,8 @@ import { AWKWARD_TEXTS, MEGABYTE_XML } from "./awkward_texts.ts";
 /** One backend, empty, opened for one test. */
 export interface ArchiveStoreFixture extends AsyncDisposable {
   archives(): ArchiveStore;
+  /** The archives of rooms, where they are apart. */
+  roomArchives?(): ArchiveStore;
 }
 
 type Check = (store: ArchiveStore) => Promise<void>;
@@ -515,7 +517,10 @@ const CHECKS: Readonly<Record<string, Check>> = {
   },
 };
 
-/** Registers the tests that every `ArchiveStore` passes unchanged; `open` gives an empty backend. */
+/**
+ * Registers the tests that every `ArchiveStore` passes unchanged; `open` gives an empty backend. Where
+ * archives of rooms are apart, they pass the same tests at the same time.
+ */
 export function archiveStoreConformance(
   name: string,
   open: () => Promise<ArchiveStoreFixture>,
@@ -523,7 +528,11 @@ export function archiveStoreConformance(
   for (const [behaviour, check] of Object.entries(CHECKS)) {
     Deno.test(`${name}: archives: ${behaviour}`, async () => {
       await using fixture = await open();
-      await check(fixture.archives());
+      const stores = [fixture.archives(), fixture.roomArchives?.()];
+      const checked = stores.filter((store) => store !== undefined).map(check);
+      for (const outcome of await Promise.allSettled(checked)) {
+        if (outcome.status === "rejected") throw outcome.reason;
+      }
     });
   }
 }

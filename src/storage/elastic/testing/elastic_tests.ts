@@ -1,5 +1,6 @@
 import type { SearchKind } from "../../../../harness/databases/mod.ts";
 import { archiveStoreConformance } from "../../testing/archive_store_conformance.ts";
+import { roomArchiveConformance } from "../../testing/room_archive_conformance.ts";
 import { backendTests } from "./backend_tests.ts";
 import { faultTests } from "./fault_tests.ts";
 import { searchServerDuringTests } from "./search_servers.ts";
@@ -13,6 +14,7 @@ export function elasticTests(kind: SearchKind, many = 5_000): void {
   const server = searchServerDuringTests(kind);
   const name = `${kind.name} ${kind.version}`;
   archiveStoreConformance(name, () => server().fixture());
+  roomArchiveConformance(name, () => server().fixture());
   backendTests(name, server);
   faultTests(name, server, many);
 }

@@ -107,7 +107,11 @@ export class TestSearchServer implements AsyncDisposable {
   async fixture(): Promise<ArchiveStoreFixture> {
     await this.empty();
     const stores = this.stores();
-    return { archives: () => stores.archives(), [Symbol.asyncDispose]: () => stores.close() };
+    return {
+      archives: () => stores.archives(),
+      roomArchives: () => stores.roomArchives(),
+      [Symbol.asyncDispose]: () => stores.close(),
+    };
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
