@@ -54,17 +54,19 @@ interface Span {
 
 /** The archives of all accounts and rooms, in an SQL database. */
 export class SqlArchiveStore implements ArchiveStore {
-  readonly searchesText: boolean;
   readonly batchMessages: number;
   readonly #database: SqlDatabase;
   readonly #rounds = new RemovalRounds<OldArchive>();
 
   constructor(database: SqlDatabase) {
     this.#database = database;
-    this.searchesText = database.dialect.textSearch !== undefined;
     // A batch costs some round trips and one flush of the disk, however large it is. SQLite is within
     // the process, which does nothing else meanwhile.
     this.batchMessages = database.dialect.name === "sqlite" ? 256 : 1_000;
+  }
+
+  get searchesText(): boolean {
+    return this.#database.textSearch !== undefined;
   }
 
   async append(
@@ -311,7 +313,7 @@ export class SqlArchiveStore implements ArchiveStore {
     if (endMs !== undefined) query = query.where("sent_at", "<=", Math.trunc(endMs));
     if (ids !== undefined) query = query.where((each) => isOneOf(each, ids));
     if (text !== undefined) {
-      const { textSearch } = this.#database.dialect;
+      const { textSearch } = this.#database;
       if (textSearch === undefined) throw new TypeError("Cannot search: the engine does not");
       const words = searchedWordsOf(text);
       query = words.length === 0 ? query.where(raw<SqlBool>`1 = 0`) : query.where(

@@ -11,6 +11,7 @@ import { DatabaseObserver } from "./database_observer.ts";
 import { PooledDialect } from "./pooled_dialect.ts";
 import type { SqlConnection } from "./sql_connection.ts";
 import type { SqlDialect } from "./sql_dialect.ts";
+import type { TextSearch } from "./text_search.ts";
 import type { Tables } from "./tables.ts";
 
 /** Reads and writes of one request. */
@@ -42,6 +43,8 @@ export class SqlDatabase {
   readonly #kysely: Kysely<Tables>;
   readonly #clock: Clock;
   #observer: DatabaseObserver | undefined;
+  /** Whether the connection that was opened last has found the index of words. */
+  #hasTextIndex = true;
 
   constructor(options: SqlDatabaseDeps) {
     const { dialect, place, clock = new SystemClock() } = options;
@@ -51,7 +54,9 @@ export class SqlDatabase {
     const bounds = resolvePoolBounds(options.bounds);
     const connect = async () => {
       try {
-        return await options.connect();
+        const connection = await options.connect();
+        await this.#lookForTextIndex(connection);
+        return connection;
       } catch (thrown) {
         const action = dialect.name === "sqlite" ? "open" : "connect to";
         throw sqlError(dialect, thrown, { action, place });
@@ -74,6 +79,14 @@ export class SqlDatabase {
       }),
       log: [],
     });
+  }
+
+  /**
+   * Finds archived messages by words. Undefined: they are not searched, as the engine does not, or the
+   * database has no index. That is known when the first connection has been opened.
+   */
+  get textSearch(): TextSearch | undefined {
+    return this.#hasTextIndex ? this.dialect.textSearch : undefined;
   }
 
   /** Failure of the last attempt to connect; undefined while the database can be reached. */
@@ -145,6 +158,15 @@ export class SqlDatabase {
   /** Closes the connections once they come back. Requests are refused from now on. */
   async close(): Promise<void> {
     await this.#pool.close();
+  }
+
+  async #lookForTextIndex(connection: SqlConnection): Promise<void> {
+    try {
+      this.#hasTextIndex = await this.dialect.hasTextIndex?.(connection) ?? true;
+    } catch (thrown) {
+      connection.destroy();
+      throw thrown;
+    }
   }
 
   #failed(thrown: unknown, action: string): CausewayError {

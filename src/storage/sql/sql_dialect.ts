@@ -53,6 +53,8 @@ export interface SqlDialect {
   readonly byteLength: string;
   /** Finds archived messages by words. @default they are not searched */
   readonly textSearch?: TextSearch;
+  /** True when the database has the index behind `textSearch`. @default it always has */
+  hasTextIndex?(connection: SqlConnection): Promise<boolean>;
   /** Returns the value to store in a column of text. */
   text(value: string): string | Uint8Array;
   /**

@@ -134,6 +134,12 @@ const DIALECT: SqlDialect = {
     return { product: /mariadb/i.test(version) ? "mariadb" : "mysql", version };
   },
 
+  // Servers before MySQL 5.6.4 and MariaDB 10.0.5 make the table without it.
+  async hasTextIndex(connection) {
+    const sql = "SHOW INDEX FROM archive_texts WHERE Index_type = 'FULLTEXT'";
+    return (await connection.execute(sql)).rows.length > 0;
+  },
+
   async tables(connection) {
     const sql = "SELECT LOWER(table_name) AS name FROM information_schema.tables " +
       "WHERE table_schema = DATABASE()";

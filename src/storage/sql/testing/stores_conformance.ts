@@ -9,6 +9,7 @@ import {
   conformanceArchived,
 } from "../../testing/archive_store_conformance.ts";
 import { pepStoreConformance } from "../../testing/pep_store_conformance.ts";
+import { roomArchiveConformance } from "../../testing/room_archive_conformance.ts";
 import { roomStoreConformance } from "../../testing/room_store_conformance.ts";
 import { mucStoreConformance } from "../../testing/muc_store_conformance.ts";
 import { subscriptionRequestStoreConformance } from "../../testing/subscription_request_store_conformance.ts";
@@ -71,8 +72,31 @@ export function storesConformance(name: string): void {
   offlineStoreConformance(kind.name, open);
   pepStoreConformance(kind.name, open);
   archiveStoreConformance(kind.name, open);
+  roomArchiveConformance(kind.name, open);
   roomStoreConformance(kind.name, open);
   mucStoreConformance(kind.name, open);
+
+  if (kind.driver === "mysql") {
+    Deno.test(`${kind.name}: archives: words are searched only where there is an index of them`, async () => {
+      const options = await preparedDatabase(server());
+      const searches = async (): Promise<boolean> => {
+        await using stores = new SqlStores(sqlServerDatabase(options));
+        await stores.probe();
+        const store = stores.archives();
+        const message = conformanceArchived(1);
+        assert.deepEqual(await store.append([message], 1_700_000_000_000), ["stored"]);
+        await store.removeAll(message.archive);
+        return store.searchesText;
+      };
+      assert.equal(await searches(), true);
+      // As servers before MySQL 5.6.4 and MariaDB 10.0.5 make the table.
+      await withConnection(
+        options,
+        (connection) => connection.execute("DROP INDEX archive_texts_by_words ON archive_texts"),
+      );
+      assert.equal(await searches(), false);
+    });
+  }
 
   // What stands in for it has no plans, and one transaction at a time.
   if (kind.driver === "mssql") return;
