@@ -48,7 +48,7 @@ export function makeRoomArchives(
   config: Config,
   { stores, router, sessions, metrics, log, clock }: Surroundings & RoomParts,
 ): RoomArchives | undefined {
-  const { mucLight, muc, roomArchives: options, globalDistrib: { globalHost } } = config;
+  const { mucLight, muc, roomArchives: options, globalDistrib: { globalHost }, redis } = config;
   const outboxes = new Map<string, RoomOutbox>();
   if (mucLight !== undefined) {
     outboxes.set(mucLight.domain, stores.rooms(globalHost, mucLight.domain));
@@ -59,6 +59,7 @@ export function makeRoomArchives(
     options,
     outboxes,
     store: stores.roomArchives(globalHost),
+    sweepWithinMs: redis.expireAfterMs,
     send: (to, message) => {
       const session = sessions.find(to);
       if (session !== undefined) return session.send(message);

@@ -89,6 +89,7 @@ export type {
 export { successorIn } from "./room_store.ts";
 export type {
   NewRoomMessage,
+  OverdueRooms,
   RoomKind,
   RoomMessage,
   RoomOutbox,

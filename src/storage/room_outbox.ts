@@ -34,6 +34,14 @@ export interface UnarchivedMessages {
   readonly messages: readonly UnarchivedMessage[];
 }
 
+/** Rooms that a look through all of them has found. */
+export interface OverdueRooms {
+  /** Bare JIDs of rooms. */
+  readonly rooms: readonly string[];
+  /** The room behind which the next page begins; undefined behind the last page. */
+  readonly next: string | undefined;
+}
+
 /** Messages that a room may have taken without its archive, until it takes no more. */
 export const MAX_UNARCHIVED = 5_000;
 
@@ -52,6 +60,13 @@ export interface RoomOutbox {
     room: string,
     upTo: { readonly creation: number; readonly number: number },
   ): Promise<boolean>;
+  /**
+   * Looks at `limit` rooms of all domains, in an order that stays, and returns those whose archives may
+   * lack a message that was sent before `sentBeforeMs`. A page begins behind the room `after`.
+   */
+  overdue(
+    page: { readonly limit: number; readonly after?: string; readonly sentBeforeMs: number },
+  ): Promise<OverdueRooms>;
 }
 
 /** Kinds of rooms, as `DataKind` names them. */

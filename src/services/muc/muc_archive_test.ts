@@ -1,5 +1,6 @@
 import { deepStrictEqual, match, ok, strictEqual } from "node:assert/strict";
-import { COVEN, MUC, MucWorld } from "./testing/muc_world.ts";
+import { roomArchiveKeyOf } from "../../storage/mod.ts";
+import { COVEN, MUC, MucWorld, SWEEP_WITHIN_MS } from "./testing/muc_world.ts";
 import type { MucNode } from "./testing/muc_world.ts";
 
 const [ALICE, BOB, CAROL] = ["alice@example.com/a", "bob@example.com/b", "carol@example.com/c"];
@@ -193,6 +194,29 @@ Deno.test("a node that could not write to the archive leaves its messages to oth
   await world.look();
   const { found } = await page(one, ALICE);
   deepStrictEqual(found.map(({ text }) => text), ["a", "b", "c", "d"]);
+});
+
+Deno.test("messages that a dead node left come into the archive though nobody writes or reads", async () => {
+  const [world, one, two] = await withRoom();
+  await using _ = world;
+  two.archives!.start();
+  one.isArchiveDown = true;
+  for (const text of ["a", "b"]) await one.say(ALICE, text);
+  world.dead.add(one);
+  const { creation } = (await world.store.read(COVEN))!;
+  const key = roomArchiveKeyOf(COVEN, { creation });
+  strictEqual(await world.archiveStore!.ends(key), undefined);
+  for (let passedMs = 0; passedMs < SWEEP_WITHIN_MS; passedMs += SWEEP_WITHIN_MS / 6) {
+    world.clock.advance(SWEEP_WITHIN_MS / 6);
+    await world.settled();
+  }
+  const stored = (await world.archiveStore!.read(key, {}, { limit: 10, from: "start" }))!;
+  deepStrictEqual(
+    stored.messages.map(({ stanza }) =>
+      /<body>(.*)<\/body>/.exec(new TextDecoder().decode(stanza))?.[1]
+    ),
+    ["a", "b"],
+  );
 });
 
 Deno.test("messages that waited for the database are in the archive once, in one order", async () => {

@@ -69,6 +69,7 @@ class World {
         },
         outboxes: new Map([[SERVICE, store]]),
         store: world.#store.archives(),
+        sweepWithinMs: 120_000,
         send: (_, message) => world.sent.push(message) > 0,
         metrics: new MetricsRegistry(world.clock),
         logger: SILENT_LOGGER,

@@ -10,11 +10,12 @@ import type {
 } from "../../storage/mod.ts";
 import { roomArchiveKeyOf, roomPeerIn, searchableText } from "../../storage/mod.ts";
 import type { BareJid, FullJid, Stanza, XmlElement } from "../../xmpp/mod.ts";
-import { element, parseElement, parseJid, serialize, Turns } from "../../xmpp/mod.ts";
+import { element, parseElement, parseJid, serialize, tryParseJid, Turns } from "../../xmpp/mod.ts";
 import { answerArchive, ArchiveRetention, ArchiveWriter, isArchivable } from "../archive/mod.ts";
 import type { ArchivableOptions } from "../archive/mod.ts";
 import type { IqAnswer } from "../iq_service.ts";
 import { ROOM_IDS } from "./room_ids.ts";
+import { RoomSweep } from "./room_sweep.ts";
 
 /** Messages of a room that are read and written in one step. */
 const STEP_MESSAGES = 32;
@@ -54,6 +55,8 @@ export interface RoomArchivesDeps {
   /** Rooms by their domains. */
   readonly outboxes: ReadonlyMap<string, RoomOutbox>;
   readonly store: ArchiveStore;
+  /** Milliseconds in which messages of nodes that have died come into their archives. */
+  readonly sweepWithinMs: number;
   /** Sends a message to a client; false when it takes none now. */
   send(to: FullJid, message: Stanza): boolean;
   readonly metrics: Metrics;
@@ -91,7 +94,10 @@ export class RoomArchives {
   readonly #archivable: ArchivableOptions;
   readonly #writer: ArchiveWriter;
   readonly #retention: ArchiveRetention;
-  readonly #counters: Readonly<Record<"stored" | "failed" | "queries" | "removed", Counter>>;
+  readonly #sweep: RoomSweep;
+  readonly #counters: Readonly<
+    Record<"stored" | "failed" | "queries" | "removed" | "overdue", Counter>
+  >;
   /** The steps of each room, one after another. */
   readonly #turns = new Turns();
   /** Rooms whose archives are being written. */
@@ -139,6 +145,11 @@ export class RoomArchives {
         help:
           "Messages that this node has removed from archives of rooms because they were too old",
       }),
+      overdue: metrics.counter({
+        name: "causeway_room_archive_overdue_total",
+        help:
+          "Rooms that this node has found with messages which other nodes had left for their archives",
+      }),
     };
     metrics.gauge({
       name: "causeway_room_archive_rooms_pending",
@@ -153,11 +164,20 @@ export class RoomArchives {
       clock,
       logger,
     });
+    this.#sweep = new RoomSweep({
+      outboxes: [...outboxes.values()],
+      withinMs: deps.sweepWithinMs,
+      found: (room) => this.#foundOverdue(room),
+      isUseful: () => this.#cancelRetry === undefined && this.#dirty.size < MAX_DIRTY,
+      clock,
+      logger,
+    });
   }
 
-  /** Begins to remove messages that are too old. */
+  /** Begins to remove messages that are too old, and to look for those that nodes have left. */
   start(): void {
     this.#retention.start();
+    this.#sweep.start();
   }
 
   /** True when archives are searched by words. */
@@ -183,6 +203,14 @@ export class RoomArchives {
     if (this.#isClosed || this.#dirty.has(room) || this.#dirty.size >= MAX_DIRTY) return;
     this.#dirty.add(room);
     this.#pump();
+  }
+
+  #foundOverdue(room: string): void {
+    // The database may have rooms of domains that this node does not serve.
+    const domain = tryParseJid(room)?.domainpart;
+    if (domain === undefined || !this.#deps.outboxes.has(domain) || this.#busy.has(room)) return;
+    this.#counters.overdue.inc();
+    this.posted(room);
   }
 
   /** Removes the archive of a room that is gone, as soon as that can be done. */
@@ -222,7 +250,7 @@ export class RoomArchives {
     this.#cancelRetry?.();
     for (const [room, { reject }] of this.#asked) reject(notInTime(room));
     this.#asked.clear();
-    await Promise.all([this.#writer.close(), this.#retention.stop()]);
+    await Promise.all([this.#writer.close(), this.#retention.stop(), this.#sweep.stop()]);
     await this.#turns.settled();
   }
 

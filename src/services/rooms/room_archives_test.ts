@@ -40,7 +40,9 @@ function open() {
     outboxes: new Map([[SERVICE, {
       unarchived: (room: string) => reads.call(room),
       markArchived: () => Promise.resolve(true),
+      overdue: () => Promise.resolve({ rooms: [], next: undefined }),
     }]]),
+    sweepWithinMs: 120_000,
     store: { removeAll: (room: string) => removals.call(room) } as unknown as ArchiveStore,
     send: () => true,
     metrics: new MetricsRegistry(clock),

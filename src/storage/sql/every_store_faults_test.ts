@@ -204,6 +204,7 @@ const OPERATIONS: readonly Operation[] = [
   reads("rooms.takeNumber", (stores) => rooms(stores).takeNumber(ROOM, ALICE)),
   reads("rooms.messages", (stores) => rooms(stores).messages(ROOM, { limit: 1 })),
   reads("rooms.unarchived", (stores) => rooms(stores).unarchived(ROOM, 1)),
+  reads("rooms.overdue", (stores) => rooms(stores).overdue({ limit: 1, sentBeforeMs: 1 })),
   finds(
     "rooms.markArchived",
     (stores) => rooms(stores).markArchived(ROOM, { creation: 1, number: 1 }),
@@ -232,10 +233,13 @@ const OPERATIONS: readonly Operation[] = [
   reads("muc.read", (stores) => muc(stores).read(HALL)),
   reads("muc.messages", (stores) => muc(stores).messages(HALL, { limit: 1 })),
   reads("muc.unarchived", (stores) => muc(stores).unarchived(HALL, 1)),
+  reads("muc.overdue", (stores) => muc(stores).overdue({ limit: 1, sentBeforeMs: 1 })),
   finds(
     "muc.markArchived",
     (stores) => muc(stores).markArchived(HALL, { creation: 1, number: 1 }),
   ),
+  reads("roomNames.list", (stores) => stores.roomNames("muc").list({ limit: 1 })),
+  reads("roomNames.existing", (stores) => stores.roomNames("muc_light").existing([ROOM])),
   reads("muc.list", (stores) => muc(stores).list({ limit: 1 })),
   writes(
     "muc.create",

@@ -1,6 +1,7 @@
 import { MAX_UNARCHIVED } from "../room_outbox.ts";
 import type {
   NewRoomMessage,
+  OverdueRooms,
   RoomMessage,
   RoomOutbox,
   UnarchivedMessage,
@@ -12,6 +13,8 @@ import type { Queries, SqlDatabase } from "./sql_database.ts";
 
 /** Old messages go together, when a message comes whose number is a multiple of this. */
 const PRUNING = 16;
+/** Rooms whose messages one statement looks for. */
+const ROOMS_AT_ONCE = 500;
 /** Attempts to read a room that is made again meanwhile. */
 const MAX_READS = 4;
 
@@ -135,6 +138,38 @@ export class RoomMessages implements RoomOutbox {
         .where("archived_number", "<", number).executeTakeFirstOrThrow();
       if (numUpdatedRows !== 0n) return true;
       return (await this.#stateOf(queries, key))?.creation === creation;
+    });
+  }
+
+  async overdue(
+    { limit, after, sentBeforeMs }: Parameters<RoomOutbox["overdue"]>[0],
+  ): Promise<OverdueRooms> {
+    return await this.#read(async (queries) => {
+      let query = queries.selectFrom(this.#rooms)
+        .select(["room_key", "room", "last_number", "archived_number"]).orderBy("room_key");
+      if (after !== undefined) query = query.where("room_key", ">", keyOf(after));
+      const page = await this.#database.dialect.limit(query, limit).execute();
+      const last = page.length < limit ? undefined : page.at(-1);
+      const next = last && decode(last.room);
+      // Few of them: others may have given numbers alone, to messages that are not kept.
+      const keys = page
+        .filter((row) => Number(row.archived_number) < Number(row.last_number))
+        .map((row) => row.room_key);
+      const found: string[] = [];
+      for (let i = 0; i < keys.length; i += ROOMS_AT_ONCE) {
+        const rows = await queries.selectFrom(this.#rooms).select("room")
+          .where("room_key", "in", keys.slice(i, i + ROOMS_AT_ONCE))
+          .where((each) =>
+            each.exists(
+              each.selectFrom(this.#messages).select("number")
+                .whereRef(`${this.#messages}.room_key`, "=", `${this.#rooms}.room_key`)
+                .whereRef("number", ">", "archived_number")
+                .where("sent_at", "<", Math.trunc(sentBeforeMs)),
+            )
+          ).execute();
+        found.push(...rows.map(({ room }) => decode(room)));
+      }
+      return { rooms: found, next };
     });
   }
 

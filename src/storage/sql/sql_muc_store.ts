@@ -9,7 +9,7 @@ import type {
   NewMucMessage,
   StoredMucRoom,
 } from "../muc_store.ts";
-import type { RoomMessage, RoomOutbox, UnarchivedMessages } from "../room_outbox.ts";
+import type { OverdueRooms, RoomMessage, RoomOutbox, UnarchivedMessages } from "../room_outbox.ts";
 import { storageError } from "../storage_error.ts";
 import { keyOf } from "./keys.ts";
 import { RoomMessages } from "./room_messages.ts";
@@ -174,6 +174,10 @@ export class SqlMucStore implements MucStore {
 
   markArchived(room: string, upTo: Parameters<RoomOutbox["markArchived"]>[1]): Promise<boolean> {
     return this.#messages.markArchived(room, upTo);
+  }
+
+  overdue(page: Parameters<RoomOutbox["overdue"]>[0]): Promise<OverdueRooms> {
+    return this.#messages.overdue(page);
   }
 
   async list(

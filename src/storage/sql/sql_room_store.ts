@@ -13,6 +13,7 @@ import type {
 } from "../room_store.ts";
 import type {
   NewRoomMessage,
+  OverdueRooms,
   RoomMessage,
   RoomOutbox,
   UnarchivedMessages,
@@ -187,6 +188,10 @@ export class SqlRoomStore implements RoomStore {
 
   markArchived(room: string, upTo: Parameters<RoomOutbox["markArchived"]>[1]): Promise<boolean> {
     return this.#messages.markArchived(room, upTo);
+  }
+
+  overdue(page: Parameters<RoomOutbox["overdue"]>[0]): Promise<OverdueRooms> {
+    return this.#messages.overdue(page);
   }
 
   async roomsOf(

@@ -51,6 +51,21 @@ export async function roomOutboxConformance(
   const { sender: _, ...anonymous } = message("anonymous");
   await post(anonymous);
   assert.equal((await outbox.unarchived(room, 100))!.messages.at(-1)?.sender, undefined);
+  const overdue = async (limit: number, sentBeforeMs: number): Promise<readonly string[]> => {
+    const found: string[] = [];
+    let after: string | undefined;
+    for (;;) {
+      const page = await outbox.overdue({ limit, sentBeforeMs, ...after && { after } });
+      found.push(...page.rooms);
+      if (page.next === undefined) return found;
+      after = page.next;
+    }
+  };
+  for (const limit of [1, 500]) {
+    assert.deepEqual(await overdue(limit, 1_700_000_000_001), [room]);
+    assert.deepEqual(await overdue(limit, 1_700_000_000_000), [], "none was sent before");
+  }
   assert.equal(await outbox.markArchived(room, { creation, number: first + 60 }), true);
   assert.deepEqual(await numbers(), []);
+  assert.deepEqual(await overdue(500, 1e15), []);
 }

@@ -9,6 +9,8 @@ import { RoomArchives } from "../../rooms/mod.ts";
 import type { RoomStanza } from "../../rooms/mod.ts";
 import { MucServer } from "../muc_server.ts";
 
+/** Milliseconds in which messages of nodes that have died come into archives. */
+export const SWEEP_WITHIN_MS = 120_000;
 export const SERVICE = "conference.example.com";
 export const COVEN = `coven@${SERVICE}`;
 export const MUC = "http://jabber.org/protocol/muc";
@@ -119,6 +121,7 @@ export class MucNode {
           return await outbox.unarchived(room, limit);
         },
         markArchived: (room, upTo) => outbox.markArchived(room, upTo),
+        overdue: (page) => outbox.overdue(page),
       }]]),
       store: new Proxy(store, {
         get: (target, name: keyof ArchiveStore) => {
@@ -133,6 +136,7 @@ export class MucNode {
           };
         },
       }),
+      sweepWithinMs: SWEEP_WITHIN_MS,
       send: (to, message) => {
         this.receive(to.text, message);
         return true;
