@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { CausewayError } from "../base/mod.ts";
 import { parseElement } from "../xmpp/mod.ts";
 import { peerIn } from "./archive_content.ts";
 import type { DataStores } from "./data_stores.ts";
@@ -32,9 +33,14 @@ interface AccountPart<T> {
   /** Name in reports: that of the SQL table. */
   readonly table: string;
   read(stores: DataStores, account: CopiedAccount): Promise<T | undefined>;
-  /** Writes data where there are none. */
+  /** Writes data where there are none, or a part of them that an interrupted copy has written. */
   write(stores: DataStores, account: CopiedAccount, content: T): Promise<void>;
   remove(stores: DataStores, account: CopiedAccount): Promise<void>;
+  /**
+   * True when `write` of `mine` was interrupted, and has left `theirs`. For data that take several
+   * writes, which the databases make one after another. @default one write is enough
+   */
+  isBegun?(theirs: T, mine: T): boolean;
 }
 
 function addressOf({ localpart, host }: CopiedAccount): string {
@@ -72,14 +78,19 @@ const USERS: AccountPart<{ sha1: KeyText; sha256: KeyText; creation: string }> =
       };
     const [one, other] = [secretIn(sha1), secretIn(sha256)];
     const users = stores.users!(host);
-    if (one !== undefined) {
-      await users.add(
-        localpart,
-        other === undefined ? { sha1: one, sha256: other } : { sha1: one, sha256: other },
-        { creation },
-      );
-    } else if (other !== undefined) {
-      await users.add(localpart, { sha1: one, sha256: other }, { creation });
+    try {
+      if (one !== undefined) {
+        await users.add(
+          localpart,
+          other === undefined ? { sha1: one, sha256: other } : { sha1: one, sha256: other },
+          { creation },
+        );
+      } else if (other !== undefined) {
+        await users.add(localpart, { sha1: one, sha256: other }, { creation });
+      }
+    } catch (thrown) {
+      // Riak finishes what an interrupted copy began before it adds anything. Both sides are compared.
+      if (!(thrown instanceof CausewayError) || thrown.code !== "storage/user-exists") throw thrown;
     }
   },
   async remove(stores, { localpart, host }) {
@@ -115,6 +126,7 @@ const ROSTER: AccountPart<readonly ItemText[]> = {
       await stores.rosters!().fill(addressOf(account), items.slice(i, i + ITEMS_AT_ONCE));
     }
   },
+  isBegun: (theirs, mine) => theirs.length % ITEMS_AT_ONCE === 0 && isBeginning(theirs, mine),
   async remove(stores, account) {
     // Item by item: to remove a roster as a whole ends subscriptions of others, too.
     const [rosters, owner] = [stores.rosters!(), addressOf(account)];
@@ -190,6 +202,7 @@ const PRIVACY: AccountPart<PrivacyContent> = {
       });
     }
   },
+  isBegun: (theirs, mine) => theirs.defaultName === null && isBeginning(theirs.lists, mine.lists),
   remove: (stores, { localpart, host }) => stores.privacyLists!(host).removeAll(localpart),
 };
 
@@ -206,10 +219,15 @@ const OFFLINE: AccountPart<readonly MessageText[]> = {
     );
   },
   async write(stores, account, content) {
+    const equals = new Map<string, number>();
     const messages = content.map(([text, sentAtMs, expiresAtMs]) => {
       const stanza = Uint8Array.fromBase64(text);
       const sender = peerIn(stanza, addressOf(account))?.bare ?? account.host;
-      return { sender, stanza, sentAtMs, expiresAtMs };
+      const name = JSON.stringify([addressOf(account), text, sentAtMs, expiresAtMs]);
+      const number = equals.get(name) ?? 0;
+      equals.set(name, number + 1);
+      const id = createHash("sha256").update(`${number} ${name}`).digest("hex");
+      return { sender, stanza, sentAtMs, expiresAtMs, id };
     });
     await stores.offlineMessages!(account.host).keep(account.localpart, messages, NO_BOUNDS);
   },
@@ -262,13 +280,15 @@ export async function copyAccounts(options: AccountCopyOptions): Promise<Account
     const { from, to, differing } = options;
     const [mine, theirs] = [await part.read(from, account), await part.read(to, account)];
     const isSame = JSON.stringify(mine) === JSON.stringify(theirs);
+    const isBegun = mine !== undefined && theirs !== undefined &&
+      part.isBegun?.(theirs, mine) === true;
     const mayReplace = differing !== "keep" && (mine !== undefined || differing === "mirror");
     let now = theirs;
     if (isSame) counts.same += mine === undefined ? 0 : 1;
-    else if (theirs === undefined || mayReplace) {
-      if (theirs !== undefined) await part.remove(to, account);
+    else if (theirs === undefined || isBegun || mayReplace) {
+      if (theirs !== undefined && !isBegun) await part.remove(to, account);
       if (mine !== undefined) await part.write(to, account, mine);
-      if (theirs === undefined) counts.added++;
+      if (theirs === undefined || isBegun) counts.added++;
       else if (mine === undefined) counts.removed++;
       else counts.replaced++;
       now = await part.read(to, account);
@@ -318,6 +338,11 @@ class Side {
   get summary(): UnitSummary {
     return { units: this.#units, checksum: this.#sum.text };
   }
+}
+
+/** True when `some` are the first ones of `all`. */
+function isBeginning(some: readonly unknown[], all: readonly unknown[]): boolean {
+  return JSON.stringify(some) === JSON.stringify(all.slice(0, some.length));
 }
 
 /** Repeats a change that names the state which it expects, until it has met that. */

@@ -1,7 +1,7 @@
 import { deepEqual, equal, ok, rejects } from "node:assert/strict";
 import { join } from "node:path";
 import { copiableKinds, copyData } from "./copy_data.ts";
-import type { CopyOptions } from "./copy_data.ts";
+import type { CopiedKind, CopyOptions } from "./copy_data.ts";
 import type { DataStores } from "./data_stores.ts";
 import { InternalStore } from "./internal_store.ts";
 import { RiakFixture, riakPool } from "./riak/testing/riak.ts";
@@ -134,7 +134,7 @@ Deno.test("copyData() takes accounts with all their data from the built-in store
   await fill(databases.internal);
   const content = await contentOf(databases.internal);
   const copied = await databases.copy("internal", "riak.default");
-  deepEqual([...copied.keys()], ["users", "secrets", ...TABLES, "archives"]);
+  deepEqual([...copied.keys()], ["users", "secrets", ...TABLES, "archives", "room_archives"]);
   deepEqual(copied.get("users"), { ...NONE, added: 4 });
   for (const table of TABLES) deepEqual(copied.get(table), { ...NONE, added: 2 }, table);
   deepEqual(await contentOf(riak.stores()), content);
@@ -210,4 +210,43 @@ Deno.test("copyData() to Riak is continued after it was interrupted", async () =
   ok(report!.same >= 16);
   equal(report!.same + report!.added, 40);
   deepEqual(report!.source, report!.destination);
+});
+
+Deno.test("copyData() to Riak is continued wherever it was interrupted, and keeps nothing back", async () => {
+  await using riak = await RiakFixture.open();
+  await using databases = await Databases.make(riak);
+  await fill(databases.internal);
+  const { version: expected } = await databases.internal.privacyLists(HOST).read("alice");
+  await databases.internal.privacyLists(HOST).write("alice", {
+    expected,
+    defaultName: "one",
+    list: { name: "three", xml: "<list name='three'/>" },
+  });
+  const node = riak.double.nodes[0]!;
+  const attempt = async (kind: CopiedKind, requests: number): Promise<boolean> => {
+    let left = requests;
+    node.onRequest = () => {
+      node.refusal = left-- > 0 ? undefined : { status: 503 };
+    };
+    const copy = { kind, from: "internal", to: "riak.default" } as const;
+    try {
+      for (const { table, kept, source, destination } of await copyData(databases.options, copy)) {
+        deepEqual([kept, destination], [0, source], table);
+      }
+      return true;
+    } catch (thrown) {
+      if ((thrown as { readonly code?: string }).code === "storage/overloaded") return false;
+      throw thrown;
+    } finally {
+      node.onRequest = () => {};
+      node.refusal = undefined;
+    }
+  };
+  // Each attempt gets one more request to Riak than the one before, until one comes to its end.
+  for (const kind of copiableKinds("internal", "riak.default")) {
+    let requests = 1;
+    while (!await attempt(kind, requests)) requests++;
+    ok(requests > 1, kind);
+  }
+  deepEqual(await contentOf(riak.stores()), await contentOf(databases.internal));
 });

@@ -380,13 +380,13 @@ async function openBackend(
     const server = sqlServerOf(tag, pool);
     const bounds = { ...server.bounds, statementTimeoutMs: COPY_STATEMENT_MS };
     const database = sqlServerDatabase({ ...server, bounds });
-    await database.open();
+    await openOrClose(database, () => database.open());
     return opened(database);
   }
   const options = stores.serverPools?.get(name);
   if (options !== undefined) {
     const server = serverKindOf(options).open({ name, options });
-    await server.probe();
+    await openOrClose(server, () => server.probe());
     const close = () => server.close();
     return { stores: server, database: undefined, [Symbol.asyncDispose]: close };
   }
@@ -399,6 +399,19 @@ async function openBackend(
     "storage/no-backend",
     `Cannot use the backend ${name}: the configuration has ${known.join(", ")}`,
   );
+}
+
+/** Opens a database, and closes it if that fails. */
+async function openOrClose(
+  database: { close(): Promise<void> },
+  open: () => Promise<void>,
+): Promise<void> {
+  try {
+    await open();
+  } catch (thrown) {
+    await database.close();
+    throw thrown;
+  }
 }
 
 function opened(database: SqlDatabase): OpenBackend {

@@ -8,6 +8,11 @@ export interface OfflineMessage {
   readonly sentAtMs: number;
   /** Wall-clock milliseconds when it is no longer wanted. */
   readonly expiresAtMs: number;
+  /**
+   * 64 hexadecimal digits that no other message has. A database that may carry out a failed change later
+   * (Riak) then keeps the message once, however often it is added. @default it is a new message
+   */
+  readonly id?: string;
 }
 
 /** A message that waits, with the number by which it is claimed and removed. */

@@ -65,16 +65,17 @@ export class RiakOfflineStore implements OfflineStore {
     bounds: OfflineBounds,
   ): Promise<readonly boolean[]> {
     const action = "keep messages in";
-    const ids = messages.map(() => randomHex(ID_BYTES));
+    const ids = messages.map(({ id }) => id?.slice(0, 2 * ID_BYTES) ?? randomHex(ID_BYTES));
     const written = new Set<number>();
     let kept: readonly boolean[] = [];
     await this.#change(localpart, action, async (state) => {
       const room = roomOf(messagesIn(state), bounds);
-      kept = messages.map((message) => room.take(message));
+      const isThere = (index: number) => state.entries.has(`${MESSAGE}${ids[index]}`);
+      kept = messages.map((message, index) => isThere(index) || room.take(message));
       let sequence = room.last;
       const entries: [string, string][] = [];
       for (const [index, { stanza, sender, sentAtMs, expiresAtMs }] of messages.entries()) {
-        if (!kept[index]) continue;
+        if (!kept[index] || isThere(index)) continue;
         const waiting: Waiting = {
           sequence: ++sequence,
           sender: senderKey(sender),
