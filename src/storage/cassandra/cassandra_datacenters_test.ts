@@ -4,6 +4,7 @@ import { until } from "../../../harness/until.ts";
 import type { ArchiveStore } from "../archive_store.ts";
 import type { CassandraPoolOptions } from "../server_pools.ts";
 import { conformanceArchived } from "../testing/archive_store_conformance.ts";
+import { PATIENT } from "../testing/patient_bounds.ts";
 import { CassandraBackend } from "./cassandra_backend.ts";
 import { connectCassandra } from "./cassandra_cluster.ts";
 import { readDatacenters } from "./cassandra_schema.ts";
@@ -139,7 +140,7 @@ Deno.test({
     const before = await sequences(store);
     const { near: { port } } = servers!;
     // The servers of tests are patient.
-    const bounds = { connectTimeoutMs: 30_000, statementTimeoutMs: 5_000, waitTimeoutMs: 30_000 };
+    const bounds = { ...PATIENT, statementTimeoutMs: 5_000 };
     await using hurried = archivesAt(poolAt("dc1", port, { bounds }));
     await hurried.cluster.probe();
     await servers!.far.kill();

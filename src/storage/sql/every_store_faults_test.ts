@@ -5,6 +5,7 @@ import { conformanceItem } from "../testing/roster_store_conformance.ts";
 import { conformanceRequest } from "../testing/subscription_request_store_conformance.ts";
 import { conformanceCredentials } from "../testing/user_store_conformance.ts";
 import type { PoolBounds } from "./connection_pool.ts";
+import { PATIENT } from "../testing/patient_bounds.ts";
 import { preparedDatabase, withConnection } from "./testing/databases.ts";
 import { SERVER_KINDS, serverDuringTests, TestServer } from "./testing/servers.ts";
 import { placeOf, sqlServerDatabase } from "./sql_server.ts";
@@ -280,13 +281,6 @@ const IMPATIENT: PoolBounds = {
   statementTimeoutMs: 800,
 };
 
-/** Long times, so that a slow machine is not taken for a database that does not answer. */
-const PATIENT: PoolBounds = {
-  waitTimeoutMs: 30_000,
-  connectTimeoutMs: 30_000,
-  statementTimeoutMs: 30_000,
-};
-
 /** Runs all operations at once. Returns the code of the error of each, or "done". */
 async function outcomes(stores: SqlStores): Promise<ReadonlyMap<string, string>> {
   return new Map(
@@ -347,9 +341,14 @@ async function untilDone(stores: SqlStores): Promise<void> {
 for (const kind of SERVER_KINDS) {
   const server = serverDuringTests(kind);
   const open = async (bounds: PoolBounds = PATIENT, at: TestServer = server()) => {
-    const options = await preparedDatabase(at, bounds);
+    const prepared = await preparedDatabase(at);
+    {
+      await using patient = new SqlStores(sqlServerDatabase(prepared));
+      await users(patient).add("alice", conformanceCredentials(1));
+    }
+    const options = { ...prepared, bounds };
     const stores = new SqlStores(sqlServerDatabase(options));
-    await users(stores).add("alice", conformanceCredentials(1));
+    await untilReached(stores);
     return { options, stores, [Symbol.asyncDispose]: () => stores.close() };
   };
 

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { PATIENT } from "../testing/patient_bounds.ts";
 import { conformanceRequest } from "../testing/subscription_request_store_conformance.ts";
 import { conformanceCredentials, keysOf } from "../testing/user_store_conformance.ts";
 import { emptyDatabase, preparedDatabase, withConnection } from "./testing/databases.ts";
@@ -17,14 +18,16 @@ const IMPATIENT: PoolBounds = {
   connectTimeoutMs: 4_000,
   statementTimeoutMs: 4_000,
 };
-/** Requests to a database that is gone. Each would wait for five seconds if it waited. */
+/** Requests to a database that is gone. Each would wait for half a minute if it waited. */
 const TRIES = 20;
 
 for (const kind of SERVER_KINDS) {
   const server = serverDuringTests(kind);
 
-  const prepared = async (bounds?: PoolBounds): Promise<SqlServerOptions> =>
-    await preparedDatabase(server(), bounds);
+  const prepared = async (bounds: PoolBounds = PATIENT): Promise<SqlServerOptions> => ({
+    ...await preparedDatabase(server()),
+    bounds,
+  });
   const open = (options: SqlServerOptions) => new SqlStores(sqlServerDatabase(options));
   Deno.test(`${kind.name}: a database that is killed is reported at once, and used again when it is back`, async () => {
     await using own = await TestServer.start(kind);

@@ -4,6 +4,7 @@ import {
   CassandraServer,
 } from "../../../../harness/databases/mod.ts";
 import type { ArchiveStoreFixture } from "../../testing/archive_store_conformance.ts";
+import { PATIENT } from "../../testing/patient_bounds.ts";
 import { CassandraArchiveStore } from "../cassandra_archive_store.ts";
 import { CassandraCluster, connectCassandra } from "../cassandra_cluster.ts";
 import type { CassandraPoolOptions } from "../../server_pools.ts";
@@ -30,8 +31,7 @@ export function cassandraPool(
     backend: "cassandra",
     username,
     password: { reveal: () => password },
-    // A test's machine may be busy.
-    bounds: { connectTimeoutMs: 30_000, statementTimeoutMs: 30_000, waitTimeoutMs: 30_000 },
+    bounds: PATIENT,
     ...options,
   };
 }

@@ -1,6 +1,7 @@
 import { RiakDouble } from "../../../../harness/databases/riak/mod.ts";
 import type { RiakDoubleOptions, RiakSite } from "../../../../harness/databases/riak/mod.ts";
 import type { PoolBounds } from "../../sql/connection_pool.ts";
+import { PATIENT } from "../../testing/patient_bounds.ts";
 import type { NamedPool } from "../../server_kind.ts";
 import type { RiakPoolOptions } from "../../server_pools.ts";
 import { RiakBackend } from "../riak_backend.ts";
@@ -9,7 +10,7 @@ import { RiakStores } from "../riak_stores.ts";
 /** Returns the pool of servers on loopback. */
 export function riakPool(
   ports: readonly number[],
-  bounds: PoolBounds = {},
+  bounds: PoolBounds = PATIENT,
 ): NamedPool<RiakPoolOptions> {
   return {
     name: "riak.default",
@@ -55,7 +56,7 @@ export class RiakFixture implements AsyncDisposable {
   }
 
   /** Returns the stores as one more node has them. */
-  stores(ports: readonly number[] = [this.double.port], bounds: PoolBounds = {}): RiakStores {
+  stores(ports: readonly number[] = [this.double.port], bounds: PoolBounds = PATIENT): RiakStores {
     const stores = new RiakStores(riakPool(ports, bounds));
     this.#stores.push(stores);
     return stores;

@@ -1,3 +1,4 @@
+import { PATIENT } from "../../testing/patient_bounds.ts";
 import type { PoolBounds } from "../connection_pool.ts";
 import type { TestServer } from "./servers.ts";
 import { prepareSchema } from "../schema.ts";
@@ -8,7 +9,7 @@ import type { SqlServerOptions } from "../sql_server.ts";
 /** Options of an empty database at `server`. */
 export async function emptyDatabase(
   server: TestServer,
-  bounds: PoolBounds = {},
+  bounds: PoolBounds = PATIENT,
 ): Promise<SqlServerOptions> {
   const { engine } = server.kind;
   return { engine, address: await server.database(), pool: "rdbms.default", bounds };
@@ -17,7 +18,7 @@ export async function emptyDatabase(
 /** Options of a database at `server` that has the present schema. */
 export async function preparedDatabase(
   server: TestServer,
-  bounds: PoolBounds = {},
+  bounds: PoolBounds = PATIENT,
 ): Promise<SqlServerOptions> {
   const options = await emptyDatabase(server, bounds);
   await withConnection(
