@@ -131,6 +131,64 @@ Deno.test("createAdmin() ends a request after requestTimeoutMs, not before", asy
   await admin.close();
 });
 
+/** Answers that the buffers of the system cannot hold. */
+const HUGE: AdminDeps = {
+  ...DEPS,
+  pages: [{ path: "/huge", contentType: "text/plain", body: new Uint8Array(64 << 20) }],
+};
+const ASK_HUGE = ASK.replace("/health", "/huge");
+
+Deno.test("createAdmin() ends an answer that nobody has read for 30 seconds, not before", async () => {
+  const clock = new ManualClock();
+  const refused: string[] = [];
+  const admin = createAdmin(HUGE, { port: 0 }, {
+    clock,
+    refused: (reason) => refused.push(reason),
+  });
+  await admin.start();
+  const reading = await visit(admin.address, ASK_HUGE);
+  await reading.read(new Uint8Array(1));
+  clock.advance(29_999);
+  const { byteLength } = await new Response(reading.readable).arrayBuffer();
+  assert.ok(byteLength > 64 << 20, `${byteLength} bytes`);
+  assert.deepEqual(refused, []);
+
+  const idle = await visit(admin.address, ASK_HUGE);
+  await idle.read(new Uint8Array(1));
+  for (let round = 0; round < 1_000 && refused.length === 0; round++) {
+    // The answer to another request lets the server fill its buffers meanwhile.
+    await new Response((await visit(admin.address, ASK)).readable).text();
+    clock.advance(30_000);
+  }
+  assert.deepEqual(refused, ["answer-timeout"]);
+  idle.close();
+  await admin.close();
+});
+
+Deno.test("createAdmin() answers probes while others read nothing at all maxConnections places", async () => {
+  const refused = new Set<string>();
+  const admin = createAdmin(HUGE, { port: 0, limits: { maxConnections: 4 } }, {
+    refused: (reason) => refused.add(reason),
+  });
+  await admin.start();
+  const idle: Deno.TcpConn[] = [];
+  for (let i = 0; i < 4; i++) {
+    const connection = await visit(admin.address, ASK_HUGE);
+    await connection.read(new Uint8Array(1));
+    idle.push(connection);
+  }
+  let answer = "";
+  // Until the buffers of one of them are full, a probe is refused.
+  for (let round = 0; round < 1_000 && answer === ""; round++) {
+    const probe = await visit(admin.address, ASK.replace("/health", "/livez"));
+    answer = await new Response(probe.readable).text().catch(() => "");
+  }
+  assert.match(answer, /^HTTP\/1\.1 200 /);
+  assert.deepEqual([...refused], ["too-many-connections"]);
+  await admin.close();
+  for (const connection of idle) connection.close();
+});
+
 Deno.test("createAdmin() accepts a head and a body at their limits, and refuses larger ones", async () => {
   const refused: string[] = [];
   const admin = createAdmin(DEPS, { port: 0, limits: { maxHeadBytes: 1024, maxBodyBytes: 100 } }, {

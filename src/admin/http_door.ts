@@ -2,9 +2,6 @@ import type { IncomingMessage, Server as HttpServer, ServerResponse } from "node
 import { createServer as createHttpServer } from "node:http";
 import type { AddressInfo, Server, Socket } from "node:net";
 import { createServer } from "node:net";
-import { Readable } from "node:stream";
-import { pipeline } from "node:stream/promises";
-import type { ReadableStream as NodeReadableStream } from "node:stream/web";
 import type { CancelTimer, Clock } from "../base/mod.ts";
 import type { AdminLimits } from "./admin_deps.ts";
 import { LocalSocket } from "./local_socket.ts";
@@ -16,6 +13,7 @@ import { LocalSocket } from "./local_socket.ts";
 export type HttpRefusal =
   | "too-many-connections"
   | "request-timeout"
+  | "answer-timeout"
   | "head-too-large"
   | "body-too-large"
   | "wrong-tokens"
@@ -56,7 +54,7 @@ export interface HttpDoorDeps {
   readonly clock: Clock;
   /**
    * Limits. One connection above `maxConnections` ends the oldest one without a pending answer, or
-   * is refused.
+   * else the one that has not read its answer for longest, or is refused.
    */
   readonly limits: Required<AdminLimits>;
   /** Called for each connection that is ended because of a limit. */
@@ -75,6 +73,12 @@ interface Carrier {
  */
 const LINGER_MS = 1000;
 
+/** Milliseconds that a peer may take to read one piece of its answer. */
+const PIECE_TIMEOUT_MS = 30_000;
+
+/** Bytes of a piece. */
+const PIECE_BYTES = 16_384;
+
 /**
  * Accepts HTTP requests, one per connection. `Deno.serve` limits neither the number of connections
  * nor their idle time, so anybody who can connect could use up the process' file descriptors.
@@ -89,6 +93,8 @@ export class HttpDoor {
    * first.
    */
   readonly #waiting = new Map<Socket, CancelTimer>();
+  /** Connections whose peers have yet to read a piece of their answer. The longest comes first. */
+  readonly #unread = new Map<Socket, CancelTimer>();
   /** Plain sockets beneath TLS, with the names of the caller's certificate. */
   readonly #secured = new WeakMap<Socket, Carrier>();
   #tls: TlsDoor | undefined;
@@ -168,7 +174,7 @@ export class HttpDoor {
     socket.on("error", () => {}); // `close` follows
     if (this.#sockets.size >= this.#deps.limits.maxConnections) {
       this.#deps.refused("too-many-connections");
-      const [oldest] = this.#waiting.keys();
+      const [oldest] = [...this.#waiting.keys(), ...this.#unread.keys()];
       if (oldest === undefined) {
         socket.destroy();
         return;
@@ -197,6 +203,7 @@ export class HttpDoor {
   #forget(socket: Socket): void {
     this.#sockets.delete(socket);
     this.#asked(socket);
+    this.#hasRead(socket);
   }
 
   #wait(socket: Socket, forMs: number, reason?: HttpRefusal): void {
@@ -213,6 +220,44 @@ export class HttpDoor {
     this.#waiting.delete(socket);
   }
 
+  /** Sends the body of an answer, until the peer hangs up. Rejects when the body fails. */
+  async #send(
+    body: ReadableStream<Uint8Array>,
+    { socket, outgoing }: { readonly socket: Socket; readonly outgoing: ServerResponse },
+  ): Promise<void> {
+    const reader = body.getReader();
+    outgoing.once("close", () => reader.cancel().catch(() => {})); // a body that failed says so below
+    for (;;) {
+      const { value, done } = await reader.read();
+      if (outgoing.destroyed) return;
+      if (done) break;
+      for (let start = 0; start < value.length; start += PIECE_BYTES) {
+        if (outgoing.write(value.subarray(start, start + PIECE_BYTES))) continue;
+        this.#waitForReader(socket);
+        await untilDrained(outgoing);
+        this.#hasRead(socket);
+        if (outgoing.destroyed) return;
+      }
+    }
+    this.#waitForReader(socket);
+    outgoing.end();
+  }
+
+  #waitForReader(socket: Socket): void {
+    if (!this.#sockets.has(socket)) return;
+    const { clock, refused } = this.#deps;
+    const cancelTimer = clock.after(PIECE_TIMEOUT_MS, () => {
+      refused("answer-timeout");
+      socket.destroy();
+    });
+    this.#unread.set(socket, cancelTimer);
+  }
+
+  #hasRead(socket: Socket): void {
+    this.#unread.get(socket)?.();
+    this.#unread.delete(socket);
+  }
+
   async #answer(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
     outgoing.setHeader("connection", "close");
     const body = await readBody(incoming, this.#deps.limits.maxBodyBytes);
@@ -221,6 +266,7 @@ export class HttpDoor {
       { plain: incoming.socket, names: [] };
     this.#asked(socket);
     outgoing.once("finish", () => {
+      this.#hasRead(socket);
       if (this.#sockets.has(socket)) this.#wait(socket, LINGER_MS);
     });
     const request = body === undefined ? 413 : tryRequest(incoming, body);
@@ -235,9 +281,19 @@ export class HttpDoor {
     });
     outgoing.writeHead(response.status, [...response.headers].flat());
     if (response.body === null || incoming.method === "HEAD") outgoing.end();
-    // The platform and Node declare this type separately.
-    else await pipeline(Readable.fromWeb(response.body as NodeReadableStream), outgoing);
+    else await this.#send(response.body, { socket, outgoing });
   }
+}
+
+/** Resolves when more can be written, or the peer has hung up. */
+function untilDrained(outgoing: ServerResponse): Promise<void> {
+  return new Promise((resolve) => {
+    const go = () => {
+      outgoing.off("drain", go).off("close", go);
+      resolve();
+    };
+    outgoing.once("drain", go).once("close", go);
+  });
 }
 
 /** Reads the whole body. Returns undefined when it is longer than the limit. */

@@ -45,7 +45,7 @@ function open(redis: RedisOptions): Setup {
 
 /** Rights of a node in docs/redis.md. */
 const GRANTED =
-  "~* resetchannels -@all +get +set +del +expire +hgetall +hset +hdel +sadd +srem +scard +smembers +sunion";
+  "~* resetchannels -@all +get +set +del +expire +ttl +hgetall +hset +hdel +sadd +srem +scard +smembers +sunion";
 
 /** Certificates for `redis.internal` and 127.0.0.1, in a directory of their own. */
 class Certificates implements AsyncDisposable {
