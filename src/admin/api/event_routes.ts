@@ -74,7 +74,7 @@ export function addEventRoutes(
   });
   app.openapi(EVENTS_ROUTE, (context) => {
     const last = context.req.header("last-event-id");
-    const isNumber = last !== undefined && /^\d{1,15}$/.test(last);
+    const isNumber = last !== undefined && /^\d{1,16}$/.test(last);
     const after = isNumber ? Number(last) : context.req.valid("query").after;
     const stream = hub.open(after, sightOf(context.get("caller")));
     if (stream === undefined) {

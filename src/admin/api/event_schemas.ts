@@ -38,7 +38,9 @@ export const EVENT_KINDS = [
 
 /** Something that has happened at a node. */
 export const EVENT = z.object({
-  id: COUNT.openapi({ description: "Grows by one with each event of this process" }),
+  id: COUNT.openapi({
+    description: "Grows by one with each event, and more with each start of the node",
+  }),
   at: TIME,
   kind: z.enum(EVENT_KINDS),
   severity: z.enum(["info", "warning", "error"]),

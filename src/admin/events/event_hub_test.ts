@@ -14,7 +14,7 @@ const LOST: Omit<AdminEvent, "id" | "at"> = {
 
 function fixture() {
   const clock = new ManualClock();
-  const events = new EventLog(() => clock.wallMs());
+  const events = new EventLog(() => 0);
   let overviews = 0;
   const source = sampleSource({
     overview: () => {
@@ -82,6 +82,27 @@ Deno.test("EventHub gives a client that comes back the events it has missed", as
   const text = await textOf(reader);
   assert.deepEqual(text.match(/^id: \d+$/gm), ["id: 4", "id: 5"]);
   await reader.cancel();
+});
+
+Deno.test("EventHub gives a client of a former process all events of this one", async () => {
+  const clock = new ManualClock();
+  const former = new EventLog(() => clock.wallMs());
+  for (let i = 0; i < 600; i++) former.add(LOST);
+  clock.advance(1);
+  const events = new EventLog(() => clock.wallMs());
+  const hub = hubOf({ events, source: sampleSource() }, clock);
+  for (let i = 0; i < 3; i++) events.add(LOST);
+  const ids = events.newest.map(({ id }) => id);
+  for (const last of [former.newest[0]!.id, former.newest[0]!.id + 60_000_000]) {
+    const reader = hub.open(last)!.body.getReader();
+    const got = (await textOf(reader)).match(/(?<=^id: )\d+$/gm)!.map(Number);
+    assert.deepEqual(got, ids.toReversed());
+    await reader.cancel();
+  }
+  assert.ok(ids.every((id) => former.newest.every((event) => event.id < id)));
+  const late = new EventLog(() => Date.UTC(2200, 0, 1));
+  late.add(LOST);
+  assert.ok(Number.isSafeInteger(late.newest[0]!.id));
 });
 
 Deno.test("EventHub bounds the number of clients, and takes none for a stream that nobody reads", async () => {

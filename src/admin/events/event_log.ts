@@ -3,21 +3,23 @@ import type { AdminEvent } from "../api/event_schemas.ts";
 /** Events that are kept for those who come later. */
 const MAX_KEPT = 500;
 
-/** The last events of this process, and those who want to hear of new ones. */
+/** Numbers for the events of one millisecond. */
+const IDS_PER_MS = 1_000;
+
+/**
+ * The last events of this process, and those who want to hear of new ones. Numbers begin with the
+ * time of the start, so that a client who has events of a former process gets the new ones.
+ */
 export class EventLog {
   readonly #nowMs: () => number;
   readonly #kept: AdminEvent[] = [];
   readonly #listeners = new Set<(event: AdminEvent) => void>();
-  #lastId = 0;
+  #lastId: number;
 
   /** @param nowMs returns the wall time */
   constructor(nowMs: () => number) {
     this.#nowMs = nowMs;
-  }
-
-  /** Number of the last event; 0 before there was one. */
-  get lastId(): number {
-    return this.#lastId;
+    this.#lastId = Math.floor(nowMs()) * IDS_PER_MS;
   }
 
   /** The last events, newest first. */
@@ -25,8 +27,12 @@ export class EventLog {
     return this.#kept.toReversed();
   }
 
-  /** Returns the kept events after the one with the number `id`, oldest first. */
+  /**
+   * Returns the kept events after the one with the number `id`, oldest first: all, when that is from
+   * a former process whose clock was ahead.
+   */
   since(id: number): readonly AdminEvent[] {
+    if (id > this.#lastId) return [...this.#kept];
     return this.#kept.filter((event) => event.id > id);
   }
 
