@@ -9,7 +9,7 @@ import { addAccessOptions, adminClient, ownAddress } from "./admin_options.ts";
 import type { CommandIo } from "./command_io.ts";
 import { readNamedFile } from "./command_io.ts";
 import { describe } from "./command_docs.ts";
-import { DEFAULT_COLUMNS, wrapText } from "../terminal/mod.ts";
+import { DEFAULT_COLUMNS, plainText, wrapText } from "../terminal/mod.ts";
 
 interface Options extends Omit<AdminCommandOptions, "admin" | "config"> {
   readonly config: string;
@@ -96,13 +96,14 @@ function readOtherConfig(file: string): Config {
 
 const MARGIN = "         ";
 
-function linesOf(
+/** Returns a finding as text for people. */
+export function linesOf(
   { severity, check, about, found, advice }: DoctorFinding,
   columns: number,
 ): readonly string[] {
   const room = Math.max(40, columns) - MARGIN.length;
   return [
-    `${severity.padEnd(MARGIN.length)}${check}: ${about}`,
+    `${severity.padEnd(MARGIN.length)}${check}: ${plainText(about)}`,
     ...wrapText(found, room).map((line) => MARGIN + line),
     ...wrapText(advice, room - 2).map((line, i) => `${MARGIN}${i === 0 ? "→" : " "} ${line}`),
     "",

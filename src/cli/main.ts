@@ -2,6 +2,7 @@ import type { Config } from "../config/mod.ts";
 import { Command, CommanderError, Option } from "commander";
 import { CausewayError, describeError } from "../base/mod.ts";
 import { BUILD, ConfigError, configJsonSchema, formatFinding, loadConfig } from "../config/mod.ts";
+import { plainText } from "../terminal/mod.ts";
 import { drainCommand, reloadCommand } from "./action_commands.ts";
 import { archiveCommand } from "./archive_command.ts";
 import { backendsCommand } from "./backends_command.ts";
@@ -145,7 +146,8 @@ function report(thrown: unknown, io: CommandIo): number {
     return EXIT.configuration;
   }
   const code = thrown instanceof CausewayError ? EXIT_OF_ERROR[thrown.code] : undefined;
-  for (const line of describeError(thrown).split("\n")) io.error(`causeway: ${line}`);
+  // A message may hold what another node said.
+  for (const line of describeError(thrown).split("\n")) io.error(`causeway: ${plainText(line)}`);
   return code ?? EXIT.failure;
 }
 
