@@ -61,7 +61,8 @@ export function reloadCommand(io: CommandIo): Command {
     ],
     exits: {
       0: "the file is in force, except for the settings that are said to need a restart",
-      1: "something cannot be used, and nothing has changed",
+      1: "something cannot be used, and nothing has changed; or a bug let only a part take " +
+        "effect: the message says which",
     },
     more: [
       "Sessions stay. docs/configuration.md says for each setting whether a reload brings it.",

@@ -25,6 +25,7 @@ export const EVENT_KINDS = [
   "certificate-expiring",
   "configuration-reloaded",
   "configuration-refused",
+  "configuration-incomplete",
   "certificates-reloaded",
   "certificates-unusable",
   "clock-off",

@@ -86,6 +86,10 @@ const TELLINGS: Readonly<Record<string, Telling>> = {
     kind: "configuration-refused",
     text: ({ error }) => `The configuration cannot be used, so nothing has changed: ${error}`,
   },
+  "config.reload-incomplete": {
+    kind: "configuration-incomplete",
+    text: ({ error }) => `The configuration is in force only in part: ${error}`,
+  },
   "tls.reloaded": {
     kind: "certificates-reloaded",
     text: ({ certfile }) => `${certfile} was read again`,

@@ -35,6 +35,20 @@ Deno.test("tellOperators() makes an event of an action, which HeardLog logs as a
   assert.match(lines.join(""), / INFO {2}admin\.action who=ops action=reload outcome=done\n$/);
 });
 
+Deno.test("tellOperators() tells of a reload that took effect in part, and of one that was refused", () => {
+  const { events, log } = fixture();
+  log.error("config.reload-refused", { error: "no such file" });
+  log.error("config.reload-incomplete", { error: "a bug" });
+  assert.deepEqual(events.newest.map(({ kind, severity, text }) => [kind, severity, text]), [
+    ["configuration-incomplete", "error", "The configuration is in force only in part: a bug"],
+    [
+      "configuration-refused",
+      "error",
+      "The configuration cannot be used, so nothing has changed: no such file",
+    ],
+  ]);
+});
+
 Deno.test("tellOperators() tells of no other log lines, and HeardLog logs all of them", () => {
   const { events, inner, log } = fixture();
   log.info("sm.resumed", { jid: "alice@example.com/phone" });
