@@ -12,7 +12,7 @@ import {
   requireToken,
 } from "./access.ts";
 import type { AdminDeps, AdminOptions, PartHealth } from "./admin_deps.ts";
-import { addActionRoutes, carryOut } from "./api/action_routes.ts";
+import { ACTIONS_PATH, addActionRoutes, carryOut, noteMalformed } from "./api/action_routes.ts";
 import type { ActionOutcome } from "./api/admin_actions.ts";
 import type { AdminApp, AdminEnv } from "./api/admin_env.ts";
 import type { AuditLog } from "./audit_log.ts";
@@ -83,7 +83,7 @@ export function createAdminApp(
   const holders = { tokens: holdersOf(options), certificates: options.certificates ?? [] };
   const isGuarded = holders.tokens.length > 0 || holders.certificates.length > 0;
   app.use(isGuarded ? requireToken(holders, wrongTokens) : admitLocally());
-  app.use("/api/v1/actions/*", requireJson());
+  app.use(`${ACTIONS_PATH}*`, noteMalformed(audit), requireJson());
 
   app.openapi(HEALTH_ROUTE, (context) => {
     return context.json({ node: deps.node, version: deps.version, parts: deps.parts() }, 200);

@@ -1,9 +1,9 @@
 import { createRoute, z } from "@hono/zod-openapi";
-import type { Context } from "hono";
+import type { Context, MiddlewareHandler } from "hono";
 import { mayAct } from "../access.ts";
 import type { AuditLog } from "../audit_log.ts";
 import type { Action, ActionResult, Role } from "./action_schemas.ts";
-import { AUDIT, CALLER, RESULT } from "./action_schemas.ts";
+import { ACTIONS, AUDIT, CALLER, RESULT } from "./action_schemas.ts";
 import type { ActionOutcome, AdminActions } from "./admin_actions.ts";
 import type { AdminApp, AdminEnv } from "./admin_env.ts";
 import type { AdminSource } from "./admin_source.ts";
@@ -24,6 +24,9 @@ const LINKS = z.strictObject({
 });
 const MAYBE_DATACENTER = z.strictObject({ datacenter: DATACENTER.optional() });
 
+/** Beginning of the paths of actions. */
+export const ACTIONS_PATH = "/api/v1/actions/";
+
 /** Describes an action. Its path is its name. */
 function actionRoute<Name extends Action, Body extends z.ZodType>(
   name: Name,
@@ -32,7 +35,7 @@ function actionRoute<Name extends Action, Body extends z.ZodType>(
 ) {
   return createRoute({
     method: "post",
-    path: `/api/v1/actions/${name}` as const,
+    path: `${ACTIONS_PATH}${name}` as const,
     tags: ["actions"],
     summary,
     description: `Needs the role \`${role}\`.`,
@@ -250,6 +253,23 @@ export async function carryOut<T extends ActionOutcome>(
     note("failed", "It failed; see the log");
     throw thrown;
   }
+}
+
+/** Notes actions that nobody carried out because the request for them is malformed. */
+export function noteMalformed(audit: AuditLog): MiddlewareHandler<AdminEnv> {
+  return async (context, next) => {
+    await next();
+    const { req, res: { status } } = context;
+    const action = ACTIONS.find((name) => req.path === `${ACTIONS_PATH}${name}`);
+    if (req.method !== "POST" || action === undefined || (status !== 400 && status !== 415)) return;
+    audit.add({
+      ...context.get("caller"),
+      from: context.env?.remoteAddress ?? "",
+      action,
+      outcome: "malformed",
+      text: "The request is malformed",
+    });
+  };
 }
 
 function refusalOf(role: Role): string {

@@ -203,7 +203,16 @@ Deno.test("an action takes no malformed, unknown or overlong input", async () =>
     const answer = await post(`/api/v1/actions/${name}`, body);
     assert.equal(answer.status, 400, `${name} ${JSON.stringify(body)}`);
     assert.equal(answer.body.error, "bad-request");
+    const { fields } = log.named("admin.action").at(-1)!;
+    assert.deepEqual([fields["who"], fields["action"], fields["outcome"]], [
+      "local",
+      name,
+      "malformed",
+    ]);
   }
+  const form = await post("/api/v1/actions/kick", "jid=a@b", { "content-type": "text/plain" });
+  assert.equal(form.status, 415);
+  assert.equal(log.named("admin.action").length, 12);
   assert.deepEqual(calls, []);
   assert.equal(log.named("admin.failed").length, 0);
 });

@@ -68,7 +68,8 @@ export const AUDIT_ENTRY = z.object({
   action: z.enum(ACTIONS),
   target: z.string().optional(),
   outcome: z.string().openapi({
-    description: "`done`, `nothing-to-do`, `started`, `refused`, or the name of a failure",
+    description:
+      "`done`, `nothing-to-do`, `started`, `refused`, `malformed`, or the name of a failure",
   }),
   text: z.string(),
 }).openapi("AuditEntry");
