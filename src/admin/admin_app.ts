@@ -48,6 +48,9 @@ export interface AdminAppParts {
   readonly wrongTokens?: WrongTokens | undefined;
 }
 
+const BEARER = { type: "http", scheme: "bearer" } as const;
+const CLIENT_CERTIFICATE = { type: "mutualTLS" } as const;
+
 /** Makes the API as an application that answers requests, independent of the transport. */
 export function createAdminApp(
   deps: AdminDeps,
@@ -137,15 +140,16 @@ export function createAdminApp(
   addEventRoutes(app, deps.source, { hub, log: deps.events });
   addTraceRoutes(app, { traces: deps.traces, audit });
   addActionRoutes(app, { source: deps.source, actions: deps.actions, audit });
-  if (isGuarded) {
-    app.openAPIRegistry.registerComponent("securitySchemes", "token", {
-      type: "http",
-      scheme: "bearer",
-    });
+  const schemes = [
+    ...(holders.tokens.length === 0 ? [] : [["token", BEARER] as const]),
+    ...(holders.certificates.length === 0 ? [] : [["certificate", CLIENT_CERTIFICATE] as const]),
+  ];
+  for (const [name, scheme] of schemes) {
+    app.openAPIRegistry.registerComponent("securitySchemes", name, scheme);
   }
   app.doc31("/openapi.json", {
     ...documentHead(deps),
-    ...(isGuarded && { security: [{ token: [] }] }),
+    ...(isGuarded && { security: schemes.map(([name]) => ({ [name]: [] })) }), // one is enough
   });
 
   const paths = [...new Set(app.routes.filter(({ method }) => method !== "ALL").map(pathOf))]

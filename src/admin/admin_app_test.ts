@@ -5,11 +5,15 @@ import { createAdminApp } from "./admin_app.ts";
 import { EventLog } from "./events/event_log.ts";
 import { AuditLog } from "./audit_log.ts";
 import { hubOf, NO_TRACES, sampleActions, sampleSource } from "./testing/sample_source.ts";
-import type { AdminDeps, PartHealth } from "./admin_deps.ts";
+import type { AdminDeps, AdminOptions, PartHealth } from "./admin_deps.ts";
 
 const TOKEN = "correct-horse-battery";
 
-function fixture(options: { host?: string; token?: string; deps?: Partial<AdminDeps> } = {}) {
+function fixture(
+  options: Partial<Pick<AdminOptions, "host" | "token" | "certificates">> & {
+    readonly deps?: Partial<AdminDeps>;
+  } = {},
+) {
   const metrics = new MetricsRegistry(new ManualClock());
   metrics.counter({
     name: "mod_global_distrib_stop_ttl_zero_total",
@@ -37,8 +41,8 @@ function fixture(options: { host?: string; token?: string; deps?: Partial<AdminD
     ...options.deps,
   };
   const log = new MemoryLogger();
-  const { host = "127.0.0.1", token } = options;
-  const app = createAdminApp(deps, token === undefined ? { host } : { host, token }, {
+  const { host = "127.0.0.1", deps: _, ...access } = options;
+  const app = createAdminApp(deps, { host, ...access }, {
     log,
     hub: hubOf(deps),
     audit: new AuditLog(log, () => 0),
@@ -156,6 +160,33 @@ Deno.test("GET /openapi.json describes every path", async () => {
     "/readyz",
   ]);
   assert.ok(document.paths["/ready"].get.responses["503"].content["application/json"].schema);
+});
+
+Deno.test("the document names the ways to be admitted that are configured", async () => {
+  const schemesOf = async (options: Parameters<typeof fixture>[0]) => {
+    const { app } = fixture(options);
+    const response = await app.request("/openapi.json", {
+      headers: options?.token === undefined ? {} : { authorization: `Bearer ${options.token}` },
+    }, { certificateNames: ["ops.example.com"] });
+    const { components, security } = await response.json();
+    return { schemes: components.securitySchemes, security };
+  };
+  const token = { type: "http", scheme: "bearer" };
+  const certificate = { type: "mutualTLS" };
+  const certificates = [{ name: "ops.example.com", role: "admin" }] as const;
+  assert.deepEqual(await schemesOf({}), { schemes: undefined, security: undefined });
+  assert.deepEqual(await schemesOf({ token: TOKEN }), {
+    schemes: { token },
+    security: [{ token: [] }],
+  });
+  assert.deepEqual(await schemesOf({ certificates }), {
+    schemes: { certificate },
+    security: [{ certificate: [] }],
+  });
+  assert.deepEqual(await schemesOf({ token: TOKEN, certificates }), {
+    schemes: { token, certificate },
+    security: [{ token: [] }, { certificate: [] }],
+  });
 });
 
 Deno.test("an unknown path gives 404, and a wrong method 405 with the allowed methods", async () => {

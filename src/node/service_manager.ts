@@ -15,6 +15,7 @@ export class ServiceManager implements AsyncDisposable {
   readonly #failed: (error: unknown) => void;
   /** The runtime sends one datagram at a time. */
   #sent: Promise<unknown> = Promise.resolve();
+  #isStopping = false;
 
   private constructor(
     connection: Deno.DatagramConn | undefined,
@@ -47,18 +48,19 @@ export class ServiceManager implements AsyncDisposable {
     return new ServiceManager(connection, socket, failed);
   }
 
-  /** The node can be used. */
+  /** The node can be used. Says nothing once it stops. */
   ready(): void {
-    this.#tell("READY=1");
+    if (!this.#isStopping) this.#tell("READY=1");
   }
 
-  /** The node reads its certificates again, until `ready` is called. */
+  /** The node reads its configuration again, until `ready` is called. Says nothing once it stops. */
   reloading(): void {
-    this.#tell("RELOADING=1");
+    if (!this.#isStopping) this.#tell("RELOADING=1");
   }
 
   /** The node drains and ends. */
   stopping(): void {
+    this.#isStopping = true;
     this.#tell("STOPPING=1");
   }
 

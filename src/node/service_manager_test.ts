@@ -15,9 +15,12 @@ Deno.test("ServiceManager tells systemd's socket what the node does, and cleans 
     manager.reloading();
     manager.alive();
     manager.stopping();
+    manager.reloading(); // a reload does not undo the stop
+    manager.ready();
+    manager.alive();
     const heard: string[] = [];
-    while (heard.length < 4) heard.push(new TextDecoder().decode((await systemd.receive())[0]));
-    assert.deepEqual(heard, ["READY=1", "RELOADING=1", "WATCHDOG=1", "STOPPING=1"]);
+    while (heard.length < 5) heard.push(new TextDecoder().decode((await systemd.receive())[0]));
+    assert.deepEqual(heard, ["READY=1", "RELOADING=1", "WATCHDOG=1", "STOPPING=1", "WATCHDOG=1"]);
   }
   systemd.close();
   assert.deepEqual(Array.from(Deno.readDirSync(directory), ({ name }) => name), ["notify"]);

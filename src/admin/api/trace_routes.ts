@@ -66,6 +66,8 @@ const TRACE_ROUTE = createRoute({
   },
 });
 
+const STREAM_HEADERS = { "content-type": "text/event-stream", "x-accel-buffering": "no" };
+
 /** Parts that the route uses. */
 export interface TraceParts {
   readonly traces: AdminTraces;
@@ -84,10 +86,13 @@ export function addTraceRoutes(app: AdminApp, { traces, audit }: TraceParts): vo
     }
     const seconds = context.req.valid("query").for;
     const deed = { action: "trace", role: "act", target: address } as const;
+    const isHead = context.req.method === "HEAD"; // nobody reads the body, so nothing begins
     const outcome = await carryOut(context, deed, {
       audit,
       act: (): ActionOutcome =>
-        traces.isFull
+        isHead
+          ? { outcome: "nothing-to-do", affected: 0, text: "HEAD begins no trace" }
+          : traces.isFull
           ? { failure: "unavailable", text: "There are too many traces already" }
           : { outcome: "started", affected: 1, text: `${address} is traced for ${seconds} s` },
     });
@@ -97,6 +102,7 @@ export function addTraceRoutes(app: AdminApp, { traces, audit }: TraceParts): vo
     if ("failure" in outcome) {
       return context.json({ error: outcome.failure, message: outcome.text }, 503);
     }
+    if (isHead) return context.body(null, 200, STREAM_HEADERS);
     const caller = context.get("caller");
     const from = context.env?.remoteAddress ?? "";
     let stop: (() => void) | undefined;
@@ -122,9 +128,6 @@ export function addTraceRoutes(app: AdminApp, { traces, audit }: TraceParts): vo
         audit.add({ ...caller, from, action: "trace", target: address, outcome: "done", text });
       },
     });
-    return context.body(stream.body, 200, {
-      "content-type": "text/event-stream",
-      "x-accel-buffering": "no",
-    });
+    return context.body(stream.body, 200, STREAM_HEADERS);
   });
 }

@@ -137,6 +137,7 @@ Deno.test("a trace needs the role act, a JID, a time within its range, and room"
   }
   assert.equal((await request(path, { method: "HEAD" })).status, 200);
   assert.equal(opened.length, 0); // nobody reads the answer to HEAD
+  assert.equal(audit.newest[0]!.outcome, "nothing-to-do");
   const full = fixture({ isFull: true });
   assert.equal((await full.request(path)).status, 503);
   const late = fixture({ open: () => undefined });
