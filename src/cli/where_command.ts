@@ -69,11 +69,17 @@ export function whereLines(found: Where, columns: number): readonly string[] {
     section("In Redis", wrapText(`cannot be asked: ${redis.reason ?? "it is away"}`, columns));
     return lines;
   }
-  const keys = redis.keys.map(({ key, datacenter }) => [key, datacenter ?? "nothing"]);
+  const keys = redis.keys.map(({ key, datacenter, expiresInMs }) => [
+    key,
+    datacenter ?? "nothing",
+    expiresInMs === undefined ? "" : `in ${durationText(expiresInMs)}`,
+  ]);
   section(
     "In Redis",
     keys.length === 0 ? ["nothing"] : tableLines(
-      [{ title: "KEY", isFlexible: true }, { title: "DATACENTER", isFlexible: true }],
+      [{ title: "KEY", isFlexible: true }, { title: "DATACENTER", isFlexible: true }, {
+        title: "EXPIRES",
+      }],
       keys,
       columns,
     ),

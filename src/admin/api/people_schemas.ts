@@ -65,7 +65,13 @@ export const WHERE = z.object({
     isReachable: z.boolean(),
     reason: z.string().optional(),
     tookMs: AMOUNT.optional(),
-    keys: z.array(z.object({ key: z.string(), datacenter: z.string().nullable() })).readonly(),
+    keys: z.array(z.object({
+      key: z.string(),
+      datacenter: z.string().nullable(),
+      expiresInMs: AMOUNT.optional().openapi({
+        description: "Time until it expires, unless its datacenter renews it; whole seconds",
+      }),
+    })).readonly(),
     claims: z.array(z.object({
       datacenter: z.string(),
       node: z.string(),

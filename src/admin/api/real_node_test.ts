@@ -101,6 +101,7 @@ Deno.test("the read routes of a real node tell what is, in the form that the doc
     assert.equal(there.verdict.datacenter, dc2);
     assert.equal(there.verdict.source, "redis");
     assert.ok(there.redis.claims[0].isLive);
+    assert.ok(there.redis.keys.some(({ expiresInMs }: Answer) => expiresInMs > 0));
     let said = 0;
     await cluster.until(async () => {
       await alice.sendMessage(bob.jid, `again ${++said}`); // whose lookup fills the cache

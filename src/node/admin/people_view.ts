@@ -103,7 +103,11 @@ export async function whereIs(
       ? {
         isReachable: true,
         tookMs: redis.tookMs,
-        keys: redis.keys.map(({ key, host }) => ({ key, datacenter: host })),
+        keys: redis.keys.map(({ key, host, expiresInMs }) => ({
+          key,
+          datacenter: host,
+          ...(expiresInMs !== undefined && { expiresInMs }),
+        })),
         claims,
       }
       : { isReachable: false, reason: redis.reason, keys: [], claims },

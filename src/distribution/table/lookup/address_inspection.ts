@@ -3,6 +3,8 @@ import { FullJid } from "../../../xmpp/mod.ts";
 import type { Clock } from "../../../base/mod.ts";
 import type { NodeLeases } from "../claims/node_leases.ts";
 import { claimsIn } from "../claims/claims.ts";
+import type { Answer } from "../redis/ask.ts";
+import { askEach } from "../redis/ask.ts";
 import type { RedisCommands } from "../redis/redis_commands.ts";
 import { RedisErrorReply } from "../redis/redis_commands.ts";
 import type { CachedAnswer, LocationCache } from "./location_cache.ts";
@@ -25,6 +27,8 @@ export interface InspectedClaim {
 export interface InspectedKey {
   readonly key: string;
   readonly host: string | null;
+  /** Milliseconds until it expires, in whole seconds; undefined when Redis does not say. */
+  readonly expiresInMs: number | undefined;
 }
 
 /** What Redis says of an address, or the reason why it does not. */
@@ -85,11 +89,13 @@ export async function inspectAddress(
     await leases.read(claims);
     const nowMs = clock.wallMs();
     const tookMs = clock.monotonicMs() - startMs;
+    // A Redis may refuse this one: earlier builds did without.
+    const lives = await askEach(redis, names.map((key) => ["TTL", key]));
     return {
       cache: cached,
       redis: {
         isReachable: true,
-        keys,
+        keys: keys.map((each, i) => ({ ...each, expiresInMs: lifeOf(lives[i]) })),
         claims: claims.map((claim) => ({
           host: claim.host,
           node: claim.node,
@@ -105,4 +111,9 @@ export async function inspectAddress(
     const reason = thrown instanceof Error ? thrown.message : String(thrown);
     return { cache: cached, redis: { isReachable: false, reason } };
   }
+}
+
+/** Returns the milliseconds that an answer to TTL stands for. */
+function lifeOf(answer: Answer | RedisErrorReply | undefined): number | undefined {
+  return typeof answer === "number" && answer >= 0 ? answer * 1000 : undefined;
 }

@@ -36,8 +36,8 @@ Deno.test("SessionTable.inspect() tells what cache and Redis say of an address, 
   ]);
   assert.ok(redis.isReachable);
   assert.deepEqual(redis.keys, [
-    { key: "alice@example.com/phone", host: "dc2.example.com" },
-    { key: "alice@example.com", host: "dc2.example.com" },
+    { key: "alice@example.com/phone", host: "dc2.example.com", expiresInMs: 120_000 },
+    { key: "alice@example.com", host: "dc2.example.com", expiresInMs: 120_000 },
   ]);
   const [claim] = redis.claims;
   assert.deepEqual(
@@ -47,7 +47,9 @@ Deno.test("SessionTable.inspect() tells what cache and Redis say of an address, 
   assert.ok(claim!.ageMs >= 2000, `${claim!.ageMs} ms`);
   const nobody = await dc1.table.inspect(bareJid("nobody"));
   assert.ok(nobody.redis.isReachable);
-  assert.deepEqual(nobody.redis.keys, [{ key: "nobody@example.com", host: null }]);
+  assert.deepEqual(nobody.redis.keys, [
+    { key: "nobody@example.com", host: null, expiresInMs: undefined },
+  ]);
   await close();
 });
 

@@ -122,6 +122,7 @@ const NAMES: Readonly<Record<RedisVerb, string>> = {
   SET: "set",
   DEL: "del",
   EXPIRE: "expire",
+  TTL: "ttl",
   HGETALL: "hgetall",
   HSET: "hset",
   HDEL: "hdel",
@@ -141,6 +142,7 @@ function isAnswerTo(verb: RedisVerb, reply: RedisReply): boolean {
       return reply === null || reply === "OK";
     case "DEL":
     case "EXPIRE":
+    case "TTL":
     case "HSET":
     case "HDEL":
     case "SADD":

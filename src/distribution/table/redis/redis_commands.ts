@@ -5,7 +5,7 @@
  * commands. `redis_commands_test.ts` checks them against Dynomite's.
  */
 export type RedisCommand =
-  | readonly ["GET" | "DEL" | "HGETALL" | "SCARD" | "SMEMBERS", key: string]
+  | readonly ["GET" | "DEL" | "TTL" | "HGETALL" | "SCARD" | "SMEMBERS", key: string]
   | readonly ["SET", key: string, value: string, ...options: SetOptions]
   | readonly ["EXPIRE", key: string, seconds: string]
   /** One field only: Dynomite takes no second one. */
@@ -36,6 +36,8 @@ export interface RedisAnswers {
   readonly SET: "OK" | null;
   readonly DEL: number;
   readonly EXPIRE: number;
+  /** Seconds; negative without a key, and for one that does not expire. */
+  readonly TTL: number;
   readonly HSET: number;
   readonly HDEL: number;
   readonly SADD: number;

@@ -14,6 +14,7 @@ const FORMS: Readonly<Record<RedisVerb, readonly RedisCommand[]>> = {
   ],
   DEL: [["DEL", "k"]],
   EXPIRE: [["EXPIRE", "k", "10"]],
+  TTL: [["TTL", "k"]],
   HGETALL: [["HGETALL", "k"]],
   HSET: [["HSET", "k", "f", "v"]],
   HDEL: [["HDEL", "k", "f"], ["HDEL", "k", "f", "g"]],

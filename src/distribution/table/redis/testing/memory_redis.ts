@@ -33,7 +33,7 @@ export class MemoryRedis {
   /** Runs a client's command and calls `onWrite`. */
   run(command: RedisCommand): RedisReply {
     this.commands++;
-    const isWrite = !["GET", "HGETALL", "SCARD", "SMEMBERS", "SUNION"].includes(command[0]);
+    const isWrite = !["GET", "TTL", "HGETALL", "SCARD", "SMEMBERS", "SUNION"].includes(command[0]);
     if (isWrite && this.writeError !== undefined) return new RedisErrorReply(this.writeError);
     const reply = this.apply(command);
     if (isWrite) this.onWrite(command);
@@ -63,6 +63,11 @@ export class MemoryRedis {
       case "EXPIRE":
         if (entry !== undefined) entry.untilMs = this.#clock.monotonicMs() + Number(args[0]) * 1000;
         return entry === undefined ? 0 : 1;
+      case "TTL":
+        if (entry === undefined) return -2;
+        return entry.untilMs === Infinity
+          ? -1
+          : Math.round((entry.untilMs - this.#clock.monotonicMs()) / 1000);
       case "HGETALL":
         return entry === undefined
           ? []
