@@ -1,7 +1,7 @@
 import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
 import { ManualClock } from "../../base/mod.ts";
 import { MemoryLogger } from "../../observe/mod.ts";
-import { FullJid, parseJid } from "../../xmpp/mod.ts";
+import { FullJid, isAsItSays, parseJid } from "../../xmpp/mod.ts";
 import { AccountWatch } from "./account_watch.ts";
 import { removalNotice } from "./removal_notice.ts";
 
@@ -129,6 +129,7 @@ Deno.test("AccountWatch looks at once when another node tells of a removal, and 
     const to = parseJid(text) as FullJid;
     return removalNotice(to.bare, to);
   };
+  ok(isAsItSays(notice("alice@example.com/1")), "links take no other stanza");
   const settled = () => new Promise((resolve) => setTimeout(resolve));
 
   setup.watch.takes(notice("alice@example.com/1"));

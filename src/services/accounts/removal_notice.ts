@@ -6,7 +6,9 @@ const NAMESPACE = "urn:causeway:account:0";
 
 /** Returns the notice, for the node of a session, that the session's account was deleted. */
 export function removalNotice(account: BareJid, to: FullJid): Stanza {
-  const notice = element("iq", { type: "set" }, element("removed", { xmlns: NAMESPACE }));
+  const removed = element("removed", { xmlns: NAMESPACE });
+  // Links refuse a request without an id, although nobody answers this one.
+  const notice = element("iq", { type: "set", id: "removed" }, removed);
   return buildStanza(notice, { from: account, to });
 }
 
