@@ -114,6 +114,11 @@ async def publish_avatar(xmpp, text):
     await xmpp["xep_0153"].set_avatar(avatar=text.encode(), mtype="image/png")
 
 
+async def tell_state(xmpp, state):
+    # The plugin looks for the feature at the login, before the script registers it.
+    xmpp.send_raw(f"<{state} xmlns='urn:xmpp:csi:0'/>")
+
+
 async def change_password(xmpp, password):
     xmpp.register_plugin("xep_0077")
     await xmpp["xep_0077"].change_password(password, jid=xmpp.boundjid.domain)
@@ -244,6 +249,7 @@ TASKS = {
         publish_name,
         read_name,
         publish_avatar,
+        tell_state,
         change_password,
         block,
         unblock,

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import type { ChatClient } from "../clients/mod.ts";
-import { SlixmppClient } from "../clients/mod.ts";
-import type { Datacenter } from "../cluster/mod.ts";
+import { openStream, RawSocket, SlixmppClient } from "../clients/mod.ts";
+import type { Cluster, Datacenter } from "../cluster/mod.ts";
 import type { Scenario } from "../scenario.ts";
 import { logIn } from "./_log_in.ts";
 import { PING } from "./_ping.ts";
@@ -12,6 +12,8 @@ const BOOKMARKS = "<query xmlns='jabber:iq:private'><storage xmlns='storage:book
 const REMOVE = "<query xmlns='jabber:iq:register'><remove/></query>";
 const LAST = "<query xmlns='jabber:iq:last'/>";
 const VCARD = "<vCard xmlns='vcard-temp'/>";
+const SEARCH = "<query xmlns='jabber:iq:search'><x xmlns='jabber:x:data' type='submit'>" +
+  "<field var='fn'><value>alice*</value></field></x></query>";
 
 /** Data of accounts, and accounts in the hands of their owners, with the plugins of real clients. */
 export const ACCOUNT_DATA: Scenario = {
@@ -21,8 +23,11 @@ export const ACCOUNT_DATA: Scenario = {
     "them, and an account that is deleted leaves nothing",
   replications: ["builtin"],
   options: {
-    configure: (configuration) => {
-      configuration["limits"] = { account_check_interval: 1 };
+    configure: (configuration, { name }) => {
+      // Nodes of dc1 and dc2 do not look by themselves: a notice ends sessions there, or nothing does.
+      configuration.modules["mod_vcard"] = { search: true, search_finds: "all" };
+      configuration.modules["mod_register"] = { allow_registration: true };
+      configuration["limits"] = { account_check_interval: name === "dc3" ? 1 : 86_400 };
     },
   },
   async run(cluster, say) {
@@ -52,7 +57,12 @@ export const ACCOUNT_DATA: Scenario = {
       const answer = await bob.iq({ type, to: account("alice"), payload: BOOKMARKS });
       assert.equal(answer.errorCondition, "service-unavailable");
     }
-    say("bob at dc3 reads the vCard that she wrote at dc1, and nothing of hers that is private");
+    const search = async () =>
+      (await bob.iq({ type: "set", to: cluster.globalHost, payload: SEARCH })).xml;
+    assert.match(await search(), new RegExp(`<value>${account("alice")}</value>`));
+    say(
+      "bob at dc3 reads the vCard that she wrote at dc1 and finds her by it, and nothing private",
+    );
 
     const phone = await stage.enterAvailable("alice", "dc1");
     await phone.presence({ type: "unavailable" });
@@ -81,6 +91,19 @@ export const ACCOUNT_DATA: Scenario = {
     );
     say("her client at dc2 reads when her phone left dc1; bob may, once he sees her presence");
 
+    await bob.task("tell_state", { state: "inactive" });
+    const heard = bob.received.length;
+    for (const priority of [1, 2]) await alice.presence({ to: bob.jid, priority });
+    await alice.sendMessage(bob.jid, "wake up");
+    await bob.expectMessage("wake up");
+    const presences = bob.received.slice(heard).filter(({ kind, from, body }) =>
+      from === alice.jid && (kind === "presence" || body === "wake up")
+    );
+    assert.equal(presences.length, 2, "the earlier presence was never sent");
+    assert.match(presences[0]!.xml, /<priority>2</);
+    await bob.task("tell_state", { state: "active" });
+    say("while bob's client is inactive, it gets her newest presence alone, before her message");
+
     await alice.task("change_password", { password: "new secret" });
     for (const at of [dc1, dc2, dc3]) {
       assert.equal(await logIn(at, "alice", "new secret"), "in");
@@ -103,11 +126,12 @@ export const ACCOUNT_DATA: Scenario = {
     );
     say("she deletes her account at dc1: her sessions there and at dc2 end, and her vCard is gone");
 
-    await runUsersCommand(cluster, dc1, ["add", account("alice")], "third");
-    const heiress = await stage.enter("alice", "dc2", { password: "third" });
+    assert.doesNotMatch(await search(), /alice@/);
+    await register(cluster, "dc2", "alice", "a third secret");
+    const heiress = await stage.enter("alice", "dc2", { password: "a third secret" });
     const left = await heiress.iq({ type: "get", payload: BOOKMARKS });
     assert.doesNotMatch(left.xml, /conference/);
-    say("somebody else gets the name, and finds nothing of hers");
+    say("somebody else registers the name at dc2, and finds nothing of hers");
 
     await runUsersCommand(cluster, dc1, ["remove", account("bob")]);
     await assert.rejects(bob.expectMessage("anything"), /not-authorized|disconnected|closed/);
@@ -115,6 +139,25 @@ export const ACCOUNT_DATA: Scenario = {
     say("an operator deletes bob's account with the command: his session at dc3 ends too");
   },
 };
+
+/** Makes an account as a client does that has none (XEP-0077 §3.1). */
+async function register(
+  cluster: Cluster,
+  at: string,
+  localpart: string,
+  password: string,
+): Promise<void> {
+  const { port } = cluster.datacenter(at).clientAddress("direct");
+  const tls = { caCerts: [cluster.authority.certificatePem], serverName: cluster.globalHost };
+  await using socket = await RawSocket.connect({ port, tls });
+  const features = await openStream(socket, cluster.globalHost);
+  assert.match(features, /<register xmlns='http:\/\/jabber.org\/features\/iq-register'\/>/);
+  await socket.send(
+    `<iq type='set' id='r1' to='${cluster.globalHost}'><query xmlns='jabber:iq:register'>` +
+      `<username>${localpart}</username><password>${password}</password></query></iq>`,
+  );
+  assert.match(await socket.readUntil(">"), /^<iq [^>]*type='result'\/>$/);
+}
 
 function slixmpp(client: ChatClient): SlixmppClient {
   assert.ok(client instanceof SlixmppClient);
