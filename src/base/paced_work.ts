@@ -8,12 +8,12 @@ export interface PacedWorkOptions {
   readonly sliceMs?: number;
   /**
    * Milliseconds of everything else in a turn, past which pieces wait for a turn with less to do.
-   * @default 0.5
+   * @default 0.1
    */
   readonly maxTurnMs?: number;
   /** Milliseconds for which they wait so at the most. @default 10 */
   readonly maxPauseMs?: number;
-  /** Milliseconds of work in the turn after such a pause, at the least. @default 2 */
+  /** Milliseconds of work in the turn after such a pause, at the least. @default 0.5 */
   readonly lateSliceMs?: number;
   /** The same at the most: they grow with the time for which the oldest piece waits. @default 10 */
   readonly maxLateSliceMs?: number;
@@ -37,14 +37,14 @@ const SESSIONS_FIRST = 4;
 const SESSIONS_BEFORE_LATE = 1;
 const STRANGER_WAITS_MS = 1_000;
 /** Asynchronous pieces under way at once: at the least, which is also at first, and at the most. */
-const [MIN_UNDER_WAY, MAX_UNDER_WAY] = [8, 256];
+const [MIN_UNDER_WAY, MAX_UNDER_WAY] = [2, 256];
 /** Milliseconds for which a piece counts as under way. Past them it waits for some other machine. */
-const COUNTED_MS = 25;
+const COUNTED_MS = 50;
 
 /** Turns so many times `maxTurnMs` long have too many pieces under way. */
 const LONG_TURN = 2;
 /** Milliseconds after which a waiting piece adds another `lateSliceMs` to the late slices. */
-const AGE_MS = 100;
+const AGE_MS = 150;
 /** Milliseconds of work in one turn while `PacedWork` hurries. */
 const HURRIED_SLICE_MS = 50;
 
@@ -103,7 +103,7 @@ export class PacedWork {
   #isHurried = false;
 
   constructor(options: PacedWorkOptions = {}) {
-    const { sliceMs = 0.3, maxTurnMs = 0.5, maxPauseMs = 10, lateSliceMs = 2 } = options;
+    const { sliceMs = 0.3, maxTurnMs = 0.1, maxPauseMs = 10, lateSliceMs = 0.5 } = options;
     this.#sliceMs = sliceMs;
     this.#maxTurnMs = maxTurnMs;
     this.#maxPauseMs = maxPauseMs;
