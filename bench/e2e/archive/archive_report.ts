@@ -44,6 +44,8 @@ export interface FloodFigures {
   readonly sent: number;
   readonly arrived: number;
   readonly refused: number;
+  /** Refusals that the sender did not read in time, so that the node dropped and counted them. */
+  readonly dropped: number;
   readonly mostBytes: number;
 }
 
@@ -138,12 +140,13 @@ function missedByMessages(figures: ArchivedMessagesFigures): string[] {
 
 function missedByMemory(figures: SlowDatabaseFigures): string[] {
   const ratio = memoryRatio(figures);
-  const { sent, arrived, refused } = figures.slow;
+  const { sent, arrived, refused, dropped } = figures.slow;
+  const ended = arrived + refused + dropped;
   return [
     ...(ratio > ARCHIVE_FLOORS.memoryRatio
       ? [`memory ${round(ratio, 2)} times as high with a slow database`]
       : []),
-    ...(arrived + refused < sent ? [`${round(sent - arrived - refused)} messages lost`] : []),
+    ...(ended < sent ? [`${round(sent - ended)} messages lost`] : []),
   ];
 }
 
@@ -197,8 +200,9 @@ function rowsOfMessages(figures: ArchivedMessagesFigures): ReportRow[] {
 }
 
 function rowsOfMemory({ delayMs, usual, slow }: SlowDatabaseFigures): ReportRow[] {
-  const show = ({ sent, arrived, refused, mostBytes }: FloodFigures) =>
+  const show = ({ sent, arrived, refused, dropped, mostBytes }: FloodFigures) =>
     `${round(sent)} sent, ${round(arrived)} arrived, ${round(refused)} refused, ` +
+    (dropped > 0 ? `${round(dropped)} refusals dropped, ` : "") +
     `${round(mostBytes / 1e6)} MB at most`;
   return [
     ["flood of messages, fast database", show(usual)],

@@ -29,8 +29,8 @@ const MESSAGES: ArchivedMessagesFigures = {
 };
 const SLOW: SlowDatabaseFigures = {
   delayMs: 500,
-  usual: { sent: 9, arrived: 9, refused: 0, mostBytes: 200e6 },
-  slow: { sent: 9, arrived: 4, refused: 5, mostBytes: 250e6 },
+  usual: { sent: 9, arrived: 9, refused: 0, dropped: 0, mostBytes: 200e6 },
+  slow: { sent: 9, arrived: 4, refused: 5, dropped: 0, mostBytes: 250e6 },
 };
 
 function clusterFigures(messagesPerSecond: number, p99Us: number) {
@@ -61,7 +61,7 @@ Deno.test("missedByArchives() names each floor that is missed", () => {
     missedByArchives({
       archives: [slow("postgresql", 11), slow("cassandra", 30), slow("opensearch", 31)],
       archivedMessages: { ...MESSAGES, with: clusterFigures(5_000, 4_000) },
-      slowDatabase: { ...SLOW, slow: { ...SLOW.slow, refused: 3, mostBytes: 300e6 } },
+      slowDatabase: { ...SLOW, slow: { ...SLOW.slow, refused: 2, dropped: 1, mostBytes: 300e6 } },
     }),
     [
       "1 000 archived messages/s, floor 20000",

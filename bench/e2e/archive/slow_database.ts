@@ -1,7 +1,8 @@
 import { Buffer } from "node:buffer";
 import { RawClient } from "../../../harness/clients/mod.ts";
-import type { Cluster } from "../../../harness/mod.ts";
+import type { Cluster, Datacenter } from "../../../harness/mod.ts";
 import { withCluster } from "../../../harness/mod.ts";
+import { parsePrometheusText, sumOf } from "../../../harness/screen/mod.ts";
 import type { BenchOptions } from "../bench_options.ts";
 import { processUsage } from "../process_usage.ts";
 import { POSTGRESQL_ARGS } from "./archive_server.ts";
@@ -50,9 +51,11 @@ export async function measureSlowDatabase(
 }
 
 async function flood(
-  { globalHost: domain, datacenters: [dc1, dc2] }: Cluster,
+  { globalHost: domain, datacenters }: Cluster,
   { seconds }: Pick<BenchOptions, "seconds">,
 ): Promise<FloodFigures> {
+  const [dc1, dc2] = datacenters;
+  const droppedBefore = await droppedBy(datacenters);
   const login = (datacenter: typeof dc1, localpart: string) =>
     RawClient.login({
       ...datacenter!.clientAddress("none"),
@@ -100,5 +103,15 @@ async function flood(
   }
   clearInterval(sampling);
   void readings; // they end with their clients
-  return { sent, arrived, refused, mostBytes };
+  const dropped = await droppedBy(datacenters) - droppedBefore;
+  return { sent, arrived, refused, dropped, mostBytes };
+}
+
+/** Returns the number of stanzas that ended at the nodes without an answer, which they count. */
+async function droppedBy(datacenters: readonly Datacenter[]): Promise<number> {
+  const all = await Promise.all(datacenters.map(async (datacenter) => {
+    const response = await fetch(datacenter.adminUrl("/metrics"));
+    return sumOf(parsePrometheusText(await response.text()), "causeway_stanzas_dropped_total");
+  }));
+  return all.reduce((sum, each) => sum + each, 0);
 }
