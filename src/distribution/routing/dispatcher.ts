@@ -110,11 +110,20 @@ export class Dispatcher {
   /**
    * Has the recipient's archive begin with a message that waits behind others of its sender: `head`
    * waits for that archive, and the archive has begun with all others up to `before`, too.
-   * @returns false when the message cannot be foreseen
+   * @returns false when the message cannot be foreseen, such as one that needs a lookup
    */
   foreseeDelivery(envelope: Envelope, before: Envelope, head: Envelope): boolean {
-    return envelope.stanza.kind === "message" &&
-      this.#archiving?.foreseeDelivery(envelope, before, head) === true;
+    const { stanza: { kind, to } } = envelope;
+    return kind === "message" && this.#archiving !== undefined && this.#isPlaced(to) &&
+      this.#archiving.foreseeDelivery(envelope, before, head);
+  }
+
+  /** True when a message to a person needs no lookup. Devices that log in make one necessary. */
+  #isPlaced(to: Jid): boolean {
+    if (isLocalUser(to, this.#domains)) return true;
+    const { locations } = this.#deps;
+    return typeof locations.cached(this.#lookups.keyOf(to)) === "string" &&
+      !locations.isUnplaced(to.bare);
   }
 
   /** Routes a message once its sender's archive has it. */
@@ -330,7 +339,11 @@ export class Dispatcher {
     const key = this.#lookups.keyOf(to);
     if (this.#isSpreadHere(envelope)) return this.#dispatchLocal(envelope, decision);
     const host = this.#lookups.cached(envelope, key);
-    if (typeof host === "string" && this.#mayHaveDevicesElsewhere(envelope, key)) {
+    // Another sender's message that comes later in the archive may be delivered during a lookup.
+    const isForeseen = () => this.#archiving?.isForeseen(envelope) === true;
+    if (
+      typeof host === "string" && this.#mayHaveDevicesElsewhere(envelope, key) && !isForeseen()
+    ) {
       return this.#lookups.find(envelope, key.bare).then(() => {
         const now = this.#lookups.cached(envelope, key) ?? host;
         envelope.trace?.note("looked-up", { place: now, source: "redis" });
@@ -341,8 +354,7 @@ export class Dispatcher {
       envelope.trace?.note("looked-up", { place: host ?? undefined, source: "cache" });
       return this.#dispatch(envelope, decision, key, host);
     }
-    // Another sender's message that comes later in the archive may be delivered during a lookup.
-    if (this.#archiving?.isForeseen(envelope) === true) {
+    if (isForeseen()) {
       return this.#dispatch(envelope, decision, key, this.#domains.localHost);
     }
     return this.#lookups.find(envelope, key).then((found) => {

@@ -185,6 +185,14 @@ Deno.test("Router has the recipient's archive take messages from one session to 
   await fixture.end("c3 recipient");
   assert.deepEqual(fixture.ids, ["c1", "c2", "d1", "c3", "iq"]);
   assert.deepEqual(fixture.archive.noted, [...all, "c4 recipient"]);
+  from(carol, "c5", 7);
+  fixture.cache.delete(BOB);
+  from(carol, "c6", 8);
+  fixture.cache.set(BOB, "dc1.example.com");
+  fixture.unplaced.add(BOB);
+  from(carol, "c7", 9);
+  const begun = [...all, "c4 recipient", "c5 recipient"];
+  assert.deepEqual(fixture.archive.noted, begun, "those behind it need a lookup");
   await fixture.end("c4 recipient");
   assert.equal(fixture.ids.at(-1), "c4");
   fixture.close();
