@@ -41,6 +41,10 @@ const [MIN_UNDER_WAY, MAX_UNDER_WAY] = [2, 256];
 /** Milliseconds for which a piece counts as under way. Past them it waits for some other machine. */
 const COUNTED_MS = 50;
 
+/** One more piece may be under way for each `LATE_PLACE_MS` past this time that the oldest waits. */
+const LATE_AFTER_MS = 500;
+const LATE_PLACE_MS = 50;
+
 /** Turns so many times `maxTurnMs` long have too many pieces under way. */
 const LONG_TURN = 2;
 /** Milliseconds after which a waiting piece adds another `lateSliceMs` to the late slices. */
@@ -64,7 +68,7 @@ interface UnderWay {
  *   the oldest piece waits, up to `maxLateSliceMs`: so no load keeps pieces waiting ever longer.
  * - An asynchronous piece is under way until its promise settles, or for `COUNTED_MS`. What it waits
  *   for causes work when it comes, outside of any slice. Fewer pieces may be under way after a turn
- *   that took very long, and more while turns are short.
+ *   that took very long, and more while turns are short, or once the oldest piece has waited long.
  * - Pieces for sessions go first, in the order in which they came. After `SESSIONS_FIRST` of them, a
  *   piece for a stranger has its turn. One that has waited for long goes after a single piece for a
  *   session, so that sessions do not make a login pass its timeout.
@@ -204,7 +208,12 @@ export class PacedWork {
   }
 
   get #isFull(): boolean {
-    return !this.#isHurried && this.#underWay.size >= Math.floor(this.#maxUnderWay);
+    if (this.#isHurried) return false;
+    const { session, stranger } = this.#queues;
+    const waitedMs = this.#nowMs() - Math.min(session.sinceMs, stranger.sinceMs);
+    // Logins have timeouts, however slow the database is.
+    const late = Math.max(0, (waitedMs - LATE_AFTER_MS) / LATE_PLACE_MS);
+    return this.#underWay.size >= Math.floor(this.#maxUnderWay + late);
   }
 
   /** Removes the next piece from its queue. Some piece waits. */
