@@ -47,9 +47,9 @@ export const GHOSTS: Scenario = {
     await expectPresence(bob, carol.jid);
     say("alice, bob and carol are at three datacenters; carol has sent bob directed presence");
 
-    const before = await withdrawnAt(cluster.datacenter("dc1"));
+    const cutOff = await lookAt(cluster, { from: "dc2", at: "dc1" });
     cluster.isolate("dc2");
-    await expectWithdrawal(cluster, { from: "dc2", at: "dc1", before });
+    await expectWithdrawal(cluster, cutOff);
     await expectPresence(alice, bob.jid, "unavailable");
     await expectPresence(bob, alice.jid, "unavailable");
     await expectPresence(bob, carol.jid, "unavailable");
@@ -67,9 +67,9 @@ export const GHOSTS: Scenario = {
     say("it is back: everybody sees everybody again, once, and who has logged in meanwhile");
 
     const { node } = cluster.datacenter("dc3");
-    const earlier = await withdrawnAt(cluster.datacenter("dc1"));
+    const killed = await lookAt(cluster, { from: "dc3", at: "dc1" });
     await node.kill();
-    await expectWithdrawal(cluster, { from: "dc3", at: "dc1", before: earlier });
+    await expectWithdrawal(cluster, killed);
     await expectPresence(alice, carol.jid, "unavailable");
     await expectPresence(bob, carol.jid, "unavailable");
     const toBob = presencesFrom(bob, carol.jid);
@@ -99,23 +99,42 @@ export const GHOSTS: Scenario = {
   },
 };
 
+/** A datacenter that is about to lose another one. */
+interface Loss {
+  readonly from: string;
+  readonly at: string;
+  /** Key of the lease of the other one's node. */
+  readonly lease: string;
+  /** Resources whose presence the node has withdrawn before. */
+  readonly before: number;
+}
+
+async function lookAt(
+  cluster: Cluster,
+  { from, at }: Pick<Loss, "from" | "at">,
+): Promise<Loss> {
+  const pattern = `causeway:node:${cluster.datacenter(from).localHost}#*`;
+  const datacenter = cluster.datacenter(at);
+  // KEYS returns a list of keys.
+  const keys = await datacenter.redisClient.call("KEYS", pattern) as string[];
+  assert.equal(keys.length, 1, `${at} has the lease of ${from}`);
+  return { from, at, lease: keys[0]!, before: await withdrawnAt(datacenter) };
+}
+
 /**
  * Waits until dc1, or another datacenter, has withdrawn the presence from one that is gone. The time is
  * counted as its node does: by the life of the lease in Redis, and by looks at who lives, one a second.
  */
 async function expectWithdrawal(
   cluster: Cluster,
-  { from, at, before }: { readonly from: string; readonly at: string; readonly before: number },
+  { from, at, lease, before }: Loss,
 ): Promise<void> {
   const datacenter = cluster.datacenter(at);
   const { redisClient } = datacenter;
-  const pattern = `causeway:node:${cluster.datacenter(from).localHost}#*`;
-  const keys = await redisClient.call("KEYS", pattern) as string[]; // KEYS returns a list of keys
-  assert.equal(keys.length, 1, `${at} has the lease of ${from}`);
   let lifeMs = 0;
   const looks: number[] = [];
   await cluster.until(async () => {
-    const leftMs = Number(await redisClient.call("PTTL", keys[0]!)); // there is one
+    const leftMs = Number(await redisClient.call("PTTL", lease));
     lifeMs = Math.max(lifeMs, leftMs);
     const figures = await Figures.read(datacenter);
     if (figures.sum(WITHDRAWN) > before) return true;
