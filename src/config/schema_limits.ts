@@ -67,9 +67,10 @@ export const LIMITS = z.strictObject({
   max_sessions_per_account: sets("sessions.maxSessionsPerAccount", integer(1, 10_000))
     .default(50).describe(
       "sessions of one account, over all nodes and datacenters that the session table knows; one " +
-        "more is refused, unless a session here that waits to be resumed can make room. While " +
-        "Redis is away, each node counts its own. Above `datacenter_max_claims_per_account`, " +
-        "raise that too",
+        "more is refused, unless a session here that waits to be resumed can make room. Sessions " +
+        "that wait at other nodes count until `resume_timeout`, and those of a killed node until " +
+        "`redis.expire_after`. While Redis is away, each node goes by what it last knew. Above " +
+        "`datacenter_max_claims_per_account`, raise that too",
     ),
   max_directed_presence: sets("clients.maxDirectedPresence", integer(1, 100_000))
     .default(1000).describe(

@@ -1,7 +1,7 @@
 import type { BareJid, Stanza } from "../../xmpp/mod.ts";
 import { buildStanza, element, FullJid, onlyChild, stanzaSource } from "../../xmpp/mod.ts";
 
-/** Namespace in which nodes tell one another of accounts. Clients never see it. */
+/** Namespace in which nodes tell one another of accounts. Only a node of 0.1.0 lets its client see it. */
 const NAMESPACE = "urn:causeway:account:0";
 
 /** Returns the notice, for the node of a session, that the session's account was deleted. */
