@@ -42,7 +42,8 @@ export const CACHE_LIFETIME_MS = 5_000;
  * know of it, and one whose session at a node ended with stanzas to the bare JID that it had not taken
  * (docs/promises.md, "Order"); and a sender's logins at two nodes are two streams, each of which keeps its own. Presence
  * for somebody whom a node cannot find at that moment is dropped, and nobody is told: what its client
- * sends again, as it does not know better when its node is killed, comes behind what followed it.
+ * sends again, as it does not know better when its node is killed, comes behind what followed it. So
+ * does presence that comes back after it was withdrawn with its sender's datacenter.
  */
 export function mayBeLate(
   flow: Flow,
@@ -52,7 +53,9 @@ export function mayBeLate(
     before: flow.arrivalsBefore(seq),
   },
 ): boolean {
-  if (flow.kindOf(seq) === "presence" && flow.has(seq, SENT_AGAIN)) return true;
+  if (flow.kindOf(seq) === "presence") {
+    if (flow.has(seq, SENT_AGAIN) || arrived.atMs >= flow.withdrawnAtMs) return true;
+  }
   const sentAtMs = flow.sentAtMs(seq);
   const hasRecipientMoved = flow.recipientMoves.some(({ fromMs, toMs }) =>
     sentAtMs < toMs + CACHE_LIFETIME_MS && arrived.atMs >= fromMs

@@ -38,6 +38,8 @@ export class Flow {
   #arrivedFirst = 0;
   #recipientAtOtherNodeMs = -Infinity;
   #recipientAnewAtOtherNodeMs = -Infinity;
+  #firstWithdrawnAtMs = Infinity;
+  #lastWithdrawnAtMs = -Infinity;
   readonly #senderMoves: Span[] = [];
   readonly #recipientMoves: Span[] = [];
   readonly #recipientChanges: Span[] = [];
@@ -126,6 +128,17 @@ export class Flow {
     this.#kinds[this.#sent] = STANZA_KINDS.indexOf(kind);
     this.#sentAtMs[this.#sent] = nowMs;
     return this.#sent++;
+  }
+
+  /** Notes that the recipient was told that the sender is no longer available. */
+  withdrawn(nowMs: number): void {
+    this.#firstWithdrawnAtMs = Math.min(this.#firstWithdrawnAtMs, nowMs);
+    this.#lastWithdrawnAtMs = nowMs;
+  }
+
+  /** Time at which that was so first; infinite before. */
+  get withdrawnAtMs(): number {
+    return this.#firstWithdrawnAtMs;
   }
 
   /** Notes an arrival at the recipient; the caller has checked that `seq` was sent. */
@@ -279,7 +292,10 @@ export class Flow {
     } else if (this.#recipientAnewAtOtherNodeMs >= lastAtMs && this.has(seq, MAY_BE_UNTOLD)) {
       reason = MAY_BE_UNTOLD;
     }
-    if (reason === 0) this.#doubles.push(seq);
+    // Presence comes back after each time that it was withdrawn with the sender's datacenter.
+    const isBack = this.kindOf(seq) === "presence" && this.#lastWithdrawnAtMs >= lastAtMs;
+    if (isBack) this.#allowedDoubles++;
+    else if (reason === 0) this.#doubles.push(seq);
     else {
       this.#marks[seq]! &= ~reason;
       this.#allowedDoubles++;

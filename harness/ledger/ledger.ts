@@ -97,6 +97,13 @@ export class Ledger {
     } else flow.arrive(seq, this.#nowMs());
   }
 
+  /** Notes that `recipient` was told that `sender` is no longer available. */
+  withdrawn(recipient: string, sender: string): void {
+    for (const flow of this.#flows) {
+      if (flow.recipient === recipient && flow.sender === sender) flow.withdrawn(this.#nowMs());
+    }
+  }
+
   /** Notes a carbon that `device` has received. */
   carbonArrived(
     device: string,

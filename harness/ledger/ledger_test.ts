@@ -33,6 +33,30 @@ Deno.test("Ledger finds nothing where each stanza arrives once and in order", ()
   assert.equal(ledger.unsettled(), 0);
 });
 
+Deno.test("Ledger lets presence come back once, and late, each time that it was withdrawn", () => {
+  const { clock, ledger, balance } = setUp(0);
+  const flow = ledger.open("ann", "ben");
+  const [first, second] = [1, 2].map(() => ledger.sending(flow, "presence"));
+  const message = ledger.sending(flow);
+  const arrivesHere = (seq: number) => {
+    clock.nowMs++;
+    ledger.arrived("ben", { flow: 1, seq });
+  };
+  for (const seq of [first!, message]) arrivesHere(seq);
+  ledger.withdrawn("ben", "cat");
+  arrivesHere(first!);
+  assert.deepEqual(balance().doubled, { allowed: 0, forbidden: 1 }, "somebody else's");
+  ledger.withdrawn("ben", "ann");
+  arrivesHere(first!);
+  arrivesHere(second!);
+  const { doubled, reordered } = balance();
+  assert.deepEqual(doubled, { allowed: 1, forbidden: 1 });
+  assert.deepEqual(reordered, { allowed: 1, forbidden: 0 });
+  arrivesHere(first!);
+  arrivesHere(message);
+  assert.equal(balance().doubled.forbidden, 3, "once; and a message never comes back");
+});
+
 Deno.test("Ledger finds exactly the planted losses, duplicates and swaps", () => {
   const count = 40;
   fc.assert(fc.property(

@@ -10,6 +10,7 @@ import type {
 } from "./load_client_options.ts";
 import { loadResult, loadStanza, type LoadStanzaOptions, readLoadStanza } from "./load_stanza.ts";
 import type { Sideline, SidelineClient } from "./sideline.ts";
+import { attributeOf } from "./sideline.ts";
 import { StanzaSplitter } from "./stanza_splitter.ts";
 import { requestManagement, requestResume, SM } from "./stream_management.ts";
 import { Unacknowledged } from "./unacknowledged.ts";
@@ -441,6 +442,10 @@ export class LoadClient implements AsyncDisposable, SidelineClient {
     const { ledger } = this.#options;
     if (element.startsWith("<presence")) {
       for (const sideline of this.#sidelines) sideline.sawPresence?.(element);
+      const from = attributeOf(element, "from");
+      if (from !== undefined && attributeOf(element, "type") === "unavailable") {
+        ledger.withdrawn(this.jid, from);
+      }
     }
     const stanza = readLoadStanza(element);
     switch (stanza.kind) {
