@@ -81,6 +81,7 @@ export class TlsAcceptor {
         ),
       );
     });
+    readNothingOnceDestroyed(plain);
     const { inTurn } = this.#options;
     if (inTurn === undefined) return void this.#serverForNow().emit("connection", plain);
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -165,4 +166,14 @@ export class TlsAcceptor {
     this.#byAddress.delete(handshake.remoteAddress);
     handshake.done(result);
   }
+}
+
+/**
+ * Lets a destroyed socket give no more bytes. The runtime hands what a socket has read before its
+ * handshake to TLS, chunk by chunk. When one of them ends the handshake, it goes on with the next one,
+ * and that error would end the process.
+ */
+function readNothingOnceDestroyed(plain: Socket): void {
+  const read = plain.read.bind(plain);
+  plain.read = (size?: number) => plain.destroyed ? null : read(size);
 }
