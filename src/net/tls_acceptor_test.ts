@@ -29,6 +29,34 @@ async function collected(refs: readonly WeakRef<Socket>[]): Promise<number> {
   return alive();
 }
 
+Deno.test("TlsAcceptor.secure() takes garbage that came in several chunks before the handshake's turn", async () => {
+  await using certificates = await TestCertificates.create();
+  const authority = await certificates.authority();
+  const files = await authority.issue({ names: ["example.com"], isCombined: true });
+  const holder = await TlsContextHolder.load({ certfile: files.certfile });
+  const turn = Promise.withResolvers<() => void>();
+  const acceptor = new TlsAcceptor(holder, { isMutual: false, inTurn: turn.resolve });
+  const failed = Promise.withResolvers<unknown>();
+  const text = "GET / HTTP/1.0";
+  const server = createServer({ allowHalfOpen: true }, async (socket) => {
+    socket.on("error", () => {});
+    acceptor.secure(socket, failed.resolve);
+    for (let length = 1; length <= text.length; length++) {
+      client.write(text[length - 1]!);
+      while (socket.readableLength < length) await new Promise((resolve) => setImmediate(resolve));
+    }
+    (await turn.promise)();
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as AddressInfo; // it listens on TCP
+  const client = connect(port, "127.0.0.1");
+  client.on("error", () => {});
+  assert(await failed.promise instanceof CausewayError);
+  await new Promise((resolve) => setImmediate(resolve));
+  client.destroy();
+  await new Promise((resolve) => server.close(resolve));
+});
+
 Deno.test("TlsAcceptor.secure() keeps nothing of a failed handshake", async (t) => {
   await using certificates = await TestCertificates.create();
   const authority = await certificates.authority();
