@@ -80,7 +80,7 @@ const AT_ONCE = 32;
 /** Pauses of an operation whose way others are in. */
 const PAUSES: BackoffOptions = { firstMs: 2, maxMs: 250, jitter: 0.5 };
 
-/** What carries out statements: the driver. */
+/** The driver, which carries out statements. */
 export type StatementClient = Pick<Client, "execute" | "batch">;
 
 /** Time of one operation. */

@@ -43,7 +43,7 @@ export class SqlDatabase {
   readonly #kysely: Kysely<Tables>;
   readonly #clock: Clock;
   #observer: DatabaseObserver | undefined;
-  /** Whether the connection that was opened last has found the index of words. */
+  /** True when the connection that was opened last has found the index of words. */
   #hasTextIndex = true;
 
   constructor(options: SqlDatabaseDeps) {
