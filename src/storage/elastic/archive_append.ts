@@ -60,7 +60,8 @@ interface Placed {
 
 /** State of a document with the id of a message. `counts`: readers see it, or will. */
 type DocumentState =
-  | { readonly kind: "missing" | "counts" }
+  | { readonly kind: "missing" }
+  | { readonly kind: "counts"; readonly position: number }
   | { readonly kind: "garbage"; readonly stamp: DocumentStamp };
 
 /** One attempt at a batch. */
@@ -116,7 +117,7 @@ export class ArchiveAppender {
     return outcomes;
   }
 
-  /** Returns the items of buckets in which another writer has given this one up. */
+  /** Returns the items of buckets in which this attempt was given up, by another writer or by itself. */
   async #try(
     items: readonly Item[],
     { outcomes, nowMs, tries }: {
@@ -136,8 +137,13 @@ export class ArchiveAppender {
       attempt = await this.#reserve(counts, { token, tries, touched });
       const wanted = await this.#wanted(items, attempt, outcomes);
       for (const { place: { bucket } } of wanted) touched.set(bucket, true);
-      await this.#write(place(wanted, attempt, nowMs), attempt);
-      heads = await this.#changeAll(counts.keys(), (head) => finish(head, token));
+      const overtaken = await this.#write(place(wanted, attempt, nowMs), attempt);
+      const clockMs = this.#deps.clock.wallMs();
+      heads = await this.#changeAll(
+        counts.keys(),
+        (head, bucket) =>
+          overtaken.has(bucket) ? giveUp(head, new Set([token]), clockMs) : finish(head, token),
+      );
     } catch (thrown) {
       for (const [bucket, isUsed] of touched) this.#deps.heads.abandon(bucket, token, isUsed);
       throw thrown;
@@ -296,8 +302,14 @@ export class ArchiveAppender {
     return preferences;
   }
 
-  /** Writes documents. One that is there already counts, or is replaced if it is garbage. */
-  async #write(documents: readonly Placed[], attempt: Attempt): Promise<void> {
+  /**
+   * Writes documents. One that is there already counts, or is replaced if it is garbage.
+   *
+   * Returns the buckets in which the attempt was overtaken: a message counts behind its range already,
+   * and it has written later ones of the same archive into its range. They would be in the wrong order.
+   */
+  async #write(documents: readonly Placed[], attempt: Attempt): Promise<ReadonlySet<number>> {
+    const counted = new Map<Item, number>();
     for (const { document: { bucket, position } } of documents) expect(attempt, bucket, position);
     let left = documents;
     let operations = left.map((each): BulkOperation => operationOf(each, "create"));
@@ -306,7 +318,10 @@ export class ArchiveAppender {
       const outcomes = await this.#deps.index.change(ACTION, operations);
       const refused = left.filter((_, i) => outcomes[i]!.kind !== "done");
       const states = await this.#settle(refused.map(({ item }) => item), attempt);
-      left = refused.filter(({ item }) => states.get(item)!.kind !== "counts");
+      for (const [item, state] of states) {
+        if (state.kind === "counts") counted.set(item, state.position);
+      }
+      left = refused.filter(({ item }) => !counted.has(item));
       operations = left.map((each) => {
         const state = states.get(each.item)!;
         return state.kind === "garbage"
@@ -314,6 +329,7 @@ export class ArchiveAppender {
           : operationOf(each, "create"); // it was removed meanwhile
       });
     }
+    return overtakenIn(documents, counted, attempt);
   }
 
   /**
@@ -350,7 +366,7 @@ export class ArchiveAppender {
         const { range, head: first } = attempt.own.get(bucket)!;
         // The server repeats a request of its own accord when a copy of the index is lost.
         if (position >= range.from && position <= range.to) {
-          states.set(item, { kind: "counts" });
+          states.set(item, { kind: "counts", position });
           continue;
         }
         const state = stateOf(now.get(bucket)!, position);
@@ -359,7 +375,7 @@ export class ArchiveAppender {
           states.set(item, { kind: "garbage", stamp });
         } else if (state.kind !== "open") {
           expect(attempt, bucket, position);
-          states.set(item, { kind: "counts" });
+          states.set(item, { kind: "counts", position });
         } else {
           waiting.push(item);
           const { reservation } = state;
@@ -469,6 +485,26 @@ function place(items: readonly Item[], { own }: Attempt, nowMs: number): readonl
       },
     };
   });
+}
+
+/**
+ * Returns the buckets with messages in the range of an attempt that belong behind one which another
+ * writer has behind that range. `documents` are in order.
+ */
+function overtakenIn(
+  documents: readonly Placed[],
+  counted: ReadonlyMap<Item, number>,
+  { own }: Attempt,
+): ReadonlySet<number> {
+  const archives = new Set<string>();
+  const buckets = new Set<number>();
+  for (const { item, document: { archive, bucket, position } } of documents) {
+    const { from, to } = own.get(bucket)!.range;
+    const at = counted.get(item) ?? position;
+    if (at > to) archives.add(archive);
+    else if (at >= from && archives.has(archive)) buckets.add(bucket);
+  }
+  return buckets;
 }
 
 function operationOf({ item, document }: Placed, kind: "create" | "index"): BulkOperation {

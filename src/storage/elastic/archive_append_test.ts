@@ -193,6 +193,38 @@ Deno.test("ArchiveAppender reports a message as stored that nobody wants if read
   assert.deepEqual(await archive.visible(), [1, 4]);
 });
 
+Deno.test("ArchiveAppender keeps the order when another writer overtakes it with the beginning of its batch", async () => {
+  const archive = new Archive();
+  let [writes, seen] = [0, [] as readonly number[]];
+  archive.index.beforeChange = async (operations) => {
+    if (!isOfMessages(operations) || ++writes > 1) return;
+    await archive.write("faster", 1);
+    await archive.otherHeads.change(0, (head) => finish(head, "faster"));
+    archive.index.beforeChange = async () => void (seen = [...seen, ...await archive.visible()]);
+  };
+  assert.deepEqual(await archive.append(1, 2, 3), ["stored", "stored", "stored"]);
+  assert.deepEqual(await archive.visible(), [1, 2, 3]);
+  assert.deepEqual(seen.filter((each) => each !== 1), [], "nobody sees a later one before it");
+  assert.deepEqual((await archive.head()).open, []);
+});
+
+Deno.test("ArchiveAppender leaves no void range when another writer has its whole batch, or its end", async () => {
+  for (const overtaking of [[1, 2], [2]]) {
+    const archive = new Archive();
+    let writes = 0;
+    archive.index.beforeChange = async (operations) => {
+      if (!isOfMessages(operations) || ++writes > 1) return;
+      for (const sequence of overtaking) {
+        await archive.write(`faster ${sequence}`, sequence);
+        await archive.otherHeads.change(0, (head) => finish(head, `faster ${sequence}`));
+      }
+    };
+    assert.deepEqual(await archive.append(1, 2), ["stored", "stored"]);
+    assert.deepEqual(await archive.visible(), [1, 2]);
+    assert.deepEqual((await archive.head()).voids, []);
+  }
+});
+
 Deno.test("ArchiveAppender reports nothing as stored that was given up, removed and forgotten meanwhile", async () => {
   for (const suspend of ["advance", "shiftWall"] as const) {
     const archive = new Archive();
