@@ -63,6 +63,7 @@ export class RosterServer {
   });
   readonly #metrics: RosterMetrics;
   readonly #presence: ContactPresence;
+  readonly #rosters: Rosters;
   readonly #subscriptions: SubscriptionServer;
   readonly #remote: RemotePresence;
   readonly #retries: InboundRetries;
@@ -79,7 +80,7 @@ export class RosterServer {
       ...common,
       toldTo: (session) => this.#remote.toldTo(session),
     });
-    const rosters = new Rosters({
+    const rosters = this.#rosters = new Rosters({
       ...common,
       parted: (owner, contact, end) => this.#subscriptions.part(owner, contact, end),
     });
@@ -270,8 +271,10 @@ export class RosterServer {
    */
   takes(iq: Stanza): boolean {
     const signal = readSignal(iq);
-    if (signal === undefined) return this.isUnwantedPush(iq);
-    return this.#presence.asked(signal);
+    if (signal !== undefined) return this.#presence.asked(signal);
+    if (this.isUnwantedPush(iq)) return true;
+    if (iq.type === "set" && iq.from.text === iq.to.bare.text) this.#rosters.pushed(iq);
+    return false;
   }
 
   /** True for a roster push to a client that has not asked for the roster. */

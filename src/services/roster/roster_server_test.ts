@@ -94,6 +94,69 @@ Deno.test("a client that knows a version gets what has changed since, after an e
   assert.equal(roster.elements.length, 2);
 });
 
+/** Delivers the pushes that were routed to alice's phone; returns those that its client gets. */
+function delivered(fixture: RosterFixture): readonly string[] {
+  const pushes = fixture.routed.splice(0).filter(({ to }) => to.text === PHONE);
+  return lines(pushes.filter((push) => !fixture.server.takes(push)));
+}
+
+Deno.test("a roster answer is not older than a push that its client got before it", async () => {
+  const gate = Promise.withResolvers<void>();
+  let pieces = 0;
+  const paced = new PacedWork();
+  const fixture = withAlice(
+    new RosterFixture({
+      paced: {
+        run: async <T>(piece: () => T | Promise<T>) => {
+          if (++pieces === 2) await gate.promise; // between the read and the answer
+          return await paced.run(piece);
+        },
+      },
+    }),
+  );
+  fixture.store.put(ALICE, item(BOB, { isAsking: true }));
+  const asked = fixture.ask(PHONE, "get", query());
+  while (pieces < 2) await immediately();
+  await fixture.take(BOB, "subscribed", ALICE);
+  assert.ok(delivered(fixture).includes(`push ${BOB} to: ${ALICE} → ${PHONE}`));
+  gate.resolve();
+  const answer = await asked;
+  assert.ok(typeof answer === "object" && "written" in answer);
+  assert.match(answer.written, /subscription='to'/);
+  assert.doesNotMatch(answer.written, /ask=/);
+  assert.equal(pieces, 3);
+});
+
+Deno.test("a roster is read a few times at the most while its client gets pushes", async () => {
+  const fixture = withAlice();
+  fixture.store.put(ALICE, item(BOB));
+  await fixture.ask(PHONE, "set", query({ jid: BOB, name: "Bob" }));
+  const push = fixture.routed.find(({ to }) => to.text === PHONE)!;
+  const { store } = fixture;
+  const read = store.read.bind(store);
+  let reads = 0;
+  store.read = async (owner) => {
+    reads++;
+    const roster = await read(owner);
+    assert.equal(fixture.server.takes(push), false);
+    return roster;
+  };
+  const answer = await fixture.ask(PHONE, "get", query());
+  assert.ok(typeof answer === "object" && "written" in answer);
+  assert.equal(reads, 5);
+});
+
+Deno.test("a client that knows a version keeps the push that came between answer and older changes", async () => {
+  const fixture = withAlice();
+  for (const jid of [BOB, CAROL]) fixture.store.put(ALICE, item(jid, { isAsking: true }));
+  const known = element("query", { xmlns: ROSTER_NAMESPACE, ver: "0" });
+  assert.equal(await fixture.ask(PHONE, "get", known), "empty");
+  await fixture.take(BOB, "subscribed", ALICE);
+  assert.ok(delivered(fixture).includes(`push ${BOB} to: ${ALICE} → ${PHONE}`));
+  fixture.clock.advance(1);
+  assert.deepEqual(delivered(fixture), [`push ${CAROL} none: ${ALICE} → ${PHONE}`]);
+});
+
 Deno.test("an item that was never there cannot be removed", async () => {
   const fixture = withAlice();
   const remove = query({ jid: BOB, subscription: "remove" });

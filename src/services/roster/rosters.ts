@@ -1,12 +1,13 @@
 import { describeError } from "../../base/mod.ts";
 import type { Roster, RosterStore } from "../../storage/mod.ts";
 import { seesPresence } from "../../storage/mod.ts";
-import type { FullJid, Jid } from "../../xmpp/mod.ts";
+import type { FullJid, Jid, Stanza } from "../../xmpp/mod.ts";
 import { parseJid } from "../../xmpp/mod.ts";
 import type { IqAnswer } from "../iq_service.ts";
 import type { AccountReach } from "./account_reach.ts";
 import type { RosterChange } from "./change_roster.ts";
 import { changeRoster } from "./change_roster.ts";
+import { PassedPushes } from "./passed_pushes.ts";
 import { changesSince } from "./roster_changes.ts";
 import type { RosterMetrics } from "./roster_metrics.ts";
 import type { RosterDeps } from "./roster_ports.ts";
@@ -27,33 +28,60 @@ export interface RostersDeps
   }): Promise<void>;
 }
 
+/** A client's request for its roster. */
+interface RosterRequest {
+  readonly owner: Jid;
+  readonly client: FullJid;
+  /** The version that the client has; undefined: it does not ask for versions. */
+  readonly known: string | undefined;
+}
+
+/** Reads for one request at the most: each push that overtakes the answer costs one more. */
+const MAX_READS = 5;
+
 /** Rosters as clients read and change them (RFC 6121 §2). */
 export class Rosters {
   readonly #deps: RostersDeps;
+  readonly #pushes = new PassedPushes();
 
   constructor(deps: RostersDeps) {
     this.#deps = deps;
   }
 
   /**
-   * Answers a roster get.
+   * Answers a roster get. The client gets pushes from the moment it asks, so the roster is read again
+   * when a push passes to it between the read and the answer. Otherwise the answer could undo the push.
    *
    * @param known the version that the client has; undefined: it does not ask for versions
    */
   async get(owner: Jid, client: FullJid, known: string | undefined): Promise<IqAnswer> {
     const { paced } = this.#deps;
-    const roster = await paced.run(() => this.#store(owner).read(owner.text));
-    return await paced.run(() => this.#answer(roster, { owner, client, known }));
+    const request = { owner, client, known };
+    const read = () => this.#store(owner).read(owner.text);
+    using watch = this.#pushes.watch(client);
+    const { contacts: pushed } = watch;
+    const roster = await paced.run(read);
+    let answer = await paced.run(() =>
+      pushed.size === 0 ? this.#answer(roster, request) : undefined
+    );
+    for (let reads = 2; answer === undefined; reads++) {
+      answer = await paced.run(async () => {
+        pushed.clear();
+        const again = await read();
+        // Written in the same turn: no push can pass between.
+        const mayAnswer = pushed.size === 0 || reads === MAX_READS;
+        return mayAnswer ? this.#answer(again, request) : undefined;
+      });
+    }
+    return answer;
   }
 
-  #answer(
-    roster: Roster,
-    { owner, client, known }: {
-      readonly owner: Jid;
-      readonly client: FullJid;
-      readonly known: string | undefined;
-    },
-  ): IqAnswer {
+  /** Notes a roster push that is about to be delivered to a client here. Never throws. */
+  pushed(push: Stanza): void {
+    this.#pushes.passed(push);
+  }
+
+  #answer(roster: Roster, { owner, client, known }: RosterRequest): IqAnswer {
     const { hosts, clock, reach } = this.#deps;
     const hasVersions = known !== undefined && hosts.hasVersions(owner.domainpart);
     const changes = hasVersions ? changesSince(roster, known) : undefined;
@@ -63,9 +91,12 @@ export class Rosters {
       return { written: writeRosterQuery(items, hasVersions ? roster.version : undefined) };
     }
     if (changes.length > 0) {
+      const watch = this.#pushes.watch(client);
       // The pushes follow the result, which goes out before the next turn of the event loop.
       clock.after(0, () => {
+        watch[Symbol.dispose]();
         for (const item of changes) {
+          if (watch.contacts.has(item.jid)) continue; // the client has a newer one
           reach.pushTo(client, owner, writeRosterQuery(writeItem(item), item.version));
         }
       });

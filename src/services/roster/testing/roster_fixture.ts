@@ -40,7 +40,13 @@ export class RosterFixture {
   readonly approved: string[] = [];
   readonly server: RosterServer;
 
-  constructor({ maxItems = 3, maxRequests = 2, paced = new PacedWork() } = {}) {
+  constructor(
+    { maxItems = 3, maxRequests = 2, paced = new PacedWork() }: {
+      readonly maxItems?: number;
+      readonly maxRequests?: number;
+      readonly paced?: Pick<PacedWork, "run">;
+    } = {},
+  ) {
     this.server = new RosterServer({
       process: 1,
       hosts: {
