@@ -26,6 +26,8 @@ export interface DataStores {
   readonly lastFailure: Error | undefined;
   /** Newest version of the schema that the database has; undefined until it was reached. */
   readonly schemaVersion?: number | undefined;
+  /** Brings `schemaVersion` up to date, as far as the database answers soon. Never rejects. */
+  refreshSchemaVersion?(): Promise<void>;
   /**
    * Connects, to see whether that can be done.
    *

@@ -333,6 +333,13 @@ export class Stores implements AsyncDisposable {
     return [...failed, ...servers, ...this.#ldap.current.failures()];
   }
 
+  /** Brings the schema versions of `databases()` up to date, and returns them. Never rejects. */
+  async refreshedDatabases(): Promise<readonly DatabaseState[]> {
+    const current = [...this.#databases.values()].map((exchange) => exchange.current);
+    await Promise.all([this.#internal, ...current].map((each) => each.refreshSchemaVersion?.()));
+    return this.databases();
+  }
+
   /** Returns the databases in use and their connections: the built-in store is always the first. */
   databases(): readonly DatabaseState[] {
     const internal: DatabaseState = {

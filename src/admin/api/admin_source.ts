@@ -24,7 +24,7 @@ export interface AdminSource {
   bounces(range: PageRange): Page<Bounce> & { readonly stanzas: number };
   /** Returns undefined when `address` is no JID. */
   where(address: string): Promise<Where | undefined>;
-  databases(): readonly Database[];
+  databases(): Promise<readonly Database[]>;
   certificates(): readonly Certificate[];
   configuration(): Configuration;
 }

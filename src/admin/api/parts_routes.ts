@@ -30,7 +30,10 @@ const CONFIGURATION_ROUTE = createRoute({
 
 /** Adds the routes on databases, certificates and the configuration. */
 export function addPartsRoutes(app: AdminApp, source: AdminSource): void {
-  app.openapi(DATABASES_ROUTE, (context) => context.json({ items: source.databases() }, 200));
+  app.openapi(
+    DATABASES_ROUTE,
+    async (context) => context.json({ items: await source.databases() }, 200),
+  );
   app.openapi(CERTIFICATES_ROUTE, (context) => context.json({ items: source.certificates() }, 200));
   app.openapi(CONFIGURATION_ROUTE, (context) => context.json(source.configuration(), 200));
 }

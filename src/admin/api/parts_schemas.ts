@@ -22,7 +22,8 @@ export const DATABASE = z.object({
   state: z.enum(["up", "down"]),
   reason: z.string().optional(),
   schemaVersion: COUNT.optional().openapi({
-    description: "Newest version of the schema that an SQL database has, once it was reached",
+    description: "Newest version of the schema that an SQL database has, once it was reached; at " +
+      "most five seconds old while the database answers",
   }),
   connections: COUNT.optional(),
   idle: COUNT.optional(),

@@ -51,13 +51,14 @@ export function modelMesh(count: number): AdminSource {
         receivedPerSec: each.openLinks === 0 ? 0 : rate(index) * 0.9,
       })),
     }),
-    databases: () => [
-      { pool: "redis", kind: "redis", place: "10.0.0.9:6379", state: "up" },
-      {
-        ...{ pool: "rdbms.default", kind: "pgsql", place: "10.0.0.8:5432/causeway", state: "up" },
-        ...{ connections: 4, idle: 2, maxConnections: 10, waiting: 0 },
-      },
-    ],
+    databases: () =>
+      Promise.resolve([
+        { pool: "redis", kind: "redis", place: "10.0.0.9:6379", state: "up" },
+        {
+          ...{ pool: "rdbms.default", kind: "pgsql", place: "10.0.0.8:5432/causeway", state: "up" },
+          ...{ connections: 4, idle: 2, maxConnections: 10, waiting: 0 },
+        },
+      ]),
     certificates: () => [{
       certfile: "/etc/causeway/dc1.pem",
       names: ["dc1.example.com", "example.com"],

@@ -91,7 +91,7 @@ export function sampleSource(parts: Partial<AdminSource> = {}): AdminSource {
           redis: { isReachable: true, keys: [], claims: [] },
         },
       ),
-    databases: () => [],
+    databases: () => Promise.resolve([]),
     certificates: () => [],
     configuration: () => ({ file: "causeway.toml", values: {}, notes: [] }),
     ...parts,

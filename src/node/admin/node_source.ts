@@ -124,7 +124,7 @@ export function makeSource(config: Config, parts: SourceParts, state: NodeState)
     components: () => componentsOf(parts, localHost),
     bounces: (range) => bouncesOf(parts, range),
     where: (address) => whereIs(address, parts, { localHost, nodeName, nowMs: clock.wallMs() }),
-    databases: () => databasesOf(parts.stores.databases(), table.snapshot()),
+    databases: async () => databasesOf(await parts.stores.refreshedDatabases(), table.snapshot()),
     certificates: () => certificatesOf(parts.certificates.inUse, clock.wallMs()),
     configuration: () => configurationOf(state.config()),
   };

@@ -131,7 +131,9 @@ Deno.test("GET /api/v1/databases shows each kind of database as the document des
   }));
   const source = sampleSource({
     databases: () =>
-      databasesOf(states, { status: "up", reason: undefined, redis: "127.0.0.1:6379" }),
+      Promise.resolve(
+        databasesOf(states, { status: "up", reason: undefined, redis: "127.0.0.1:6379" }),
+      ),
   });
   const events = new EventLog(() => 0);
   const app = createAdminApp(

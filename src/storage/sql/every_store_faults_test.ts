@@ -435,6 +435,9 @@ for (const kind of SERVER_KINDS) {
     const { options, stores } = fixture;
     const execute = (sql: string) => withConnection(options, (each) => each.execute(sql));
     await execute("INSERT INTO causeway_schema VALUES (99, 'x', 1)");
+    assert.notEqual(stores.schemaVersion, 99);
+    await stores.refreshSchemaVersion();
+    assert.equal(stores.schemaVersion, 99);
     await execute("UPDATE causeway_schema_floor SET lowest = 99");
     await server().endSessions(options.address.database);
     await assert.rejects(users(stores).exists("alice")); // notices that its session has ended

@@ -1,4 +1,4 @@
-import { Kysely } from "kysely";
+import { Kysely, sql } from "kysely";
 import type { Transaction } from "kysely";
 import type { BackoffOptions, Clock } from "../../base/mod.ts";
 import { backoffMs, CausewayError, SystemClock } from "../../base/mod.ts";
@@ -9,6 +9,7 @@ import { ConnectionPool, resolvePoolBounds } from "./connection_pool.ts";
 import type { PoolBounds, PoolFigures } from "./connection_pool.ts";
 import { DatabaseObserver } from "./database_observer.ts";
 import { PooledDialect } from "./pooled_dialect.ts";
+import { VERSIONS_TABLE } from "./schema.ts";
 import type { SqlConnection } from "./sql_connection.ts";
 import type { SqlDialect } from "./sql_dialect.ts";
 import type { TextSearch } from "./text_search.ts";
@@ -30,6 +31,10 @@ export interface SqlDatabaseDeps {
 
 /** Attempts at a transaction that other transactions get in the way of. */
 const MAX_ATTEMPTS = 8;
+/** Milliseconds for which a schema version that was read counts as the present one. */
+const VERSION_AGE_MS = 5_000;
+/** Milliseconds that a question for the schema version may take. The reading goes on after them. */
+const VERSION_WAIT_MS = 1_000;
 /** Pauses between them. Their length is random, so that two transactions meet only once. */
 const CONFLICT_PAUSES: BackoffOptions = { firstMs: 5, maxMs: 200, jitter: 1 };
 
@@ -37,8 +42,10 @@ const CONFLICT_PAUSES: BackoffOptions = { firstMs: 5, maxMs: 200, jitter: 1 };
 export class SqlDatabase {
   readonly dialect: SqlDialect;
   readonly place: string;
-  /** Newest version of the schema, as the last new connection found it; undefined before that. */
+  /** Newest version of the schema, as it was read last; undefined before the first connection. */
   schemaVersion: number | undefined;
+  #versionReadAtMs = -Infinity;
+  #versionReading: Promise<void> | undefined;
   readonly #pool: ConnectionPool;
   readonly #kysely: Kysely<Tables>;
   readonly #clock: Clock;
@@ -111,6 +118,43 @@ export class SqlDatabase {
    */
   async open(): Promise<void> {
     this.#pool.release(await this.#pool.acquire());
+  }
+
+  /**
+   * Brings `schemaVersion` up to date, where a newer program may have changed it since. Asks the
+   * database at most every five seconds, and not while requests wait or it cannot be reached. Waits
+   * for at most a second. Never rejects: where there is no answer, the version stays as it was.
+   */
+  async refreshSchemaVersion(): Promise<void> {
+    const isKnown = this.schemaVersion !== undefined && this.lastFailure === undefined;
+    const isFresh = this.#clock.monotonicMs() - this.#versionReadAtMs < VERSION_AGE_MS;
+    if (this.#versionReading === undefined) {
+      if (!isKnown || isFresh || this.figures.waiting > 0) return;
+      this.#versionReadAtMs = this.#clock.monotonicMs();
+      this.#versionReading = this.#readVersion().finally(() => {
+        this.#versionReading = undefined;
+      });
+    }
+    let cancelTimer = () => {};
+    const isLate = new Promise<void>((resolve) => {
+      cancelTimer = this.#clock.after(VERSION_WAIT_MS, resolve);
+    });
+    await Promise.race([this.#versionReading, isLate]);
+    cancelTimer();
+  }
+
+  async #readVersion(): Promise<void> {
+    try {
+      await this.run("read the schema version of", async (queries) => {
+        const { rows } = await sql<{ newest: unknown }>`
+          SELECT MAX(version) AS newest FROM ${sql.table(VERSIONS_TABLE)}
+        `.execute(queries);
+        const newest = rows[0]?.newest;
+        if (newest !== undefined && newest !== null) this.schemaVersion = Number(newest);
+      });
+    } catch {
+      // The failure is counted. The next new connection checks the whole schema.
+    }
   }
 
   /**

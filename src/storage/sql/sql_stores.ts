@@ -69,6 +69,11 @@ export class SqlStores implements DataStores, AsyncDisposable {
     return this.#database.schemaVersion;
   }
 
+  /** Brings `schemaVersion` up to date, as far as the database answers soon. Never rejects. */
+  refreshSchemaVersion(): Promise<void> {
+    return this.#database.refreshSchemaVersion();
+  }
+
   /** Measures and logs from now on, under the name of the database's pool. */
   observe(pool: string, to: { readonly metrics: Metrics; readonly logger: Logger }): void {
     this.#database.observe(pool, to);
