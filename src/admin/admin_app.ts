@@ -12,7 +12,13 @@ import {
   requireToken,
 } from "./access.ts";
 import type { AdminDeps, AdminOptions, PartHealth } from "./admin_deps.ts";
-import { ACTIONS_PATH, addActionRoutes, carryOut, noteMalformed } from "./api/action_routes.ts";
+import {
+  ACTIONS_PATH,
+  addActionRoutes,
+  carryOut,
+  noteMalformed,
+  noteStrangers,
+} from "./api/action_routes.ts";
 import type { ActionOutcome } from "./api/admin_actions.ts";
 import type { AdminApp, AdminEnv } from "./api/admin_env.ts";
 import type { AuditLog } from "./audit_log.ts";
@@ -73,6 +79,7 @@ export function createAdminApp(
     context.header("cache-control", "no-store");
     context.header("x-content-type-options", "nosniff");
   });
+  app.use(noteStrangers(audit));
   if (isLoopbackHost(options.host)) app.use(requireLocalName());
   addPages(app, deps);
   addDashboard(app);

@@ -1,11 +1,8 @@
 import assert from "node:assert/strict";
 import { ManualClock } from "../base/mod.ts";
-import { MemoryLogger, MetricsRegistry } from "../observe/mod.ts";
-import { createAdminApp } from "./admin_app.ts";
-import { EventLog } from "./events/event_log.ts";
-import { AuditLog } from "./audit_log.ts";
-import { hubOf, NO_TRACES, sampleActions, sampleSource } from "./testing/sample_source.ts";
+import { MetricsRegistry } from "../observe/mod.ts";
 import type { AdminDeps, AdminOptions, PartHealth } from "./admin_deps.ts";
+import { sampleApp, sampleDeps } from "./testing/sample_app.ts";
 
 const TOKEN = "correct-horse-battery";
 
@@ -26,27 +23,15 @@ function fixture(
     classicName: "global.mod_global_distrib.mapping_fetch_time[us]",
   }).observe(40);
   const parts: PartHealth[] = [{ name: "redis", state: "up" }, { name: "links", state: "up" }];
-  const deps: AdminDeps = {
-    node: "node1@dc1.example.com",
-    version: "1.2.3",
+  const { deps: replaced, ...access } = options;
+  const deps = sampleDeps({
     metrics,
     parts: () => parts,
     links: () => ({ hosts: [{ host: "dc2.example.com", openLinks: 2 }] }),
     sessions: () => ({ sessions: 5, components: 1 }),
-    removeHost: () => Promise.resolve("removed"),
-    source: sampleSource(),
-    actions: sampleActions(),
-    traces: NO_TRACES,
-    events: new EventLog(() => 0),
-    ...options.deps,
-  };
-  const log = new MemoryLogger();
-  const { host = "127.0.0.1", deps: _, ...access } = options;
-  const app = createAdminApp(deps, { host, ...access }, {
-    log,
-    hub: hubOf(deps),
-    audit: new AuditLog(log, () => 0),
+    ...replaced,
   });
+  const { app, log } = sampleApp(deps, access);
   return { app, parts, log };
 }
 

@@ -1,4 +1,5 @@
 import { createRoute, z } from "@hono/zod-openapi";
+import { HOSTS_PATH } from "./api/action_routes.ts";
 import { FAILURE, json } from "./api/answers.ts";
 import { PART } from "./api/status_schemas.ts";
 
@@ -116,7 +117,7 @@ export const SESSIONS_ROUTE = createRoute({
 
 export const REMOVE_HOST_ROUTE = createRoute({
   method: "delete",
-  path: "/api/hosts/{host}",
+  path: `${HOSTS_PATH}{host}` as const,
   summary: "Remove a datacenter that will not come back, so that nobody connects to it any more",
   request: { params: z.object({ host: z.string() }) },
   responses: {

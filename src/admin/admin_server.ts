@@ -94,6 +94,7 @@ class HttpAdminServer implements AdminServer {
   readonly #door: HttpDoor;
   readonly #tls: (() => Promise<TlsDoor>) | undefined;
   readonly #hub: EventHub;
+  readonly #audit: AuditLog;
   #isOpen = false;
 
   constructor(
@@ -113,13 +114,14 @@ class HttpAdminServer implements AdminServer {
       clock,
       refused: () => refused("too-many-listeners"),
     });
+    this.#audit = new AuditLog(log, clock);
     const app = createAdminApp(
       deps,
       { host, tokens, certificates, ...(token !== undefined && { token }) },
       {
         log,
         hub: this.#hub,
-        audit: new AuditLog(log, () => clock.wallMs()),
+        audit: this.#audit,
         wrongTokens: wrongTokens && {
           limit: new RateLimit(wrongTokens, clock),
           refused: () => refused("wrong-tokens"),
@@ -168,5 +170,6 @@ class HttpAdminServer implements AdminServer {
     const cancelTimer = this.#clock.after(CLOSE_LINGER_MS, () => this.#door.abort());
     await this.#door.shutdown();
     cancelTimer();
+    this.#audit.close();
   }
 }

@@ -1,26 +1,10 @@
 import assert from "node:assert/strict";
 import { ManualClock, RateLimit } from "../base/mod.ts";
-import { MetricsRegistry, SILENT_LOGGER } from "../observe/mod.ts";
-import { createAdminApp } from "./admin_app.ts";
 import type { AdminDeps } from "./admin_deps.ts";
 import { createAdmin } from "./admin_server.ts";
-import { EventLog } from "./events/event_log.ts";
-import { AuditLog } from "./audit_log.ts";
-import { hubOf, NO_TRACES, sampleActions, sampleSource } from "./testing/sample_source.ts";
+import { sampleApp, sampleDeps } from "./testing/sample_app.ts";
 
-const DEPS: AdminDeps = {
-  node: "node1@dc1.example.com",
-  version: "1.2.3",
-  metrics: new MetricsRegistry(new ManualClock()),
-  parts: () => [{ name: "redis", state: "up" }],
-  links: () => ({}),
-  sessions: () => ({}),
-  removeHost: () => Promise.resolve("unknown"),
-  source: sampleSource(),
-  actions: sampleActions(),
-  traces: NO_TRACES,
-  events: new EventLog(() => 0),
-};
+const DEPS = sampleDeps({ parts: () => [{ name: "redis", state: "up" }] });
 
 Deno.test("createAdmin() serves on a port chosen by the system, until closed", async () => {
   const admin = createAdmin(DEPS, { port: 0 });
@@ -280,10 +264,7 @@ Deno.test("createAdmin() refuses every token for a while from an address with to
 
 Deno.test("createAdmin() counts the wrong tokens of each address separately", async () => {
   const limit = new RateLimit({ perSec: 1, burst: 1 }, new ManualClock());
-  const app = createAdminApp(DEPS, { host: "0.0.0.0", token: "right" }, {
-    log: SILENT_LOGGER,
-    hub: hubOf(DEPS),
-    audit: new AuditLog(SILENT_LOGGER, () => 0),
+  const { app } = sampleApp(DEPS, { host: "0.0.0.0", token: "right" }, {
     wrongTokens: { limit, refused: () => {} },
   });
   const ask = async (token: string, remoteAddress: string) => {

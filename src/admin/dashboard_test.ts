@@ -9,12 +9,12 @@ import { untilAllLinked } from "../../harness/scenarios/_linked.ts";
 import { until } from "../../harness/until.ts";
 import type { Clock } from "../base/mod.ts";
 import { ManualClock, SystemClock } from "../base/mod.ts";
-import { MetricsRegistry } from "../observe/mod.ts";
 import type { TokenHolder } from "./access.ts";
 import { createAdmin } from "./admin_server.ts";
 import { EventLog } from "./events/event_log.ts";
 import { modelMesh } from "./testing/model_mesh.ts";
 import { modelTraces } from "./testing/model_traces.ts";
+import { sampleDeps } from "./testing/sample_app.ts";
 import { sampleActions } from "./testing/sample_source.ts";
 
 const SCREENS = [
@@ -78,19 +78,12 @@ async function serveModel(
     details: {},
   });
   const server = createAdmin(
-    {
-      node: "node1@dc1.example.com",
-      version: "1.2.3",
-      metrics: new MetricsRegistry(clock),
-      parts: () => [],
-      links: () => ({}),
-      removeHost: () => Promise.resolve("unknown"),
-      sessions: () => ({}),
+    sampleDeps({
       source: modelMesh(count),
       actions: sampleActions(calls),
       traces: modelTraces(),
       events,
-    },
+    }),
     { port: 0, tokens },
     { clock },
   );

@@ -1,26 +1,11 @@
 import assert from "node:assert/strict";
 import { request } from "node:http";
 import { createServer } from "node:net";
-import { ManualClock } from "../base/mod.ts";
-import { MetricsRegistry } from "../observe/mod.ts";
-import type { AdminDeps, AdminOptions } from "./admin_deps.ts";
+import type { AdminOptions } from "./admin_deps.ts";
 import { createAdmin } from "./admin_server.ts";
-import { EventLog } from "./events/event_log.ts";
-import { NO_TRACES, sampleActions, sampleSource } from "./testing/sample_source.ts";
+import { sampleDeps } from "./testing/sample_app.ts";
 
-const DEPS: AdminDeps = {
-  node: "node1@dc1.example.com",
-  version: "1.2.3",
-  metrics: new MetricsRegistry(new ManualClock()),
-  parts: () => [],
-  links: () => ({}),
-  sessions: () => ({}),
-  removeHost: () => Promise.resolve("unknown"),
-  events: new EventLog(() => 0),
-  source: sampleSource(),
-  actions: sampleActions(),
-  traces: NO_TRACES,
-};
+const DEPS = sampleDeps();
 
 /** Asks who the caller is, over a socket. */
 function callerAt(socketPath: string, headers: Record<string, string> = {}) {

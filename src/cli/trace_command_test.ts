@@ -1,19 +1,8 @@
 import assert from "node:assert/strict";
+import { sampleStep } from "../admin/testing/sample_step.ts";
 import { TraceLines } from "./trace_command.ts";
 
-const STEP = {
-  at: "2026-11-25T10:32:01.418Z",
-  node: "node1@dc1.example.com",
-  datacenter: "dc1.example.com",
-  stanza: "a-1",
-  kind: "message",
-  type: "chat",
-  from: "alice@example.com/phone",
-  to: "bob@example.com",
-  bytes: 214,
-  step: "accepted",
-  text: "entered the mesh here",
-};
+const STEP = sampleStep();
 
 Deno.test("TraceLines.of() names a stanza once, and numbers the steps of each", () => {
   const lines = new TraceLines();

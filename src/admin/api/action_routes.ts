@@ -27,6 +27,12 @@ const MAYBE_DATACENTER = z.strictObject({ datacenter: DATACENTER.optional() });
 /** Beginning of the paths of actions. */
 export const ACTIONS_PATH = "/api/v1/actions/";
 
+/** Beginning of the paths of traces. */
+export const TRACE_PATH = "/api/v1/trace/";
+
+/** Beginning of the paths by which datacenters are removed. */
+export const HOSTS_PATH = "/api/hosts/";
+
 /** Describes an action. Its path is its name. */
 function actionRoute<Name extends Action, Body extends z.ZodType>(
   name: Name,
@@ -103,7 +109,10 @@ const AUDIT_ROUTE = createRoute({
   path: "/api/v1/audit",
   tags: ["actions"],
   summary: "The last 500 actions: who did what, and the outcome",
-  description: "Needs the role `admin`. The node's log has all of them, as `admin.action`.",
+  description:
+    "Needs the role `admin`. The node's log has all of them, as `admin.action`. Besides, " +
+    "there are the last 50 that were refused to unknown callers, of which ten a minute have an " +
+    "entry of their own and the others share one.",
   request: { query: PAGE_QUERY },
   responses: {
     200: json(AUDIT, "The actions, newest first"),
@@ -260,7 +269,7 @@ export function noteMalformed(audit: AuditLog): MiddlewareHandler<AdminEnv> {
   return async (context, next) => {
     await next();
     const { req, res: { status } } = context;
-    const action = ACTIONS.find((name) => req.path === `${ACTIONS_PATH}${name}`);
+    const action = actionAt(req.path);
     if (req.method !== "POST" || action === undefined || (status !== 400 && status !== 415)) return;
     audit.add({
       ...context.get("caller"),
@@ -270,6 +279,47 @@ export function noteMalformed(audit: AuditLog): MiddlewareHandler<AdminEnv> {
       text: "The request is malformed",
     });
   };
+}
+
+/** Reasons of a refusal before the caller is known, by the status of the answer. */
+const REFUSALS: Readonly<Record<number, string>> = {
+  401: "no token or certificate, or a wrong one",
+  403: "the request comes from another site, or under a foreign name",
+  429: "too many wrong tokens from this address",
+};
+
+/** Notes actions that were refused before the caller was known. */
+export function noteStrangers(audit: AuditLog): MiddlewareHandler<AdminEnv> {
+  return async (context, next) => {
+    await next();
+    const { req: { method, path }, res: { status } } = context;
+    const reason = REFUSALS[status];
+    if (reason === undefined || context.get("caller") !== undefined) return;
+    const action = method === "POST"
+      ? actionAt(path)
+      : method === "DELETE" && path.startsWith(HOSTS_PATH)
+      ? "remove-datacenter"
+      : (method === "GET" || method === "HEAD") && path.startsWith(TRACE_PATH)
+      ? "trace"
+      : undefined;
+    if (action === undefined) return;
+    // The caller has chosen the rest of the path, so it is not written down.
+    audit.addStranger({
+      action,
+      from: context.env?.remoteAddress ?? "",
+      text: `${method} ${routeOf(action)} was answered with ${status}: ${reason}`,
+    });
+  };
+}
+
+function actionAt(path: string): Action | undefined {
+  return ACTIONS.find((name) => path === `${ACTIONS_PATH}${name}`);
+}
+
+function routeOf(action: Action): string {
+  if (action === "trace") return `${TRACE_PATH}{jid}`;
+  if (action === "remove-datacenter") return `${HOSTS_PATH}{host}`;
+  return `${ACTIONS_PATH}${action}`;
 }
 
 function refusalOf(role: Role): string {

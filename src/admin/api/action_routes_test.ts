@@ -1,12 +1,9 @@
 import assert from "node:assert/strict";
-import { ManualClock } from "../../base/mod.ts";
-import { MemoryLogger, MetricsRegistry } from "../../observe/mod.ts";
-import { createAdminApp } from "../admin_app.ts";
-import type { AdminDeps, AdminOptions } from "../admin_deps.ts";
-import { AuditLog } from "../audit_log.ts";
-import { EventLog } from "../events/event_log.ts";
+import { ManualClock, RateLimit } from "../../base/mod.ts";
+import type { AdminOptions } from "../admin_deps.ts";
 import { AnswerCheck } from "../testing/answer_check.ts";
-import { hubOf, NO_TRACES, sampleActions, sampleSource } from "../testing/sample_source.ts";
+import { sampleApp, sampleDeps } from "../testing/sample_app.ts";
+import { sampleActions } from "../testing/sample_source.ts";
 import type { AdminActions } from "./admin_actions.ts";
 import type { Role } from "./action_schemas.ts";
 import type { AdminEvent } from "./event_schemas.ts";
@@ -39,28 +36,11 @@ const DEEDS: readonly (readonly [name: string, role: Role, body: object, call: s
 
 function fixture(
   { actions = {}, ...options }: Partial<AdminOptions> & { actions?: Partial<AdminActions> } = {},
+  parts: Parameters<typeof sampleApp>[2] = {},
 ) {
   const calls: string[] = [];
-  const log = new MemoryLogger();
-  const events = new EventLog(() => 0);
-  const deps: AdminDeps = {
-    node: "node1@dc1.example.com",
-    version: "1.2.3",
-    metrics: new MetricsRegistry(new ManualClock()),
-    parts: () => [],
-    links: () => ({}),
-    sessions: () => ({}),
-    removeHost: () => Promise.resolve("removed"),
-    events,
-    source: sampleSource(),
-    actions: { ...sampleActions(calls), ...actions },
-    traces: NO_TRACES,
-  };
-  const app = createAdminApp(deps, { host: "127.0.0.1", ...options }, {
-    log,
-    hub: hubOf(deps),
-    audit: new AuditLog(log, () => 0),
-  });
+  const deps = sampleDeps({ actions: { ...sampleActions(calls), ...actions } });
+  const { app, log, audit } = sampleApp(deps, options, parts);
   const post = async (path: string, body: unknown, headers: Record<string, string> = {}) => {
     const response = await app.request(path, {
       method: "POST",
@@ -76,7 +56,7 @@ function fixture(
     });
     return new AnswerCheck(await response.json());
   };
-  return { app, calls, events, log, post, bearer, checkOf };
+  return { app, audit, calls, events: deps.events, log, post, bearer, checkOf };
 }
 
 Deno.test("each action is carried out for its role and higher ones, and refused to lower ones", async () => {
@@ -181,6 +161,63 @@ Deno.test("an action that fails says why, by status and name, and is in the audi
   assert.equal(answer.status, 500);
   assert.ok(!JSON.stringify(answer.body).includes("inner"));
   assert.equal(log.named("admin.action")[0]!.fields["outcome"], "failed");
+});
+
+Deno.test("an action refused to an unknown caller is in the audit log, with its route and address", async () => {
+  const wrongTokens = {
+    limit: new RateLimit({ perSec: 1, burst: 1 }, new ManualClock()),
+    refused: () => {},
+  };
+  const { app, calls, post, bearer, checkOf, log } = fixture({ tokens: TOKENS }, { wrongTokens });
+  const guess = (token: string) => ({ authorization: `Bearer ${token}` });
+  assert.equal((await post("/api/v1/actions/kick", { jid: "alice@example.com" })).status, 401);
+  assert.equal((await post("/api/v1/actions/drain", {}, guess("wrong"))).status, 401);
+  assert.equal((await post("/api/v1/actions/reload", {}, guess("token-of-admin"))).status, 429);
+  const foreign = { ...bearer("admin"), origin: "http://evil.example" };
+  assert.equal((await post("/api/v1/actions/retry", {}, foreign)).status, 403);
+  const bindings = { remoteAddress: "[2001:db8::7]:5000" };
+  const secret = "chosen-by-the-caller";
+  for (
+    const [method, path] of [
+      ["DELETE", `/api/hosts/${secret}`],
+      ["GET", `/api/v1/trace/${secret}`],
+    ] as const
+  ) assert.equal((await app.request(path, { method }, bindings)).status, 401);
+  // Requests that would do nothing are in no audit log.
+  for (const path of ["/api/v1/status", "/api/v1/audit", `/api/v1/actions/${secret}`]) {
+    await app.request(path, {}, bindings);
+  }
+  await post(`/api/v1/actions/${secret}`, {});
+  assert.deepEqual(calls, []);
+  assert.ok(!JSON.stringify(log.entries).includes(secret));
+  const open = fixture(); // an API that trusts its machine
+  const rebound = { "host": "evil.example", "sec-fetch-site": "same-origin" };
+  assert.equal((await open.post("/api/v1/actions/drain", {}, rebound)).status, 403);
+  assert.equal(open.audit.newest[0]!.action, "drain");
+
+  const body = await (await app.request("/api/v1/audit", { headers: bearer("admin") })).json();
+  (await checkOf()).check("GET", "/api/v1/audit", { status: 200, body });
+  assert.deepEqual(
+    body.items.map(({ who, role, from, action, outcome, text }: Record<string, string>) => {
+      assert.deepEqual([who, role, outcome], ["unknown", undefined, "refused"]);
+      return [from, action, text!.slice(0, text!.indexOf(":"))];
+    }),
+    [
+      ["[2001:db8::7]:5000", "trace", "GET /api/v1/trace/{jid} was answered with 401"],
+      [
+        "[2001:db8::7]:5000",
+        "remove-datacenter",
+        "DELETE /api/hosts/{host} was answered with 401",
+      ],
+      ...([["retry", 403], ["reload", 429], ["drain", 401], ["kick", 401]] as const).map((
+        [name, status],
+      ) => [
+        "127.0.0.1:40000",
+        name,
+        `POST /api/v1/actions/${name} was answered with ${status}`,
+      ]),
+    ],
+  );
 });
 
 Deno.test("an action takes no malformed, unknown or overlong input", async () => {

@@ -62,8 +62,10 @@ export const RESULT = z.object({
 export const AUDIT_ENTRY = z.object({
   id: COUNT,
   at: TIME,
-  who: z.string().openapi({ description: "Name of the token or certificate, or `local`" }),
-  role: z.enum(ROLES),
+  who: z.string().openapi({
+    description: "Name of the token or certificate, `local`, `socket`, or `unknown`",
+  }),
+  role: z.enum(ROLES).optional().openapi({ description: "Absent for an unknown caller" }),
   from: z.string().openapi({ description: "Address of the caller" }),
   action: z.enum(ACTIONS),
   target: z.string().optional(),
@@ -72,6 +74,9 @@ export const AUDIT_ENTRY = z.object({
       "`done`, `nothing-to-do`, `started`, `refused`, `malformed`, or the name of a failure",
   }),
   text: z.string(),
+  count: COUNT.optional().openapi({
+    description: "Refusals that share this entry, where unknown callers ask often",
+  }),
 }).openapi("AuditEntry");
 
 export const AUDIT = pageSchema(AUDIT_ENTRY).openapi("Audit");

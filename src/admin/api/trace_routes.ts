@@ -1,5 +1,5 @@
 import { createRoute, z } from "@hono/zod-openapi";
-import { carryOut } from "./action_routes.ts";
+import { carryOut, TRACE_PATH } from "./action_routes.ts";
 import type { ActionOutcome } from "./admin_actions.ts";
 import type { AdminApp } from "./admin_env.ts";
 import { FAILURE, json } from "./answers.ts";
@@ -35,7 +35,7 @@ export interface AdminTraces {
 
 const TRACE_ROUTE = createRoute({
   method: "get",
-  path: "/api/v1/trace/{jid}",
+  path: `${TRACE_PATH}{jid}` as const,
   tags: ["events"],
   summary: "What becomes of each stanza from and to an address, at every node, as it happens",
   description: "Needs the role `act`, and is noted in the audit log. Server-sent events: " +

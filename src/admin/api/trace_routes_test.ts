@@ -1,40 +1,13 @@
 import assert from "node:assert/strict";
-import { createAdminApp } from "../admin_app.ts";
-import { AuditLog } from "../audit_log.ts";
-import { EventLog } from "../events/event_log.ts";
-import { ManualClock } from "../../base/mod.ts";
-import { MemoryLogger, MetricsRegistry } from "../../observe/mod.ts";
-import { hubOf, sampleActions, sampleSource } from "../testing/sample_source.ts";
+import { sampleApp, sampleDeps } from "../testing/sample_app.ts";
+import { sampleStep } from "../testing/sample_step.ts";
 import type { AdminTraceListener, AdminTraces } from "./trace_routes.ts";
 
-const STEP = {
-  at: "2026-11-25T10:32:01.418Z",
-  node: "node1@dc1.example.com",
-  datacenter: "dc1.example.com",
-  stanza: "a-1",
-  kind: "message",
-  type: "chat",
-  from: "alice@example.com/phone",
-  to: "bob@example.com",
-  bytes: 214,
-  step: "accepted",
-  text: "entered the mesh here",
-} as const;
+const STEP = sampleStep();
 
 function fixture(traces: Partial<AdminTraces> = {}) {
   const opened: { request: object; listener: AdminTraceListener; isStopped: boolean }[] = [];
-  const audit = new AuditLog(new MemoryLogger(), () => 0);
-  const deps = {
-    node: "node1@dc1.example.com",
-    version: "1.2.3",
-    metrics: new MetricsRegistry(new ManualClock()),
-    parts: () => [],
-    links: () => ({}),
-    sessions: () => ({}),
-    removeHost: () => Promise.resolve("removed" as const),
-    source: sampleSource(),
-    actions: sampleActions(),
-    events: new EventLog(() => 0),
+  const deps = sampleDeps({
     traces: {
       addressOf: (text: string) => text.includes(" ") ? undefined : text.toLowerCase(),
       isFull: false,
@@ -51,13 +24,9 @@ function fixture(traces: Partial<AdminTraces> = {}) {
       },
       ...traces,
     },
-  };
-  const tokens = (["read", "act"] as const).map((role) => ({ name: role, role, token: role }));
-  const app = createAdminApp(deps, { host: "127.0.0.1", tokens }, {
-    log: new MemoryLogger(),
-    hub: hubOf(deps),
-    audit,
   });
+  const tokens = (["read", "act"] as const).map((role) => ({ name: role, role, token: role }));
+  const { app, audit } = sampleApp(deps, { tokens });
   const request = (path: string, { role = "act", method = "GET" } = {}) =>
     app.request(path, { method, headers: { authorization: `Bearer ${role}`, host: "localhost" } });
   return { request, opened, audit };

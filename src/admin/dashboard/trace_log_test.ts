@@ -1,26 +1,10 @@
 import assert from "node:assert/strict";
 import type { TraceNode, TraceStepAnswer } from "./api_types.ts";
+import { sampleStep } from "../testing/sample_step.ts";
 import { addNode, addStep, EMPTY_TRACE, fateOf, type TraceLog } from "./trace_log.ts";
 
-function stepOf(parts: Partial<TraceStepAnswer> = {}): TraceStepAnswer {
-  return {
-    at: "2026-11-25T10:32:01.000Z",
-    node: "node1@dc1.example.com",
-    datacenter: "dc1.example.com",
-    stanza: "a-1",
-    kind: "message",
-    type: "chat",
-    from: "alice@example.com/phone",
-    to: "bob@example.com",
-    bytes: 214,
-    step: "accepted",
-    text: "entered the mesh here",
-    ...parts,
-  };
-}
-
 function logOf(...steps: readonly Partial<TraceStepAnswer>[]): TraceLog {
-  return steps.reduce((log, step) => addStep(log, stepOf(step)), EMPTY_TRACE);
+  return steps.reduce((log, step) => addStep(log, sampleStep(step)), EMPTY_TRACE);
 }
 
 Deno.test("addStep() puts the steps of a stanza together, by time, and the newest stanza first", () => {

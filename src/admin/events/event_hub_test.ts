@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { ManualClock } from "../../base/mod.ts";
 import type { AdminEvent } from "../api/event_schemas.ts";
-import { hubOf, sampleSource } from "../testing/sample_source.ts";
+import { hubOf } from "../testing/sample_app.ts";
+import { sampleSource } from "../testing/sample_source.ts";
 import { EventHub, MAX_LISTENERS } from "./event_hub.ts";
 import { EventLog } from "./event_log.ts";
 

@@ -1,6 +1,3 @@
-import { ManualClock } from "../../base/mod.ts";
-import type { AdminDeps } from "../admin_deps.ts";
-import { EventHub } from "../events/event_hub.ts";
 import type { ActionOutcome, AdminActions } from "../api/admin_actions.ts";
 import type { AdminTraces } from "../api/trace_routes.ts";
 import type { AdminSource } from "../api/admin_source.ts";
@@ -98,7 +95,6 @@ export function sampleSource(parts: Partial<AdminSource> = {}): AdminSource {
   };
 }
 
-/** Actions that all succeed, and note their calls. */
 /** Traces of which none begins. */
 export const NO_TRACES: AdminTraces = {
   addressOf: (text) => text,
@@ -106,6 +102,7 @@ export const NO_TRACES: AdminTraces = {
   open: () => undefined,
 };
 
+/** Actions that all succeed, and note their calls. */
 export function sampleActions(calls: string[] = []): AdminActions {
   const done = (call: string): ActionOutcome => {
     calls.push(call);
@@ -122,12 +119,4 @@ export function sampleActions(calls: string[] = []): AdminActions {
     kick: (address) => done(`kick ${address}`),
     reload: () => Promise.resolve(done("reload")),
   };
-}
-
-/** Makes the hub of an application under test. */
-export function hubOf(
-  { events, source }: Pick<AdminDeps, "events" | "source">,
-  clock = new ManualClock(),
-): EventHub {
-  return new EventHub({ log: events, overview: () => source.overview(), clock });
 }

@@ -1,11 +1,9 @@
 import assert from "node:assert/strict";
 import { CertificateAuthority, writeCertificate } from "../../../harness/certificates.ts";
-import { createAdmin, EventLog } from "../../admin/mod.ts";
+import { createAdmin } from "../../admin/mod.ts";
 import type { AdminOptions } from "../../admin/mod.ts";
-import { NO_TRACES, sampleActions, sampleSource } from "../../admin/testing/sample_source.ts";
-import { ManualClock } from "../../base/mod.ts";
+import { sampleDeps } from "../../admin/testing/sample_app.ts";
 import { TlsContextHolder } from "../../net/mod.ts";
-import { MetricsRegistry } from "../../observe/mod.ts";
 import { adminTls } from "./admin_tls.ts";
 
 /** An admin API over TLS, and callers with certificates. */
@@ -18,25 +16,9 @@ async function fixture(options: AdminOptions, { asksClient = true } = {}) {
   const own = await authority.issue({ names: ["admin.example.com"], addresses: ["127.0.0.1"] });
   const files = await writeCertificate(own, { directory, name: "admin" });
   const holder = await TlsContextHolder.load({ ...files, ...(asksClient && { cafile }) });
-  const events = new EventLog(() => 0);
-  const source = sampleSource();
-  const admin = createAdmin(
-    {
-      node: "node1@dc1.example.com",
-      version: "1.2.3",
-      metrics: new MetricsRegistry(new ManualClock()),
-      parts: () => [],
-      links: () => ({}),
-      sessions: () => ({}),
-      removeHost: () => Promise.resolve("unknown"),
-      events,
-      source,
-      actions: sampleActions(),
-      traces: NO_TRACES,
-    },
-    { port: 0, ...options },
-    { tls: () => Promise.resolve(adminTls(holder)) },
-  );
+  const admin = createAdmin(sampleDeps(), { port: 0, ...options }, {
+    tls: () => Promise.resolve(adminTls(holder)),
+  });
   await admin.start();
   const ask = async (from?: CertificateAuthority, names: readonly string[] = []) => {
     const certificate = await from?.issue({ names });

@@ -112,8 +112,10 @@ const TELLINGS: Readonly<Record<string, Telling>> = {
   },
   "admin.action": {
     kind: "action",
-    text: ({ who, action, target, outcome }) =>
-      `${who}: ${action}${target === undefined ? "" : ` ${target}`}: ${outcome}`,
+    text: ({ who, action, target, outcome, count }) =>
+      count === undefined
+        ? `${who}: ${action}${target === undefined ? "" : ` ${target}`}: ${outcome}`
+        : `${who}: ${count} more actions: ${outcome}`,
   },
 };
 

@@ -32,7 +32,9 @@ Deno.test("tellOperators() makes an event of an action, which HeardLog logs as a
   const log = new HeardLog(inner, (entry) => tellOperators(events, entry));
   log.audit("admin.action", { who: "ops", action: "reload", outcome: "done" });
   assert.equal(events.newest[0]!.text, "ops: reload: done");
-  assert.match(lines.join(""), / INFO {2}admin\.action who=ops action=reload outcome=done\n$/);
+  log.audit("admin.action", { who: "unknown", action: "kick", outcome: "refused", count: 57 });
+  assert.equal(events.newest[0]!.text, "unknown: 57 more actions: refused");
+  assert.match(lines[0]!, / INFO {2}admin\.action who=ops action=reload outcome=done\n$/);
 });
 
 Deno.test("tellOperators() tells of a reload that took effect in part, and of one that was refused", () => {

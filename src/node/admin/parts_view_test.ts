@@ -1,17 +1,8 @@
 import assert from "node:assert/strict";
-import { createAdminApp } from "../../admin/admin_app.ts";
-import { AuditLog } from "../../admin/audit_log.ts";
-import { EventLog } from "../../admin/mod.ts";
 import { AnswerCheck } from "../../admin/testing/answer_check.ts";
-import {
-  hubOf,
-  NO_TRACES,
-  sampleActions,
-  sampleSource,
-} from "../../admin/testing/sample_source.ts";
-import { ManualClock } from "../../base/mod.ts";
+import { sampleApp, sampleDeps } from "../../admin/testing/sample_app.ts";
+import { sampleSource } from "../../admin/testing/sample_source.ts";
 import { parseConfig } from "../../config/mod.ts";
-import { MetricsRegistry, SILENT_LOGGER } from "../../observe/mod.ts";
 import type { DatabaseState } from "../../storage/mod.ts";
 import { certificatesOf, configurationOf, databasesOf } from "./parts_view.ts";
 
@@ -135,28 +126,7 @@ Deno.test("GET /api/v1/databases shows each kind of database as the document des
         databasesOf(states, { status: "up", reason: undefined, redis: "127.0.0.1:6379" }),
       ),
   });
-  const events = new EventLog(() => 0);
-  const app = createAdminApp(
-    {
-      node: "node1@dc1.example.com",
-      version: "1.2.3",
-      metrics: new MetricsRegistry(new ManualClock()),
-      parts: () => [],
-      links: () => ({}),
-      sessions: () => ({}),
-      removeHost: () => Promise.resolve("removed"),
-      actions: sampleActions(),
-      traces: NO_TRACES,
-      events,
-      source,
-    },
-    { host: "127.0.0.1" },
-    {
-      log: SILENT_LOGGER,
-      hub: hubOf({ events, source }),
-      audit: new AuditLog(SILENT_LOGGER, () => 0),
-    },
-  );
+  const { app } = sampleApp(sampleDeps({ source }));
   const check = new AnswerCheck(await (await app.request("/openapi.json")).json());
   const response = await app.request("/api/v1/databases");
   const body = await response.json();
