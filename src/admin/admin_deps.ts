@@ -93,8 +93,8 @@ export interface AdminOptions {
 /** Limits on callers, with or without a token. */
 export interface AdminLimits {
   /**
-   * Open connections. One more ends the oldest connection without a pending answer, or else the one
-   * that has not read its answer for longest.
+   * Open connections. One more ends the oldest connection without a pending answer, or else one that
+   * is slow to read its answer: of an address with far more connections, or for five seconds.
    * @default 256
    */
   readonly maxConnections?: number;

@@ -1,4 +1,7 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import type { Socket } from "node:net";
+import { connect } from "node:net";
 import { ManualClock, RateLimit } from "../base/mod.ts";
 import type { AdminDeps } from "./admin_deps.ts";
 import { createAdmin } from "./admin_server.ts";
@@ -149,9 +152,47 @@ Deno.test("createAdmin() ends an answer that nobody has read for 30 seconds, not
   await admin.close();
 });
 
-Deno.test("createAdmin() answers probes while others read nothing at all maxConnections places", async () => {
+/** Asks for `/huge` from another address of this machine, and reads nothing. */
+async function crowdAt(address: string, localAddress: string): Promise<Socket> {
+  const socket = connect({ host: "127.0.0.1", port: Number(address.split(":")[1]), localAddress });
+  await once(socket, "connect");
+  socket.on("error", () => {}); // the server may end it
+  socket.pause();
+  socket.write(ASK_HUGE);
+  return socket;
+}
+
+/** Asks `/livez` until there is an answer: before, the buffers of the slow readers have room. */
+async function probe(address: string, { refused }: { readonly refused?: () => void } = {}) {
+  for (let round = 0; round < 1_000; round++) {
+    const connection = await visit(address, ASK.replace("/health", "/livez"));
+    const answer = await new Response(connection.readable).text().catch(() => "");
+    if (answer !== "") return answer;
+    refused?.();
+  }
+  return "";
+}
+
+Deno.test("createAdmin() answers probes and spares a slow reader while a crowd reads nothing", async () => {
+  const clock = new ManualClock();
+  const admin = createAdmin(HUGE, { port: 0, limits: { maxConnections: 8 } }, { clock });
+  await admin.start();
+  const honest = await visit(admin.address, ASK_HUGE);
+  await honest.read(new Uint8Array(1));
+  const crowd: Socket[] = [];
+  for (let i = 0; i < 7; i++) crowd.push(await crowdAt(admin.address, "127.0.0.9"));
+  for (let i = 0; i < 3; i++) assert.match(await probe(admin.address), /^HTTP\/1\.1 200 /);
+  const { byteLength } = await new Response(honest.readable).arrayBuffer();
+  assert.ok(byteLength > 64 << 20, `${byteLength} bytes`);
+  for (const socket of crowd) socket.destroy();
+  await admin.close();
+});
+
+Deno.test("createAdmin() answers probes after five seconds while readers of the same address read nothing", async () => {
+  const clock = new ManualClock();
   const refused = new Set<string>();
   const admin = createAdmin(HUGE, { port: 0, limits: { maxConnections: 4 } }, {
+    clock,
     refused: (reason) => refused.add(reason),
   });
   await admin.start();
@@ -161,16 +202,14 @@ Deno.test("createAdmin() answers probes while others read nothing at all maxConn
     await connection.read(new Uint8Array(1));
     idle.push(connection);
   }
-  let answer = "";
-  // Until the buffers of one of them are full, a probe is refused.
-  for (let round = 0; round < 1_000 && answer === ""; round++) {
-    const probe = await visit(admin.address, ASK.replace("/health", "/livez"));
-    answer = await new Response(probe.readable).text().catch(() => "");
-  }
+  let rounds = 0;
+  const passes = () => clock.advance(++rounds * 100 <= 29_000 ? 100 : 0); // 30 s ends them anyway
+  const answer = await probe(admin.address, { refused: passes });
   assert.match(answer, /^HTTP\/1\.1 200 /);
+  assert.ok(rounds >= 50, `${rounds} rounds`);
   assert.deepEqual([...refused], ["too-many-connections"]);
-  await admin.close();
   for (const connection of idle) connection.close();
+  await admin.close();
 });
 
 Deno.test("createAdmin() accepts a head and a body at their limits, and refuses larger ones", async () => {

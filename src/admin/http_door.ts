@@ -3,8 +3,10 @@ import { createServer as createHttpServer } from "node:http";
 import type { AddressInfo, Server, Socket } from "node:net";
 import { createServer } from "node:net";
 import type { CancelTimer, Clock } from "../base/mod.ts";
+import { addressKey } from "../base/mod.ts";
 import type { AdminLimits } from "./admin_deps.ts";
 import { LocalSocket } from "./local_socket.ts";
+import { SlowReaders } from "./slow_readers.ts";
 
 /**
  * Reason why a connection was ended without an answer to its request. `body-too-large`,
@@ -54,7 +56,7 @@ export interface HttpDoorDeps {
   readonly clock: Clock;
   /**
    * Limits. One connection above `maxConnections` ends the oldest one without a pending answer, or
-   * else the one that has not read its answer for longest, or is refused.
+   * else one whose reader is too slow (`SlowReaders`), or is refused.
    */
   readonly limits: Required<AdminLimits>;
   /** Called for each connection that is ended because of a limit. */
@@ -93,8 +95,9 @@ export class HttpDoor {
    * first.
    */
   readonly #waiting = new Map<Socket, CancelTimer>();
-  /** Connections whose peers have yet to read a piece of their answer. The longest comes first. */
+  /** Connections whose peers have yet to read a piece of their answer. */
   readonly #unread = new Map<Socket, CancelTimer>();
+  readonly #slowReaders: SlowReaders<Socket>;
   /** Plain sockets beneath TLS, with the names of the caller's certificate. */
   readonly #secured = new WeakMap<Socket, Carrier>();
   #tls: TlsDoor | undefined;
@@ -104,6 +107,7 @@ export class HttpDoor {
 
   constructor(deps: HttpDoorDeps) {
     this.#deps = deps;
+    this.#slowReaders = new SlowReaders(deps.limits.maxConnections, deps.clock);
     // This server never listens itself: it gets its sockets after the limits were checked.
     this.#http = createHttpServer({ maxHeaderSize: deps.limits.maxHeadBytes });
     this.#http.on("request", (request, response) => {
@@ -172,17 +176,20 @@ export class HttpDoor {
 
   #enter(socket: Socket): void {
     socket.on("error", () => {}); // `close` follows
+    const address = this.#addressOf(socket);
     if (this.#sockets.size >= this.#deps.limits.maxConnections) {
       this.#deps.refused("too-many-connections");
-      const [oldest] = [...this.#waiting.keys(), ...this.#unread.keys()];
-      if (oldest === undefined) {
+      const [oldest] = this.#waiting.keys();
+      const leaving = oldest ?? this.#slowReaders.yielding(address);
+      if (leaving === undefined) {
         socket.destroy();
         return;
       }
-      this.#forget(oldest);
-      oldest.destroy();
+      this.#forget(leaving);
+      leaving.destroy();
     }
     this.#sockets.add(socket);
+    this.#slowReaders.enter(socket, address);
     this.#wait(socket, this.#deps.limits.requestTimeoutMs, "request-timeout");
     socket.once("close", () => this.#forget(socket));
     if (this.#tls === undefined || this.#locals.has(socket)) {
@@ -200,10 +207,17 @@ export class HttpDoor {
     });
   }
 
+  /** Returns the address that connections are counted by. */
+  #addressOf(socket: Socket): string {
+    if (this.#locals.has(socket)) return "socket";
+    return addressKey({ remoteAddress: remoteOf(socket), isLoopback: false });
+  }
+
   #forget(socket: Socket): void {
     this.#sockets.delete(socket);
     this.#asked(socket);
     this.#hasRead(socket);
+    this.#slowReaders.leave(socket);
   }
 
   #wait(socket: Socket, forMs: number, reason?: HttpRefusal): void {
@@ -251,11 +265,13 @@ export class HttpDoor {
       socket.destroy();
     });
     this.#unread.set(socket, cancelTimer);
+    this.#slowReaders.waitFor(socket);
   }
 
   #hasRead(socket: Socket): void {
     this.#unread.get(socket)?.();
     this.#unread.delete(socket);
+    this.#slowReaders.hasRead(socket);
   }
 
   async #answer(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {

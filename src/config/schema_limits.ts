@@ -186,7 +186,8 @@ export const LIMITS = z.strictObject({
   ),
   admin_max_connections: sets("admin.maxConnections", integer(1, 1_000_000)).default(256).describe(
     "open connections of the admin API; one more ends the oldest that has no request to answer, " +
-      "or else the one that has not read its answer for longest",
+      "or else one that is slow to read its answer: of an address with far more connections, or " +
+      "for five seconds; or it is refused",
   ),
   admin_request_timeout: sets("admin.requestTimeoutMs", secondsBetween(0.1, 3600))
     .default(10).describe("time from a connection to the admin API to the end of its request"),
