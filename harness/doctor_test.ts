@@ -14,8 +14,13 @@ import type { TlsFiles } from "../src/net/mod.ts";
 import type { TestAuthority } from "../src/net/testing/certificates.ts";
 import { TestCertificates } from "../src/net/testing/certificates.ts";
 import { InternalStore } from "../src/storage/mod.ts";
+import type { ClusterOptions } from "./cluster/mod.ts";
+import { withCluster } from "./cluster/mod.ts";
 import { NodeProcess, Run } from "./process/mod.ts";
-import { skewedCommand } from "./process/serve_command.ts";
+import { LAST_RELEASE, releaseCommand, unpackRelease } from "./process/releases.ts";
+import { causewayCommand, skewedCommand } from "./process/serve_command.ts";
+import { untilAllLinked } from "./scenarios/_linked.ts";
+import { Stage } from "./scenarios/_stage.ts";
 
 const DISTRIBUTION = {
   global_host: "example.com",
@@ -183,6 +188,53 @@ Deno.test("causeway doctor names each of the planted faults, and what to do", as
     "a sound endpoint is no finding, but for its address",
   );
   assert.equal(out.includes("secret"), false);
+});
+
+Deno.test("causeway doctor names another version, and changes that a datacenter without Redis has not applied", async () => {
+  await unpackRelease(LAST_RELEASE);
+  const options: ClusterOptions = {
+    datacenters: 2,
+    command: (configFile) => {
+      const args = ["serve", "--config", configFile];
+      return configFile.endsWith("dc2-node1.toml")
+        ? releaseCommand(LAST_RELEASE, args)
+        : causewayCommand(args);
+    },
+  };
+  await withCluster(options, async (cluster) => {
+    await untilAllLinked(cluster);
+    const [dc1, dc2] = [cluster.datacenter("dc1"), cluster.datacenter("dc2")];
+    const admins = [dc1, dc2].flatMap((each) => ["--admin", new URL(each.adminUrl("/")).origin]);
+    const args = ["--config", dc1.node.configFile, "--no-own-node", ...admins, "--json"];
+    const found = async (check: string) => {
+      const { out } = await doctor(["--timeout", "60", ...args]);
+      const { findings } = JSON.parse(out) as { readonly findings: readonly DoctorFinding[] };
+      return findings.filter((each) => each.check === check)
+        .map(({ about, found }) => `${about}: ${found}`);
+    };
+    const { version } = await (await fetch(dc1.adminUrl("/health"))).json();
+    assert.deepEqual(await found("node/version"), [
+      `the nodes: they run different versions: ${version} at node1@${dc1.localHost}; ` +
+      `${LAST_RELEASE.version} at node1@${dc2.localHost}`,
+    ]);
+
+    await using stage = new Stage(cluster);
+    await dc2.redis.stop();
+    await stage.enterAvailable("alice", "dc1");
+    const behind = new RegExp(
+      `^node1@${dc1.localHost}: [1-9]\\d* of its changes have not been applied at ${dc2.localHost} yet$`,
+    );
+    await cluster.until(
+      async () => (await found("replication/lag")).some((each) => behind.test(each)),
+      {
+        what: "the doctor sees that dc2 is behind",
+      },
+    );
+    await dc2.redis.start();
+    await cluster.until(async () => (await found("replication/lag")).length === 0, {
+      what: "the doctor sees that dc2 has caught up",
+    });
+  });
 });
 
 /** Makes a built-in store whose schema a newer program has extended, for this one to use as well. */

@@ -169,7 +169,7 @@ async function main(): Promise<number> {
   }
 }
 
-/** One test alone needs the last release: it fails without it, and the others run. */
+/** Two tests alone need the last release: they fail without it, and the others run. */
 async function fetchLastRelease(): Promise<void> {
   const { version, commit } = LAST_RELEASE;
   console.log(`Fetching release ${version}, which this shallow clone lacks: ${commit}`);
@@ -178,7 +178,8 @@ async function fetchLastRelease(): Promise<void> {
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
     console.error(
-      `The trial rolling-upgrade will fail without release ${version}. ${why}\n` +
+      `The trial rolling-upgrade and a test of the doctor will fail without release ${version}. ` +
+        `${why}\n` +
         "In a shallow clone type: git fetch --unshallow",
     );
   }
