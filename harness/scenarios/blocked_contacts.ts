@@ -95,6 +95,14 @@ export const BLOCKED_CONTACTS: Scenario = {
     assert.equal(probed.errorCondition, "service-unavailable");
     say("she can write to bob from neither client, and blocks carol too");
 
+    const watch = await logInFully(await stage.enter("alice", "dc3", { resource: "watch" }));
+    await expectPresence(laptop, watch.jid);
+    await watch.disconnect();
+    // Her own clients hear of the end behind her contacts.
+    await expectPresence(laptop, watch.jid, "unavailable");
+    for (const each of [bob, second]) assert.deepEqual(presencesFrom(each, watch.jid), []);
+    say("she comes and goes at dc3, where she has no other client, and bob hears nothing of it");
+
     await laptop.task("unblock", { jid: accountOf(bob) });
     for (const client of clients) await expectPush(client, "unblock", accountOf(bob));
     for (const each of [bob, second]) {

@@ -1,13 +1,14 @@
-import type { BackoffOptions, CancelTimer } from "../../base/mod.ts";
-import { backoffMs, describeError } from "../../base/mod.ts";
+import { describeError } from "../../base/mod.ts";
 import type { RosterContact } from "../../storage/mod.ts";
 import { isSeen, seesPresence } from "../../storage/mod.ts";
 import type { FullJid, Jid, Stanza } from "../../xmpp/mod.ts";
-import { buildStanza, element, parseJid, readdress } from "../../xmpp/mod.ts";
+import { parseJid, readdress } from "../../xmpp/mod.ts";
 import type { AccountHosts, AccountReach, SessionsByAccount } from "./account_reach.ts";
 import type { AccountTurns } from "./account_turns.ts";
+import { PresenceRetries } from "./presence_retries.ts";
 import type { PresenceSignal } from "./presence_signal.ts";
 import { partedPayload } from "./presence_signal.ts";
+import { bareEnd, probe, requestOf, subscribe, unavailable } from "./presence_stanzas.ts";
 import type { RosterMetrics } from "./roster_metrics.ts";
 import type { PresenceView, RosterDeps } from "./roster_ports.ts";
 import type { Missed } from "./second_look.ts";
@@ -34,14 +35,19 @@ const ANNOUNCED_AT_ONCE = 16;
 const MAX_REPEATED = 50;
 /** Attempts to tell of the end of a presence while the database fails: its session is gone. */
 const MAX_ATTEMPTS = 10;
-/** Pauses between them. Their length is random: sessions that failed together do not return so. */
-const PAUSES: BackoffOptions = { firstMs: 1_000, maxMs: 30_000, jitter: 0.5 };
 
 /** A session of this node. */
 type SessionHere = ReturnType<RosterDeps["sessions"]["here"]>[number];
 
-/** A presence to tell of, or the news that the session is no longer here. */
-type Change = Stanza | "left";
+/** The end of a session's presence. */
+interface Ending {
+  readonly end: Stanza;
+  /** Says what the session's list hid as it ended: its list is forgotten with the session. */
+  readonly view: PresenceView;
+}
+
+/** A presence to tell of, or its end, or the news that the session is no longer here. */
+type Change = Stanza | Ending | "left";
 
 /** Accounts whose sessions are to be announced, by bare JID: one session of each, and the presences. */
 type Announced = Map<string, { readonly jid: FullJid; readonly presences: Set<Stanza> }>;
@@ -50,16 +56,11 @@ type Announced = Map<string, { readonly jid: FullJid; readonly presences: Set<St
 interface Looked {
   readonly contacts: readonly RosterContact[];
   readonly told: readonly Jid[];
+  /** Those who were told of the session before, and are not to be told any more. */
+  readonly former: readonly Jid[];
   readonly probed: readonly Jid[];
   readonly found: SessionsByAccount;
   readonly hosts: AccountHosts;
-}
-
-/** A presence that the database kept from being told. */
-interface Failed {
-  readonly presence: Stanza;
-  readonly attempts: number;
-  readonly cancel: CancelTimer;
 }
 
 /**
@@ -75,7 +76,7 @@ export class ContactPresence {
   readonly #told = new Map<string, readonly Jid[]>();
   /** Changes of sessions that are still to be told, by full JID. A session has an entry while it is told. */
   readonly #changes = new Map<string, Change[]>();
-  readonly #failed = new Map<string, Failed>();
+  readonly #retries: PresenceRetries<Stanza | Ending>;
   /** Those who wait for the contacts of a session whose presence is told, by full JID. */
   readonly #askers = new Map<string, PromiseWithResolvers<readonly RosterContact[] | undefined>>();
   /** Contacts whose subscription has ended while a session here is told, by full JID. */
@@ -91,14 +92,16 @@ export class ContactPresence {
 
   constructor(deps: ContactPresenceDeps) {
     this.#deps = deps;
+    this.#retries = new PresenceRetries(deps.clock);
     this.#secondLook = new SecondLook(deps);
   }
 
   /** Broadcasts what a session of this node has told the account's resources here. */
   changed(jid: FullJid, presence: Stanza): void {
     if (this.#deps.hosts.store(jid.domainpart) === undefined) return;
-    this.#giveUp(jid);
-    this.#add(jid, presence);
+    this.#retries.giveUp(jid.text);
+    const isEnd = presence.type === "unavailable";
+    this.#add(jid, isEnd ? { end: presence, view: this.#viewOf(jid) } : presence);
   }
 
   /**
@@ -108,13 +111,15 @@ export class ContactPresence {
   arrived(jid: FullJid, isNew: boolean): void {
     // It is back before the rest of its presence was dropped.
     if (this.#hasMoved(jid)) this.#changes.get(jid.text)!.pop();
+    // What an earlier session with its full JID has left untold, its own presence has made outdated.
+    this.#retries.giveUp(jid.text);
     this.#told.set(jid.text, []);
     if (isNew && this.#deps.hosts.store(jid.domainpart) !== undefined) this.#lookForNew(jid);
   }
 
   /** Forgets a session that has ended, or has moved to another node. */
   left(jid: FullJid): void {
-    if (this.#failed.get(jid.text)?.presence.type !== "unavailable") this.#giveUp(jid);
+    if (!isEnding(this.#retries.waiting(jid.text))) this.#retries.giveUp(jid.text);
     const isKnown = this.#told.has(jid.text) || this.#orphans.has(jid.text);
     if (isKnown || this.#changes.has(jid.text)) this.#add(jid, "left");
   }
@@ -156,13 +161,12 @@ export class ContactPresence {
   close(): void {
     this.#isClosed = true;
     this.#secondLook.close();
-    for (const { cancel } of this.#failed.values()) cancel();
-    this.#failed.clear();
+    this.#retries.close();
   }
 
   /** True while contacts may still be told of a session's last presence. */
   isTelling({ text }: FullJid): boolean {
-    return this.#changes.has(text) || this.#failed.has(text);
+    return this.#changes.has(text) || this.#retries.waiting(text) !== undefined;
   }
 
   /**
@@ -354,7 +358,7 @@ export class ContactPresence {
     try {
       for (let next = changes.shift(); next !== undefined; next = changes.shift()) {
         if (next === "left") this.#forget(jid);
-        else if (next.type === "unavailable") await this.#withdraw(jid, next);
+        else if (isEnding(next)) await this.#withdraw(jid, next);
         else contacts = await this.#broadcast(jid, next);
       }
     } finally {
@@ -371,23 +375,17 @@ export class ContactPresence {
     this.#secondLook.forget(jid);
   }
 
-  /** Tells of a presence later, as the database failed. A newer one makes that needless. */
-  #tryLater(jid: FullJid, presence: Stanza): void {
-    const last = this.#failed.get(jid.text);
-    const attempts = last?.presence === presence ? last.attempts + 1 : 1;
-    this.#giveUp(jid);
-    if (this.#isClosed || this.#changes.get(jid.text)?.length !== 0) return; // newer ones follow
-    if (presence.type === "unavailable" && attempts >= MAX_ATTEMPTS) return;
-    const cancel = this.#deps.clock.after(
-      backoffMs(attempts, PAUSES),
-      () => this.#add(jid, presence),
-    );
-    this.#failed.set(jid.text, { presence, attempts, cancel });
-  }
-
-  #giveUp(jid: FullJid): void {
-    this.#failed.get(jid.text)?.cancel();
-    this.#failed.delete(jid.text);
+  /** Tells of a presence or its end later, as the database failed. A newer one makes that needless. */
+  #tryLater(jid: FullJid, change: Stanza | Ending): void {
+    const followers = this.#changes.get(jid.text) ?? [];
+    const isEnd = isEnding(change);
+    // A session is gone as soon as its presence has ended: nobody else tells of the end.
+    const isOutdated = followers.some((each) => !isEnd || each !== "left");
+    if (isOutdated) return this.#retries.giveUp(jid.text);
+    this.#retries.later(jid.text, change, {
+      maxAttempts: isEnd ? MAX_ATTEMPTS : Infinity,
+      again: () => this.#add(jid, change),
+    });
   }
 
   /** Returns the contacts, as they were read for it; undefined when the database failed. */
@@ -404,7 +402,8 @@ export class ContactPresence {
       this.#tryLater(jid, presence);
       return undefined;
     }
-    const { contacts, told, probed, found, hosts } = looked;
+    const { contacts, told, former, probed, found, hosts } = looked;
+    this.#endForFormer(this.#stillIn(jid, former), unavailable(jid, jid.bare), hosts);
     const isWhole = await this.#tell(jid, presence, { contacts: told, hosts, isInitial });
     // Subscriptions may have ended while it waited: those contacts have been told so.
     this.#told.set(jid.text, this.#stillIn(jid, told));
@@ -424,14 +423,15 @@ export class ContactPresence {
     const { reach } = this.#deps;
     const contacts = await this.#contactsOf(jid, { withRequests: isInitial });
     if (contacts === undefined) return undefined;
-    this.#giveUp(jid);
+    this.#retries.giveUp(jid.text);
     const told = this.#seenBy(jid, subscribersIn(contacts));
+    const former = without(this.#told.get(jid.text) ?? [], told);
     this.#told.set(jid.text, told);
     const probed = isInitial ? this.#probedBy(jid, contacts) : [];
     // One lookup serves both ways.
-    const all = [...told, ...probed, jid.bare];
+    const all = [...told, ...former, ...probed, jid.bare];
     const found = await reach.sessionsOf(all);
-    return { contacts, told, probed, found, hosts: reach.hostsWith(all, found) };
+    return { contacts, told, former, probed, found, hosts: reach.hostsWith(all, found) };
   }
 
   /**
@@ -497,18 +497,29 @@ export class ContactPresence {
     return this.#deps.sessions.here(bare.text).find(({ jid }) => jid.text === text)?.lastPresence;
   }
 
-  async #withdraw(jid: FullJid, presence: Stanza): Promise<void> {
+  async #withdraw(jid: FullJid, ending: Ending): Promise<void> {
+    const { end, view } = ending;
+    const found = await this.#contactsOf(jid);
     const told = this.#told.get(jid.text) ?? [];
     this.#told.delete(jid.text);
     // Without the database, those are told who were told of the presence.
-    const found = await this.#contactsOf(jid);
     const isOrphan = this.#orphans.has(jid.text);
     const all = found === undefined || isOrphan ? told : subscribersIn(found);
-    const contacts = this.#seenBy(jid, all);
-    if (found === undefined) this.#tryLater(jid, presence);
-    else this.#giveUp(jid);
-    const hosts = await this.#deps.reach.hostsOf([...contacts, jid.bare]);
-    await this.#tell(jid, presence, { contacts, hosts, isInitial: false });
+    const contacts = all.filter((contact) => !view.hidesFrom(contact));
+    const former = without(told, contacts);
+    if (found === undefined) this.#tryLater(jid, ending);
+    else this.#retries.giveUp(jid.text);
+    const hosts = await this.#deps.reach.hostsOf([...contacts, ...former, jid.bare]);
+    this.#endForFormer(former, bareEnd(end), hosts);
+    await this.#tell(jid, end, { contacts, hosts, isInitial: false });
+  }
+
+  /**
+   * Ends the presence of a session for those who were told of it, and may not see it any more. The
+   * request to do so, or the change of the list, may not have had its effect here.
+   */
+  #endForFormer(former: readonly Jid[], end: Stanza, hosts: AccountHosts): void {
+    for (const to of former) this.#deps.reach.send(readdress(end, to), hosts);
   }
 
   /**
@@ -545,7 +556,7 @@ export class ContactPresence {
     const changes = this.#changes.get(text);
     // Without an end, the session has not ended but moved.
     return changes?.at(-1) === "left" &&
-      changes.every((change) => change === "left" || change.type !== "unavailable");
+      !changes.some(isEnding);
   }
 
   /**
@@ -743,9 +754,20 @@ export class ContactPresence {
 const OPEN_VIEW: PresenceView = { hidesFrom: () => false, isDeafTo: () => false };
 
 /** True when nobody needs to be told of `earlier` any more, as `later` follows it. */
-function isReplacedBy(earlier: Change | undefined, later: Stanza): boolean {
+function isReplacedBy(earlier: Change | undefined, later: Stanza | Ending): boolean {
   if (earlier === undefined || earlier === "left") return false;
-  return later.type === "unavailable" || earlier.type !== "unavailable";
+  return isEnding(later) || !isEnding(earlier);
+}
+
+function isEnding(change: Change | undefined): change is Ending {
+  return typeof change === "object" && "end" in change;
+}
+
+/** Returns those of `jids` that are not among `others`. */
+function without(jids: readonly Jid[], others: readonly Jid[]): readonly Jid[] {
+  if (jids.length === 0) return jids;
+  const texts = textsOf(others);
+  return jids.filter(({ text }) => !texts.has(text));
 }
 
 /** Returns the account of a full JID. */
@@ -760,20 +782,4 @@ function textsOf(jids: readonly Jid[]): ReadonlySet<string> {
 function subscribersIn(contacts: readonly RosterContact[]): readonly Jid[] {
   return contacts.filter(({ subscription }) => seesPresence(subscription))
     .map(({ jid }) => parseJid(jid));
-}
-
-function probe(from: Jid, to: Jid): Stanza {
-  return buildStanza(element("presence", { type: "probe" }), { from, to });
-}
-
-function subscribe(from: Jid, to: Jid): Stanza {
-  return buildStanza(element("presence", { type: "subscribe" }), { from, to });
-}
-
-function unavailable(from: Jid, to: Jid): Stanza {
-  return buildStanza(element("presence", { type: "unavailable" }), { from, to });
-}
-
-function requestOf(from: Jid, to: Jid, bytes: Uint8Array): Stanza {
-  return { kind: "presence", type: "subscribe", from, to, bytes };
 }

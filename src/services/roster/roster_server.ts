@@ -16,6 +16,7 @@ import { AccountTurns } from "./account_turns.ts";
 import { ContactPresence } from "./contact_presence.ts";
 import { InboundRetries } from "./inbound_retries.ts";
 import { AGAIN_PAYLOAD, readSignal } from "./presence_signal.ts";
+import { probe } from "./presence_stanzas.ts";
 import type { PresenceOrigin } from "./remote_presence.ts";
 import { RemotePresence } from "./remote_presence.ts";
 import { RosterMetrics } from "./roster_metrics.ts";
@@ -112,13 +113,9 @@ export class RosterServer {
       },
       deliver: (to, stanza) => routes.deliver(to, stanza),
       probe: (asker, account) => {
-        const stanza = buildStanza(element("presence", { type: "probe" }), {
-          from: asker,
-          to: account,
-        });
         // Presence of the account's own resources needs no leave.
         if (asker.text === account.text) void presence.forward(asker, account);
-        else routes.route(stanza);
+        else routes.route(probe(asker, account));
       },
       askForDirected: (account, resource) => {
         // Nobody else's node knows the request.
@@ -389,7 +386,7 @@ export class RosterServer {
 function betweenAccounts(stanza: Stanza): Stanza {
   const { from, to, type } = stanza;
   if (stanza.type === "probe") {
-    return buildStanza(element("presence", { type: "probe" }), { from: from.bare, to: to.bare });
+    return probe(from.bare, to.bare);
   }
   if (from === from.bare && to === to.bare) return stanza;
   return from === from.bare

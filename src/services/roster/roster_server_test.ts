@@ -36,6 +36,19 @@ function withAlice(fixture = new RosterFixture()): RosterFixture {
   return fixture;
 }
 
+/** The same, and bob at dc2 sees her presence. */
+function withBobAtDc2(): RosterFixture {
+  const fixture = withAlice();
+  fixture.store.put(ALICE, item(BOB, { subscription: "from" }));
+  fixture.elsewhere.set(BOB, [{ host: DC2, resourcepart: "x", process: 2 }]);
+  return fixture;
+}
+
+/** Stanzas that were sent to bob, in one line each. */
+function toBob({ sent }: RosterFixture): readonly string[] {
+  return lines(sent.map(({ stanza }) => stanza).filter(({ to }) => to.text === BOB));
+}
+
 Deno.test("a roster set is pushed to all sessions of the account, in every datacenter", async () => {
   const fixture = withAlice();
   assert.equal(await fixture.ask(PHONE, "set", query({ jid: BOB, name: "Bob" })), "empty");
@@ -369,15 +382,14 @@ Deno.test("the end of a presence is told without the database to those who were 
   );
 });
 
-Deno.test("the end of a presence is not told to a contact who may no longer see it", async () => {
-  const fixture = withAlice();
-  fixture.store.put(ALICE, item(BOB, { subscription: "from" }));
-  fixture.elsewhere.set(BOB, [{ host: DC2, resourcepart: "x", process: 2 }]);
+Deno.test("the end of a presence is not told to a contact who was told so when the subscription ended", async () => {
+  const fixture = withBobAtDc2();
   await fixture.changePresence(PHONE);
+  await fixture.enter(PHONE, "unsubscribed", BOB);
+  assert.equal(toBob(fixture).at(-1), `unavailable: ${PHONE} → ${BOB}`);
   fixture.sent.length = 0;
-  fixture.store.put(ALICE, item(BOB));
   await fixture.changePresence(PHONE, "unavailable");
-  assert.deepEqual(fixture.sent.filter(({ stanza }) => stanza.to.text === BOB), []);
+  assert.deepEqual(toBob(fixture), []);
 });
 
 Deno.test("a session that came from another node tells of its end, and asks nobody anew", async () => {
@@ -488,6 +500,92 @@ Deno.test("the end of a session that came from another node is told when the dat
   await fixture.server.settled();
   const toBob = fixture.sent.filter(({ stanza }) => stanza.to.text === BOB);
   assert.deepEqual(toBob.map(({ stanza }) => stanza.type), ["unavailable"]);
+});
+
+Deno.test("the end of a presence is told when the database is back, though its session closes at once", async () => {
+  const fixture = withBobAtDc2();
+  fixture.server.arrived(fullJid(PHONE), { isAvailable: true, isNew: false });
+  fixture.store.failure = DOWN;
+  fixture.sendPresence(PHONE, "unavailable");
+  fixture.server.closed(fullJid(PHONE));
+  fixture.here.delete(PHONE);
+  await fixture.server.settled();
+  assert.deepEqual(toBob(fixture), []);
+  fixture.store.failure = undefined;
+  for (let i = 0; i < 3; i++) {
+    fixture.clock.advance(60_000);
+    await fixture.server.settled();
+  }
+  assert.deepEqual(toBob(fixture), [`unavailable: ${PHONE} → ${BOB}`], "once");
+});
+
+Deno.test("the end of an earlier session is told no more once its full JID has come from elsewhere", async () => {
+  const fixture = withBobAtDc2();
+  await fixture.changePresence(PHONE);
+  fixture.store.failure = DOWN;
+  fixture.sendPresence(PHONE, "unavailable");
+  fixture.server.closed(fullJid(PHONE));
+  await fixture.server.settled();
+  fixture.store.failure = undefined;
+  fixture.sent.length = 0;
+  fixture.arrive(PHONE, false);
+  fixture.clock.advance(60_000);
+  await fixture.server.settled();
+  assert.deepEqual(toBob(fixture), []);
+});
+
+Deno.test("a contact from whom the list hid a session hears nothing of its end, whenever that is told", async () => {
+  for (const isDown of [false, true]) {
+    const fixture = withBobAtDc2();
+    fixture.hidden.set(PHONE, new Set([BOB]));
+    await fixture.changePresence(PHONE);
+    fixture.store.failure = isDown ? DOWN : undefined;
+    fixture.sendPresence(PHONE, "unavailable");
+    fixture.server.closed(fullJid(PHONE));
+    // The list is forgotten with the session.
+    fixture.hidden.delete(PHONE);
+    fixture.here.delete(PHONE);
+    await fixture.server.settled();
+    fixture.store.failure = undefined;
+    fixture.clock.advance(60_000);
+    await fixture.server.settled();
+    assert.deepEqual(toBob(fixture), [], `the database is ${isDown ? "down" : "there"}`);
+    const toLaptop = fixture.sent.filter(({ stanza }) => stanza.to.text === ALICE);
+    assert.equal(toLaptop.at(-1)?.stanza.type, "unavailable", "her own client hears of it");
+  }
+});
+
+Deno.test("a contact who is blocked at the last moment hears of the end, and no word more", async () => {
+  const fixture = withBobAtDc2();
+  await fixture.changePresence(PHONE);
+  fixture.sent.length = 0;
+  const blocked = new Set([BOB]);
+  fixture.hidden.set(PHONE, blocked);
+  fixture.sendPresence(PHONE, "unavailable", "off to Rome");
+  fixture.server.privacyChanged(fullJid(PHONE), {
+    before: hidingFrom(),
+    after: hidingFrom(blocked),
+  });
+  fixture.server.closed(fullJid(PHONE));
+  fixture.here.delete(PHONE);
+  await fixture.server.settled();
+  assert.deepEqual(toBob(fixture), [`unavailable: ${PHONE} → ${BOB}`]);
+  const words = (account: string) =>
+    fixture.sent.filter(({ stanza }) => stanza.to.text === account)
+      .map(({ stanza }) => /Rome/.test(new TextDecoder().decode(stanza.bytes)));
+  assert.deepEqual([words(BOB), words(ALICE)], [[false], [true]]);
+});
+
+Deno.test("a contact who is one no more is told so by the next presence, though no request came", async () => {
+  for (const next of [undefined, "unavailable"] as const) {
+    const fixture = withBobAtDc2();
+    await fixture.changePresence(PHONE);
+    fixture.sent.length = 0;
+    // Another node writes this. Its request to end the presence for bob is lost.
+    fixture.store.put(ALICE, item(BOB, { subscription: "none" }));
+    for (let i = 0; i < 2; i++) await fixture.changePresence(PHONE, next);
+    assert.deepEqual(toBob(fixture), [`unavailable: ${PHONE} → ${BOB}`], "once");
+  }
 });
 
 Deno.test("a login repeats a bounded number of requests, and the next one goes on from there", async () => {
@@ -705,21 +803,20 @@ Deno.test("an account is not left while the database fails", async () => {
   await assert.rejects(fixture.server.leave(parseJid(ALICE)), { code: "storage/unreachable" });
 });
 
-Deno.test("the end of a session whose account is gone is told to those who knew of it", async () => {
-  for (const isGone of [false, true]) {
-    const fixture = withAlice();
-    fixture.store.put(ALICE, item(BOB, { subscription: "from" }));
-    fixture.elsewhere.set(BOB, [{ host: DC2, resourcepart: "x", process: 2 }]);
-    await fixture.changePresence(PHONE);
-    await fixture.store.removeAll(ALICE);
-    fixture.sent.length = 0;
-    if (isGone) fixture.server.gone([fullJid(PHONE)]);
-    fixture.sendPresence(PHONE, "unavailable");
-    fixture.server.closed(fullJid(PHONE));
-    await fixture.server.settled();
-    const toBob = fixture.sent.filter(({ stanza }) => stanza.to.text === BOB);
-    assert.deepEqual(toBob.map(({ stanza }) => stanza.type), isGone ? ["unavailable"] : []);
-  }
+Deno.test("the end of a session whose account is gone is told to those who knew of it, and nobody else", async () => {
+  const fixture = withBobAtDc2();
+  fixture.elsewhere.set(CAROL, [{ host: DC2, resourcepart: "x", process: 2 }]);
+  await fixture.changePresence(PHONE);
+  await fixture.store.removeAll(ALICE);
+  fixture.server.gone([fullJid(PHONE)]);
+  // Somebody else has got the name.
+  fixture.store.put(ALICE, item(CAROL, { subscription: "from" }));
+  fixture.sent.length = 0;
+  fixture.sendPresence(PHONE, "unavailable");
+  fixture.server.closed(fullJid(PHONE));
+  await fixture.server.settled();
+  assert.deepEqual(toBob(fixture), [`unavailable: ${PHONE} → ${BOB}`]);
+  assert.deepEqual(fixture.sent.filter(({ stanza }) => stanza.to.text === CAROL), []);
 });
 
 Deno.test("presence does not go to contacts from whom a list hides the session, nor comes from them", async () => {
