@@ -5,6 +5,8 @@ import type { FairShares, Holders } from "../../base/mod.ts";
  * that stanzas read ahead from all clients take little memory.
  */
 const LONG_QUEUE = 256;
+/** Bytes of queued items at which a sender is slowed down: 256 short messages take a third of them. */
+const LONG_QUEUE_BYTES = 1_048_576;
 
 /**
  * The rest of an item's work, once its lookup is done. If that has to wait again, it returns a promise
@@ -58,8 +60,8 @@ export class SenderWorkers<T> {
   /**
    * @param handle does the work; when it has to wait it returns a promise, which must not reject,
    *   of the rest of the work
-   * @param pressure called with an item of a sender when that sender's queue has grown long, and
-   *   with the same item once the queue is gone
+   * @param pressure called with an item of a sender when that sender's queue has grown long, or is to
+   *   be slowed, and with the same item once the queue is gone
    */
   constructor(
     handle: (item: T) => Promise<Finish> | undefined,
@@ -105,17 +107,23 @@ export class SenderWorkers<T> {
     shares.hold(holders, bytes);
     this.#queued++;
     this.#queuedBytes += bytes;
+    queue.bytes += bytes;
     if (isReturned) {
       this.#insert(item, queue);
       return true;
     }
     queue.items.push(item);
     this.#foresee(queue);
-    if (queue.items.length === LONG_QUEUE && queue.heldBy === undefined) {
-      queue.heldBy = item;
-      this.#pressure(item, true);
+    if (queue.items.length >= LONG_QUEUE || queue.bytes >= LONG_QUEUE_BYTES) {
+      this.#slow(queue, item);
     }
     return true;
+  }
+
+  /** Slows a sender, however short its queue is, until the queue is gone. Others are not affected. */
+  slow(sender: string): void {
+    const queue = this.#queues.get(sender);
+    if (queue !== undefined) this.#slow(queue, queue.started[queue.first]?.item);
   }
 
   /**
@@ -138,6 +146,7 @@ export class SenderWorkers<T> {
       foreseen: 0,
       started: [entry],
       first: 0,
+      bytes: 0,
       heldBy: undefined,
     };
     this.#queues.set(sender, queue);
@@ -171,11 +180,11 @@ export class SenderWorkers<T> {
           entry.finish = await rest;
         }
       } else if (entry !== undefined) {
-        const pending = this.#handleNext(entry.item);
+        const pending = this.#handleNext(entry.item, queue);
         entry.finish = pending === undefined ? DONE : await pending;
       } else if (queue.next < items.length) {
         const item = items[queue.next++]!;
-        const pending = this.#handleNext(item);
+        const pending = this.#handleNext(item, queue);
         if (queue.next === 1024) {
           // Handled items must not pile up in the array of a sender who never pauses.
           items.splice(0, queue.next);
@@ -206,8 +215,15 @@ export class SenderWorkers<T> {
     }
   }
 
-  #handleNext(item: T): Promise<Finish> | undefined {
+  #slow(queue: Queue<T>, item: T | undefined): void {
+    if (queue.heldBy !== undefined || item === undefined) return;
+    queue.heldBy = item;
+    this.#pressure(item, true);
+  }
+
+  #handleNext(item: T, queue: Queue<T>): Promise<Finish> | undefined {
     const bytes = this.#deps.bytesOf(item);
+    queue.bytes -= bytes;
     this.#deps.sharesOf(item).release(this.#deps.holdersOf(item), bytes);
     this.#queued--;
     this.#queuedBytes -= bytes;
@@ -263,7 +279,9 @@ interface Queue<T> {
    */
   readonly started: Entry<T>[];
   first: number;
-  /** The item at which the queue became long. */
+  /** Bytes of all items that have not been begun. */
+  bytes: number;
+  /** The item at which the queue became long, or was slowed. */
   heldBy: T | undefined;
 }
 

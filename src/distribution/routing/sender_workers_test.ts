@@ -153,12 +153,15 @@ class Gated {
   readonly gates = new Map<string, PromiseWithResolvers<void>>();
   readonly workers: SenderWorkers<string>;
 
-  constructor(rules: Partial<SenderWorkersDeps<string>> = {}) {
+  constructor(
+    rules: Partial<SenderWorkersDeps<string>> = {},
+    pressure: (item: string, isOver: boolean) => void = () => {},
+  ) {
     this.workers = new SenderWorkers<string>((item) => this.handle(item), {
       ...upTo(100),
       isOlder: (item, other) => item.at(-1)! < other.at(-1)!,
       ...rules,
-    });
+    }, pressure);
   }
 
   /** Handles `item`, which has to wait when it begins with a capital. */
@@ -293,4 +296,49 @@ Deno.test("SenderWorkers has items foreseen in their order, while one alone wait
   await end(4);
   await workers.idle();
   assert.equal(workers.queued, 0);
+});
+
+Deno.test("SenderWorkers slows a sender whose items are few and long", async () => {
+  const told: string[] = [];
+  const note = (item: number, isOver: boolean) => void told.push(`${item} ${isOver}`);
+  const rules = { ...upTo(100), bytesOf: () => 300_000 };
+  const workers = new SenderWorkers<number>(() => undefined, rules, note);
+  const first = Promise.withResolvers<Finish>();
+  workers.begin("a", 0, first.promise);
+  for (const item of [1, 2, 3]) workers.enqueue("a", item);
+  assert.deepEqual(told, []);
+  for (const item of [4, 5]) workers.enqueue("a", item);
+  assert.deepEqual(told, ["4 true"]);
+  first.resolve(() => {});
+  await workers.idle();
+  assert.deepEqual(told, ["4 true", "4 false"]);
+});
+
+Deno.test("SenderWorkers counts only the items that wait among those that make a sender slow", async () => {
+  const told: string[] = [];
+  const test = new Gated({ bytesOf: () => 600_000 }, (item, isOver) => {
+    told.push(`${item} ${isOver}`);
+  });
+  test.workers.begin("a", "First", test.handle("First")!);
+  test.workers.enqueue("a", "Second");
+  await test.open("First");
+  test.workers.enqueue("a", "Third");
+  assert.deepEqual(told, [], "the second is in its lookup");
+  for (const item of ["Second", "Third"]) await test.open(item);
+  await test.workers.idle();
+});
+
+Deno.test("SenderWorkers.slow() slows a sender until its queue is gone, and nobody without a queue", async () => {
+  const told: string[] = [];
+  const note = (item: number, isOver: boolean) => void told.push(`${item} ${isOver}`);
+  const workers = new SenderWorkers<number>(() => undefined, upTo(1000), note);
+  workers.slow("a");
+  const first = Promise.withResolvers<Finish>();
+  workers.begin("a", 0, first.promise);
+  for (let times = 0; times < 2; times++) workers.slow("a");
+  for (let item = 1; item < 300; item++) workers.enqueue("a", item);
+  assert.deepEqual(told, ["0 true"], "once");
+  first.resolve(() => {});
+  await workers.idle();
+  assert.deepEqual(told, ["0 true", "0 false"]);
 });
