@@ -42,6 +42,8 @@ export interface SlowDatabaseFigures {
 /** Messages of one flood, and the most memory that a node had meanwhile. */
 export interface FloodFigures {
   readonly sent: number;
+  /** Those that arrived while the database was late, and in the end. */
+  readonly arrivedLate: number;
   readonly arrived: number;
   readonly refused: number;
   /** Refusals that the sender did not read in time, so that the node dropped and counted them. */
@@ -200,8 +202,10 @@ function rowsOfMessages(figures: ArchivedMessagesFigures): ReportRow[] {
 }
 
 function rowsOfMemory({ delayMs, usual, slow }: SlowDatabaseFigures): ReportRow[] {
-  const show = ({ sent, arrived, refused, dropped, mostBytes }: FloodFigures) =>
-    `${round(sent)} sent, ${round(arrived)} arrived, ${round(refused)} refused, ` +
+  const show = ({ sent, arrivedLate, arrived, refused, dropped, mostBytes }: FloodFigures) =>
+    `${round(sent)} sent, ${round(arrived)} arrived, ` +
+    (arrivedLate < arrived ? `${round(arrivedLate)} of them while it was late, ` : "") +
+    `${round(refused)} refused, ` +
     (dropped > 0 ? `${round(dropped)} refusals dropped, ` : "") +
     `${round(mostBytes / 1e6)} MB at most`;
   return [

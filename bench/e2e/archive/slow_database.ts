@@ -11,6 +11,8 @@ import type { FloodFigures, SlowDatabaseFigures } from "./archive_report.ts";
 /** Milliseconds by which each packet between the nodes and the database is late. */
 const DELAY_MS = 500;
 const SAMPLE_MS = 100;
+/** Milliseconds after the last message was written, in which the database is still late. */
+const STILL_LATE_MS = 10_000;
 /** Milliseconds without any answer after which the flood is over. */
 const QUIET_MS = 10_000;
 /** Messages of one write. */
@@ -42,17 +44,22 @@ export async function measureSlowDatabase(
     databaseArgs: POSTGRESQL_ARGS,
     databaseLinks: true,
   }, async (cluster) => {
-    const usual = await flood(cluster, options);
-    for (const { databaseLink } of cluster.datacenters) databaseLink.delay(DELAY_MS / 2);
-    const slow = await flood(cluster, options);
+    const delay = (byMs: number) => {
+      for (const { databaseLink } of cluster.datacenters) databaseLink.delay(byMs / 2);
+    };
+    const usual = await flood(cluster, options, () => {});
+    delay(DELAY_MS);
+    const slow = await flood(cluster, options, () => delay(0));
     progress(`slow database: ${Math.round(slow.mostBytes / 1e6)} MB at most`);
     return { delayMs: DELAY_MS, usual, slow };
   });
 }
 
+/** @param relieve makes the database fast, so that all that waits comes to its end */
 async function flood(
   { globalHost: domain, datacenters }: Cluster,
   { seconds }: Pick<BenchOptions, "seconds">,
+  relieve: () => void,
 ): Promise<FloodFigures> {
   const [dc1, dc2] = datacenters;
   const droppedBefore = await droppedBy(datacenters);
@@ -98,13 +105,18 @@ async function flood(
     await alice.send(new TextEncoder().encode(messages.join("")));
   }
   lastMs = performance.now();
-  while (arrived + refused < sent && performance.now() < lastMs + QUIET_MS) {
-    await new Promise((resolve) => setTimeout(resolve, SAMPLE_MS));
-  }
+  const lateUntilMs = lastMs + STILL_LATE_MS;
+  const isOver = () => arrived + refused >= sent || performance.now() > lastMs + QUIET_MS;
+  const pause = () => new Promise((resolve) => setTimeout(resolve, SAMPLE_MS));
+  while (!isOver() && performance.now() < lateUntilMs) await pause();
+  const arrivedLate = arrived;
+  relieve();
+  lastMs = performance.now();
+  while (!isOver()) await pause();
   clearInterval(sampling);
   void readings; // they end with their clients
   const dropped = await droppedBy(datacenters) - droppedBefore;
-  return { sent, arrived, refused, dropped, mostBytes };
+  return { sent, arrivedLate, arrived, refused, dropped, mostBytes };
 }
 
 /** Returns the number of stanzas that ended at the nodes without an answer, which they count. */
