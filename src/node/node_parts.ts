@@ -172,6 +172,12 @@ export class NodeParts implements Surroundings {
       name: "causeway_paced_work_under_way",
       help: "Such steps that have begun and wait for a database or Redis",
     }, () => this.paced.underWay);
+    metrics.gauge({
+      name: "causeway_senders_held_back",
+      help:
+        "Clients and components that are not read for now: a lane that they feed is too full, " +
+        "or too many of their stanzas wait here for lookups or archives",
+    }, () => this.pressure.heldBack);
     this.budget = new WaitingBudget(config.limits.waitingMaxBytes, metrics);
     this.places = this.budget.places;
     const stores = this.stores = deps.stores;

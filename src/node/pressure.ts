@@ -1,21 +1,27 @@
 import type { StanzaSource } from "../xmpp/mod.ts";
 
 /**
- * Slows down a client or component that feeds a full lane: its node stops reading from it, and TCP
- * slows the sender (docs/promises.md, "Bounds").
+ * Slows down a client or component that feeds a full lane, or that has too much waiting here for
+ * lookups and archives: its node stops reading from it, and TCP slows the sender (docs/promises.md,
+ * "Bounds").
  */
 export class Pressure {
   readonly #sources = new Map<string, StanzaSource>();
   readonly #known = new Set<StanzaSource>();
-  /** Number of lanes that hold each sender back. A sender feeds one lane for each datacenter. */
+  /**
+   * Number of lanes and queues that hold each sender back. A sender feeds one lane for each
+   * datacenter. A sender may be of another node, which is not told.
+   */
   readonly #holds = new Map<string, number>();
 
   #isFrozen = false;
   #isStopping = false;
 
-  /** Senders that are held back. */
+  /** Clients and components of this node that are held back. */
   get heldBack(): number {
-    return this.#holds.size;
+    let count = 0;
+    for (const sender of this.#holds.keys()) if (this.#sources.has(sender)) count++;
+    return count;
   }
 
   /** Notes which sender's stanzas come from this stream. Cheap when the stream is known. */
@@ -50,7 +56,10 @@ export class Pressure {
     this.#known.delete(source);
   }
 
-  /** A lane that `sender` feeds rose over its high-water mark, or fell under its low-water mark. */
+  /**
+   * A lane that `sender` feeds rose over its high-water mark, or its queue grew too long, and when that
+   * is over.
+   */
   changed(sender: string, isOver: boolean): void {
     const holds = (this.#holds.get(sender) ?? 0) + (isOver ? 1 : -1);
     if (holds > 0) this.#holds.set(sender, holds);

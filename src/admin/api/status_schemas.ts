@@ -46,7 +46,7 @@ export const STATUS = z.object({
     linkedDatacenters: COUNT,
     bouncing: COUNT,
     waitingForLookup: COUNT,
-    heldBack: COUNT.openapi({ description: "Senders that are slowed down by a full lane" }),
+    heldBack: COUNT.openapi({ description: "Clients and components that are not read for now" }),
     cached: COUNT.openapi({ description: "Addresses in the cache" }),
   }),
   memory: z.object({

@@ -1,9 +1,11 @@
+import type { Clock } from "../../base/mod.ts";
 import { FullJid, ruleForAccount } from "../../xmpp/mod.ts";
+import { isRoomDomain, isUserHost } from "../mod.ts";
 import type { Envelope } from "../envelope.ts";
 import { isUser } from "./addresses.ts";
 import { keepOpen } from "./copy_envelope.ts";
 import type { Domains } from "./decision.ts";
-import type { Archive, LocalDelivery, Noting } from "./ports.ts";
+import type { Archive, ArchiveSide, LocalDelivery, Noting } from "./ports.ts";
 import { isForAccount } from "./refusals.ts";
 
 /** The parts that `Archiving` works with. */
@@ -11,6 +13,7 @@ export interface ArchivingDeps {
   readonly archive: Archive;
   readonly domains: Domains;
   readonly local: LocalDelivery;
+  readonly clock: Clock;
 }
 
 /** What a message has to wait for, or why it cannot. Undefined: nothing. */
@@ -35,6 +38,12 @@ interface Parts {
   absent?: Part;
   /** For the recipient, at the moment of delivery. */
   recipient?: Part;
+  /** Monotonic milliseconds when archives were first asked about the message here. */
+  readonly sinceMs: number;
+  /** The side of which the archive had no room. */
+  without?: ArchiveSide;
+  /** True once the message is refused: no archive is to begin with it. */
+  isRefused?: boolean;
 }
 
 /**
@@ -49,6 +58,11 @@ export class Archiving {
   readonly #deps: ArchivingDeps;
   /** What archives have of a message already: it may be routed several times. */
   readonly #parts = new WeakMap<Envelope, Parts>();
+  /**
+   * The last message of each sender whose archive has not begun with it for lack of room, by the
+   * sender's address. It waits for its turn, and none that comes later goes before it.
+   */
+  readonly #last = new Map<string, Envelope>();
 
   constructor(deps: ArchivingDeps) {
     this.#deps = deps;
@@ -58,7 +72,13 @@ export class Archiving {
   foresee(envelope: Envelope): void {
     const { from, to } = envelope.stanza;
     // The archive of a message to oneself is that of its recipient, too.
-    if (from.bare.text !== to.bare.text) this.forSender(envelope, true);
+    if (from.bare.text === to.bare.text) return;
+    if (this.#last.has(from.text)) {
+      this.#partsOf(envelope); // it waits from now on
+      this.#last.set(from.text, envelope);
+    } else if (this.forSender(envelope, true) === "resource-constraint") {
+      this.#last.set(from.text, envelope);
+    }
   }
 
   /**
@@ -70,10 +90,48 @@ export class Archiving {
     const parts = this.#partsOf(envelope);
     if (parts.sender === undefined) {
       const noting = this.#deps.archive.note(envelope, "sender", isEarly);
-      if (noting === "resource-constraint") return noting;
+      if (noting === "resource-constraint") {
+        parts.without = "sender";
+        return noting;
+      }
       parts.sender = { noting, hasGoneOn: false };
+      this.#isNoLonger(envelope);
     }
     return openOf(parts.sender);
+  }
+
+  /** Notes that a message waits no longer for its sender's archive to begin with it. */
+  #isNoLonger(envelope: Envelope): void {
+    const sender = envelope.stanza.from.text;
+    if (this.#last.get(sender) === envelope) this.#last.delete(sender);
+  }
+
+  /**
+   * True for a message that found no room and may wait for it: its sender is slowed meanwhile. That is
+   * a session or a component. Nobody slows a room down, or another node, whose lane must keep room
+   * for others, and a message that waited while it bounced has waited enough.
+   */
+  mayWait({ arrival, isCopy, stanza: { from } }: Envelope): boolean {
+    if (arrival !== "here" || isCopy) return false;
+    const { domains } = this.#deps;
+    if (isUserHost(from.domainpart, domains)) return from instanceof FullJid;
+    return !isRoomDomain(from.domainpart, domains);
+  }
+
+  /**
+   * Has a message wait until an archive takes it that had no room.
+   * @param ask begins with it, if there is room now
+   * @returns false when it has waited for too long
+   */
+  async whenRoom(envelope: Envelope, ask: () => Noted): Promise<boolean> {
+    const parts = this.#partsOf(envelope);
+    const { sinceMs, without } = parts;
+    if (without === undefined || parts.isRefused === true) return true;
+    return await this.#deps.archive.whenRoom(envelope, {
+      side: without,
+      sinceMs,
+      attempt: () => parts.isRefused === true || ask() !== "resource-constraint",
+    });
   }
 
   /**
@@ -124,7 +182,10 @@ export class Archiving {
     }
     if (parts.recipient === undefined) {
       const noting = archive.note(envelope, "recipient", isEarly);
-      if (noting === "resource-constraint") return noting;
+      if (noting === "resource-constraint") {
+        parts.without = "recipient";
+        return noting;
+      }
       parts.recipient = { noting, hasGoneOn: false };
     }
     const open = openOf(parts.recipient);
@@ -148,10 +209,17 @@ export class Archiving {
     parts.absent = { noting, hasGoneOn: false };
   }
 
+  /** Notes that a message is refused because an archive has no room for it. */
+  refused(envelope: Envelope): void {
+    this.#isNoLonger(envelope);
+  }
+
   /** Takes a message back that is refused at once. */
   takeBack(envelope: Envelope): void {
-    const { sender, absent, recipient } = this.#partsOf(envelope);
-    for (const part of [sender, absent, recipient]) part?.noting?.takeBack();
+    const parts = this.#partsOf(envelope);
+    parts.isRefused = true;
+    this.#isNoLonger(envelope);
+    for (const part of [parts.sender, parts.absent, parts.recipient]) part?.noting?.takeBack();
   }
 
   /** Notes the end of the wait for `noting`. */
@@ -182,7 +250,10 @@ export class Archiving {
 
   #partsOf(envelope: Envelope): Parts {
     let parts = this.#parts.get(envelope);
-    if (parts === undefined) this.#parts.set(envelope, parts = {});
+    if (parts === undefined) {
+      parts = { sinceMs: this.#deps.clock.monotonicMs() };
+      this.#parts.set(envelope, parts);
+    }
     return parts;
   }
 

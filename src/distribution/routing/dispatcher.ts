@@ -15,7 +15,7 @@ import type { DeliveryMemory } from "./delivery_memory.ts";
 import { holdersOf } from "./holders_of.ts";
 import type { LookupRates } from "./lookup_rates.ts";
 import type { Lookups } from "./lookups.ts";
-import type { LocalOutcome, SessionHost } from "./ports.ts";
+import type { LocalOutcome, Noting, SessionHost } from "./ports.ts";
 import type { Refusals } from "./refusals.ts";
 import type { RouterDeps } from "./router_options.ts";
 import type { RoutingMetrics } from "./routing_metrics.ts";
@@ -47,6 +47,8 @@ export interface DispatcherDeps extends
   readonly refusals: Refusals;
   readonly stop: StopOrder;
   readonly metrics: RoutingMetrics;
+  /** Slows the sender of a stanza that waits for something scarce. */
+  slow(envelope: Envelope): void;
 }
 
 /**
@@ -128,10 +130,20 @@ export class Dispatcher {
 
   /** Routes a message once its sender's archive has it. */
   #routeMessage(envelope: Envelope, decision: Decision): Promise<Finish> | undefined {
-    const noted = this.#archiving?.forSender(envelope);
-    return noted === undefined
-      ? this.#routeBy(decision, envelope)
-      : this.#whenNoted(envelope, noted, () => this.#routeBy(decision, envelope));
+    if (this.#archiving === undefined) return this.#routeBy(decision, envelope);
+    const noted = this.#askSender(envelope);
+    if (noted === undefined) return this.#routeBy(decision, envelope);
+    if (noted === "resource-constraint") {
+      return this.#withoutRoom(envelope, {
+        ask: () => this.#askSender(envelope),
+        again: () => this.#routeMessage(envelope, decision),
+      });
+    }
+    return this.#whenNoted(envelope, noted, () => this.#routeBy(decision, envelope));
+  }
+
+  #askSender(envelope: Envelope): Noted {
+    return this.#archiving!.forSender(envelope, this.#archiving!.mayWait(envelope));
   }
 
   /**
@@ -140,19 +152,35 @@ export class Dispatcher {
    * lest messages that have later places in the archive overtake this one.
    */
   #waitForArchive(envelope: Envelope, again: Finish): Promise<Finish> | undefined {
-    const noted = this.#noteDelivery(envelope);
+    const mayWait = this.#archiving!.mayWait(envelope);
+    const noted = this.#noteDelivery(envelope, mayWait);
+    if (noted === "resource-constraint") {
+      const ask = () => this.#noteDelivery(envelope, mayWait);
+      return this.#withoutRoom(envelope, { ask, again });
+    }
     return noted && this.#whenNoted(envelope, noted, again);
   }
 
-  /** Waits for an archive before `finish`. */
-  #whenNoted(
+  /**
+   * Slows the sender of a message down for which an archive has no room. The message waits until there
+   * is some, and is refused when it has waited for too long, or may not wait.
+   */
+  async #withoutRoom(
     envelope: Envelope,
-    noted: Exclude<Noted, undefined>,
-    finish: Finish,
+    { ask, again }: { ask(): Noted; again(): ReturnType<Finish> },
   ): Promise<Finish> {
-    if (noted === "resource-constraint") {
-      return Promise.resolve(() => this.#refusals.refuseForRoom(envelope, "archive"));
-    }
+    const refuse: Finish = () => {
+      this.#archiving!.refused(envelope);
+      this.#refusals.refuseForRoom(envelope, "archive");
+    };
+    if (!this.#archiving!.mayWait(envelope)) return refuse;
+    await undefined; // its sender's worker has noted by then that it waits
+    this.#deps.slow(envelope);
+    return await this.#archiving!.whenRoom(envelope, ask) ? again : refuse;
+  }
+
+  /** Waits for an archive before `finish`. */
+  #whenNoted(envelope: Envelope, noted: Noting, finish: Finish): Promise<Finish> {
     return noted.ready.then(() => () => {
       this.#archiving!.goOn(envelope, noted);
       return finish();
@@ -177,6 +205,11 @@ export class Dispatcher {
   routeTo(host: string, envelope: Envelope): void {
     if (host !== this.#domains.localHost) return this.#forward(envelope, host);
     void this.#dispatchLocal(envelope, "local-user")?.then((finish) => void finish());
+  }
+
+  /** Has messages wait only briefly for room in archives from now on. */
+  hurry(): void {
+    this.#deps.archive?.hurry();
   }
 
   /** Notes that a stanza is refused while its `route` still waits. */
@@ -242,9 +275,9 @@ export class Dispatcher {
   }
 
   /** Has the recipient's archive take a message that is about to be delivered here. */
-  #noteDelivery(envelope: Envelope): Noted {
+  #noteDelivery(envelope: Envelope, isEarly = false): Noted {
     if (envelope.stanza.kind !== "message") return undefined;
-    return this.#archiving?.forRecipient(envelope);
+    return this.#archiving?.forRecipient(envelope, isEarly);
   }
 
   #routePresence(envelope: Envelope, decision: Decision): Promise<Finish> | undefined {

@@ -167,6 +167,15 @@ export interface Noting {
   takeBack(): void;
 }
 
+/** A message's wait for room in the archive of one side. */
+export interface WaitForRoom {
+  readonly side: ArchiveSide;
+  /** Monotonic milliseconds since which the message waits. */
+  readonly sinceMs: number;
+  /** Calls `note` again, if that is still of use; false when there is no room. */
+  attempt(): boolean;
+}
+
 /**
  * Archives the messages of accounts (XEP-0313). Messages that it has taken for one store end in that
  * order. Between the ends of two that are about to be delivered it lets the router deliver the first.
@@ -184,6 +193,13 @@ export interface Archive {
     side: ArchiveSide,
     isEarly?: boolean,
   ): Noting | "resource-constraint" | undefined;
+  /**
+   * Has a message wait for which `note` has found no room, until there is some.
+   * @returns false when it has waited for too long, and is refused. Never rejects
+   */
+  whenRoom(envelope: Envelope, wait: WaitForRoom): Promise<boolean>;
+  /** Lets messages wait for room only briefly from now on: the node stops. */
+  hurry(): void;
   /**
    * As `OfflineKeeper.keep`. A message that the archive has already counts as kept, and so does one
    * whose sender the account has blocked, which is not stored.

@@ -87,7 +87,8 @@ export class Router {
     });
     const lookups = this.#lookups = new Lookups({ domains, locations, rates, metrics, clock });
     const parts = { domains, memory, lookups, rates, refusals, stop, metrics };
-    this.#dispatcher = new Dispatcher(bounce, { ...deps, ...parts });
+    const slow = ({ stanza }: Envelope) => this.#workers.slow(queueKey(stanza, domains));
+    this.#dispatcher = new Dispatcher(bounce, { ...deps, ...parts, slow });
     this.#workers = this.#senderWorkers(options);
     deps.metrics.gauge({
       name: "causeway_lookup_queue_size",
@@ -342,6 +343,7 @@ export class Router {
   async drain(): Promise<void> {
     this.#stop.begin();
     this.#lookups.hurry();
+    this.#dispatcher.hurry();
     await this.#workers.idle();
     for (const envelope of this.#deps.local.giveUpWaiting?.() ?? []) {
       this.#dispatcher.giveUpBounced(envelope, "stopping");

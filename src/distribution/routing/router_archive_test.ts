@@ -3,7 +3,7 @@ import { FairShares } from "../../base/mod.ts";
 import { parseJid } from "../../xmpp/mod.ts";
 import type { Stanza, StanzaErrorCondition } from "../../xmpp/mod.ts";
 import type { Envelope } from "../envelope.ts";
-import type { Archive, ArchiveSide } from "./ports.ts";
+import type { Archive, ArchiveSide, WaitForRoom } from "./ports.ts";
 import type { RouterDeps } from "./router_options.ts";
 import {
   conditionOf,
@@ -29,7 +29,11 @@ class FakeArchive implements Archive {
     refused(condition: StanzaErrorCondition): void;
   }[] = [];
   readonly #open = new Map<string, { ready(): void; settle(isStored: boolean): void }>();
-  isFull = false;
+  /** Sides whose archives have no room. */
+  readonly full = new Set<ArchiveSide>();
+  /** Messages that wait for room, by id, with the end of their wait. */
+  readonly waits = new Map<string, WaitForRoom & { end(hasRoom: boolean): void }>();
+  isHurried = false;
   /** Accounts with sessions on this node. */
   readonly here = new Set<string>();
 
@@ -39,9 +43,9 @@ class FakeArchive implements Archive {
 
   note({ stanza }: Envelope, side: ArchiveSide) {
     if (stanza.type === "error") return undefined;
+    if (this.full.has(side)) return "resource-constraint" as const;
     const name = `${idOf(stanza)} ${side}`;
     this.noted.push(name);
-    if (this.isFull) return "resource-constraint" as const;
     const [ready, settled] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     const noting = {
       ready: ready.promise,
@@ -60,6 +64,25 @@ class FakeArchive implements Archive {
       },
     });
     return noting;
+  }
+
+  whenRoom({ stanza }: Envelope, wait: WaitForRoom): Promise<boolean> {
+    return new Promise((end) => this.waits.set(idOf(stanza)!, { ...wait, end }));
+  }
+
+  hurry(): void {
+    this.isHurried = true;
+  }
+
+  /** Has the archives of one side room for a message that waits for it, or lets its time end. */
+  endWait(id: string, hasRoom: boolean): void {
+    const wait = this.waits.get(id)!;
+    this.waits.delete(id);
+    if (hasRoom) {
+      this.full.delete(wait.side);
+      assert.equal(wait.attempt(), true);
+    }
+    wait.end(hasRoom);
   }
 
   keep({ stanza }: Envelope, outcome: (typeof this.outcomes)[number]): boolean {
@@ -262,12 +285,137 @@ Deno.test("Router settles a message that finds nobody once the archive has it, o
   }
 });
 
-Deno.test("Router answers a message for which the archives have no room", async () => {
+Deno.test("Router slows a session whose message has no room in an archive, and keeps its order", async () => {
   const fixture = new Fixture();
   fixture.isHere();
-  fixture.archive.isFull = true;
+  const { archive, router } = fixture;
+  for (const side of ["sender", "recipient"] as const) {
+    archive.full.add(side);
+    router.accept(message(`1 ${side}`));
+    router.accept(request(`2 ${side}`));
+    await fixture.settled();
+    if (side === "recipient") await fixture.end(`1 ${side} sender`);
+    assert.equal(archive.waits.get(`1 ${side}`)?.side, side);
+    assert.deepEqual(fixture.pressure.splice(0), [`${ALICE} true`]);
+    // A later message must not come before it in the archive of its sender.
+    router.accept(message(`3 ${side}`));
+    assert.equal(archive.noted.includes(`3 ${side} sender`), side === "recipient");
+    archive.endWait(`1 ${side}`, true);
+    await fixture.settled();
+    if (side === "sender") await fixture.end(`1 ${side} sender`);
+    await fixture.end(`1 ${side} recipient`);
+    await fixture.end(`3 ${side} sender`);
+    await fixture.end(`3 ${side} recipient`);
+    assert.deepEqual(fixture.ids.slice(-3), [1, 2, 3].map((number) => `${number} ${side}`));
+    assert.deepEqual(fixture.pressure.splice(0), [`${ALICE} false`]);
+  }
+  fixture.close();
+});
+
+Deno.test("Router keeps the order in the sender's archive when there is room again", async () => {
+  const fixture = new Fixture();
+  const { archive, router } = fixture;
+  archive.full.add("sender");
+  router.accept(message("1"));
+  router.accept(message("2"));
+  await fixture.settled();
+  archive.endWait("1", true);
+  router.accept(message("3"));
+  router.accept(message("4"));
+  assert.deepEqual(archive.noted, ["1 sender"], "not before the second, which had no room");
+  await fixture.end("1 sender");
+  assert.deepEqual(archive.noted.filter((name) => name.endsWith("sender")), [
+    "1 sender",
+    "2 sender",
+  ]);
+  for (const id of ["2", "3", "4"]) await fixture.end(`${id} sender`);
+  router.accept(message("5"));
+  await fixture.end("5 sender");
+  assert.deepEqual(
+    archive.noted.filter((name) => name.endsWith("sender")),
+    [1, 2, 3, 4, 5].map((id) => `${id} sender`),
+  );
+  fixture.close();
+});
+
+Deno.test("Router answers a message that has waited for room in an archive for too long", async () => {
+  for (const side of ["sender", "recipient"] as const) {
+    const fixture = new Fixture();
+    fixture.isHere();
+    const { archive, router } = fixture;
+    archive.full.add(side);
+    fixture.clock.advance(7);
+    router.accept(message("1"));
+    router.accept(message("2"));
+    await fixture.settled();
+    for (const id of ["1", "2"]) {
+      if (side === "recipient") await fixture.end(`${id} sender`);
+      // The second message has waited as long as the first.
+      assert.equal(archive.waits.get(id)!.sinceMs, fixture.clock.monotonicMs() - Number(id) + 1);
+      fixture.clock.advance(1);
+      archive.endWait(id, false);
+      await fixture.settled();
+    }
+    assert.deepEqual(fixture.ids, ["1", "2"]);
+    assert.deepEqual(fixture.delivered.map(conditionOf), Array(2).fill("resource-constraint"));
+    const full = 'causeway_stanzas_without_room_total{queue="archive"} 2\n';
+    assert.ok((await fixture.metrics.prometheus()).includes(full));
+    archive.full.clear();
+    router.accept(message("3"));
+    assert.ok(archive.noted.includes("3 sender"), "nobody waits any more");
+    fixture.close();
+  }
+});
+
+Deno.test("Router answers at once for an archive without room where no session can be slowed", async () => {
+  const fixture = new Fixture();
+  fixture.isHere();
+  const { archive } = fixture;
+  archive.full.add("sender").add("recipient");
+  const fromRoom = stanza("room@rooms.example.com/x", BOB, { id: "room" });
+  fixture.domains.add("rooms.example.com");
+  fixture.local.set("room@rooms.example.com/x", "delivered");
+  fixture.router.accept(fromRoom);
+  fixture.table.set("carol@example.com/x", "dc2.example.com");
+  fixture.cache.set("carol@example.com/x", "dc2.example.com");
+  fixture.received(fromLink(stanza("carol@example.com/x", BOB, { id: "link" })));
+  await fixture.settled();
+  assert.deepEqual(fixture.delivered.map(conditionOf), ["resource-constraint"]);
+  assert.deepEqual(fixture.sentTo("dc2.example.com"), ["link"]);
+  assert.deepEqual([archive.waits.size, fixture.pressure], [0, []]);
+  // A component is read by this node, and may wait.
+  fixture.router.accept(stanza("component.example.com", BOB, { id: "component" }));
+  await fixture.settled();
+  assert.deepEqual([...archive.waits.keys()], ["component"]);
+  assert.deepEqual(fixture.pressure, ["component.example.com true"]);
+  archive.endWait("component", false);
+  await fixture.settled();
+  fixture.close();
+});
+
+Deno.test("Router begins with no archive for a message that it has refused meanwhile", async () => {
+  // There is no room for anything that waits.
+  const lookup = new FairShares({ maxItems: 0 });
+  const fixture = new Fixture({ lookup, bounce: new FairShares() });
+  fixture.isHere();
+  fixture.archive.full.add("sender");
   fixture.router.accept(message("1"));
   await fixture.settled();
+  assert.deepEqual(fixture.delivered.map(conditionOf), ["resource-constraint"]);
+  assert.deepEqual([...fixture.archive.waits.keys()], []);
+  fixture.close();
+});
+
+Deno.test("Router.drain() has messages wait for room in archives only briefly", async () => {
+  const fixture = new Fixture();
+  fixture.isHere();
+  fixture.archive.full.add("sender");
+  fixture.router.accept(message("1"));
+  await fixture.settled();
+  const drained = fixture.router.drain();
+  assert.equal(fixture.archive.isHurried, true);
+  fixture.archive.endWait("1", false);
+  await drained;
   assert.deepEqual(fixture.delivered.map(conditionOf), ["resource-constraint"]);
   fixture.close();
 });

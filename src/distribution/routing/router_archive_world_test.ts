@@ -82,6 +82,12 @@ class SlowArchive implements Archive {
     }
   }
 
+  whenRoom(): Promise<boolean> {
+    return Promise.reject(new Error("there is always room"));
+  }
+
+  hurry(): void {}
+
   keep({ stanza }: Envelope, { kept }: { kept(isStored: boolean): void }): boolean {
     const id = idOf(stanza);
     if (!this.stored.includes(id)) this.stored.push(id);

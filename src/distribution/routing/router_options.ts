@@ -69,8 +69,8 @@ export interface RouterDeps {
    */
   readonly budget?: { readonly lookup: FairShares; readonly bounce: FairShares };
   /**
-   * Called when a sender has too much waiting for lookups, and when that is over. The sender is a
-   * full JID at the global host, else a domain.
+   * Called when a sender has too much waiting for lookups or archives, and when that is over. The
+   * sender is a full JID at the global host, else a domain.
    */
   readonly pressure?: (sender: string, isOver: boolean) => void;
 }

@@ -10,7 +10,10 @@ export class ArchiveMetrics {
   readonly queries: Counter;
   readonly removed: { readonly old: Counter; readonly gone: Counter };
 
-  constructor(metrics: Metrics, pending: () => number) {
+  constructor(
+    metrics: Metrics,
+    { pending, waiting }: { pending(): number; waiting(): number },
+  ) {
     const counter = (outcome: string) =>
       metrics.counter({
         name: "causeway_archive_messages_total",
@@ -44,5 +47,10 @@ export class ArchiveMetrics {
       name: "causeway_archive_messages_pending",
       help: "Messages that this node is writing to archives",
     }, pending);
+    metrics.gauge({
+      name: "causeway_archive_senders_waiting",
+      help: "Sessions and components that are not read, because an archive has no room for their " +
+        "next message",
+    }, waiting);
   }
 }

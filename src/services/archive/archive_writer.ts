@@ -9,7 +9,7 @@ const USUAL_AT_ONCE = 256;
 const FULL_BYTES = 1_000_000;
 /** Milliseconds between two attempts at a store that fails. */
 const RETRY_MS = 500;
-/** Milliseconds after which a message no longer waits for a store that is slow or fails. */
+/** Milliseconds after which a message that is on its way no longer waits for a store that is slow or fails. */
 export const GRACE_MS = 1_000;
 
 /** A message on its way into its archive. */
@@ -28,6 +28,8 @@ export interface ArchiveWriterDeps {
   readonly store: ArchiveStore;
   readonly logger: Logger;
   readonly clock: Clock;
+  /** Called when entries are done, so that there is room for others. @default nobody waits for it */
+  readonly freed?: () => void;
 }
 
 /**
@@ -171,6 +173,7 @@ export class ArchiveWriter {
       entry.done(outcomeOf(i));
       if (entry.isDelivery === true) await delivered();
     }
+    if (entries.length > 0) this.#deps.freed?.();
     this.#watch();
   }
 

@@ -23,6 +23,7 @@ import { DepartedAccounts } from "./departed_accounts.ts";
 import type { DepartedAccountsDeps } from "./departed_accounts.ts";
 import { HeldMessage } from "./held_message.ts";
 import type { Noting } from "./held_message.ts";
+import { WaitsForRoom } from "./waits_for_room.ts";
 import { RosterQuestions } from "./roster_questions.ts";
 
 /** Options of the archives of one host. */
@@ -81,8 +82,11 @@ export interface MessageArchiveDeps
  * unsettled: the lanes that they came by keep them, and have to keep room for other stanzas.
  */
 const [LATE_BYTES, MOST_LATE] = [4_194_304, 16_384];
-/** Milliseconds for which the sender of a message for somebody offline waits for a store that fails. */
-const KEEP_MS = 5_000;
+/**
+ * Milliseconds after which the sender of a message is answered: of one for somebody offline while the
+ * store fails, and of one for which there is no room.
+ */
+const ANSWER_MS = 5_000;
 
 /** Bytes of one UTF-16 unit of a text in memory, at most. */
 const BYTES_PER_UNIT = 2;
@@ -96,7 +100,8 @@ const BYTES_PER_UNIT = 2;
  * its id inside Causeway, so that two nodes, or one node twice, may write the same.
  *
  * While the store is slow or fails, messages go on after a second, and stay unsettled until they are
- * durable. Their number is bounded. Beyond that senders get `resource-constraint`.
+ * durable. Their number is bounded. Beyond that a message waits for room, and its session or component
+ * is not read meanwhile. It gets `resource-constraint` when that takes too long.
  */
 export class MessageArchive {
   readonly metrics: ArchiveMetrics;
@@ -108,6 +113,7 @@ export class MessageArchive {
   /** The bound of messages while their store is late. All of them count for it at all times. */
   readonly #late: FairShares;
   readonly #rosters: RosterQuestions;
+  readonly #waits: WaitsForRoom;
 
   constructor(deps: MessageArchiveDeps) {
     this.#deps = deps;
@@ -122,7 +128,11 @@ export class MessageArchive {
       maxItems: MOST_LATE,
       within: deps.budget,
     });
-    this.metrics = new ArchiveMetrics(deps.metrics, () => this.pending);
+    this.#waits = new WaitsForRoom(deps.clock, GRACE_MS);
+    this.metrics = new ArchiveMetrics(deps.metrics, {
+      pending: () => this.pending,
+      waiting: () => this.waiting,
+    });
     const { gone, old } = this.metrics.removed;
     this.#departed = new DepartedAccounts({ ...deps, removed: gone });
     const ages = [...deps.hosts].map(([host, { maxAgeMs }]) => [host, maxAgeMs] as const);
@@ -140,6 +150,11 @@ export class MessageArchive {
     let pending = 0;
     for (const writer of this.#writers.values()) pending += writer.pending;
     return pending;
+  }
+
+  /** Messages that wait for room. Their senders are not read meanwhile. */
+  get waiting(): number {
+    return this.#waits.size;
   }
 
   /** True for a host whose accounts have archives. */
@@ -214,6 +229,38 @@ export class MessageArchive {
   }
 
   /**
+   * Has a message wait for which `note` has found no room, until `attempt` finds some. A session waits
+   * for five seconds at the most. A component speaks for many, so the others' messages wait behind this
+   * one for no longer than for an archive.
+   * @returns false when the message is refused. Never rejects
+   */
+  async whenRoom(
+    { stanza }: ArchivableMessage,
+    { side, sinceMs, attempt }: {
+      readonly side: ArchiveSide;
+      /** Monotonic milliseconds since which the message waits. */
+      readonly sinceMs: number;
+      attempt(): boolean;
+    },
+  ): Promise<boolean> {
+    const holders = this.#holdersOf(stanza);
+    const { bare } = side === "sender" ? stanza.from : stanza.to;
+    const isCrowd = holders.crowds.length > 0;
+    const isTaken = await this.#waits.add({
+      dueMs: sinceMs + (isCrowd ? GRACE_MS : ANSWER_MS),
+      mayFit: () => this.#mayHold(bare, holders, leastCostOf(stanza)),
+      attempt,
+    });
+    if (!isTaken) this.metrics.refused.inc();
+    return isTaken;
+  }
+
+  /** Has messages wait for room for a second at the most from now on, as the node stops. */
+  hurry(): void {
+    this.#waits.hurry();
+  }
+
+  /**
    * Takes over a message for which its sender would get an error because nobody is there. Returns false
    * for a message that is not kept. Otherwise calls one of `kept` and `refused`.
    */
@@ -235,7 +282,7 @@ export class MessageArchive {
       this.metrics.refused.inc();
       return outcome.refused("resource-constraint");
     }
-    const cancel = this.#deps.clock.after(KEEP_MS, () => {
+    const cancel = this.#deps.clock.after(ANSWER_MS, () => {
       this.metrics.failed.inc();
       held.giveUp("internal-server-error");
     });
@@ -298,15 +345,20 @@ export class MessageArchive {
 
   /** Returns undefined when there is no room for a message. */
   #hold(part: Part): HeldMessage | undefined {
-    const { budget } = this.#deps;
-    const holders = this.#holdersOf(part.message.stanza);
-    const archived = archivedOf(part, this.searchesText(part.account.domainpart));
+    const { account, message } = part;
+    const holders = this.#holdersOf(message.stanza);
+    if (!this.#mayHold(account, holders, leastCostOf(message.stanza))) return undefined;
+    const archived = archivedOf(part, this.searchesText(account.domainpart));
     const { stanza: { length }, text = "" } = archived;
     const cost = length + BYTES_PER_UNIT * text.length + RETAINED_OVERHEAD_BYTES;
-    const { isLate } = this.#writerFor(part.account);
-    if (!(isLate ? this.#late : budget).mayHold(holders, cost)) return undefined;
+    if (!this.#mayHold(account, holders, cost)) return undefined;
     this.#late.hold(holders, cost);
     return new HeldMessage(part, archived, () => this.#late.release(holders, cost));
+  }
+
+  #mayHold(account: BareJid, holders: Holders, cost: number): boolean {
+    const { isLate } = this.#writerFor(account);
+    return (isLate ? this.#late : this.#deps.budget).mayHold(holders, cost);
   }
 
   /** @param isDelivery true when the message is delivered once its archive has it */
@@ -362,7 +414,8 @@ export class MessageArchive {
     let writer = this.#writers.get(store);
     if (writer === undefined) {
       const { logger, clock } = this.#deps;
-      this.#writers.set(store, writer = new ArchiveWriter({ store, logger, clock }));
+      const freed = () => this.#waits.freed();
+      this.#writers.set(store, writer = new ArchiveWriter({ store, logger, clock, freed }));
     }
     return writer;
   }
@@ -376,6 +429,11 @@ interface Part {
   /** The other side. */
   readonly peer: Jid;
   readonly message: ArchivableMessage;
+}
+
+/** Returns the bytes that a message takes at the least while it is held: without its words. */
+function leastCostOf({ bytes }: Stanza): number {
+  return bytes.length + RETAINED_OVERHEAD_BYTES;
 }
 
 function inArchive({ account, archived }: HeldMessage, creation: string): ArchivedMessage {

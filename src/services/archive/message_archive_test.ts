@@ -470,6 +470,86 @@ Deno.test("MessageArchive leaves lanes room while the store is late, however muc
   strictEqual(await world.value('causeway_archive_messages_total{outcome="refused"}'), 1);
 });
 
+/** Fills the share of a message's sender while the store is late. Returns a message without room. */
+async function filledBy(world: World, from: string, to: string): Promise<ArchivableMessage> {
+  world.isDown = true;
+  world.accountsHere.set("yan@example.com", "0f");
+  const first = world.archive.note(
+    world.message("zoe@example.com", "yan@example.com"),
+    "recipient",
+  );
+  await turn();
+  world.clock.advance(1_000);
+  await (first as Noting).ready;
+  const content = `<body>${"x".repeat(50_000)}</body>`;
+  for (let taken = 0; taken < 1_000; taken++) {
+    const message = world.message(from, to, content);
+    if (world.archive.note(message, "recipient", true) === "resource-constraint") return message;
+  }
+  throw new Error("the share has no end");
+}
+
+/** Has a message wait for room; returns the outcomes of its wait. */
+function wait(world: World, message: ArchivableMessage): (boolean | Noting)[] {
+  const outcomes: (boolean | Noting)[] = [];
+  void world.archive.whenRoom(message, {
+    side: "recipient",
+    sinceMs: world.clock.monotonicMs(),
+    attempt: () => {
+      const noting = world.archive.note(message, "recipient", true);
+      if (typeof noting === "object") outcomes.push(noting);
+      return noting !== "resource-constraint";
+    },
+  }).then((hasRoom) => outcomes.push(hasRoom));
+  return outcomes;
+}
+
+Deno.test("MessageArchive.whenRoom() has a message wait until the store takes those before it", async () => {
+  await using world = await World.open();
+  const message = await filledBy(world, ALICE, BOB);
+  const outcomes = wait(world, message);
+  await turn();
+  deepStrictEqual(outcomes, []);
+  strictEqual(await world.value("causeway_archive_senders_waiting"), 1);
+  const other = wait(world, world.message("carol@example.com", "dave@example.com"));
+  await turn();
+  strictEqual(other[1], true, "others find room");
+  world.isDown = false;
+  world.clock.advance(1_000);
+  await world.until(() => outcomes.length === 2);
+  strictEqual(outcomes[1], true);
+  await world.until(() => world.archive.pending === 0);
+  strictEqual((await world.sequences(BOB)).at(-1), message.sequence);
+  strictEqual(await world.value("causeway_archive_senders_waiting"), 0);
+  strictEqual(world.budget.bytes, 0);
+});
+
+Deno.test("MessageArchive.whenRoom() refuses a session's message after five seconds, a component's after one", async () => {
+  for (const [from, waitMs] of [[ALICE, 5_000], ["gateway.example.net", 1_000]] as const) {
+    await using world = await World.open();
+    const message = await filledBy(world, from, BOB);
+    const outcomes = wait(world, message);
+    const { bytes } = world.budget;
+    world.clock.advance(waitMs - 250);
+    await turn();
+    deepStrictEqual(outcomes, []);
+    world.clock.advance(250);
+    await turn();
+    deepStrictEqual(outcomes, [false]);
+    strictEqual(world.budget.bytes, bytes, "a message that waits is not held");
+    strictEqual(await world.value('causeway_archive_messages_total{outcome="refused"}'), 1);
+  }
+});
+
+Deno.test("MessageArchive.hurry() has messages wait for room for a second", async () => {
+  await using world = await World.open();
+  const outcomes = wait(world, await filledBy(world, ALICE, BOB));
+  world.archive.hurry();
+  world.clock.advance(1_000);
+  await turn();
+  deepStrictEqual(outcomes, [false]);
+});
+
 Deno.test("MessageArchive takes a refused message back", async () => {
   await using world = await World.open();
   for (const side of SIDES) {

@@ -48,6 +48,9 @@ export class RouterFixture {
   readonly relocated: string[][] = [];
   readonly forgotten: string[] = [];
   readonly pressure: string[] = [];
+  /** Hears of delivered stanzas, and of senders that are slowed and go on. */
+  onDelivered: (stanza: Stanza) => void = () => {};
+  onPressure: (sender: string, isOver: boolean) => void = () => {};
   readonly domains = new Set<string>();
   /**
    * Ids of the stanzas that another node of the datacenter was given; undefined while there is
@@ -104,7 +107,10 @@ export class RouterFixture {
       ...(budget !== undefined && { budget }),
       random: { unit: () => 0.5 },
       tracer: this.#tracer(),
-      pressure: (sender, isOver) => void this.pressure.push(`${sender} ${isOver}`),
+      pressure: (sender, isOver) => {
+        this.pressure.push(`${sender} ${isOver}`);
+        this.onPressure(sender, isOver);
+      },
       outbound: {
         send: (host, envelope) => void this.sent.push({ host, envelope }),
         bringCarbon: (host, sender, { sequence }) => {
@@ -168,6 +174,7 @@ export class RouterFixture {
           const outcome = this.local.get(to.text) ?? this.local.get(to.bare.text) ?? "no-session";
           if (outcome === "delivered" || (outcome !== "no-session" && type === "error")) {
             this.delivered.push(envelope.stanza);
+            this.onDelivered(envelope.stanza);
             envelope.settle();
           }
           return outcome;
