@@ -211,12 +211,17 @@ export class LiveRooms {
     return own;
   }
 
-  /** Notes that messages up to a number came to a newcomer as history. */
-  noteHistory(seat: Seat, number: number): void {
+  /**
+   * Notes that messages up to a number came to a newcomer as history. Returns the room if the newcomer
+   * is the first session of this node in it.
+   */
+  noteHistory(seat: Seat, number: number): LiveRoom | undefined {
     const live = this.#rooms.get(seat.room);
-    if (live === undefined) return;
+    if (live === undefined) return undefined;
     live.since.set(seat.jid, number);
-    live.delivered ??= number;
+    if (live.delivered !== undefined) return undefined;
+    live.delivered = number;
+    return live;
   }
 
   /** Writes to the session of a seat of this node. */

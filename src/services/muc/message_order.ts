@@ -7,6 +7,11 @@ import { numberedMessage } from "./room_xml.ts";
 
 /** Milliseconds that a message waits for earlier ones, before those are read from the database. */
 const GAP_MS = 250;
+/**
+ * Milliseconds after the first session of this node has come to a room, when messages are read that
+ * were written before other nodes knew of it. A link may be slow, or the database away.
+ */
+const LATE_NEWS_MS = [1_000, 10_000];
 /** Messages of a room that wait for earlier ones at most. */
 const MAX_HELD = 200;
 /** Messages that a room keeps for nodes that have missed some. */
@@ -24,6 +29,9 @@ export interface MessageOrderDeps {
   inTurn(room: string, step: () => Promise<void>): void;
 }
 
+/** Cancels the steps that are planned for a room. */
+type Planned = Set<CancelTimer>;
+
 /**
  * Gives the messages of rooms to the sessions of this node in the order of their numbers, which is
  * the same at every node. A message that is missing is read from the database, where it was before
@@ -32,6 +40,8 @@ export interface MessageOrderDeps {
 export class MessageOrder {
   readonly #deps: MessageOrderDeps;
   readonly #timers = new Set<CancelTimer>();
+  /** Rooms to which sessions of this node have come a moment ago. */
+  readonly #begun = new Map<string, Planned>();
 
   constructor(deps: MessageOrderDeps) {
     this.#deps = deps;
@@ -85,9 +95,32 @@ export class MessageOrder {
     this.#passGaps(live);
   }
 
+  /**
+   * Plans to read what a room gets until all nodes know that sessions of this node are there: nobody
+   * tells this node of it, and no gap shows until somebody writes again.
+   */
+  catchUpSoon({ jid: { text: room } }: LiveRoom): void {
+    for (const cancel of this.#begun.get(room) ?? []) cancel();
+    const planned: Planned = new Set();
+    this.#begun.set(room, planned);
+    for (const afterMs of LATE_NEWS_MS) {
+      const cancel = this.#deps.clock.after(afterMs, () => {
+        planned.delete(cancel);
+        if (planned.size === 0) this.#begun.delete(room);
+        this.#deps.inTurn(room, async () => {
+          const live = this.#deps.rooms.get(room);
+          if (live !== undefined) await this.catchUp(live);
+        });
+      });
+      planned.add(cancel);
+    }
+  }
+
   close(): void {
     for (const cancel of this.#timers) cancel();
     this.#timers.clear();
+    for (const planned of this.#begun.values()) for (const cancel of planned) cancel();
+    this.#begun.clear();
   }
 
   #catchUpInTurn(live: LiveRoom): void {

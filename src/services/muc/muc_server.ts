@@ -373,7 +373,7 @@ export class MucServer<Taken extends RoomStanza> {
     const codes = [...settings.anonymous ? [] : ["100"], ...isNew ? ["201"] : []];
     this.#metrics.joins.inc();
     this.#peers.put(seat, { codes });
-    this.#rooms.noteHistory(seat, Math.max(lastNumber, history.at(-1)?.number ?? 0));
+    this.#noteHistory(seat, Math.max(lastNumber, history.at(-1)?.number ?? 0));
     const past = pastOf(history, {
       takes: (message) => isPast(message),
       oldestMs: service.archives?.oldestMs ?? -Infinity,
@@ -495,7 +495,12 @@ export class MucServer<Taken extends RoomStanza> {
     this.#rooms.remember(room, this.#recordOf(stored));
     const own = { ...seat, process, host: localHost, changedMs: this.#nowMs() };
     this.#peers.put(own);
-    this.#rooms.noteHistory(own, stored.lastNumber);
+    this.#noteHistory(own, stored.lastNumber);
+  }
+
+  #noteHistory(seat: Seat, number: number): void {
+    const begun = this.#rooms.noteHistory(seat, number);
+    if (begun !== undefined) this.#order.catchUpSoon(begun);
   }
 
   #isTaken(room: string, nick: string, account: string): boolean {

@@ -1,4 +1,6 @@
 import { deepStrictEqual, match, ok, strictEqual } from "node:assert/strict";
+import { parseJid } from "../../xmpp/mod.ts";
+import type { FullJid } from "../../xmpp/mod.ts";
 import { COVEN, MUC, MucWorld, SERVICE } from "./testing/muc_world.ts";
 import type { MucNode } from "./testing/muc_world.ts";
 
@@ -111,6 +113,39 @@ Deno.test("MucServer gives messages to everybody at all nodes in one order, and 
   match(past[0]!, /<stanza-id xmlns='urn:xmpp:sid:0' by='coven@conference.example.com' id='\d+'/);
   await one.say(ALICE, "new");
   deepStrictEqual(two.texts(CAROL), ["new"]);
+});
+
+Deno.test("MucServer gives newcomers what was written before other nodes knew of them", async () => {
+  const [world, one, two] = await withRoom();
+  await using _ = world;
+  const three = world.begin("dc3.example.com");
+  await world.look();
+  world.held = [];
+  await three.enter(CAROL, "crone");
+  await two.say(BOB, "hello");
+  world.release();
+  await world.look();
+  deepStrictEqual(three.texts(CAROL), ["hello"]);
+  await two.say(BOB, "next");
+  await world.look(12);
+  deepStrictEqual(three.texts(CAROL), ["next"]);
+  deepStrictEqual(one.texts(ALICE), ["hello", "next"]);
+});
+
+Deno.test("MucServer gives a session that has moved what was written meanwhile", async () => {
+  const [world, one, two] = await withRoom();
+  await using _ = world;
+  const three = world.begin("dc3.example.com");
+  await world.look();
+  world.held = [];
+  one.sessions.delete(ALICE);
+  three.sessions.add(ALICE);
+  three.server.arrived(parseJid(ALICE) as FullJid);
+  await world.settled();
+  await two.say(BOB, "hello");
+  world.release();
+  await world.look();
+  deepStrictEqual(three.texts(ALICE), ["hello"]);
 });
 
 Deno.test("MucServer reads a message that did not come over the links from the database", async () => {
@@ -390,10 +425,7 @@ Deno.test("MucServer takes over the seat of a session that moves to another node
   await using _ = world;
   two.sessions.delete(BOB);
   one.sessions.add(BOB);
-  const { FullJid, parseJid } = await import("../../xmpp/mod.ts");
-  const jid = parseJid(BOB);
-  ok(jid instanceof FullJid);
-  one.server.arrived(jid);
+  one.server.arrived(parseJid(BOB) as FullJid);
   await world.settled();
   await one.say(BOB, "moved");
   deepStrictEqual(one.texts(ALICE), ["moved"]);

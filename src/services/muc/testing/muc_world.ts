@@ -285,6 +285,13 @@ export class MucWorld {
     }
   }
 
+  /** Lets news come that were held back, and holds no more. */
+  release(): void {
+    const late = this.held ?? [];
+    this.held = undefined;
+    for (const take of late) take();
+  }
+
   async settled(): Promise<void> {
     for (let i = 0; i < 5; i++) {
       for (const node of this.nodes) await node.server.settled();
