@@ -1,5 +1,6 @@
 import type { Config } from "../config/mod.ts";
 import { Envelope } from "../distribution/mod.ts";
+import type { LinkLayer } from "../distribution/links/mod.ts";
 import type { Domains, Router } from "../distribution/routing/mod.ts";
 import type { SessionTable } from "../distribution/table/mod.ts";
 import { MucServer } from "../services/muc/mod.ts";
@@ -36,6 +37,8 @@ export interface CopyOrderConfig {
 export interface MucParts extends RoomParts {
   readonly domains: Domains;
   readonly table: SessionTable;
+  /** Undefined until they are made. */
+  readonly links: Pick<LinkLayer, "localHosts"> | undefined;
 }
 
 /** Returns the domains of the rooms of the global host. */
@@ -147,6 +150,7 @@ export function makeMuc(
     answer: (reply, request) => parts.router.answer(reply, request),
     tell: (host, stanza) => parts.router.sendTo(host, stanza),
     hosts: () => table.hosts(),
+    knownHosts: () => parts.links?.localHosts() ?? [],
     liveProcesses: (hosts) => table.liveProcesses(hosts),
     hasNeighbours: () => table.hasNeighbours,
     metrics: parts.metrics,

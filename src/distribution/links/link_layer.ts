@@ -297,6 +297,11 @@ export class LinkLayer implements DrainedLinks {
     return domain !== identity.localHost && mesh.isLocalHost(domain);
   }
 
+  /** Returns the local hosts of all datacenters of the mesh, ours included, linked or not. */
+  localHosts(): readonly string[] {
+    return [...this.#shared.mesh.hosts];
+  }
+
   /**
    * Renews our links one after the other, so that all of them use the certificate that `tls` holds
    * now. Their lanes resume. A link that is not up again within `helloTimeoutMs` is not waited for.

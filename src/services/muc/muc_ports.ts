@@ -24,6 +24,8 @@ export interface MucServerDeps<Taken extends RoomStanza> {
   tell(host: string, stanza: Stanza): void;
   /** Returns the local hosts of all datacenters that can be reached. Never rejects. */
   hosts(): Promise<readonly string[]>;
+  /** Returns the local hosts of all datacenters of the mesh, whether or not they can be reached. */
+  knownHosts(): readonly string[];
   /**
    * Returns the processes of these datacenters that hold a lease; undefined while the session table
    * cannot tell. Never rejects.

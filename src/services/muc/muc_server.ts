@@ -45,6 +45,8 @@ const MAX_NICK_BYTES = 256;
 /** Milliseconds without its session after which a seat of this node ends. */
 const ABSENT_MS = 60_000;
 
+/** Rooms that are removed late at most. Others stay, until somebody enters and leaves them. */
+const MAX_LEFT_ROOMS = 10_000;
 /** Messages that are read for each one that a newcomer may get. */
 const HISTORY_READ = 3;
 
@@ -76,6 +78,8 @@ export class MucServer<Taken extends RoomStanza> {
   readonly #intake: RoomIntake<Taken>;
   /** Monotonic milliseconds since when a seat of this node has no session here, by full JID. */
   readonly #absent = new Map<string, number>();
+  /** Rooms that go if nobody is in them, once this node knows all occupants again. */
+  readonly #leftRooms = new Set<string>();
 
   constructor(deps: MucServerDeps<Taken>) {
     this.#deps = deps;
@@ -108,7 +112,7 @@ export class MucServer<Taken extends RoomStanza> {
       rooms,
       counters,
       heard: (news) => this.#changes.heard(news),
-      peerBack: () => this.#changes.reviewAll(),
+      mayHaveMissed: () => this.#changes.reviewAll(),
       looked: () => this.#looked(),
     });
     const changes = this.#changes = new RoomChanges({
@@ -130,11 +134,11 @@ export class MucServer<Taken extends RoomStanza> {
       rooms,
       counters,
       changed: (room, { codes, notes }) => {
-        peers.tell({ kind: "changed", room, codes, notes });
+        peers.tellChange({ kind: "changed", room, codes, notes });
         return changes.review(room, { codes, notes });
       },
       destroyed: (room, notes) => {
-        peers.tell({ kind: "destroyed", room, notes });
+        peers.tellChange({ kind: "destroyed", room, notes });
         changes.clear(room, notes);
       },
       giveRole,
@@ -151,7 +155,7 @@ export class MucServer<Taken extends RoomStanza> {
       send: (stanza) => deps.send(stanza),
       changed: (room) => {
         const about = { codes: [], notes: {} };
-        peers.tell({ kind: "changed", room, ...about });
+        peers.tellChange({ kind: "changed", room, ...about });
         return changes.review(room, about);
       },
     });
@@ -465,9 +469,16 @@ export class MucServer<Taken extends RoomStanza> {
     }
   }
 
-  /** Removes a room that is not to stay when nobody is in it. */
+  /**
+   * Removes a room that is not to stay when nobody is in it. While there may be occupants that this
+   * node does not know, the room stays.
+   */
   async #removeEmpty(room: string): Promise<void> {
     const { store } = this.#deps.service;
+    if (!this.#peers.isWhole) {
+      if (this.#leftRooms.size < MAX_LEFT_ROOMS) this.#leftRooms.add(room);
+      return;
+    }
     const stored = await store.read(room);
     if (stored === undefined || this.#rooms.get(room) !== undefined) return;
     const { persistent, isLocked } = this.#requests.settingsOf(stored);
@@ -476,7 +487,7 @@ export class MucServer<Taken extends RoomStanza> {
     this.#metrics.destroyed.inc();
     this.#deps.service.archives?.removed(room);
     // Somebody may have entered it elsewhere a moment ago.
-    this.#peers.tell({ kind: "destroyed", room, notes: { destroyed: {} } });
+    this.#peers.tellChange({ kind: "destroyed", room, notes: { destroyed: {} } });
   }
 
   /** Ends the seat of a session that could not be reached. */
@@ -544,9 +555,18 @@ export class MucServer<Taken extends RoomStanza> {
     this.#deps.answer(buildStanza(result, { from: stanza.to, to: stanza.from }), taken);
   }
 
-  /** Each second: messages are tried again, and seats end whose session is long gone. */
+  /**
+   * Each second: what has failed is tried again, empty rooms go, and seats end whose session is long
+   * gone.
+   */
   #looked(): void {
     this.#posts.retry();
+    this.#changes.retry();
+    if (this.#leftRooms.size > 0 && this.#peers.isWhole) {
+      const left = [...this.#leftRooms];
+      this.#leftRooms.clear();
+      for (const room of left) void this.#intake.inTurn(room, () => this.#removeEmpty(room));
+    }
     const nowMs = this.#deps.clock.monotonicMs();
     const absent = new Set<string>();
     for (const seat of this.#rooms.ofProcess(this.#deps.process)) {

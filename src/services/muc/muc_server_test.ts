@@ -216,6 +216,43 @@ Deno.test("MucServer lets both sides of a split talk, and unites them with the o
   }
 });
 
+Deno.test("MucServer keeps a temporary room in which the other side of a split may be", async () => {
+  const [world, one, two] = await withRoom();
+  await using _ = world;
+  await one.leave(ALICE, "witch");
+  world.cut.add("dc1.example.com dc2.example.com");
+  world.isLeaseOver = true;
+  await world.look(3);
+  const late = world.begin("dc1.example.com"); // it has never heard of dc2
+  for (const node of [one, late]) {
+    await node.enter(CAROL, "crone");
+    match(node.got(CAROL).join(""), /code='110'/);
+    await node.leave(CAROL, "crone");
+    await world.look();
+    node.sessions.delete(CAROL);
+    ok(await world.store.read(COVEN) !== undefined, "bob is in it");
+  }
+  world.cut.clear();
+  world.isLeaseOver = false;
+  await world.look(4);
+  ok(await world.store.read(COVEN) !== undefined, "bob is still in it");
+  await two.leave(BOB, "bard");
+  strictEqual(await world.store.read(COVEN), undefined);
+});
+
+Deno.test("MucServer removes a temporary room after a split that was left during it", async () => {
+  const [world, one, two] = await withRoom();
+  await using _ = world;
+  await one.leave(ALICE, "witch");
+  world.cut.add("dc1.example.com dc2.example.com");
+  await world.look(6); // the leases last longer
+  await two.leave(BOB, "bard");
+  ok(await world.store.read(COVEN) !== undefined, "somebody may have entered it at dc1");
+  world.cut.clear();
+  await world.look(4);
+  strictEqual(await world.store.read(COVEN), undefined);
+});
+
 Deno.test("MucServer withdraws the occupants of a node that is dead", async () => {
   const [world, one, two] = await withRoom();
   await using _ = world;
@@ -262,6 +299,39 @@ Deno.test("MucServer lets moderators kick, silence and ban people at other nodes
   match(two.got(BOB)[0]!, /<forbidden /);
   match(await one.ask(ALICE, "get", admin("<item affiliation='outcast'/>")), /bob@example.com/);
   match(await set("<item jid='alice@example.com' affiliation='none'/>"), /<conflict /);
+});
+
+Deno.test("MucServer takes out those who were banned though the news of it are lost", async () => {
+  const ban = admin("<item jid='bob@example.com' affiliation='outcast'/>");
+  for (const isDead of [false, true]) {
+    const [world, one, two] = await withRoom();
+    await using _ = world;
+    await two.enter(CAROL, "crone");
+    world.held = [];
+    match(await one.ask(ALICE, "set", ban), /type='result'/);
+    world.held = undefined;
+    if (isDead) {
+      world.dead.add(one);
+      world.isLeaseOver = true;
+    }
+    await world.look(4);
+    match(two.got(BOB).join(""), /affiliation='outcast'.*code='301'/, `${isDead}`);
+    two.got(CAROL);
+    await two.say(BOB, "still here");
+    deepStrictEqual(two.texts(CAROL), []);
+  }
+});
+
+Deno.test("MucServer takes out those who were banned once it can read the room", async () => {
+  const [world, one, two] = await withRoom();
+  await using _ = world;
+  two.isStoreDown = true;
+  await one.ask(ALICE, "set", admin("<item jid='bob@example.com' affiliation='outcast'/>"));
+  await world.look(2);
+  deepStrictEqual(two.got(BOB), []);
+  two.isStoreDown = false;
+  await world.look(2);
+  match(two.got(BOB).join(""), /code='301'/);
 });
 
 Deno.test("MucServer keeps strangers out of rooms with members or a password", async () => {

@@ -11,7 +11,7 @@ import type { Role } from "./room_standing.ts";
  *
  * | kind | meaning |
  * | --- | --- |
- * | `beat` | the node has sent `count` changes of its seats so far |
+ * | `beat` | the node has sent `count` changes of its seats and `changes` of rooms so far |
  * | `want` | the node `of` is asked for all of its seats |
  * | `whole` | a part of all seats of the node; those that no part names are gone |
  * | `seat` | a session of the node has entered a room, or changed |
@@ -20,13 +20,16 @@ import type { Role } from "./room_standing.ts";
  * | `role` | the node with the seats of a nickname is asked to give them a role |
  * | `changed` | the room's configuration or affiliations have changed in the database |
  * | `destroyed` | the room is gone from the database |
+ *
+ * Nodes of the version before know nothing of `changes` and `change`.
  */
 export type News =
-  | { readonly kind: "beat"; readonly count: number }
+  | { readonly kind: "beat"; readonly count: number; readonly changes?: number }
   | { readonly kind: "want"; readonly of: number }
   | {
     readonly kind: "whole";
     readonly count: number;
+    readonly changes?: number;
     readonly isFirst: boolean;
     readonly isLast: boolean;
     readonly seats: readonly Seat[];
@@ -55,13 +58,23 @@ export type News =
     readonly role: Role;
     readonly notes: PresenceNotes;
   }
+  | RoomChangeNews;
+
+/** News of a room that are in the database as well. Those for all nodes have a number, `change`. */
+export type RoomChangeNews =
   | {
     readonly kind: "changed";
+    readonly change?: number;
     readonly room: string;
     readonly codes: readonly string[];
     readonly notes: PresenceNotes;
   }
-  | { readonly kind: "destroyed"; readonly room: string; readonly notes: PresenceNotes };
+  | {
+    readonly kind: "destroyed";
+    readonly change?: number;
+    readonly room: string;
+    readonly notes: PresenceNotes;
+  };
 
 /** News with the node that sends it. */
 export interface SentNews {
@@ -86,13 +99,17 @@ export function newsStanza(news: News, { process, from, to }: {
   const content = (() => {
     switch (news.kind) {
       case "beat":
-        return element(kind, { count: `${news.count}` });
+        return element(kind, { count: `${news.count}`, changes: textOf(news.changes) });
       case "want":
         return element(kind, { of: `${news.of}` });
       case "whole": {
-        const { count, isFirst, isLast, seats } = news;
+        const { count, changes, isFirst, isLast, seats } = news;
         const marks = { first: isFirst ? "1" : undefined, last: isLast ? "1" : undefined };
-        return element(kind, { count: `${count}`, ...marks }, ...seats.map(seatElement));
+        return element(
+          kind,
+          { count: `${count}`, changes: textOf(changes), ...marks },
+          ...seats.map(seatElement),
+        );
       }
       case "seat":
         return element(kind, { count: `${news.count}` }, seatElement(news.seat));
@@ -109,7 +126,7 @@ export function newsStanza(news: News, { process, from, to }: {
         const { room, id, number, sentAtMs, text } = news;
         return element(
           kind,
-          { room, id, number: number === undefined ? undefined : `${number}`, sent: `${sentAtMs}` },
+          { room, id, number: textOf(number), sent: `${sentAtMs}` },
           text,
         );
       }
@@ -122,11 +139,15 @@ export function newsStanza(news: News, { process, from, to }: {
       case "changed":
         return element(
           kind,
-          { room: news.room, codes: news.codes.join(" ") },
+          { change: textOf(news.change), room: news.room, codes: news.codes.join(" ") },
           notesElement(news.notes),
         );
       case "destroyed":
-        return element(kind, { room: news.room }, notesElement(news.notes));
+        return element(
+          kind,
+          { change: textOf(news.change), room: news.room },
+          notesElement(news.notes),
+        );
     }
   })();
   const wrapped = element("news", { xmlns: NEWS, process: `${process}` }, content);
@@ -156,11 +177,15 @@ interface Sender {
 function contentOf(content: XmlElement, sender: Sender): News | undefined {
   const kind = content.name;
   const count = numberIn(content, "count");
+  const changes = numberIn(content, "changes");
+  const change = numberIn(content, "change");
   const room = roomIn(content, sender.domain);
   const notes = notesIn(content);
   switch (kind) {
     case "beat":
-      return count === undefined ? undefined : { kind, count };
+      return count === undefined
+        ? undefined
+        : { kind, count, ...changes !== undefined && { changes } };
     case "want": {
       const of = numberIn(content, "of");
       return of === undefined ? undefined : { kind, of };
@@ -171,6 +196,7 @@ function contentOf(content: XmlElement, sender: Sender): News | undefined {
       return {
         kind,
         count,
+        ...changes !== undefined && { changes },
         isFirst: content.attribute("first") === "1",
         isLast: content.attribute("last") === "1",
         seats: seats.filter((seat) => seat !== undefined),
@@ -199,10 +225,14 @@ function contentOf(content: XmlElement, sender: Sender): News | undefined {
     }
     case "changed": {
       const codes = codesIn(content);
-      return room === undefined ? undefined : { kind, room, codes, notes };
+      return room === undefined
+        ? undefined
+        : { kind, ...change !== undefined && { change }, room, codes, notes };
     }
     case "destroyed":
-      return room === undefined ? undefined : { kind, room, notes };
+      return room === undefined
+        ? undefined
+        : { kind, ...change !== undefined && { change }, room, notes };
     default:
       return undefined; // of a later version
   }
@@ -284,6 +314,10 @@ function notesIn(parent: XmlElement): PresenceNotes {
 
 function codesIn(parent: XmlElement): readonly string[] {
   return (parent.attribute("codes") ?? "").split(" ").filter((code) => /^\d{3}$/.test(code));
+}
+
+function textOf(number: number | undefined): string | undefined {
+  return number === undefined ? undefined : `${number}`;
 }
 
 function numberIn(parent: XmlElement | undefined, name: string): number | undefined {

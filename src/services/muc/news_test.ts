@@ -43,9 +43,10 @@ const SEAT: Seat = {
 };
 
 const NEWS: readonly News[] = [
+  { kind: "beat", count: 3, changes: 2 },
   { kind: "beat", count: 3 },
   { kind: "want", of: 9 },
-  { kind: "whole", count: 3, isFirst: true, isLast: false, seats: [SEAT] },
+  { kind: "whole", count: 3, changes: 2, isFirst: true, isLast: false, seats: [SEAT] },
   { kind: "whole", count: 0, isFirst: true, isLast: true, seats: [] },
   { kind: "seat", count: 4, seat: SEAT },
   { kind: "gone", count: 5, room: ROOM, jid: SEAT.jid, notes: NOTES, payload: SEAT.payload },
@@ -60,7 +61,9 @@ const NEWS: readonly News[] = [
   { kind: "posted", room: ROOM, id: "a-1", number: undefined, sentAtMs: 5, text: "x" },
   { kind: "role", room: ROOM, nick: "bard", role: "none", notes: NOTES },
   { kind: "changed", room: ROOM, codes: ["104"], notes: { codes: [] } },
+  { kind: "changed", change: 1, room: ROOM, codes: ["104"], notes: { codes: [] } },
   { kind: "destroyed", room: ROOM, notes: NOTES },
+  { kind: "destroyed", change: 2, room: ROOM, notes: NOTES },
 ];
 
 /** Returns news with its elements as they are written. */

@@ -6,7 +6,7 @@ import type { RoomStanza } from "../rooms/mod.ts";
 import type { LiveRooms } from "./live_rooms.ts";
 import type { MucMetrics } from "./muc_metrics.ts";
 import type { MucServerDeps } from "./muc_ports.ts";
-import type { News, SentNews } from "./news.ts";
+import type { News, RoomChangeNews, SentNews } from "./news.ts";
 import { newsStanza, readNews, SEATS_IN_PART } from "./news.ts";
 import { accountOf, freeNick, precedes } from "./occupants.ts";
 import type { Seat } from "./occupants.ts";
@@ -20,6 +20,8 @@ const MISSES = 2;
 const ASK_AGAIN_MS = 2_000;
 /** Milliseconds that entering waits for the seats of a node that has not told of them yet. */
 const MEET_MS = 3_000;
+/** Milliseconds without a word after which seats of a live node may be unknown here. */
+const SILENT_MS = 5_000;
 /** Nodes whose seats are known at most. */
 const MAX_PEERS = 2_000;
 /** Seats of one node that are taken at most. */
@@ -33,6 +35,10 @@ interface Peer {
   readonly host: string;
   /** Changes of its seats that have come; undefined until all of its seats have come once. */
   count: number | undefined;
+  /** Changes of rooms that it has told; undefined until it has said how many there were. */
+  changes: number | undefined;
+  /** Monotonic milliseconds when it said that there were no more changes of its seats. */
+  heardMs: number;
   misses: number;
   /** Monotonic milliseconds when all of its seats were asked for. */
   askedMs: number;
@@ -49,6 +55,7 @@ export interface PeersDeps extends
     | "process"
     | "tell"
     | "hosts"
+    | "knownHosts"
     | "liveProcesses"
     | "hasNeighbours"
     | "clock"
@@ -58,8 +65,8 @@ export interface PeersDeps extends
   readonly counters: MucMetrics;
   /** Called with news that are no matter of seats alone. */
   heard(news: SentNews): void;
-  /** Called when the seats of a node have come, after a time without them. */
-  peerBack(): void;
+  /** Called when changes of rooms may not have come: the rooms are to be read again. */
+  mayHaveMissed(): void;
   /** Called at each look. */
   looked(): void;
 }
@@ -70,6 +77,9 @@ export interface PeersDeps extends
  * Each node numbers the changes of its seats. A node that has missed one asks for all seats of the
  * other, which come in parts. Seats of a process that has lost its lease are withdrawn, and come back
  * with it.
+ *
+ * Changes of rooms are numbered apart, as they are in the database: a node that has missed one, or
+ * loses a node that may not have told of one, reads the rooms of its own sessions again.
  */
 export class Peers {
   readonly #deps: PeersDeps;
@@ -85,9 +95,10 @@ export class Peers {
   #whenMet = Promise.withResolvers<void>();
   /** A check under way, for all who enter meanwhile. */
   #checking: Promise<void> | undefined;
-  /** True once a look has found who lives. */
-  #hasLooked = false;
+  /** Live processes of all datacenters that are known; undefined until a look has found them. */
+  #live: ReadonlyMap<string, ReadonlySet<number>> | undefined;
   #count = 0;
+  #changes = 0;
   #cancel: CancelTimer | undefined;
   #isClosed = false;
 
@@ -127,7 +138,7 @@ export class Peers {
   /** Looks when there may be nodes that the last look has not found. */
   async #check(): Promise<void> {
     const hosts = await this.#deps.hosts();
-    if (!this.#hasLooked || hosts.some((host) => !this.#hosts.has(host))) await this.look();
+    if (this.#live === undefined || hosts.some((host) => !this.#hosts.has(host))) await this.look();
   }
 
   /** Puts a seat of this node in, or changes it, and tells all nodes. */
@@ -183,6 +194,30 @@ export class Peers {
     }
   }
 
+  /** Tells all nodes of a change of a room that is in the database. */
+  tellChange(change: RoomChangeNews): void {
+    this.tell({ ...change, change: ++this.#changes });
+  }
+
+  /**
+   * True while this node knows all seats, as far as it can know: it hears every live node, and each
+   * datacenter has one. On the other side of a split there may be occupants of any room.
+   */
+  get isWhole(): boolean {
+    const { process: own, clock } = this.#deps;
+    if (this.#live === undefined) return false;
+    const sinceMs = clock.monotonicMs() - SILENT_MS;
+    for (const processes of this.#live.values()) {
+      if (processes.size === 0) return false;
+      for (const process of processes) {
+        const peer = this.#peers.get(process);
+        const isHeard = peer?.count !== undefined && peer.heardMs >= sinceMs;
+        if (process !== own && !isHeard) return false;
+      }
+    }
+    return true;
+  }
+
   /** Returns the datacenters that have sessions in a room. */
   hostsOf(room: string): ReadonlySet<string> {
     const seats = this.#deps.rooms.get(room)?.seats.all() ?? [];
@@ -210,7 +245,14 @@ export class Peers {
     switch (news.kind) {
       case "beat": {
         const peer = this.#peerOf(sent);
-        if (peer !== undefined && peer.count !== news.count) this.#ask(sent, peer);
+        if (peer === undefined) return;
+        if (peer.count === news.count) peer.heardMs = this.#deps.clock.monotonicMs();
+        else this.#ask(sent, peer);
+        const { changes = 0 } = news;
+        if (peer.changes !== undefined && changes > peer.changes) {
+          peer.changes = changes;
+          this.#deps.mayHaveMissed();
+        }
         return;
       }
       case "want":
@@ -234,15 +276,36 @@ export class Peers {
         }
         return;
       }
+      case "changed":
+      case "destroyed":
+        this.#noteChange(sent, news.change);
+        return this.#deps.heard(sent);
       default:
         this.#deps.heard(sent);
     }
   }
 
+  /** Notes the number of a change of a room, which nodes of the version before do not tell. */
+  #noteChange({ process, host }: SentNews, change: number | undefined): void {
+    const peer = this.#peers.get(process);
+    if (change === undefined || peer?.changes === undefined || peer.host !== host) return;
+    const isNext = change <= peer.changes + 1;
+    peer.changes = Math.max(peer.changes, change);
+    if (!isNext) this.#deps.mayHaveMissed();
+  }
+
   #peerOf({ process, host }: Pick<SentNews, "process" | "host">): Peer | undefined {
     let peer = this.#peers.get(process);
     if (peer === undefined && this.#peers.size < MAX_PEERS) {
-      peer = { host, count: undefined, misses: 0, askedMs: -Infinity, parts: undefined };
+      peer = {
+        host,
+        count: undefined,
+        changes: undefined,
+        heardMs: -Infinity,
+        misses: 0,
+        askedMs: -Infinity,
+        parts: undefined,
+      };
       this.#peers.set(process, peer);
     }
     return peer?.host === host ? peer : undefined;
@@ -250,6 +313,7 @@ export class Peers {
 
   #ask({ process, host }: Pick<SentNews, "process" | "host">, peer: Peer): void {
     const nowMs = this.#deps.clock.monotonicMs();
+    peer.heardMs = -Infinity;
     if (nowMs - peer.askedMs < ASK_AGAIN_MS) return;
     peer.askedMs = nowMs;
     this.tell({ kind: "want", of: process }, [host]);
@@ -270,6 +334,7 @@ export class Peers {
       this.tell({
         kind: "whole",
         count: this.#count,
+        changes: this.#changes,
         isFirst: part === 0,
         isLast: part === parts - 1,
         seats: seats.slice(part * SEATS_IN_PART, (part + 1) * SEATS_IN_PART),
@@ -277,7 +342,10 @@ export class Peers {
     }
   }
 
-  #takePart(sent: SentNews, { count, isFirst, isLast, seats }: News & { kind: "whole" }): void {
+  #takePart(
+    sent: SentNews,
+    { count, changes, isFirst, isLast, seats }: News & { kind: "whole" },
+  ): void {
     const peer = this.#peerOf(sent);
     if (peer === undefined) return;
     if (isFirst) peer.parts = new Map();
@@ -287,14 +355,16 @@ export class Peers {
     if (!isLast) return;
     peer.parts = undefined;
     peer.askedMs = -Infinity;
-    const wasAway = peer.count === undefined;
+    const mayHaveMissed = peer.count === undefined || (changes ?? 0) > (peer.changes ?? 0);
     peer.count = count;
+    peer.changes = changes;
+    peer.heardMs = this.#deps.clock.monotonicMs();
     for (const seat of this.#deps.rooms.ofProcess(sent.process)) {
       if (!parts.has(`${seat.room}/${seat.jid}`)) this.#deps.rooms.remove(seat.room, seat.jid);
     }
     for (const seat of parts.values()) this.#seat(seat);
     if (this.#strangers.delete(sent.process)) this.#noteMet();
-    if (wasAway) this.#deps.peerBack();
+    if (mayHaveMissed) this.#deps.mayHaveMissed();
   }
 
   /** Takes a seat of another node. Sessions of this node that came later lose its nickname. */
@@ -341,7 +411,7 @@ export class Peers {
 
   /** Tells all nodes that this one lives, and withdraws the seats of those that do not. */
   async look(): Promise<void> {
-    const { hosts, localHost, liveProcesses } = this.#deps;
+    const { hosts, knownHosts, localHost, liveProcesses } = this.#deps;
     const reachable = await hosts();
     if (this.#isClosed) return;
     this.#hosts = new Set([localHost, ...reachable]);
@@ -349,17 +419,24 @@ export class Peers {
     for (const host of this.#toldAllMs.keys()) {
       if (!this.#hosts.has(host)) this.#toldAllMs.delete(host);
     }
-    this.tell({ kind: "beat", count: this.#count });
+    this.tell({ kind: "beat", count: this.#count, changes: this.#changes });
     for (const host of this.#owed) this.#tellAll(host);
     this.#deps.looked();
-    const live = await liveProcesses([...this.#hosts]);
+    const asked = new Set([...this.#hosts, ...knownHosts()]);
+    const live = await liveProcesses([...asked]);
     if (live === undefined || this.#isClosed) return;
-    this.#hasLooked = true;
+    this.#live = new Map(Array.from(asked, (host) => [host, live.get(host) ?? new Set()]));
     this.#findStrangers(live);
+    let hasLost = false;
     for (const [process, peer] of this.#peers) {
       if (live.get(peer.host)?.has(process) === true) peer.misses = 0;
-      else if (++peer.misses >= MISSES) this.#withdraw(process);
+      else if (++peer.misses >= MISSES) {
+        this.#withdraw(process);
+        hasLost = true;
+      }
     }
+    // A node that died may have changed a room and told nobody, or not have passed on what it heard.
+    if (hasLost) this.#deps.mayHaveMissed();
   }
 
   /** Asks the live processes that have told nothing yet for their seats. */

@@ -1,4 +1,4 @@
-import type { StoredMucRoom } from "../../storage/mod.ts";
+import type { MucStore, StoredMucRoom } from "../../storage/mod.ts";
 import { parseJid } from "../../xmpp/mod.ts";
 import type { RoomStanza } from "../rooms/mod.ts";
 import type { LiveRooms, RoomRecord } from "./live_rooms.ts";
@@ -15,11 +15,11 @@ import { statusMessage } from "./room_xml.ts";
 import type { PresenceNotes } from "./room_xml.ts";
 
 /** Collaborators of `RoomChanges`. */
-export interface RoomChangesDeps
-  extends Pick<MucServerDeps<RoomStanza>, "service" | "process" | "clock"> {
+export interface RoomChangesDeps extends Pick<MucServerDeps<RoomStanza>, "process" | "clock"> {
+  readonly service: { readonly store: Pick<MucStore, "read"> };
   readonly rooms: LiveRooms;
-  readonly order: MessageOrder;
-  readonly peers: Peers;
+  readonly order: Pick<MessageOrder, "arrive" | "catchUp">;
+  readonly peers: Pick<Peers, "put" | "gone">;
   readonly counters: MucMetrics;
   /** Runs a step of a room behind all earlier ones. Never rejects. */
   inTurn(room: string, step: () => Promise<void>): Promise<void>;
@@ -32,6 +32,8 @@ export interface RoomChangesDeps
 export class RoomChanges {
   readonly #deps: RoomChangesDeps;
   #isReviewing = false;
+  /** True when all rooms are to be looked at once more. */
+  #isDue = false;
 
   constructor(deps: RoomChangesDeps) {
     this.#deps = deps;
@@ -49,7 +51,7 @@ export class RoomChanges {
         return this.giveRole(news.room, news);
       case "changed": {
         const { room, codes, notes } = news;
-        return void this.#deps.inTurn(room, () => this.review(room, { codes, notes }));
+        return void this.#reviewInTurn(room, { codes, notes });
       }
       case "destroyed":
         return this.clear(news.room, news.notes);
@@ -118,19 +120,51 @@ export class RoomChanges {
     }
   }
 
-  /** Looks after a split, or a lost link, at all rooms with sessions of this node, one by one. */
+  /**
+   * Looks at all rooms with sessions of this node, one by one: changes of theirs may not have come, as
+   * after a split or the death of a node.
+   */
   reviewAll(): void {
-    if (this.#isReviewing) return;
+    this.#isDue = true;
+    this.retry();
+  }
+
+  /** Looks at all rooms, if that could not be done, or has become due again meanwhile. */
+  retry(): void {
+    if (!this.#isDue || this.#isReviewing) return;
+    this.#isDue = false;
     this.#isReviewing = true;
-    const work = async () => {
-      for (const live of this.#deps.rooms.all()) {
-        if (live.delivered === undefined) continue;
-        await this.#deps.inTurn(live.jid.text, async () => {
-          await this.#deps.order.catchUp(live);
-          await this.review(live.jid.text, { codes: [], notes: {} });
-        });
+    this.#lookAtAll().finally(() => this.#isReviewing = false);
+  }
+
+  /** Never rejects. */
+  async #lookAtAll(): Promise<void> {
+    const { rooms, service: { store }, order, inTurn } = this.#deps;
+    const all = rooms.all().filter(({ delivered }) => delivered !== undefined);
+    if (all.length === 0) return;
+    try {
+      // While the database is away, nobody in a room is to wait for it.
+      await store.read(all[0]!.jid.text);
+    } catch {
+      this.#isDue = true; // the database reports its own failures
+      return;
+    }
+    for (const live of all) {
+      if (live.delivered === undefined) continue;
+      await inTurn(live.jid.text, () => order.catchUp(live));
+      await this.#reviewInTurn(live.jid.text, { codes: [], notes: {} });
+    }
+  }
+
+  /** Reviews a room behind all earlier steps. When that fails, all rooms are looked at later. */
+  async #reviewInTurn(...[room, about]: Parameters<RoomChanges["review"]>): Promise<void> {
+    await this.#deps.inTurn(room, async () => {
+      try {
+        await this.review(room, about);
+      } catch (thrown) {
+        this.#isDue = true;
+        throw thrown;
       }
-    };
-    work().finally(() => this.#isReviewing = false);
+    });
   }
 }

@@ -28,6 +28,11 @@ export class MeshHosts implements MeshFacts {
     this.#isOwnProcess = options.isOwnProcess;
   }
 
+  /** All local hosts, whether or not they are linked. */
+  get hosts(): Iterable<string> {
+    return this.#hosts;
+  }
+
   isLocalHost(domain: string): boolean {
     return this.#hosts.has(domain);
   }

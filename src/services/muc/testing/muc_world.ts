@@ -15,6 +15,24 @@ export const SERVICE = "conference.example.com";
 export const COVEN = `coven@${SERVICE}`;
 export const MUC = "http://jabber.org/protocol/muc";
 
+/** Settings of a room that nobody has configured. */
+export const DEFAULT_ROOM: MucOptions["defaultRoom"] = {
+  title: "",
+  description: "",
+  persistent: false,
+  public: true,
+  moderated: true,
+  membersOnly: false,
+  membersByDefault: true,
+  allowChangeSubject: true,
+  allowUserInvites: false,
+  allowPrivateMessages: true,
+  passwordProtected: false,
+  password: "",
+  anonymous: true,
+  maxUsers: 10,
+};
+
 const OPTIONS: MucOptions = {
   historySize: 5,
   maxUsers: 10,
@@ -25,22 +43,7 @@ const OPTIONS: MucOptions = {
   maxAffiliations: 20,
   roomsPerPage: 2,
   messagesPerSec: 100,
-  defaultRoom: {
-    title: "",
-    description: "",
-    persistent: false,
-    public: true,
-    moderated: true,
-    membersOnly: false,
-    membersByDefault: true,
-    allowChangeSubject: true,
-    allowUserInvites: false,
-    allowPrivateMessages: true,
-    passwordProtected: false,
-    password: "",
-    anonymous: true,
-    maxUsers: 10,
-  },
+  defaultRoom: DEFAULT_ROOM,
 };
 
 /** A node: its rooms, and the stanzas that each of its sessions got. */
@@ -95,6 +98,7 @@ export class MucNode {
       },
       tell: (where, stanza) => world.tell(this, where, stanza),
       hosts: () => Promise.resolve(world.reachable(this)),
+      knownHosts: () => world.nodes.map((node) => node.host),
       liveProcesses: () => Promise.resolve(world.live(this)),
       hasNeighbours: () => world.nodes.some((node) => node !== this && node.host === host),
       metrics: new MetricsRegistry(world.clock),

@@ -1,0 +1,79 @@
+import { deepStrictEqual } from "node:assert/strict";
+import { ManualClock } from "../../base/mod.ts";
+import { MetricsRegistry } from "../../observe/mod.ts";
+import type { StoredMucRoom } from "../../storage/mod.ts";
+import { LiveRooms } from "./live_rooms.ts";
+import { mucMetrics } from "./muc_metrics.ts";
+import { RoomChanges } from "./room_changes.ts";
+import { DEFAULT_ROOM } from "./testing/muc_world.ts";
+
+const ROOMS = ["coven@conference.example.com", "heath@conference.example.com"];
+const STORED: StoredMucRoom = {
+  version: 1,
+  creation: 1,
+  config: "{}",
+  subject: "",
+  lastNumber: 1,
+  affiliates: [],
+};
+const RECORD = { ...STORED, settings: { ...DEFAULT_ROOM, isLocked: false, secret: "" } };
+
+/** Rooms with one session of this node each, and the names of those that were read. */
+function withRooms(onRead: (count: number) => void = () => {}) {
+  const clock = new ManualClock();
+  const counters = mucMetrics(new MetricsRegistry(clock));
+  const rooms = new LiveRooms(1, () => {}, counters);
+  for (const room of ROOMS) {
+    const seat = {
+      room,
+      jid: "alice@example.com/a",
+      nick: "witch",
+      affiliation: "none",
+      role: "participant",
+      payload: [],
+      joinedMs: 1,
+      changedMs: 1,
+      host: "dc1.example.com",
+      process: 1,
+    } as const;
+    rooms.put(seat);
+    rooms.remember(room, RECORD);
+    rooms.noteHistory(seat, 1);
+  }
+  const read: string[] = [];
+  const changes = new RoomChanges({
+    service: {
+      store: {
+        read: (room) => {
+          onRead(read.push(room));
+          return Promise.resolve(STORED);
+        },
+      },
+    },
+    process: 1,
+    clock,
+    rooms,
+    order: { arrive() {}, catchUp: () => Promise.resolve() },
+    peers: { put() {}, gone() {} },
+    counters,
+    inTurn: (_room, step) => step(),
+    recordOf: () => RECORD,
+    remove() {},
+  });
+  return { changes, read };
+}
+
+Deno.test("RoomChanges.reviewAll() looks at all rooms again when it is called meanwhile", async () => {
+  const { changes, read } = withRooms((count) => {
+    if (count === 3) changes.reviewAll(); // the first room has been passed
+  });
+  const once = [ROOMS[0], ...ROOMS]; // the first one also to see that the database is there
+  changes.reviewAll();
+  await new Promise((resolve) => setTimeout(resolve));
+  deepStrictEqual(read, once);
+  for (let i = 0; i < 2; i++) {
+    changes.retry();
+    await new Promise((resolve) => setTimeout(resolve));
+    deepStrictEqual(read, [...once, ...once]);
+  }
+});
