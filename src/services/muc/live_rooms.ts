@@ -14,6 +14,8 @@ const MAX_SEATS = 200_000;
 /** A room as this node has read it from the database. */
 export interface RoomRecord {
   readonly version: number;
+  /** Tells the room from others of its name, as `StoredMucRoom.creation` does. */
+  readonly creation: number;
   readonly settings: RoomSettings;
   readonly affiliates: readonly MucAffiliate[];
   /** Message that has set the subject, as it is stored; empty without one. */

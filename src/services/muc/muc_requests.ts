@@ -63,7 +63,10 @@ export interface MucRequestsDeps {
     about: { readonly codes: readonly string[]; readonly notes: PresenceNotes },
   ): Promise<void>;
   /** Has all nodes take their sessions out of a room that is gone. */
-  destroyed(room: string, notes: PresenceNotes): void;
+  destroyed(
+    room: string,
+    about: { readonly creation: number; readonly notes: PresenceNotes },
+  ): void;
   /** Has the nodes with the seats of a nickname give them a role. */
   giveRole(
     room: string,
@@ -412,7 +415,7 @@ export class MucRequests {
 
   async #destroy(
     to: BareJid,
-    { version }: StoredMucRoom,
+    { version, creation }: StoredMucRoom,
     destroy?: XmlElement,
   ): Promise<IqAnswer | undefined> {
     const { counters, destroyed } = this.#deps;
@@ -422,9 +425,12 @@ export class MucRequests {
     const alternate = tryParseJid(destroy?.attribute("jid") ?? "")?.text;
     const reason = destroy?.child("reason")?.text.slice(0, MAX_REASON);
     destroyed(to.text, {
-      destroyed: {
-        ...alternate !== undefined && { alternate },
-        ...reason !== undefined && { reason },
+      creation,
+      notes: {
+        destroyed: {
+          ...alternate !== undefined && { alternate },
+          ...reason !== undefined && { reason },
+        },
       },
     });
     return "empty";

@@ -37,6 +37,7 @@ import { writeSettings } from "./room_settings.ts";
 import { numberedMessage, ownElements, pastMessage } from "./room_xml.ts";
 import type { PresenceNotes } from "./room_xml.ts";
 import { VoiceRequests } from "./voice_requests.ts";
+import { WaitingLeaves } from "./waiting_leaves.ts";
 
 /** Bytes of the presence of an occupant, which every node keeps. */
 const MAX_PRESENCE_BYTES = 4_096;
@@ -76,10 +77,14 @@ export class MucServer<Taken extends RoomStanza> {
   readonly #posts: RoomPosts<Taken>;
   readonly #changes: RoomChanges;
   readonly #intake: RoomIntake<Taken>;
+  readonly #leaves = new WaitingLeaves();
   /** Monotonic milliseconds since when a seat of this node has no session here, by full JID. */
   readonly #absent = new Map<string, number>();
-  /** Rooms that go if nobody is in them, once this node knows all occupants again. */
-  readonly #leftRooms = new Set<string>();
+  /**
+   * Rooms that go if nobody is in them, once this node knows all occupants again, with their
+   * creations.
+   */
+  readonly #leftRooms = new Map<string, number>();
 
   constructor(deps: MucServerDeps<Taken>) {
     this.#deps = deps;
@@ -137,9 +142,9 @@ export class MucServer<Taken extends RoomStanza> {
         peers.tellChange({ kind: "changed", room, codes, notes });
         return changes.review(room, { codes, notes });
       },
-      destroyed: (room, notes) => {
-        peers.tellChange({ kind: "destroyed", room, notes });
-        changes.clear(room, notes);
+      destroyed: (room, about) => {
+        peers.tellChange({ kind: "destroyed", room, ...about });
+        changes.clear(room, about);
       },
       giveRole,
     });
@@ -176,7 +181,7 @@ export class MucServer<Taken extends RoomStanza> {
       inTurn,
       refuse,
       note: (thrown) => intake.note(thrown),
-      clear: (room, notes) => changes.clear(room, notes),
+      clear: (room, about) => changes.clear(room, about),
     });
     metrics.gauge({
       name: "causeway_muc_pending",
@@ -229,9 +234,15 @@ export class MucServer<Taken extends RoomStanza> {
       taken.settle();
       return "delivered";
     }
+    if (isEnd(stanza)) {
+      this.#takeEnd(stanza);
+      taken.settle(); // a seat ends with its node, too
+      return "delivered";
+    }
     const refusal = this.#refusalOf(stanza);
     if (refusal === undefined) {
-      this.#intake.begin(taken, () => this.#handle(taken));
+      const done = stanza.kind === "presence" ? this.#leaves.joins(stanza) : () => {};
+      this.#intake.begin(taken, () => this.#handle(taken).finally(done));
       return "delivered";
     }
     if (refusal !== "ignored") this.#metrics.refused.inc();
@@ -256,12 +267,9 @@ export class MucServer<Taken extends RoomStanza> {
   #refusalOf(stanza: Stanza): "ignored" | StanzaErrorCondition | undefined {
     const { kind, type, to, from, bytes } = stanza;
     if (kind === "presence") {
-      if (type !== "available" && type !== "unavailable" && type !== "error") return "ignored";
-      // A leave always finds a place, so that no occupant stays behind.
-      if (type === "unavailable" || type === "error") return undefined;
+      if (type !== "available") return "ignored";
       if (!(to instanceof FullJid)) return to.localpart === "" ? "ignored" : "jid-malformed";
     }
-    if (kind === "message" && type === "error") return undefined;
     if (from.localpart === "" && kind !== "iq") return "not-allowed";
     if (to.localpart === "" && kind !== "iq") return "service-unavailable";
     if (to.localpart === "" && (to instanceof FullJid || isReplyType(type))) {
@@ -275,15 +283,8 @@ export class MucServer<Taken extends RoomStanza> {
     const { stanza } = taken;
     switch (stanza.kind) {
       case "presence":
-        if (stanza.type === "available") return await this.#present(taken);
-        if (stanza.type === "unavailable") this.#leave(stanza);
-        else this.#unreachable(stanza);
-        return taken.settle();
+        return await this.#present(taken);
       case "message":
-        if (stanza.type === "error") {
-          this.#unreachable(stanza);
-          return taken.settle();
-        }
         return await this.#posts.take(taken);
       case "iq":
         if (isReply(stanza)) {
@@ -346,6 +347,11 @@ export class MucServer<Taken extends RoomStanza> {
     const affiliation = affiliationOf(record.affiliates, account);
     const history = await this.#historyOf(room);
     // From here on nothing is waited for: what was found out stays true.
+    const { creation = record.creation } = this.#rooms.get(room)?.record ?? {};
+    if (creation !== record.creation) {
+      // Sessions of this node are in an earlier room of that name: its end was not heard of yet.
+      this.#changes.clear(room, { creation, notes: { destroyed: {} } });
+    }
     const before = this.#ownSeat(room, from.text);
     const seats = this.#rooms.get(room)?.seats;
     const refusal = entryRefusal(affiliation, settings, {
@@ -423,13 +429,14 @@ export class MucServer<Taken extends RoomStanza> {
     const version = await store.create(room, content);
     if (version === undefined) return await this.#readOrMake(jid, account); // others made it
     this.#metrics.created.inc();
-    const record = { version, settings, affiliates, subject: "" };
-    return { record, isNew: true, lastNumber: version }; // numbers begin there, too
+    // Creations and numbers begin with the first version.
+    const record = { version, creation: version, settings, affiliates, subject: "" };
+    return { record, isNew: true, lastNumber: version };
   }
 
   #recordOf(stored: StoredMucRoom): RoomRecord {
-    const { version, affiliates, subject } = stored;
-    return { version, affiliates, subject, settings: this.#requests.settingsOf(stored) };
+    const { version, creation, affiliates, subject } = stored;
+    return { version, creation, affiliates, subject, settings: this.#requests.settingsOf(stored) };
   }
 
   /** Returns what a room keeps. None while the database is away. */
@@ -446,13 +453,29 @@ export class MucServer<Taken extends RoomStanza> {
     }
   }
 
-  #leave({ from, to, bytes }: Stanza): void {
+  /**
+   * Takes a leave, or an error of a session that could not be reached. Those have no bound but that
+   * they must concern a seat: nothing is kept of others, and of a stanza only what others are shown.
+   */
+  #takeEnd(stanza: Stanza): void {
+    const { kind, type, from, to, bytes } = stanza;
     const room = to.bare.text;
-    const seat = this.#ownSeat(room, from.text);
-    if (seat === undefined) return;
-    const isSmall = bytes.length <= MAX_PRESENCE_BYTES;
-    const payload = isSmall ? ownElements(parseOf(bytes), room) : [];
-    this.#remove(seat, { payload });
+    const session = from.text;
+    const isLeave = kind === "presence" && type === "unavailable";
+    const isOver = () => isLeave || !this.#deps.isHere(from as FullJid); // seats have full JIDs
+    const isSeated = this.#ownSeat(room, session) !== undefined && isOver();
+    const done = this.#leaves.ends(isLeave ? "leave" : "error", stanza, { isSeated });
+    if (done === undefined) return;
+    const isShown = isLeave && bytes.length <= MAX_PRESENCE_BYTES;
+    const about = isLeave
+      ? { payload: isShown ? ownElements(parseOf(bytes), room) : [] }
+      : { notes: { codes: ["333"] } };
+    void this.#intake.inTurn(room, () => {
+      done();
+      const seat = this.#ownSeat(room, session);
+      if (seat !== undefined && isOver()) this.#remove(seat, about);
+      return Promise.resolve();
+    });
   }
 
   #remove(
@@ -460,12 +483,11 @@ export class MucServer<Taken extends RoomStanza> {
     about: { readonly notes?: PresenceNotes; readonly payload?: Seat["payload"] },
   ): void {
     const live = this.#rooms.get(seat.room);
-    const isLocked = live?.record?.settings.isLocked === true;
-    const isTemporary = live?.record?.settings.persistent === false;
+    const { creation, settings } = live?.record ?? {};
     this.#peers.remove(seat, about);
     const isEmpty = live?.seats.size === 0 && !live.mayHaveOthers;
-    if (isEmpty && (isTemporary || isLocked)) {
-      void this.#intake.inTurn(seat.room, () => this.#removeEmpty(seat.room));
+    if (isEmpty && creation !== undefined && (!settings!.persistent || settings!.isLocked)) {
+      void this.#intake.inTurn(seat.room, () => this.#removeEmpty(seat.room, creation));
     }
   }
 
@@ -473,28 +495,21 @@ export class MucServer<Taken extends RoomStanza> {
    * Removes a room that is not to stay when nobody is in it. While there may be occupants that this
    * node does not know, the room stays.
    */
-  async #removeEmpty(room: string): Promise<void> {
+  async #removeEmpty(room: string, creation: number): Promise<void> {
     const { store } = this.#deps.service;
     if (!this.#peers.isWhole) {
-      if (this.#leftRooms.size < MAX_LEFT_ROOMS) this.#leftRooms.add(room);
+      if (this.#leftRooms.size < MAX_LEFT_ROOMS) this.#leftRooms.set(room, creation);
       return;
     }
     const stored = await store.read(room);
-    if (stored === undefined || this.#rooms.get(room) !== undefined) return;
+    if (stored?.creation !== creation || this.#rooms.get(room) !== undefined) return;
     const { persistent, isLocked } = this.#requests.settingsOf(stored);
     if (persistent && !isLocked) return;
     if (!await store.destroy(room, stored.version)) return;
     this.#metrics.destroyed.inc();
     this.#deps.service.archives?.removed(room);
     // Somebody may have entered it elsewhere a moment ago.
-    this.#peers.tellChange({ kind: "destroyed", room, notes: { destroyed: {} } });
-  }
-
-  /** Ends the seat of a session that could not be reached. */
-  #unreachable({ from, to }: Stanza): void {
-    const seat = this.#ownSeat(to.bare.text, from.text);
-    if (seat === undefined || this.#deps.isHere(from as FullJid)) return;
-    this.#remove(seat, { notes: { codes: ["333"] } });
+    this.#peers.tellChange({ kind: "destroyed", room, creation, notes: { destroyed: {} } });
   }
 
   async #takeOver(room: string, jid: FullJid): Promise<void> {
@@ -565,7 +580,9 @@ export class MucServer<Taken extends RoomStanza> {
     if (this.#leftRooms.size > 0 && this.#peers.isWhole) {
       const left = [...this.#leftRooms];
       this.#leftRooms.clear();
-      for (const room of left) void this.#intake.inTurn(room, () => this.#removeEmpty(room));
+      for (const [room, creation] of left) {
+        void this.#intake.inTurn(room, () => this.#removeEmpty(room, creation));
+      }
     }
     const nowMs = this.#deps.clock.monotonicMs();
     const absent = new Set<string>();
@@ -610,6 +627,11 @@ function isPast(message: Uint8Array): boolean {
     { kind: "message", type: "groupchat", bytes: message },
     { hasChatMarkers: false, hasGroupchats: true },
   );
+}
+
+/** True for a leave, and for the error of a stanza that a session did not get. */
+function isEnd({ kind, type }: Stanza): boolean {
+  return kind === "presence" && type === "unavailable" || kind !== "iq" && type === "error";
 }
 
 function isReplyType(type: string): boolean {

@@ -1,5 +1,5 @@
 import { deepStrictEqual, match, ok, strictEqual } from "node:assert/strict";
-import { parseJid } from "../../xmpp/mod.ts";
+import { buildStanza, parseElement, parseJid } from "../../xmpp/mod.ts";
 import type { FullJid } from "../../xmpp/mod.ts";
 import { COVEN, MUC, MucWorld, SERVICE } from "./testing/muc_world.ts";
 import type { MucNode } from "./testing/muc_world.ts";
@@ -503,6 +503,90 @@ Deno.test("MucServer takes over the seat of a session that moves to another node
   world.isLeaseOver = true;
   await world.look(3);
   deepStrictEqual(one.got(ALICE), [], "the dead node has nobody");
+});
+
+Deno.test("MucServer keeps leaves and errors of no use from the places of other stanzas", async () => {
+  const [world, one, two] = await withRoom();
+  await using _ = world;
+  const { promise: gate, resolve: open } = Promise.withResolvers<void>();
+  one.beforeRead = () => gate;
+  one.sessions.add(CAROL);
+  let settled = 0;
+  const send = (xml: string) => {
+    const stanza = buildStanza(parseElement(new TextEncoder().encode(xml)));
+    return one.server.take(world.taken(stanza, () => void settled++));
+  };
+  const join = `<presence from='${CAROL}' to='${COVEN}/crone'><x xmlns='${MUC}'/></presence>`;
+  const leave = (status = "") =>
+    `<presence from='${CAROL}' to='${COVEN}/crone' type='unavailable'>` +
+    `<status>${status}</status></presence>`;
+  send(join); // it waits for the database
+  for (let i = 0; i < 1_000; i++) {
+    strictEqual(send(leave(i === 0 ? "bye" : "again")), "delivered");
+    strictEqual(
+      send(`<message from='${CAROL}' to='${COVEN}' type='error'>${" ".repeat(70_000)}</message>`),
+      "delivered",
+    );
+  }
+  strictEqual(settled, 2_000, "the join is left");
+  const say = `<message from='${ALICE}' to='${COVEN}' type='groupchat'><body>hi</body></message>`;
+  strictEqual(send(say), "delivered");
+  send(join);
+  strictEqual(send(leave("once more")), "delivered");
+  open();
+  await world.settled();
+  deepStrictEqual(two.texts(BOB), ["hi"]);
+  const shown = one.got(ALICE).filter((xml) => xml.includes("/crone'"));
+  deepStrictEqual(shown.map((xml) => /<status>(.*?)</.exec(xml)?.[1]), [
+    undefined,
+    "bye",
+    undefined,
+    "once more",
+  ]);
+});
+
+Deno.test("MucServer does not end a room that was made again when it hears of the old one's end", async () => {
+  const [world, one, two] = await withRoom();
+  await using _ = world;
+  await two.leave(BOB, "bard");
+  world.held = [];
+  await one.leave(ALICE, "witch");
+  world.clock.advance(1);
+  await two.make(BOB, "bard");
+  world.release();
+  await world.settled();
+  deepStrictEqual(two.got(BOB).filter((xml) => xml.includes("<destroy")), []);
+  await two.say(BOB, "here");
+  deepStrictEqual(two.texts(BOB), ["here"]);
+});
+
+Deno.test("MucServer takes people out of an old room before somebody enters the one made again", async () => {
+  const [world, one, two] = await withRoom();
+  await using _ = world;
+  world.held = [];
+  await one.ask(ALICE, "set", `<query xmlns='${MUC}#owner'><destroy/></query>`);
+  world.clock.advance(1);
+  await two.enter(CAROL, "crone");
+  match(two.got(BOB).join(""), /type='unavailable'.*<destroy/);
+  match(two.got(CAROL).join(""), /affiliation='owner'.*code='201'/);
+  world.release();
+  await world.settled();
+  deepStrictEqual(two.got(CAROL).filter((xml) => xml.includes(`${COVEN}/crone`)), []);
+});
+
+Deno.test("MucServer removes no room that was made again after it had been left", async () => {
+  const [world, one, two] = await withRoom();
+  await using _ = world;
+  await two.leave(BOB, "bard");
+  world.cut.add("dc1.example.com dc2.example.com");
+  await world.look(6);
+  await one.leave(ALICE, "witch");
+  const { version } = (await world.store.read(COVEN))!;
+  await world.store.destroy(COVEN, version);
+  await world.store.create(COVEN, { config: "{}", isListed: true, affiliates: [] });
+  world.cut.clear();
+  await world.look(4);
+  ok(await world.store.read(COVEN) !== undefined);
 });
 
 Deno.test("MucServer bounds nicknames, presence, rooms of a person and occupants", async () => {

@@ -21,7 +21,7 @@ import type { Role } from "./room_standing.ts";
  * | `changed` | the room's configuration or affiliations have changed in the database |
  * | `destroyed` | the room is gone from the database |
  *
- * Nodes of the version before know nothing of `changes` and `change`.
+ * Nodes of the version before know nothing of `changes`, `change` and `creation`.
  */
 export type News =
   | { readonly kind: "beat"; readonly count: number; readonly changes?: number }
@@ -73,6 +73,8 @@ export type RoomChangeNews =
     readonly kind: "destroyed";
     readonly change?: number;
     readonly room: string;
+    /** Tells the room from others of its name. */
+    readonly creation?: number;
     readonly notes: PresenceNotes;
   };
 
@@ -145,7 +147,11 @@ export function newsStanza(news: News, { process, from, to }: {
       case "destroyed":
         return element(
           kind,
-          { change: textOf(news.change), room: news.room },
+          {
+            change: textOf(news.change),
+            room: news.room,
+            creation: textOf(news.creation),
+          },
           notesElement(news.notes),
         );
     }
@@ -229,10 +235,16 @@ function contentOf(content: XmlElement, sender: Sender): News | undefined {
         ? undefined
         : { kind, ...change !== undefined && { change }, room, codes, notes };
     }
-    case "destroyed":
-      return room === undefined
-        ? undefined
-        : { kind, ...change !== undefined && { change }, room, notes };
+    case "destroyed": {
+      const creation = numberIn(content, "creation");
+      return room === undefined ? undefined : {
+        kind,
+        ...change !== undefined && { change },
+        room,
+        ...creation !== undefined && { creation },
+        notes,
+      };
+    }
     default:
       return undefined; // of a later version
   }

@@ -63,7 +63,7 @@ const NEWS: readonly News[] = [
   { kind: "changed", room: ROOM, codes: ["104"], notes: { codes: [] } },
   { kind: "changed", change: 1, room: ROOM, codes: ["104"], notes: { codes: [] } },
   { kind: "destroyed", room: ROOM, notes: NOTES },
-  { kind: "destroyed", change: 2, room: ROOM, notes: NOTES },
+  { kind: "destroyed", change: 2, room: ROOM, creation: 1_700_000_000_000, notes: NOTES },
 ];
 
 /** Returns news with its elements as they are written. */

@@ -54,7 +54,7 @@ export class RoomChanges {
         return void this.#reviewInTurn(room, { codes, notes });
       }
       case "destroyed":
-        return this.clear(news.room, news.notes);
+        return this.clear(news.room, news);
     }
   }
 
@@ -75,10 +75,20 @@ export class RoomChanges {
     }
   }
 
-  /** Takes all sessions of this node out of a room that is gone. */
-  clear(room: string, notes: PresenceNotes): void {
+  /**
+   * Takes all sessions of this node out of a room that is gone.
+   * @param about `creation` of the room. @default whichever they are in
+   */
+  clear(
+    room: string,
+    { creation, notes }: { readonly creation?: number; readonly notes: PresenceNotes },
+  ): void {
     const live = this.#deps.rooms.get(room);
     if (live === undefined) return;
+    // They are in another room of that name, which was made since.
+    if (creation !== undefined && live.record !== undefined && live.record.creation !== creation) {
+      return;
+    }
     for (const seat of this.#deps.rooms.clear(live, notes)) {
       this.#deps.counters.leaves.inc();
       this.#deps.peers.gone(seat, { notes });
@@ -97,7 +107,9 @@ export class RoomChanges {
     const stored = await this.#deps.service.store.read(room);
     const live = this.#deps.rooms.get(room);
     if (live?.record === undefined) return;
-    if (stored === undefined) return this.clear(room, { destroyed: {} });
+    if (stored?.creation !== live.record.creation) {
+      return this.clear(room, { notes: { destroyed: {} } });
+    }
     const record = this.#deps.recordOf(stored);
     live.record = record;
     const { settings } = record;

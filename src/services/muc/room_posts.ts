@@ -37,7 +37,7 @@ export interface RoomPostsDeps<Taken extends RoomStanza>
   /** Takes note of a failure. */
   note(thrown: unknown): void;
   /** Takes all sessions of this node out of a room that is gone. */
-  clear(room: string, notes: PresenceNotes): void;
+  clear(room: string, about: { readonly notes: PresenceNotes }): void;
 }
 
 /**
@@ -187,7 +187,7 @@ export class RoomPosts<Taken extends RoomStanza> {
     }
     if (number === undefined) {
       this.#deps.refuse(taken, "item-not-found");
-      return this.#deps.clear(room, { destroyed: {} });
+      return this.#deps.clear(room, { notes: { destroyed: {} } });
     }
     this.#deps.counters.messages.inc();
     this.#deps.service.archives?.posted(room);

@@ -63,6 +63,8 @@ export class MucNode {
   isArchiveDown = false;
   /** True for a message that the database of archives refuses without a name for the failure. */
   refuses: (stanza: string) => boolean = () => false;
+  /** Runs before the node reads a room. */
+  beforeRead: () => Promise<void> = () => Promise.resolve();
   /** Runs once, before the node reads for the first time what an archive lacks. */
   beforeUnarchived: (() => Promise<void>) | undefined;
 
@@ -76,7 +78,15 @@ export class MucNode {
       service: {
         domain: SERVICE,
         options: { ...OPTIONS, ...options },
-        store,
+        store: new Proxy(store, {
+          get: (target, name: keyof MucStore) => {
+            if (name !== "read") return target[name];
+            return async (room: string) => {
+              await this.beforeRead();
+              return await target.read(room);
+            };
+          },
+        }),
         ...archives && { archives },
       },
       localHost: host,
