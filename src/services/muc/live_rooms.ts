@@ -31,6 +31,14 @@ export interface PostedMessage {
   readonly text: string;
 }
 
+/** The coming of a session of this node. */
+export interface Arrival {
+  /** Number up to which it got messages as history. */
+  readonly number: number;
+  /** Position among all who came. */
+  readonly position: number;
+}
+
 /** A room in which somebody is, anywhere. */
 export interface LiveRoom {
   readonly jid: BareJid;
@@ -43,10 +51,12 @@ export interface LiveRoom {
   readonly held: Map<number, PostedMessage>;
   /** Numbers that were passed over and may still come. */
   readonly passedOver: Set<number>;
-  /** Ids of messages that were delivered before the database had them. */
-  readonly unnumbered: Set<string>;
-  /** Numbers up to which sessions here got messages as history, by full JID. */
-  readonly since: Map<string, number>;
+  /** Messages that were delivered before the database had them: `arrivals` at that time, by id. */
+  readonly unnumbered: Map<string, number>;
+  /** What sessions here got when they came, by full JID. */
+  readonly since: Map<string, Arrival>;
+  /** Sessions that have come here so far. */
+  arrivals: number;
   /** True while a step is planned that reads missing messages. */
   isCatchingUp: boolean;
   /** True when occupants may be there that were withdrawn: their node cannot be reached. */
@@ -220,7 +230,7 @@ export class LiveRooms {
   noteHistory(seat: Seat, number: number): LiveRoom | undefined {
     const live = this.#rooms.get(seat.room);
     if (live === undefined) return undefined;
-    live.since.set(seat.jid, number);
+    live.since.set(seat.jid, { number, position: ++live.arrivals });
     if (live.delivered !== undefined) return undefined;
     live.delivered = number;
     return live;
@@ -250,11 +260,16 @@ export class LiveRooms {
       const told = [...isGone ? others : [], ...isLeft ? [leaver] : []];
       this.#hide(live, entry, told, change);
     }
+    const moved = change.leaver && live.seats.of(change.leaver.jid);
     for (const [i, entry] of after.entries()) {
-      if (entry === undefined || looksAlike(before[i], entry)) continue;
+      if (entry === undefined) continue;
+      // A session that takes a nickname of the same person's other device sees itself under it.
+      const isJoined = moved?.nick === entry.nick && accountOf(moved) === entry.account;
+      const isSame = looksAlike(before[i], entry);
+      if (isSame && !isJoined) continue;
       const { newNick: _, codes = [], ...notes } = change.notes ?? {};
       const kept = codes.filter((code) => code !== "303" && code !== "307");
-      this.#show(live, entry, viewers, { ...notes, codes: kept });
+      this.#show(live, entry, isSame ? [moved!] : viewers, { ...notes, codes: kept });
     }
   }
 
@@ -324,8 +339,9 @@ export class LiveRooms {
         delivered: undefined,
         held: new Map(),
         passedOver: new Set(),
-        unnumbered: new Set(),
+        unnumbered: new Map(),
         since: new Map(),
+        arrivals: 0,
         isCatchingUp: false,
         mayHaveOthers: false,
       };

@@ -54,7 +54,7 @@ export class MessageOrder {
     const { number, id } = message;
     if (number === undefined) {
       if (live.unnumbered.has(id)) return;
-      remember(live.unnumbered, id);
+      remember(live.unnumbered, id, live.arrivals);
       return this.#give(live, message);
     }
     if (number <= delivered) {
@@ -157,16 +157,21 @@ export class MessageOrder {
     }
   }
 
-  /** Gives a message, unless it was given before it had a number. */
+  /** Gives a message to those who have not got it before it had a number. */
   #giveOnce(live: LiveRoom, message: PostedMessage): void {
-    if (!live.unnumbered.delete(message.id)) this.#give(live, message);
+    const arrivals = live.unnumbered.get(message.id) ?? 0;
+    live.unnumbered.delete(message.id);
+    this.#give(live, message, arrivals);
   }
 
-  #give(live: LiveRoom, { number, text }: PostedMessage): void {
+  /** @param after leaves out those who came as one of that many, or earlier */
+  #give(live: LiveRoom, { number, text }: PostedMessage, after = 0): void {
     const { rooms, service } = this.#deps;
-    const seats = rooms.own(live).filter(({ jid }) =>
-      number === undefined || number > (live.since.get(jid) ?? 0)
-    );
+    const seats = rooms.own(live).filter(({ jid }) => {
+      const since = live.since.get(jid);
+      return number === undefined ||
+        number > (since?.number ?? 0) && (since?.position ?? Infinity) > after;
+    });
     if (seats.length === 0) return;
     const message = numberedMessage(text, {
       room: live.jid.text,
@@ -187,10 +192,10 @@ export function shownNumber(
   return isFound ? number : undefined;
 }
 
-function remember(ids: Set<string>, id: string): void {
-  ids.add(id);
+function remember(ids: Map<string, number>, id: string, arrivals: number): void {
+  ids.set(id, arrivals);
   if (ids.size <= MAX_REMEMBERED) return;
-  const [oldest] = ids;
+  const [oldest] = ids.keys();
   ids.delete(oldest!);
 }
 

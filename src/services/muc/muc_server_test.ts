@@ -184,6 +184,23 @@ Deno.test("MucServer lets occupants talk on while the database is away, and numb
   deepStrictEqual(two.texts(CAROL), ["still here"]);
 });
 
+Deno.test("MucServer gives newcomers what waited for the database when they came", async () => {
+  const [world, one, two] = await withRoom();
+  await using _ = world;
+  one.isStoreDown = two.isStoreDown = true;
+  await one.say(ALICE, "before");
+  await one.enter(CAROL, "crone");
+  await one.say(ALICE, "after");
+  deepStrictEqual(one.texts(CAROL), ["after"]);
+  deepStrictEqual(one.texts(ALICE), ["before", "after"]);
+  one.isStoreDown = two.isStoreDown = false;
+  await world.look();
+  deepStrictEqual(one.texts(CAROL), ["before"]);
+  deepStrictEqual(one.texts(ALICE), [], "she has both");
+  await one.say(ALICE, "now");
+  deepStrictEqual([one.texts(CAROL), two.texts(BOB)], [["now"], ["before", "after", "now"]]);
+});
+
 Deno.test("MucServer lets both sides of a split talk, and unites them with the older nickname", async () => {
   const [world, one, two] = await withRoom();
   await using _ = world;
@@ -213,6 +230,24 @@ Deno.test("MucServer lets both sides of a split talk, and unites them with the o
   await one.say(ALICE, "together");
   for (const [node, who] of [[one, CAROL], [two, BOB], [two, "dave@example.com/d"]] as const) {
     deepStrictEqual(node.texts(who).at(-1), "together");
+  }
+});
+
+Deno.test("MucServer gives all devices of a person one nickname in place of a lost one", async () => {
+  const [world, one, two] = await withRoom();
+  await using _ = world;
+  world.cut.add("dc1.example.com dc2.example.com");
+  await one.enter(CAROL, "crone");
+  world.clock.advance(5);
+  const devices = ["a", "b"].map((resource) => `dave@example.com/${resource}`);
+  for (const device of devices) await two.enter(device, "crone");
+  for (const device of devices) two.got(device);
+  world.cut.clear();
+  await world.look(4);
+  for (const device of devices) {
+    const own = two.got(device).filter((xml) => /from='[^']*\/crone( \d)?'.*code='110'/.test(xml));
+    match(own.at(-1)!, new RegExp(`from='${COVEN}/crone 2'`));
+    ok(!own.some((xml) => xml.includes("crone 3")));
   }
 });
 

@@ -130,10 +130,13 @@ export function looksAlike(one: Entry | undefined, other: Entry | undefined): bo
     before.role === after.role && before.jid === after.jid && before.payload === after.payload;
 }
 
-/** Returns a nickname that nobody in the room has, made from another one. Pure. */
-export function freeNick(nick: string, room: RoomSeats): string {
+/**
+ * Returns a nickname that nobody else in the room has, made from that of a seat. Other devices of the
+ * same person share it. Pure.
+ */
+export function freeNick(seat: Pick<Seat, "nick" | "jid">, room: RoomSeats): string {
   for (let number = 2;; number++) {
-    const free = `${nick.slice(0, 200)} ${number}`;
-    if (room.entry(free) === undefined) return free;
+    const free = `${seat.nick.slice(0, 200)} ${number}`;
+    if (room.rivals(free, accountOf(seat)).length === 0) return free;
   }
 }

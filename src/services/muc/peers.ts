@@ -384,7 +384,7 @@ export class Peers {
       if (rival.process !== process || precedes(rival, seat)) continue;
       counters.renamed.inc();
       this.put(
-        { ...rival, nick: freeNick(rival.nick, room!.seats), changedMs: this.#now() },
+        { ...rival, nick: freeNick(rival, room!.seats), changedMs: this.#now() },
         { notes: { codes: ["210"] } },
       );
     }
