@@ -25,6 +25,12 @@ const [MAX_GAP, FEWEST_OF_RUN] = [32, 8];
 /** Archives that one statement changes, with four values each. */
 const ARCHIVES_AT_ONCE = 200;
 
+/** Outcomes of messages, and their archives as they were found, by the archives' keys. */
+export interface AppendedBatch {
+  readonly outcomes: readonly ArchiveOutcome[];
+  readonly archives: ReadonlyMap<string, ArchiveState>;
+}
+
 /**
  * Adds messages to archives within a transaction, as `ArchiveStore.append` says.
  *
@@ -37,7 +43,7 @@ export async function appendBatch(
   dialect: SqlDialect,
   messages: readonly ArchivedMessage[],
   nowMs: number,
-): Promise<readonly ArchiveOutcome[]> {
+): Promise<AppendedBatch> {
   const wanted = [...new Set(messages.map(({ archive }) => archive))];
   const archives = await lockArchives(queries, dialect, wanted);
   // What is there is looked for behind the lock: whoever has stored it has held that lock.
@@ -62,7 +68,7 @@ export async function appendBatch(
   }
   await addTexts(queries, dialect, texts, fresh.filter(({ hasNews }) => hasNews));
   await noteNews(queries, [...archives.values()].filter(({ hasNews }) => hasNews));
-  return outcomes;
+  return { outcomes, archives };
 }
 
 /** Returns the row of a message by which a search finds it; none for a text without words. */

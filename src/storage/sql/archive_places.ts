@@ -39,6 +39,8 @@ export interface ArchiveState {
   readonly key: Key;
   readonly owner: RowOwner;
   readonly preferences: ArchivePreferences | undefined;
+  /** The preferences as the row has them. */
+  readonly preferencesContent: Uint8Array | null;
   lastPosition: number;
   visibleAt: number;
   mostLate: number;
@@ -46,7 +48,8 @@ export interface ArchiveState {
   hasNews: boolean;
 }
 
-function placesOf(archive: string): Places {
+/** Returns the keys of an archive's places, of its owner and of its host. */
+export function placesOf(archive: string): Places {
   const bareJid = bareJidOfArchive(archive);
   return {
     owner: keyOf(archive),
@@ -208,6 +211,7 @@ function stateOf(row: ArchiveRow): ArchiveState {
     key: bufferOf(row.account_key),
     owner: ownerOf(row),
     preferences: readPreferences(row.preferences),
+    preferencesContent: row.preferences,
     lastPosition: Number(row.last_position),
     visibleAt: Number(row.visible_at),
     mostLate: Number(row.most_late),

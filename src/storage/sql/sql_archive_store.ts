@@ -24,6 +24,7 @@ import {
   writePreferences,
 } from "./archive_places.ts";
 import type { RowOwner } from "./archive_places.ts";
+import { ArchiveSteps } from "./archive_steps.ts";
 import type { Key } from "./keys.ts";
 import { keyOf } from "./keys.ts";
 import { searchedWordsOf, wordOfArchive } from "./search_words.ts";
@@ -56,10 +57,14 @@ interface Span {
 export class SqlArchiveStore implements ArchiveStore {
   readonly batchMessages: number;
   readonly #database: SqlDatabase;
+  /** Undefined where the engine has no statement for it. */
+  readonly #steps: ArchiveSteps | undefined;
   readonly #rounds = new RemovalRounds<OldArchive>();
 
   constructor(database: SqlDatabase) {
     this.#database = database;
+    const { archiveStep } = database.dialect;
+    this.#steps = archiveStep && new ArchiveSteps(database, archiveStep);
     // A batch costs some round trips and one flush of the disk, however large it is. SQLite is within
     // the process, which does nothing else meanwhile.
     this.batchMessages = database.dialect.name === "sqlite" ? 256 : 1_000;
@@ -74,10 +79,13 @@ export class SqlArchiveStore implements ArchiveStore {
     nowMs: number,
   ): Promise<readonly ArchiveOutcome[]> {
     if (messages.length === 0) return [];
-    return await this.#database.transact(
+    if (await this.#steps?.append(messages, nowMs) === true) return messages.map(() => "stored");
+    const { outcomes, archives } = await this.#database.transact(
       "archive messages in",
       (queries) => appendBatch(queries, this.#database.dialect, messages, nowMs),
     );
+    this.#steps?.learn(archives);
+    return outcomes;
   }
 
   async read(

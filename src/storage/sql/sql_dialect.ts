@@ -1,6 +1,7 @@
 import type { QueryCompiler, RawBuilder } from "kysely";
 import type { ServerProductId } from "../catalogue/catalogue.ts";
 import type { StorageFailure } from "../storage_error.ts";
+import type { ArchiveStep } from "./archive_step.ts";
 import type { SqlConnection } from "./sql_connection.ts";
 import type { TextSearch } from "./text_search.ts";
 
@@ -53,6 +54,8 @@ export interface SqlDialect {
   readonly byteLength: string;
   /** Finds archived messages by words. @default they are not searched */
   readonly textSearch?: TextSearch;
+  /** Adds messages to archives by one statement. @default a transaction of several does */
+  readonly archiveStep?: ArchiveStep;
   /** True when the database has the index behind `textSearch`. @default it always has */
   hasTextIndex?(connection: SqlConnection): Promise<boolean>;
   /** Returns the value to store in a column of text. */

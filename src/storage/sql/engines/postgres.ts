@@ -4,6 +4,7 @@ import type { Client } from "pg";
 import { PostgresQueryCompiler, sql as raw } from "kysely";
 import type { StorageFailure } from "../../storage_error.ts";
 import { codeOf, connectionFailureOf } from "../../storage_error.ts";
+import { POSTGRES_STEP } from "../archive_step.ts";
 import type { SqlConnection, SqlResult, SqlRow } from "../sql_connection.ts";
 import type { SqlDialect } from "../sql_dialect.ts";
 import type { SessionLimits, SqlAddress, SqlEngine } from "../sql_server.ts";
@@ -92,6 +93,7 @@ const DIALECT: SqlDialect = {
   rowLocks: "for-update",
   byteLength: "length",
   textSearch: POSTGRES_SEARCH,
+  archiveStep: POSTGRES_STEP,
   text: (value) => value,
 
   failureOf(thrown) {

@@ -43,7 +43,7 @@ export function noteStatement(
   values: readonly unknown[],
 ): void {
   const text = withoutLists(sql);
-  const isQuery = /^(select|update|delete)\b/i.test(sql);
+  const isQuery = /^(select|update|delete|with)\b/i.test(sql);
   if (!isQuery || (sent.get(text)?.length ?? Infinity) <= values.length + 1) return;
   sent.set(text, [sql, ...values]);
 }

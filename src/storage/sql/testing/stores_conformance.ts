@@ -15,6 +15,7 @@ import { mucStoreConformance } from "../../testing/muc_store_conformance.ts";
 import { subscriptionRequestStoreConformance } from "../../testing/subscription_request_store_conformance.ts";
 import { userStoreConformance } from "../../testing/user_store_conformance.ts";
 import { vcardStoreConformance } from "../../testing/vcard_store_conformance.ts";
+import { archiveStepsConformance } from "./archive_steps_conformance.ts";
 import { preparedDatabase, withConnection } from "./databases.ts";
 import {
   assertIndexed,
@@ -75,6 +76,8 @@ export function storesConformance(name: string): void {
   roomArchiveConformance(kind.name, open);
   roomStoreConformance(kind.name, open);
   mucStoreConformance(kind.name, open);
+
+  if (kind.engine.dialect.archiveStep !== undefined) archiveStepsConformance(kind.name, server);
 
   if (kind.driver === "mysql") {
     Deno.test(`${kind.name}: archives: words are searched only where there is an index of them`, async () => {
