@@ -61,7 +61,7 @@ export function makeSessions(config: Config, parts: RegistryListeners): SessionR
         tellOtherNodes(presence, priority, parts);
         if (presence.from instanceof FullJid) parts.offline.presence(presence.from, priority);
         if (presence.from instanceof FullJid) parts.pep.presenceChanged(presence.from, presence);
-        if (presence.type === "unavailable") parts.logouts.loggedOut(presence.from.bare, presence);
+        noteLogout(presence, parts);
       },
       isTelling: (jid) => parts.rosters.isTelling(jid),
       isNews: (presence) => parts.rosters.isNews(presence),
@@ -84,6 +84,17 @@ export function makeSessions(config: Config, parts: RegistryListeners): SessionR
     refuses: (session, stanza) => parts.privacy.refuses(session, stanza),
     ...sessionBounds(config),
   });
+}
+
+/** Notes when a session ends whose contacts knew of it. Those who may see the note see no other logout. */
+export function noteLogout(
+  presence: Stanza,
+  { privacy, logouts }: Pick<RegistryListeners, "privacy" | "logouts">,
+): void {
+  const { type, from } = presence;
+  if (type !== "unavailable") return;
+  if (from instanceof FullJid && privacy.isInvisible(from)) return;
+  logouts.loggedOut(from.bare, presence);
 }
 
 /** Makes the registry of the components that are connected to this node. */

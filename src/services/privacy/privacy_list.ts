@@ -99,6 +99,11 @@ export class PrivacyList {
   }
 }
 
+/** True when a list denies stanzas between its owner and everybody whom no other rule is about. */
+export function deniesOthers({ items }: PrivacyList, aspect: StanzaAspect): boolean {
+  return items.find((item) => item.match.type === "any" && covers(item, aspect))?.action === "deny";
+}
+
 /** Returns the JIDs that a list blocks for all stanzas: what the block list shows (XEP-0191 §4). */
 export function blockedIn(list: PrivacyList | undefined): readonly string[] {
   return (list?.items ?? []).flatMap((item) =>

@@ -24,7 +24,7 @@ import {
   readPrivacy,
 } from "./account_privacy.ts";
 import type { PrivacyItem, PrivacyList } from "./privacy_list.ts";
-import { aspectInbound, aspectOutbound } from "./privacy_list.ts";
+import { aspectInbound, aspectOutbound, deniesOthers } from "./privacy_list.ts";
 import { PrivacyMetrics } from "./privacy_metrics.ts";
 import type { PrivacyDeps, PrivacyView } from "./privacy_ports.ts";
 import {
@@ -145,6 +145,15 @@ export class PrivacyServer {
     return account === undefined
       ? EVERYTHING
       : viewOf(session, account.appliedTo(session.resourcepart));
+  }
+
+  /**
+   * True for a session here that its active list makes invisible: to everybody, or to all but those
+   * whom the list names.
+   */
+  isInvisible({ bare, resourcepart }: FullJid): boolean {
+    const active = this.#accounts.get(bare.text)?.active.get(resourcepart);
+    return active !== undefined && deniesOthers(active, "presence-out");
   }
 
   /**

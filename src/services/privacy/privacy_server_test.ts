@@ -534,3 +534,27 @@ Deno.test("a session that ends while it chooses a list leaves none to its succes
   await withPhone(fixture);
   assert.equal(fixture.server.activeOf(fullJid(PHONE)), undefined);
 });
+
+Deno.test("a session is invisible while its active list denies presence to all others", async () => {
+  const out = "<presence-out/>";
+  const allowBob = `<item type='jid' value='${BOB}' action='allow' order='1'/>`;
+  const lists = {
+    "deny all": [deny(1), true],
+    "deny presence": [deny(1, "", out), true],
+    "deny all but bob": [allowBob + deny(2, "", out), true],
+    "deny bob": [deny(1, `type='jid' value='${BOB}'`), false],
+    "deny messages": [deny(1, "", "<message/>"), false],
+    "allow first": [`<item action='allow' order='1'/>${deny(2)}`, false],
+  } as const;
+  for (const [name, [items, isInvisible]] of Object.entries(lists)) {
+    const fixture = await withPhone();
+    await fixture.server.opening(fullJid(LAPTOP));
+    assert.equal(await fixture.ask(PHONE, "set", listOf("list", items)), "empty", name);
+    assert.equal(fixture.server.isInvisible(fullJid(PHONE)), false, "it is not in use");
+    await fixture.ask(PHONE, "set", query("<active name='list'/>"));
+    assert.equal(fixture.server.isInvisible(fullJid(PHONE)), isInvisible, name);
+    assert.equal(fixture.server.isInvisible(fullJid(LAPTOP)), false);
+    fixture.server.closed(fullJid(PHONE));
+    assert.equal(fixture.server.isInvisible(fullJid(PHONE)), false, "the session is gone");
+  }
+});
