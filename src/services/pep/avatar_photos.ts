@@ -2,7 +2,7 @@ import { Buffer } from "node:buffer";
 import { createHash } from "node:crypto";
 import { CausewayError, describeError, GatheredLookup } from "../../base/mod.ts";
 import type { LastPepItem } from "../../storage/mod.ts";
-import type { FullJid, Jid, Stanza, XmlElement } from "../../xmpp/mod.ts";
+import type { FullJid, Jid, Stanza, StanzaErrorCondition, XmlElement } from "../../xmpp/mod.ts";
 import {
   buildStanza,
   element,
@@ -162,20 +162,26 @@ export class AvatarPhotos {
   }
 
   /**
-   * Publishes the photo of a vCard that its owner stores as avatar, unless it is that already.
+   * Publishes the photo of a vCard that its owner is about to store as avatar, unless it is that
+   * already.
+   *
+   * @returns the condition of the error when nobody would see the photo: it cannot become the avatar,
+   * and the account has another one
    * @throws CausewayError with a code `storage/…`
    */
-  async stored(owner: Jid, vcard: XmlElement): Promise<void> {
+  async stored(owner: Jid, vcard: XmlElement): Promise<StanzaErrorCondition | undefined> {
     const { hosts, publish, log } = this.#deps;
     const store = hosts.store(owner.domainpart);
     const photo = vcard.child("PHOTO");
     const encoded = photo?.child("BINVAL")?.text.replaceAll(/\s/g, "") ?? "";
     const type = photo?.child("TYPE")?.text.trim() ?? "image/png";
     const bytes = Buffer.from(encoded, "base64");
-    if (store === undefined || bytes.length === 0 || !type.startsWith("image/")) return;
+    if (store === undefined || bytes.length === 0 || !type.startsWith("image/")) {
+      return undefined;
+    }
     const id = createHash("sha1").update(bytes).digest("hex");
     const [current] = await store.newest(owner.localpart, AVATAR_METADATA, 1);
-    if (current !== undefined && pictureIn(tree(current.xml))?.id === id) return;
+    if (current !== undefined && pictureIn(tree(current.xml))?.id === id) return undefined;
     const data = element("data", { xmlns: AVATAR_DATA }, bytes.toString("base64"));
     const info = element("info", { bytes: `${bytes.length}`, id, type });
     const metadata = element("metadata", { xmlns: AVATAR_METADATA }, info);
@@ -184,8 +190,12 @@ export class AvatarPhotos {
       const isNew = await store.node(owner.localpart, node) === undefined;
       const options = new Map(isNew ? [["pubsub#access_model", ["open"]]] : []);
       const outcome = await publish(owner, { node, id, payload, options });
-      if (outcome !== "done") return log.debug("pep.photo-not-published", { outcome });
+      if (outcome === "done") continue;
+      log.debug("pep.photo-not-published", { outcome });
+      // Without any avatar the vCard shows its own photo.
+      return current === undefined ? undefined : refusalOf(outcome);
     }
+    return undefined;
   }
 
   /**
@@ -312,6 +322,12 @@ export class AvatarPhotos {
       if (lastPresence !== undefined && hashIn(lastPresence) !== hash) presenceAgain(jid);
     }
   }
+}
+
+/** Returns the condition of the error for a photo that did not become the avatar. */
+function refusalOf(outcome: Exclude<PepOutcome, "done">): StanzaErrorCondition {
+  if (outcome === "too-large") return "policy-violation";
+  return outcome === "full" ? "resource-constraint" : "internal-server-error";
 }
 
 /** Returns the hash of the photo that a presence names; undefined where it names none. */

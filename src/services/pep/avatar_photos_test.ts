@@ -93,6 +93,28 @@ Deno.test("AvatarPhotos publishes the photo of a vCard as avatar, once", async (
   match(await pep.items(ALICE, METADATA), new RegExp(ID));
 });
 
+Deno.test("AvatarPhotos refuses a photo that nobody would see, as it cannot become the avatar", async () => {
+  await using pep = await PepFixture.open({ maxItemBytes: 5000 });
+  const read = () => pep.ask(STRANGER, "get", VCARD, "alice@example.com");
+  const large = photo(btoa("x".repeat(5000)));
+  const set = (name: string, content = large) =>
+    pep.ask(ALICE, "set", vcard(`<FN>${name}</FN>${content}`));
+  match(await set("A"), /type='result'/, "without an avatar the vCard shows its own photo");
+  match(await read(), new RegExp(`<FN>A</FN>${large}</vCard>`));
+  match(await set("B", photo()), /type='result'/);
+  match(await set("C"), /<policy-violation /);
+  match(await read(), new RegExp(`<FN>B</FN>${photo()}</vCard>`), "nothing of it was stored");
+  match(await set("D", ""), /type='result'/);
+  match(await read(), new RegExp(`<FN>D</FN>${photo()}</vCard>`));
+});
+
+Deno.test("AvatarPhotos refuses a new photo for lack of room, where there is an avatar", async () => {
+  await using pep = await PepFixture.open({ maxBytes: 5000 });
+  match(await pep.ask(ALICE, "set", vcard(photo())), /type='result'/);
+  const large = photo(btoa("x".repeat(5000)));
+  match(await pep.ask(ALICE, "set", vcard(large)), /<resource-constraint /);
+});
+
 Deno.test("AvatarPhotos leaves a node's access model as its owner wants it", async () => {
   await using pep = await PepFixture.open();
   await publishAvatar(pep, "whitelist", btoa("older"));

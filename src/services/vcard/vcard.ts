@@ -1,6 +1,6 @@
 import type { VcardStore } from "../../storage/mod.ts";
-import type { Jid, XmlElement } from "../../xmpp/mod.ts";
-import { element, parseElement, serialize } from "../../xmpp/mod.ts";
+import type { Jid, StanzaErrorCondition, XmlElement } from "../../xmpp/mod.ts";
+import { element, parseElement, parseJid, serialize } from "../../xmpp/mod.ts";
 import type { IqAnswer, IqRequest, IqService } from "../iq_service.ts";
 
 const NAMESPACE = "vcard-temp";
@@ -9,8 +9,11 @@ const NAMESPACE = "vcard-temp";
 export interface VcardPhotos {
   /** Returns a vCard as `asker` sees it; undefined where there is nothing to see. */
   shown(owner: Jid, asker: Jid, vcard: XmlElement | undefined): Promise<XmlElement | undefined>;
-  /** Takes the vCard that its owner is about to store. */
-  stored(owner: Jid, vcard: XmlElement): Promise<void>;
+  /**
+   * Takes the vCard that its owner is about to store. Returns the condition of the error when its photo
+   * would not be shown.
+   */
+  stored(owner: Jid, vcard: XmlElement): Promise<StanzaErrorCondition | undefined>;
 }
 
 /** Objects behind the vCards. */
@@ -55,31 +58,34 @@ abstract class VcardService {
 
 class VcardGet extends VcardService implements IqService {
   readonly type = "get";
+  /** Localpart of an account that does not exist: nobody can guess it. */
+  readonly #nobody = crypto.randomUUID();
 
   /** Answers with an empty vCard where there is none: clients read it before they change it. */
   async answer(request: IqRequest): Promise<IqAnswer> {
-    return { payload: await this.#read(request) ?? element("vCard", { xmlns: NAMESPACE }) };
+    const { to, from } = request.stanza;
+    return { payload: await this.#read(to, from) ?? element("vCard", { xmlns: NAMESPACE }) };
   }
 
   /**
    * Answers `item-not-found` for an account without a vCard, for one that does not exist (XEP-0054
-   * §3.3), and for one that hides from the asker. The steps are the same.
+   * §3.3), and for one that hides from the asker. The steps are the same, and take as long: a vCard
+   * that the asker is not to see is not read.
    */
   async answerStranger(request: IqRequest): Promise<IqAnswer> {
     const { to, from } = request.stanza;
-    const [payload, isHidden] = await Promise.all([
-      this.#read(request),
-      this.deps.isHidden?.(to, from),
-    ]);
-    return payload === undefined || isHidden === true ? { error: "item-not-found" } : { payload };
+    const isHidden = await this.deps.isHidden?.(to, from) === true;
+    const read = isHidden ? parseJid(`${this.#nobody}@${to.domainpart}`) : to;
+    const payload = await this.#read(read, from);
+    return payload === undefined || isHidden ? { error: "item-not-found" } : { payload };
   }
 
-  async #read({ stanza }: IqRequest) {
-    const { localpart, domainpart } = stanza.to;
+  async #read(owner: Jid, asker: Jid): Promise<XmlElement | undefined> {
+    const { localpart, domainpart } = owner;
     const xml = await this.deps.storeOf(domainpart).read(localpart);
     const vcard = xml === undefined ? undefined : parseElement(new TextEncoder().encode(xml));
     const { photos } = this.deps;
-    return photos === undefined ? vcard : await photos.shown(stanza.to, stanza.from, vcard);
+    return photos === undefined ? vcard : await photos.shown(owner, asker, vcard);
   }
 }
 
@@ -99,7 +105,8 @@ class VcardSet extends VcardService implements IqService {
       // Namespaces that a prefix declares once may be written often.
       const bytes = new TextEncoder().encode(xml).length;
       if (bytes > this.deps.maxBytesOf(domainpart)) return { error: "policy-violation" };
-      await this.deps.photos?.stored(stanza.to, payload);
+      const refusal = await this.deps.photos?.stored(stanza.to, payload);
+      if (refusal !== undefined) return { error: refusal };
       await store.write(localpart, xml);
     }
     return "empty";

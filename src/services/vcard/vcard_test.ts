@@ -8,7 +8,9 @@ const EMPTY = "<vCard xmlns='vcard-temp'/>";
 const BOB = { from: "bob@example.com/phone" };
 
 function open(
-  { maxBytes = 10_000, off = [], hidden = new Set() }: {
+  { maxBytes = 10_000, off = [], hidden = new Set(), steps = [] }: {
+    /** Gets what is done, in order. */
+    readonly steps?: (readonly string[])[];
     readonly maxBytes?: number;
     /** Pairs of an owner and somebody whom the owner blocks, as `OWNER ASKER`. */
     readonly hidden?: ReadonlySet<string>;
@@ -18,9 +20,26 @@ function open(
   return AccountServices.open(
     (store) =>
       vcards({
-        storeOf: (host) => store.vcards(host),
+        storeOf: (host) => {
+          const all = store.vcards(host);
+          const read = async (localpart: string) => {
+            const found = await all.read(localpart);
+            steps.push(["read", `${found?.length ?? 0} characters`]);
+            return found;
+          };
+          return {
+            read,
+            write: (...each) => all.write(...each),
+            replace: (...each) => all.replace(...each),
+            remove: (localpart) => all.remove(localpart),
+            search: (...each) => all.search(...each),
+          };
+        },
         maxBytesOf: () => maxBytes,
-        isHidden: (owner, asker) => Promise.resolve(hidden.has(`${owner.text} ${asker.text}`)),
+        isHidden: (owner, asker) => {
+          steps.push(["isHidden"]);
+          return Promise.resolve(hidden.has(`${owner.text} ${asker.text}`));
+        },
       }),
     { off },
   );
@@ -87,6 +106,22 @@ Deno.test("vcards() answers those whom the owner blocks as for accounts without 
   match(absent, /<item-not-found /);
   strictEqual(await setup.ask("get", EMPTY, BOB), absent.replaceAll("nobody", "alice"));
   match(await setup.ask("get", EMPTY), />Alice</, "never the owner");
+});
+
+Deno.test("vcards() reads no vCard for those whom its owner blocks, and makes the same steps", async () => {
+  const hidden = new Set([`${ALICE} ${BOB.from}`]);
+  const steps: (readonly string[])[] = [];
+  await using setup = await open({ hidden, steps });
+  await setup.ask("set", card(`<NOTE>${"x".repeat(5000)}</NOTE>`));
+  const stepsFor = async (name: string) => {
+    steps.length = 0;
+    await setup.ask("get", EMPTY, { ...BOB, to: `${name}@example.com` });
+    return structuredClone(steps);
+  };
+  deepStrictEqual(await stepsFor("alice"), [["isHidden"], ["read", "0 characters"]]);
+  deepStrictEqual(await stepsFor("nobody"), [["isHidden"], ["read", "0 characters"]]);
+  hidden.clear();
+  deepStrictEqual(await stepsFor("alice"), [["isHidden"], ["read", "5047 characters"]]);
 });
 
 Deno.test("vcards() answers a stranger's requests in their order", async () => {
