@@ -29,7 +29,8 @@ const NOTHING: ImportCounts = {
 
 /**
  * Takes all accounts of a source. Continues an import of the same source that was interrupted,
- * however that happened. An account that was taken just before is taken again, which changes nothing.
+ * however that happened. After a crash, up to a batch of accounts is taken again, which changes
+ * nothing and counts them among those that existed already.
  *
  * @throws CausewayError `migration/…` when the source or a file cannot be used, `storage/…`; to
  * repeat the call continues
@@ -43,27 +44,37 @@ export async function importAccounts(options: ImportOptions): Promise<ImportCoun
   let reportBytes = Math.min(before?.reportBytes ?? 0, (await report.stat()).size);
   await report.truncate(reportBytes);
   await report.seek(reportBytes, Deno.SeekMode.Start);
-  let batch: PlacedItem[] = [];
+  let position = before?.position;
+  const taken = new Set(before?.taken);
+  let batch: readonly PlacedItem[] = [];
+  let seen: string | undefined;
   const take = async () => {
-    const last = batch.at(-1);
-    if (last === undefined) return;
+    if (batch.length === 0) return;
     const result = await takeBatch(batch, options.taking);
-    batch = [];
+    for (const placed of batch) if (!result.left.includes(placed)) taken.add(placed.position);
+    batch = result.left;
+    if (batch.length === 0) {
+      position = seen;
+      taken.clear();
+    }
     counts = sumOf(counts, result.counts);
     const lines = new TextEncoder().encode(result.findings.map(lineOf).join(""));
     for (let at = 0; at < lines.length;) at += await report.write(lines.subarray(at));
     reportBytes += lines.length;
     await report.sync();
-    await state.write({ source: source.id, position: last.position, counts, reportBytes });
+    await state.write({ source: source.id, position, taken: [...taken], counts, reportBytes });
     options.progress?.(counts);
+    if (batch.length > 0) throw result.failure;
   };
   try {
-    for await (const placed of source.items(before?.position)) {
-      batch.push(placed);
+    for await (const placed of source.items(position)) {
+      seen = placed.position;
+      if (taken.has(seen)) continue;
+      batch = [...batch, placed];
       if (batch.length === BATCH) await take();
     }
   } catch (thrown) {
-    await take(); // what came before the failure
+    await take(); // what came before the failure, and what has failed for a moment
     throw thrown;
   }
   await take();
@@ -78,8 +89,11 @@ function lineOf({ account, kind, reason }: MoveFinding): string {
   return `${fields.map((field) => field.replaceAll(/\p{Cc}/gu, " ")).join("\t")}\n`;
 }
 
+/** Takes items, and returns what became of them, with those that are left because of a failure. */
 async function takeBatch(batch: readonly PlacedItem[], deps: TakingDeps) {
   const findings: MoveFinding[] = [];
+  const left: PlacedItem[] = [];
+  let failure: unknown;
   let counts = NOTHING;
   const outcomes = await Promise.allSettled(batch.map(async ({ item }) => {
     if (item.kind === "finding") return { findings: [item.finding], taken: undefined };
@@ -88,8 +102,12 @@ async function takeBatch(batch: readonly PlacedItem[], deps: TakingDeps) {
     const own = taken.findings.map((finding) => ({ account, ...finding }));
     return { findings: [...item.findings, ...own], taken };
   }));
-  for (const outcome of outcomes) {
-    if (outcome.status === "rejected") throw outcome.reason;
+  for (const [index, outcome] of outcomes.entries()) {
+    if (outcome.status === "rejected") {
+      failure ??= outcome.reason;
+      left.push(batch[index]!);
+      continue;
+    }
     const { taken } = outcome.value;
     findings.push(...outcome.value.findings);
     counts = sumOf(counts, {
@@ -107,7 +125,7 @@ async function takeBatch(batch: readonly PlacedItem[], deps: TakingDeps) {
       findings: outcome.value.findings.length,
     });
   }
-  return { counts, findings };
+  return { counts, findings, left, failure };
 }
 
 function sumOf(one: ImportCounts, other: ImportCounts): ImportCounts {

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { timingSafeEqual } from "node:crypto";
+import { CausewayError } from "../base/mod.ts";
 import { InternalStore } from "../storage/mod.ts";
 import type { ScramCredentials } from "../xmpp/mod.ts";
 import { derivePasswordLike, deriveScramCredentials } from "../xmpp/mod.ts";
@@ -231,6 +232,51 @@ Deno.test("importAccounts() continues where it was interrupted, and doubles noth
   const { items } = await destination.store.rosters().read("user17@example.com");
   assert.deepEqual(items.map(({ jid }) => jid), ["friend@example.net"]);
   await assert.rejects(Deno.stat(path), Deno.errors.NotFound);
+});
+
+Deno.test("importAccounts() counts what was taken beside an account that failed, once", async () => {
+  for (const failures of [1, 3]) {
+    await using destination = await Destination.open();
+    const source = new Numbered();
+    const { store } = destination;
+    let left = failures;
+    const failing: TakingDeps = {
+      ...destination.taking,
+      stores: {
+        rosters: () => store.rosters(),
+        vcards: (host) => store.vcards(host),
+        privateStorage: (host) => store.privateStorage(host),
+        lastLogouts: (host) => store.lastLogouts(host),
+        offlineMessages: (host) => store.offlineMessages(host),
+        archives: () => store.archives(),
+        users: (host) => {
+          const users = store.users(host);
+          const add: typeof users.add = (name, credentials) =>
+            name === "user1" && left-- > 0
+              ? Promise.reject(new CausewayError("storage/unreachable", "It is away"))
+              : users.add(name, credentials);
+          // Every member of a store is a method.
+          const get = (_: unknown, key: keyof typeof users) =>
+            key === "add" ? add : (users[key] as () => unknown).bind(users);
+          return new Proxy<typeof users>(users, { get });
+        },
+      },
+    };
+    const away = { code: "storage/unreachable" };
+    await assert.rejects(destination.import(source, failing), away);
+    const early = await destination.store.users(HOST).list();
+    assert.equal(early.length, failures === 1 ? 16 : 15);
+    assert.equal(destination.report().length, early.length);
+    if (failures > 2) {
+      await assert.rejects(destination.import(source, failing), away);
+      assert.equal((await destination.store.users(HOST).list()).length, 31);
+      assert.deepEqual(source.asked, [undefined, undefined]);
+    }
+    const counts = await destination.import(source, failing);
+    assert.deepEqual(counts, { ...NOTHING, added: 40, findings: 40 });
+    assert.equal(new Set(destination.report()).size, 40, "a line for each, none twice");
+    await assert.rejects(Deno.stat(destination.path("state")), Deno.errors.NotFound);
+  }
 });
 
 Deno.test("importAccounts() leaves no data under a name without an account when it is killed", async () => {

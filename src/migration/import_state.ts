@@ -19,8 +19,10 @@ export interface ImportCounts {
 export interface ImportState {
   /** Id of the source; see `AccountSource`. */
   readonly source: string;
-  /** Position behind which it continues. */
-  readonly position: string;
+  /** Position behind which it continues; undefined: at the beginning. */
+  readonly position?: string | undefined;
+  /** Positions behind that one whose items were taken: an item between them failed. @default none */
+  readonly taken?: readonly string[];
   readonly counts: ImportCounts;
   /** Length of the report in bytes. What stands behind it is of accounts that are taken again. */
   readonly reportBytes: number;
@@ -85,8 +87,10 @@ export class StateFile {
 function tryState(text: string): ImportState | undefined {
   try {
     const value = JSON.parse(text);
-    const isState = typeof value?.source === "string" && typeof value.position === "string" &&
-      typeof value.reportBytes === "number" && typeof value.counts?.added === "number";
+    const { position = "", taken = [] } = value;
+    const isState = typeof value.source === "string" && typeof position === "string" &&
+      Array.isArray(taken) && typeof value.reportBytes === "number" &&
+      typeof value.counts?.added === "number";
     return isState ? value : undefined;
   } catch {
     return undefined; // not ours: the caller says so
