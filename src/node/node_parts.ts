@@ -12,7 +12,7 @@ import type { StanzaSpans, Tracing } from "../distribution/tracing/mod.ts";
 import type { Logger, Telemetry } from "../observe/mod.ts";
 import { HeardLog, MetricsRegistry, registerProcessMetrics } from "../observe/mod.ts";
 import type { MessageArchive } from "../services/archive/mod.ts";
-import type { AccountWatch } from "../services/accounts/mod.ts";
+import type { AccountCheck, AccountWatch } from "../services/accounts/mod.ts";
 import type { LogoutNotes } from "../services/last/mod.ts";
 import type { HostServices } from "../services/mod.ts";
 import type { Carbons } from "../services/carbons/mod.ts";
@@ -58,7 +58,13 @@ import { makeResumption } from "./node_resumption.ts";
 import { makeCarbons } from "./node_carbons.ts";
 import { makeRosters } from "./node_rosters.ts";
 import { makeRouter } from "./node_router.ts";
-import { makeAccountWatch, makeLogoutNotes, makeRequests, makeServices } from "./node_services.ts";
+import {
+  makeAccountCheck,
+  makeAccountWatch,
+  makeLogoutNotes,
+  makeRequests,
+  makeServices,
+} from "./node_services.ts";
 import { makeTable } from "./node_table.ts";
 import { makeTelemetry } from "./node_telemetry.ts";
 import { makeTracing } from "./node_tracing.ts";
@@ -132,6 +138,7 @@ export class NodeParts implements Surroundings {
   /** Undefined where Multi-User Chat is off. */
   readonly muc: MucServer<Envelope> | undefined;
   readonly services: HostServices;
+  readonly accountCheck: AccountCheck;
   readonly accountWatch: AccountWatch;
   readonly local: LocalSide;
   readonly requests: SubscriptionRequests;
@@ -197,6 +204,7 @@ export class NodeParts implements Surroundings {
     this.tracing = tracing;
     this.spans = spans;
     this.tracer = tracer;
+    this.accountCheck = makeAccountCheck(this);
     this.logouts = makeLogoutNotes(config, this);
     this.sessions = makeSessions(config, this);
     this.components = makeComponents(this);

@@ -1,15 +1,17 @@
 import type { Config } from "../config/mod.ts";
 import type { Domains, Router } from "../distribution/routing/mod.ts";
 import type { SessionTable } from "../distribution/table/mod.ts";
+import type { AccountCheck } from "../services/accounts/mod.ts";
 import type { PrivacyServer } from "../services/privacy/mod.ts";
 import { RosterServer } from "../services/roster/mod.ts";
 import type { PepServer } from "../services/pep/mod.ts";
 import type { RosterStore, Stores, UserStore } from "../storage/mod.ts";
 import type { AccountFeature, SessionRegistry } from "../xmpp/mod.ts";
+import { FullJid } from "../xmpp/mod.ts";
 import { requestBounds, rosterBounds } from "./options.ts";
 import type { Surroundings } from "./surroundings.ts";
 
-/** Parts that rosters use. The last four are read when a stanza comes. */
+/** Parts that rosters use. The last five are read when a stanza comes. */
 export interface RosterParts {
   readonly stores: Stores;
   /** Accounts by domain. */
@@ -20,6 +22,7 @@ export interface RosterParts {
   readonly table: SessionTable;
   readonly router: Router;
   readonly pep: PepServer;
+  readonly accountCheck: AccountCheck;
 }
 
 /** Makes the rosters of this node's hosts, with their subscriptions and presence. */
@@ -60,6 +63,12 @@ export function makeRosters(config: Config, parts: Surroundings & RosterParts): 
     approved: (owner, contact) => parts.pep.approved(owner, contact),
     datacenterBack: () => parts.pep.datacenterBack(),
     exists: async (jid) => await accounts.get(jid.domainpart)?.exists(jid.localpart) ?? false,
+    isCurrent: (client) => {
+      const session = client instanceof FullJid ? parts.sessions.find(client) : undefined;
+      if (session === undefined) return () => Promise.resolve(true);
+      const { jid, creation = "" } = session;
+      return () => parts.accountCheck.isCurrent(jid.bare, creation);
+    },
     bounds: rosterBounds(config),
     maxRequestBytes: requestBounds(config).maxBytes,
     paced: parts.paced,

@@ -6,7 +6,7 @@ import type { Domains, Router } from "../distribution/routing/mod.ts";
 import type { SessionTable } from "../distribution/table/mod.ts";
 import { archiveRequests } from "../services/archive/mod.ts";
 import type { MessageArchive } from "../services/archive/mod.ts";
-import { AccountWatch, ownAccount, removalNotice } from "../services/accounts/mod.ts";
+import { AccountCheck, AccountWatch, ownAccount, removalNotice } from "../services/accounts/mod.ts";
 import type { Carbons } from "../services/carbons/mod.ts";
 import { LastActivity, LogoutNotes } from "../services/last/mod.ts";
 import { HostServices } from "../services/mod.ts";
@@ -47,6 +47,7 @@ export interface ServiceParts {
   readonly offline: OfflineMessages;
   readonly archive: MessageArchive | undefined;
   readonly pep: PepServer;
+  readonly accountCheck: AccountCheck;
 }
 
 /** Makes the services that answer for this node's hosts and for its users' accounts. */
@@ -89,6 +90,7 @@ export function makeServices(config: Config, parts: Surroundings & ServiceParts)
         send: (to, message) => parts.sessions.find(to)?.send(message) ?? false,
       }),
     ],
+    isCurrent: (account, { creation = "" }) => parts.accountCheck.isCurrent(account, creation),
     ...serviceBounds(config),
     metrics,
     logger: log,
@@ -233,6 +235,21 @@ export function makeAccountWatch(
       services.runInTurn(account.text, () => cleanUp(account, { stores, accounts, logouts }));
     },
     clock,
+    logger: log,
+  });
+}
+
+/** Makes the check of the accounts of sessions that change data. */
+export function makeAccountCheck(
+  parts: Pick<Surroundings, "log"> & Pick<WatchParts, "accounts"> & {
+    /** It is read when an account is gone. */
+    readonly accountWatch: AccountWatch;
+  },
+): AccountCheck {
+  const { accounts, log } = parts;
+  return new AccountCheck({
+    existing: (host, localparts) => usersOf(accounts, host).existing(localparts),
+    gone: (account) => parts.accountWatch.lookAt(account),
     logger: log,
   });
 }

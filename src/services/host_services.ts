@@ -2,7 +2,13 @@ import type { Clock } from "../base/mod.ts";
 import { CausewayError, describeError, integerIn, SystemClock } from "../base/mod.ts";
 import type { Logger, Metrics } from "../observe/mod.ts";
 import { SILENT_LOGGER } from "../observe/mod.ts";
-import type { ChildElement, Stanza, StanzaErrorCondition, XmlElement } from "../xmpp/mod.ts";
+import type {
+  BareJid,
+  ChildElement,
+  Stanza,
+  StanzaErrorCondition,
+  XmlElement,
+} from "../xmpp/mod.ts";
 import {
   errorReply,
   hasMoreElements,
@@ -80,6 +86,11 @@ export interface HostServicesDeps extends HostServicesOptions {
   readonly hostFeatures?: (host: string) => readonly string[];
   /** Discovery of accounts and their nodes. @default accounts have no nodes */
   readonly accounts?: AccountDisco;
+  /**
+   * True while the account of a client still exists, asked before the client changes data of it. Never
+   * rejects. @default always
+   */
+  readonly isCurrent?: (account: BareJid, client: OwnClient) => Promise<boolean>;
   /** Services beside the built-in ones. @default [] */
   readonly services?: readonly IqService[];
 }
@@ -89,6 +100,9 @@ const CONDITIONS: ReadonlyMap<string, StanzaErrorCondition> = new Map([
   ["storage/pool-full", "resource-constraint"],
   ["storage/managed-elsewhere", "not-allowed"],
 ]);
+
+/** Answer to a session whose account is gone: the name may belong to somebody else. */
+const FORMER: IqAnswer = { error: "registration-required" };
 
 /**
  * Fate of a stanza: `delivered` when an answer goes to `reply`, `ignored` when the stanza needs no
@@ -116,11 +130,13 @@ export class HostServices {
   #maxPending = DEFAULT_MAX_PENDING_REQUESTS;
   #maxPendingPerAccount = DEFAULT_MAX_PENDING_PER_ACCOUNT;
   readonly #isOn: IsOn;
+  readonly #isCurrent: HostServicesDeps["isCurrent"];
   #maxIqBytes = DEFAULT_MAX_IQ_BYTES;
   #maxIqElements = DEFAULT_MAX_IQ_ELEMENTS;
 
   constructor(deps: HostServicesDeps) {
     const { hasModule } = deps;
+    this.#isCurrent = deps.isCurrent;
     this.#isOn = ({ module }, host) =>
       module === undefined || hasModule === undefined || hasModule(host, module);
     const others = [
@@ -243,7 +259,13 @@ export class HostServices {
     if (service.isOrdered === true) {
       const key = request.stanza.from.bare.text;
       // A function that is async: what it throws at once becomes a rejection.
-      const answering = this.#turns.run(key, async () => await ask(request));
+      const answering = this.#turns.run(
+        key,
+        async () =>
+          this.#mayBeFormer(service, request) && await this.#isFormer(request)
+            ? FORMER
+            : await ask(request),
+      );
       return this.#wait(request, service, answering);
     }
     let answer;
@@ -254,6 +276,17 @@ export class HostServices {
     }
     if (answer instanceof Promise) this.#wait(request, service, answer);
     else this.#finish(request, answer);
+  }
+
+  /** True for a request that harms the new owner of a name if a session of the former one sends it. */
+  #mayBeFormer({ type, isForFormerOwners }: IqService, { client }: IqRequest): boolean {
+    return this.#isCurrent !== undefined && client !== undefined && type === "set" &&
+      isForFormerOwners !== true;
+  }
+
+  /** True when the account of the client is gone. */
+  async #isFormer({ client, stanza: { from } }: IqRequest): Promise<boolean> {
+    return client !== undefined && await this.#isCurrent?.(from.bare, client) === false;
   }
 
   /** Undefined unless the IQ holds exactly one element (RFC 6120 §8.2.3). */

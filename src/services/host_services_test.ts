@@ -3,7 +3,7 @@ import { CausewayError, ManualClock } from "../base/mod.ts";
 import { MemoryLogger, MetricsRegistry } from "../observe/mod.ts";
 import type { Stanza, StanzaKind, StanzaType } from "../xmpp/mod.ts";
 import { parseJid } from "../xmpp/mod.ts";
-import type { ServiceOutcome } from "./host_services.ts";
+import type { HostServicesDeps, ServiceOutcome } from "./host_services.ts";
 import { HostServices } from "./host_services.ts";
 import type { IqAnswer, IqService, ServiceModule } from "./iq_service.ts";
 import type { IgnoredKind } from "./service_metrics.ts";
@@ -38,6 +38,7 @@ class Setup {
     readonly publicDomains?: () => Promise<readonly { domain: string; host: string }[]>;
     readonly hasModule?: (host: string, module: ServiceModule) => boolean;
     readonly services?: readonly IqService[];
+    readonly isCurrent?: NonNullable<HostServicesDeps["isCurrent"]>;
     readonly maxPendingRequests?: number;
     readonly maxPendingPerAccount?: number;
     readonly maxIqBytes?: number;
@@ -436,4 +437,52 @@ Deno.test("HostServices.close() waits for pending answers", async () => {
   domains.resolve([{ domain: "echo.example.com", host: "dc1.example.com" }]);
   await closing;
   match(setup.answer, /echo\.example\.com/);
+});
+
+Deno.test("HostServices.handle() lets no session of a former account change data of the name's new owner", async () => {
+  const answered: string[] = [];
+  const asked: string[] = [];
+  const service = (namespace: string, options: Partial<IqService>): IqService => ({
+    namespace,
+    name: "query",
+    type: "set",
+    targets: ["account"],
+    features: [],
+    isOrdered: true,
+    answer: () => {
+      answered.push(namespace);
+      return "empty";
+    },
+    ...options,
+  });
+  const setup = new Setup({
+    services: [
+      service("urn:x:write", {}),
+      service("urn:x:read", { type: "get" }),
+      service("urn:x:own", { isForFormerOwners: true }),
+    ],
+    isCurrent: ({ text }, { creation }) => {
+      asked.push(text);
+      return Promise.resolve(creation === "02");
+    },
+  });
+  const request = async (type: StanzaType, namespace: string, creation?: string) => {
+    const client = creation === undefined
+      ? undefined
+      : { creation, isConfidential: true, hasCarbons: false };
+    const iq = stanza("iq", type, `<query xmlns='${namespace}'/>`, "alice@example.com");
+    strictEqual(setup.services.handle(iq, client), "delivered");
+    await setup.services.close();
+    const { answer } = setup.replies.at(-1)!;
+    return answer.type === "result" ? "result" : new TextDecoder().decode(answer.bytes);
+  };
+  match(await request("set", "urn:x:write", "01"), /<registration-required/);
+  deepStrictEqual(answered, []);
+  strictEqual(await request("set", "urn:x:write", "02"), "result");
+  deepStrictEqual(asked, ["alice@example.com", "alice@example.com"]);
+  strictEqual(await request("get", "urn:x:read", "01"), "result");
+  strictEqual(await request("set", "urn:x:own", "01"), "result");
+  strictEqual(await request("set", "urn:x:write"), "result", "another node has sent it");
+  strictEqual(asked.length, 2);
+  strictEqual(answered.length, 4);
 });

@@ -118,6 +118,12 @@ export interface IqService {
    */
   readonly isOrdered?: boolean;
   /**
+   * True for an ordered service of type `set` that does nothing to the new owner of a name when a
+   * session of the former owner asks. All others refuse such a session, which costs a query.
+   * @default false
+   */
+  readonly isForFormerOwners?: boolean;
+  /**
    * Returns the bytes that the payload of a request may have at a host.
    * @default `maxIqBytes` of the options
    */

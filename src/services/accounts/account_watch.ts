@@ -103,8 +103,13 @@ export class AccountWatch {
    */
   takes(stanza: Stanza): boolean {
     if (!isRemovalNotice(stanza)) return false;
-    if (!this.#isStopped) void this.#look(stanza.to.bare); // never rejects
+    this.lookAt(stanza.to.bare);
     return true;
+  }
+
+  /** Looks up an account at once, as it may be gone. */
+  lookAt(account: BareJid): void {
+    if (!this.#isStopped) void this.#look(account); // never rejects
   }
 
   /** Looks up one account with sessions here: one query at a time, and one behind it. */

@@ -1,3 +1,4 @@
+export { AccountCheck } from "./account_check.ts";
 export type { AccountWatchOptions } from "./account_watch.ts";
 export { AccountWatch, DEFAULT_CHECK_INTERVAL_MS } from "./account_watch.ts";
 export type { OwnAccountDeps } from "./own_account.ts";

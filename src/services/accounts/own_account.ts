@@ -70,6 +70,7 @@ class RegisterGet extends RegisterService implements IqService {
 
 class RegisterSet extends RegisterService implements IqService {
   readonly type = "set";
+  readonly isForFormerOwners = true; // it names the account that it means
 
   answer({ stanza, client, payload }: IqRequest): IqAnswer | Promise<IqAnswer> {
     const { from, to } = stanza;

@@ -80,6 +80,7 @@ class QueryForm extends ArchiveService implements IqService {
 class QuerySet extends ArchiveService implements IqService {
   readonly name = "query";
   readonly type = "set";
+  readonly isForFormerOwners = true; // archives are of accounts, not of names
   override readonly features = [ARCHIVE, `${ARCHIVE}#extended`, STANZA_IDS];
 
   featuresAt(host: string): readonly string[] {
@@ -134,6 +135,7 @@ class PreferencesGet extends ArchiveService implements IqService {
 class PreferencesSet extends ArchiveService implements IqService {
   readonly name = "prefs";
   readonly type = "set";
+  readonly isForFormerOwners = true; // archives are of accounts, not of names
 
   async answer({ stanza, payload }: IqRequest): Promise<IqAnswer> {
     const preferences = readPreferences(payload);

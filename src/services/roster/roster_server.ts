@@ -38,6 +38,11 @@ const MAX_RUNNING = 200;
 export interface RosterServerDeps extends RosterDeps {
   /** Bytes of a request that is kept whole. */
   readonly maxRequestBytes: number;
+  /**
+   * Returns a function that is true while the account of a client here exists. It is called before the
+   * client changes the roster, and never rejects. @default it always does
+   */
+  isCurrent?(client: Jid): () => Promise<boolean>;
 }
 
 /** Holder of the duty for a stanza, as far as rosters need it. */
@@ -165,12 +170,16 @@ export class RosterServer {
       if (from.text !== to.text) this.#deps.routes.route(between);
       return;
     }
-    const fail = (condition: NonNullable<SubscriptionError>) => {
+    const fail = (condition: NonNullable<SubscriptionError> | "registration-required") => {
       const error = errorReply(between, condition);
       if (error !== undefined) this.#deps.routes.route(readdress(error, answer));
     };
+    const isCurrent = this.#deps.isCurrent?.(answer);
     const isTaken = this.#turns.run(from.text, async () => {
-      const error = await this.#subscriptions.outbound(between, settle);
+      const isFormer = await isCurrent?.() === false; // the name may have another owner
+      const error = isFormer
+        ? "registration-required"
+        : await this.#subscriptions.outbound(between, settle);
       settle();
       if (error !== undefined) fail(error);
     }, { payer: from.text, bytes: between.bytes.length });

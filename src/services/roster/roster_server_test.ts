@@ -236,6 +236,17 @@ Deno.test("a database failure is told to the client, and the stanza goes nowhere
   assert.ok(await fixture.counts('causeway_subscriptions_total{outcome="failed"} 1'));
 });
 
+Deno.test("a session of an account that is gone changes no subscription of the name's new owner", async () => {
+  const fixture = withAlice();
+  fixture.store.put(ALICE, item(BOB, { request: new Uint8Array(1) }));
+  fixture.former.add(PHONE);
+  const steps = await fixture.enter(PHONE, "subscribed", BOB);
+  assert.deepEqual(steps, ["settled, 0 routed"]);
+  assert.deepEqual(lines(fixture.routed), [`error: ${BOB} → ${PHONE}`]);
+  assert.match(new TextDecoder().decode(fixture.routed[0]!.bytes), /<registration-required/);
+  assert.equal(fixture.store.item(ALICE, BOB)?.subscription, "none");
+});
+
 Deno.test("a request to an account that does not exist is ignored and counted", async () => {
   const fixture = withAlice();
   await fixture.take(ALICE, "subscribe", "nobody@example.com");

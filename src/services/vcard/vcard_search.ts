@@ -91,6 +91,7 @@ class SearchSet extends SearchService implements IqService {
   readonly type = "set";
   /** Searches of one account follow one another, so that none takes the database for itself. */
   readonly isOrdered = true;
+  readonly isForFormerOwners = true;
   readonly #deps: VcardSearchDeps;
 
   constructor(deps: VcardSearchDeps) {

@@ -24,6 +24,8 @@ export class RosterFixture {
   readonly elsewhere = new Map<string, SessionPlace[]>();
   /** Contacts that the list of each session keeps out, by full JID. */
   readonly hidden = new Map<string, ReadonlySet<string>>();
+  /** Sessions of dc1's node whose accounts are gone, by full JID. */
+  readonly former = new Set<string>();
   /** Recipients of the directed presence of every session. */
   readonly directed: Jid[] = [];
   /** Accounts of each lookup in the session table. */
@@ -90,6 +92,7 @@ export class RosterFixture {
       },
       bounds: resolveRosterBounds({ maxItems, maxRequests }),
       approved: (owner, contact) => void this.approved.push(`${owner.text} ${contact.text}`),
+      isCurrent: ({ text }) => () => Promise.resolve(!this.former.has(text)),
       exists: (jid) => Promise.resolve(this.accounts.has(jid.text)),
       maxRequestBytes: 4096,
       paced,

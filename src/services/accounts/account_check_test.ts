@@ -1,0 +1,60 @@
+import { deepStrictEqual, strictEqual } from "node:assert/strict";
+import { MemoryLogger } from "../../observe/mod.ts";
+import type { BareJid } from "../../xmpp/mod.ts";
+import { parseJid } from "../../xmpp/mod.ts";
+import { AccountCheck } from "./account_check.ts";
+
+class Setup {
+  /** Creations of the accounts that exist, by localpart. */
+  readonly accounts = new Map([["alice", "01"], ["bob", ""]]);
+  readonly asked: string[] = [];
+  readonly gone: string[] = [];
+  readonly logger = new MemoryLogger();
+  failure: Error | undefined;
+  readonly check = new AccountCheck({
+    existing: (host, localparts) => {
+      this.asked.push(`${host}: ${localparts.join(" ")}`);
+      return this.failure === undefined
+        ? Promise.resolve(this.accounts)
+        : Promise.reject(this.failure);
+    },
+    gone: ({ text }) => void this.gone.push(text),
+    logger: this.logger,
+  });
+
+  isCurrent(text: string, creation: string): Promise<boolean> {
+    return this.check.isCurrent(parseJid(text) as BareJid, creation);
+  }
+}
+
+Deno.test("AccountCheck knows a session's account from another one of its name", async () => {
+  const setup = new Setup();
+  strictEqual(await setup.isCurrent("alice@example.com", "01"), true);
+  strictEqual(await setup.isCurrent("bob@example.com", ""), true, "made by an earlier version");
+  deepStrictEqual(setup.gone, []);
+  strictEqual(await setup.isCurrent("alice@example.com", "02"), false);
+  strictEqual(await setup.isCurrent("carol@example.com", "01"), false);
+  deepStrictEqual(setup.gone, ["alice@example.com", "carol@example.com"]);
+});
+
+Deno.test("AccountCheck gathers questions about one host while a query runs", async () => {
+  const setup = new Setup();
+  const all = ["alice", "bob", "carol", "bob"].map((name) =>
+    setup.isCurrent(`${name}@example.com`, "01")
+  );
+  all.push(setup.isCurrent("alice@dc1.example.com", "01"));
+  deepStrictEqual(await Promise.all(all), [true, false, false, false, true]);
+  deepStrictEqual(setup.asked, [
+    "example.com: alice",
+    "dc1.example.com: alice",
+    "example.com: bob carol",
+  ]);
+});
+
+Deno.test("AccountCheck keeps nobody out while the database does not answer", async () => {
+  const setup = new Setup();
+  setup.failure = new Error("away");
+  strictEqual(await setup.isCurrent("alice@example.com", "02"), true);
+  deepStrictEqual(setup.gone, []);
+  strictEqual(setup.logger.named("accounts.unchecked").length, 1);
+});
