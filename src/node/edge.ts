@@ -1,4 +1,4 @@
-import type { CancelTimer, Clock, PacedWork } from "../base/mod.ts";
+import type { CancelTimer, Clock, FairShares, PacedWork } from "../base/mod.ts";
 import { describeError } from "../base/mod.ts";
 import type {
   C2sListenConfig,
@@ -57,6 +57,8 @@ export interface EdgeDeps {
   readonly hasCarbons: (domain: string) => boolean;
   readonly sink: StanzaSink;
   readonly certificates: Certificates;
+  /** Budget of the presence that sessions of inactive clients hold back. */
+  readonly heldPresence: FairShares;
   /** Undefined when clients are not offered stream management. */
   readonly management: StreamManagement<C2sSession> | undefined;
   /** Does the steps of logins. */
@@ -260,7 +262,7 @@ export class Edge {
     },
   ): C2sListener {
     const { accounts, enumerationSecret, accountFeatures, sessions, sink, management } = this.#deps;
-    const { creation, hasCarbons, paced, metrics, log, clock } = this.#deps;
+    const { heldPresence, creation, hasCarbons, paced, metrics, log, clock } = this.#deps;
     const port = new C2sListener({
       edge,
       hosts: accounts,
@@ -280,6 +282,7 @@ export class Edge {
       enumerationSecret,
       limits: config.streams,
       ...config.clients,
+      heldPresence,
       admission,
       rates,
       ...(management === undefined ? {} : { management }),

@@ -68,6 +68,7 @@ export function makeEdge(config: Config, parts: Surroundings & EdgeParts): Edge 
         if (stanza.kind === "message") carbons.sent(stanza, source, sequence);
       },
     },
+    heldPresence: parts.places["held-presence"],
     management,
     certificates,
     metrics,

@@ -266,7 +266,7 @@ export class NodeParts implements Surroundings {
   /** Takes the settings of another configuration that may change while the node runs. */
   change(config: Config): void {
     this.telemetry?.changeLogLevel(config.log.level);
-    this.budget.total.resize(config.limits.waitingMaxBytes);
+    this.budget.resize(config.limits.waitingMaxBytes);
     this.sessions.change(sessionBounds(config));
     this.services.change(serviceBounds(config));
     this.accountWatch.change(accountWatchOptions(config));

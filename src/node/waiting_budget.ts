@@ -13,10 +13,13 @@ const PLACES = [
   "unproven",
   "offline",
   "archive",
+  "held-presence",
 ] as const;
 
 export type WaitingPlace = typeof PLACES[number];
 
+/** Presence for inactive clients takes this fraction of the bytes (1/8) at most: it may go at any time. */
+const HELD_PART = 8;
 /** Milliseconds between checks whether sessions must make room. */
 const LOOK_MS = 1_000;
 /** Sessions make room while less than this fraction of the bytes (1/8) is free. */
@@ -37,7 +40,10 @@ export class WaitingBudget {
   constructor(maxBytes: number, metrics: Metrics) {
     const total = this.total = new FairShares({ maxBytes });
     this.places = Object.fromEntries(
-      PLACES.map((place) => [place, new FairShares({ within: total })]),
+      PLACES.map((place) => {
+        const bounds = place === "held-presence" ? { maxBytes: maxBytes / HELD_PART } : {};
+        return [place, new FairShares({ ...bounds, within: total })];
+      }),
     ) as Record<WaitingPlace, FairShares>; // fromEntries forgets the keys
     for (const place of PLACES) {
       metrics.gauge({
@@ -56,6 +62,12 @@ export class WaitingBudget {
         "Accounts, components and datacenters that have enough stanzas waiting to count for a " +
         "share",
     }, () => total.holders);
+  }
+
+  /** Changes the bound. What waits past it stays. */
+  resize(maxBytes: number): void {
+    this.total.resize(maxBytes);
+    this.places["held-presence"].resize(maxBytes / HELD_PART);
   }
 
   /** True while less than an eighth is free. */

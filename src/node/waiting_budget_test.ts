@@ -27,6 +27,22 @@ Deno.test("WaitingBudget adds up all places in one total, and shows each place",
   metrics.close();
 });
 
+Deno.test("WaitingBudget leaves an eighth of the bytes at most to presence for inactive clients", () => {
+  const metrics = new MetricsRegistry(new ManualClock());
+  const budget = new WaitingBudget(1_000_000, metrics);
+  const held = budget.places["held-presence"];
+  assert.equal(held.mayHold(ALICE, 125_000), true);
+  assert.equal(held.mayHold(ALICE, 125_001), false);
+  held.hold(ALICE, 100_000);
+  assert.equal(budget.total.bytes, 100_000);
+  const bob = { singles: ["bob@example.com"], crowds: [] };
+  assert.equal(held.mayHold(bob, 50_000), false);
+  budget.resize(2_000_000);
+  assert.equal(budget.total.maxBytes, 2_000_000);
+  assert.equal(held.mayHold(bob, 50_000), true);
+  metrics.close();
+});
+
 Deno.test("WaitingBudget.watch() asks for room while less than an eighth is free, and not otherwise", () => {
   const clock = new ManualClock();
   const metrics = new MetricsRegistry(clock);

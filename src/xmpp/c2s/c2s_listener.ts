@@ -1,5 +1,5 @@
 import type { Clock } from "../../base/mod.ts";
-import { integerIn, PacedWork, SystemClock } from "../../base/mod.ts";
+import { FairShares, integerIn, PacedWork, SystemClock } from "../../base/mod.ts";
 import type { Connection } from "../../net/mod.ts";
 import type { Logger, Metrics } from "../../observe/mod.ts";
 import { SILENT_LOGGER } from "../../observe/mod.ts";
@@ -73,6 +73,8 @@ export interface C2sListenerDeps extends C2sListenerOptions {
   readonly scramIterations?: number | CredentialShapes;
   /** Stream management, shared by the listeners of a process. @default not offered */
   readonly management?: StreamManagement<C2sSession>;
+  /** Budget of the presence that sessions of inactive clients hold back. @default unlimited */
+  readonly heldPresence?: FairShares;
   /** Edge that the metrics name. @default "c2s" */
   readonly edge?: "c2s" | "websocket";
   /** Admission shared by the listeners of a process. @default one of its own */
@@ -107,6 +109,7 @@ export class C2sListener {
       ),
       paced: deps.paced ?? new PacedWork(),
       ...resolveClientLimits(deps),
+      heldPresence: deps.heldPresence ?? new FairShares(),
       management: deps.management,
       rates: deps.rates ?? new EdgeRates({}, clock),
       clock,

@@ -150,7 +150,9 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
   }
 
   #releasePresence(held: HeldPresence): void {
-    for (const presence of held.takeAll()) this.#sendNow(presence, undefined);
+    for (const presence of held.takeAll()) {
+      if (!this.#sendNow(presence, undefined)) this.deps.metrics.limitHit("held-presence");
+    }
   }
 
   /** Ends the inactivity of the client, and writes what was held back. */
@@ -376,6 +378,7 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
     const wasOpen = this.isOpen;
     super.close();
     if (!wasOpen) return;
+    this.#held?.takeAll();
     this.#held = undefined;
     this.#management?.close();
     this.#lastPriority = this.#stanzas.presence.state.priority;
@@ -415,8 +418,11 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
   /** Takes what the client says of its state (XEP-0352 §4). */
   #acceptState({ name }: ScannedElement): void {
     if (name === "active") this.#becomeActive();
-    else if (name === "inactive") this.#held ??= new HeldPresence(this.deps.maxHeldPresence);
-    else this.end("unsupported-stanza-type");
+    else if (name !== "inactive") this.end("unsupported-stanza-type");
+    else if (this.isOpen) {
+      const { maxHeldPresence: maxItems, heldPresence: budget } = this.deps;
+      this.#held ??= new HeldPresence({ maxItems, budget, jid: this.jid });
+    }
   }
 
   /** Slows a client down that exceeds its rate. Acknowledgements are free, because the client owes them. */

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
+import { FairShares } from "../../base/mod.ts";
 import { parseJid } from "../jid/jid_parser.ts";
 import type { Stanza } from "../stanza/stanza.ts";
-import { C2sFixture, HEADER, plainOf, SASL } from "./testing/c2s_fixture.ts";
+import { authenticate, bind, C2sFixture, HEADER, plainOf, SASL } from "./testing/c2s_fixture.ts";
 import { comeBack, expectEnd, manage, resume, until } from "./testing/stream_management_fixture.ts";
 
 const CSI = "urn:xmpp:csi:0";
@@ -12,15 +13,20 @@ const PHONE = "alice@example.com/phone";
 const OPTIONS = { maxHeldPresence: 3 };
 
 /** Delivers to alice's phone: presence of a contact's resource, or a message. */
-function deliver(fixture: C2sFixture, kind: "presence" | "message", name: string): void {
+function deliver(
+  fixture: C2sFixture,
+  kind: "presence" | "message",
+  name: string,
+  { to = PHONE, status = "", outcome = "delivered" } = {},
+): void {
   const from = parseJid(`${name}@example.com/x`);
-  const content = kind === "message" ? `<body>${name}</body>` : "";
+  const content = kind === "message" ? `<body>${name}</body>` : `<status>${status}</status>`;
   const type = kind === "message" ? "chat" : "available";
-  const attributes = `from='${from.text}' to='${PHONE}'` +
+  const attributes = `from='${from.text}' to='${to}'` +
     (kind === "message" ? " type='chat'" : "");
   const bytes = new TextEncoder().encode(`<${kind} ${attributes}>${content}</${kind}>`);
-  const stanza: Stanza = { kind, type, from, to: parseJid(PHONE), bytes };
-  assert.equal(fixture.registry.deliver(stanza), "delivered");
+  const stanza: Stanza = { kind, type, from, to: parseJid(to), bytes };
+  assert.equal(fixture.registry.deliver(stanza), outcome);
 }
 
 /** Waits until the server has read what the client has sent: the server answers in order. */
@@ -90,6 +96,50 @@ Deno.test("more presence than a session may hold back goes to the client, in its
   for (const name of ["u1", "u2", "u3", "u4"]) deliver(fixture, "presence", name);
   const sent = sendersIn((await alice.expect(/u4@[^>]*>/)).input);
   assert.deepEqual(sent, ["presence u1", "presence u2", "presence u3", "presence u4"]);
+});
+
+Deno.test("sessions hold no more presence back than their budget allows, and give it back as they end", async () => {
+  const budget = new FairShares({ maxItems: 1 });
+  await using fixture = new C2sFixture({ ...OPTIONS, heldPresence: budget });
+  const alice = await fixture.login("alice", "phone");
+  const bob = await fixture.login("bob", "phone");
+  for (const client of [alice, bob]) {
+    client.send(INACTIVE);
+    await settled(client, "s1");
+  }
+  deliver(fixture, "presence", "u1");
+  assert.equal(budget.items, 1);
+  deliver(fixture, "presence", "u3", { to: "bob@example.com/phone" });
+  assert.deepEqual(sendersIn((await bob.expect("</presence>")).input), ["presence u3"]);
+  alice.send(ACTIVE);
+  assert.deepEqual(sendersIn(await settled(alice, "s2")), ["presence u1"]);
+  assert.equal(budget.items, 0);
+  deliver(fixture, "presence", "u4", { to: "bob@example.com/phone" });
+  assert.equal(budget.items, 1);
+  bob.close();
+  await bob.expectClosed();
+  assert.deepEqual([budget.items, budget.bytes], [0, 0]);
+});
+
+Deno.test("presence that was held back and finds no room behind what the client has not read is counted", async () => {
+  const limits = { maxPendingBytes: 16_384, maxStanzaBytes: 10_000 };
+  await using fixture = new C2sFixture({ ...OPTIONS, limits });
+  const alice = fixture.connect({ highWaterBytes: 1 });
+  await authenticate(alice, "alice");
+  await bind(alice, "phone");
+  alice.send(INACTIVE);
+  await settled(alice, "s1");
+  alice.connection.pause();
+  const status = "x".repeat(8_000);
+  for (const name of ["u1", "u2", "u3"]) deliver(fixture, "presence", name, { status });
+  const hits = () =>
+    fixture.metrics.value("xmpp_limit_hits_total", { edge: "c2s", limit: "held-presence" });
+  assert.equal(hits(), 0);
+  deliver(fixture, "message", "u4");
+  assert.equal(hits(), 1);
+  alice.connection.resume();
+  const { input } = await alice.expect("</message>");
+  assert.deepEqual(sendersIn(input), ["presence u1", "presence u2", "message u4"]);
 });
 
 Deno.test("presence that was held back is kept when the connection is lost, and goes to the client that resumes", async () => {

@@ -16,6 +16,7 @@ const LIMIT_NAMES = [
   "owed-bytes",
   "slow-reader",
   "directed-presence",
+  "held-presence",
   "sessions-per-account",
   "unacknowledged-stanzas",
   "unacknowledged-time",
