@@ -1,37 +1,52 @@
 import { FairShares, RETAINED_OVERHEAD_BYTES } from "../../base/mod.ts";
 
+/**
+ * The kinds of steps. A patient one waits for paced work, for long while very many log in. A prompt one
+ * waits for the database and the session table alone.
+ */
+export type StepKind = "prompt" | "patient";
+
 /** Bounds of `AccountTurns`, and the one that hears of failures. */
 export interface AccountTurnsOptions {
   /** Steps that may run or wait at once, without those that are always taken. */
   readonly maxWaiting: number;
   /** Bytes of the stanzas of those steps. */
   readonly maxBytes: number;
-  /** Steps that may run at once. Others need the database too, such as logins. */
-  readonly maxRunning: number;
+  /** Steps of each kind that may run at once. Others need the database too, such as logins. */
+  readonly maxRunning: Readonly<Record<StepKind, number>>;
   /** Called with what a step has thrown. Later steps run all the same. */
   failed(thrown: unknown): void;
 }
 
 type Step = () => Promise<void>;
 
+/** A step that waits or runs. */
+interface Queued {
+  readonly step: Step;
+  readonly kind: StepKind;
+}
+
 /** The one whose share of the bounds a step takes, and the bytes that it holds. */
 export interface StepCost {
   readonly payer: string;
   readonly bytes: number;
+  /** @default "prompt" */
+  readonly kind?: StepKind;
 }
 
 /**
  * Queues of asynchronous steps, one for each key. Steps with one key run one after another; those
- * of different keys run side by side, up to a bound. A key without steps costs nothing.
+ * of different keys run side by side, up to a bound for each kind of step: however many patient ones
+ * wait, prompt ones of other keys find a place. A key without steps costs nothing.
  */
 export class AccountTurns {
   readonly #options: AccountTurnsOptions;
   /** Steps of each key, the running one included. */
-  readonly #queues = new Map<string, Step[]>();
-  /** Keys whose first step waits until fewer steps run. */
-  readonly #ready = new Set<string>();
+  readonly #queues = new Map<string, Queued[]>();
+  /** Keys whose first step waits until fewer steps of its kind run. */
+  readonly #ready = { prompt: new Set<string>(), patient: new Set<string>() };
   readonly #shares: FairShares;
-  #running = 0;
+  readonly #running = { prompt: 0, patient: 0 };
   #waiting = 0;
   #idle: PromiseWithResolvers<void> | undefined;
 
@@ -49,7 +64,7 @@ export class AccountTurns {
    * Runs `step` after the earlier ones of `key`.
    * @returns false, and nothing has happened, when too many steps wait, or the payer has too many
    */
-  run(key: string, step: Step, { payer, bytes }: StepCost): boolean {
+  run(key: string, step: Step, { payer, bytes, kind }: StepCost): boolean {
     const holders = { singles: [payer], crowds: [] };
     const held = bytes + RETAINED_OVERHEAD_BYTES;
     if (!this.#shares.mayHold(holders, held)) return false;
@@ -60,21 +75,21 @@ export class AccountTurns {
       } finally {
         this.#shares.release(holders, held);
       }
-    });
+    }, kind);
     return true;
   }
 
   /** Runs `step` after the earlier ones of `key`. The caller bounds how many there are. */
-  runAlways(key: string, step: Step): void {
+  runAlways(key: string, step: Step, kind: StepKind = "prompt"): void {
     this.#waiting++;
     const queue = this.#queues.get(key);
     if (queue !== undefined) {
-      queue.push(step);
+      queue.push({ step, kind });
       return;
     }
-    this.#queues.set(key, [step]);
-    this.#ready.add(key);
-    this.#next();
+    this.#queues.set(key, [{ step, kind }]);
+    this.#ready[kind].add(key);
+    this.#next(kind);
   }
 
   /** Waits until no step is left, including steps that begin meanwhile. */
@@ -83,11 +98,11 @@ export class AccountTurns {
     return (this.#idle ??= Promise.withResolvers()).promise;
   }
 
-  #next(): void {
-    for (const key of this.#ready) {
-      if (this.#running >= this.#options.maxRunning) return;
-      this.#ready.delete(key);
-      this.#running++;
+  #next(kind: StepKind): void {
+    for (const key of this.#ready[kind]) {
+      if (this.#running[kind] >= this.#options.maxRunning[kind]) return;
+      this.#ready[kind].delete(key);
+      this.#running[kind]++;
       void this.#runFirst(key);
     }
   }
@@ -95,17 +110,22 @@ export class AccountTurns {
   /** Never rejects. */
   async #runFirst(key: string): Promise<void> {
     const queue = this.#queues.get(key)!; // a ready key has one
+    const { step, kind } = queue[0]!;
     try {
-      await queue[0]!();
+      await step();
     } catch (thrown) {
       this.#options.failed(thrown);
     }
     queue.shift();
     this.#waiting--;
-    this.#running--;
-    if (queue.length > 0) this.#ready.add(key);
-    else this.#queues.delete(key);
-    this.#next();
+    this.#running[kind]--;
+    const next = queue[0];
+    if (next === undefined) this.#queues.delete(key);
+    else {
+      this.#ready[next.kind].add(key);
+      if (next.kind !== kind) this.#next(next.kind);
+    }
+    this.#next(kind);
     if (this.#waiting > 0) return;
     this.#idle?.resolve();
     this.#idle = undefined;

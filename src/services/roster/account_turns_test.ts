@@ -7,7 +7,7 @@ Deno.test("steps of one key run in order, and no more steps at once than the bou
   const turns = new AccountTurns({
     maxWaiting: 1_000,
     maxBytes: 1e7,
-    maxRunning: 3,
+    maxRunning: { prompt: 3, patient: 1 },
     failed: assert.fail,
   });
   const order = new Map<string, number[]>();
@@ -33,11 +33,39 @@ Deno.test("steps of one key run in order, and no more steps at once than the bou
   }
 });
 
+Deno.test("patient steps leave places to others, and keep the order of their own keys", async () => {
+  const turns = new AccountTurns({
+    maxWaiting: 1_000,
+    maxBytes: 1e7,
+    maxRunning: { prompt: 1, patient: 2 },
+    failed: assert.fail,
+  });
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const ran: string[] = [];
+  const step = (name: string, until?: Promise<void>) => async () => {
+    ran.push(name);
+    await until;
+  };
+  for (const key of ["a", "b", "c"]) turns.runAlways(key, step(`${key} first`, promise), "patient");
+  turns.runAlways("a", step("a later"));
+  turns.run("c", step("c later"), COST);
+  turns.runAlways("d", step("d"));
+  turns.run("e", step("e", promise), { ...COST, kind: "patient" });
+  await new Promise((done) => setTimeout(done));
+  assert.deepEqual(ran, ["a first", "b first", "d"]);
+  resolve();
+  await turns.settled();
+  assert.equal(ran.length, 7);
+  for (const key of ["a", "c"]) {
+    assert.ok(ran.indexOf(`${key} first`) < ran.indexOf(`${key} later`), key);
+  }
+});
+
 Deno.test("a step beyond the bound is refused, unless it is always taken", async () => {
   const turns = new AccountTurns({
     maxWaiting: 1,
     maxBytes: 1e7,
-    maxRunning: 1,
+    maxRunning: { prompt: 1, patient: 1 },
     failed: assert.fail,
   });
   const { promise, resolve } = Promise.withResolvers<void>();
@@ -56,7 +84,7 @@ Deno.test("a step that fails ends neither the process nor its key", async () => 
   const turns = new AccountTurns({
     maxWaiting: 100,
     maxBytes: 1e7,
-    maxRunning: 10,
+    maxRunning: { prompt: 10, patient: 1 },
     failed: (thrown) => void failures.push(thrown),
   });
   turns.run("a", () => Promise.reject(new Error("rejected")), COST);
@@ -73,7 +101,7 @@ Deno.test("one payer finds no more room long before others do, and finds it agai
   const turns = new AccountTurns({
     maxWaiting: 1_000,
     maxBytes: 1e7,
-    maxRunning: 10,
+    maxRunning: { prompt: 10, patient: 1 },
     failed: assert.fail,
   });
   const { promise, resolve } = Promise.withResolvers<void>();

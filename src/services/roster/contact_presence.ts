@@ -180,7 +180,7 @@ export class ContactPresence {
     if (running !== undefined) return this.#collect(running);
     const accounts: Announced = new Map();
     this.#announced.set(host, accounts);
-    const cost = { payer: `announce ${host}`, bytes: 0 };
+    const cost = { payer: `announce ${host}`, bytes: 0, kind: "patient" } as const;
     const isTaken = turns.run(cost.payer, async () => {
       try {
         this.#collect(accounts);
@@ -346,7 +346,9 @@ export class ContactPresence {
     const changes = this.#changes.get(jid.text);
     if (changes === undefined) {
       this.#changes.set(jid.text, [change]);
-      return turns.runAlways(jid.text, () => this.#tellAll(jid));
+      // The first presence of a session waits while very many log in. Nothing else waits for it.
+      const isFirst = change !== "left" && !isEnding(change) && !this.#told.has(jid.text);
+      return turns.runAlways(jid.text, () => this.#tellAll(jid), isFirst ? "patient" : "prompt");
     }
     while (change !== "left" && isReplacedBy(changes.at(-1), change)) changes.pop();
     changes.push(change);

@@ -478,6 +478,48 @@ Deno.test("very many logins at once leave the database room for others, and all 
   assert.equal(fixture.sent.filter(({ stanza }) => stanza.to.text === BOB).length, 2000);
 });
 
+Deno.test("what others do does not wait for the first presences of very many sessions", async () => {
+  const paced = new PacedWork();
+  let isBusy = false;
+  const waiting: (() => void)[] = [];
+  const fixture = new RosterFixture({
+    paced: {
+      run: async <T>(piece: () => T | Promise<T>) => {
+        if (isBusy) await new Promise<void>((resolve) => void waiting.push(resolve));
+        return await paced.run(piece);
+      },
+    },
+  });
+  fixture.store.put(ALICE, item(BOB, { subscription: "both" }));
+  fixture.store.put(CAROL, item(ALICE, { request: new Uint8Array(1) }));
+  fixture.elsewhere.set(BOB, [{ host: DC2, resourcepart: "x", process: 2 }]);
+  await fixture.changePresence(PHONE);
+  fixture.sent.length = 0;
+  isBusy = true;
+  for (let i = 0; i < 500; i++) fixture.sendPresence(`user${i}@example.com/x`);
+  fixture.sendPresence(PHONE, undefined, "away");
+  fixture.sendPresence(`${ALICE}/tablet`);
+  const fate = { settle: () => {} };
+  const stanza = buildStanza(element("presence", { type: "subscribed" }), {
+    from: parseJid(CAROL),
+    to: parseJid(ALICE),
+  });
+  fixture.server.entered(stanza, parseJid(`${CAROL}/x`), fate, 1);
+  await new Promise((resolve) => setTimeout(resolve));
+  const toBob = () =>
+    lines(fixture.sent.map(({ stanza }) => stanza)).filter((each) => each.endsWith(BOB));
+  assert.deepEqual(toBob(), [`available: ${PHONE} → ${BOB}`]);
+  assert.equal(fixture.store.item(CAROL, ALICE)?.subscription, "from");
+  assert.equal(waiting.length, 200);
+  fixture.sendPresence(PHONE, "unavailable");
+  await new Promise((resolve) => setTimeout(resolve));
+  assert.equal(toBob().at(-1), `unavailable: ${PHONE} → ${BOB}`);
+  isBusy = false;
+  for (const go of waiting) go();
+  await fixture.server.settled();
+  assert.ok(toBob().includes(`available: ${ALICE}/tablet → ${BOB}`));
+});
+
 Deno.test("a presence that the database kept from being told is told when it is back", async () => {
   const fixture = withAlice();
   fixture.store.put(ALICE, item(BOB, { subscription: "from" }));

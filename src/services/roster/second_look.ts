@@ -79,10 +79,11 @@ export class SecondLook {
     if (this.#isClosed) return;
     const waiting: Waiting = {
       cancel: clock.after(LOOK_AGAIN_MS, () => {
-        turns.runAlways(text, () =>
+        const step = () =>
           paced.run(() => this.#look(look, waiting)).finally(() => {
             if (this.#waiting.get(text) === waiting) this.#waiting.delete(text);
-          }));
+          });
+        turns.runAlways(text, step, "patient");
       }),
       heard: new Set(),
     };
