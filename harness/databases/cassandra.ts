@@ -1,8 +1,9 @@
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import type { Run } from "../process/mod.ts";
 import { until } from "../until.ts";
 import { DatabaseServer } from "./database_server.ts";
-import { findJavaHome } from "./search_kinds.ts";
+import { findJavaHome, javaOptions } from "./search_kinds.ts";
 import type { CommandLine, ServerCertificate, ServerProgram } from "./server_kinds.ts";
 
 /** Cassandra as `harness/preflight.ts` fetches it. */
@@ -25,6 +26,8 @@ export interface CassandraNode {
   readonly isOpen?: true;
   /** A node of the cluster that runs already. Its port is that of every node. */
   readonly joins?: { readonly address: string; readonly port: number };
+  /** @default 512 */
+  readonly heapMegabytes?: number;
 }
 
 /** The node of a cluster that is alone. */
@@ -43,11 +46,11 @@ export class CassandraServer implements AsyncDisposable {
     this.#options = options;
   }
 
-  /** Starts an empty one. It takes about ten seconds. */
-  static async start(node: CassandraNode = LONE_NODE): Promise<CassandraServer> {
+  /** Starts an empty one. It takes about ten seconds. `run` ends it if this process dies. */
+  static async start(node: CassandraNode = LONE_NODE, run?: Run): Promise<CassandraServer> {
     const options = { certificate: undefined };
     const server = new CassandraServer(
-      await DatabaseServer.start(programOf(options, node)),
+      await DatabaseServer.start(programOf(options, node), run === undefined ? {} : { run }),
       options,
     );
     if (node.isOpen) return server;
@@ -129,7 +132,7 @@ function programOf(
   options: { readonly certificate: ServerCertificate | undefined },
   node: CassandraNode,
 ): ServerProgram {
-  const { address, datacenter, joins } = node;
+  const { address, datacenter, joins, heapMegabytes = 512 } = node;
   return {
     name: "Cassandra",
     address,
@@ -140,7 +143,7 @@ function programOf(
       writing("logback.xml", LOGBACK),
     ],
     run: (directory, port) => {
-      const [java, ...args] = javaCommand(directory, port);
+      const [java, ...args] = javaCommand(directory, port, heapMegabytes);
       // It reads its settings at its start, and no option overrides those of TLS.
       const file = "running.yaml";
       const tls = tlsOf(options.certificate);
@@ -175,11 +178,10 @@ function storagePort(port: number): number {
   return port - 1;
 }
 
-function javaCommand(directory: string, port: number): CommandLine {
+function javaCommand(directory: string, port: number, heapMegabytes: number): CommandLine {
   return [
     join(findJavaHome() ?? "", "bin/java"),
-    // A small machine: one thread collects garbage, and code is compiled once.
-    ...["-Xms512m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto"],
+    ...javaOptions(heapMegabytes),
     ...ACCESS,
     `-Dcassandra.storagedir=${directory}`,
     `-Dcassandra.native_transport_port=${port}`,

@@ -1,3 +1,4 @@
+export type { CassandraNode } from "./cassandra.ts";
 export {
   CASSANDRA_DATACENTER,
   CASSANDRA_HOME,
@@ -10,10 +11,12 @@ export { isFile, isOnPath } from "./programs.ts";
 export type { CommandLine, ServerCertificate, ServerKind } from "./server_kinds.ts";
 export type { SearchKind } from "./search_kinds.ts";
 export {
+  elasticsearch8,
   ELASTICSEARCH_5_DOUBLE,
   ELASTICSEARCH_6_DOUBLE,
   ELASTICSEARCH_7,
   ELASTICSEARCH_8,
+  openSearch2,
   OPENSEARCH_2,
   SNAPSHOTS,
 } from "./search_kinds.ts";

@@ -47,10 +47,16 @@ export function findJavaHome(): string | undefined {
   return undefined;
 }
 
-/** A small machine: one thread collects garbage, and code is compiled once. */
-const JAVA_OPTIONS = [
-  ...["-Xms256m", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto"],
-];
+/** Megabytes of heap that suffice for tests. */
+const TEST_HEAP = 256;
+
+/** Options for a small machine: one thread collects garbage, and code is compiled once. */
+export function javaOptions(heapMegabytes: number): readonly string[] {
+  return [
+    ...[`-Xms${heapMegabytes}m`, `-Xmx${heapMegabytes}m`],
+    ...["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto"],
+  ];
+}
 
 const SETTINGS = [
   "cluster.routing.allocation.disk.threshold_enabled: false",
@@ -83,13 +89,13 @@ function writing(file: string, text: string): CommandLine {
   return ["/bin/sh", "-c", 'mkdir -p "$(dirname "$1")" && printf %s "$2" >"$1"', "sh", file, text];
 }
 
-function preparing(directory: string): readonly CommandLine[] {
+function preparing(directory: string, heapMegabytes: number): readonly CommandLine[] {
   return [
     writing("config/elasticsearch.yml", settingsOf(directory)),
     writing("config/log4j2.properties", LOGGING),
     writing(
       "config/jvm.options",
-      [...JAVA_OPTIONS, `-Djava.io.tmpdir=${directory}/${TEMPORARY}`, ""].join("\n"),
+      [...javaOptions(heapMegabytes), `-Djava.io.tmpdir=${directory}/${TEMPORARY}`, ""].join("\n"),
     ),
     ["/bin/mkdir", "-p", "data", "logs", TEMPORARY, SNAPSHOTS],
   ];
@@ -104,12 +110,12 @@ function ports(port: number): readonly (readonly [string, string])[] {
 export const ELASTICSEARCH_7: SearchKind = {
   name: "Elasticsearch",
   version: "7.17.29",
-  prepare: preparing,
+  prepare: (directory) => preparing(directory, TEST_HEAP),
   run: (directory, port) => [
     "/usr/bin/env",
     `LIBFFI_TMPDIR=${directory}/${TEMPORARY}`,
     join(findJavaHome() ?? "", "bin/java"),
-    ...JAVA_OPTIONS,
+    ...javaOptions(TEST_HEAP),
     ...[
       `-Djava.io.tmpdir=${directory}/${TEMPORARY}`,
       "-Djava.security.manager=allow",
@@ -126,49 +132,56 @@ export const ELASTICSEARCH_7: SearchKind = {
   killSignal: "SIGKILL",
 };
 
-/** Elasticsearch 8. Its program starts the server as a child. */
-export const ELASTICSEARCH_8: SearchKind = {
-  name: "Elasticsearch",
-  version: "8.19.21",
-  hasChildren: true,
-  prepare: preparing,
-  run: (directory, port) => [
-    "/usr/bin/env",
-    ...[`LIBFFI_TMPDIR=${directory}/${TEMPORARY}`, `ES_TMPDIR=${directory}/${TEMPORARY}`],
-    ...[`ES_PATH_CONF=${directory}/config`, `ES_JAVA_HOME=${findJavaHome() ?? ""}`],
-    "CLI_JAVA_OPTS=-Xshare:auto -XX:TieredStopAtLevel=1",
-    join(ELASTICSEARCH_8_HOME, "bin/elasticsearch"),
-    ...ports(port).flatMap(([key, value]) => ["-E", `${key}=${value}`]),
-  ],
-  readyText: "] started",
-  killSignal: "SIGKILL",
-};
+/** Returns Elasticsearch 8. Its program starts the server as a child. */
+export function elasticsearch8(heapMegabytes: number): SearchKind {
+  return {
+    name: "Elasticsearch",
+    version: "8.19.21",
+    hasChildren: true,
+    prepare: (directory) => preparing(directory, heapMegabytes),
+    run: (directory, port) => [
+      "/usr/bin/env",
+      ...[`LIBFFI_TMPDIR=${directory}/${TEMPORARY}`, `ES_TMPDIR=${directory}/${TEMPORARY}`],
+      ...[`ES_PATH_CONF=${directory}/config`, `ES_JAVA_HOME=${findJavaHome() ?? ""}`],
+      "CLI_JAVA_OPTS=-Xshare:auto -XX:TieredStopAtLevel=1",
+      join(ELASTICSEARCH_8_HOME, "bin/elasticsearch"),
+      ...ports(port).flatMap(([key, value]) => ["-E", `${key}=${value}`]),
+    ],
+    readyText: "] started",
+    killSignal: "SIGKILL",
+  };
+}
 
-/** OpenSearch, in a program that was made to run it for tests. */
-export const OPENSEARCH_2: SearchKind = {
-  name: "OpenSearch",
-  version: "2.19.1",
-  // Its program takes a port of these, or another one if that is in use.
-  ports: [9_210, 9_290],
-  prepare: (directory) => [
-    writing(
-      "base/node_1/config/opensearch.yml",
-      [...SETTINGS, `path.repo: ${directory}/${SNAPSHOTS}`, ""].join("\n"),
-    ),
-    writing("base/node_1/config/log4j2.properties", LOGGING),
-    ["/bin/mkdir", SNAPSHOTS],
-  ],
-  run: (directory, port) => [
-    join(findJavaHome() ?? "", "bin/java"),
-    ...JAVA_OPTIONS,
-    ...[`-Djava.io.tmpdir=${directory}`, "-cp", `${OPENSEARCH_HOME}/*`],
-    "org.codelibs.opensearch.runner.OpenSearchRunner",
-    ...["-basePath", `${directory}/base`, "-numOfNode", "1", "-baseHttpPort", String(port - 1)],
-    ...["-clusterName", `test-${port}`, "-useLogger", "-printOnFailure"],
-  ],
-  readyText: "] started",
-  killSignal: "SIGKILL",
-};
+/** Returns OpenSearch, in a program that was made to run it for tests. */
+export function openSearch2(heapMegabytes: number): SearchKind {
+  return {
+    name: "OpenSearch",
+    version: "2.19.1",
+    // Its program takes a port of these, or another one if that is in use.
+    ports: [9_210, 9_290],
+    prepare: (directory) => [
+      writing(
+        "base/node_1/config/opensearch.yml",
+        [...SETTINGS, `path.repo: ${directory}/${SNAPSHOTS}`, ""].join("\n"),
+      ),
+      writing("base/node_1/config/log4j2.properties", LOGGING),
+      ["/bin/mkdir", SNAPSHOTS],
+    ],
+    run: (directory, port) => [
+      join(findJavaHome() ?? "", "bin/java"),
+      ...javaOptions(heapMegabytes),
+      ...[`-Djava.io.tmpdir=${directory}`, "-cp", `${OPENSEARCH_HOME}/*`],
+      "org.codelibs.opensearch.runner.OpenSearchRunner",
+      ...["-basePath", `${directory}/base`, "-numOfNode", "1", "-baseHttpPort", String(port - 1)],
+      ...["-clusterName", `test-${port}`, "-useLogger", "-printOnFailure"],
+    ],
+    readyText: "] started",
+    killSignal: "SIGKILL",
+  };
+}
+
+export const ELASTICSEARCH_8: SearchKind = elasticsearch8(TEST_HEAP);
+export const OPENSEARCH_2: SearchKind = openSearch2(TEST_HEAP);
 
 /** Stands in for versions that no repository has any more. It refuses what they would refuse. */
 function double(version: string): SearchKind {

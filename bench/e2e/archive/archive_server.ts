@@ -1,14 +1,15 @@
 import {
+  CASSANDRA_DATACENTER,
   CASSANDRA_ROOT,
   CassandraServer,
   DatabaseServer,
-  ELASTICSEARCH_8,
+  elasticsearch8,
   MARIADB,
   MYSQL,
-  OPENSEARCH_2,
+  openSearch2,
   POSTGRESQL,
 } from "../../../harness/databases/mod.ts";
-import type { ServerKind } from "../../../harness/databases/mod.ts";
+import type { CassandraNode, ServerKind } from "../../../harness/databases/mod.ts";
 import { Run } from "../../../harness/process/mod.ts";
 import { backendsOf } from "../../../src/storage/mod.ts";
 import type { ArchiveDatabase, ArchivePlace } from "./archive_protocol.ts";
@@ -60,6 +61,14 @@ const SQL_KINDS: Readonly<Record<"postgresql" | "mariadb" | "mysql", SqlKind>> =
   },
 };
 
+/** Heap of the servers that run on Java: tests do with less, a large archive does not. */
+const HEAP_MEGABYTES = 1_024;
+const CASSANDRA_NODE: CassandraNode = {
+  address: "127.0.0.1",
+  datacenter: CASSANDRA_DATACENTER,
+  heapMegabytes: HEAP_MEGABYTES,
+};
+
 /** Starts the server of a database, and prepares it as `causeway backends prepare` does. */
 export async function startArchiveServer(
   database: ArchiveDatabase,
@@ -105,12 +114,12 @@ async function startProgram(
       return { ...login, port: 0, data: run.path("bench.sqlite") };
     case "elasticsearch":
     case "opensearch": {
-      const kind = database === "elasticsearch" ? ELASTICSEARCH_8 : OPENSEARCH_2;
+      const kind = (database === "elasticsearch" ? elasticsearch8 : openSearch2)(HEAP_MEGABYTES);
       const { port, directory } = stack.use(await DatabaseServer.start(kind, { run }));
       return { ...login, port, data: directory };
     }
     case "cassandra": {
-      const { port, directory } = stack.use(await CassandraServer.start());
+      const { port, directory } = stack.use(await CassandraServer.start(CASSANDRA_NODE, run));
       return { ...CASSANDRA_ROOT, name: NAME, port, data: `${directory}/data/${NAME}` };
     }
     default: {
