@@ -13,6 +13,7 @@ import type { CassandraNode, ServerKind } from "../../../harness/databases/mod.t
 import { Run } from "../../../harness/process/mod.ts";
 import { backendsOf } from "../../../src/storage/mod.ts";
 import type { ArchiveDatabase, ArchivePlace } from "./archive_protocol.ts";
+import { flushedBytes } from "./cassandra_flush.ts";
 import { storesOptions } from "./open_archives.ts";
 
 /** A database that is empty and prepared. */
@@ -88,7 +89,8 @@ export async function startArchiveServer(
   };
 }
 
-async function storedBytes({ database, port }: ArchivePlace, data: string): Promise<number> {
+async function storedBytes(place: ArchivePlace, data: string): Promise<number> {
+  const { database, port } = place;
   if (database === "elasticsearch" || database === "opensearch") {
     const index = `http://127.0.0.1:${port}/messages`;
     await (await fetch(`${index}/_flush?force=true`, { method: "POST" })).text();
@@ -98,6 +100,11 @@ async function storedBytes({ database, port }: ArchivePlace, data: string): Prom
     };
     return all.primaries.store.size_in_bytes;
   }
+  if (database === "cassandra") return await flushedBytes(place, () => diskBytes(data));
+  return await diskBytes(data);
+}
+
+async function diskBytes(data: string): Promise<number> {
   const { stdout } = await new Deno.Command("du", { args: ["--bytes", "--summarize", data] })
     .output();
   return Number.parseInt(new TextDecoder().decode(stdout), 10);
