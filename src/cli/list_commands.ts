@@ -131,13 +131,19 @@ function laneLines(lanes: readonly LaneState[], columns: number): readonly strin
   );
 }
 
-function troubleText(
+/** Says why something is not linked: the present reason, and the last error unless it is the same. */
+export function troubleText(
   about: string,
   reason: string | undefined,
   lastError: Datacenter["lastError"],
 ): string {
-  const last = lastError && `last error ${lastError.reason}: ${lastError.detail} (${lastError.at})`;
-  return `${about}: ${[reason, last].filter((text) => text !== undefined).join("; ") || "no link"}`;
+  const isSame = reason !== undefined && reason === lastError?.detail;
+  const last = lastError &&
+    (isSame
+      ? `${lastError.reason}: ${reason} (${lastError.at})`
+      : `last error ${lastError.reason}: ${lastError.detail} (${lastError.at})`);
+  const texts = [isSame ? undefined : reason, last].filter((text) => text !== undefined);
+  return `${about}: ${texts.join("; ") || "no link"}`;
 }
 
 /** Makes the command `causeway bounce`. */

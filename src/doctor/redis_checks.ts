@@ -214,7 +214,7 @@ export function clockFinding(about: string, offMs: number) {
 }
 
 function bytesText(bytes: number): string {
-  const units = ["bytes", "KB", "MB", "GB", "TB"];
+  const units = ["bytes", "KiB", "MiB", "GiB", "TiB"];
   const power = bytes < 1 ? 0 : Math.min(4, Math.floor(Math.log(bytes) / Math.log(1024)));
   const value = bytes / 1024 ** power;
   return `${power > 0 && value < 10 ? value.toFixed(1) : Math.round(value)} ${units[power]}`;

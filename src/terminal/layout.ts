@@ -81,9 +81,9 @@ export function durationText(ms: number): string {
   return `${Math.round(seconds / 86_400)} d`;
 }
 
-/** Text for a number of bytes: `512 B`, `1.5 KB`, `20 MB`. */
+/** Text for a number of bytes: `512 B`, `1.5 KiB`, `20 MiB`. */
 export function bytesText(bytes: number): string {
-  const units = ["B", "KB", "MB", "GB", "TB"];
+  const units = ["B", "KiB", "MiB", "GiB", "TiB"];
   let at = 0;
   let value = bytes;
   while (value >= 1024 && at < units.length - 1) {

@@ -1,7 +1,19 @@
+import { Fragment } from "preact";
 import type { Datacenter, Rate } from "./api_types.ts";
 import { healthOf, StatusMark } from "./status_mark.tsx";
 import { formatCount, formatRate, formatRoundTrip } from "./text.ts";
 import { NO_TRAFFIC } from "./traffic.ts";
+
+/** Lets a name break before its dots, where a column is narrow. */
+function breakable(name: string) {
+  return name.split(".").map((label, index) =>
+    index === 0 ? label : (
+      <Fragment key={index}>
+        <wbr />.{label}
+      </Fragment>
+    )
+  );
+}
 
 const ORDER = { bad: 0, warning: 1, paused: 2, own: 3, good: 4 } as const;
 
@@ -44,7 +56,7 @@ export function DatacenterTable({ datacenters, rates, selected, select }: {
                     aria-pressed={datacenter === selected}
                     onClick={() => select(datacenter)}
                   >
-                    {datacenter}
+                    {breakable(datacenter)}
                   </button>
                 </th>
                 <td>

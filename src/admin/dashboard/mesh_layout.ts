@@ -2,8 +2,8 @@
 export interface Place {
   readonly x: number;
   readonly y: number;
-  /** Side of the circle on which its label has room. */
-  readonly side: "left" | "right" | "above" | "below";
+  /** Direction from the circle to its label, of length 1: away from the middle. */
+  readonly outward: { readonly x: number; readonly y: number };
 }
 
 /** The map: the own datacenter in the middle, the others around it. */
@@ -33,19 +33,31 @@ export function layoutMesh(count: number, width: number, height: number): MeshLa
     // Two lie beside the own one; more begin at the top.
     const start = count <= 2 ? 0.5 : 0.75;
     const angle = angleAt(((index / count + start) % 1) * length);
-    const x = center.x + radiusX * Math.cos(angle);
-    const y = center.y + radiusY * Math.sin(angle);
-    return { x, y, side: sideOf(angle) };
+    const outward = { x: Math.cos(angle), y: Math.sin(angle) };
+    return { x: center.x + radiusX * outward.x, y: center.y + radiusY * outward.y, outward };
   });
   const spacing = count === 0 ? length : length / count;
   const labelLength = Math.max(4, Math.floor((labelRoom - 18) / CHARACTER_WIDTH));
   return { center, places, spacing, labelLength };
 }
 
-/** Labels near the top and bottom of the ring stand above and below; the others beside it. */
-function sideOf(angle: number): Place["side"] {
-  if (Math.abs(Math.sin(angle)) > 0.92) return Math.sin(angle) < 0 ? "above" : "below";
-  return Math.cos(angle) < 0 ? "left" : "right";
+/** Height of one line of a label, and the baseline of the first line below its top. */
+const LINE_HEIGHT = 14;
+const BASELINE = 11;
+/** Pixels between a circle and its label. */
+const LABEL_GAP = 12;
+
+/** Returns where the label of a circle begins, ends, or has its middle. */
+export function placeLabel(
+  { x, y, outward }: Place,
+  { radius, lines }: { readonly radius: number; readonly lines: number },
+) {
+  const gap = radius + LABEL_GAP;
+  const height = lines * LINE_HEIGHT;
+  const middle = y + outward.y * (gap + Math.abs(outward.y) * height / 2);
+  // Beside the very top and bottom, labels of neighbours go apart.
+  const anchor = Math.abs(outward.x) < 0.1 ? "middle" : outward.x < 0 ? "end" : "start";
+  return { x: x + outward.x * gap, y: middle - height / 2 + BASELINE, anchor } as const;
 }
 
 /** Returns the length of an ellipse, and its angle after a distance along it. */

@@ -2,7 +2,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Datacenter, Rate } from "./api_types.ts";
 import type { Place } from "./mesh_layout.ts";
-import { cutLabel, layoutMesh, shortNames } from "./mesh_layout.ts";
+import { cutLabel, layoutMesh, placeLabel, shortNames } from "./mesh_layout.ts";
 import { glyphOf, healthOf } from "./status_mark.tsx";
 import { countOf, formatRate, formatRoundTrip } from "./text.ts";
 import { NO_TRAFFIC } from "./traffic.ts";
@@ -86,7 +86,7 @@ export function MeshMap({ datacenters, rates, selected, select }: MeshMapProps) 
             />
           ))}
         </g>
-        {own !== undefined && spot(own, { ...layout.center, side: "below" })}
+        {own !== undefined && spot(own, { ...layout.center, outward: { x: 0, y: 1 } })}
         {others.map((datacenter, index) => spot(datacenter, layout.places[index]!))}
       </svg>
     </div>
@@ -101,6 +101,7 @@ const STEPS: Readonly<Record<string, number>> = {
 };
 
 function mapHeight(width: number, count: number): number {
+  if (count <= 2) return 180; // all lie on one line
   if (width < 560) return count > 12 ? 560 : count > 5 ? 420 : 300;
   return count > 12 ? 580 : count > 5 ? 460 : 360;
 }
@@ -123,8 +124,8 @@ function Link({ datacenter, from, to, rate, isLabelled, isSelected }: {
       <line x1={from.x} y1={from.y} x2={to.x} y2={to.y} stroke-width={width} />
       {isLabelled && (
         <text class="link-label" x={middle.x} y={middle.y} text-anchor="middle">
-          <tspan x={middle.x} dy="-0.35em">out {formatRate(sentPerSec)}</tspan>
-          <tspan x={middle.x} dy="1.25em">in {formatRate(receivedPerSec)}</tspan>
+          <tspan x={middle.x} dy="-0.6em">out {formatRate(sentPerSec)}</tspan>
+          <tspan x={middle.x} dy="2.05em">in {formatRate(receivedPerSec)}</tspan>
         </text>
       )}
     </g>
@@ -147,7 +148,7 @@ function Spot({ datacenter, place, label, rate, showsRoundTrip, isSelected, isCu
   const radius = isOwn ? RADIUS + 7 : RADIUS;
   const { x, y } = place;
   const hasSecondLine = isOwn || showsRoundTrip;
-  const text = labelPlace(place, radius, hasSecondLine);
+  const text = placeLabel(place, { radius, lines: hasSecondLine ? 2 : 1 });
   const second = isOwn ? "this node" : secondLine(state, roundTripMs);
   return (
     <g
@@ -188,22 +189,6 @@ function secondLine(state: Datacenter["state"], roundTripMs: number | undefined)
   if (state === "unreachable") return "no link"; // short enough for a phone
   if (state === "paused") return state;
   return formatRoundTrip(roundTripMs);
-}
-
-function labelPlace({ x, y, side }: Place, radius: number, hasSecondLine: boolean) {
-  const gap = radius + 12;
-  switch (side) {
-    case "left":
-      return { x: x - gap, y: y + (hasSecondLine ? -2 : 4), anchor: "end" } as const;
-    case "right":
-      return { x: x + gap, y: y + (hasSecondLine ? -2 : 4), anchor: "start" } as const;
-    case "above":
-      return { x, y: y - gap - (hasSecondLine ? 15 : 0), anchor: "middle" } as const;
-    case "below":
-      return { x, y: y + gap + 10, anchor: "middle" } as const;
-    default:
-      return side satisfies never;
-  }
 }
 
 /** Says in a sentence what the map shows of a datacenter. */

@@ -27,7 +27,7 @@ export function SummaryTiles({ facts, total }: {
           text={linked === others.length ? "all linked" : `${others.length - linked} missing`}
         />
       </Tile>
-      <Tile name="Sessions at this node" value={formatCount(status.counts.sessions)}>
+      <Tile name="Sessions here" value={formatCount(status.counts.sessions)}>
         {formatCount(status.counts.components)} components
       </Tile>
       <Tile name="Stanzas out" value={formatRate(sentPerSec)}>

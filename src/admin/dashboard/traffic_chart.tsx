@@ -38,6 +38,12 @@ export function TrafficChart({ history }: { readonly history: TrafficHistory }) 
   return <div class="chart" ref={box} role="img" aria-label={summary} />;
 }
 
+/** Seconds between two labels: whole ones, as a label shows no parts of them. */
+const TIME_STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 21_600];
+/** Stanzas a second between two labels: 1, 2, 5, 10 … */
+const RATE_STEPS = Array.from({ length: 8 }, (_, power) => [1, 2, 5].map((n) => n * 10 ** power))
+  .flat();
+
 function chartOptions(box: HTMLElement): uPlot.Options {
   const style = getComputedStyle(box);
   const color = (name: string) => style.getPropertyValue(name).trim();
@@ -54,8 +60,18 @@ function chartOptions(box: HTMLElement): uPlot.Options {
     cursor: { show: false },
     scales: { y: { range: (_, __, max) => [0, Math.max(1, max * 1.1)] } },
     axes: [
-      { ...axis, values: (_, times) => times.map((time) => clockTime(time)), space: 80 },
-      { ...axis, size: 56, values: (_, rates) => rates.map((rate) => formatRate(rate)) },
+      {
+        ...axis,
+        incrs: TIME_STEPS,
+        space: 80,
+        values: (_, times) => times.map((time) => clockTime(time)),
+      },
+      {
+        ...axis,
+        incrs: RATE_STEPS,
+        size: 56,
+        values: (_, rates) => rates.map((rate) => formatRate(rate)),
+      },
     ],
     series: [
       {},
