@@ -42,6 +42,8 @@ interface Parts {
   readonly sinceMs: number;
   /** The side of which the archive had no room. */
   without?: ArchiveSide;
+  /** True while its sender's archive is to begin with it, before later ones of its sender. */
+  isNext?: boolean;
   /** True once the message is refused: no archive is to begin with it. */
   isRefused?: boolean;
 }
@@ -59,10 +61,10 @@ export class Archiving {
   /** What archives have of a message already: it may be routed several times. */
   readonly #parts = new WeakMap<Envelope, Parts>();
   /**
-   * The last message of each sender whose archive has not begun with it for lack of room, by the
-   * sender's address. It waits for its turn, and none that comes later goes before it.
+   * Number of each sender's queued messages with which its archive has not begun for lack of room, by
+   * the sender's address. They wait for their turn, and none that comes later goes before them.
    */
-  readonly #last = new Map<string, Envelope>();
+  readonly #next = new Map<string, number>();
 
   constructor(deps: ArchivingDeps) {
     this.#deps = deps;
@@ -71,14 +73,19 @@ export class Archiving {
   /** Has the sender's archive begin with a message that waits behind others of its sender. */
   foresee(envelope: Envelope): void {
     const { from, to } = envelope.stanza;
+    if (envelope.arrival !== "here" || envelope.isCopy) return;
     // The archive of a message to oneself is that of its recipient, too.
     if (from.bare.text === to.bare.text) return;
-    if (this.#last.has(from.text)) {
-      this.#partsOf(envelope); // it waits from now on
-      this.#last.set(from.text, envelope);
-    } else if (this.forSender(envelope, true) === "resource-constraint") {
-      this.#last.set(from.text, envelope);
-    }
+    const isFree = !this.#next.has(from.text);
+    if (isFree && this.forSender(envelope, true) !== "resource-constraint") return;
+    this.#isFirst(envelope, this.#partsOf(envelope));
+  }
+
+  /** Notes that no later message of the sender's may come before this one in its archive. */
+  #isFirst({ stanza: { from } }: Envelope, parts: Parts): void {
+    if (parts.isNext === true) return;
+    parts.isNext = true;
+    this.#next.set(from.text, (this.#next.get(from.text) ?? 0) + 1);
   }
 
   /**
@@ -95,15 +102,19 @@ export class Archiving {
         return noting;
       }
       parts.sender = { noting, hasGoneOn: false };
-      this.#isNoLonger(envelope);
+      this.#isNoLonger(envelope, parts);
     }
     return openOf(parts.sender);
   }
 
   /** Notes that a message waits no longer for its sender's archive to begin with it. */
-  #isNoLonger(envelope: Envelope): void {
+  #isNoLonger(envelope: Envelope, parts: Parts): void {
+    if (parts.isNext !== true) return;
+    parts.isNext = false;
     const sender = envelope.stanza.from.text;
-    if (this.#last.get(sender) === envelope) this.#last.delete(sender);
+    const left = this.#next.get(sender)! - 1;
+    if (left > 0) this.#next.set(sender, left);
+    else this.#next.delete(sender);
   }
 
   /**
@@ -127,6 +138,7 @@ export class Archiving {
     const parts = this.#partsOf(envelope);
     const { sinceMs, without } = parts;
     if (without === undefined || parts.isRefused === true) return true;
+    if (without === "sender") this.#isFirst(envelope, parts);
     return await this.#deps.archive.whenRoom(envelope, {
       side: without,
       sinceMs,
@@ -211,14 +223,14 @@ export class Archiving {
 
   /** Notes that a message is refused because an archive has no room for it. */
   refused(envelope: Envelope): void {
-    this.#isNoLonger(envelope);
+    this.#isNoLonger(envelope, this.#partsOf(envelope));
   }
 
   /** Takes a message back that is refused at once. */
   takeBack(envelope: Envelope): void {
     const parts = this.#partsOf(envelope);
     parts.isRefused = true;
-    this.#isNoLonger(envelope);
+    this.#isNoLonger(envelope, parts);
     for (const part of [parts.sender, parts.absent, parts.recipient]) part?.noting?.takeBack();
   }
 

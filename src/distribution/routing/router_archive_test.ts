@@ -317,8 +317,10 @@ Deno.test("Router keeps the order in the sender's archive when there is room aga
   const { archive, router } = fixture;
   archive.full.add("sender");
   router.accept(message("1"));
-  router.accept(message("2"));
   await fixture.settled();
+  archive.full.clear();
+  router.accept(message("2"));
+  assert.equal(archive.noted.length, 0, "not before the first");
   archive.endWait("1", true);
   router.accept(message("3"));
   router.accept(message("4"));
@@ -335,6 +337,28 @@ Deno.test("Router keeps the order in the sender's archive when there is room aga
     archive.noted.filter((name) => name.endsWith("sender")),
     [1, 2, 3, 4, 5].map((id) => `${id} sender`),
   );
+  fixture.close();
+});
+
+Deno.test("Router looks ahead again for a sender whose copies were queued while there was no room", async () => {
+  const fixture = new Fixture();
+  const { archive, router } = fixture;
+  archive.full.add("sender");
+  router.accept(message("1"));
+  await fixture.settled();
+  router.accept(message("2"));
+  // A lane returns an older one, which goes first.
+  const returned = fromLink(message("older"), { origin: "dc1.example.com" });
+  returned.arrived("here");
+  router.returned(returned, "peer-restarted");
+  router.copy(message("copy"));
+  archive.endWait("1", true);
+  for (const id of ["1", "older", "2"]) await fixture.end(`${id} sender`);
+  archive.noted.length = 0;
+  router.accept(message("3"));
+  router.accept(message("4"));
+  assert.deepEqual(archive.noted, ["3 sender", "4 sender"]);
+  for (const id of ["3", "4"]) await fixture.end(`${id} sender`);
   fixture.close();
 });
 
