@@ -2,6 +2,7 @@ import type { CancelTimer, Clock } from "../../base/mod.ts";
 import { CausewayError, describeError } from "../../base/mod.ts";
 import type { Logger } from "../../observe/mod.ts";
 import type { ArchivedMessage, ArchiveOutcome, ArchiveStore } from "../../storage/mod.ts";
+import { Refusals } from "./refusals.ts";
 
 /** Messages of a transaction where the store names no number. */
 const USUAL_AT_ONCE = 256;
@@ -19,7 +20,12 @@ export interface ArchiveEntry {
   readonly isDelivery?: boolean;
   /** It has waited for so long that those who wait for it go on. It stays on its way. */
   late(): void;
-  /** Its way is over. `failed`: it is not in its archive. */
+  /** The store refuses whatever is tried, this too, without a name for the failure. It stays on its way. */
+  refused?(): void;
+  /**
+   * Its way is over. `failed`: it is not in its archive, as the store cannot hold it, or as it was
+   * cancelled, or as the writer was closed.
+   */
   done(outcome: ArchiveOutcome | "failed"): void;
 }
 
@@ -36,6 +42,9 @@ export interface ArchiveWriterDeps {
  * Writes messages to the archives of one store, in the order in which they came: one transaction at a
  * time, with all that has gathered meanwhile. While the store fails, the messages wait, and are tried
  * again. The caller bounds how many there are.
+ *
+ * A message that the store cannot hold fails without a name for the failure. So does everything while
+ * some servers have no quorum or no memory. `Refusals` tells the two apart.
  */
 export class ArchiveWriter {
   readonly #deps: ArchiveWriterDeps;
@@ -47,6 +56,7 @@ export class ArchiveWriter {
   #underWay: ReadonlySet<ArchiveEntry> = new Set();
   /** Entries of the present transaction that are not to be tried again. */
   readonly #cancelled = new Set<ArchiveEntry>();
+  readonly #refusals = new Refusals<ArchiveEntry>();
   #writing: Promise<void> = Promise.resolve();
   #isWriting = false;
   #cancelGrace: CancelTimer | undefined;
@@ -98,6 +108,7 @@ export class ArchiveWriter {
     }
     if (!this.#waiting.delete(entry)) return false;
     this.#punctual.delete(entry);
+    this.#refusals.forget(entry);
     return true;
   }
 
@@ -112,27 +123,39 @@ export class ArchiveWriter {
     await Promise.resolve(); // all messages of this turn go together
     while (this.#waiting.size > 0) {
       const batch = this.#nextBatch();
+      if (batch === "pause") {
+        for (const entry of this.#refusals.pause()) entry.refused?.();
+        await this.#waitOrFail();
+        continue;
+      }
       this.#underWay = new Set(batch);
       const outcomes = await this.#append(batch);
       this.#underWay = new Set();
       const cancelled = [...this.#cancelled];
       this.#cancelled.clear();
       if (typeof outcomes === "string") await this.#finish(cancelled, () => "failed");
-      if (outcomes === "again") continue;
+      if (outcomes === "refused") {
+        await this.#refuse(batch);
+        continue;
+      }
       if (outcomes === "fails") {
-        if (this.#isClosed) await this.#finish([...this.#waiting], () => "failed");
-        else if (this.#waiting.size > 0) await this.#pause();
+        this.#refusals.clear(); // they may have failed because of the store
+        await this.#waitOrFail();
         continue;
       }
       this.#most = Math.min(2 * this.#most, this.#atOnce);
+      if (outcomes.includes("stored")) this.#refusals.taken();
       this.#isLate = false;
       await this.#finish(batch, (i) => outcomes[i]!);
     }
+    this.#refusals.clear();
     this.#isLate = false; // what it was late with was stored, has failed or was taken back
     this.#isWriting = false; // at once: the next entry begins anew
   }
 
-  #nextBatch(): readonly ArchiveEntry[] {
+  #nextBatch(): readonly ArchiveEntry[] | "pause" {
+    const next = this.#refusals.next(this.#waiting);
+    if (next !== undefined) return next === "pause" ? next : [next];
     const batch: ArchiveEntry[] = [];
     let bytes = 0;
     for (const entry of this.#waiting) {
@@ -143,22 +166,33 @@ export class ArchiveWriter {
     return batch;
   }
 
-  /** `again`: with fewer messages. `fails`: the store may take the batch later. */
+  /** `refused`: one message or the whole store is the reason. `fails`: the store may take it later. */
   async #append(
     batch: readonly ArchiveEntry[],
-  ): Promise<readonly (ArchiveOutcome | "failed")[] | "again" | "fails"> {
+  ): Promise<readonly ArchiveOutcome[] | "refused" | "fails"> {
     const { store, clock, logger } = this.#deps;
     try {
       return await store.append(batch.map(({ message }) => message), clock.wallMs());
     } catch (thrown) {
       logger.debug("archive.not-stored", { error: describeError(thrown) });
-      // A failure without a name is that of a message that the store cannot hold. Each is tried alone.
-      const isOfMessage = !(thrown instanceof CausewayError) || thrown.code === "storage/failed";
-      if (!isOfMessage) return "fails";
-      if (batch.length === 1) return ["failed"];
-      this.#most = 1;
-      return "again";
+      const hasName = thrown instanceof CausewayError && thrown.code !== "storage/failed";
+      return hasName ? "fails" : "refused";
     }
+  }
+
+  /** Has each message of a batch tried alone. Gives up the one that the store alone cannot hold. */
+  async #refuse(batch: readonly ArchiveEntry[]): Promise<void> {
+    this.#most = 1;
+    const [entry] = batch;
+    if (batch.length > 1 || entry === undefined || !this.#waiting.has(entry)) return;
+    // There is no time to find out when the node stops.
+    if (this.#refusals.refused(entry) || this.#isClosed) await this.#finish(batch, () => "failed");
+  }
+
+  /** Waits until the next attempt. A writer that is closed makes none. */
+  async #waitOrFail(): Promise<void> {
+    if (this.#isClosed) await this.#finish([...this.#waiting], () => "failed");
+    else if (this.#waiting.size > 0) await this.#pause();
   }
 
   async #finish(
@@ -168,6 +202,7 @@ export class ArchiveWriter {
     for (const entry of entries) {
       this.#waiting.delete(entry);
       this.#punctual.delete(entry);
+      this.#refusals.forget(entry);
     }
     for (const [i, entry] of entries.entries()) {
       entry.done(outcomeOf(i));

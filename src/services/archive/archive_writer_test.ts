@@ -1,4 +1,4 @@
-import { deepStrictEqual, strictEqual } from "node:assert/strict";
+import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
 import { CausewayError, ManualClock } from "../../base/mod.ts";
 import { SILENT_LOGGER } from "../../observe/mod.ts";
 import type { ArchivedMessage, ArchiveOutcome, ArchiveStore } from "../../storage/mod.ts";
@@ -22,9 +22,27 @@ class HeldStore {
     });
   }
 
+  /** Sequences of the messages of the last batch. */
+  get last(): readonly number[] {
+    return this.batches.at(-1)!;
+  }
+
   async answer(error?: Error): Promise<void> {
     this.#answer!(error);
     await turn();
+  }
+}
+
+/** A store that refuses batches with some messages, without a name for the failure. */
+class RuledStore {
+  isRefused: (sequence: number) => boolean = () => false;
+  attempts = 0;
+
+  append(messages: readonly ArchivedMessage[]): Promise<readonly ArchiveOutcome[]> {
+    this.attempts++;
+    return messages.some(({ sequence }) => this.isRefused(sequence))
+      ? Promise.reject(ODD)
+      : Promise.resolve(messages.map(() => "stored"));
   }
 }
 
@@ -33,7 +51,22 @@ async function turn(): Promise<void> {
 }
 
 function open(batchMessages?: number) {
-  const store = new HeldStore(batchMessages);
+  return withWriter(new HeldStore(batchMessages));
+}
+
+function openRuled() {
+  const opened = withWriter(new RuledStore());
+  const pauses = async (count: number) => {
+    for (let i = 0; i < count; i++) {
+      await turn();
+      opened.clock.advance(500);
+      await turn();
+    }
+  };
+  return { ...opened, pauses };
+}
+
+function withWriter<S extends HeldStore | RuledStore>(store: S) {
   const clock = new ManualClock();
   const writer = new ArchiveWriter({
     store: store as unknown as ArchiveStore, // a writer only adds
@@ -41,10 +74,11 @@ function open(batchMessages?: number) {
     clock,
   });
   const told: string[] = [];
-  const add = (sequence: number) => {
+  const add = (sequence: number, archive?: string) => {
     const entry = {
-      message: conformanceArchived(sequence),
+      message: conformanceArchived(sequence, archive === undefined ? {} : { archive }),
       late: () => void told.push(`${sequence} late`),
+      refused: () => void told.push(`${sequence} refused`),
       done: (outcome: string) => void told.push(`${sequence} ${outcome}`),
     };
     writer.add(entry);
@@ -150,18 +184,92 @@ Deno.test("ArchiveWriter lets each entry wait for a second, however many the slo
   strictEqual(clock.pendingTimers, 0);
 });
 
-Deno.test("ArchiveWriter gives up a message that the store cannot hold, and no other", async () => {
+Deno.test("ArchiveWriter gives up a message that the store alone cannot hold, and no other", async () => {
   const { store, told, add } = open();
-  for (const each of [1, 2, 3]) add(each);
+  for (const each of [1, 2, 3]) add(each, `archive ${each}`);
   await turn();
   await store.answer(ODD);
-  deepStrictEqual(store.batches.at(-1), [1]);
+  deepStrictEqual(store.last, [1]);
   await store.answer();
-  deepStrictEqual(store.batches.at(-1), [2, 3]);
+  deepStrictEqual(store.last, [2, 3]);
+  await store.answer(ODD);
+  deepStrictEqual(store.last, [2]);
+  await store.answer(ODD);
+  deepStrictEqual(store.last, [3], "the message or the store?");
+  await store.answer();
+  deepStrictEqual(store.last, [2]);
+  await store.answer(ODD);
+  deepStrictEqual(told, ["1 stored", "3 stored", "2 failed"]);
+});
+
+Deno.test("ArchiveWriter stores a message that failed for a moment", async () => {
+  const { store, told, add } = open();
+  for (const each of [1, 2, 3]) add(each, `archive ${each % 2}`);
+  await turn();
   await store.answer(ODD);
   await store.answer(ODD);
+  deepStrictEqual(store.last, [2], "3 must not overtake 1");
   await store.answer();
-  deepStrictEqual(told, ["1 stored", "2 failed", "3 stored"]);
+  deepStrictEqual(store.last, [1]);
+  await store.answer();
+  await store.answer();
+  deepStrictEqual(told, ["2 stored", "1 stored", "3 stored"]);
+});
+
+Deno.test("ArchiveWriter gives up nothing while the store refuses everything without a name", async () => {
+  for (const archives of [1, 5, 20]) {
+    const { store, pauses, told, add, writer } = openRuled();
+    store.isRefused = () => true;
+    for (let each = 0; each < 40; each++) add(each, `archive ${each % archives}`);
+    await pauses(100);
+    ok(store.attempts <= 100 * 8 + 2, "few attempts between two pauses");
+    strictEqual(writer.pending, 40);
+    store.isRefused = () => false;
+    await pauses(1);
+    strictEqual(writer.pending, 0);
+    const stored = told.filter((each) => each.endsWith(" stored"));
+    deepStrictEqual(stored.length, 40);
+    for (let each = 0; each + archives < 40; each++) {
+      const [before, after] = [`${each} stored`, `${each + archives} stored`];
+      ok(stored.indexOf(before) < stored.indexOf(after), `${after} before ${before}`);
+    }
+  }
+});
+
+Deno.test("ArchiveWriter finds a message that the store takes behind many that it cannot hold", async () => {
+  for (const archives of [1, 100]) {
+    const { store, pauses, told, add } = openRuled();
+    store.isRefused = (sequence) => sequence < 30;
+    for (let each = 0; each < 40; each++) add(each, `archive ${each % archives}`);
+    await pauses(20);
+    const ends = told.filter((each) => /stored|failed/.test(each)).toSorted();
+    const expected = (each: number) => `${each} ${each < 30 ? "failed" : "stored"}`;
+    deepStrictEqual(ends, Array.from({ length: 40 }, (_, each) => expected(each)).toSorted());
+  }
+});
+
+Deno.test("ArchiveWriter tells of a message that is refused for long, when there is no other", async () => {
+  const { store, pauses, told, add } = openRuled();
+  store.isRefused = (sequence) => sequence === 1;
+  add(1);
+  await pauses(3);
+  strictEqual(told.includes("1 refused"), false);
+  await pauses(1);
+  strictEqual(told.includes("1 refused"), true);
+  add(2);
+  await pauses(2);
+  deepStrictEqual(told.slice(-2), ["2 stored", "1 failed"]);
+});
+
+Deno.test("ArchiveWriter.close() ends soon while the store refuses everything without a name", async () => {
+  const { store, pauses, told, add, writer } = openRuled();
+  store.isRefused = () => true;
+  for (let each = 0; each < 40; each++) add(each, `archive ${each}`);
+  await pauses(1);
+  const before = store.attempts;
+  await writer.close();
+  ok(store.attempts - before <= 9);
+  strictEqual(told.filter((each) => each.endsWith("failed")).length, 40);
 });
 
 Deno.test("ArchiveWriter gives an entry back, unless a transaction has it", async () => {

@@ -6,6 +6,7 @@ export type { ArchiveIds } from "./archive_id.ts";
 export { ARCHIVE, FULL_TEXT } from "./archive_query.ts";
 export { ArchiveRetention } from "./archive_retention.ts";
 export { ArchiveWriter } from "./archive_writer.ts";
+export type { ArchiveEntry } from "./archive_writer.ts";
 export { archiveRequests } from "./archive_requests.ts";
 export type { ArchiveRequestsDeps } from "./archive_requests.ts";
 export { MessageArchive } from "./message_archive.ts";

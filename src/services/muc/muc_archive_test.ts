@@ -321,6 +321,19 @@ Deno.test("messages stay with their room while the database of archives fails wi
   deepStrictEqual((await page(one, ALICE)).found.map(({ text }) => text), ["a", "b"]);
 });
 
+Deno.test("the archive of a room keeps its order when a message fails for a moment", async () => {
+  const [world, one] = await withRoom();
+  await using _ = world;
+  one.isArchiveDown = true;
+  for (const text of ["a", "b", "c"]) await one.say(ALICE, text);
+  one.isArchiveDown = false;
+  let failures = 0;
+  one.refuses = (stanza) => stanza.includes("<body>a<") && failures++ < 3;
+  await world.look(10);
+  strictEqual(failures > 3, true);
+  deepStrictEqual((await page(one, ALICE)).found.map(({ text }) => text), ["a", "b", "c"]);
+});
+
 Deno.test("a message that the database of archives cannot hold is given up, and no other", async () => {
   const [world, one] = await withRoom();
   await using _ = world;
@@ -329,7 +342,7 @@ Deno.test("a message that the database of archives cannot hold is given up, and 
   await world.look(3);
   match((await page(one, ALICE)).answer, /<resource-constraint /, "it is the only one");
   for (const text of ["a", "odd", "b"]) await one.say(ALICE, text);
-  await world.look(6);
+  await world.look(20);
   deepStrictEqual((await page(one, ALICE)).found.map(({ text }) => text), ["a", "b"]);
 });
 

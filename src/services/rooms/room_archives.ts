@@ -12,7 +12,7 @@ import { roomArchiveKeyOf, roomPeerIn, searchableText } from "../../storage/mod.
 import type { BareJid, FullJid, Stanza, XmlElement } from "../../xmpp/mod.ts";
 import { element, parseElement, parseJid, serialize, tryParseJid, Turns } from "../../xmpp/mod.ts";
 import { answerArchive, ArchiveRetention, ArchiveWriter, isArchivable } from "../archive/mod.ts";
-import type { ArchivableOptions } from "../archive/mod.ts";
+import type { ArchivableOptions, ArchiveEntry } from "../archive/mod.ts";
 import type { IqAnswer } from "../iq_service.ts";
 import { ROOM_IDS } from "./room_ids.ts";
 import { RoomSweep } from "./room_sweep.ts";
@@ -29,9 +29,9 @@ const MAX_GONE = 10_000;
 const RETRY_MS = 1_000;
 /** Milliseconds that a reader waits until the archive has the messages that the room has taken. */
 const READER_PATIENCE_MS = 5_000;
-/** Milliseconds after which a message that fails is given up while the store takes no other one. */
+/** Milliseconds after which a message that is refused is given up while the store takes no other one. */
 const GIVE_UP_MS = 86_400_000;
-/** Messages that have failed, and may do so again. */
+/** Messages that were refused, and may be so again. */
 const MAX_FAILURES = 10_000;
 /** Namespace of addresses that a room shows beside a message (XEP-0045 §7.2.3). */
 const MUC_USER = "http://jabber.org/protocol/muc#user";
@@ -109,7 +109,7 @@ export class RoomArchives {
   /** Rooms whose archives are to be removed. */
   readonly #gone = new Set<string>();
   #removing = 0;
-  /** Messages that have failed: when, and how many the store had taken from this node before. */
+  /** Messages that made place for others: since when, and how many the store had taken before. */
   readonly #failures = new Map<string, { readonly taken: number; readonly sinceMs: number }>();
   #taken = 0;
   /** Set while nothing is begun, as the database has failed. */
@@ -362,33 +362,51 @@ export class RoomArchives {
   }
 
   /**
-   * Writes messages of a room, but for those that are given up.
+   * Writes messages of a room, but for those that the store cannot hold.
    *
    * @throws CausewayError `storage/failed` when some are to be tried again
    */
   async #write(room: string, found: UnarchivedMessages): Promise<void> {
-    const entries = found.messages.flatMap((message): ArchivedMessage[] => {
+    const messages = found.messages.flatMap((message): ArchivedMessage[] => {
       const bytes = new TextEncoder().encode(message.stanza);
       return this.takes(bytes) ? [this.#entryOf(room, message, found)] : [];
     });
-    const givenUp: ArchivedMessage[] = [];
     let isToRepeat = false;
-    await Promise.all(entries.map((message) => {
+    const givenUp: ArchivedMessage[] = [];
+    const ends = new Map<ArchiveEntry, () => void>();
+    // From the last one on: nothing gets into the archive before an earlier message.
+    const takeBack = () => {
+      isToRepeat = true;
+      for (const [entry, end] of [...ends].reverse()) if (this.#writer.cancel(entry)) end();
+    };
+    const written = messages.map((message) => {
       const { promise, resolve } = Promise.withResolvers<void>();
-      this.#writer.add({
+      const entry: ArchiveEntry = {
         message,
         late: () => {}, // those who read it wait for it by themselves
+        refused: () => {
+          // Other rooms need the place.
+          if (!this.#isToGiveUp(message)) takeBack();
+          else if (this.#writer.cancel(entry)) {
+            givenUp.push(message);
+            resolve();
+          }
+        },
         done: (outcome) => {
           if (outcome !== "failed") {
             this.#taken++;
+            this.#failures.delete(failureKeyOf(message));
             this.#counters.stored.inc();
-          } else if (this.#isToGiveUp(message)) givenUp.push(message);
-          else isToRepeat = true;
+          } else if (this.#isClosed) takeBack();
+          else givenUp.push(message);
           resolve();
         },
-      });
-      return promise;
-    }));
+      };
+      ends.set(entry, resolve);
+      return { entry, promise };
+    });
+    for (const { entry } of written) this.#writer.add(entry);
+    await Promise.all(written.map(({ promise }) => promise));
     if (this.#isClosed) return;
     if (isToRepeat) {
       throw new CausewayError("storage/failed", `Cannot write messages of ${room} to its archive`);
@@ -400,8 +418,8 @@ export class RoomArchives {
   }
 
   /**
-   * Notes that a message has failed. True when the store cannot hold it, as far as one knows: it has
-   * taken another one since the message failed for the first time. A store that takes none is away.
+   * Notes that a message makes place for others. True when the store cannot hold it, as far as one
+   * knows: it has taken another one since the first time. A store that takes none is away.
    */
   #isToGiveUp(message: ArchivedMessage): boolean {
     const key = failureKeyOf(message);

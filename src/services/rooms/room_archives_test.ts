@@ -1,7 +1,7 @@
 import { deepStrictEqual, strictEqual } from "node:assert/strict";
-import { ManualClock } from "../../base/mod.ts";
+import { CausewayError, ManualClock } from "../../base/mod.ts";
 import { MetricsRegistry, SILENT_LOGGER } from "../../observe/mod.ts";
-import type { ArchiveStore, UnarchivedMessages } from "../../storage/mod.ts";
+import type { ArchiveStore, RoomOutbox, UnarchivedMessages } from "../../storage/mod.ts";
 import type { FullJid } from "../../xmpp/mod.ts";
 import { element, parseJid } from "../../xmpp/mod.ts";
 import { RoomArchives } from "./room_archives.ts";
@@ -25,7 +25,13 @@ class Held<T> {
   }
 }
 
-function open() {
+function open(
+  replaced: {
+    readonly unarchived?: RoomOutbox["unarchived"];
+    readonly markArchived?: RoomOutbox["markArchived"];
+    readonly append?: ArchiveStore["append"];
+  } = {},
+) {
   const reads = new Held<UnarchivedMessages | undefined>();
   const removals = new Held<void>();
   const clock = new ManualClock();
@@ -38,12 +44,15 @@ function open() {
       isSearched: false,
     },
     outboxes: new Map([[SERVICE, {
-      unarchived: (room: string) => reads.call(room),
-      markArchived: () => Promise.resolve(true),
+      unarchived: replaced.unarchived ?? ((room) => reads.call(room)),
+      markArchived: replaced.markArchived ?? (() => Promise.resolve(true)),
       overdue: () => Promise.resolve({ rooms: [], next: undefined }),
     }]]),
     sweepWithinMs: 120_000,
-    store: { removeAll: (room: string) => removals.call(room) } as unknown as ArchiveStore,
+    store: {
+      append: replaced.append,
+      removeAll: (room: string) => removals.call(room),
+    } as unknown as ArchiveStore,
     send: () => true,
     metrics: new MetricsRegistry(clock),
     logger: SILENT_LOGGER,
@@ -97,5 +106,43 @@ Deno.test("RoomArchives removes 8 archives at once", async () => {
   await removals.end(11, undefined);
   await removals.end(11, undefined);
   deepStrictEqual(removals.called, ROOMS);
+  await archives.close();
+});
+
+Deno.test("RoomArchives lets rooms whose messages the store refuses make place for others", async () => {
+  const marked: string[] = [];
+  let number = 0;
+  const { archives, clock } = open({
+    unarchived: (room) => {
+      const stanza = `<message xmlns='jabber:client' type='groupchat' from='${room}/alice'>` +
+        `<body>${room}</body></message>`;
+      const message = {
+        id: room,
+        number: room === ROOMS[8] ? ++number : 1,
+        sentAtMs: 1,
+        sender: undefined,
+        stanza,
+      };
+      const messages = marked.includes(room) && room !== ROOMS[8] ? [] : [message];
+      return Promise.resolve({ creation: 1, messages });
+    },
+    markArchived: (room) => {
+      if (!marked.includes(room)) marked.push(room);
+      return Promise.resolve(true);
+    },
+    append: (messages) =>
+      messages.every(({ archive }) => archive.startsWith(ROOMS[8]!))
+        ? Promise.resolve(messages.map(() => "stored"))
+        : Promise.reject(new CausewayError("storage/failed", "Cannot store it")),
+  });
+  for (const room of ROOMS.slice(0, 8)) archives.posted(room);
+  // The messages of the others are given up once the store has taken one of this room.
+  for (let i = 0; i < 40; i++) {
+    archives.posted(ROOMS[8]!);
+    await new Promise((resolve) => setImmediate(resolve));
+    clock.advance(500);
+  }
+  deepStrictEqual(marked[0], ROOMS[8]);
+  deepStrictEqual(marked.toSorted(), ROOMS.slice(0, 9).toSorted());
   await archives.close();
 });

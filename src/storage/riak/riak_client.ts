@@ -347,6 +347,9 @@ function refusalOf(answer: RiakAnswer, context: FailureContext): CausewayError {
     return storageError("schema-missing", context, { reason, cause });
   }
   if (status === 413) return storageError("too-large", context, { cause });
+  // What a balancer says about a server that is away, or silent.
+  if (status === 502) return storageError("unreachable", context, { cause });
+  if (status === 504) return storageError("timeout", context, { cause });
   // Too few replicas answer, or the server is overloaded or being stopped.
   if (status === 503) return storageError("overloaded", context, { cause });
   return unnamedStorageError(cause, context);

@@ -66,7 +66,9 @@ Deno.test("answers that mean failures have names", async () => {
   const store = fixture.stores().lastLogouts("example.com");
   for (
     const [status, code] of [
+      [502, "storage/unreachable"],
       [503, "storage/overloaded"],
+      [504, "storage/timeout"],
       [401, "storage/denied"],
       [413, "storage/too-large"],
       [500, "storage/failed"],

@@ -28,9 +28,17 @@ const FAILURES: ReadonlyMap<number, StorageFailure | "constraint"> = new Map([
   [229, "denied"],
   [230, "denied"],
   [262, "denied"],
+  [701, "overloaded"], // no memory, like 802, 8628, 8645 and 8651
+  [802, "overloaded"],
   [823, "io"],
   [824, "corrupt"],
+  [921, "unreachable"], // the database is being recovered
+  [922, "unreachable"],
+  [976, "unreachable"], // the database belongs to another server of its availability group
+  [983, "unreachable"],
+  [988, "no-quorum"],
   [1105, "full"],
+  [1204, "overloaded"], // no locks
   [1205, "conflict"],
   [1222, "busy"],
   [2601, "constraint"],
@@ -41,14 +49,21 @@ const FAILURES: ReadonlyMap<number, StorageFailure | "constraint"> = new Map([
   [4060, "no-database"],
   [4064, "no-database"],
   [6005, "unreachable"], // it shuts down
+  [8628, "overloaded"],
+  [8645, "overloaded"],
+  [8651, "overloaded"],
   [9002, "full"],
   [10928, "too-many-connections"],
   [10929, "too-many-connections"],
   [17142, "unreachable"], // it is paused
   [17809, "too-many-connections"],
   [18456, "denied"],
+  [40197, "unreachable"], // the cloud's service moves the database
   [40501, "busy"], // the cloud's service is overloaded, or moves the database
   [40613, "unreachable"],
+  [49918, "overloaded"],
+  [49919, "overloaded"],
+  [49920, "overloaded"],
 ]);
 
 /** Codes of the driver about the connection. */

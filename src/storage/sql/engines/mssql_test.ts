@@ -162,6 +162,9 @@ Deno.test("MSSQL.failureOf() names errors by their number", () => {
   assert.equal(named(3906), "read-only");
   assert.equal(named(1105), "full");
   assert.equal(named(18456), "denied");
+  assert.equal(named(40197), "unreachable");
+  assert.equal(named(976), "unreachable");
+  assert.equal(named(701), "overloaded");
   assert.equal(named(50000), undefined);
   const refused = Object.assign(new Error("x"), { code: "ECONNREFUSED" });
   assert.equal(MSSQL.dialect.failureOf(refused), "unreachable");

@@ -33,6 +33,7 @@ const FAILURES: ReadonlyMap<number, StorageFailure | "constraint"> = new Map([
   [1040, "too-many-connections"],
   [1044, "denied"],
   [1045, "denied"],
+  [1047, "no-quorum"], // Galera: this server belongs to no cluster that may change anything
   [1049, "no-database"],
   [1053, "unreachable"], // it shuts down
   [1062, "constraint"],
@@ -54,8 +55,17 @@ const FAILURES: ReadonlyMap<number, StorageFailure | "constraint"> = new Map([
   [1927, "unreachable"],
   [1969, "timeout"],
   [3024, "timeout"],
+  [3101, "conflict"], // Group Replication: a member has changed the same rows
   [4031, "unreachable"],
 ]);
+
+/** Classes of SQLSTATEs whose errors have a name, if their numbers have none. */
+const CLASSES: ReadonlyMap<string, StorageFailure> = new Map([
+  ["08", "unreachable"],
+  ["40", "conflict"],
+]);
+/** The only error of class 08 that is the fault of a statement. */
+const PACKET_TOO_LARGE = 1153;
 
 /** Error numbers for a column and an index that a statement would add and that are there already. */
 const THERE_ALREADY: ReadonlySet<unknown> = new Set([1060, 1061]);
@@ -120,8 +130,12 @@ const DIALECT: SqlDialect = {
     if (named !== undefined) return named;
     const message = thrown instanceof Error ? thrown.message : "";
     if (/errno: 28\b|No space left/.test(message)) return "full";
+    if (/^Got error 149\b/.test(message)) return "conflict"; // found at the end of a transaction
     if (CLOSED_MESSAGE.test(message)) return "unreachable";
-    return "sqlState" in thrown && thrown.sqlState ? undefined : connectionFailureOf(thrown);
+    const state = "sqlState" in thrown ? thrown.sqlState : undefined;
+    if (typeof state !== "string" || state === "") return connectionFailureOf(thrown);
+    if ("errno" in thrown && thrown.errno === PACKET_TOO_LARGE) return undefined;
+    return CLASSES.get(state.slice(0, 2));
   },
 
   wasDone: (thrown) =>

@@ -44,3 +44,15 @@ Deno.test("MYSQL.failureOf() recognises a full disk by what the server says", ()
   );
   assert.equal(MYSQL.dialect.failureOf(error), "full");
 });
+
+Deno.test("MYSQL.failureOf() names failures of the whole server, and conflicts that a group finds", () => {
+  const named = (errno: number, sqlState: string, message = "x") =>
+    MYSQL.dialect.failureOf(Object.assign(new Error(message), { errno, sqlState }));
+  assert.equal(named(1047, "08S01"), "no-quorum");
+  assert.equal(named(1184, "08S01"), "unreachable");
+  assert.equal(named(3101, "40000"), "conflict");
+  const aborted = "Got error 149 - 'Lock deadlock; Retry transaction' during COMMIT";
+  assert.equal(named(1180, "HY000", aborted), "conflict");
+  assert.equal(named(1153, "08S01"), undefined, "the message is too large");
+  assert.equal(named(1366, "HY000"), undefined);
+});

@@ -35,18 +35,20 @@ const FAILURES: ReadonlyMap<string, StorageFailure | "constraint"> = new Map([
   ["25P03", "timeout"], // the transaction was idle for too long
   ["28", "denied"],
   ["3D000", "no-database"],
+  ["40000", "conflict"],
   ["40001", "conflict"],
+  ["40003", "timeout"], // nobody knows whether it was done
   ["40P01", "conflict"],
   ["42501", "denied"],
   ["42P01", "schema-missing"],
+  ["53", "overloaded"], // no memory, or another bound of the server
   ["53100", "full"],
   ["53300", "too-many-connections"],
   ["55P03", "busy"],
   ["57014", "timeout"],
-  ["57P01", "unreachable"], // it shuts down, crashes or starts
-  ["57P02", "unreachable"],
-  ["57P03", "unreachable"],
-  ["58030", "io"],
+  ["57", "unreachable"], // it shuts down, crashes or starts, or ends the session
+  ["57P04", "no-database"],
+  ["58", "io"],
   ["XX001", "corrupt"],
   ["XX002", "corrupt"],
 ]);

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { preparedDatabase } from "../testing/databases.ts";
 import { SERVER_KINDS, serverDuringTests } from "../testing/servers.ts";
 import { connectToServer } from "../sql_server.ts";
+import { POSTGRES } from "./postgres.ts";
 
 const postgres = SERVER_KINDS.find(({ engine }) => engine.dialect.name === "pgsql")!; // one of them
 const server = serverDuringTests(postgres);
@@ -53,4 +54,16 @@ Deno.test("PostgreSQL returns the rows of a long result in their order", async (
   } finally {
     await connection.close();
   }
+});
+
+Deno.test("POSTGRES.failureOf() names failures of the whole server by their class", () => {
+  const named = (code: string) =>
+    POSTGRES.dialect.failureOf(Object.assign(new Error("x"), { code, severity: "ERROR" }));
+  assert.equal(named("53200"), "overloaded");
+  assert.equal(named("53100"), "full");
+  assert.equal(named("57P05"), "unreachable");
+  assert.equal(named("57014"), "timeout");
+  assert.equal(named("58P01"), "io");
+  assert.equal(named("40003"), "timeout", "not to be tried again: it may have been done");
+  assert.equal(named("22021"), undefined);
 });
