@@ -35,6 +35,11 @@ export interface ArchivedMessage extends ArchiveId {
    * without a wish for contacts needs not.
    */
   readonly isContact?: boolean | undefined;
+  /**
+   * True for a message of another archive that this one is a copy of: whatever its owner wishes by now,
+   * it was wanted when it came.
+   */
+  readonly isCopied?: boolean;
 }
 
 /**
@@ -197,7 +202,7 @@ export interface ArchiveStore {
   ): Promise<{ readonly first: ArchiveEnd; readonly last: ArchiveEnd } | undefined>;
   /** Returns the preferences of an archive's owner, who may have set none. */
   preferences(archive: string): Promise<ArchivePreferences | undefined>;
-  /** Sets the preferences of an archive's owner. Messages that are added later obey them. */
+  /** Sets the preferences of an archive's owner. Messages that are added later obey them, but for copies. */
   setPreferences(archive: string, preferences: ArchivePreferences): Promise<void>;
   /**
    * Removes all archives of a bare JID, with their preferences, whatever creation their keys have
@@ -236,9 +241,9 @@ export interface ArchiveStore {
  */
 export function isArchiveWanted(
   preferences: ArchivePreferences | undefined,
-  { peer, isContact }: Pick<ArchivedMessage, "peer" | "isContact">,
+  { peer, isContact, isCopied = false }: Pick<ArchivedMessage, "peer" | "isContact" | "isCopied">,
 ): boolean | "ask-roster" {
-  if (preferences === undefined) return true;
+  if (preferences === undefined || isCopied) return true;
   const { always, never, byDefault } = preferences;
   const full = peer.resourcepart === "" ? undefined : `${peer.bare}/${peer.resourcepart}`;
   for (const jid of full === undefined ? [peer.bare] : [full, peer.bare]) {

@@ -289,9 +289,10 @@ class ArchiveCopy {
   /** Copies what the destination lacks, and compares both sides. */
   async #carry(archive: string, mine: ArchiveState, theirs: ArchiveState) {
     const { from, to } = this.#options;
-    if (theirs.preferences !== USUAL && mine.ends !== undefined) {
-      // Preferences are for new messages. These were wanted when they came.
-      await to.setPreferences(archive, DEFAULT_ARCHIVE_PREFERENCES);
+    if (theirs.preferences !== mine.preferences) {
+      // First: the service may write to the destination already.
+      const wished = mine.preferences === USUAL ? undefined : JSON.parse(mine.preferences);
+      await to.setPreferences(archive, wished ?? DEFAULT_ARCHIVE_PREFERENCES);
     }
     const last = theirs.ends?.last;
     const known = last !== undefined && await has(from, archive, last) ? last : undefined;
@@ -305,11 +306,6 @@ class ArchiveCopy {
       }
       this.#done += page.length;
       await this.#options.progress?.(this.#done);
-    }
-    const wished = mine.preferences === USUAL ? undefined : JSON.parse(mine.preferences);
-    const isSet = theirs.preferences === mine.preferences && mine.ends === undefined;
-    if (!isSet && (wished !== undefined || theirs.preferences !== USUAL)) {
-      await to.setPreferences(archive, wished ?? DEFAULT_ARCHIVE_PREFERENCES);
     }
     // What was read behind a message of the destination is a part of the archive alone.
     if (known === undefined) source.preferences(archive, mine.preferences);
@@ -329,6 +325,7 @@ class ArchiveCopy {
       sentAtMs,
       visibleAtMs: sentAtMs,
       stanza,
+      isCopied: true,
       ...(to.searchesText ? { text: searchableText({ bytes: stanza }) } : {}),
     }));
     // A clock that is behind would change the times of sending.

@@ -219,6 +219,35 @@ Deno.test("copyArchives() copies messages of before the preferences that now ref
   deepEqual(await sides.to.preferences(ALICE), STRICT);
 });
 
+Deno.test("copyArchives() leaves nobody open to messages that their preferences keep out", async () => {
+  await using sides = await Sides.open();
+  await fillArchive(sides.from, ALICE, { count: 600 });
+  await sides.from.setPreferences(ALICE, STRICT);
+  let outcome: string | undefined;
+  const eve = {
+    ...filledMessage(ALICE, 1_000),
+    peer: { bare: "eve@example.com", resourcepart: "x" },
+  };
+  const interrupted = copy(sides, {
+    async progress() {
+      [outcome] = await sides.to.append([eve], FILLED_AT_MS);
+      throw new Error("killed");
+    },
+  });
+  await rejects(interrupted, /killed/);
+  equal(outcome, "unwanted");
+  deepEqual(await sides.to.preferences(ALICE), STRICT);
+  await sides.from.setPreferences(ALICE, { ...STRICT, always: [] });
+  const { isSame } = await copy(sides, {
+    differing: "replace",
+    async progress() {
+      [outcome] = await sides.to.append([eve], FILLED_AT_MS);
+    },
+  });
+  deepEqual([outcome, isSame], ["unwanted", true]);
+  await assertAlike(sides, ALICE);
+});
+
 Deno.test("copyArchives() begins an archive again whose messages are removed meanwhile", async () => {
   await using sides = await Sides.open();
   await fillArchive(sides.from, ALICE, { count: 600 });

@@ -306,6 +306,9 @@ const CHECKS: Readonly<Record<string, Check>> = {
     assert.deepEqual(await store.preferences(ALICE), changed);
     const [again, fresh] = await store.append([from(2, BOB), from(10, BOB)], NOW);
     assert.deepEqual([again, fresh], ["stored", "unwanted"], "what is there stays there");
+    const copied = [from(12, BOB), from(13, CAROL)].map((each) => ({ ...each, isCopied: true }));
+    await append(store, ...copied);
+    assert.deepEqual(await read(store), ["2", "5", "7", "12", "13"]);
     await store.setPreferences(ALICE, { ...changed, byDefault: "always" });
     await append(store, from(11, BOB));
   },
