@@ -78,7 +78,7 @@ export class RiakArchiveStore implements ArchiveStore {
   async count(archive: string, filter: ArchiveFilter, limit: number): Promise<number | undefined> {
     const query = await this.#finder.queryOf(archive, filter, {});
     if (query === undefined) return undefined;
-    return (await this.#finder.find({ ...query, from: "start", limit }))?.length;
+    return await this.#finder.count({ ...query, from: "start", limit });
   }
 
   async ends(

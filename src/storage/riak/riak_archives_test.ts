@@ -90,6 +90,40 @@ Deno.test("archives in Riak: pages go through heads and chunks alike, with and w
   assert.equal(await store.count(ALICE, { text: "three" }, 20), 20);
 });
 
+Deno.test("archives in Riak: counts keep no list, and read some chunks at once", async () => {
+  await using fixture = await RiakFixture.open();
+  const node = fixture.double.nodes[0]!;
+  const store = fixture.stores().archives();
+  const many = 12 * CHUNK;
+  const all = Array.from({ length: many }, (_, i) => conformanceArchived(i, { sentAtMs: NOW }));
+  for (let i = 0; i < many; i += 256) await store.append(all.slice(i, i + 256), NOW);
+  let [underWay, most, documents] = [0, 0, 0];
+  node.onRequest = async ({ url }) => {
+    if (!url.includes("/_archives/")) documents++;
+    most = Math.max(most, ++underWay);
+    await new Promise((resolve) => setImmediate(resolve));
+    underWay--;
+  };
+  assert.equal(await store.count(ALICE, {}, 2_147_483_647), many);
+  assert.equal(await store.count(ALICE, {}, 300), 300);
+  assert.equal(documents, 0, "no message is read");
+  assert.ok(most > 1 && most <= 8, `${most} at once`);
+});
+
+Deno.test("archives in Riak: named messages are searched for words behind a thousand others", async () => {
+  await using fixture = await RiakFixture.open();
+  const store = fixture.stores().archives();
+  const all = Array.from(
+    { length: 1_001 },
+    (_, i) => conformanceArchived(i, { sentAtMs: NOW + i, text: "toil" }),
+  );
+  for (let i = 0; i < all.length; i += 256) await store.append(all.slice(i, i + 256), NOW + 2_000);
+  const ids = [{ process: all[0]!.process, sequence: 0 }];
+  assert.deepEqual(await textsIn(store, { ids, text: "toil" }), ["toil"]);
+  assert.deepEqual(await textsIn(store, { ids, text: "trouble" }), []);
+  assert.equal(await store.count(ALICE, { ids, text: "toil" }, 10), 1);
+});
+
 Deno.test("archives in Riak: readers need no search index, and words wait for it", async () => {
   await using fixture = await RiakFixture.open();
   fixture.double.site.commitsAtOnce = false;
