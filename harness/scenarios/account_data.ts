@@ -137,6 +137,13 @@ export const ACCOUNT_DATA: Scenario = {
     await assert.rejects(bob.expectMessage("anything"), /not-authorized|disconnected|closed/);
     await expectAnswer(heiress);
     say("an operator deletes bob's account with the command: his session at dc3 ends too");
+
+    await runUsersCommand(cluster, dc1, ["remove", account("alice")]);
+    await runUsersCommand(cluster, dc1, ["add", account("alice")], "a fourth secret");
+    const refused = await heiress.iq({ type: "set", payload: BOOKMARKS });
+    assert.equal(refused.errorCondition, "registration-required");
+    await assert.rejects(heiress.expectMessage("anything"), /not-authorized|disconnected|closed/);
+    say("the name gets another owner: the session of the last one changes nothing, and ends then");
   },
 };
 
