@@ -109,6 +109,7 @@ Deno.test("GET /openapi.json describes every path", async () => {
     "/api/metrics",
     "/api/metrics/{name}",
     "/api/sessions",
+    "/api/v1/actions/check-account",
     "/api/v1/actions/drain",
     "/api/v1/actions/drop-cache",
     "/api/v1/actions/kick",

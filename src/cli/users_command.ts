@@ -1,12 +1,20 @@
 import { Argument, Command, Option } from "commander";
+import { CausewayError } from "../base/mod.ts";
+import type { Config } from "../config/mod.ts";
 import { loadConfig } from "../config/mod.ts";
 import { listUsers } from "../storage/mod.ts";
+import { plainText } from "../terminal/mod.ts";
+import type { BareJid } from "../xmpp/mod.ts";
 import { Accounts } from "./accounts.ts";
+import { adminClient, ownAddress } from "./admin_options.ts";
 import type { CommandIo } from "./command_io.ts";
 import { firstLine, readNamedFile } from "./command_io.ts";
 import { importUsers } from "./import_users.ts";
 import type { UserListFormat } from "./user_list.ts";
 import { parseUserList } from "./user_list.ts";
+
+/** Seconds that a node may take to tell the others of a removal. */
+const CHECK_SECONDS = 5;
 
 interface ConfigOption {
   readonly config: string;
@@ -43,8 +51,11 @@ export function usersCommand(io: CommandIo, done: (code: number) => void): Comma
   users.command("remove").description("delete an account")
     .addArgument(jid()).addOption(config())
     .action(async (text: string, options: ConfigOption) => {
-      await using accounts = await Accounts.open(loadConfig(options.config));
-      await accounts.remove(accounts.address(text));
+      const configuration = loadConfig(options.config);
+      await using accounts = await Accounts.open(configuration);
+      const address = accounts.address(text);
+      await accounts.remove(address);
+      await checkAccount(address, configuration, io);
     });
 
   users.command("passwd").description("change the password of an account")
@@ -86,6 +97,24 @@ export function usersCommand(io: CommandIo, done: (code: number) => void): Comma
     });
 
   return users;
+}
+
+/** Has the node of a configuration look for sessions of an account that was removed, at all nodes. */
+async function checkAccount(
+  { text }: BareJid,
+  config: Config,
+  io: CommandIo,
+): Promise<void> {
+  try {
+    const client = adminClient(ownAddress(config), { timeout: CHECK_SECONDS }, config);
+    await client.act("POST", "/api/v1/actions/check-account", { jid: text });
+  } catch (thrown) {
+    if (!(thrown instanceof CausewayError)) throw thrown;
+    io.error(
+      `causeway: ${text} is deleted, but no node could be told: its sessions end within ` +
+        `limits.account_check_interval (${plainText(thrown.message)})`,
+    );
+  }
 }
 
 async function readPassword(

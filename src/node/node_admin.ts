@@ -6,7 +6,7 @@ import { adminTls } from "./admin/admin_tls.ts";
 import { makeActions } from "./admin/node_actions.ts";
 import { makeTraces } from "./admin/trace_view.ts";
 import type { Tracing } from "../distribution/tracing/mod.ts";
-import type { NodeControl } from "./admin/node_actions.ts";
+import type { ActedParts, NodeControl } from "./admin/node_actions.ts";
 import { makeSource } from "./admin/node_source.ts";
 import type { NodeState, SourceParts } from "./admin/node_source.ts";
 import type { TlsFiles } from "../net/mod.ts";
@@ -16,7 +16,10 @@ import type { Surroundings } from "./surroundings.ts";
 /** Makes the admin API of a node. */
 export function makeAdmin(
   config: Config,
-  parts: Surroundings & SourceParts & { readonly events: EventLog; readonly tracing: Tracing },
+  parts: Surroundings & SourceParts & ActedParts & {
+    readonly events: EventLog;
+    readonly tracing: Tracing;
+  },
   state: NodeState & NodeControl,
 ): AdminServer {
   const { table, sessions, components, pressure, router, metrics, log, clock } = parts;

@@ -263,27 +263,50 @@ function end(sessions: ReturnType<typeof sessionsOf>): void {
   for (const session of sessions) session.end("not-authorized"); // XEP-0077 §3.2
 }
 
+/** Parts that tell other nodes of a removal. */
+interface TellingParts
+  extends
+    Pick<ServiceParts, "table" | "router" | "domains" | "sessions">,
+    Pick<Surroundings, "log"> {}
+
 /**
- * Tells the other nodes with sessions of an account that it was deleted here. Never rejects: those nodes
- * look by themselves, too.
+ * Tells the other nodes with sessions of an account that it was deleted. Returns the number of those
+ * sessions. Never rejects: those nodes look by themselves, too.
  */
-async function tellOfRemoval(
-  account: BareJid,
-  { table, router, domains, sessions, log }:
-    & Pick<ServiceParts, "table" | "router" | "domains" | "sessions">
-    & Pick<Surroundings, "log">,
-): Promise<void> {
+async function tellOfRemoval(account: BareJid, parts: TellingParts): Promise<number> {
+  const { table, router, domains, sessions, log } = parts;
   const { globalHost, localHost } = domains;
+  let told = 0;
   try {
     for (const each of (await table.sessionsOf([account.text])).get(account.text) ?? []) {
       // Accounts of other hosts have sessions at this datacenter alone.
       if (account.domainpart !== globalHost && each.host !== localHost) continue;
       const to = new FullJid(account, each.resourcepart);
-      if (sessions.find(to) === undefined) router.accept(removalNotice(account, to));
+      if (sessions.find(to) !== undefined) continue;
+      router.accept(removalNotice(account, to));
+      told++;
     }
   } catch (thrown) {
     log.debug("accounts.untold", { jid: account.text, error: describeError(thrown) });
   }
+  return told;
+}
+
+/** Parts that look at an account at all nodes. */
+export interface CheckedParts extends TellingParts {
+  readonly accountWatch: Pick<AccountWatch, "lookAt">;
+}
+
+/**
+ * Has this node and the others with sessions of an account look up whether it exists. Returns the
+ * number of those sessions. Never rejects.
+ */
+export async function checkAccount(
+  account: BareJid,
+  parts: CheckedParts,
+): Promise<number> {
+  parts.accountWatch.lookAt(account);
+  return sessionsOf(parts.sessions, account).length + await tellOfRemoval(account, parts);
 }
 
 /** Deletes the data of an account that is gone. */

@@ -90,6 +90,11 @@ const KICK = actionRoute("kick", "act", {
   summary: "End the sessions of a bare or full JID at this node; their clients may come back",
   body: z.strictObject({ jid: ADDRESS }),
 });
+const CHECK_ACCOUNT = actionRoute("check-account", "act", {
+  summary: "Look up at all nodes with sessions of an account whether it still exists, as after " +
+    "`causeway users remove`; if not, those sessions end",
+  body: z.strictObject({ jid: ADDRESS }),
+});
 const RELOAD = actionRoute("reload", "admin", {
   summary: "Read the configuration and the certificates again, as SIGHUP does: all of it takes " +
     "effect, or nothing",
@@ -217,6 +222,14 @@ export function addActionRoutes(
   app.openapi(KICK, (context) => {
     const { jid: target } = context.req.valid("json");
     return perform(context, { action: "kick", role: "act", target }, () => actions.kick(target));
+  });
+  app.openapi(CHECK_ACCOUNT, (context) => {
+    const { jid: target } = context.req.valid("json");
+    return perform(
+      context,
+      { action: "check-account", role: "act", target },
+      () => actions.checkAccount(target),
+    );
   });
   app.openapi(
     RELOAD,

@@ -31,6 +31,7 @@ const DEEDS: readonly (readonly [name: string, role: Role, body: object, call: s
   ["drop-cache", "act", {}, "drop-cache undefined"],
   ["drop-cache", "act", { jid: "alice@example.com" }, "drop-cache alice@example.com"],
   ["kick", "act", { jid: "alice@example.com/phone" }, "kick alice@example.com/phone"],
+  ["check-account", "act", { jid: "alice@example.com" }, "check-account alice@example.com"],
   ["reload", "admin", {}, "reload"],
 ];
 

@@ -17,6 +17,7 @@ export const ACTIONS = [
   "refresh",
   "drop-cache",
   "kick",
+  "check-account",
   "reload",
   "remove-datacenter",
   "trace",

@@ -30,6 +30,11 @@ export interface AdminActions {
   dropCache(address?: string): ActionOutcome;
   /** Ends the sessions of a bare or full JID at this node. */
   kick(address: string): ActionOutcome;
+  /**
+   * Has this node and the others with sessions of an account look up whether it exists, and end those
+   * sessions if it does not.
+   */
+  checkAccount(address: string): Promise<ActionOutcome>;
   /** Reads the configuration and the certificates again. */
   reload(): Promise<ActionOutcome>;
 }

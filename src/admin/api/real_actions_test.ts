@@ -3,6 +3,7 @@ import { withCluster } from "../../../harness/cluster/mod.ts";
 import type { Cluster } from "../../../harness/cluster/mod.ts";
 import { untilAllLinked } from "../../../harness/scenarios/_linked.ts";
 import { Stage } from "../../../harness/scenarios/_stage.ts";
+import { runUsersCommand } from "../../../harness/scenarios/_users_command.ts";
 import { AnswerCheck } from "../testing/answer_check.ts";
 
 // deno-lint-ignore no-explicit-any
@@ -77,6 +78,16 @@ Deno.test("a real node pauses and resumes links, drops its cache, kicks, reloads
     assert.deepEqual((await act("reload")).reload.changes, [{ path: "log.level", effect: "now" }]);
     await untilAllLinked(cluster);
 
+    for (const jid of [bob.jid, "bob@elsewhere.example.com", "example.com"]) {
+      assert.equal((await act("check-account", { jid })).error, "not-found", jid);
+    }
+    const ofBob = bob.jid.split("/")[0]!;
+    assert.equal((await act("check-account", { jid: ofBob })).affected, 1);
+    await alice.sendMessage(bob.jid, "four");
+    await bob.expectMessage("four");
+    await runUsersCommand(cluster, cluster.datacenter("dc1"), ["remove", ofBob]);
+    assert.equal((await act("check-account", { jid: ofBob })).affected, 1);
+    await assert.rejects(bob.expectMessage("five"), /not-authorized|disconnected|closed/);
     assert.equal((await act("kick", { jid: bob.jid })).error, "not-found", "bob is at dc2");
     assert.equal((await act("kick", { jid: alice.jid })).affected, 1);
     await cluster.until(
@@ -87,7 +98,11 @@ Deno.test("a real node pauses and resumes links, drops its cache, kicks, reloads
     const { items } = await read("/api/v1/audit?limit=3");
     assert.deepEqual(
       items.map(({ who, action, outcome }: Answer) => [who, action, outcome]),
-      [["local", "kick", "done"], ["local", "kick", "not-found"], ["local", "reload", "done"]],
+      [["local", "kick", "done"], ["local", "kick", "not-found"], [
+        "local",
+        "check-account",
+        "done",
+      ]],
     );
     const { items: events } = await read("/api/v1/event-log");
     assert.ok(events.some(({ kind }: Answer) => kind === "action"));

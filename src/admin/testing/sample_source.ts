@@ -117,6 +117,7 @@ export function sampleActions(calls: string[] = []): AdminActions {
     refresh: () => Promise.resolve(done("refresh")),
     dropCache: (address) => done(`drop-cache ${address}`),
     kick: (address) => done(`kick ${address}`),
+    checkAccount: (address) => Promise.resolve(done(`check-account ${address}`)),
     reload: () => Promise.resolve(done("reload")),
   };
 }

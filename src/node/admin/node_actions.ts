@@ -3,16 +3,20 @@ import type { LinkLayer } from "../../distribution/links/mod.ts";
 import type { SessionTable } from "../../distribution/table/mod.ts";
 import { CausewayError } from "../../base/mod.ts";
 import type { LocalSession, SessionRegistry } from "../../xmpp/mod.ts";
-import { FullJid, tryParseJid } from "../../xmpp/mod.ts";
+import { BareJid, FullJid, tryParseJid } from "../../xmpp/mod.ts";
+import type { CheckedParts } from "../node_services.ts";
+import { checkAccount } from "../node_services.ts";
 import type { ReloadReport } from "../reload.ts";
 import { pathsOf } from "../reload.ts";
 
 /** Parts of a node that operators act on. The links are read with each action. */
-export interface ActedParts {
+export interface ActedParts extends CheckedParts {
   readonly table: SessionTable;
   readonly sessions: SessionRegistry;
   readonly links: LinkLayer | undefined;
   readonly cluster: LinkLayer | undefined;
+  /** Domains whose accounts are in the node's databases. */
+  readonly accounts: { has(domain: string): boolean };
 }
 
 /** What operators can do to the whole node. */
@@ -78,6 +82,13 @@ export function makeActions(
       // A list of its own: each end changes the registry's.
       for (const session of [...ended]) endSession(session);
       return done(ended.length, `${ended.length} sessions of ${jid.text} are ended`);
+    },
+    checkAccount: async (address) => {
+      const jid = tryParseJid(address);
+      if (!(jid instanceof BareJid) || jid.localpart === "") return notAnAccount(address);
+      if (!parts.accounts.has(jid.domainpart)) return notAnAccount(address);
+      const told = await checkAccount(jid, parts);
+      return done(told, `The nodes of ${told} sessions look up whether ${jid.text} exists`);
     },
     reload: async () => {
       try {
@@ -154,6 +165,10 @@ function unknown(datacenter: string): ActionOutcome {
 
 function notAJid(address: string): ActionOutcome {
   return { failure: "not-found", text: `${address} is no JID` };
+}
+
+function notAnAccount(address: string): ActionOutcome {
+  return { failure: "not-found", text: `${address} is no account of this node's hosts` };
 }
 
 /** Returns `host:port`, as people write it, as the links have it. */
