@@ -129,6 +129,11 @@ function stormP99Ratio({ latencyMeanwhile, latencyBefore }: StormFigures): numbe
   return latencyMeanwhile.p99Us / latencyBefore.p99Us;
 }
 
+/** The same where the node of the logins has no part: the machine alone. */
+function machineP99Ratio({ elsewhereMeanwhile, elsewhereBefore }: StormFigures): number {
+  return elsewhereMeanwhile.p99Us / elsewhereBefore.p99Us;
+}
+
 function missedByStorm(figures: StormFigures): string[] {
   const { stormP99Ratio: limit, stormMemoryRatio } = PEOPLE_FLOORS;
   const ratio = stormP99Ratio(figures);
@@ -158,5 +163,8 @@ function stormRows(figures: StormFigures): ReportRow[] {
     ["latency of chats before", showLatency(figures.latencyBefore)],
     ["latency of chats meanwhile", showLatency(figures.latencyMeanwhile)],
     ["p99 meanwhile to p99 before", round(stormP99Ratio(figures), 2)],
+    ["latency of chats elsewhere before", showLatency(figures.elsewhereBefore)],
+    ["latency of chats elsewhere meanwhile", showLatency(figures.elsewhereMeanwhile)],
+    ["their p99 meanwhile to before", round(machineP99Ratio(figures), 2)],
   ];
 }

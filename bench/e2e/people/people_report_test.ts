@@ -39,6 +39,8 @@ const STORM: StormFigures = {
   memory: { before: 100e6, loggedIn: 300e6, after: 125e6 },
   latencyBefore: LATENCY,
   latencyMeanwhile: { ...LATENCY, p99Us: 1_800 },
+  elsewhereBefore: LATENCY,
+  elsewhereMeanwhile: { ...LATENCY, p99Us: 1_350 },
 };
 
 Deno.test("missedByPeople() keeps every floor at its limit", () => {
@@ -106,4 +108,6 @@ Deno.test("peopleRows() shows what was measured", () => {
   match(text, /Redis round trips of the login, here \| 4 \(4 – 4\)/);
   match(text, /10 000 with 50 contacts each \| 500/);
   match(text, /100 \/ 300 \/ 125 MB/);
+  match(text, /p99 meanwhile to p99 before \| 2\.00\n/);
+  match(text, /their p99 meanwhile to before \| 1\.50$/);
 });

@@ -33,6 +33,9 @@ export interface StormFigures {
   /** Latency of the chats before the logins and while they went on. */
   readonly latencyBefore: LatencySummary;
   readonly latencyMeanwhile: LatencySummary;
+  /** The same of chats within dc2, which that node has no part in: what the machine itself adds. */
+  readonly elsewhereBefore: LatencySummary;
+  readonly elsewhereMeanwhile: LatencySummary;
 }
 
 export interface StormMeasurementOptions {
@@ -45,10 +48,18 @@ export interface StormMeasurementOptions {
 type Load = BenchChild<LoadCommand, LoadEvent>;
 type Storm = BenchChild<StormCommand, StormEvent>;
 
+/** Chats of one process, at their pace. */
+interface Chats {
+  readonly load: Load;
+  readonly perSecond: number;
+}
+
 const CONTACTS = 50;
 /** Logins under way at once: the node always has some to go on with. */
 const AT_ONCE = 100;
 const PAIRS = 10;
+/** Messages of the chats for each one of those elsewhere, which are not to take much of the machine. */
+const MORE_THAN_ELSEWHERE = 4;
 const CHAT = { inFlight: 32, messageBytes: 300 } as const;
 const WARM_UP_MS = 5_000;
 const LOOK_MS = 1_000;
@@ -72,7 +83,7 @@ const OVERFLOWS = [
   "xmpp_auth_failures_total",
 ];
 
-/** Logs a crowd in at dc1, where half of each chat goes on. */
+/** Logs a crowd in at dc1, where half of each chat goes on. Other chats go on within dc2. */
 export async function measureStorm(
   { cluster, place }: PeopleCluster,
   { logins, pacePerSecond, seconds }: StormMeasurementOptions,
@@ -83,7 +94,7 @@ export async function measureStorm(
   await addAccounts([
     ...crowd(logins, contacts),
     ...Array.from(
-      { length: 2 * PAIRS },
+      { length: 4 * PAIRS },
       (_, index) => ({ localpart: chatName(index), contacts: [] }),
     ),
   ], { domain, place, file: cluster.run.path("storm.sqlite") });
@@ -97,14 +108,14 @@ export async function measureStorm(
     password: PASSWORD,
     resource: "bench",
   });
-  const loadPlan: LoadPlan = {
+  const planOf = (from: Datacenter, firstIndex: number): LoadPlan => ({
     pairs: Array.from({ length: PAIRS }, (_, index) => ({
-      sender: client(dc1, 2 * index),
-      recipient: client(dc2, 2 * index + 1),
+      sender: client(from, firstIndex + 2 * index),
+      recipient: client(dc2, firstIndex + 2 * index + 1),
     })),
     devices: [],
     ...CHAT,
-  };
+  });
   const { host, port } = dc1.clientAddress("none");
   const stormPlan: StormPlan = {
     host,
@@ -115,30 +126,34 @@ export async function measureStorm(
     contacts,
     atOnce: AT_ONCE,
   };
-  await using load: Load = BenchChild.start("./load_process.ts", loadPlan);
+  await using load: Load = BenchChild.start("./load_process.ts", planOf(dc1, 0));
+  await using elsewhere: Load = BenchChild.start("./load_process.ts", planOf(dc2, 2 * PAIRS));
   await using storm: Storm = BenchChild.start("./people/storm_process.ts", stormPlan, {
     isBehind: true,
   });
   await load.expect("ready");
+  await elsewhere.expect("ready");
   await storm.expect("ready");
 
   await putBehind(cluster.database.pids);
 
-  const chats = { do: "pace", perSecond: pacePerSecond, warmUpMs: WARM_UP_MS } as const;
-  const latencyBefore = await chat(load, { ...chats, measureMs: seconds * 1000 });
+  const chats: readonly Chats[] = [
+    { load, perSecond: pacePerSecond },
+    { load: elsewhere, perSecond: pacePerSecond / MORE_THAN_ELSEWHERE },
+  ];
+  await begin(chats, seconds * 1000);
+  const [latencyBefore, elsewhereBefore] = await end(chats);
   const before = await memoryOf(dc1, inspector);
   const overflowsBefore = await overflowsOf(cluster.datacenters);
 
-  await load.send({ ...chats, measureMs: LONGEST_MS });
-  await load.expect("begin");
+  await begin(chats, LONGEST_MS);
   await using watch = new QueueWatch(dc1);
   await storm.send({ do: "log-in" });
   const loggedIn = await storm.expect("logged-in");
   progress(`crowd: logged in after ${(loggedIn.elapsedMs / 1000).toFixed(1)} s`);
   const met = await storm.expect("met");
-  await load.send({ do: "stop" });
-  const { result: { latency: latencyMeanwhile } } = await load.expect("end");
-  await load.expect("drained");
+  for (const { load } of chats) await load.send({ do: "stop" });
+  const [latencyMeanwhile, elsewhereMeanwhile] = await end(chats);
   const mostWaiting = watch.most;
   const overflows = grown(overflowsBefore, await overflowsOf(cluster.datacenters));
   const memoryLoggedIn = await memoryOf(dc1, inspector);
@@ -155,8 +170,10 @@ export async function measureStorm(
     overflows,
     mostWaiting,
     memory: { before, loggedIn: memoryLoggedIn, after },
-    latencyBefore,
-    latencyMeanwhile,
+    latencyBefore: latencyBefore!,
+    latencyMeanwhile: latencyMeanwhile!,
+    elsewhereBefore: elsewhereBefore!,
+    elsewhereMeanwhile: elsewhereMeanwhile!,
   };
 }
 
@@ -175,15 +192,23 @@ function chatName(index: number): string {
   return `chat${index}`;
 }
 
-async function chat(
-  load: Load,
-  command: Extract<LoadCommand, { readonly do: "pace" }>,
-): Promise<LatencySummary> {
-  await load.send(command);
-  await load.expect("begin");
-  const { result } = await load.expect("end");
-  await load.expect("drained");
-  return result.latency;
+/** Has all chats begin, and returns once they are measured, for `measureMs` at the most. */
+async function begin(chats: readonly Chats[], measureMs: number): Promise<void> {
+  for (const { load, perSecond } of chats) {
+    await load.send({ do: "pace", perSecond, warmUpMs: WARM_UP_MS, measureMs });
+  }
+  for (const { load } of chats) await load.expect("begin");
+}
+
+/** Waits for the end of all chats. */
+async function end(chats: readonly Chats[]): Promise<readonly LatencySummary[]> {
+  const latencies: LatencySummary[] = [];
+  for (const { load } of chats) {
+    const { result } = await load.expect("end");
+    await load.expect("drained");
+    latencies.push(result.latency);
+  }
+  return latencies;
 }
 
 /**
