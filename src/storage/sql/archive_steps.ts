@@ -24,6 +24,12 @@ const [MOST_UNUSUAL, MOST_UNUSUAL_BYTES] = [10_000, 4_194_304];
 /** Bytes of an archive that is remembered, without its preferences, at most. */
 const UNUSUAL_BYTES = 400;
 
+/**
+ * Bytes of stanzas and words that one statement takes, which has as much time as any. A transaction
+ * takes more of them in several.
+ */
+const MOST_BYTES = 2_000_000;
+
 const ENCODER = new TextEncoder();
 
 /** An archive while messages for it are gathered. */
@@ -59,7 +65,7 @@ export class ArchiveSteps {
    */
   async append(messages: readonly ArchivedMessage[], nowMs: number): Promise<boolean> {
     const values = this.#valuesOf(messages, Math.trunc(nowMs));
-    if (values === undefined) return false;
+    if (values === undefined || bytesOf(values) > MOST_BYTES) return false;
     const statement = this.#step.statement(values);
     return await this.#database.run("archive messages in", async (queries) => {
       try {
@@ -128,6 +134,10 @@ export class ArchiveSteps {
     }
     return found;
   }
+}
+
+function bytesOf({ messages }: StepValues): number {
+  return messages.reduce((sum, { stanza, words = "" }) => sum + stanza.length + words.length, 0);
 }
 
 /** Nothing is visible before it was sent: another clock may be ahead of this one. */

@@ -108,6 +108,21 @@ export function archiveStepsConformance(name: string, server: () => TestServer):
     assert.deepEqual(await stores.read(BOB), [1, 2, 3, 4]);
   });
 
+  Deno.test(`${name}: archives: many bytes of words and stanzas take several statements`, async () => {
+    await using stores = await open();
+    await stores.add(...messagesOf(ALICE, 1));
+    const many = Array.from({ length: 2_500 }, (_, i) => `longish${i}`).join(" ");
+    const long = (sequence: number) => ({
+      ...messagesOf(ALICE, sequence)[0]!,
+      text: `${sequence}th ${many}`,
+    });
+    assert.equal(await stores.add(long(2)), 1);
+    const sequences = Array.from({ length: 100 }, (_, i) => 3 + i);
+    assert.ok(await stores.add(...sequences.map(long)) > 1);
+    assert.deepEqual(await stores.read(ALICE, "longish2499"), [2, ...sequences]);
+    assert.deepEqual(await stores.read(ALICE, "102th"), [102]);
+  });
+
   Deno.test(`${name}: archives: the statement obeys preferences that it finds`, async () => {
     await using stores = await open();
     const { archives } = stores;
