@@ -90,7 +90,9 @@ function buildProgram(io: CommandIo, done: (code: number) => void): Command {
       io.out(`${options.config}: ok`);
     });
 
-  const configCommand = program.command("config").description("inspect the configuration file");
+  const configCommand = program.command("config").description(
+    "print the schema of the configuration, or translate one of MongooseIM",
+  );
   configCommand.command("schema").description("print its JSON Schema, for editors")
     .action(() => io.out(JSON.stringify(configJsonSchema(), null, 2)));
 
