@@ -112,10 +112,8 @@ const TELLINGS: Readonly<Record<string, Telling>> = {
   },
   "admin.action": {
     kind: "action",
-    text: ({ who, action, target, outcome, count }) =>
-      count === undefined
-        ? `${who}: ${action}${target === undefined ? "" : ` ${target}`}: ${outcome}`
-        : `${who}: ${count} more actions: ${outcome}`,
+    text: ({ who, action, target, outcome }) =>
+      `${who}: ${action}${target === undefined ? "" : ` ${target}`}: ${outcome}`,
   },
 };
 
@@ -132,7 +130,7 @@ const ORDERLY: ReadonlySet<unknown> = new Set(["leaving", "superseded", "endpoin
 /** Adds an event of the log to the events that operators see, if it is one of them. */
 export function tellOperators(events: EventLog, { level, event, fields }: LogEntry): void {
   const telling = Object.hasOwn(TELLINGS, event) ? TELLINGS[event] : undefined;
-  if (telling === undefined) return;
+  if (telling === undefined || isOfStranger(event, fields)) return;
   const isIncoming = telling.kind === "link-lost" && fields["direction"] === "in";
   const { host, node } = fields;
   events.add({
@@ -145,6 +143,14 @@ export function tellOperators(events: EventLog, { level, event, fields }: LogEnt
     ...(typeof node === "string" && { node }),
     details: detailsOf(fields),
   });
+}
+
+/**
+ * True for an action that was refused to an unknown caller. The audit log has it. Here it would push
+ * out events that matter, as strangers can ask as often as they like.
+ */
+function isOfStranger(event: string, { who, role }: LogFields): boolean {
+  return event === "admin.action" && who === "unknown" && role === undefined;
 }
 
 function severityOf(
