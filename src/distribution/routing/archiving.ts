@@ -76,9 +76,11 @@ export class Archiving {
     if (envelope.arrival !== "here" || envelope.isCopy) return;
     // The archive of a message to oneself is that of its recipient, too.
     if (from.bare.text === to.bare.text) return;
+    const parts = this.#partsOf(envelope);
+    if (parts.sender !== undefined) return; // it comes back, and the archive has begun with it before
     const isFree = !this.#next.has(from.text);
     if (isFree && this.forSender(envelope, true) !== "resource-constraint") return;
-    this.#isFirst(envelope, this.#partsOf(envelope));
+    this.#isFirst(envelope, parts);
   }
 
   /** Notes that no later message of the sender's may come before this one in its archive. */

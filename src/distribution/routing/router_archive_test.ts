@@ -362,6 +362,29 @@ Deno.test("Router looks ahead again for a sender whose copies were queued while 
   fixture.close();
 });
 
+Deno.test("Router looks ahead again for a sender whose message came back while there was no room", async () => {
+  const fixture = new Fixture();
+  const { archive, router } = fixture;
+  const kept: Envelope[] = [];
+  router.accept(message("older"));
+  fixture.whenKept = (envelope) => kept.push(envelope) > 0;
+  await fixture.end("older sender");
+  assert.deepEqual(kept.map(({ stanza }) => idOf(stanza)), ["older"]);
+  fixture.whenKept = () => false;
+  archive.full.add("sender");
+  router.accept(message("1"));
+  await fixture.settled();
+  router.returned(kept[0]!, "waited");
+  archive.endWait("1", true);
+  await fixture.end("1 sender");
+  archive.noted.length = 0;
+  router.accept(message("3"));
+  router.accept(message("4"));
+  assert.deepEqual(archive.noted, ["3 sender", "4 sender"]);
+  for (const id of ["3", "4"]) await fixture.end(`${id} sender`);
+  fixture.close();
+});
+
 Deno.test("Router answers a message that has waited for room in an archive for too long", async () => {
   for (const side of ["sender", "recipient"] as const) {
     const fixture = new Fixture();
