@@ -47,7 +47,7 @@ export interface StepValues {
  * The statement locks the rows of its archives in the order of their keys, and looks at each behind
  * the lock. It changes as many rows as there are archives, or none: then some row is not there, is
  * not as it is expected to be, or its archive has had no message yet. A message that its archive has
- * already fails the statement by a constraint.
+ * already, as another node has stored it, is left out, and its position stays free.
  */
 export interface ArchiveStep {
   statement(values: StepValues): CompiledQuery;
@@ -70,13 +70,20 @@ const ADDED = "added as (insert into archive_messages (account_key, position, pr
   "expected.visible[message.archive::integer], message.stanza from expected cross join " +
   "unnest($7::bytea[], $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[], $12::bytea[], " +
   "$13::bytea[], $14::bigint[], $15::bytea[]) as message " +
-  "(key, archive, nth, process, sequence, peer, resource, sent_at, stanza))";
+  "(key, archive, nth, process, sequence, peer, resource, sent_at, stanza) " +
+  "on conflict (process, sequence, account_key) do nothing returning account_key, position)";
 
-/** Versions without words leave those of messages that they remove. */
+/**
+ * Words of the messages that were added. `is true` keeps the planner from a join, which compares each
+ * text with each message: it counts on few of them. Versions without words leave those of messages
+ * that they remove.
+ */
 const WORDS = ", words as (insert into archive_texts (account_key, position, words) " +
   "select text.key, expected.positions[text.archive::integer] + text.nth, text.words::tsvector " +
   "from expected cross join unnest($16::bytea[], $17::bigint[], $18::bigint[], $19::text[]) " +
   "as text (key, archive, nth, words) " +
+  "where ((text.key, expected.positions[text.archive::integer] + text.nth) in " +
+  "(select account_key, position from added)) is true " +
   "on conflict (account_key, position) do update set words = excluded.words)";
 
 /**

@@ -73,8 +73,7 @@ export class ArchiveSteps {
         return Number(numAffectedRows) === values.archives.length;
       } catch (thrown) {
         const failure = this.#database.dialect.failureOf(thrown);
-        // A message is there already, or another transaction got in the way.
-        if (failure === "constraint" || failure === "conflict") return false;
+        if (failure === "conflict") return false; // another transaction got in the way
         throw thrown;
       }
     });
