@@ -253,7 +253,8 @@ export class MucServer<Taken extends RoomStanza> {
   arrived(jid: FullJid): void {
     for (const { room, process } of this.#rooms.ofSession(jid.text)) {
       if (process === this.#deps.process) continue;
-      void this.#intake.inTurn(room, () => this.#takeOver(room, jid));
+      const done = this.#leaves.joins({ from: jid, to: parseJid(room) });
+      void this.#intake.inTurn(room, () => this.#takeOver(room, jid).finally(done));
     }
   }
 

@@ -540,6 +540,25 @@ Deno.test("MucServer takes over the seat of a session that moves to another node
   deepStrictEqual(one.got(ALICE), [], "the dead node has nobody");
 });
 
+Deno.test("MucServer obeys a leave that comes while it takes over the seat of its session", async () => {
+  const [world, one, two] = await withRoom();
+  await using _ = world;
+  const { promise: gate, resolve: open } = Promise.withResolvers<void>();
+  one.beforeRead = () => gate;
+  two.sessions.delete(BOB);
+  one.sessions.add(BOB);
+  one.server.arrived(parseJid(BOB) as FullJid);
+  const leave = `<presence from='${BOB}' to='${COVEN}/bard' type='unavailable'/>`;
+  const stanza = buildStanza(parseElement(new TextEncoder().encode(leave)));
+  strictEqual(one.server.take(world.taken(stanza)), "delivered");
+  open();
+  await world.settled();
+  match(one.got(ALICE).at(-1)!, / type='unavailable' from='coven@conference.example.com\/bard'/);
+  one.got(BOB);
+  await one.say(ALICE, "gone");
+  deepStrictEqual([one.texts(BOB), two.texts(BOB)], [[], []]);
+});
+
 Deno.test("MucServer keeps leaves and errors of no use from the places of other stanzas", async () => {
   const [world, one, two] = await withRoom();
   await using _ = world;

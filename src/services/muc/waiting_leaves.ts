@@ -2,11 +2,11 @@ import type { Stanza } from "../../xmpp/mod.ts";
 
 /** What waits for its turn of one session in one room. */
 interface Waiting {
-  /** Presence that may give the session a seat. */
+  /** Presence, and takeovers, that may give the session a seat. */
   joins: number;
-  /** A leave, and an error of the session, each behind all joins. */
-  hasLeave: boolean;
-  hasError: boolean;
+  /** The leave, and the error of the session, that wait behind all joins: an object for each. */
+  leave: object | undefined;
+  error: object | undefined;
 }
 
 /**
@@ -16,12 +16,12 @@ interface Waiting {
 export class WaitingLeaves {
   readonly #waiting = new Map<string, Waiting>();
 
-  /** Notes that presence waits. Returns what is to be called once it is done. */
+  /** Notes that presence, or a takeover, waits. Returns what is to be called once it is done. */
   joins(presence: Pick<Stanza, "from" | "to">): () => void {
     const key = keyOf(presence);
     const waiting = this.#of(key);
     waiting.joins++;
-    waiting.hasLeave = waiting.hasError = false; // those are for an earlier seat
+    waiting.leave = waiting.error = undefined; // those are for an earlier seat
     return () => {
       waiting.joins--;
       this.#forgetIdle(key, waiting);
@@ -41,12 +41,11 @@ export class WaitingLeaves {
     const key = keyOf(stanza);
     const known = this.#waiting.get(key);
     if (known === undefined && !isSeated) return undefined;
-    const mark = kind === "leave" ? "hasLeave" : "hasError";
-    if (known?.[mark] === true) return undefined;
+    if (known?.[kind] !== undefined) return undefined;
     const waiting = known ?? this.#of(key);
-    waiting[mark] = true;
+    const end = waiting[kind] = {};
     return () => {
-      waiting[mark] = false;
+      if (waiting[kind] === end) waiting[kind] = undefined; // else a later one waits
       this.#forgetIdle(key, waiting);
     };
   }
@@ -54,13 +53,15 @@ export class WaitingLeaves {
   #of(key: string): Waiting {
     let waiting = this.#waiting.get(key);
     if (waiting === undefined) {
-      this.#waiting.set(key, waiting = { joins: 0, hasLeave: false, hasError: false });
+      this.#waiting.set(key, waiting = { joins: 0, leave: undefined, error: undefined });
     }
     return waiting;
   }
 
-  #forgetIdle(key: string, { joins, hasLeave, hasError }: Waiting): void {
-    if (joins === 0 && !hasLeave && !hasError) this.#waiting.delete(key);
+  #forgetIdle(key: string, waiting: Waiting): void {
+    const isIdle = waiting.joins === 0 && waiting.leave === undefined &&
+      waiting.error === undefined;
+    if (isIdle && this.#waiting.get(key) === waiting) this.#waiting.delete(key);
   }
 }
 

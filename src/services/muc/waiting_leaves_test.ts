@@ -39,3 +39,20 @@ Deno.test("WaitingLeaves.ends() does not take an error for a leave", () => {
   strictEqual(leaves.ends("error", STANZA, SEATED), undefined);
   strictEqual(typeof leaves.ends("leave", STANZA, SEATED), "function");
 });
+
+Deno.test("WaitingLeaves.ends() takes a leave of the last presence while earlier ones come to their turn", () => {
+  const leaves = new WaitingLeaves();
+  const firstLeft = leaves.ends("leave", STANZA, SEATED)!;
+  const joined = leaves.joins(STANZA);
+  const secondLeft = leaves.ends("leave", STANZA, NOWHERE)!;
+  firstLeft();
+  strictEqual(leaves.ends("leave", STANZA, SEATED), undefined, "the second one waits");
+  joined();
+  const joinedAgain = leaves.joins(STANZA);
+  secondLeft();
+  const thirdLeft = leaves.ends("leave", STANZA, NOWHERE);
+  strictEqual(typeof thirdLeft, "function");
+  joinedAgain();
+  thirdLeft!();
+  strictEqual(leaves.ends("leave", STANZA, NOWHERE), undefined, "nothing waits");
+});
