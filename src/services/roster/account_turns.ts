@@ -1,10 +1,11 @@
 import { FairShares, RETAINED_OVERHEAD_BYTES } from "../../base/mod.ts";
 
 /**
- * The kinds of steps. A patient one waits for paced work, for long while very many log in. A prompt one
- * waits for the database and the session table alone.
+ * The kinds of steps. A patient one waits for paced work, for long while very many log in. A portioned
+ * one may wait so too, as it tells many contacts a few at a time, but not behind patient ones. A prompt
+ * one waits for the database and the session table alone.
  */
-export type StepKind = "prompt" | "patient";
+export type StepKind = "prompt" | "portioned" | "patient";
 
 /** Bounds of `AccountTurns`, and the one that hears of failures. */
 export interface AccountTurnsOptions {
@@ -36,7 +37,7 @@ export interface StepCost {
 
 /**
  * Queues of asynchronous steps, one for each key. Steps with one key run one after another; those
- * of different keys run side by side, up to a bound for each kind of step: however many patient ones
+ * of different keys run side by side, up to a bound for each kind of step: however many of the others
  * wait, prompt ones of other keys find a place. A key without steps costs nothing.
  */
 export class AccountTurns {
@@ -44,9 +45,13 @@ export class AccountTurns {
   /** Steps of each key, the running one included. */
   readonly #queues = new Map<string, Queued[]>();
   /** Keys whose first step waits until fewer steps of its kind run. */
-  readonly #ready = { prompt: new Set<string>(), patient: new Set<string>() };
+  readonly #ready: Readonly<Record<StepKind, Set<string>>> = {
+    prompt: new Set(),
+    portioned: new Set(),
+    patient: new Set(),
+  };
   readonly #shares: FairShares;
-  readonly #running = { prompt: 0, patient: 0 };
+  readonly #running = { prompt: 0, portioned: 0, patient: 0 };
   #waiting = 0;
   #idle: PromiseWithResolvers<void> | undefined;
 

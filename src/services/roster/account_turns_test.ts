@@ -7,7 +7,7 @@ Deno.test("steps of one key run in order, and no more steps at once than the bou
   const turns = new AccountTurns({
     maxWaiting: 1_000,
     maxBytes: 1e7,
-    maxRunning: { prompt: 3, patient: 1 },
+    maxRunning: { prompt: 3, portioned: 1, patient: 1 },
     failed: assert.fail,
   });
   const order = new Map<string, number[]>();
@@ -37,7 +37,7 @@ Deno.test("patient steps leave places to others, and keep the order of their own
   const turns = new AccountTurns({
     maxWaiting: 1_000,
     maxBytes: 1e7,
-    maxRunning: { prompt: 1, patient: 2 },
+    maxRunning: { prompt: 1, portioned: 1, patient: 2 },
     failed: assert.fail,
   });
   const { promise, resolve } = Promise.withResolvers<void>();
@@ -65,7 +65,7 @@ Deno.test("a step beyond the bound is refused, unless it is always taken", async
   const turns = new AccountTurns({
     maxWaiting: 1,
     maxBytes: 1e7,
-    maxRunning: { prompt: 1, patient: 1 },
+    maxRunning: { prompt: 1, portioned: 1, patient: 1 },
     failed: assert.fail,
   });
   const { promise, resolve } = Promise.withResolvers<void>();
@@ -84,7 +84,7 @@ Deno.test("a step that fails ends neither the process nor its key", async () => 
   const turns = new AccountTurns({
     maxWaiting: 100,
     maxBytes: 1e7,
-    maxRunning: { prompt: 10, patient: 1 },
+    maxRunning: { prompt: 10, portioned: 1, patient: 1 },
     failed: (thrown) => void failures.push(thrown),
   });
   turns.run("a", () => Promise.reject(new Error("rejected")), COST);
@@ -101,7 +101,7 @@ Deno.test("one payer finds no more room long before others do, and finds it agai
   const turns = new AccountTurns({
     maxWaiting: 1_000,
     maxBytes: 1e7,
-    maxRunning: { prompt: 10, patient: 1 },
+    maxRunning: { prompt: 10, portioned: 1, patient: 1 },
     failed: assert.fail,
   });
   const { promise, resolve } = Promise.withResolvers<void>();

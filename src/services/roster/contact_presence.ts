@@ -4,7 +4,7 @@ import { isSeen, seesPresence } from "../../storage/mod.ts";
 import type { FullJid, Jid, Stanza } from "../../xmpp/mod.ts";
 import { parseJid, readdress } from "../../xmpp/mod.ts";
 import type { AccountHosts, AccountReach, SessionsByAccount } from "./account_reach.ts";
-import type { AccountTurns } from "./account_turns.ts";
+import type { AccountTurns, StepKind } from "./account_turns.ts";
 import { PresenceRetries } from "./presence_retries.ts";
 import type { PresenceSignal } from "./presence_signal.ts";
 import { partedPayload } from "./presence_signal.ts";
@@ -346,12 +346,21 @@ export class ContactPresence {
     const changes = this.#changes.get(jid.text);
     if (changes === undefined) {
       this.#changes.set(jid.text, [change]);
-      // The first presence of a session waits while very many log in. Nothing else waits for it.
-      const isFirst = change !== "left" && !isEnding(change) && !this.#told.has(jid.text);
-      return turns.runAlways(jid.text, () => this.#tellAll(jid), isFirst ? "patient" : "prompt");
+      return turns.runAlways(jid.text, () => this.#tellAll(jid), this.#kindOf(jid, change));
     }
     while (change !== "left" && isReplacedBy(changes.at(-1), change)) changes.pop();
     changes.push(change);
+  }
+
+  /** Returns the kind of the step that tells a change. */
+  #kindOf({ text }: FullJid, change: Change): StepKind {
+    if (change === "left") return "prompt";
+    const told = this.#told.get(text);
+    // The first presence of a session waits while very many log in. Nothing else waits for it.
+    if (told === undefined && !isEnding(change)) return "patient";
+    // Nobody here knows how many contacts were told of a session that has come from another node.
+    const count = told?.length ?? 0;
+    return count > 0 && count <= SENT_AT_ONCE ? "prompt" : "portioned";
   }
 
   async #tellAll(jid: FullJid): Promise<void> {

@@ -31,8 +31,8 @@ import type { SubscriptionError } from "./subscription_server.ts";
 const MAX_WAITING = 100_000;
 /** Bytes of their stanzas. Each account that sends them has a share of both. */
 const MAX_WAITING_BYTES = 64 * 1_048_576;
-/** Steps that may run at once: a small part of what may wait for a pool's connections. */
-const MAX_RUNNING = { prompt: 100, patient: 200 };
+/** Steps that may run at once: less than half of what may wait for a pool's connections. */
+const MAX_RUNNING = { prompt: 100, portioned: 100, patient: 200 };
 
 /** Dependencies of `RosterServer`. */
 export interface RosterServerDeps extends RosterDeps {

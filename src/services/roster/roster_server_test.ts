@@ -520,6 +520,55 @@ Deno.test("what others do does not wait for the first presences of very many ses
   assert.ok(toBob().includes(`available: ${ALICE}/tablet → ${BOB}`));
 });
 
+Deno.test("what others do does not wait for presence that goes to many contacts each", async () => {
+  const paced = new PacedWork();
+  let isBusy = false;
+  const waiting: (() => void)[] = [];
+  const fixture = new RosterFixture({
+    paced: {
+      run: async <T>(piece: () => T | Promise<T>) => {
+        if (isBusy) await new Promise<void>((resolve) => void waiting.push(resolve));
+        return await paced.run(piece);
+      },
+    },
+  });
+  fixture.store.put(ALICE, item(BOB, { subscription: "both" }));
+  fixture.store.put(CAROL, item(ALICE, { request: new Uint8Array(1) }));
+  fixture.elsewhere.set(BOB, [{ host: DC2, resourcepart: "x", process: 2 }]);
+  const contacts = Array.from({ length: 9 }, (_, index) => `contact${index}@example.com`);
+  for (const contact of contacts) {
+    fixture.elsewhere.set(contact, [{ host: DC2, resourcepart: "x", process: 2 }]);
+  }
+  const users = Array.from({ length: 240 }, (_, index) => `user${index}@example.com`);
+  for (const [index, user] of users.entries()) {
+    for (const each of contacts) fixture.store.put(user, item(each, { subscription: "from" }));
+    if (index % 2 === 0) fixture.sendPresence(`${user}/x`);
+    else fixture.arrive(`${user}/x`, false); // from another node
+  }
+  await fixture.changePresence(PHONE);
+  fixture.sent.length = 0;
+  isBusy = true;
+  for (const [index, user] of users.entries()) {
+    fixture.sendPresence(`${user}/x`, index % 4 < 2 ? "unavailable" : undefined);
+  }
+  fixture.sendPresence(PHONE, undefined, "away");
+  const stanza = buildStanza(element("presence", { type: "subscribed" }), {
+    from: parseJid(CAROL),
+    to: parseJid(ALICE),
+  });
+  fixture.server.entered(stanza, parseJid(`${CAROL}/x`), { settle: () => {} }, 1);
+  await new Promise((resolve) => setTimeout(resolve));
+  assert.equal(waiting.length, 100);
+  assert.equal(fixture.store.item(CAROL, ALICE)?.subscription, "from");
+  const told = () => lines(fixture.sent.map(({ stanza }) => stanza));
+  assert.ok(told().includes(`available: ${PHONE} → ${BOB}`));
+  isBusy = false;
+  for (const go of waiting) go();
+  await fixture.server.settled();
+  assert.equal(told().filter((line) => line.includes("contact")).length, 240 * 9);
+  fixture.server.close();
+});
+
 Deno.test("a presence that the database kept from being told is told when it is back", async () => {
   const fixture = withAlice();
   fixture.store.put(ALICE, item(BOB, { subscription: "from" }));
