@@ -48,6 +48,8 @@ const ABSENT_MS = 60_000;
 
 /** Rooms that are removed late at most. Others stay, until somebody enters and leaves them. */
 const MAX_LEFT_ROOMS = 10_000;
+/** Milliseconds after which a warning tells that such rooms are still there. */
+const LEFT_LONG_MS = 600_000;
 /** Messages that are read for each one that a newcomer may get. */
 const HISTORY_READ = 3;
 
@@ -85,6 +87,8 @@ export class MucServer<Taken extends RoomStanza> {
    * creations.
    */
   readonly #leftRooms = new Map<string, number>();
+  /** Monotonic milliseconds since when there are such rooms; infinite after the warning of them. */
+  #leftSinceMs: number | undefined;
 
   constructor(deps: MucServerDeps<Taken>) {
     this.#deps = deps;
@@ -586,6 +590,7 @@ export class MucServer<Taken extends RoomStanza> {
       }
     }
     const nowMs = this.#deps.clock.monotonicMs();
+    this.#warnOfLeftRooms(nowMs);
     const absent = new Set<string>();
     for (const seat of this.#rooms.ofProcess(this.#deps.process)) {
       const jid = parseJid(seat.jid);
@@ -596,6 +601,15 @@ export class MucServer<Taken extends RoomStanza> {
       else if (nowMs - since >= ABSENT_MS) this.#remove(seat, { notes: { codes: ["333"] } });
     }
     for (const jid of this.#absent.keys()) if (!absent.has(jid)) this.#absent.delete(jid);
+  }
+
+  /** Warns once of empty rooms that stay for long: a live node without rooms is never heard. */
+  #warnOfLeftRooms(nowMs: number): void {
+    const { size: rooms } = this.#leftRooms;
+    this.#leftSinceMs = rooms === 0 ? undefined : this.#leftSinceMs ?? nowMs;
+    if (this.#leftSinceMs === undefined || nowMs - this.#leftSinceMs < LEFT_LONG_MS) return;
+    this.#leftSinceMs = Infinity;
+    this.#deps.logger.warn("muc.rooms-stay", { rooms, unheard: this.#peers.unheard });
   }
 
   // ---- endings -----------------------------------------------------------------------------

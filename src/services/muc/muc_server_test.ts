@@ -288,6 +288,26 @@ Deno.test("MucServer removes a temporary room after a split that was left during
   strictEqual(await world.store.read(COVEN), undefined);
 });
 
+Deno.test("MucServer warns once of empty rooms that stay for long as a live node is not heard", async () => {
+  await using world = await MucWorld.open(["dc1.example.com", "dc2.example.com"]);
+  const [one, two] = world.nodes as [MucNode, MucNode];
+  await one.make(ALICE, "witch");
+  world.dead.add(two); // its lease lasts
+  await world.look(6);
+  await one.leave(ALICE, "witch");
+  await world.look(6);
+  const warnings = () => one.log.named("muc.rooms-stay").map(({ fields }) => fields);
+  deepStrictEqual(warnings(), [], "it may be a short split");
+  world.clock.advance(600_000);
+  await world.look(3);
+  deepStrictEqual(warnings(), [{ rooms: 1, unheard: ["dc2.example.com"] }]);
+  ok(await world.store.read(COVEN) !== undefined);
+  world.dead.clear();
+  await world.look(4);
+  strictEqual(await world.store.read(COVEN), undefined);
+  strictEqual(warnings().length, 1);
+});
+
 Deno.test("MucServer withdraws the occupants of a node that is dead", async () => {
   const [world, one, two] = await withRoom();
   await using _ = world;

@@ -204,18 +204,20 @@ export class Peers {
    * datacenter has one. On the other side of a split there may be occupants of any room.
    */
   get isWhole(): boolean {
+    return this.#live !== undefined && this.unheard.length === 0;
+  }
+
+  /** Local hosts of datacenters that have no live node, or one that this node does not hear. */
+  get unheard(): readonly string[] {
     const { process: own, clock } = this.#deps;
-    if (this.#live === undefined) return false;
     const sinceMs = clock.monotonicMs() - SILENT_MS;
-    for (const processes of this.#live.values()) {
-      if (processes.size === 0) return false;
-      for (const process of processes) {
-        const peer = this.#peers.get(process);
-        const isHeard = peer?.count !== undefined && peer.heardMs >= sinceMs;
-        if (process !== own && !isHeard) return false;
-      }
-    }
-    return true;
+    const isHeard = (process: number) => {
+      const peer = this.#peers.get(process);
+      return process === own || peer?.count !== undefined && peer.heardMs >= sinceMs;
+    };
+    return [...this.#live ?? []]
+      .filter(([, processes]) => processes.size === 0 || ![...processes].every(isHeard))
+      .map(([host]) => host);
   }
 
   /** Returns the datacenters that have sessions in a room. */

@@ -1,5 +1,5 @@
 import { CausewayError, ManualClock } from "../../../base/mod.ts";
-import { MetricsRegistry, SILENT_LOGGER } from "../../../observe/mod.ts";
+import { MemoryLogger, MetricsRegistry, SILENT_LOGGER } from "../../../observe/mod.ts";
 import { InternalStore } from "../../../storage/mod.ts";
 import type { ArchiveStore, MucStore } from "../../../storage/mod.ts";
 import { buildStanza, FullJid, parseElement } from "../../../xmpp/mod.ts";
@@ -52,6 +52,7 @@ export class MucNode {
   readonly process: number;
   readonly server: MucServer<RoomStanza>;
   readonly archives: RoomArchives | undefined;
+  readonly log = new MemoryLogger();
   readonly #world: MucWorld;
   readonly #got = new Map<string, string[]>();
   readonly sessions = new Set<string>();
@@ -112,7 +113,7 @@ export class MucNode {
       liveProcesses: () => Promise.resolve(world.live(this)),
       hasNeighbours: () => world.nodes.some((node) => node !== this && node.host === host),
       metrics: new MetricsRegistry(world.clock),
-      logger: SILENT_LOGGER,
+      logger: this.log,
       clock: world.clock,
     });
   }
