@@ -10,6 +10,7 @@ const OPTIONS = [
   ["connections.connections_per_endpoint", "connections.endpoint_refresh_interval"],
   ["connections.endpoint_refresh_interval_when_empty", "connections.disabled_gc_interval"],
   ["connections.tls.enabled", "connections.tls.certfile", "connections.tls.cacertfile"],
+  ["connections.tls.keyfile"],
   ["connections.tls.ciphers", "connections.tls.dhfile"],
   ["redis.pool", "redis.expire_after", "redis.refresh_after"],
   ["cache.cache_missed", "cache.domain_lifetime_seconds", "cache.jid_lifetime_seconds"],
@@ -44,5 +45,7 @@ Deno.test("docs/mongooseim.md has every metric of mod_global_distrib, under both
   for (const { classic, prometheus } of CLASSIC_NAMES) {
     assert.ok(names.has(classic.replace("[us]", "")), classic);
     assert.ok(page.includes(`\`${prometheus.replace("mod_global_distrib_", "")}\``), prometheus);
+    // The name for Prometheus stands whole beside the one of newer versions.
+    assert.match(page, new RegExp(`\\| \`mod_global_distrib_\\w+\` +\\| \`${prometheus}\` +\\|`));
   }
 });

@@ -18,6 +18,8 @@ export function fromMongooseimCommand(io: CommandIo, done: (code: number) => voi
     examples: [
       ["causeway config from-mongooseim mongooseim.toml > causeway.toml", "then check the result"],
     ],
-    exits: { [EXIT.incomplete]: "printed, and the options named on standard error are missing" },
+    exits: {
+      [EXIT.incomplete]: "printed, and the options named on standard error are missing or changed",
+    },
   });
 }

@@ -42,6 +42,10 @@ const MECHANISMS: Readonly<Record<string, string>> = {
   plain: "PLAIN",
 };
 
+/** The longest intervals that Causeway takes. */
+const MOST_SECONDS = 31_536_000;
+const MOST_MS = 86_400_000;
+
 /**
  * Translates the configuration file of a MongooseIM (4.0 or newer, TOML) into one for Causeway.
  *
@@ -68,9 +72,18 @@ function translate(source: ForeignTable): Table {
   const modules = source.table("modules");
   const listen = source.table("listen");
   const maxStanzaBytes = largestStanza(listen);
+  const ownLevel = level === undefined ? undefined : LOG_LEVELS[level];
+  if (ownLevel === undefined) general?.lost("loglevel", "not translated: no such level here");
+  if (ownLevel === "error" && level !== "error") {
+    general?.note("loglevel", "errors are always logged here");
+  }
+  source.lost(
+    "instrumentation",
+    "not translated: the admin API always serves metrics at /metrics, under names of its own",
+  );
   return defined({
     hosts: general?.texts("hosts"),
-    log: level === undefined ? undefined : { level: LOG_LEVELS[level] ?? "info" },
+    log: ownLevel === undefined ? undefined : { level: ownLevel },
     listen: listen && translateListeners(listen),
     limits: maxStanzaBytes === undefined ? undefined : { max_stanza_bytes: maxStanzaBytes },
     auth: translateAuth(source.table("auth")),
@@ -85,14 +98,28 @@ function translate(source: ForeignTable): Table {
   });
 }
 
-/** One bound holds for all ports here: the largest of theirs, within the range. */
+/**
+ * Returns the one bound that holds for all ports here: the largest of theirs, within the range.
+ * Remarks each port that had another.
+ */
 function largestStanza(listen: ForeignTable | undefined): number | undefined {
-  const sizes = (listen?.tables("c2s") ?? []).flatMap((port) => {
+  const ports = (listen?.tables("c2s") ?? []).map((port) => {
     const size = port.value("max_stanza_size");
-    return typeof size === "number" && size > 0 ? [size] : [];
+    return { port, size: typeof size === "number" && size > 0 ? size : undefined };
   });
-  if (sizes.length === 0) return undefined;
-  return Math.min(16_777_216, Math.max(10_000, ...sizes));
+  const sizes = ports.flatMap(({ size }) => size === undefined ? [] : [size]);
+  const bound = sizes.length === 0 ? undefined : Math.min(16_777_216, Math.max(10_000, ...sizes));
+  for (const { port, size } of ports) {
+    if (size !== undefined && size === bound) continue;
+    port.lost(
+      "max_stanza_size",
+      bound === undefined
+        ? "not translated: limits.max_stanza_bytes always bounds stanzas here"
+        : `not translated as it stands: limits.max_stanza_bytes is ${bound} for all ports; it may ` +
+          "be 10000 to 16777216",
+    );
+  }
+  return bound;
 }
 
 function translateListeners(listen: ForeignTable): Table {
@@ -109,7 +136,10 @@ function translateListeners(listen: ForeignTable): Table {
     handler.ignore("host");
     handler.text("path");
     handler.note("path", 'the path is "/xmpp-websocket" here');
-    port.ignore("transport", "protocol");
+    const transport = port.table("transport");
+    transport?.ignore("num_acceptors");
+    transport?.lost("max_connections", "not translated: see max_connections under [limits]");
+    port.ignore("protocol");
     const host = port.text("ip_address") ?? "0.0.0.0";
     const tls = certificate(port.table("tls"));
     return [{
@@ -182,12 +212,17 @@ function translateAuth(auth: ForeignTable | undefined): Table | undefined {
   if (password?.text("format") === "plain") {
     password.note("format", "passwords are kept as SCRAM keys here");
   }
+  password?.note("hash", "keys for SHA-1 and for SHA-256 are kept here, and no others");
   password?.ignore("hash");
-  const iterations = password?.integer("scram_iterations") ?? auth.integer("scram_iterations");
+  const iterations = password?.integerWithin("scram_iterations", 10_000, 10_000_000) ??
+    auth.integerWithin("scram_iterations", 10_000, 10_000_000);
   const mechanisms = auth.texts("sasl_mechanisms");
   const known = mechanisms?.map((each) => MECHANISMS[each]).filter((each) => each !== undefined);
   if (mechanisms !== undefined && mechanisms.some((each) => MECHANISMS[each] === undefined)) {
     auth.lost("sasl_mechanisms", "not translated whole: SCRAM with SHA-256 and SHA-1, and PLAIN");
+  }
+  if (method === "ldap" && known?.some((each) => each !== "PLAIN")) {
+    auth.note("sasl_mechanisms", "a host with accounts in LDAP offers PLAIN alone here");
   }
   const ldap = method === "ldap" ? auth.table("ldap") : undefined;
   return defined({
@@ -197,7 +232,7 @@ function translateAuth(auth: ForeignTable | undefined): Table | undefined {
       : known === undefined || known.length === 0
       ? undefined
       : [...new Set(known)],
-    scram_iterations: iterations === undefined ? undefined : Math.max(10_000, iterations),
+    scram_iterations: iterations,
     ldap: ldap && defined({
       pool_tag: ldap.text("pool_tag"),
       bind_pool_tag: ldap.text("bind_pool_tag"),
@@ -221,16 +256,22 @@ function translateDistribution(
     global_host: source.text("global_host"),
     local_host: source.text("local_host"),
     message_ttl: source.integer("message_ttl"),
-    hosts_refresh_interval: source.integer("hosts_refresh_interval"),
+    hosts_refresh_interval: source.integerWithin("hosts_refresh_interval", 1, MOST_MS),
     connections: defined({
       endpoints: connections?.value("endpoints"),
       advertised_endpoints: connections?.value("advertised_endpoints") || undefined, // false: none
-      connections_per_endpoint: connections?.integer("connections_per_endpoint"),
-      endpoint_refresh_interval: connections?.integer("endpoint_refresh_interval"),
-      endpoint_refresh_interval_when_empty: connections?.integer(
-        "endpoint_refresh_interval_when_empty",
+      connections_per_endpoint: connections?.integerWithin("connections_per_endpoint", 1, 1000),
+      endpoint_refresh_interval: connections?.integerWithin(
+        "endpoint_refresh_interval",
+        1,
+        MOST_SECONDS,
       ),
-      disabled_gc_interval: connections?.integer("disabled_gc_interval"),
+      endpoint_refresh_interval_when_empty: connections?.integerWithin(
+        "endpoint_refresh_interval_when_empty",
+        1,
+        MOST_SECONDS,
+      ),
+      disabled_gc_interval: connections?.integerWithin("disabled_gc_interval", 1, MOST_SECONDS),
       tls_opts: linkTls(connections),
     }),
     redis: translateRedis(source.table("redis"), pools?.table("redis")),
@@ -238,7 +279,7 @@ function translateDistribution(
       cache_missed: cache.boolean("cache_missed"),
       domain_lifetime_seconds: cache.integer("domain_lifetime_seconds"),
       jid_lifetime_seconds: cache.integer("jid_lifetime_seconds"),
-      max_jids: cache.integer("max_jids"),
+      max_jids: cache.integerWithin("max_jids", 1, 100_000_000),
     }),
     bounce: translateBounce(source),
   });
@@ -252,7 +293,10 @@ function linkTls(connections: ForeignTable | undefined): Table | false {
     tls?.ignore(...tls.keys);
     return false;
   }
-  tls.ignore("verify_mode", "module"); // certificates are always checked
+  tls.ignore("module");
+  if (tls.text("verify_mode") === "none") {
+    tls.note("verify_mode", "the certificates of links are always checked here");
+  }
   for (const key of ["ciphers", "dhfile", "versions", "protocol_options"]) {
     tls.lost(key, "not translated: links use TLS 1.3 alone, where it would have no effect");
   }
@@ -267,18 +311,19 @@ function linkTls(connections: ForeignTable | undefined): Table | false {
 function translateRedis(redis: ForeignTable | undefined, pools: ForeignTable | undefined): Table {
   const pool = pools?.table(redis?.text("pool") ?? "global_distrib");
   const connection = pool?.table("connection");
-  pool?.ignore("scope", "strategy", "call_timeout");
+  pool?.ignore("scope", "strategy");
+  pool?.note("call_timeout", "a connection that takes longer to answer is replaced here");
   if (connection?.integer("database") === 0) connection.ignore("database");
   else connection?.lost("database", "not translated: database 0 of a Redis of its own is used");
-  const size = pool?.integer("workers") ?? redis?.integer("pool_size");
   return defined({
     server: connection?.text("host") ?? redis?.text("server"),
     port: connection?.integer("port") ?? redis?.integer("port") ?? (pool && 6379),
     password: connection?.text("password") ?? redis?.text("password"),
-    pool_size: size === undefined ? undefined : Math.min(64, size),
+    pool_size: pool?.integerWithin("workers", 1, 64) ?? redis?.integerWithin("pool_size", 1, 64),
     replication: "external", // Dynomite carries the table, as it did
     expire_after: redis?.integer("expire_after"),
-    refresh_after: redis?.integer("refresh_after"),
+    refresh_after: redis?.integerWithin("refresh_after", 1, MOST_SECONDS),
+    command_timeout_ms: pool?.integerWithin("call_timeout", 100, 60_000),
   });
 }
 
@@ -287,7 +332,7 @@ function translateBounce(source: ForeignTable): Table | false | undefined {
   if (bounce === undefined) return source.boolean("bounce") === false ? false : undefined;
   const isEnabled = bounce.boolean("enabled") ?? true;
   const options = defined({
-    resend_after_ms: bounce.integer("resend_after_ms"),
+    resend_after_ms: bounce.integerWithin("resend_after_ms", 1, MOST_MS),
     max_retries: bounce.integer("max_retries"),
   });
   return isEnabled && options;

@@ -156,6 +156,7 @@ Deno.test("translateMongooseim() carries over what both servers have, in the new
   assert.deepEqual(lost.map((line) => line.split(": ").slice(0, 2).join(": ")).sort(), [
     "mongooseim.toml:10: listen.c2s[0].shaper",
     "mongooseim.toml:14: listen.c2s[0].tls.dhfile",
+    "mongooseim.toml:35: auth.password.scram_iterations",
     "mongooseim.toml:5: general.language",
     "mongooseim.toml:62: modules.mod_vcard.host",
     "mongooseim.toml:70: modules.mod_offline",
@@ -185,9 +186,12 @@ Deno.test("translateMongooseim() reads the older spellings", () => {
       "[modules.mod_mam]",
     ]
   ) assert.ok(text.includes(part), `${part} is missing in ${toml}`);
-  assert.equal(lost.length, 1, lost.join("\n"));
+  assert.deepEqual(pathsOf(lost), [
+    "modules.mod_global_distrib.redis.pool_size",
+    "modules.mod_mam_meta.muc.backend",
+  ]);
   assert.match(
-    lost[0]!,
+    lost.join("\n"),
     /mod_mam_meta\.muc\.backend: not translated: the archives of rooms lie with those/,
   );
   assert.match(notes.join("\n"), /in the clear/);
@@ -506,4 +510,144 @@ Deno.test("translateMongooseim() names a driver that is not here", () => {
     '[outgoing_pools.rdbms.default.connection]\ndriver = "cockroachdb"\nhost = "db"\n',
   );
   assert.deepEqual(pathsOf(lost), ["outgoing_pools.rdbms.default.connection.driver"]);
+});
+
+/** Values that MongooseIM takes, or has taken, and that Causeway's ranges move. */
+const MOVED: readonly (readonly [option: string, path: string, written: string])[] = [
+  ["[[listen.c2s]]\nmax_stanza_size = 4000", "listen.c2s[0]", "max_stanza_bytes = 10000"],
+  ["[[listen.c2s]]\nmax_stanza_size = 20000000", "listen.c2s[0]", "max_stanza_bytes = 16777216"],
+  ["[auth.password]\nscram_iterations = 4096", "auth.password", "scram_iterations = 10000"],
+  ["[auth]\nscram_iterations = 4096", "auth", "scram_iterations = 10000"],
+  ["[auth]\nscram_iterations = 20000000", "auth", "scram_iterations = 10000000"],
+  [
+    "[outgoing_pools.redis.global_distrib]\nworkers = 200",
+    "outgoing_pools.redis.global_distrib",
+    "pool_size = 64",
+  ],
+  [
+    "[outgoing_pools.redis.global_distrib]\ncall_timeout = 50",
+    "outgoing_pools.redis.global_distrib",
+    "command_timeout_ms = 100",
+  ],
+  [
+    "[outgoing_pools.redis.global_distrib]\ncall_timeout = 90000",
+    "outgoing_pools.redis.global_distrib",
+    "command_timeout_ms = 60000",
+  ],
+  ...([
+    ["hosts_refresh_interval = 0", "", "hosts_refresh_interval = 1"],
+    ["connections.connections_per_endpoint = 0", ".connections", "connections_per_endpoint = 1"],
+    ["connections.endpoint_refresh_interval = 0", ".connections", "endpoint_refresh_interval = 1"],
+    [
+      "connections.endpoint_refresh_interval_when_empty = 0",
+      ".connections",
+      "endpoint_refresh_interval_when_empty = 1",
+    ],
+    ["connections.disabled_gc_interval = 0", ".connections", "disabled_gc_interval = 1"],
+    ["redis.pool_size = 65", ".redis", "pool_size = 64"],
+    ["redis.refresh_after = 0", ".redis", "refresh_after = 1"],
+    ["cache.max_jids = 0", ".cache", "max_jids = 1"],
+    ["bounce.resend_after_ms = 0", ".bounce", "resend_after_ms = 1"],
+  ] as const).map(([option, table, written]) =>
+    [
+      `[modules.mod_global_distrib]\n${option}`,
+      `modules.mod_global_distrib${table}`,
+      written,
+    ] as const
+  ),
+];
+
+for (const [option, path, written] of MOVED) {
+  Deno.test(`translateMongooseim() says that it writes ${written} for ${JSON.stringify(option)}`, () => {
+    const table = "[modules.mod_global_distrib]\n";
+    const text = option.startsWith(table) ? option : `${option}\n${table}`;
+    const { toml, lost } = translateMongooseim(`${text}\n`, "m.toml");
+    assert.match(toml, new RegExp(`^${written}$`, "m"));
+    const key = /(\w+) = \d+$/.exec(option)![1]!;
+    const [value] = /\d+$/.exec(written)!;
+    assert.equal(lost.length, 1, lost.join("\n"));
+    assert.equal(lost[0]!.split(": ")[1], `${path}.${key}`);
+    assert.match(
+      lost[0]!,
+      new RegExp(`: not translated as it stands: .* is ${value} (now|for)\\b`),
+    );
+  });
+}
+
+Deno.test("translateMongooseim() writes moved values that causeway check takes", () => {
+  const { toml } = translateMongooseim(
+    '[general]\nhosts = ["example.com", "dc1.example.com"]\n[auth]\nscram_iterations = 1\n' +
+      "[outgoing_pools.redis.global_distrib]\nworkers = 1000\ncall_timeout = 1\n" +
+      '[outgoing_pools.redis.global_distrib.connection]\nhost = "127.0.0.1"\n' +
+      '[[listen.c2s]]\nip_address = "127.0.0.1"\nport = 5222\nmax_stanza_size = 1\n' +
+      '[modules.mod_global_distrib]\nglobal_host = "example.com"\n' +
+      'local_host = "dc1.example.com"\nhosts_refresh_interval = 0\n' +
+      "connections.connections_per_endpoint = 0\nconnections.endpoint_refresh_interval = 0\n" +
+      "connections.endpoint_refresh_interval_when_empty = 0\n" +
+      "connections.disabled_gc_interval = 0\nredis.refresh_after = 0\ncache.max_jids = 0\n" +
+      "bounce.resend_after_ms = 0\n",
+    "m.toml",
+  );
+  assert.deepEqual(findingsIn(toml), [], toml);
+});
+
+Deno.test("translateMongooseim() names ports whose bound of a stanza is not the one of all ports", () => {
+  const port = (size: string) => `[[listen.c2s]]\nmax_stanza_size = ${size}\n`;
+  const { toml, lost } = translateMongooseim(
+    port("20000") + port("65536") + port('"infinity"') + port("65536"),
+    "m.toml",
+  );
+  assert.match(toml, /^max_stanza_bytes = 65536$/m);
+  assert.deepEqual(pathsOf(lost), [
+    "listen.c2s[0].max_stanza_size",
+    "listen.c2s[2].max_stanza_size",
+  ]);
+  const unbounded = translateMongooseim(port("0"), "m.toml");
+  assert.doesNotMatch(unbounded.toml, /max_stanza_bytes/);
+  assert.deepEqual(pathsOf(unbounded.lost), ["listen.c2s[0].max_stanza_size"]);
+});
+
+Deno.test("translateMongooseim() takes call_timeout of the pool of Redis, and says what it does", () => {
+  const { toml, lost, notes } = translateMongooseim(
+    "[outgoing_pools.redis.global_distrib]\ncall_timeout = 3000\n[modules.mod_global_distrib]\n",
+    "m.toml",
+  );
+  assert.match(toml, /^command_timeout_ms = 3000$/m);
+  assert.deepEqual(lost, []);
+  assert.deepEqual(pathsOf(notes), ["outgoing_pools.redis.global_distrib.call_timeout"]);
+});
+
+/** Options that are not the same here, with how the translation tells so. */
+const TOLD: readonly (readonly [option: string, path: string, list: "lost" | "notes"])[] = [
+  ['[general]\nloglevel = "none"', "general.loglevel", "notes"],
+  ['[general]\nloglevel = "loud"', "general.loglevel", "lost"],
+  ['[auth]\npassword.hash = ["sha512"]', "auth.password.hash", "notes"],
+  [
+    '[auth]\nmethods = ["ldap"]\nsasl_mechanisms = ["scram_sha256"]',
+    "auth.sasl_mechanisms",
+    "notes",
+  ],
+  [
+    '[modules.mod_global_distrib.connections.tls]\ncertfile = "c.pem"\nverify_mode = "none"',
+    "modules.mod_global_distrib.connections.tls.verify_mode",
+    "notes",
+  ],
+  [
+    "[[listen.http]]\ntransport.num_acceptors = 5\ntransport.max_connections = 10\n" +
+    '[[listen.http.handlers.mod_websockets]]\nhost = "_"',
+    "listen.http[0].transport.max_connections",
+    "lost",
+  ],
+];
+
+for (const [option, path, list] of TOLD) {
+  Deno.test(`translateMongooseim() names ${path} among the ${list}: ${JSON.stringify(option)}`, () => {
+    const translation = translateMongooseim(`${option}\n`, "m.toml");
+    assert.deepEqual(pathsOf(translation[list]), [path]);
+  });
+}
+
+Deno.test("translateMongooseim() says where metrics are", () => {
+  const { lost } = translateMongooseim("[instrumentation.prometheus]\n", "m.toml");
+  assert.match(lost[0]!, /\/metrics/);
 });

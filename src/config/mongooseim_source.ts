@@ -47,6 +47,18 @@ export class ForeignTable {
     return this.#typed(key, "number") as number | undefined;
   }
 
+  /** Returns the number at `key`, moved into a range. Remarks the option if that changes it. */
+  integerWithin(key: string, least: number, most: number): number | undefined {
+    const value = this.integer(key);
+    if (value === undefined) return undefined;
+    const moved = Math.min(most, Math.max(least, value));
+    if (moved !== value) {
+      const bound = value < least ? "least" : "most";
+      this.lost(key, `not translated as it stands: it is ${moved} now, the ${bound} here`);
+    }
+    return moved;
+  }
+
   boolean(key: string): boolean | undefined {
     return this.#typed(key, "boolean") as boolean | undefined;
   }
