@@ -22,7 +22,8 @@ import {
 import type { ActionOutcome } from "./api/admin_actions.ts";
 import type { AdminApp, AdminEnv } from "./api/admin_env.ts";
 import type { AuditLog } from "./audit_log.ts";
-import type { ApiDocument, Page } from "./docs_page.ts";
+import { apiDocument } from "./api_document.ts";
+import type { Page } from "./docs_page.ts";
 import { docsPage } from "./docs_page.ts";
 import { addDashboard } from "./dashboard_routes.ts";
 import { addEventRoutes } from "./api/event_routes.ts";
@@ -115,7 +116,7 @@ export function createAdminApp(
     if (metric !== undefined) return context.json(metric, 200);
     return context.json({ error: "not-found", message: `No metric is named ${name}` }, 404);
   });
-  app.openapi(LINKS_ROUTE, (context) => context.json({ ...deps.links() }, 200));
+  app.openapi(LINKS_ROUTE, (context) => context.json(deps.links(), 200));
   app.openapi(SESSIONS_ROUTE, (context) => context.json({ ...deps.sessions() }, 200));
   app.openapi(REMOVE_HOST_ROUTE, async (context) => {
     const { host } = context.req.valid("param");
@@ -154,9 +155,9 @@ export function createAdminApp(
   for (const [name, scheme] of schemes) {
     app.openAPIRegistry.registerComponent("securitySchemes", name, scheme);
   }
-  app.doc31("/openapi.json", {
-    ...documentHead(deps),
-    ...(isGuarded && { security: schemes.map(([name]) => ({ [name]: [] })) }), // one is enough
+  const security = schemes.map(([name]) => name);
+  app.get("/openapi.json", (context) => {
+    return context.json(apiDocument(app, { version: deps.version, security }));
   });
 
   const paths = [...new Set(app.routes.filter(({ method }) => method !== "ALL").map(pathOf))]
@@ -189,8 +190,8 @@ export function createAdminApp(
 function addPages(app: AdminApp, deps: AdminDeps): void {
   let docs: Page | undefined;
   app.get("/docs", (context) => {
-    // The document without an environment: its type is that of the standard.
-    docs ??= docsPage(app.getOpenAPI31Document(documentHead(deps)) as unknown as ApiDocument);
+    const { version } = deps;
+    docs ??= docsPage(apiDocument(app, { version, security: [] }));
     return context.html(docs.html, 200, { "content-security-policy": docs.policy });
   });
   for (const { path, contentType, body, headers = {} } of deps.pages ?? []) {
@@ -199,10 +200,6 @@ function addPages(app: AdminApp, deps: AdminDeps): void {
       (context) => context.body(body, 200, { "content-type": contentType, ...headers }),
     );
   }
-}
-
-function documentHead({ version }: AdminDeps) {
-  return { openapi: "3.1.0", info: { title: "Causeway admin API", version } };
 }
 
 function holdersOf(

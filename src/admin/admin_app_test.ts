@@ -2,9 +2,21 @@ import assert from "node:assert/strict";
 import { ManualClock } from "../base/mod.ts";
 import { MetricsRegistry } from "../observe/mod.ts";
 import type { AdminDeps, AdminOptions, PartHealth } from "./admin_deps.ts";
+import type { Links } from "./api/links_schemas.ts";
 import { sampleApp, sampleDeps } from "./testing/sample_app.ts";
 
 const TOKEN = "correct-horse-battery";
+
+const LINKS: Links = {
+  hosts: [{
+    host: "dc2.example.com",
+    openLinks: 2,
+    senders: 0,
+    parkedItems: 0,
+    isPaused: false,
+    endpoints: [],
+  }],
+};
 
 function fixture(
   options: Partial<Pick<AdminOptions, "host" | "token" | "certificates">> & {
@@ -27,7 +39,7 @@ function fixture(
   const deps = sampleDeps({
     metrics,
     parts: () => parts,
-    links: () => ({ hosts: [{ host: "dc2.example.com", openLinks: 2 }] }),
+    links: () => LINKS,
     sessions: () => ({ sessions: 5, components: 1 }),
     ...replaced,
   });
@@ -94,7 +106,7 @@ Deno.test("GET /api/metrics serves classic names, and each under its own path", 
 Deno.test("GET /api/links and /api/sessions pass on what the node reports", async () => {
   const { app } = fixture();
   const links = await (await app.request("/api/links")).json();
-  assert.deepEqual(links, { hosts: [{ host: "dc2.example.com", openLinks: 2 }] });
+  assert.deepEqual(links, LINKS);
   const sessions = await (await app.request("/api/sessions")).json();
   assert.deepEqual(sessions, { sessions: 5, components: 1 });
 });

@@ -4,6 +4,7 @@ import type { AdminActions } from "./api/admin_actions.ts";
 import type { AdminTraces } from "./api/trace_routes.ts";
 import type { EventLog } from "./events/event_log.ts";
 import type { AdminSource } from "./api/admin_source.ts";
+import type { Links } from "./api/links_schemas.ts";
 import type { ClassicMetric } from "../observe/mod.ts";
 
 /**
@@ -37,8 +38,8 @@ export interface AdminDeps {
   readonly version: string;
   readonly metrics: AdminMetrics;
   parts(): readonly PartHealth[];
-  /** Returns the links to other nodes, as from `LinkLayer.snapshot`: any JSON object. */
-  links(): object;
+  /** Returns the links to other nodes, as from `LinkLayer.snapshot`. */
+  links(): Links;
   /**
    * Removes a datacenter that will not come back from everything this one knows. `live`: it still
    * answers; `unavailable`: the session table cannot be written now.

@@ -1,6 +1,7 @@
 import { createRoute, z } from "@hono/zod-openapi";
 import { HOSTS_PATH } from "./api/action_routes.ts";
 import { FAILURE, json } from "./api/answers.ts";
+import { LINKS } from "./api/links_schemas.ts";
 import { PART } from "./api/status_schemas.ts";
 
 const HEALTH = z.object({
@@ -58,6 +59,7 @@ export const LIVE_ROUTE = createRoute({
   method: "get",
   path: "/livez",
   summary: "For a liveness probe, without a token",
+  security: [],
   responses: { 200: json(PROBE, "It lives") },
 });
 
@@ -65,6 +67,7 @@ export const PROBED_READY_ROUTE = createRoute({
   method: "get",
   path: "/readyz",
   summary: "Like `/ready`, for a readiness probe: without a token, and without reasons",
+  security: [],
   responses: {
     200: json(PROBE, "Every part is up"),
     503: json(PROBE, "A part is degraded, draining or down"),
@@ -105,7 +108,7 @@ export const LINKS_ROUTE = createRoute({
   method: "get",
   path: "/api/links",
   summary: "Links to other nodes: datacenters, endpoints and lanes with their state and counts",
-  responses: { 200: json(z.looseObject({}), "The links") },
+  responses: { 200: json(LINKS, "The links") },
 });
 
 export const SESSIONS_ROUTE = createRoute({
@@ -135,11 +138,16 @@ export const REMOVE_HOST_ROUTE = createRoute({
 export const INDEX_ROUTE = createRoute({
   method: "get",
   path: "/",
-  summary: "List of the paths",
+  summary: "List of the paths; for browsers, the dashboard",
   responses: {
-    200: json(
-      z.object({ node: z.string(), version: z.string(), paths: z.array(z.string()) }),
-      "Paths",
-    ),
+    200: {
+      description: "The paths, or the dashboard where `Accept` names `text/html`",
+      content: {
+        "application/json": {
+          schema: z.object({ node: z.string(), version: z.string(), paths: z.array(z.string()) }),
+        },
+        "text/html": { schema: z.string() },
+      },
+    },
   },
 });

@@ -5,6 +5,7 @@ import { connect } from "node:net";
 import { ManualClock, RateLimit } from "../base/mod.ts";
 import type { AdminDeps } from "./admin_deps.ts";
 import { createAdmin } from "./admin_server.ts";
+import { AnswerCheck } from "./testing/answer_check.ts";
 import { sampleApp, sampleDeps } from "./testing/sample_app.ts";
 
 const DEPS = sampleDeps({ parts: () => [{ name: "redis", state: "up" }] });
@@ -227,14 +228,31 @@ Deno.test("createAdmin() accepts a head and a body at their limits, and refuses 
   assert.match(await answer(head(1024)), /^HTTP\/1\.1 200 /);
   assert.match(await answer(head(1100)), /^(cut)?$/);
   assert.deepEqual(refused, ["head-too-large"]);
-  const post = (bytes: number) =>
-    `POST /ready HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: ${bytes}\r\n\r\n` +
+  const post = (bytes: number, path = "/ready") =>
+    `POST ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: ${bytes}\r\n\r\n` +
     "x".repeat(bytes);
   assert.match(await answer(post(100)), /^HTTP\/1\.1 405 /);
   assert.match(await answer(post(101)), /^HTTP\/1\.1 413 /);
   assert.deepEqual(refused, ["head-too-large", "body-too-large"]);
+
+  // These answers come from the port itself, which does not know the routes.
+  const document = await (await fetch(`http://${admin.address}/openapi.json`)).json();
+  const check = new AnswerCheck(document);
+  const action = "/api/v1/actions/retry";
+  check.check("POST", action, refusalOf(await answer(post(101, action)), 413));
+  const nameless = ASK.replace("127.0.0.1", "a b");
+  check.check("GET", "/health", refusalOf(await answer(nameless), 400));
+  assert.match(await answer(nameless.replace("GET", "HEAD")), /^HTTP\/1\.1 400 [^{]*\r\n\r\n$/);
   await admin.close();
 });
+
+/** Returns the answer in the text of a response, which must have this status. */
+function refusalOf(text: string, status: number) {
+  const [top = "", body = ""] = text.split("\r\n\r\n");
+  assert.match(top, new RegExp(`^HTTP/1\\.1 ${status} `));
+  assert.match(top, /^content-type: application\/json$/im);
+  return { status, body: JSON.parse(body) };
+}
 
 Deno.test("createAdmin() answers malformed requests, and goes on", async () => {
   const admin = createAdmin(DEPS, { port: 0 });

@@ -5,6 +5,7 @@ import { createServer } from "node:net";
 import type { CancelTimer, Clock } from "../base/mod.ts";
 import { addressKey } from "../base/mod.ts";
 import type { AdminLimits } from "./admin_deps.ts";
+import type { Failure } from "./api/answers.ts";
 import { LocalSocket } from "./local_socket.ts";
 import { SlowReaders } from "./slow_readers.ts";
 
@@ -77,6 +78,12 @@ const LINGER_MS = 1000;
 
 /** Milliseconds that a peer may take to read one piece of its answer. */
 const PIECE_TIMEOUT_MS = 30_000;
+
+/** Answers to requests that the application does not get, by status. */
+const REFUSALS: Readonly<Record<400 | 413, Failure>> = {
+  400: { error: "bad-request", message: "The request is malformed" },
+  413: { error: "content-too-large", message: "The body is too long" },
+};
 
 /** Bytes of a piece. */
 const PIECE_BYTES = 16_384;
@@ -287,7 +294,14 @@ export class HttpDoor {
     });
     const request = body === undefined ? 413 : tryRequest(incoming, body);
     if (typeof request === "number") {
-      outgoing.writeHead(request).end();
+      const text = JSON.stringify(REFUSALS[request]);
+      outgoing.writeHead(request, {
+        "content-type": "application/json",
+        "content-length": text.length,
+        "cache-control": "no-store",
+        "x-content-type-options": "nosniff",
+      });
+      outgoing.end(incoming.method === "HEAD" ? undefined : text);
       return;
     }
     const response = await this.#deps.handle(request, {
@@ -331,7 +345,10 @@ async function readBody(
  * Converts to a platform `Request`. Returns the HTTP status that answers a request without a valid
  * form.
  */
-function tryRequest(incoming: IncomingMessage, body: Uint8Array<ArrayBuffer>[]): Request | number {
+function tryRequest(
+  incoming: IncomingMessage,
+  body: Uint8Array<ArrayBuffer>[],
+): Request | 400 {
   const { method = "GET", url = "/" } = incoming;
   const headers = Object.entries(incoming.headersDistinct).flatMap(([name, values = []]) =>
     values.map((value): [string, string] => [name, value])

@@ -7,7 +7,7 @@ import type { Caller } from "./action_schemas.ts";
 import type { AdminSource } from "./admin_source.ts";
 import { FAILURE, json } from "./answers.ts";
 import type { AdminEvent } from "./event_schemas.ts";
-import { EVENTS, OVERVIEW } from "./event_schemas.ts";
+import { EVENTS, EVENTS_MISSED, OVERVIEW } from "./event_schemas.ts";
 import { cutPage, PAGE_QUERY, toAnswer } from "./paging.ts";
 
 const OVERVIEW_ROUTE = createRoute({
@@ -35,9 +35,10 @@ const EVENTS_ROUTE = createRoute({
   tags: ["events"],
   summary: "Overviews and events as they come, as server-sent events",
   description: "`event: overview` has an `Overview` in `data`, every two seconds. `event: event` " +
-    "has an `Event`. `event: missed` says how many events this client was too slow for. The " +
-    "header `Last-Event-ID`, or `after`, asks for the events after that one first. Only the role " +
-    "`admin` gets events of the kind `action`.",
+    "has an `Event`. `event: missed` has an `EventsMissed`: how many events this client was too " +
+    "slow for. `event: full`, with an empty object, is the only one where other clients have " +
+    "taken the last place meanwhile. The header `Last-Event-ID`, or `after`, asks for the events " +
+    "after that one first. Only the role `admin` gets events of the kind `action`.",
   request: {
     query: z.object({
       after: z.coerce.number().int().min(0).optional().openapi({
@@ -66,6 +67,7 @@ export function addEventRoutes(
   source: AdminSource,
   { hub, log }: EventParts,
 ): void {
+  app.openAPIRegistry.register("EventsMissed", EVENTS_MISSED);
   app.openapi(OVERVIEW_ROUTE, (context) => context.json(source.overview(), 200));
   app.openapi(EVENT_LOG_ROUTE, (context) => {
     const range = context.req.valid("query");

@@ -84,6 +84,9 @@ export const OVERVIEW = z.object({
   datacenters: z.array(OVERVIEW_DATACENTER).readonly(),
 }).openapi("Overview");
 
+/** Events that a client does not get, as it reads too slowly. */
+export const EVENTS_MISSED = z.object({ events: COUNT }).openapi("EventsMissed");
+
 export const EVENTS = pageSchema(EVENT).openapi("Events");
 
 export type AdminEvent = z.infer<typeof EVENT>;

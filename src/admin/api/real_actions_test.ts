@@ -26,6 +26,7 @@ async function callerOf(cluster: Cluster, name: string) {
     return answer;
   };
   return {
+    check,
     read: (path: string) => use("GET", path),
     act: (name: string, body: object = {}) => use("POST", `/api/v1/actions/${name}`, body),
   };
@@ -39,7 +40,7 @@ Deno.test("a real node pauses and resumes links, drops its cache, kicks, reloads
     const bob = await stage.enterAvailable("bob", "dc2");
     await alice.sendMessage(bob.jid, "one");
     await bob.expectMessage("one");
-    const { read, act } = await callerOf(cluster, "dc1");
+    const { check, read, act } = await callerOf(cluster, "dc1");
     const datacenter = cluster.datacenter("dc2").localHost;
     const stateOf = async () => {
       const { items } = await read("/api/v1/datacenters");
@@ -108,6 +109,7 @@ Deno.test("a real node pauses and resumes links, drops its cache, kicks, reloads
     assert.ok(events.some(({ kind }: Answer) => kind === "action"));
 
     assert.equal((await act("drain")).outcome, "started");
+    assert.deepEqual(check.unchecked.filter((name) => name.startsWith("POST ")), []);
     const { node } = cluster.datacenter("dc1");
     await cluster.until(
       () => node.logs.some((line) => line.includes("node.stopped")),
@@ -145,6 +147,8 @@ Deno.test("a real node shows the progress of its drain while stanzas wait for a 
     assert.ok(Date.parse(drain.deadlineAt) > Date.parse(drain.startedAt));
     const status = await read("/api/v1/status");
     assert.equal(status.ready, false);
+    assert.equal((await read("/ready")).ready, false);
+    assert.deepEqual(await read("/readyz"), { ok: false });
     await alice.expectError(id, "service-unavailable");
   });
 });

@@ -5,25 +5,36 @@ import { untilAllLinked } from "../../../harness/scenarios/_linked.ts";
 import type { Cluster } from "../../../harness/cluster/mod.ts";
 import { AnswerCheck } from "../testing/answer_check.ts";
 
-/** The routes whose answers are no JSON. */
 const STREAM = "/api/v1/events";
 const TRACE = "/api/v1/trace/{jid}";
 
 // deno-lint-ignore no-explicit-any
 type Answer = any; // the document describes it, and `AnswerCheck` has checked it
 
-/** Reads the API of one datacenter's first node, and checks each answer. */
+/** Uses the API of one datacenter's first node, and checks each answer. */
 async function readerOf(cluster: Cluster, name: string) {
   const datacenter = cluster.datacenter(name);
   const document = await (await fetch(datacenter.adminUrl("/openapi.json"))).json();
   const check = new AnswerCheck(document);
-  const read = async (path: string, route = path.split("?")[0]!): Promise<Answer> => {
-    const response = await fetch(datacenter.adminUrl(path));
-    const body = await response.json();
-    check.check("GET", route, { status: response.status, body });
+  const use = async (path: string, route: string, init: RequestInit = {}): Promise<Answer> => {
+    const response = await fetch(datacenter.adminUrl(path), init);
+    const contentType = typeOf(response);
+    const isJson = contentType === "application/json";
+    const body = isJson ? await response.json() : await response.text();
+    check.check(init.method ?? "GET", route, { status: response.status, contentType, body });
     return body;
   };
-  return { check, read };
+  const read = (path: string, route = path.split("?")[0]!) => use(path, route);
+  const remove = (host: string) =>
+    use(`/api/hosts/${host}`, "/api/hosts/{host}", { method: "DELETE" });
+  const follow = (path: string, route = path.split("?")[0]!) =>
+    EventReader.open(datacenter.adminUrl(path), { route, check });
+  return { check, use, read, remove, follow };
+}
+
+/** Returns the media type of an answer, without parameters. */
+function typeOf({ headers }: Response): string {
+  return headers.get("content-type")?.split(";")[0] ?? "";
 }
 
 Deno.test("the read routes of a real node tell what is, in the form that the document describes", async () => {
@@ -35,7 +46,7 @@ Deno.test("the read routes of a real node tell what is, in the form that the doc
     await alice.sendMessage(bob.jid, "hello");
     await bob.expectMessage("hello");
     await stage.connectComponent("echo", "dc1");
-    const { check, read } = await readerOf(cluster, "dc1");
+    const { check, use, read, remove, follow } = await readerOf(cluster, "dc1");
     const [dc1, dc2] = ["dc1", "dc2"].map((name) => cluster.datacenter(name).localHost);
 
     const status = await read("/api/v1/status");
@@ -142,21 +153,59 @@ Deno.test("the read routes of a real node tell what is, in the form that the doc
     assert.equal((await read("/api/v1/audit")).total, 0);
     assert.deepEqual(await read("/api/v1/caller"), { who: "local", role: "admin" });
 
-    for (const { method, path } of check.routes) {
-      if (method !== "GET" || !path.startsWith("/api/v1/") || [STREAM, TRACE].includes(path)) {
-        continue;
-      }
-      const isChecked = [...check.checked].some((name) => name.startsWith(`GET ${path} `));
-      assert.ok(isChecked, `${path} was not checked`);
+    const self = `node1@${dc1}`;
+    assert.equal((await read("/")).node, self);
+    assert.match(await use("/", "/", { headers: { accept: "text/html" } }), /^<!doctype html>/i);
+    assert.equal((await read("/health")).node, self);
+    assert.deepEqual(await read("/ready"), { ready: true, reasons: [] });
+    for (const probe of ["/livez", "/readyz"]) assert.deepEqual(await read(probe), { ok: true });
+    assert.match(await read("/metrics"), /^causeway_/m);
+    const metrics = Object.keys(await read("/api/metrics"));
+    assert.ok(metrics.length > 0);
+    for (const name of [metrics[0]!, "nothing"]) {
+      await read(`/api/metrics/${encodeURIComponent(name)}`, "/api/metrics/{name}");
     }
+    const links = await read("/api/links");
+    assert.deepEqual(links.hosts.map(({ host }: Answer) => host), [dc2]);
+    assert.deepEqual(links.cluster.hosts.map(({ host }: Answer) => host), [`node2@${dc1}`]);
+    assert.ok(links.incoming.length > 0);
+    assert.deepEqual(links.replication.out.map(({ host }: Answer) => host), [dc2]);
+    assert.equal((await read("/api/sessions")).sessions, 1);
+    assert.equal((await remove("dc9.example.com")).error, "not-found");
+    assert.equal((await remove(dc2!)).error, "live");
+
+    {
+      await using trace = await follow(`/api/v1/trace/${encodeURIComponent(bare)}?for=600`, TRACE);
+      assert.equal((await trace.next("begun")).address, bare);
+      const watching = new Set<string>();
+      await trace.next("node", ({ node, state }) => {
+        if (state === "watching") watching.add(node);
+        return watching.size === 3;
+      });
+      await alice.sendMessage(bob.jid, "traced");
+      await bob.expectMessage("traced");
+      await trace.next("step", ({ datacenter }) => datacenter === dc1);
+      await trace.next("step", ({ datacenter }) => datacenter === dc2);
+    }
+    const { items: audited } = await read("/api/v1/audit");
+    assert.ok(audited.some(({ action }: Answer) => action === "trace"));
+    {
+      await using stream = await follow(`${STREAM}?after=0`);
+      await stream.next("event");
+      await stream.next("overview");
+    }
+
+    // The actions are checked in `real_actions_test.ts`.
+    const unchecked = check.unchecked.filter((name) => !name.startsWith("POST /api/v1/actions/"));
+    assert.deepEqual(unchecked, []);
   });
 });
 
 Deno.test("a real node streams overviews, and the loss and return of a link", async () => {
   await withCluster({ datacenters: 2 }, async (cluster) => {
     await untilAllLinked(cluster);
-    const dc1 = cluster.datacenter("dc1");
-    await using stream = await EventReader.open(dc1.adminUrl(STREAM));
+    const { read, remove, follow } = await readerOf(cluster, "dc1");
+    await using stream = await follow(STREAM);
     const overview = await stream.next("overview");
     assert.equal(overview.datacenters[1].state, "linked");
     for (const link of cluster.links("dc1", "dc2")) link.cut();
@@ -169,27 +218,42 @@ Deno.test("a real node streams overviews, and the loss and return of a link", as
       "overview",
       ({ datacenters }) => datacenters[1].state === "unreachable",
     );
-    const url = dc1.adminUrl(`${STREAM}?after=0`);
-    await using again = await EventReader.open(url);
-    const { items } = await (await fetch(dc1.adminUrl("/api/v1/event-log?limit=1000"))).json();
+    await using again = await follow(`${STREAM}?after=0`);
+    const { items } = await read("/api/v1/event-log?limit=1000");
     assert.equal((await again.next("event")).id, items.at(-1).id);
+    const dc2 = cluster.datacenter("dc2").localHost;
+    await cluster.until(
+      async () => (await remove(dc2)).removed === dc2,
+      { what: "dc1 has forgotten dc2" },
+    );
   });
 });
 
-/** Reads server-sent events. */
+/** A stream of the API, and its check. */
+interface StreamCheck {
+  /** Path as the document has it. */
+  readonly route: string;
+  readonly check: AnswerCheck;
+}
+
+/** Reads server-sent events, and checks each. */
 class EventReader implements AsyncDisposable {
   readonly #reader: ReadableStreamDefaultReader<string>;
+  readonly #check: StreamCheck;
   #text = "";
 
-  private constructor(reader: ReadableStreamDefaultReader<string>) {
+  private constructor(reader: ReadableStreamDefaultReader<string>, check: StreamCheck) {
     this.#reader = reader;
+    this.#check = check;
   }
 
-  static async open(url: URL): Promise<EventReader> {
+  static async open(url: URL, { route, check }: StreamCheck): Promise<EventReader> {
     const response = await fetch(url);
-    assert.equal(response.status, 200);
-    assert.equal(response.headers.get("content-type"), "text/event-stream");
-    return new EventReader(response.body!.pipeThrough(new TextDecoderStream()).getReader());
+    const { status } = response;
+    assert.equal(status, 200);
+    check.check("GET", route, { status, contentType: typeOf(response), body: "" });
+    const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
+    return new EventReader(reader, { route, check });
   }
 
   /** Returns the data of the next event of that name that `isIt`; others are dropped. */
@@ -204,8 +268,10 @@ class EventReader implements AsyncDisposable {
       }
       const lines = this.#text.slice(0, end).split("\n");
       this.#text = this.#text.slice(end + 2);
+      const told = lines.find((line) => line.startsWith("event: "))!.slice(7);
       const data = JSON.parse(lines.find((line) => line.startsWith("data: "))!.slice(6));
-      if (lines.includes(`event: ${name}`) && isIt(data)) return data;
+      this.#check.check.checkEvent(this.#check.route, told, data);
+      if (told === name && isIt(data)) return data;
     }
   }
 

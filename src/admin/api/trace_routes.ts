@@ -5,7 +5,7 @@ import type { AdminApp } from "./admin_env.ts";
 import { FAILURE, json } from "./answers.ts";
 import type { AuditLog } from "../audit_log.ts";
 import { TraceStream } from "../events/trace_stream.ts";
-import { TRACE_BEGUN, TRACE_NODE, TRACE_STEP } from "./trace_schemas.ts";
+import { STEPS_MISSED, TRACE_BEGUN, TRACE_ENDED, TRACE_NODE, TRACE_STEP } from "./trace_schemas.ts";
 import type { TraceNode, TraceStepAnswer } from "./trace_schemas.ts";
 
 /** Seconds of a trace, unless the caller says more. */
@@ -40,8 +40,10 @@ const TRACE_ROUTE = createRoute({
   summary: "What becomes of each stanza from and to an address, at every node, as it happens",
   description: "Needs the role `act`, and is noted in the audit log. Server-sent events: " +
     "`event: begun` has a `TraceBegun` in `data`, `event: node` a `TraceNode`, `event: step` a " +
-    "`TraceStep`. `event: missed` says how many steps there were too many. `event: ended` is the " +
-    "last one. The trace ends by itself, and when the caller hangs up.",
+    "`TraceStep`. `event: missed` has a `StepsMissed`: how many steps there were too many. " +
+    "`event: ended` has a `TraceEnded` and is the last one. `event: full`, with an empty object, " +
+    "is the only one where other traces have taken the last place meanwhile. The trace ends by " +
+    "itself, and when the caller hangs up.",
   request: {
     params: z.object({
       jid: z.string().min(1).max(3071).openapi({
@@ -79,6 +81,8 @@ export function addTraceRoutes(app: AdminApp, { traces, audit }: TraceParts): vo
   app.openAPIRegistry.register("TraceBegun", TRACE_BEGUN);
   app.openAPIRegistry.register("TraceNode", TRACE_NODE);
   app.openAPIRegistry.register("TraceStep", TRACE_STEP);
+  app.openAPIRegistry.register("StepsMissed", STEPS_MISSED);
+  app.openAPIRegistry.register("TraceEnded", TRACE_ENDED);
   app.openapi(TRACE_ROUTE, async (context) => {
     const address = traces.addressOf(context.req.valid("param").jid);
     if (address === undefined) {

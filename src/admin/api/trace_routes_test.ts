@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { AnswerCheck } from "../testing/answer_check.ts";
 import { sampleApp, sampleDeps } from "../testing/sample_app.ts";
 import { sampleStep } from "../testing/sample_step.ts";
 import type { AdminTraceListener, AdminTraces } from "./trace_routes.ts";
@@ -38,8 +39,9 @@ Deno.test("GET /api/v1/trace/{jid} streams a trace from its beginning to its end
   assert.equal(response.status, 200);
   assert.equal(response.headers.get("content-type"), "text/event-stream");
   const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
+  const begun = (await reader.read()).value!;
   assert.equal(
-    (await reader.read()).value,
+    begun,
     'event: begun\ndata: {"address":"alice@example.com","endsAt":"1970-01-01T00:00:01.000Z"}\n\n',
   );
   assert.deepEqual(opened[0]!.request, {
@@ -62,6 +64,10 @@ Deno.test("GET /api/v1/trace/{jid} streams a trace from its beginning to its end
     "ended",
   ]);
   assert.match(text, /^data: {"steps":2}$/m);
+  const check = new AnswerCheck(await (await request("/openapi.json")).json());
+  for (const [, name, data] of (begun + text).matchAll(/^event: (\w+)\ndata: (.*)$/gm)) {
+    check.checkEvent("/api/v1/trace/{jid}", name!, JSON.parse(data!));
+  }
   assert.ok(text.includes(JSON.stringify(STEP)));
   assert.deepEqual(
     audit.newest.map(({ who, action, target, outcome }) => [who, action, target, outcome]),

@@ -44,6 +44,12 @@ export const TRACE_STEP = z.object({
   waitMs: AMOUNT.optional(),
 }).openapi("TraceStep");
 
+/** Steps of a trace that its reader does not get. */
+export const STEPS_MISSED = z.object({ steps: COUNT }).openapi("StepsMissed");
+
+/** The last event of a trace. */
+export const TRACE_ENDED = z.object({ address: z.string() }).openapi("TraceEnded");
+
 export type TraceBegun = z.infer<typeof TRACE_BEGUN>;
 export type TraceNode = z.infer<typeof TRACE_NODE>;
 export type TraceStepAnswer = z.infer<typeof TRACE_STEP>;

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { ManualClock } from "../../base/mod.ts";
 import type { AdminEvent } from "../api/event_schemas.ts";
-import { hubOf } from "../testing/sample_app.ts";
+import { AnswerCheck } from "../testing/answer_check.ts";
+import { hubOf, sampleApp } from "../testing/sample_app.ts";
 import { sampleSource } from "../testing/sample_source.ts";
 import { EventHub, MAX_LISTENERS } from "./event_hub.ts";
 import { EventLog } from "./event_log.ts";
@@ -73,6 +74,10 @@ Deno.test("EventHub keeps a bounded number of events for a slow client, and says
   const got = text.match(/^event: event$/gm)!.length;
   assert.ok(got <= 257, `${got} events`);
   assert.equal(missed + got, 10_000);
+  const check = new AnswerCheck(await (await sampleApp().app.request("/openapi.json")).json());
+  for (const [, name, data] of text.matchAll(/^event: (\w+)\ndata: (.*)$/gm)) {
+    check.checkEvent("/api/v1/events", name!, JSON.parse(data!));
+  }
   await reader.cancel();
 });
 
