@@ -136,6 +136,27 @@ Deno.test("pods have no rights, are probed as alive and ready apart, and get tim
   }
 });
 
+Deno.test("an image has what the commands on its pages make, and its build sees nothing else", async () => {
+  const read = (path: string) => Deno.readTextFile(join(PROJECT_DIRECTORY, path));
+  const image = await read("deploy/container/Containerfile");
+  const copied = [...image.matchAll(/^COPY (?:--\S+ )*(.+) \S+$/gm)]
+    .flatMap(([, sources]) => sources!.split(" "));
+  assert.deepEqual(copied, ["dist/causeway", "LICENSE", "dist/licences.md"]);
+  const ignored = (await read(".dockerignore")).split("\n").filter((line) => !/^(#|$)/.test(line));
+  assert.equal(ignored[0], "*");
+  assert.deepEqual(ignored.slice(1).toSorted(), copied.map((each) => `!${each}`).toSorted());
+  // `dist/licences.md` is of the first task, `dist/causeway` of the second.
+  for (
+    const page of [
+      image,
+      await read("deploy/compose/compose.yaml"),
+      await read("docs/operations.md"),
+    ]
+  ) {
+    assert.match(page, /deno task sbom && deno task compile/);
+  }
+});
+
 Deno.test("services, policies and budgets select the pods of the nodes, and ports that these have", async () => {
   const all = await manifests();
   const { template, serviceName, replicas } = all.get("StatefulSet/causeway")!.spec;
