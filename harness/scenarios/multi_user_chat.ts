@@ -73,6 +73,8 @@ export const MULTI_USER_CHAT: Scenario = {
     await carol.expectError(refused, "forbidden");
     const speak = admin("<item nick='crone' role='participant'/>");
     assert.equal((await alice.iq({ type: "set", to: COVEN, payload: speak })).type, "result");
+    // The answer comes from dc1. What dc3 has to hear of it may still be under way.
+    await carol.expectStanza(({ xml }) => /role=["']participant["'].*<actor/.test(xml));
     say("alice takes carol's voice at dc3, and gives it back");
 
     cluster.isolate("dc3");
