@@ -62,7 +62,7 @@ const OUTGOING_FEED = z.object({
   snapshotRecords: COUNT.openapi({ description: "Entries of a snapshot that is being sent" }),
 }).openapi("OutgoingFeed");
 
-/** What comes from a node of another datacenter of its entries in the session table. */
+/** Entries of the session table that come from a node of another datacenter. */
 const INCOMING_FEED = z.object({
   host: z.string(),
   node: z.string(),

@@ -53,7 +53,7 @@ export interface LiveRoom {
   readonly passedOver: Set<number>;
   /** Messages that were delivered before the database had them: `arrivals` at that time, by id. */
   readonly unnumbered: Map<string, number>;
-  /** What sessions here got when they came, by full JID. */
+  /** Arrivals of the sessions here, by full JID. */
   readonly since: Map<string, Arrival>;
   /** Sessions that have come here so far. */
   arrivals: number;

@@ -1,6 +1,6 @@
 import type { Stanza } from "../../xmpp/mod.ts";
 
-/** What waits for its turn of one session in one room. */
+/** Presence and errors of one session that wait for their turn in one room. */
 interface Waiting {
   /** Presence, and takeovers, that may give the session a seat. */
   joins: number;
