@@ -52,7 +52,7 @@ const LINK_LAYER = z.object({
   rememberedLanes: COUNT.openapi({ description: "Lanes of peers that this node remembers" }),
 });
 
-/** What is sent to another datacenter of this node's entries in the session table. */
+/** This node's entries in the session table as they are sent to another datacenter. */
 const OUTGOING_FEED = z.object({
   host: z.string(),
   state: z.enum(["silent", "asked", "following", "snapshot"]),

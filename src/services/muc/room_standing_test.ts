@@ -18,25 +18,9 @@ import {
 import type { RoomSettings } from "./room_settings.ts";
 import { element } from "../../xmpp/mod.ts";
 import { chooseHistory } from "./history_request.ts";
+import { DEFAULT_ROOM } from "./testing/muc_world.ts";
 
-const SETTINGS: RoomSettings = {
-  title: "",
-  description: "",
-  persistent: false,
-  public: true,
-  moderated: true,
-  membersOnly: false,
-  membersByDefault: true,
-  allowChangeSubject: true,
-  allowUserInvites: false,
-  allowPrivateMessages: true,
-  passwordProtected: false,
-  password: "",
-  anonymous: true,
-  maxUsers: 2,
-  isLocked: false,
-  secret: "s",
-};
+const SETTINGS: RoomSettings = { ...DEFAULT_ROOM, maxUsers: 2, isLocked: false, secret: "s" };
 const BOUNDS = { maxRoomName: 5, maxRoomDescription: 10, maxUsers: 100 };
 
 function standing(text: string): Standing {

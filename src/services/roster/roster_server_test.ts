@@ -478,24 +478,28 @@ Deno.test("very many logins at once leave the database room for others, and all 
   assert.equal(fixture.sent.filter(({ stanza }) => stanza.to.text === BOB).length, 2000);
 });
 
+/** Paced work that waits while the loop is busy with something else. */
+class BusyPace {
+  isBusy = false;
+  readonly waiting: (() => void)[] = [];
+  readonly #paced = new PacedWork();
+
+  async run<T>(piece: () => T | Promise<T>): Promise<T> {
+    if (this.isBusy) await new Promise<void>((resolve) => void this.waiting.push(resolve));
+    return await this.#paced.run(piece);
+  }
+}
+
 Deno.test("what others do does not wait for the first presences of very many sessions", async () => {
-  const paced = new PacedWork();
-  let isBusy = false;
-  const waiting: (() => void)[] = [];
-  const fixture = new RosterFixture({
-    paced: {
-      run: async <T>(piece: () => T | Promise<T>) => {
-        if (isBusy) await new Promise<void>((resolve) => void waiting.push(resolve));
-        return await paced.run(piece);
-      },
-    },
-  });
+  const pace = new BusyPace();
+  const { waiting } = pace;
+  const fixture = new RosterFixture({ paced: pace });
   fixture.store.put(ALICE, item(BOB, { subscription: "both" }));
   fixture.store.put(CAROL, item(ALICE, { request: new Uint8Array(1) }));
   fixture.elsewhere.set(BOB, [{ host: DC2, resourcepart: "x", process: 2 }]);
   await fixture.changePresence(PHONE);
   fixture.sent.length = 0;
-  isBusy = true;
+  pace.isBusy = true;
   for (let i = 0; i < 500; i++) fixture.sendPresence(`user${i}@example.com/x`);
   fixture.sendPresence(PHONE, undefined, "away");
   fixture.sendPresence(`${ALICE}/tablet`);
@@ -514,24 +518,16 @@ Deno.test("what others do does not wait for the first presences of very many ses
   fixture.sendPresence(PHONE, "unavailable");
   await new Promise((resolve) => setTimeout(resolve));
   assert.equal(toBob().at(-1), `unavailable: ${PHONE} → ${BOB}`);
-  isBusy = false;
+  pace.isBusy = false;
   for (const go of waiting) go();
   await fixture.server.settled();
   assert.ok(toBob().includes(`available: ${ALICE}/tablet → ${BOB}`));
 });
 
 Deno.test("what others do does not wait for presence that goes to many contacts each", async () => {
-  const paced = new PacedWork();
-  let isBusy = false;
-  const waiting: (() => void)[] = [];
-  const fixture = new RosterFixture({
-    paced: {
-      run: async <T>(piece: () => T | Promise<T>) => {
-        if (isBusy) await new Promise<void>((resolve) => void waiting.push(resolve));
-        return await paced.run(piece);
-      },
-    },
-  });
+  const pace = new BusyPace();
+  const { waiting } = pace;
+  const fixture = new RosterFixture({ paced: pace });
   fixture.store.put(ALICE, item(BOB, { subscription: "both" }));
   fixture.store.put(CAROL, item(ALICE, { request: new Uint8Array(1) }));
   fixture.elsewhere.set(BOB, [{ host: DC2, resourcepart: "x", process: 2 }]);
@@ -547,7 +543,7 @@ Deno.test("what others do does not wait for presence that goes to many contacts 
   }
   await fixture.changePresence(PHONE);
   fixture.sent.length = 0;
-  isBusy = true;
+  pace.isBusy = true;
   for (const [index, user] of users.entries()) {
     fixture.sendPresence(`${user}/x`, index % 4 < 2 ? "unavailable" : undefined);
   }
@@ -562,7 +558,7 @@ Deno.test("what others do does not wait for presence that goes to many contacts 
   assert.equal(fixture.store.item(CAROL, ALICE)?.subscription, "from");
   const told = () => lines(fixture.sent.map(({ stanza }) => stanza));
   assert.ok(told().includes(`available: ${PHONE} → ${BOB}`));
-  isBusy = false;
+  pace.isBusy = false;
   for (const go of waiting) go();
   await fixture.server.settled();
   assert.equal(told().filter((line) => line.includes("contact")).length, 240 * 9);
