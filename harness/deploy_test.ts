@@ -47,6 +47,47 @@ Deno.test("every command that starts a node names the files it may read and writ
   }
 });
 
+/** systemd's measure of what a unit leaves open, times ten: 0 is nothing, 100 is everything. */
+const MAX_EXPOSURE = 14;
+
+Deno.test("systemd has nothing to say against the unit, which leaves little of the machine open", async () => {
+  const root = await Deno.makeTempDir({ dir: join(PROJECT_DIRECTORY, ".tmp"), prefix: "unit-" });
+  await using cleanup = new AsyncDisposableStack();
+  cleanup.defer(() => Deno.remove(root, { recursive: true }));
+  const put = async (path: string, text: string, mode = 0o644) => {
+    await Deno.mkdir(dirname(join(root, path)), { recursive: true });
+    await Deno.writeTextFile(join(root, path), text, { mode });
+  };
+  const units = "lib/systemd/system";
+  for (const name of ["sysinit", "basic", "shutdown", "network-online"]) {
+    await put(`${units}/${name}.target`, "[Unit]\nDefaultDependencies=no\n");
+  }
+  for (const program of ["usr/bin/causeway", "bin/kill"]) await put(program, "#!/bin/sh\n", 0o755);
+
+  const complaints = async (unit: string) => {
+    await put(`${units}/causeway.service`, unit);
+    const at = ["--no-pager", `--root=${root}`];
+    const verified = await runProgram("systemd-analyze", ["verify", ...at, "causeway.service"]);
+    assert.ok(verified !== undefined, "no systemd-analyze");
+    const measured = await runProgram("systemd-analyze", [
+      ...["security", "--offline=true", `--threshold=${MAX_EXPOSURE}`, ...at, "causeway.service"],
+    ]);
+    const exposure = /^→ .*$/m.exec(measured?.output ?? "")?.[0] ?? "no measure";
+    return verified.output + verified.errors + (measured?.code === 0 ? "" : exposure);
+  };
+  assert.equal(await complaints(UNIT), "");
+  // It has something to say against a misspelt unit, one without its program, and an open one.
+  assert.match(await complaints(UNIT.replace("ProtectClock=", "ProtectClocks=")), /Unknown key/);
+  assert.match(
+    await complaints(UNIT.replace("=/usr/bin/causeway", "=/opt/causeway")),
+    /executable/,
+  );
+  assert.match(
+    await complaints(UNIT.replace("SystemCallFilter=@system-service", "")),
+    /exposure level/,
+  );
+});
+
 /** Returns the engine flags, without the quotation marks and backslashes of shells. */
 function engineFlags(text: string): readonly string[] {
   return [...text.matchAll(/--v8-flags=[\w=,-]+/g)].map(([flag]) => flag);

@@ -54,6 +54,8 @@ export const TEST_NEEDS: readonly Need[] = [
   program("groff", "groff-base"),
   // Scripts for sh(1) in `deploy/machines/`.
   program("shellcheck", "shellcheck"),
+  // It checks the unit, and `.ci/under-systemd` runs it.
+  program("systemd-analyze", "systemd"),
   // A graphical client, with a screen in memory and its keyboard.
   program("dino-im", "dino-im"),
   program("Xvfb", "xvfb"),
