@@ -6,10 +6,14 @@ import { runProgram } from "./process/run_program.ts";
 
 const DEPLOY = join(PROJECT_DIRECTORY, "deploy");
 
+const KUBERNETES = join(DEPLOY, "kubernetes");
+
 // Fields of manifests that are looked at below; the schemas check the others.
 interface Manifest {
   readonly kind: string;
-  readonly metadata: { readonly name: string };
+  readonly metadata: { readonly name: string; readonly namespace?: string };
+  /** Files of a ConfigMap. */
+  readonly data?: Readonly<Record<string, string>>;
   readonly spec: {
     readonly selector?: Readonly<Record<string, unknown>>;
     readonly podSelector?: { readonly matchLabels: Readonly<Record<string, string>> };
@@ -27,10 +31,12 @@ interface PodTemplate {
     readonly terminationGracePeriodSeconds: number;
     readonly securityContext: { readonly runAsNonRoot: boolean; readonly runAsUser: number };
     readonly containers: readonly Container[];
+    readonly volumes: readonly { readonly configMap?: { readonly name: string } }[];
   };
 }
 
 interface Container {
+  readonly image: string;
   readonly ports: readonly { readonly name: string; readonly containerPort: number }[];
   readonly livenessProbe: Probe;
   readonly readinessProbe: Probe;
@@ -39,11 +45,6 @@ interface Container {
 
 interface Probe {
   readonly httpGet: { readonly path: string; readonly port: string };
-}
-
-interface Kustomization {
-  readonly resources: readonly string[];
-  readonly configMapGenerator?: readonly { readonly files: readonly string[] }[];
 }
 
 interface ComposeFile {
@@ -71,47 +72,72 @@ async function documents<T>(file: string): Promise<readonly T[]> {
   return JSON.parse(await python("-c", script, file)) as T[];
 }
 
-async function manifestFiles(): Promise<readonly string[]> {
-  const files: string[] = [];
-  for (const folder of ["base", "dc1"]) {
-    for await (const { name } of Deno.readDir(join(DEPLOY, "kubernetes", folder))) {
-      if (name.endsWith(".yaml") && name !== "kustomization.yaml") {
-        files.push(join(DEPLOY, "kubernetes", folder, name));
+/** Renders a folder's kustomization as `kubectl apply -k` does. */
+async function render(folder: string): Promise<string> {
+  const ended = await runProgram(join(PYTHON_CHECKERS_HOME, "bin/kubectl"), ["kustomize", folder]);
+  assert.equal(ended?.code, 0, ended?.errors ?? "no kubectl");
+  assert.equal(ended.errors, "", folder);
+  return ended.output;
+}
+
+/** Manifests that a folder's kustomization gives, by kind and name, as `StatefulSet/causeway`. */
+async function manifests(folder = join(KUBERNETES, "dc1")): Promise<ReadonlyMap<string, Manifest>> {
+  const file = await Deno.makeTempFile({ suffix: ".yaml" });
+  try {
+    await Deno.writeTextFile(file, await render(folder));
+    await python("-m", "kubernetes_validate", "--strict", "--quiet", "--no-warn", file);
+    const all = await documents<Manifest>(file);
+    return new Map(all.map((each) => [`${each.kind}/${each.metadata.name}`, each]));
+  } finally {
+    await Deno.remove(file);
+  }
+}
+
+/** Returns the name of the ConfigMap that the pods mount, and its files. */
+function mountedFiles(all: ReadonlyMap<string, Manifest>) {
+  const { volumes } = all.get("StatefulSet/causeway")!.spec.template!.spec;
+  const [name] = volumes.flatMap(({ configMap }) => configMap?.name ?? []);
+  return { name: name!, files: all.get(`ConfigMap/${name}`)?.data ?? {} };
+}
+
+Deno.test("every kustomization gives manifests of Kubernetes' schemas, from all files beside it", async () => {
+  const rendered = new Set<string>();
+  for await (const { name } of Deno.readDir(KUBERNETES)) {
+    const all = await manifests(join(KUBERNETES, name));
+    const isBase = name === "base";
+    for (const [what, { metadata }] of all) {
+      if (!isBase) assert.equal(metadata.namespace, "causeway", `${name}: ${what}`);
+      rendered.add(what);
+    }
+    const { image } = all.get("StatefulSet/causeway")!.spec.template!.spec.containers[0]!;
+    assert.match(image, isBase ? /^causeway$/ : /^registry\.example\.com\/causeway:\d/);
+    for await (const { name: file } of Deno.readDir(join(KUBERNETES, name))) {
+      if (file === "kustomization.yaml" || !file.endsWith(".yaml")) continue;
+      for (const { kind, metadata } of await documents<Manifest>(join(KUBERNETES, name, file))) {
+        assert.ok(all.has(`${kind}/${metadata.name}`), `${name}/${file} is named nowhere`);
       }
     }
   }
-  return files.sort();
-}
-
-/** Every manifest by kind and name, as `StatefulSet/causeway`. */
-async function manifests(): Promise<ReadonlyMap<string, Manifest>> {
-  const all = new Map<string, Manifest>();
-  for (const file of await manifestFiles()) {
-    for (const each of await documents<Manifest>(file)) {
-      all.set(`${each.kind}/${each.metadata.name}`, each);
-    }
-  }
-  return all;
-}
-
-Deno.test("the manifests are of Kubernetes' schemas, and a kustomization names each of them", async () => {
-  const files = await manifestFiles();
-  await python("-m", "kubernetes_validate", "--strict", "--quiet", "--no-warn", ...files);
-  const named: string[] = [];
-  for (const folder of ["base", "dc1"]) {
-    const path = join(DEPLOY, "kubernetes", folder);
-    const [kustomization] = await documents<Kustomization>(join(path, "kustomization.yaml"));
-    named.push(...kustomization!.resources.map((file) => join(path, file)));
-    for (const { files } of kustomization!.configMapGenerator ?? []) {
-      for (const entry of files) assert.ok(await isFile(join(path, entry.split("=")[1]!)), entry);
-    }
-  }
-  assert.deepEqual(named.filter((path) => path.endsWith(".yaml")).sort(), files);
+  assert.ok(rendered.has("StatefulSet/causeway") && rendered.has("Service/causeway-links-0"));
 });
 
-async function isFile(path: string): Promise<boolean> {
-  return (await Deno.stat(path)).isFile;
-}
+Deno.test("a changed configuration gives the pods another ConfigMap, so that they are replaced", async () => {
+  const copy = await Deno.makeTempDir();
+  await using cleanup = new AsyncDisposableStack();
+  cleanup.defer(() => Deno.remove(copy, { recursive: true }));
+  for (const folder of ["base", "dc1"]) {
+    await Deno.mkdir(join(copy, folder));
+    for await (const { name } of Deno.readDir(join(KUBERNETES, folder))) {
+      await Deno.copyFile(join(KUBERNETES, folder, name), join(copy, folder, name));
+    }
+  }
+  const before = mountedFiles(await manifests(join(copy, "dc1")));
+  assert.deepEqual(before, mountedFiles(await manifests()));
+  await Deno.writeTextFile(join(copy, "dc1/node_1.toml"), "# changed\n", { append: true });
+  const after = mountedFiles(await manifests(join(copy, "dc1")));
+  assert.notEqual(after.name, before.name);
+  assert.match(after.files["causeway-1.toml"]!, /# changed\n$/);
+});
 
 Deno.test("pods have no rights, are probed as alive and ready apart, and get time to stop", async () => {
   const all = await manifests();
@@ -180,13 +206,8 @@ Deno.test("services, policies and budgets select the pods of the nodes, and port
     }
   }
   assert.deepEqual(reached.sort(), pods, "other datacenters reach each node");
-  const [kustomization] = await documents<Kustomization>(
-    join(DEPLOY, "kubernetes/dc1/kustomization.yaml"),
-  );
-  const nodes = kustomization!.configMapGenerator!.flatMap(({ files }) =>
-    files.map((entry) => entry.split(".toml=")[0]!)
-  );
-  assert.deepEqual(nodes.sort(), pods, "a configuration for each node");
+  const configurations = Object.keys(mountedFiles(all).files).sort();
+  assert.deepEqual(configurations, pods.map((pod) => `${pod}.toml`), "one for each node");
 });
 
 Deno.test("the Compose file is of its schema; each datacenter has its own files and no rights", async () => {
@@ -222,8 +243,7 @@ Deno.test("causeway check accepts the configurations of Compose and Kubernetes",
   for (const [from, to] of [["dc1.pem", "tls.crt"], ["dc1.key", "tls.key"], ["ca.pem", "ca.crt"]]) {
     await Deno.copyFile(join(directory, "dc1", from!), join(directory, "tls", to!));
   }
-  for (const name of ["node_0.toml", "node_1.toml"]) {
-    const text = await Deno.readTextFile(join(DEPLOY, "kubernetes/dc1", name));
+  for (const [name, text] of Object.entries(mountedFiles(await manifests()).files)) {
     await Deno.writeTextFile(join(directory, name), text.replaceAll("/etc/causeway", directory));
     files.push(join(directory, name));
   }

