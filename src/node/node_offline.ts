@@ -4,15 +4,16 @@ import { isUserHost } from "../distribution/mod.ts";
 import type { Domains, Router } from "../distribution/routing/mod.ts";
 import { OfflineMessages } from "../services/offline/mod.ts";
 import type { OfflineHostOptions } from "../services/offline/mod.ts";
+import type { AccountCheck } from "../services/accounts/mod.ts";
 import type { PrivacyServer } from "../services/privacy/mod.ts";
 import type { RosterServer } from "../services/roster/mod.ts";
 import type { Stores, UserStore } from "../storage/mod.ts";
 import type { SessionRegistry } from "../xmpp/mod.ts";
-import { maySee } from "./node_services.ts";
+import { currentCheck, maySee } from "./node_services.ts";
 import type { Surroundings } from "./surroundings.ts";
 import type { WaitingBudget } from "./waiting_budget.ts";
 
-/** Parts that offline messages use. The last two are read when a message comes. */
+/** Parts that offline messages use. The last three are read when a message comes. */
 export interface OfflineParts {
   readonly stores: Stores;
   /** Accounts by domain. */
@@ -23,6 +24,7 @@ export interface OfflineParts {
   readonly rosters: RosterServer;
   readonly privacy: PrivacyServer;
   readonly router: Router;
+  readonly accountCheck: AccountCheck;
 }
 
 /** Makes the messages that wait for accounts of this node's hosts (XEP-0160). */
@@ -39,6 +41,7 @@ export function makeOffline(config: Config, parts: Surroundings & OfflineParts):
     maySee: (asker, account) => maySee(asker, account, parts),
     isUserHost: (domain) => isUserHost(domain, domains),
     sessionsOf: (account) => parts.sessions.ofAccount(account),
+    isCurrent: (client) => currentCheck(client, parts)(),
     revealed: (account) => parts.router.revealed(account),
     deliver: (to, message, { fate, number, sentAtMs }) => {
       const session = parts.sessions.find(to);

@@ -239,19 +239,37 @@ export function makeAccountWatch(
   });
 }
 
-/** Makes the check of the accounts of sessions that change data. */
+/** Makes the check of the accounts of sessions that read or change data. */
 export function makeAccountCheck(
-  parts: Pick<Surroundings, "log"> & Pick<WatchParts, "accounts"> & {
+  parts: Pick<Surroundings, "log" | "clock"> & Pick<WatchParts, "accounts"> & {
     /** It is read when an account is gone. */
     readonly accountWatch: AccountWatch;
   },
 ): AccountCheck {
-  const { accounts, log } = parts;
+  const { accounts, log, clock } = parts;
   return new AccountCheck({
     existing: (host, localparts) => usersOf(accounts, host).existing(localparts),
     gone: (account) => parts.accountWatch.lookAt(account),
+    clock,
     logger: log,
   });
+}
+
+/**
+ * Returns a function that is true while the account of a session here exists, although a session of a
+ * new owner of the name may have its address by then. Never rejects.
+ */
+export function currentCheck(
+  client: Jid,
+  { sessions, accountCheck }: {
+    readonly sessions: Pick<SessionRegistry, "find">;
+    readonly accountCheck: AccountCheck;
+  },
+): () => Promise<boolean> {
+  const session = client instanceof FullJid ? sessions.find(client) : undefined;
+  if (session === undefined) return () => Promise.resolve(true);
+  const { jid, creation = "" } = session;
+  return () => accountCheck.isCurrent(jid.bare, creation);
 }
 
 /** Returns the open sessions of an account here. */

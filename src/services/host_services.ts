@@ -87,8 +87,8 @@ export interface HostServicesDeps extends HostServicesOptions {
   /** Discovery of accounts and their nodes. @default accounts have no nodes */
   readonly accounts?: AccountDisco;
   /**
-   * True while the account of a client still exists, asked before the client changes data of it. Never
-   * rejects. @default always
+   * True while the account of a client still exists, asked before the client changes data of it, and
+   * while data is read for the client. Never rejects. @default always
    */
   readonly isCurrent?: (account: BareJid, client: OwnClient) => Promise<boolean>;
   /** Services beside the built-in ones. @default [] */
@@ -101,8 +101,21 @@ const CONDITIONS: ReadonlyMap<string, StanzaErrorCondition> = new Map([
   ["storage/managed-elsewhere", "not-allowed"],
 ]);
 
+/**
+ * Modules whose answers show a session of a former account nothing of the name's new owner: archives
+ * are of accounts, not of names.
+ */
+const HARMLESS_READS: ReadonlySet<ServiceModule> = new Set([
+  "mod_mam",
+  "mod_ping",
+  "mod_register",
+]);
+
 /** Answer to a session whose account is gone: the name may belong to somebody else. */
 const FORMER: IqAnswer = { error: "registration-required" };
+
+/** Time of the lookup of an account, as against the answer to its client. */
+type AccountCheckTime = "before" | "beside" | "none";
 
 /**
  * Fate of a stanza: `delivered` when an answer goes to `reply`, `ignored` when the stanza needs no
@@ -256,17 +269,14 @@ export class HostServices {
   }
 
   #ask(service: IqService, request: IqRequest, ask: IqService["answer"]): void {
+    const check = this.#checkOf(service, request);
     if (service.isOrdered === true) {
       const key = request.stanza.from.bare.text;
-      // A function that is async: what it throws at once becomes a rejection.
-      const answering = this.#turns.run(
-        key,
-        async () =>
-          this.#mayBeFormer(service, request) && await this.#isFormer(request)
-            ? FORMER
-            : await ask(request),
-      );
+      const answering = this.#turns.run(key, () => this.#answerChecked(request, ask, check));
       return this.#wait(request, service, answering);
+    }
+    if (check !== "none") {
+      return this.#wait(request, service, this.#answerChecked(request, ask, check));
     }
     let answer;
     try {
@@ -278,10 +288,33 @@ export class HostServices {
     else this.#finish(request, answer);
   }
 
-  /** True for a request that harms the new owner of a name if a session of the former one sends it. */
-  #mayBeFormer({ type, isForFormerOwners }: IqService, { client }: IqRequest): boolean {
-    return this.#isCurrent !== undefined && client !== undefined && type === "set" &&
-      isForFormerOwners !== true;
+  /**
+   * Answers a request, unless it is of a session of a former account. A change waits for the check. A
+   * read goes on beside the check, so that its answer comes no later.
+   */
+  async #answerChecked(
+    request: IqRequest,
+    ask: IqService["answer"],
+    check: AccountCheckTime,
+  ): Promise<IqAnswer> {
+    if (check === "none") return await ask(request);
+    const checked = this.#isFormer(request); // never rejects
+    if (check === "before" && await checked) return FORMER;
+    const answer = await ask({ ...request, checked });
+    return await checked ? FORMER : answer;
+  }
+
+  /** Returns when to look up the account of the client that sent a request. */
+  #checkOf(
+    { module, type, isOrdered, isForFormerOwners }: IqService,
+    { client, target }: IqRequest,
+  ): AccountCheckTime {
+    if (this.#isCurrent === undefined || client === undefined) return "none";
+    if (type === "set") {
+      return isOrdered === true && isForFormerOwners !== true ? "before" : "none";
+    }
+    const isHarmless = module !== undefined && HARMLESS_READS.has(module);
+    return target === "account" && !isHarmless ? "beside" : "none";
   }
 
   /** True when the account of the client is gone. */

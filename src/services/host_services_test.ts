@@ -439,7 +439,7 @@ Deno.test("HostServices.close() waits for pending answers", async () => {
   match(setup.answer, /echo\.example\.com/);
 });
 
-Deno.test("HostServices.handle() lets no session of a former account change data of the name's new owner", async () => {
+Deno.test("HostServices.handle() lets no session of a former account change or read data of the name's new owner", async () => {
   const answered: string[] = [];
   const asked: string[] = [];
   const service = (namespace: string, options: Partial<IqService>): IqService => ({
@@ -459,6 +459,8 @@ Deno.test("HostServices.handle() lets no session of a former account change data
     services: [
       service("urn:x:write", {}),
       service("urn:x:read", { type: "get" }),
+      service("urn:x:parallel", { type: "get", isOrdered: false }),
+      service("urn:x:archive", { type: "get", module: "mod_mam" }),
       service("urn:x:own", { isForFormerOwners: true }),
     ],
     isCurrent: ({ text }, { creation }) => {
@@ -480,9 +482,60 @@ Deno.test("HostServices.handle() lets no session of a former account change data
   deepStrictEqual(answered, []);
   strictEqual(await request("set", "urn:x:write", "02"), "result");
   deepStrictEqual(asked, ["alice@example.com", "alice@example.com"]);
-  strictEqual(await request("get", "urn:x:read", "01"), "result");
+  match(await request("get", "urn:x:read", "01"), /<registration-required/);
+  match(await request("get", "urn:x:parallel", "01"), /<registration-required/);
+  strictEqual(await request("get", "urn:x:read", "02"), "result");
+  strictEqual(asked.length, 5);
+  strictEqual(await request("get", "urn:x:archive", "01"), "result");
   strictEqual(await request("set", "urn:x:own", "01"), "result");
   strictEqual(await request("set", "urn:x:write"), "result", "another node has sent it");
-  strictEqual(asked.length, 2);
-  strictEqual(answered.length, 4);
+  strictEqual(await request("get", "urn:x:read"), "result", "another node has sent it");
+  strictEqual(asked.length, 5);
+});
+
+Deno.test("HostServices.handle() refuses a session of a former account that discovers another account", async () => {
+  const setup = new Setup({ isCurrent: () => Promise.resolve(false) });
+  const ask = async (payload: string, to: string) => {
+    const client = { creation: "01", isConfidential: true, hasCarbons: false };
+    strictEqual(setup.services.handle(stanza("iq", "get", payload, to), client), "delivered");
+    await setup.services.close();
+    return new TextDecoder().decode(setup.replies.pop()!.answer.bytes);
+  };
+  for (const to of ["alice@example.com", "bob@example.com"]) {
+    match(await ask(ITEMS, to), /<registration-required/);
+  }
+  match(await ask(PING, "alice@example.com"), /type=['"]result['"]/);
+  match(await ask(ITEMS, "example.com"), /type=['"]result['"]/);
+});
+
+Deno.test("HostServices.handle() reads beside the lookup of the client's account, and answers behind it", async () => {
+  const steps: string[] = [];
+  const found = Promise.withResolvers<boolean>();
+  const setup = new Setup({
+    services: [{
+      namespace: "urn:x:read",
+      name: "query",
+      type: "get",
+      targets: ["account"],
+      features: [],
+      answer: async ({ checked }): Promise<IqAnswer> => {
+        steps.push("read");
+        await checked;
+        steps.push("read again");
+        return "empty";
+      },
+    }],
+    isCurrent: () => {
+      steps.push("looked up");
+      return found.promise;
+    },
+  });
+  const client = { creation: "02", isConfidential: true, hasCarbons: false };
+  const iq = stanza("iq", "get", "<query xmlns='urn:x:read'/>", "alice@example.com");
+  strictEqual(setup.services.handle(iq, client), "delivered");
+  await new Promise((resolve) => setTimeout(resolve));
+  deepStrictEqual([steps, setup.replies.length], [["looked up", "read"], 0]);
+  found.resolve(true);
+  await setup.services.close();
+  deepStrictEqual([steps.at(-1), setup.replies.length], ["read again", 1]);
 });

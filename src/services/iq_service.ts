@@ -23,6 +23,12 @@ export interface IqRequest {
   readonly payload: XmlElement;
   /** Undefined when the request came from another node, datacenter or component. */
   readonly client: OwnClient | undefined;
+  /**
+   * Resolves once it is known whether the client's account still exists; undefined: nobody asks. The
+   * answer goes out no earlier. A service whose answer a push must not overtake waits for it before
+   * the last read.
+   */
+  readonly checked?: Promise<unknown>;
 }
 
 /** Steps that follow the last result of an account that has been deleted. */
@@ -119,7 +125,8 @@ export interface IqService {
   readonly isOrdered?: boolean;
   /**
    * True for an ordered service of type `set` that does nothing to the new owner of a name when a
-   * session of the former owner asks. All others refuse such a session, which costs a query.
+   * session of the former owner asks. All others refuse such a session, which costs a query. So do
+   * those of type `get` that read data of an account.
    * @default false
    */
   readonly isForFormerOwners?: boolean;

@@ -1,4 +1,5 @@
 import { deepStrictEqual, strictEqual } from "node:assert/strict";
+import { ManualClock } from "../../base/mod.ts";
 import { MemoryLogger } from "../../observe/mod.ts";
 import type { BareJid } from "../../xmpp/mod.ts";
 import { parseJid } from "../../xmpp/mod.ts";
@@ -11,14 +12,18 @@ class Setup {
   readonly gone: string[] = [];
   readonly logger = new MemoryLogger();
   failure: Error | undefined;
+  /** Set to make the database wait. */
+  gate: Promise<void> | undefined;
+  readonly clock = new ManualClock();
   readonly check = new AccountCheck({
-    existing: (host, localparts) => {
+    existing: async (host, localparts) => {
       this.asked.push(`${host}: ${localparts.join(" ")}`);
-      return this.failure === undefined
-        ? Promise.resolve(this.accounts)
-        : Promise.reject(this.failure);
+      await this.gate;
+      if (this.failure !== undefined) throw this.failure;
+      return this.accounts;
     },
     gone: ({ text }) => void this.gone.push(text),
+    clock: this.clock,
     logger: this.logger,
   });
 
@@ -58,3 +63,24 @@ Deno.test("AccountCheck keeps nobody out while the database does not answer", as
   deepStrictEqual(setup.gone, []);
   strictEqual(setup.logger.named("accounts.unchecked").length, 1);
 });
+
+Deno.test("AccountCheck holds nobody up for more than two seconds, and believes a late answer then", async () => {
+  const setup = new Setup();
+  const gate = Promise.withResolvers<void>();
+  setup.gate = gate.promise;
+  const checked = setup.isCurrent("alice@example.com", "02");
+  setup.clock.advance(1_999);
+  strictEqual(await Promise.race([checked, nextTurn("waits")]), "waits");
+  setup.clock.advance(1);
+  strictEqual(await checked, true);
+  deepStrictEqual(setup.gone, []);
+  gate.resolve();
+  await nextTurn();
+  deepStrictEqual(setup.gone, ["alice@example.com"]);
+  strictEqual(await setup.isCurrent("alice@example.com", "01"), true);
+  strictEqual(setup.clock.pendingTimers, 0);
+});
+
+function nextTurn(value = ""): Promise<string> {
+  return new Promise((resolve) => setTimeout(() => resolve(value)));
+}

@@ -50,6 +50,8 @@ export interface OfflineMessagesDeps {
   isUserHost(domainpart: string): boolean;
   /** Sessions of an account at this node. */
   sessionsOf(account: string): readonly OfflineSession[];
+  /** True while the account of a session here exists: its name may have a new owner. Never rejects. */
+  isCurrent(session: FullJid): Promise<boolean>;
   /** Stanzas for the account that found nobody may try again. */
   revealed(account: BareJid): void;
   /**
@@ -394,12 +396,12 @@ export class OfflineMessages {
     const { account } = busy;
     busy.isDelivering = true;
     busy.holdUntilMs = this.#deps.clock.monotonicMs() + HOLD_MS;
-    const { localpart, domainpart } = account;
+    const { domainpart } = account;
     const store = this.#storeOf(domainpart);
     try {
       for (;;) {
         busy.isAgain = false;
-        const claim = await this.#claim(store, localpart);
+        const claim = await this.#claim(store, account);
         if (claim === undefined && !busy.isAgain) break;
         if (claim === undefined) continue;
         this.#hold(claim);
@@ -421,10 +423,13 @@ export class OfflineMessages {
    * Claims what waits for an account; undefined: nothing. Sequences begin anew in an empty mailbox, so
    * each round has a claim of its own.
    */
-  async #claim(store: OfflineStore, localpart: string): Promise<MessageClaim | undefined> {
+  async #claim(store: OfflineStore, account: BareJid): Promise<MessageClaim | undefined> {
+    const { localpart } = account;
     const nowMs = this.#deps.clock.wallMs();
     // Nothing waits for most logins, and to look is no write.
     if ((await store.waiting([localpart], nowMs)).length === 0) return undefined;
+    const target = this.#targetOf(account);
+    if (target !== undefined && !await this.#deps.isCurrent(target)) return undefined;
     const claim = this.#claimOf(store, localpart);
     const found = await store.claim(localpart, { id: claim.id, nowMs, forMs: LEASE_MS });
     return found === 0 ? undefined : claim;

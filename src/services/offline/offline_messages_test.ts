@@ -47,6 +47,8 @@ class Node implements AsyncDisposable {
   readonly people = new Set([BOB]);
   /** Those who may see whether an account is online, by bare JID. */
   readonly contacts = new Set<string>();
+  /** Resources of sessions whose account is gone. */
+  readonly former = new Set<string>();
   readonly logger = new MemoryLogger();
   readonly offline: OfflineMessages;
   /** Set to make the store fail. */
@@ -74,6 +76,7 @@ class Node implements AsyncDisposable {
       maySee: (asker) => Promise.resolve(this.contacts.has(asker.bare.text)),
       isUserHost: (domain) => domain === HOST || domain === "example.com",
       sessionsOf: () => this.sessions,
+      isCurrent: ({ resourcepart }) => Promise.resolve(!this.former.has(resourcepart)),
       revealed: ({ text }) => void this.revealed.push(text),
       deliver: (to, stanza, { fate, number }) => {
         if (this.room === 0) return false;
@@ -190,6 +193,23 @@ Deno.test("OfflineMessages keeps messages, and delivers them in order to the fir
     one.logIn("phone");
     await settle();
     assert.deepEqual(one.delivered, []);
+  }));
+
+Deno.test("OfflineMessages delivers nothing to a session whose account is gone, and all to the new owner's", () =>
+  withNodes(async (one) => {
+    for (const text of ["1", "2"]) one.keep(text);
+    await settle();
+    one.former.add("old");
+    const old = one.logIn("old");
+    await settle();
+    assert.deepEqual(one.delivered, []);
+    one.logOut(old);
+    one.logIn("new");
+    await settle();
+    assert.deepEqual(one.delivered.map(({ to, text }) => `${to} ${text}`), [
+      `${BOB}/new 1`,
+      `${BOB}/new 2`,
+    ]);
   }));
 
 Deno.test("OfflineMessages writes nothing for a login while no message waits", () =>

@@ -34,9 +34,10 @@ class BlockListGet implements IqService {
     this.#server = server;
   }
 
-  async answer({ stanza }: IqRequest): Promise<IqAnswer> {
+  async answer({ stanza, checked }: IqRequest): Promise<IqAnswer> {
     const client = stanza.from as FullJid; // only clients have the bare JID that was asked
     this.#server.follow(client);
+    await checked;
     const blocked = blockedOf(await this.#server.listsOf(client.bare));
     return { payload: blockingElement("blocklist", blocked) };
   }

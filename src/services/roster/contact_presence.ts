@@ -23,6 +23,8 @@ export interface ContactPresenceDeps extends
   readonly reach: AccountReach;
   readonly turns: AccountTurns;
   readonly metrics: RosterMetrics;
+  /** See `RosterServerDeps.isCurrent`. */
+  isCurrent?(client: Jid): () => Promise<boolean>;
   /** Returns the full JIDs of the resources at other processes that a session here was told of. */
   toldTo(session: FullJid): readonly string[];
 }
@@ -406,9 +408,12 @@ export class ContactPresence {
   ): Promise<readonly RosterContact[] | undefined> {
     const { paced } = this.#deps;
     const isInitial = !this.#told.has(jid.text);
+    // Its roster is read beside the check: the name may have another owner.
+    const isCurrent = isInitial ? this.#deps.isCurrent?.(jid)() : undefined;
     const looked = isInitial
-      ? await paced.run(() => this.#lookUp(jid, isInitial))
+      ? await paced.run(() => this.#lookUp(jid, isInitial, isCurrent))
       : await this.#lookUp(jid, isInitial);
+    if (looked === "former") return undefined;
     if (looked === undefined) {
       this.#tryLater(jid, presence);
       return undefined;
@@ -429,10 +434,22 @@ export class ContactPresence {
     return contacts;
   }
 
-  /** Finds those whom a presence is told, and who are asked for theirs; undefined: the database failed. */
-  async #lookUp(jid: FullJid, isInitial: boolean): Promise<Looked | undefined> {
+  /**
+   * Finds those whom a presence is told, and who are asked for theirs; undefined: the database failed.
+   * @param isCurrent resolves to false for a session of an account that is gone, which tells nobody
+   */
+  async #lookUp(
+    jid: FullJid,
+    isInitial: boolean,
+    isCurrent?: Promise<boolean>,
+  ): Promise<Looked | "former" | undefined> {
     const { reach } = this.#deps;
     const contacts = await this.#contactsOf(jid, { withRequests: isInitial });
+    if (await isCurrent === false) {
+      this.#told.set(jid.text, []);
+      this.#orphans.add(jid.text); // nor of its end
+      return "former";
+    }
     if (contacts === undefined) return undefined;
     this.#retries.giveUp(jid.text);
     const told = this.#seenBy(jid, subscribersIn(contacts));

@@ -40,7 +40,7 @@ export interface RosterServerDeps extends RosterDeps {
   readonly maxRequestBytes: number;
   /**
    * Returns a function that is true while the account of a client here exists. It is called before the
-   * client changes the roster, and never rejects. @default it always does
+   * client changes the roster, and as it becomes available. It never rejects. @default it always does
    */
   isCurrent?(client: Jid): () => Promise<boolean>;
 }

@@ -247,6 +247,22 @@ Deno.test("a session of an account that is gone changes no subscription of the n
   assert.equal(fixture.store.item(ALICE, BOB)?.subscription, "none");
 });
 
+Deno.test("a session of an account that is gone tells the new owner's contacts nothing, and gets nothing of theirs", async () => {
+  const fixture = withAlice();
+  fixture.store.put(ALICE, item(BOB, { subscription: "both", request: new Uint8Array(1) }));
+  fixture.store.put(BOB, item(ALICE, { subscription: "both" }));
+  fixture.elsewhere.set(BOB, [{ host: "dc2.example.com", resourcepart: "desk", process: 2 }]);
+  fixture.former.add(PHONE);
+  await fixture.changePresence(PHONE);
+  await fixture.changePresence(PHONE, "unavailable");
+  assert.deepEqual([toBob(fixture), fixture.routed, fixture.delivered], [[], [], []]);
+  fixture.server.closed(fullJid(PHONE));
+  await fixture.server.settled();
+  fixture.former.clear();
+  await fixture.changePresence(PHONE);
+  assert.equal(toBob(fixture).length, 2, "the new owner's session tells bob, and asks for his");
+});
+
 Deno.test("a request to an account that does not exist is ignored and counted", async () => {
   const fixture = withAlice();
   await fixture.take(ALICE, "subscribe", "nobody@example.com");

@@ -22,11 +22,12 @@ export class RosterGet implements IqService {
     this.#interested = interested;
   }
 
-  answer({ stanza, payload }: IqRequest): Promise<IqAnswer> | IqAnswer {
+  answer({ stanza, payload, checked }: IqRequest): Promise<IqAnswer> | IqAnswer {
     if (payload.elements.length > 0) return { error: "bad-request" };
     const client = stanza.from as FullJid; // only clients have the bare JID that was asked
     this.#interested(client);
-    return this.#rosters.get(stanza.from.bare, client, payload.attribute("ver"));
+    const known = payload.attribute("ver");
+    return this.#rosters.get({ owner: stanza.from.bare, client, known, checked });
   }
 }
 

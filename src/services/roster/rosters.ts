@@ -34,6 +34,8 @@ interface RosterRequest {
   readonly client: FullJid;
   /** The version that the client has; undefined: it does not ask for versions. */
   readonly known: string | undefined;
+  /** Resolves when the answer may go out; undefined: at once. */
+  readonly checked: Promise<unknown> | undefined;
 }
 
 /** Reads for one request at the most: each push that overtakes the answer costs one more. */
@@ -51,16 +53,15 @@ export class Rosters {
   /**
    * Answers a roster get. The client gets pushes from the moment it asks, so the roster is read again
    * when a push passes to it between the read and the answer. Otherwise the answer could undo the push.
-   *
-   * @param known the version that the client has; undefined: it does not ask for versions
    */
-  async get(owner: Jid, client: FullJid, known: string | undefined): Promise<IqAnswer> {
+  async get(request: RosterRequest): Promise<IqAnswer> {
     const { paced } = this.#deps;
-    const request = { owner, client, known };
+    const { owner, client } = request;
     const read = () => this.#store(owner).read(owner.text);
     using watch = this.#pushes.watch(client);
     const { contacts: pushed } = watch;
     const roster = await paced.run(read);
+    await request.checked;
     let answer = await paced.run(() =>
       pushed.size === 0 ? this.#answer(roster, request) : undefined
     );
