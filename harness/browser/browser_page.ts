@@ -1,4 +1,20 @@
+import { until } from "../until.ts";
 import type { DevTools, DevToolsEvent } from "./dev_tools.ts";
+
+/** Keys that do something, with their codes as browsers number them and the text that they type. */
+const KEYS: Readonly<Record<string, { readonly number: number; readonly text?: string }>> = {
+  Tab: { number: 9 },
+  Enter: { number: 13, text: "\r" },
+  Escape: { number: 27 },
+  Space: { number: 32, text: " " },
+  ArrowLeft: { number: 37 },
+  ArrowUp: { number: 38 },
+  ArrowRight: { number: 39 },
+  ArrowDown: { number: 40 },
+};
+
+/** Number of the Shift key among the modifiers of the protocol. */
+const SHIFT = 8;
 
 /** One page of a browser, which shares nothing with others. */
 export class BrowserPage implements AsyncDisposable {
@@ -38,6 +54,8 @@ export class BrowserPage implements AsyncDisposable {
     const page = new BrowserPage(devTools, browserContextId, sessionId);
     await page.#send("Page.enable");
     await page.#send("Runtime.enable");
+    // Of several pages each one thinks that it is before somebody, and shows its focus.
+    await page.#send("Emulation.setFocusEmulationEnabled", { enabled: true });
     const loaded = page.#next("Page.loadEventFired");
     await page.#send("Page.navigate", { url });
     await loaded;
@@ -54,6 +72,11 @@ export class BrowserPage implements AsyncDisposable {
     if (exceptionDetails === undefined) return result.value;
     const { exception, text: summary } = exceptionDetails;
     throw new Error(`The page says: ${exception?.description ?? exception?.value ?? summary}`);
+  }
+
+  /** Waits for an expression about the page to become true. */
+  async until(expression: string): Promise<void> {
+    await until(() => this.evaluate(`Boolean(${expression})`), { what: expression });
   }
 
   /** Lets scripts of the page call `name` with one text, which is JSON. */
@@ -79,11 +102,45 @@ export class BrowserPage implements AsyncDisposable {
     });
   }
 
-  /** Presses and releases a key, such as `ArrowRight`. */
-  async press(key: string): Promise<void> {
-    for (const type of ["rawKeyDown", "keyUp"]) {
-      await this.#send("Input.dispatchKeyEvent", { type, key, code: key });
-    }
+  /**
+   * Presses and releases a key of `KEYS`, as a keyboard does: the page sees its events, and the
+   * browser does what the key stands for, such as moving the focus.
+   */
+  async press(key: string, { withShift = false } = {}): Promise<void> {
+    const known = KEYS[key];
+    if (known === undefined) throw new RangeError(`Cannot press ${key}: the key has no number`);
+    const { number, text } = known;
+    const fields = {
+      ...{ key: key === "Space" ? " " : key, code: key, windowsVirtualKeyCode: number },
+      modifiers: withShift ? SHIFT : 0,
+    };
+    const down = text === undefined ? { type: "rawKeyDown" } : { type: "keyDown", text };
+    await this.#send("Input.dispatchKeyEvent", { ...fields, ...down });
+    await this.#send("Input.dispatchKeyEvent", { ...fields, type: "keyUp" });
+  }
+
+  /** Types text where the focus is. */
+  async type(text: string): Promise<void> {
+    await this.#send("Input.insertText", { text });
+  }
+
+  /** Returns the page as a screen reader gets it, in reading order, without what it is not told. */
+  async accessibilityTree(): Promise<readonly AccessibleNode[]> {
+    const { nodes } = await this.#send("Accessibility.getFullAXTree") as unknown as {
+      readonly nodes: readonly ProtocolNode[];
+    }; // as the protocol has it
+    const byId = new Map(nodes.map((node) => [node.nodeId, node]));
+    const read = (node: ProtocolNode | undefined): readonly AccessibleNode[] => {
+      if (node === undefined) return [];
+      const rest = (node.childIds ?? []).flatMap((id) => read(byId.get(id)));
+      if (node.ignored) return rest;
+      return [{
+        role: String(node.role?.value ?? ""),
+        name: String(node.name?.value ?? ""),
+        properties: new Map(node.properties?.map(({ name, value }) => [name, value.value])),
+      }, ...rest];
+    };
+    return read(nodes[0]);
   }
 
   /** Writes a picture of the page as PNG. */
@@ -118,6 +175,26 @@ export class BrowserPage implements AsyncDisposable {
     if (sessionId !== this.#sessionId || method !== "Runtime.bindingCalled") return;
     this.#bindings.get(text(params, "name"))?.(JSON.parse(text(params, "payload")));
   }
+}
+
+/** One node of the accessibility tree. */
+export interface AccessibleNode {
+  readonly role: string;
+  readonly name: string;
+  /** Properties such as `live`, `pressed` and `expanded`. */
+  readonly properties: ReadonlyMap<string, unknown>;
+}
+
+interface ProtocolNode {
+  readonly nodeId: string;
+  readonly ignored: boolean;
+  readonly childIds?: readonly string[];
+  readonly role?: { readonly value?: unknown };
+  readonly name?: { readonly value?: unknown };
+  readonly properties?: readonly {
+    readonly name: string;
+    readonly value: { readonly value?: unknown };
+  }[];
 }
 
 interface Evaluation {

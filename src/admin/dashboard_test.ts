@@ -1,31 +1,11 @@
-import axe from "axe-core";
 import assert from "node:assert/strict";
-import type { BrowserPage } from "../../harness/browser/mod.ts";
-import { Browser } from "../../harness/browser/mod.ts";
+import { Browser, checkScreens } from "../../harness/browser/mod.ts";
 import { withCluster } from "../../harness/cluster/mod.ts";
 import { Stage } from "../../harness/scenarios/_stage.ts";
 import { Run } from "../../harness/process/mod.ts";
 import { untilAllLinked } from "../../harness/scenarios/_linked.ts";
-import { until } from "../../harness/until.ts";
-import type { Clock } from "../base/mod.ts";
-import { ManualClock, SystemClock } from "../base/mod.ts";
-import type { TokenHolder } from "./access.ts";
-import { createAdmin } from "./admin_server.ts";
-import { EventLog } from "./events/event_log.ts";
-import { modelMesh } from "./testing/model_mesh.ts";
-import { modelTraces } from "./testing/model_traces.ts";
-import { sampleDeps } from "./testing/sample_app.ts";
-import { sampleActions } from "./testing/sample_source.ts";
-
-const SCREENS = [
-  { name: "desktop-light", width: 1440, height: 1000 },
-  { name: "desktop-dark", width: 1440, height: 1000, isDark: true },
-  { name: "phone-light", width: 390, height: 2200 },
-  { name: "phone-dark", width: 390, height: 2200, isDark: true },
-];
-
-/** Keeps the pictures when this names a directory, for somebody to look at them. */
-const PICTURES = Deno.env.get("CAUSEWAY_PICTURES");
+import { ManualClock } from "../base/mod.ts";
+import { serveModel } from "./testing/model_server.ts";
 
 /** A browser that ends leaves timers of its connections running for a moment after the test. */
 const WITH_BROWSER = { sanitizeOps: false, sanitizeResources: false };
@@ -33,66 +13,6 @@ const WITH_BROWSER = { sanitizeOps: false, sanitizeResources: false };
 /** Expressions for a field of the page, and for a datacenter in its map. */
 const input = (id: string) => `document.querySelector('${id}')`;
 const spot = (name: string) => `document.querySelector('[data-datacenter^=${name}]')`;
-
-/** Waits for a JavaScript expression about the page to become true. */
-async function untilOn(page: BrowserPage, expression: string): Promise<void> {
-  await until(() => page.evaluate(`Boolean(${expression})`), {
-    what: expression,
-    evidence: () => "",
-  });
-}
-
-/** Fails for each fault of accessibility that axe finds, on every screen. */
-async function checkScreens(page: BrowserPage, name: string): Promise<void> {
-  await page.evaluate(axe.source);
-  for (const screen of SCREENS) {
-    await page.showOn(screen);
-    const found = await page.evaluate(
-      "axe.run().then(({ violations }) => violations.map(({ id, nodes }) => " +
-        "id + ': ' + nodes.map(({ html, failureSummary }) => html.slice(0, 200) + failureSummary).join('; ')))",
-    );
-    if (PICTURES !== undefined) await page.screenshot(`${PICTURES}/${name}-${screen.name}.png`);
-    assert.deepEqual(found, [], `${name} on ${screen.name}`);
-    const overflow = await page.evaluate(
-      "document.documentElement.scrollWidth - document.documentElement.clientWidth",
-    );
-    assert.equal(overflow, 0, `${name} on ${screen.name} is wider than the screen`);
-  }
-}
-
-/** Serves the API and the dashboard of a model. */
-async function serveModel(
-  count: number,
-  { tokens = [], clock = new SystemClock(), calls = [] }: {
-    readonly tokens?: readonly TokenHolder[];
-    readonly clock?: Clock;
-    /** Takes the actions that the page asks for. */
-    readonly calls?: string[];
-  } = {},
-) {
-  const events = new EventLog(() => clock.wallMs());
-  events.add({
-    kind: "link-lost",
-    severity: "warning",
-    text: "The link to node1@sto7.example.com is down: timeout",
-    details: {},
-  });
-  const server = createAdmin(
-    sampleDeps({
-      source: modelMesh(count),
-      actions: sampleActions(calls),
-      traces: modelTraces(),
-      events,
-    }),
-    { port: 0, tokens },
-    { clock },
-  );
-  await server.start();
-  return {
-    url: `http://${server.address}/`,
-    [Symbol.asyncDispose]: () => server.close(),
-  };
-}
 
 Deno.test(
   "the dashboard of 30 datacenters is accessible, fits every screen, and obeys the keyboard",
@@ -102,25 +22,23 @@ Deno.test(
     await using served = await serveModel(30);
     await using browser = await Browser.start(run, []);
     await using page = await browser.open(served.url);
-    await untilOn(page, "document.querySelectorAll('[data-datacenter]').length === 30");
-    await untilOn(page, "document.querySelector('.events')");
+    await page.until("document.querySelectorAll('[data-datacenter]').length === 30");
+    await page.until("document.querySelector('.events')");
     await page.evaluate(`${spot("sto7")}.focus()`);
     await page.press("Enter");
-    await untilOn(
-      page,
+    await page.until(
       "document.querySelector('#panel-title')?.textContent === 'sto7.example.com'",
     );
-    await untilOn(page, "document.querySelector('.panel')?.textContent.includes('Lane 1')");
+    await page.until("document.querySelector('.panel')?.textContent.includes('Lane 1')");
     await page.evaluate(`${input("#trace-jid")}.value = "alice@example.com"`);
     await page.evaluate("document.querySelector('.trace form').requestSubmit()");
-    await untilOn(page, "document.querySelectorAll('.stanzas details').length === 3");
+    await page.until("document.querySelectorAll('.stanzas details').length === 3");
     await page.evaluate("document.querySelector('.sessions form').requestSubmit()");
-    await untilOn(page, "document.querySelectorAll('.sessions .rows li').length === 10");
+    await page.until("document.querySelectorAll('.sessions .rows li').length === 10");
     await checkScreens(page, "thirty");
     await page.evaluate(`${spot("sto7")}.focus()`);
     await page.press("ArrowRight");
-    await untilOn(
-      page,
+    await page.until(
       "document.querySelector('#panel-title')?.textContent === 'iad8.example.com'",
     );
     assert.equal(
@@ -146,41 +64,41 @@ Deno.test(
     await using browser = await Browser.start(run, []);
     await using page = await browser.open(served.url);
     const enter = async (token: string) => {
-      await untilOn(page, "document.querySelector('#token')");
+      await page.until("document.querySelector('#token')");
       await page.evaluate(`document.querySelector('#token').value = ${JSON.stringify(token)}`);
       await page.evaluate("document.querySelector('.token form').requestSubmit()");
     };
     await enter("wrong");
-    await untilOn(page, "document.querySelector('#token-problem')?.textContent.includes('wrong')");
+    await page.until("document.querySelector('#token-problem')?.textContent.includes('wrong')");
     await checkScreens(page, "token");
     await enter("correct-horse-battery");
-    await untilOn(page, "document.querySelectorAll('[data-datacenter]').length === 3");
+    await page.until("document.querySelectorAll('[data-datacenter]').length === 3");
     assert.equal(await page.evaluate("localStorage.length + document.cookie.length"), 0);
     assert.equal(await page.evaluate("sessionStorage.length"), 1);
 
     const listSessions = async () => {
       await page.evaluate("document.querySelector('.sessions form').requestSubmit()");
-      await untilOn(page, "document.querySelectorAll('.sessions .rows li').length === 10");
+      await page.until("document.querySelectorAll('.sessions .rows li').length === 10");
     };
-    await untilOn(page, "document.querySelector('.trace button').disabled");
-    await untilOn(page, "document.querySelector('#trace-note').textContent.includes('role act')");
+    await page.until("document.querySelector('.trace button').disabled");
+    await page.until("document.querySelector('#trace-note').textContent.includes('role act')");
     await listSessions();
     assert.equal(await page.evaluate("document.querySelectorAll('.row-actions').length"), 0);
 
     await page.evaluate("sessionStorage.clear()");
     await enter("staple-battery-horse");
-    await untilOn(page, "document.querySelector('.trace button')?.disabled === false");
+    await page.until("document.querySelector('.trace button')?.disabled === false");
     await listSessions();
     await page.evaluate("[...document.querySelectorAll('.turn button')].at(-1).click()");
     const first = "document.querySelector('.sessions .rows li')";
-    await untilOn(page, `${first}.textContent.includes('user10@')`);
+    await page.until(`${first}.textContent.includes('user10@')`);
     await page.evaluate("globalThis.confirm = () => true");
     await page.evaluate(`${first}.querySelector('[aria-label^="End"]').click()`);
-    await untilOn(page, "document.querySelector('.sessions').textContent.includes('It is done')");
+    await page.until("document.querySelector('.sessions').textContent.includes('It is done')");
     assert.deepEqual(calls, ["kick user10@example.com/phone"]);
     await page.evaluate(`${first}.querySelector('[aria-label^="Trace"]').click()`);
-    await untilOn(page, `${input("#trace-jid")}.value === "user10@example.com/phone"`);
-    await untilOn(page, `document.activeElement === ${input("#trace-jid")}`);
+    await page.until(`${input("#trace-jid")}.value === "user10@example.com/phone"`);
+    await page.until(`document.activeElement === ${input("#trace-jid")}`);
   },
 );
 
@@ -208,32 +126,30 @@ Deno.test(
       await using page = await browser.open(dc1.adminUrl("/").href);
       const other = JSON.stringify(cluster.datacenter("dc2").localHost);
       const state = `document.querySelector('[data-datacenter=${other}]')?.dataset.state`;
-      await untilOn(page, `${state} === 'linked'`);
+      await page.until(`${state} === 'linked'`);
       await checkScreens(page, "three");
 
       for (const proxy of cluster.links("dc1", "dc2")) {
         proxy.refuse();
         proxy.cut();
       }
-      await untilOn(page, `${state} === 'unreachable'`);
-      await untilOn(page, `document.querySelector('.attention')?.textContent.includes(${other})`);
-      await untilOn(
-        page,
+      await page.until(`${state} === 'unreachable'`);
+      await page.until(`document.querySelector('.attention')?.textContent.includes(${other})`);
+      await page.until(
         "/The link to .*dc2.* is down/.test(document.querySelector('.events')?.textContent)",
       );
       await page.evaluate(
         `document.querySelector('[data-datacenter=${other}]').dispatchEvent(new MouseEvent('click', { bubbles: true }))`,
       );
-      await untilOn(page, `document.querySelector('#panel-title')?.textContent === ${other}`);
+      await page.until(`document.querySelector('#panel-title')?.textContent === ${other}`);
       await checkScreens(page, "cut");
 
       cluster.heal("dc1", "dc2");
-      await untilOn(page, `${state} === 'linked'`);
+      await page.until(`${state} === 'linked'`);
 
       await page.evaluate("document.querySelector('#where-jid').value = 'nobody@example.com'");
       await page.evaluate("document.querySelector('.where form').requestSubmit()");
-      await untilOn(
-        page,
+      await page.until(
         "document.querySelector('.verdict')?.textContent.includes('not connected')",
       );
 
@@ -242,14 +158,12 @@ Deno.test(
       const bob = await stage.enterAvailable("bob", "dc2");
       await page.evaluate(`${input("#trace-jid")}.value = ${JSON.stringify(bob.jid)}`);
       await page.evaluate("document.querySelector('.trace form').requestSubmit()");
-      await untilOn(
-        page,
+      await page.until(
         "/node1@dc2\\S+ *✓traces too/.test(document.querySelector('.trace-nodes')?.textContent)",
       );
       await alice.sendMessage(bob.jid, "is it traced?");
       await bob.expectMessage("is it traced?");
-      await untilOn(
-        page,
+      await page.until(
         `[...document.querySelectorAll('.stanzas li')].some(({ textContent }) =>
           /message chat.*delivered.*node1@dc1\\S+entered the mesh here.*node1@dc2\\S+delivered here/
             .test(textContent))`,
@@ -257,8 +171,7 @@ Deno.test(
       const stop = "document.querySelector('.trace form button')";
       assert.equal(await page.evaluate(`${stop}.textContent`), "Stop");
       await page.evaluate(`${stop}.click()`);
-      await untilOn(
-        page,
+      await page.until(
         "document.querySelector('.trace [role=status]').textContent.includes('it was stopped')",
       );
     });

@@ -34,15 +34,28 @@ export interface Page {
 }
 
 const STYLE = `
-:root { color-scheme: light dark; --line: #8886; --soft: #8882; }
-body { font: 1rem/1.5 system-ui, sans-serif; margin: 0 auto; max-width: 60rem; padding: 1rem; }
+:root {
+  color-scheme: light dark;
+  --page: light-dark(#ffffff, #0f141a); --text: light-dark(#17202c, #e7ecf2);
+  --accent: light-dark(#1857b0, #82b4ff); --line: #8886; --soft: light-dark(#eef1f5, #19212b);
+}
+body {
+  background: var(--page); color: var(--text); font: 1rem/1.5 system-ui, sans-serif;
+  margin: 0 auto; max-width: 60rem; overflow-wrap: break-word; padding: 1rem;
+}
+a { color: var(--accent); }
+:focus-visible { outline: 3px solid var(--accent); outline-offset: 2px; }
 code, pre { font-family: ui-monospace, monospace; font-size: .9em; }
 pre { background: var(--soft); overflow: auto; padding: .75rem; }
 details { border: 1px solid var(--line); border-radius: .4rem; margin: .5rem 0; padding: 0 .75rem; }
 summary { cursor: pointer; padding: .5rem 0; }
 .method { display: inline-block; font-weight: 700; min-width: 4rem; }
+.table { overflow-x: auto; }
 table { border-collapse: collapse; }
-td, th { border-bottom: 1px solid var(--line); padding: .25rem .75rem .25rem 0; text-align: left; }
+td, th {
+  border-bottom: 1px solid var(--line); padding: .25rem .75rem .25rem 0; text-align: left;
+  vertical-align: top;
+}
 `;
 
 /** Makes a page for people of the OpenAPI document. It needs no script and nothing from elsewhere. */
@@ -59,8 +72,9 @@ export function docsPage(document: ApiDocument): Page {
     }
   }
   const schemas = Object.entries(document.components?.schemas ?? {}).map(([name, schema]) =>
-    `<details id="schema-${escape(name)}"><summary><code>${escape(name)}</code></summary>` +
-    `${jsonOf(schema)}</details>`
+    // A browser opens the details around the target of a link.
+    `<details><summary><code>${escape(name)}</code></summary>` +
+    `<div id="schema-${escape(name)}">${jsonOf(schema, name)}</div></details>`
   );
   const sections = [...groups].map(([name, operations]) =>
     `<section><h2>${escape(name)}</h2>${operations.join("")}</section>`
@@ -80,6 +94,7 @@ export function docsPage(document: ApiDocument): Page {
 
 function operationOf(method: string, path: string, operation: Operation): string {
   const { summary = "", description, parameters = [], requestBody, responses = {} } = operation;
+  const route = `${method} ${path}`;
   const rows = parameters.map(({ name, in: place, required, schema }) =>
     `<tr><td><code>${escape(name)}</code></td><td>${escape(place)}</td>` +
     `<td>${required === true ? "needed" : ""}</td><td>${shortOf(schema)}</td></tr>`
@@ -91,9 +106,18 @@ function operationOf(method: string, path: string, operation: Operation): string
   return `<details><summary><span class="method">${escape(method)}</span> ` +
     `<code>${escape(path)}</code> ${escape(summary)}</summary>` +
     (description === undefined ? "" : `<p>${escape(description)}</p>`) +
-    (rows.length === 0 ? "" : `<h3>Parameters</h3><table>${rows.join("")}</table>`) +
+    (rows.length === 0 ? "" : `<h3>Parameters</h3>` +
+      tableOf(`Parameters of ${route}`, ["Name", "Place", "Needed", "Type"], rows)) +
     (requestBody === undefined ? "" : `<h3>Body</h3>${contentOf(requestBody.content)}`) +
-    `<h3>Answers</h3><table>${answers.join("")}</table></details>`;
+    `<h3>Answers</h3>` +
+    tableOf(`Answers of ${route}`, ["Status", "Meaning", "Body"], answers) + "</details>";
+}
+
+/** Makes a table that scrolls on a narrow screen, by the keyboard too. */
+function tableOf(name: string, columns: readonly string[], rows: readonly string[]): string {
+  const head = columns.map((column) => `<th scope="col">${column}</th>`).join("");
+  return `<div class="table" tabindex="0" role="region" aria-label="${escape(name)}">` +
+    `<table><thead><tr>${head}</tr></thead><tbody>${rows.join("")}</tbody></table></div>`;
 }
 
 function contentOf(content: Content = {}): string {
@@ -111,8 +135,10 @@ function shortOf(schema: unknown): string {
   return schema === undefined ? "" : `<code>${escape(JSON.stringify(schema))}</code>`;
 }
 
-function jsonOf(schema: unknown): string {
-  return `<pre>${escape(JSON.stringify(schema, undefined, 2))}</pre>`;
+function jsonOf(schema: unknown, name: string): string {
+  return `<pre tabindex="0" role="region" aria-label="Schema ${escape(name)}">${
+    escape(JSON.stringify(schema, undefined, 2))
+  }</pre>`;
 }
 
 function escape(text: string): string {

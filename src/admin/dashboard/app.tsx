@@ -1,6 +1,8 @@
-import { useEffect, useState } from "preact/hooks";
+/// <reference lib="dom" />
+import { useEffect, useRef, useState } from "preact/hooks";
 import type { AdminClient } from "./admin_client.ts";
 import { findingsOf } from "./changes.ts";
+import type { PanelFocus } from "./datacenter_panel.tsx";
 import { DatacenterPanel } from "./datacenter_panel.tsx";
 import { DatacenterTable } from "./datacenter_table.tsx";
 import { AttentionCard, EventCard } from "./event_cards.tsx";
@@ -87,19 +89,40 @@ function Overview({ view, client, state }: {
   const { caller, datacenters, nodes } = facts;
   const { rates, selected, detail } = state;
   const [wish, setWish] = useState<TraceWish>();
+  const [focus, setFocus] = useState<PanelFocus>();
+  const opener = useRef<Element | null>(null);
   const select = (datacenter: string) => view.select(datacenter);
   const trace = (jid: string) => setWish({ jid });
   const shown = datacenters.find(({ datacenter }) => datacenter === selected);
+
+  /** Shows a datacenter in the panel, and goes there. */
+  const open = (datacenter: string) => {
+    opener.current = document.activeElement;
+    select(datacenter);
+    setFocus({ datacenter });
+  };
+  /** Closes the panel and gives the focus back to what had opened it. */
+  const close = () => {
+    const hadFocus = document.querySelector(".panel")?.contains(document.activeElement);
+    view.select(undefined);
+    setFocus(undefined);
+    if (!hadFocus) return;
+    const { current } = opener;
+    const goesBack = current instanceof Element && current.isConnected && current !== document.body;
+    const target = goesBack ? current : document.querySelector(".map [tabindex='0']");
+    if (target instanceof HTMLElement || target instanceof SVGElement) target.focus();
+  };
   return (
     <>
       <SummaryTiles facts={facts} total={state.total} />
       <div class="columns">
+        <AttentionCard findings={findingsOf(facts)} open={open} />
         <div class="main-column">
           <section class="card" aria-labelledby="map-title">
             <h2 id="map-title">Datacenters</h2>
-            <MeshMap datacenters={datacenters} rates={rates} selected={selected} select={select} />
+            <MeshMap {...{ datacenters, rates, selected, select, open, close }} />
             <Legend />
-            <DatacenterTable {...{ datacenters, rates, selected, select }} />
+            <DatacenterTable {...{ datacenters, rates, selected, open }} />
           </section>
           <section class="card" aria-labelledby="traffic-title">
             <h2 id="traffic-title">Stanzas between datacenters</h2>
@@ -118,18 +141,19 @@ function Overview({ view, client, state }: {
           <BounceCard facts={facts} />
         </div>
         <div class="side-column">
-          <AttentionCard findings={findingsOf(facts)} select={select} />
           {shown !== undefined && (
             <DatacenterPanel
               datacenter={shown}
               detail={detail}
               nodes={nodes}
               rate={rates.get(shown.datacenter) ?? NO_TRAFFIC}
+              focus={focus}
+              close={close}
             />
           )}
           <WhereSearch client={client} select={select} trace={trace} />
           <SessionsCard client={client} caller={caller} trace={trace} />
-          <EventCard feed={state.feed} />
+          <EventCard feed={state.feed} hasCaughtUp={state.history.times.length > 0} />
           <DatabaseCard facts={facts} />
           <CertificateCard facts={facts} />
         </div>

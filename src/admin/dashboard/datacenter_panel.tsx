@@ -1,3 +1,5 @@
+/// <reference lib="dom" />
+import { useEffect, useRef } from "preact/hooks";
 import type { Datacenter, DatacenterDetail, Endpoint, Lane, MeshNode, Rate } from "./api_types.ts";
 import { StatusMark } from "./status_mark.tsx";
 import {
@@ -10,19 +12,39 @@ import {
   formatTime,
 } from "./text.ts";
 
+/** A wish of somebody who has pressed a datacenter to be at its panel. A new object asks again. */
+export interface PanelFocus {
+  readonly datacenter: string;
+}
+
 /** What this node knows of one datacenter: its links, endpoints and nodes. */
-export function DatacenterPanel({ datacenter, detail, nodes, rate }: {
+export function DatacenterPanel({ datacenter, detail, nodes, rate, focus, close }: {
   readonly datacenter: Datacenter;
   /** Undefined until the node has answered. */
   readonly detail: DatacenterDetail | undefined;
   readonly nodes: readonly MeshNode[];
   readonly rate: Rate;
+  readonly focus: PanelFocus | undefined;
+  readonly close: () => void;
 }) {
+  const title = useRef<HTMLHeadingElement>(null);
+  useEffect(() => {
+    if (focus !== undefined) title.current?.focus();
+  }, [focus]);
   const { datacenter: name, state, reason, isOwn, lastError } = datacenter;
   const own = nodes.filter((node) => node.datacenter === name);
   return (
-    <section class="card panel" aria-labelledby="panel-title">
-      <h2 id="panel-title">{name}</h2>
+    <section
+      class="card panel"
+      aria-labelledby="panel-title"
+      onKeyDown={({ key }) => key === "Escape" && close()}
+    >
+      <div class="panel-head">
+        <h2 id="panel-title" ref={title} tabIndex={-1}>{name}</h2>
+        <button type="button" class="plain" aria-label={`Close ${name}`} onClick={close}>
+          Close
+        </button>
+      </div>
       <p class="panel-state">
         <StatusMark state={state} text={isOwn ? "the datacenter of this node" : state} />
         {reason !== undefined && <span class="reason">{reason}</span>}

@@ -18,18 +18,18 @@ function breakable(name: string) {
 const ORDER = { bad: 0, warning: 1, paused: 2, own: 3, good: 4 } as const;
 
 /** All datacenters as a table, those with problems first. */
-export function DatacenterTable({ datacenters, rates, selected, select }: {
+export function DatacenterTable({ datacenters, rates, selected, open }: {
   readonly datacenters: readonly Datacenter[];
   readonly rates: ReadonlyMap<string, Rate>;
   readonly selected: string | undefined;
-  readonly select: (datacenter: string) => void;
+  readonly open: (datacenter: string) => void;
 }) {
   const rows = datacenters.toSorted((one, other) =>
     ORDER[healthOf(one.state)] - ORDER[healthOf(other.state)]
   );
   return (
     <div class="scroll tall" tabIndex={0} role="region" aria-label="Table of datacenters">
-      <table>
+      <table aria-label="Datacenters">
         <thead>
           <tr>
             <th scope="col">Datacenter</th>
@@ -54,7 +54,7 @@ export function DatacenterTable({ datacenters, rates, selected, select }: {
                     type="button"
                     class="plain"
                     aria-pressed={datacenter === selected}
-                    onClick={() => select(datacenter)}
+                    onClick={() => open(datacenter)}
                   >
                     {breakable(datacenter)}
                   </button>

@@ -5,14 +5,14 @@ import { StatusMark } from "./status_mark.tsx";
 import { formatTime } from "./text.ts";
 
 /** What somebody should look at now. */
-export function AttentionCard({ findings, select }: {
+export function AttentionCard({ findings, open }: {
   readonly findings: readonly Finding[];
-  readonly select: (datacenter: string) => void;
+  readonly open: (datacenter: string) => void;
 }) {
   return (
     <section class="card attention" aria-labelledby="attention-title">
       <h2 id="attention-title">Needs attention</h2>
-      <div role="status">
+      <div role="status" aria-atomic={false}>
         {findings.length === 0
           ? (
             <p class="all-well">
@@ -28,7 +28,7 @@ export function AttentionCard({ findings, select }: {
                     <button
                       type="button"
                       class="plain name"
-                      onClick={() => select(datacenter)}
+                      onClick={() => open(datacenter)}
                     >
                       {subject}
                     </button>
@@ -43,15 +43,25 @@ export function AttentionCard({ findings, select }: {
   );
 }
 
-/** What happened, newest first. */
-export function EventCard({ feed }: { readonly feed: readonly AdminEvent[] }) {
+/** What happened, newest first. Screen readers are told of what comes while the page is open. */
+export function EventCard({ feed, hasCaughtUp }: {
+  readonly feed: readonly AdminEvent[];
+  /** False while events come that are older than the page. */
+  readonly hasCaughtUp: boolean;
+}) {
   return (
     <section class="card" aria-labelledby="events-title">
       <h2 id="events-title">Events</h2>
-      {feed.length === 0
-        ? <p class="empty">Nothing has happened yet.</p>
-        : (
-          <div class="scroll" tabIndex={0} role="log" aria-labelledby="events-title">
+      <div
+        class="scroll"
+        tabIndex={0}
+        role="log"
+        aria-live={hasCaughtUp ? "polite" : "off"}
+        aria-labelledby="events-title"
+      >
+        {feed.length === 0
+          ? <p class="empty">Nothing has happened yet.</p>
+          : (
             <ol class="rows events">
               {feed.map((event) => (
                 <li key={event.id}>
@@ -60,8 +70,8 @@ export function EventCard({ feed }: { readonly feed: readonly AdminEvent[] }) {
                 </li>
               ))}
             </ol>
-          </div>
-        )}
+          )}
+      </div>
     </section>
   );
 }

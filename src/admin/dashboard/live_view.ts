@@ -64,7 +64,7 @@ export class LiveView {
     this.#wake();
   }
 
-  /** Shows a datacenter in the panel. */
+  /** Shows a datacenter in the panel, or no panel. */
   select(datacenter: string | undefined): void {
     this.#change({ selected: datacenter, detail: undefined });
     this.#wake();

@@ -11,7 +11,12 @@ interface MeshMapProps {
   readonly datacenters: readonly Datacenter[];
   readonly rates: ReadonlyMap<string, Rate>;
   readonly selected: string | undefined;
+  /** Shows a datacenter in the panel. */
   readonly select: (datacenter: string) => void;
+  /** Shows it there and goes to the panel. */
+  readonly open: (datacenter: string) => void;
+  /** Closes the panel. */
+  readonly close: () => void;
 }
 
 const RADIUS = 15;
@@ -21,7 +26,8 @@ const MAX_LABELLED_LINKS = 8;
 const ROUND_TRIP_SPACING = 46;
 
 /** The datacenters as this node sees them: its own in the middle, links as lines to the others. */
-export function MeshMap({ datacenters, rates, selected, select }: MeshMapProps) {
+export function MeshMap(props: MeshMapProps) {
+  const { datacenters, rates, selected, select, open, close } = props;
   const box = useRef<HTMLDivElement>(null);
   const [width, setWidth] = useState(720);
   useEffect(() => {
@@ -37,14 +43,21 @@ export function MeshMap({ datacenters, rates, selected, select }: MeshMapProps) 
   const isCrowded = others.length > MAX_LABELLED_LINKS;
   const label = (datacenter: string) => cutLabel(names.get(datacenter)!, layout.labelLength);
   const order = own === undefined ? others : [own, ...others];
-  const current = order.find(({ datacenter }) => datacenter === selected) ?? order[0];
+  // After the panel is closed, the tabulator comes back to where it was.
+  const last = useRef(selected);
+  if (selected !== undefined) last.current = selected;
+  const current = order.find(({ datacenter }) => datacenter === last.current) ?? order[0];
 
   /** Arrow keys go round; the map is one stop of the tabulator. */
   const move = (event: KeyboardEvent) => {
+    if (event.key === "Escape") return close();
     const step = STEPS[event.key];
-    if (step === undefined || current === undefined) return;
+    const from = order.findIndex(({ datacenter }) =>
+      datacenter === (event.target as SVGElement).dataset.datacenter // of a spot, as nothing else here
+    );
+    if (step === undefined || from === -1) return;
     event.preventDefault();
-    const next = order[(order.indexOf(current) + step + order.length) % order.length]!;
+    const next = order[(from + step + order.length) % order.length]!;
     select(next.datacenter);
     box.current!.querySelector<SVGElement>(`[data-datacenter="${CSS.escape(next.datacenter)}"]`)
       ?.focus();
@@ -60,7 +73,7 @@ export function MeshMap({ datacenters, rates, selected, select }: MeshMapProps) 
       showsRoundTrip={!datacenter.isOwn && layout.spacing >= ROUND_TRIP_SPACING}
       isSelected={datacenter.datacenter === selected}
       isCurrent={datacenter === current}
-      select={select}
+      open={open}
     />
   );
   return (
@@ -133,7 +146,7 @@ function Link({ datacenter, from, to, rate, isLabelled, isSelected }: {
 }
 
 /** One datacenter of the map, which shows its panel when it is pressed. */
-function Spot({ datacenter, place, label, rate, showsRoundTrip, isSelected, isCurrent, select }: {
+function Spot({ datacenter, place, label, rate, showsRoundTrip, isSelected, isCurrent, open }: {
   readonly datacenter: Datacenter;
   readonly place: Place;
   readonly label: string;
@@ -141,7 +154,7 @@ function Spot({ datacenter, place, label, rate, showsRoundTrip, isSelected, isCu
   readonly showsRoundTrip: boolean;
   readonly isSelected: boolean;
   readonly isCurrent: boolean;
-  readonly select: (datacenter: string) => void;
+  readonly open: (datacenter: string) => void;
 }) {
   const { datacenter: name, state, isOwn, roundTripMs } = datacenter;
   const health = healthOf(state);
@@ -153,7 +166,7 @@ function Spot({ datacenter, place, label, rate, showsRoundTrip, isSelected, isCu
   return (
     <g
       class={`spot spot-${health}${isSelected ? " is-selected" : ""}`}
-      onClick={() => select(name)}
+      onClick={() => open(name)}
     >
       <g
         class="spot-button"
@@ -166,7 +179,7 @@ function Spot({ datacenter, place, label, rate, showsRoundTrip, isSelected, isCu
         onKeyDown={(event) => {
           if (event.key !== "Enter" && event.key !== " ") return;
           event.preventDefault();
-          select(name);
+          open(name);
         }}
       >
         <circle class="halo" cx={x} cy={y} r={radius + 9} />

@@ -16,7 +16,7 @@ export function BounceCard({ facts }: { readonly facts: Facts }) {
             {bounceTotals.addresses > bounces.length && `; the first ${bounces.length} are below`}
           </p>
           <div class="scroll" tabIndex={0} role="region" aria-label="Table of what bounces">
-            <table>
+            <table aria-label="What bounces">
               <thead>
                 <tr>
                   <th scope="col">Address</th>

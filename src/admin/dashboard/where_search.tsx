@@ -34,7 +34,7 @@ export function WhereSearch({ client, select, trace }: {
   return (
     <section class="card where" aria-labelledby="where-title">
       <h2 id="where-title">Where is …?</h2>
-      <form role="search" onSubmit={ask}>
+      <form role="search" aria-labelledby="where-title" onSubmit={ask}>
         <label for="where-jid">JID</label>
         <input
           id="where-jid"
