@@ -7,17 +7,21 @@
  *
  * The same commit gives the same bytes: nothing of the machine, the time or the directory is written.
  *
- * Environment: `DENORT_BIN` names Deno's base executable where it cannot be downloaded;
+ * Environment: `DENORT_BIN` names Deno's base executable where it cannot be downloaded, or a directory
+ * with one for each target, `denort-x86_64-unknown-linux-gnu` and so on;
  * `CAUSEWAY_READ` and `CAUSEWAY_WRITE` add directories, divided by commas, that the binary may use;
  * `CAUSEWAY_COMPILER` names another Deno, whose version is that of `DENORT_BIN`;
  * `CAUSEWAY_COMMIT` names the commit where there is no git.
  */
+import project from "../deno.json" with { type: "json" };
+import { systemOfFile, tryOut } from "./base_executable.ts";
 import {
   parseTargets,
   programFlags,
   programPath,
   stampBundle,
   type Target,
+  targetOf,
   TARGETS,
 } from "./compile_plan.ts";
 
@@ -27,9 +31,13 @@ function directories(variable: string): readonly string[] {
   return (Deno.env.get(variable) ?? "").split(",").filter((path) => path !== "");
 }
 
-async function run(program: string, args: readonly string[]): Promise<void> {
+async function run(
+  program: string,
+  args: readonly string[],
+  more: Readonly<Record<string, string>> = {},
+): Promise<void> {
   // The compiler parses the bundle on a thread whose stack is too small for it by default.
-  const env = { RUST_MIN_STACK: "16777216" };
+  const env = { RUST_MIN_STACK: "16777216", ...more };
   const ended = await new Deno.Command(program, { args: [...args], env, stdin: "null" }).spawn()
     .status;
   if (ended.success) return;
@@ -58,7 +66,24 @@ async function commit(): Promise<string> {
   return `${hash}${isChanged ? "-changed" : ""}, ${day}`;
 }
 
-async function compile(target: Target | undefined): Promise<void> {
+/**
+ * Returns the base executable for `target`, or undefined for one that Deno downloads. The compiler
+ * itself would put the program behind any file, of whatever system.
+ */
+async function baseFor(target: Target | undefined): Promise<string | undefined> {
+  const named = Deno.env.get("DENORT_BIN");
+  if (named === undefined) return undefined;
+  const triple = target === undefined ? Deno.build.target : TARGETS[target];
+  const path = (await Deno.stat(named)).isDirectory ? `${named}/denort-${triple}` : named;
+  const [wanted, found] = [target ?? targetOf(triple), await systemOfFile(path)];
+  if (wanted === undefined || found === wanted) return path;
+  throw new Error(
+    `Cannot make an executable for ${wanted}: the base executable ${path} is for ` +
+      (found ?? "none of the systems that are known here"),
+  );
+}
+
+async function compile(target: Target | undefined, base: string | undefined): Promise<void> {
   const path = programPath(target);
   await Deno.remove(path).catch(() => {}); // there may be none; an old one must not pass for the new
   const more = { read: directories("CAUSEWAY_READ"), write: directories("CAUSEWAY_WRITE") };
@@ -68,15 +93,28 @@ async function compile(target: Target | undefined): Promise<void> {
     ...programFlags(target, more),
     ...(target === undefined ? [] : ["--target", TARGETS[target]]),
     ...["-o", path, BUNDLE],
-  ]);
+  ], base === undefined ? {} : { DENORT_BIN: base });
+  if (target !== undefined && target !== targetOf(Deno.build.target)) return;
+  try {
+    await tryOut(path, project.version);
+  } catch (thrown) {
+    await Deno.remove(path);
+    fail(thrown, 1);
+  }
+}
+
+function fail(thrown: unknown, code: number): never {
+  console.error(`deno task compile: ${thrown instanceof Error ? thrown.message : thrown}`);
+  Deno.exit(code);
 }
 
 let targets: ReturnType<typeof parseTargets>;
+let bases: readonly (string | undefined)[];
 try {
   targets = parseTargets(Deno.args);
+  bases = await Promise.all(targets.map(baseFor));
 } catch (thrown) {
-  console.error(`deno task compile: ${(thrown as Error).message}`);
-  Deno.exit(2);
+  fail(thrown, 2);
 }
 await run(Deno.execPath(), [
   ...["bundle", "--quiet", "--platform", "deno", "-o", BUNDLE, "deploy/program.ts"],
@@ -84,4 +122,4 @@ await run(Deno.execPath(), [
 await Deno.writeTextFile(BUNDLE, stampBundle(await Deno.readTextFile(BUNDLE), await commit()));
 // The compiler writes this time into the executable.
 await Deno.utime(BUNDLE, 0, 0);
-for (const target of targets) await compile(target);
+for (const [place, target] of targets.entries()) await compile(target, bases[place]);

@@ -44,6 +44,11 @@ export function programFlags(
   ];
 }
 
+/** Name of the system with Deno's name `triple`. Undefined for one that is no target. */
+export function targetOf(triple: string): Target | undefined {
+  return (Object.keys(TARGETS) as Target[]).find((name) => TARGETS[name] === triple);
+}
+
 /** Returns the path of the executable. */
 export function programPath(target: Target | undefined): string {
   if (target === undefined) return "dist/causeway";

@@ -1,5 +1,12 @@
 import assert from "node:assert/strict";
-import { parseTargets, programFlags, programPath, stampBundle, TARGETS } from "./compile_plan.ts";
+import {
+  parseTargets,
+  programFlags,
+  programPath,
+  stampBundle,
+  targetOf,
+  TARGETS,
+} from "./compile_plan.ts";
 
 Deno.test("parseTargets() takes systems by name, all of them, or the one at hand", () => {
   assert.deepEqual(parseTargets([]), [undefined]);
@@ -14,6 +21,11 @@ Deno.test("parseTargets() refuses everything else", () => {
   for (const args of [["--target"], ["--target", "amiga"], ["linux-x64"], ["--target=", "x"]]) {
     assert.throws(() => parseTargets(args), RangeError, args.join(" "));
   }
+});
+
+Deno.test("targetOf() returns the system by Deno's name of it", () => {
+  assert.equal(targetOf("aarch64-apple-darwin"), "macos-arm64");
+  assert.equal(targetOf("x86_64-unknown-freebsd"), undefined);
 });
 
 Deno.test("programPath() tells the executables of different systems apart", () => {
