@@ -2,6 +2,8 @@ import { LRUCache } from "lru-cache";
 import type { Clock } from "../../../base/mod.ts";
 import type { Jid } from "../../../xmpp/mod.ts";
 import type { CacheOptions } from "../options.ts";
+import type { UsedEntry } from "./used_entry.ts";
+import { useEntry } from "./used_entry.ts";
 
 /** Cached answer for one address, for an operator. */
 export interface CachedAnswer {
@@ -15,7 +17,7 @@ export interface CachedAnswer {
 }
 
 /** Cached answer for one address; the object is reused when the answer changes. */
-interface Entry {
+interface Entry extends UsedEntry {
   /** Null for an address that is not in the table. */
   host: string | null;
   /** Monotonic milliseconds after which it no longer counts. */
@@ -51,11 +53,12 @@ export class LocationCache {
 
   /** Host of `jid`; null for a remembered miss, undefined when it is not cached. */
   cached(jid: Jid): string | null | undefined {
+    const nowMs = this.#clock.monotonicMs();
     const entry = jid.localpart === ""
-      ? this.#domains.get(jid.domainpart)
-      : this.#jids.get(jid.text);
+      ? useEntry(this.#domains, jid.domainpart, nowMs)
+      : useEntry(this.#jids, jid.text, nowMs);
     if (entry === undefined) return undefined;
-    if (this.#clock.monotonicMs() < entry.untilMs) return entry.host;
+    if (nowMs < entry.untilMs) return entry.host;
     // An old miss does not count, even while Redis is away.
     return this.isDegraded && entry.host !== null ? entry.host : undefined;
   }
@@ -152,12 +155,14 @@ export class LocationCache {
       cache.delete(key);
       return;
     }
-    const untilMs = this.#clock.monotonicMs() + lifetimeMs;
+    const usedMs = this.#clock.monotonicMs();
+    const untilMs = usedMs + lifetimeMs;
     const entry = cache.get(key);
-    if (entry === undefined) cache.set(key, { host, untilMs });
+    if (entry === undefined) cache.set(key, { host, untilMs, usedMs });
     else {
       entry.host = host;
       entry.untilMs = untilMs;
+      entry.usedMs = usedMs;
     }
   }
 }

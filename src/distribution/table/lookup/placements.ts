@@ -4,6 +4,8 @@ import type { Jid } from "../../../xmpp/mod.ts";
 import type { Claim } from "../claims/claims.ts";
 import { isNewer } from "../claims/claims.ts";
 import type { CacheOptions } from "../options.ts";
+import type { UsedEntry } from "./used_entry.ts";
+import { useEntry } from "./used_entry.ts";
 
 /** A session, or a component's connection, on another node of this datacenter. */
 export interface Placement {
@@ -21,7 +23,7 @@ export interface SessionHost {
   readonly resourcepart: string;
 }
 
-interface Entry {
+interface Entry extends UsedEntry {
   placements: readonly Placement[];
   untilMs: number;
 }
@@ -56,7 +58,8 @@ export class Placements {
    */
   of(jid: Jid): readonly Placement[] {
     if (!this.isShared) return NOWHERE;
-    return this.#entries.get(keyOf(jid))?.placements ?? NOWHERE;
+    const entry = useEntry(this.#entries, keyOf(jid), this.#clock.monotonicMs());
+    return entry?.placements ?? NOWHERE;
   }
 
   /**
@@ -74,8 +77,9 @@ export class Placements {
    */
   isStale(jid: Jid): boolean {
     if (!this.isShared && (jid.localpart === "" || jid !== jid.bare)) return false;
-    const entry = this.#entries.get(keyOf(jid));
-    return entry === undefined || this.#clock.monotonicMs() >= entry.untilMs;
+    const nowMs = this.#clock.monotonicMs();
+    const entry = useEntry(this.#entries, keyOf(jid), nowMs);
+    return entry === undefined || nowMs >= entry.untilMs;
   }
 
   /**
@@ -99,12 +103,14 @@ export class Placements {
       : claims.map(({ node, resourcepart, priority }) => ({ node, resourcepart, priority }));
     const { domainLifetimeMs, jidLifetimeMs } = this.#options;
     const lifetimeMs = jid.localpart === "" ? domainLifetimeMs : jidLifetimeMs;
-    const untilMs = this.#clock.monotonicMs() + (options.isOld === true ? 0 : lifetimeMs);
+    const usedMs = this.#clock.monotonicMs();
+    const untilMs = usedMs + (options.isOld === true ? 0 : lifetimeMs);
     const entry = this.#entries.get(keyOf(jid));
-    if (entry === undefined) this.#entries.set(keyOf(jid), { placements, untilMs });
+    if (entry === undefined) this.#entries.set(keyOf(jid), { placements, untilMs, usedMs });
     else {
       entry.placements = placements;
       entry.untilMs = untilMs;
+      entry.usedMs = usedMs;
     }
   }
 

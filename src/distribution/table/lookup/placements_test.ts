@@ -75,12 +75,14 @@ Deno.test("Placements.expireKey() has an account looked up again, and keeps what
 });
 
 Deno.test("Placements keeps as many as configured, and drops the least recently used", () => {
-  const placements = new Placements(new ManualClock(), OPTIONS);
+  const clock = new ManualClock();
+  const placements = new Placements(clock, OPTIONS);
   placements.isShared = true;
-  for (const name of ["a", "b", "c"]) placements.put(bareJid(name), []);
-  assert.deepEqual(["a", "b", "c"].map((name) => placements.isStale(bareJid(name))), [
-    true,
-    false,
-    false,
-  ]);
+  const [a, b, c] = [bareJid("a"), bareJid("b"), bareJid("c")];
+  placements.put(a, []);
+  placements.put(b, []);
+  clock.advance(1_000);
+  assert.equal(placements.isStale(a), false, "which is a use");
+  placements.put(c, []);
+  assert.deepEqual([a, b, c].map((jid) => placements.isStale(jid)), [false, true, false]);
 });
