@@ -64,6 +64,10 @@ export class RepeatFilter {
   #old = new Map<string, Map<string, Seen[]>>();
   #youngPairs = 0;
   #youngNumbers = 0;
+  /** The record that was used last, and its addresses: a stanza is looked for first, then noted. */
+  #last: Seen | undefined;
+  #lastTo = "";
+  #lastFrom = "";
 
   constructor(options: RepeatFilterOptions = {}) {
     this.#maxPairs = options.maxPairs ?? DEFAULT_MAX_PAIRS;
@@ -135,12 +139,21 @@ export class RepeatFilter {
   }
 
   #findFor(to: string, from: string, process: number): Seen | undefined {
+    const last = this.#last;
+    if (last?.process === process && to === this.#lastTo && from === this.#lastFrom) return last;
     const processes = this.#processes(to, from);
     if (processes === undefined) return undefined;
     for (let i = 0; i < processes.length; i++) {
-      if (processes[i]!.process === process) return processes[i];
+      if (processes[i]!.process === process) return this.#use(to, from, processes[i]!);
     }
     return undefined;
+  }
+
+  #use(to: string, from: string, seen: Seen): Seen {
+    this.#last = seen;
+    this.#lastTo = to;
+    this.#lastFrom = from;
+    return seen;
   }
 
   #processes(to: string, from: string): Seen[] | undefined {
@@ -163,7 +176,7 @@ export class RepeatFilter {
       if (processes.length === MAX_PROCESSES_PER_PAIR) processes.shift();
       processes.push(seen);
     }
-    return seen;
+    return this.#use(to, from, seen);
   }
 
   #place(to: string, from: string, processes: Seen[]): void {
@@ -180,5 +193,6 @@ export class RepeatFilter {
     this.#young = new Map();
     this.#youngPairs = 0;
     this.#youngNumbers = 0;
+    this.#last = undefined; // it is found among the old ones, and counts as used again
   }
 }
