@@ -92,14 +92,15 @@ export class LocalSide implements NodeSide {
     // it. The client's acknowledgement does not end it.
     const { stanza } = envelope;
     const { rooms, muc } = this.#deps;
-    for (const server of [rooms, muc]) {
-      if (server?.serves(stanza.to.domainpart) !== true) continue;
+    const { domainpart } = stanza.to;
+    const isForRooms = rooms?.serves(domainpart) === true;
+    if (isForRooms || muc?.serves(domainpart) === true) {
       envelope.detach(); // it waits for the database
-      return server.take(envelope); // which settles it later
+      return (isForRooms ? rooms : muc!).take(envelope); // which settles it later
     }
     const isOrdered = stanza.kind === "message" && stanza.type === "groupchat" &&
       !envelope.isCarbon && rooms?.serves(stanza.from.domainpart) === true &&
-      isUserHost(stanza.to.domainpart, this.#deps);
+      isUserHost(domainpart, this.#deps);
     if (isOrdered && this.#deps.copyOrder?.take(envelope) === true) return "delivered";
     return this.#deliver(envelope);
   }

@@ -372,27 +372,43 @@ export class Dispatcher {
     const key = this.#lookups.keyOf(to);
     if (this.#isSpreadHere(envelope)) return this.#dispatchLocal(envelope, decision);
     const host = this.#lookups.cached(envelope, key);
-    // Another sender's message that comes later in the archive may be delivered during a lookup.
-    const isForeseen = () => this.#archiving?.isForeseen(envelope) === true;
-    if (
-      typeof host === "string" && this.#mayHaveDevicesElsewhere(envelope, key) && !isForeseen()
-    ) {
-      return this.#lookups.find(envelope, key.bare).then(() => {
-        const now = this.#lookups.cached(envelope, key) ?? host;
-        envelope.trace?.note("looked-up", { place: now, source: "redis" });
-        return () => this.#dispatch(envelope, decision, key, now);
-      });
+    const isForDevices = typeof host === "string" && this.#mayHaveDevicesElsewhere(envelope, key);
+    if (isForDevices && !this.#isForeseen(envelope)) {
+      return this.#findDevices(envelope, decision, key, host);
     }
     if (host !== undefined) {
       envelope.trace?.note("looked-up", { place: host ?? undefined, source: "cache" });
       return this.#dispatch(envelope, decision, key, host);
     }
-    if (isForeseen()) {
-      return this.#dispatch(envelope, decision, key, this.#domains.localHost);
-    }
+    return this.#isForeseen(envelope)
+      ? this.#dispatch(envelope, decision, key, this.#domains.localHost)
+      : this.#findRecipient(envelope, decision, key);
+  }
+
+  /** True for a message that must not wait for a lookup: a later one may be delivered meanwhile. */
+  #isForeseen(envelope: Envelope): boolean {
+    return this.#archiving?.isForeseen(envelope) === true;
+  }
+
+  /** A method of its own: a message whose recipient is cached costs no closure. */
+  #findRecipient(envelope: Envelope, decision: Decision, key: Jid): Promise<Finish> {
     return this.#lookups.find(envelope, key).then((found) => {
       envelope.trace?.note("looked-up", { place: found, source: "redis" });
       return () => this.#dispatch(envelope, decision, key, found ?? null);
+    });
+  }
+
+  /** Finds the other devices of the recipient before a message goes to the one at `host`. */
+  #findDevices(
+    envelope: Envelope,
+    decision: Decision,
+    key: Jid,
+    host: string,
+  ): Promise<Finish> {
+    return this.#lookups.find(envelope, key.bare).then(() => {
+      const now = this.#lookups.cached(envelope, key) ?? host;
+      envelope.trace?.note("looked-up", { place: now, source: "redis" });
+      return () => this.#dispatch(envelope, decision, key, now);
     });
   }
 
