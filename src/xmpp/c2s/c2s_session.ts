@@ -18,7 +18,7 @@ import type { Stanza } from "../stanza/stanza.ts";
 import type { StreamErrorCondition } from "../stream/stream_error.ts";
 import { stanzaKind } from "../stanza/stanza_parser.ts";
 import { CLIENT_NAMESPACE } from "../stream/namespaces.ts";
-import type { StanzaMeter } from "../stream/edge_rates.ts";
+import type { SessionMeter } from "../stream/edge_rates.ts";
 import type { StreamSessionDeps } from "../stream/stream_session.ts";
 import { StreamSession } from "../stream/stream_session.ts";
 import type { StreamTransport } from "../stream/stream_transport.ts";
@@ -63,7 +63,7 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
   readonly #stanzas: ClientStanzas;
   #stream: C2sSessionDeps;
   #management: SessionManagement | undefined;
-  #meter: StanzaMeter;
+  #meter: SessionMeter;
   /** Set while the client says that it is inactive. */
   #held: HeldPresence | undefined;
   /** The session's priority when it ended. Until it has lost its place, its queue takes stanzas for it. */
@@ -387,7 +387,7 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
 
   override accept(element: ScannedElement): void {
     if (this.#isSettling && element.namespace !== SM_NAMESPACE) return;
-    this.#count(this.#meter, element);
+    if (this.#meter.isOn) this.#count(this.#meter, element);
     const kind = stanzaKind(element);
     if (kind === undefined || element.namespace !== CLIENT_NAMESPACE) {
       if (element.namespace === SM_NAMESPACE && this.deps.management !== undefined) {
@@ -426,7 +426,7 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
   }
 
   /** Slows a client down that exceeds its rate. Acknowledgements are free, because the client owes them. */
-  #count(meter: StanzaMeter, element: ScannedElement): void {
+  #count(meter: SessionMeter, element: ScannedElement): void {
     if (element.namespace === SM_NAMESPACE && element.name === "a") return;
     const waitMs = meter.charge();
     if (waitMs > 0) this.slow(waitMs);

@@ -92,17 +92,9 @@ export class EdgeRates implements LoginAttempts {
    * Returns the meter of a session.
    * @param account its bare JID
    */
-  stanzaMeter(peer: PeerAddress, account: string): StanzaMeter {
-    const { isLoopback } = peer;
-    const address = addressKey(peer);
-    const rates = this.#rates;
-    return {
-      charge: () => {
-        const ofAccount = rates.stanzasPerAccount.limit?.charge(account) ?? 0;
-        if (isLoopback) return ofAccount;
-        return Math.max(ofAccount, rates.stanzasPerAddress.limit?.charge(address) ?? 0);
-      },
-    };
+  stanzaMeter(peer: PeerAddress, account: string): SessionMeter {
+    const address = peer.isLoopback ? undefined : addressKey(peer);
+    return new SessionMeter(this.#rates, { account, address });
   }
 
   /** Returns the meter of a component. */
@@ -112,10 +104,43 @@ export class EdgeRates implements LoginAttempts {
   }
 }
 
+/** Rates by name. They are replaced when they change. */
+type Rates = Readonly<Record<typeof RATES[number], KeptRate>>;
+
 /** Count of one session's stanzas against the rates of its account and its address. */
 export interface StanzaMeter {
   /** Counts one stanza. Returns the milliseconds for which the session should not be read. */
   charge(): number;
+}
+
+/** Counts the stanzas of a session. */
+export class SessionMeter implements StanzaMeter {
+  readonly #rates: Rates;
+  readonly #account: string;
+  /** Undefined for a peer on this machine. */
+  readonly #address: string | undefined;
+
+  constructor(
+    rates: Rates,
+    { account, address }: { readonly account: string; readonly address: string | undefined },
+  ) {
+    this.#rates = rates;
+    this.#account = account;
+    this.#address = address;
+  }
+
+  /** False while nothing limits the stanzas: they need not be counted. */
+  get isOn(): boolean {
+    const { stanzasPerAccount, stanzasPerAddress } = this.#rates;
+    return stanzasPerAccount.limit !== undefined || stanzasPerAddress.limit !== undefined;
+  }
+
+  charge(): number {
+    const { stanzasPerAccount, stanzasPerAddress } = this.#rates;
+    const ofAccount = stanzasPerAccount.limit?.charge(this.#account) ?? 0;
+    if (this.#address === undefined) return ofAccount;
+    return Math.max(ofAccount, stanzasPerAddress.limit?.charge(this.#address) ?? 0);
+  }
 }
 
 function isSame(one: RateLimitOptions | undefined, other: RateLimitOptions | undefined): boolean {

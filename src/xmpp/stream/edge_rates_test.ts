@@ -15,14 +15,18 @@ Deno.test("EdgeRates.change() counts for meters that sessions have already, and 
   const charged = () => [remote, local, component].map((meter) => meter.charge());
   assert.deepEqual([rates.mayConnect(PEER), rates.mayConnect(PEER)], [true, true]);
   assert.deepEqual([charged(), charged()], [[0, 0, 0], [0, 0, 0]]);
+  assert.deepEqual([remote.isOn, local.isOn], [false, false]);
 
   const limit = { perSec: 1, burst: 1 };
   rates.change({ connectionsPerAddress, stanzasPerAddress: limit, stanzasPerComponent: limit });
   assert.deepEqual([charged(), charged()], [[0, 0, 0], [1000, 0, 1000]]);
   assert.equal(rates.mayConnect(PEER), false, "the burst is still used up");
+  assert.equal(remote.isOn, true);
   rates.change({ connectionsPerAddress: { perSec: 1, burst: 3 }, stanzasPerAccount: limit });
   assert.equal(rates.mayConnect(PEER), true);
   assert.deepEqual([charged(), charged()], [[0, 0, 0], [1000, 1000, 0]]);
+  assert.deepEqual([remote.isOn, local.isOn], [true, true]);
   rates.change({});
   assert.deepEqual(charged(), [0, 0, 0]);
+  assert.equal(local.isOn, false);
 });
