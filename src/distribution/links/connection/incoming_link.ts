@@ -63,6 +63,9 @@ export class IncomingLink implements LinkConnectionEvents {
   #chunkUs = 0;
   /** Wall-clock microseconds when the peer wrote the coming frames; 0 while it has not told. */
   #writtenUs = 0;
+  /** Stanzas that all took this time between the nodes and are not in the histogram yet. */
+  #transfers = 0;
+  #transferUs = 0;
   #hasLoggedRefusal = false;
   /** True when the stanza that was decoded last brings its carbon. */
   #bringsCarbon = false;
@@ -194,6 +197,7 @@ export class IncomingLink implements LinkConnectionEvents {
   ended(reason: CloseReason, detail: string): void {
     this.#cancelAck?.();
     this.#cancelAck = undefined;
+    this.#tellTransfers();
     const { metrics, lives, inbound, mesh, clock } = this.#shared;
     const isOrderly = isOrderlyEnd(reason);
     const counted = this.#metrics ?? metrics.host(UNKNOWN_HOST);
@@ -234,9 +238,7 @@ export class IncomingLink implements LinkConnectionEvents {
     }
     const envelope = this.#decode(buffer, start, end, number);
     if (envelope === undefined) return;
-    if (this.#writtenUs > 0) {
-      metrics.incomingTransferTime.observe(Math.max(0, this.#nowUs() - this.#writtenUs));
-    }
+    if (this.#writtenUs > 0) this.#countTransfer(Math.max(0, this.#nowUs() - this.#writtenUs));
     metrics.incomingMessages.inc();
     // Its bytes may be gone once it was handed on.
     const carbon = this.#bringsCarbon ? this.#shared.carbonOf?.(envelope) : undefined;
@@ -310,6 +312,21 @@ export class IncomingLink implements LinkConnectionEvents {
     this.#shared.lives.warn("link.stanza-refused", host ?? "", { host, reason, domain });
   }
 
+  /** Counts the time that one stanza took. Stanzas that came together took the same. */
+  #countTransfer(tookUs: number): void {
+    if (tookUs !== this.#transferUs) {
+      this.#tellTransfers();
+      this.#transferUs = tookUs;
+    }
+    this.#transfers++;
+  }
+
+  #tellTransfers(): void {
+    if (this.#transfers === 0) return;
+    this.#metrics!.incomingTransferTime.observe(this.#transferUs, this.#transfers);
+    this.#transfers = 0;
+  }
+
   /** Wall time, read once for each chunk. */
   #nowUs(): number {
     if (this.#chunkMs !== this.#link.heardMs) {
@@ -335,6 +352,7 @@ export class IncomingLink implements LinkConnectionEvents {
     this.#cancelAck?.();
     this.#cancelAck = undefined;
     this.#isUrgent = false;
+    this.#tellTransfers();
     const lane = this.#lane;
     if (lane === undefined || this.#link.state !== "open") return;
     if (!isFinal && this.#link.pendingBytes > MAX_PENDING_BYTES) {
