@@ -10,6 +10,8 @@ export interface BenchChildOptions {
   readonly permissions?: readonly string[];
   /** True: it stands for another machine, and runs behind the nodes. @default false */
   readonly isBehind?: boolean;
+  /** Path of the `deno.json` that it runs with. @default this project's */
+  readonly config?: string;
 }
 
 /** One of the bench's own processes: commands go in and events come out, each one line of JSON. */
@@ -34,7 +36,7 @@ export class BenchChild<Command, Event extends { readonly event: string }>
   static start<Command, Event extends { readonly event: string }>(
     script: string,
     argument: unknown,
-    { permissions = [], isBehind = false }: BenchChildOptions = {},
+    { permissions = [], isBehind = false, config }: BenchChildOptions = {},
   ): BenchChild<Command, Event> {
     const path = fileURLToPath(new URL(script, import.meta.url));
     const [program, ...before] = isBehind ? behind([Deno.execPath()]) : [Deno.execPath()];
@@ -43,6 +45,7 @@ export class BenchChild<Command, Event extends { readonly event: string }>
         ...before,
         "run",
         "--quiet",
+        ...(config === undefined ? [] : [`--config=${config}`]),
         "--allow-net=127.0.0.1",
         "--allow-env",
         ...permissions,

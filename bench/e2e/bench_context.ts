@@ -4,15 +4,16 @@ import type { BenchContext } from "./bench_report.ts";
 /**
  * Says what machine, program and commit the figures of this process belong to.
  *
+ * @param command line that runs the bench
  * @param loadBefore load averages before the bench began
  */
 export async function benchContext(
-  args: readonly string[],
+  command: readonly string[],
   loadBefore: readonly number[],
 ): Promise<BenchContext> {
   return {
     date: new Date().toISOString().slice(0, 16).replace("T", " "),
-    command: ["deno task bench:e2e", ...args].join(" "),
+    command: command.join(" "),
     commit: await commit(),
     cores: navigator.hardwareConcurrency,
     processor: await processor(),

@@ -29,7 +29,11 @@ export interface ClusterFigures {
   readonly withCarbons: readonly RunFigures[];
 }
 
-type Load = BenchChild<LoadCommand, LoadEvent>;
+/** The load generator's process. */
+export type Load = BenchChild<LoadCommand, LoadEvent>;
+
+/** The part of the options that says who writes to whom. */
+type PairOptions = Pick<BenchOptions, "pairs" | "direction">;
 
 /** Runs the load through the first two datacenters; the others only stand by. */
 export async function measureCluster(
@@ -80,7 +84,8 @@ export async function measureCluster(
 /** Milliseconds before a later run is measured: the load starts anew each time. */
 const SETTLE_MS = 500;
 
-function planPairs(cluster: MeasuredCluster, options: BenchOptions): PairPlan[] {
+/** Returns the clients of each pair. */
+export function planPairs(cluster: MeasuredCluster, options: PairOptions): PairPlan[] {
   return Array.from({ length: options.pairs }, (_, index) => {
     const { from, to } = placesOf(index, cluster, options);
     return {
@@ -102,7 +107,7 @@ function planDevices(cluster: MeasuredCluster, options: BenchOptions): ClientPla
 function placesOf(
   index: number,
   { nodes: [first, second] }: MeasuredCluster,
-  { direction }: BenchOptions,
+  { direction }: PairOptions,
 ): { readonly from: MeasuredNode; readonly to: MeasuredNode } {
   if (first === undefined || second === undefined) throw new TypeError("Two nodes are needed");
   const isBack = direction === "both-ways" && index % 2 === 1;
@@ -120,10 +125,11 @@ function planClient(
   return { ...node.c2s, domain: cluster.domain, ...cluster.account(account), resource };
 }
 
-async function measureRun(
+/** Gives load to a cluster for a while. It is drained when this resolves. */
+export async function measureRun(
   cluster: MeasuredCluster,
   load: Load,
-  options: BenchOptions,
+  options: Pick<BenchOptions, "direction">,
   command: LoadCommand,
 ): Promise<RunFigures> {
   const pids = [load.pid, ...cluster.nodes.map(({ pid }) => pid)];
@@ -149,7 +155,7 @@ async function measureRun(
   };
 }
 
-function roleOf(index: number, options: BenchOptions): NodeFigures["role"] {
+function roleOf(index: number, options: Pick<BenchOptions, "direction">): NodeFigures["role"] {
   if (index > 1) return "bystander";
   if (options.direction === "both-ways") return "both";
   return index === 0 ? "source" : "destination";

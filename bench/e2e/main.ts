@@ -67,7 +67,7 @@ async function main(args: readonly string[]): Promise<number> {
     ...await measureArchives(options, progress, begin),
   };
   bar[Symbol.dispose]();
-  const context = await benchContext(args, loadBefore);
+  const context = await benchContext(["deno task bench:e2e", ...args], loadBefore);
   const report = summarize({ context, options, ...figures });
   if (options.json !== undefined) {
     await Deno.writeTextFile(options.json, `${JSON.stringify(report, null, 2)}\n`);

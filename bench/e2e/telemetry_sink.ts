@@ -20,8 +20,13 @@ export class TelemetrySink implements AsyncDisposable {
 
   /** Has a node tell it of everything, and of this share of the messages. */
   configure(configuration: CausewayConfiguration, ratio: number): void {
+    configuration.observe = this.settings(ratio);
+  }
+
+  /** Returns the section `observe` of such a node. */
+  settings(ratio: number) {
     const endpoint = `http://127.0.0.1:${this.#server.addr.port}`;
-    configuration.observe = { otlp: { endpoint, sample_ratio: ratio, metrics_interval: 5 } };
+    return { otlp: { endpoint, sample_ratio: ratio, metrics_interval: 5 } };
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

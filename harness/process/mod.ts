@@ -15,6 +15,7 @@ export {
   hasRelease,
   LAST_RELEASE,
   releaseCommand,
+  unpackCommit,
   unpackRelease,
 } from "./releases.ts";
 export type { Command } from "./serve_command.ts";

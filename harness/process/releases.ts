@@ -28,16 +28,24 @@ export async function unpackRelease(release: Release): Promise<void> {
   const partial = `${directory}.${randomBytes(6).toString("hex")}`;
   await Deno.mkdir(partial, { recursive: true });
   try {
-    const archive = `${partial}/release.tar`;
-    await succeed("git", ["archive", "--format=tar", `--output=${archive}`, release.commit]);
-    await succeed("tar", ["--extract", `--file=${archive}`, `--directory=${partial}`]);
-    await Deno.remove(archive);
+    await unpackCommit(release.commit, partial);
     await Deno.rename(partial, directory).catch(async (thrown) => {
       if (!await isDirectory(directory)) throw thrown; // else another test was first
     });
   } finally {
     await Deno.remove(partial, { recursive: true }).catch(() => {});
   }
+}
+
+/**
+ * Puts the source of any commit into an empty directory.
+ * @throws when this clone does not have the commit
+ */
+export async function unpackCommit(commit: string, directory: string): Promise<void> {
+  const archive = `${directory}/commit.tar`;
+  await succeed("git", ["archive", "--format=tar", `--output=${archive}`, commit]);
+  await succeed("tar", ["--extract", `--file=${archive}`, `--directory=${directory}`]);
+  await Deno.remove(archive);
 }
 
 /** Tells whether this clone has the commit of a release. A shallow one may lack it. */
