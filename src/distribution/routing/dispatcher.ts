@@ -19,7 +19,8 @@ import type { LocalOutcome, Noting, SessionHost } from "./ports.ts";
 import type { Refusals } from "./refusals.ts";
 import type { RouterDeps } from "./router_options.ts";
 import type { RoutingMetrics } from "./routing_metrics.ts";
-import type { Finish } from "./sender_workers.ts";
+import { whenOver } from "./sender_workers.ts";
+import type { DirectWait, Finish, Pending } from "./sender_workers.ts";
 import { copyEnvelope } from "./copy_envelope.ts";
 import { isConnected, nextDatacenter, spreadOverDatacenters } from "./spread_over_datacenters.ts";
 import type { StopOrder } from "./stop_order.ts";
@@ -83,10 +84,10 @@ export class Dispatcher {
   }
 
   /**
-   * Routes a stanza. When it has to wait for a lookup, returns a promise of the rest of the work,
-   * which never rejects.
+   * Routes a stanza. When it has to wait, for a lookup or an archive, returns the wait for the rest of
+   * the work.
    */
-  route(envelope: Envelope): Promise<Finish> | undefined {
+  route(envelope: Envelope): Pending | undefined {
     const { from, to } = envelope.stanza;
     const { stop } = this.#deps;
     if (stop.isStopping && stop.follows(envelope)) return undefined;
@@ -129,7 +130,7 @@ export class Dispatcher {
   }
 
   /** Routes a message once its sender's archive has it. */
-  #routeMessage(envelope: Envelope, decision: Decision): Promise<Finish> | undefined {
+  #routeMessage(envelope: Envelope, decision: Decision): Pending | undefined {
     if (this.#archiving === undefined) return this.#routeBy(decision, envelope);
     const noted = this.#askSender(envelope);
     if (noted === undefined) return this.#routeBy(decision, envelope);
@@ -147,11 +148,11 @@ export class Dispatcher {
   }
 
   /**
-   * The one gate before a message is delivered to a person here: returns a promise when the recipient's
+   * The one gate before a message is delivered to a person here: returns a wait when the recipient's
    * archive is to have it first. Then `again` comes to this gate again. It must not wait for a lookup,
    * lest messages that have later places in the archive overtake this one.
    */
-  #waitForArchive(envelope: Envelope, again: Finish): Promise<Finish> | undefined {
+  #waitForArchive(envelope: Envelope, again: Finish): Pending | undefined {
     const mayWait = this.#archiving!.mayWait(envelope);
     const noted = this.#noteDelivery(envelope, mayWait);
     if (noted === "resource-constraint") {
@@ -179,12 +180,16 @@ export class Dispatcher {
     return await this.#archiving!.whenRoom(envelope, ask) ? again : refuse;
   }
 
-  /** Waits for an archive before `finish`. */
-  #whenNoted(envelope: Envelope, noted: Noting, finish: Finish): Promise<Finish> {
-    return noted.ready.then(() => () => {
+  /**
+   * Waits for an archive before `finish`. No promise is between the two: the archive ends one message
+   * after the other, and each is delivered before the next one is ended.
+   */
+  #whenNoted(envelope: Envelope, noted: Noting, finish: Finish): DirectWait {
+    const rest: Finish = () => {
       this.#archiving!.goOn(envelope, noted);
       return finish();
-    });
+    };
+    return { whenOver: (goOn) => noted.whenReady(() => goOn(rest)) };
   }
 
   /**
@@ -204,7 +209,8 @@ export class Dispatcher {
    */
   routeTo(host: string, envelope: Envelope): void {
     if (host !== this.#domains.localHost) return this.#forward(envelope, host);
-    void this.#dispatchLocal(envelope, "local-user")?.then((finish) => void finish());
+    const pending = this.#dispatchLocal(envelope, "local-user");
+    if (pending !== undefined) whenOver(pending, (finish) => void finish());
   }
 
   /** Has messages wait only briefly for room in archives from now on. */
@@ -271,7 +277,12 @@ export class Dispatcher {
   #waitInBounce(envelope: Envelope): Promise<void> | undefined {
     const noted = this.#noteDelivery(envelope);
     if (noted === undefined || noted === "resource-constraint") return undefined;
-    return noted.ready.then(() => this.#archiving!.goOn(envelope, noted));
+    const { promise, resolve } = Promise.withResolvers<void>();
+    noted.whenReady(() => {
+      this.#archiving!.goOn(envelope, noted);
+      resolve();
+    });
+    return promise;
   }
 
   /** Has the recipient's archive take a message that is about to be delivered here. */
@@ -280,7 +291,7 @@ export class Dispatcher {
     return this.#archiving?.forRecipient(envelope, isEarly);
   }
 
-  #routePresence(envelope: Envelope, decision: Decision): Promise<Finish> | undefined {
+  #routePresence(envelope: Envelope, decision: Decision): Pending | undefined {
     const { presence } = this.#deps;
     const { stanza, arrival } = envelope;
     if (presence === undefined || !presence.serves(stanza.to.domainpart)) {
@@ -319,7 +330,7 @@ export class Dispatcher {
    * Has a request for a subscription kept before it is routed. Then its keeper has the duty to
    * settle it.
    */
-  #noteSubscription(envelope: Envelope, decision: Decision): Promise<Finish> | undefined {
+  #noteSubscription(envelope: Envelope, decision: Decision): Pending | undefined {
     const { requests } = this.#deps;
     const { stanza } = envelope;
     if (requests === undefined || envelope.isCopy || envelope.hasKeeper) return undefined;
@@ -329,17 +340,17 @@ export class Dispatcher {
     return requests.note(stanza, envelope)?.then((keeper) => {
       if (this.#turnedAway.has(envelope)) {
         keeper?.stays(); // it was counted as refused, and reaches its contact once that appears
-        return DONE;
+        return () => {};
       }
       if (keeper !== undefined) {
         envelope.settle();
         envelope.fate = keeper;
       }
-      return this.#routeBy(decision, envelope) ?? DONE;
+      return () => this.#routeBy(decision, envelope);
     });
   }
 
-  #routeBy(decision: Decision, envelope: Envelope): Promise<Finish> | undefined {
+  #routeBy(decision: Decision, envelope: Envelope): Pending | undefined {
     const { to } = envelope.stanza;
     if (envelope.arrival === "handed-over") {
       return this.#deliverHandedOver(envelope, decision);
@@ -430,7 +441,7 @@ export class Dispatcher {
   }
 
   /** Delivers a message to the sender's own account: here, and wherever else it has sessions. */
-  #deliverToOwnDevices(envelope: Envelope): Promise<Finish> | undefined {
+  #deliverToOwnDevices(envelope: Envelope): Pending | undefined {
     const { locations } = this.#deps;
     const key = this.#lookups.keyOf(envelope.stanza.to);
     const deliver = () =>
@@ -452,7 +463,7 @@ export class Dispatcher {
   }
 
   /** Routes a copy: to the sessions here, to the datacenter that it is for, or to other nodes. */
-  #routeCopy(envelope: Envelope): Promise<Finish> | undefined {
+  #routeCopy(envelope: Envelope): Pending | undefined {
     const { copyFor } = envelope;
     const { local, locations } = this.#deps;
     if (copyFor === this.#domains.localHost) return void this.#deliverCopy(envelope);
@@ -477,7 +488,7 @@ export class Dispatcher {
   }
 
   /** Delivers a copy that came from another datacenter. */
-  #deliverLinkedCopy(envelope: Envelope): Promise<Finish> | undefined {
+  #deliverLinkedCopy(envelope: Envelope): Pending | undefined {
     const waiting = this.#archiving &&
       this.#waitForArchive(envelope, () => this.#deliverLinkedCopy(envelope));
     if (waiting === undefined) this.#deliverCopy(envelope);
@@ -485,7 +496,7 @@ export class Dispatcher {
   }
 
   /** Sends a carbon to the account's other nodes, in this datacenter and in others. */
-  #tellElsewhere(envelope: Envelope): Promise<Finish> | undefined {
+  #tellElsewhere(envelope: Envelope): Pending | undefined {
     const { locations, local } = this.#deps;
     const { to } = envelope.stanza;
     if (isLocalUser(to, this.#domains)) return this.#deliverElsewhere(envelope);
@@ -564,21 +575,21 @@ export class Dispatcher {
     if (!this.#deliverHere(envelope, true)) this.#refusals.drop(envelope, "no-route");
   }
 
-  #deliverElsewhere(envelope: Envelope): Promise<Finish> | undefined {
+  #deliverElsewhere(envelope: Envelope): Pending | undefined {
     const { local } = this.#deps;
     const waiting = local.prepare?.(envelope, this.#lookups.turn);
     if (waiting === undefined) local.deliverElsewhere?.(envelope);
     return waiting?.then(() => () => local.deliverElsewhere?.(envelope));
   }
 
-  #deliverLocal(envelope: Envelope): Promise<Finish> | undefined {
+  #deliverLocal(envelope: Envelope): Pending | undefined {
     const waiting = this.#deps.local.prepare?.(envelope, this.#lookups.turn);
     if (waiting !== undefined) return waiting.then(() => () => this.#deliverFinally(envelope));
     return this.#deliverFinally(envelope);
   }
 
   /** Routes to a user whom only this datacenter can have; looks up at most the user's node. */
-  #dispatchLocal(envelope: Envelope, decision: Decision): Promise<Finish> | undefined {
+  #dispatchLocal(envelope: Envelope, decision: Decision): Pending | undefined {
     const { to } = envelope.stanza;
     const dispatch = () => this.#dispatch(envelope, decision, to, this.#domains.localHost, true);
     const waiting = this.#deps.local.prepare?.(envelope, this.#lookups.turn);
@@ -598,7 +609,7 @@ export class Dispatcher {
   #deliverHandedOverArchived(
     envelope: Envelope,
     decision: Decision,
-  ): Promise<Finish> | undefined {
+  ): Pending | undefined {
     return this.#waitForArchive(envelope, () => this.#deliverHandedOver(envelope, decision));
   }
 
@@ -606,7 +617,7 @@ export class Dispatcher {
    * Delivers a stanza that another node has placed here. If the recipient is not here, it has no
    * route.
    */
-  #deliverHandedOver(envelope: Envelope, decision: Decision): Promise<Finish> | undefined {
+  #deliverHandedOver(envelope: Envelope, decision: Decision): Pending | undefined {
     const key = this.#lookups.keyOf(envelope.stanza.to);
     const known = this.bounce?.holds(key) === true ? this.#deps.locations.cached(key) : undefined;
     const host = known ?? this.#domains.localHost;
@@ -640,7 +651,7 @@ export class Dispatcher {
     key: Jid,
     host: string | null,
     isFixed: boolean,
-  ): Promise<Finish> | undefined {
+  ): Pending | undefined {
     return this.#waitForArchive(envelope, () => {
       // The recipient may have moved.
       const known = isFixed ? undefined : this.#lookups.cached(envelope, key);
@@ -655,7 +666,7 @@ export class Dispatcher {
     key: Jid,
     host: string | null,
     isFixed = false,
-  ): Promise<Finish> | undefined {
+  ): Pending | undefined {
     if (this.#isKeptBehind(envelope)) return undefined;
     const isOwn = decision === "own-resource";
     if (!isOwn && this.bounce?.holds(key) === true && !(host === null && envelope.hasKeeper)) {
@@ -784,11 +795,11 @@ export class Dispatcher {
     }
   }
 
-  #deliverFinallyArchived(envelope: Envelope): Promise<Finish> | undefined {
+  #deliverFinallyArchived(envelope: Envelope): Pending | undefined {
     return this.#waitForArchive(envelope, () => this.#deliverFinally(envelope));
   }
 
-  #deliverFinally(envelope: Envelope): Promise<Finish> | undefined {
+  #deliverFinally(envelope: Envelope): Pending | undefined {
     const waiting = this.#archiving && this.#deliverFinallyArchived(envelope);
     if (waiting === undefined && !this.#deliverHere(envelope, false)) {
       this.#refusals.refuse(envelope, "service-unavailable", "no-route");
@@ -925,9 +936,6 @@ function noteOutcome(trace: StanzaTrace, outcome: LocalOutcome): void {
 }
 
 const NO_SPREAD: readonly SessionHost[] = [];
-
-/** The rest of the work when there is none: the stanza was dealt with meanwhile. */
-const DONE: Finish = () => {};
 
 /**
  * True for stanzas worth holding: messages, IQ requests, subscriptions (docs/promises.md,

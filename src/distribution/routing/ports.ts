@@ -155,8 +155,8 @@ export type ArchiveSide = "sender" | "recipient" | "absent";
 
 /** A message on its way into an archive. */
 export interface Noting {
-  /** Resolves when the message may go on. Never rejects. */
-  readonly ready: Promise<void>;
+  /** Calls `goOn` when the message may go on: within this call if that is so already. */
+  whenReady(goOn: () => void): void;
   /** Resolves when it needs no longer be kept for the archive. Never rejects. */
   readonly settled: Promise<void>;
   /** True once `settled` is resolved. */
@@ -178,7 +178,7 @@ export interface WaitForRoom {
 
 /**
  * Archives the messages of accounts (XEP-0313). Messages that it has taken for one store end in that
- * order. Between the ends of two that are about to be delivered it lets the router deliver the first.
+ * order, and each goes on within the call that ends it: before the next one ends.
  */
 export interface Archive {
   /** True when this node has sessions that may get a message for a person. */

@@ -23,7 +23,7 @@ import type { RouterDeps, RouterOptions } from "./router_options.ts";
 import { bindRoutingMetrics } from "./routing_metrics.ts";
 import type { RoutingMetrics } from "./routing_metrics.ts";
 import { SenderWorkers } from "./sender_workers.ts";
-import type { Finish } from "./sender_workers.ts";
+import type { Pending } from "./sender_workers.ts";
 import { StopOrder } from "./stop_order.ts";
 
 /** Datacenter hops that a stanza which enters here may take. */
@@ -468,7 +468,7 @@ export class Router {
     this.#refusals.refuseForRoom(envelope, "lookup");
   }
 
-  #work(waiting: Waiting): Promise<Finish> | undefined {
+  #work(waiting: Waiting): Pending | undefined {
     if (waiting.sinceMs >= 0) {
       const waitedMs = this.#deps.clock.monotonicMs() - waiting.sinceMs;
       this.#metrics.incomingQueueTimeUs.observe(waitedMs * 1000);

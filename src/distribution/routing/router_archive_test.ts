@@ -5,6 +5,7 @@ import type { Stanza, StanzaErrorCondition } from "../../xmpp/mod.ts";
 import type { Envelope } from "../envelope.ts";
 import type { Archive, ArchiveSide, WaitForRoom } from "./ports.ts";
 import type { RouterDeps } from "./router_options.ts";
+import { OpenNoting } from "./testing/open_noting.ts";
 import {
   conditionOf,
   FakeLink,
@@ -28,7 +29,7 @@ class FakeArchive implements Archive {
     kept(isStored: boolean): void;
     refused(condition: StanzaErrorCondition): void;
   }[] = [];
-  readonly #open = new Map<string, { ready(): void; settle(isStored: boolean): void }>();
+  readonly #open = new Map<string, OpenNoting>();
   /** Sides whose archives have no room. */
   readonly full = new Set<ArchiveSide>();
   /** Messages that wait for room, by id, with the end of their wait. */
@@ -46,23 +47,8 @@ class FakeArchive implements Archive {
     if (this.full.has(side)) return "resource-constraint" as const;
     const name = `${idOf(stanza)} ${side}`;
     this.noted.push(name);
-    const [ready, settled] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-    const noting = {
-      ready: ready.promise,
-      settled: settled.promise,
-      isSettled: false,
-      isStored: false,
-      takeBack: () => void this.takenBack.push(name),
-    };
-    this.#open.set(name, {
-      ready: ready.resolve,
-      settle: (isStored) => {
-        noting.isStored = isStored;
-        noting.isSettled = true;
-        ready.resolve();
-        settled.resolve();
-      },
-    });
+    const noting = new OpenNoting(() => void this.takenBack.push(name));
+    this.#open.set(name, noting);
     return noting;
   }
 
@@ -97,12 +83,12 @@ class FakeArchive implements Archive {
 
   /** Lets a message go on before an archive has it. */
   goOn(name: string): void {
-    this.#open.get(name)!.ready();
+    this.#open.get(name)!.goOn();
   }
 
   /** Ends the way of a message into an archive, by id and side. */
   end(name: string, isStored = true): void {
-    this.#open.get(name)!.settle(isStored);
+    this.#open.get(name)!.end(isStored);
   }
 }
 
@@ -160,6 +146,21 @@ Deno.test("Router delivers a message once the archives have it, and keeps the se
   assert.deepEqual(fixture.ids, ["1", "2", "3"]);
   assert.deepEqual(client.settled, [1, 3]);
   assert.equal(fixture.archive.noted.length, 4, "nothing is archived twice");
+  fixture.close();
+});
+
+Deno.test("Router delivers a message within the call by which its archive ends it", async () => {
+  const fixture = new Fixture();
+  fixture.isHere();
+  for (const id of ["1", "2"]) fixture.router.accept(message(id));
+  fixture.received(fromLink(stanza("carol@example.com/x", BOB, { type: "chat", id: "in" })));
+  for (const id of ["1", "2"]) await fixture.end(`${id} sender`);
+  // Nothing may come between: the archive ends the next one at once.
+  for (const [at, id] of ["in", "1", "2"].entries()) {
+    fixture.archive.end(`${id} recipient`);
+    assert.deepEqual(fixture.ids, ["in", "1", "2"].slice(0, at + 1));
+  }
+  await fixture.settled();
   fixture.close();
 });
 

@@ -4,6 +4,7 @@ import { parseJid } from "../../xmpp/mod.ts";
 import type { Stanza } from "../../xmpp/mod.ts";
 import type { Envelope } from "../envelope.ts";
 import type { Archive, ArchiveSide, Noting } from "./ports.ts";
+import { OpenNoting } from "./testing/open_noting.ts";
 import { fromLink, idOf, OWN_PROCESS, RouterFixture, stanza } from "./testing/router_fixture.ts";
 
 const BOB = "bob@example.com/b";
@@ -11,9 +12,6 @@ const ACCOUNT = "bob@example.com";
 const HERE = "dc1.example.com";
 const THERE = "dc2.example.com";
 const SENDERS = ["alice@example.com/a", "carol@example.com/c", "room@muc.example.com/x"];
-
-/** Promises between the end of an archive's work on a message and its delivery. */
-const PROMISES_TO_DELIVERY = 4;
 
 /** A message that the next transaction writes. */
 interface Gathered {
@@ -41,14 +39,7 @@ class SlowArchive implements Archive {
   note({ stanza }: Envelope, side: ArchiveSide): Noting | undefined {
     if (stanza.type === "error") return undefined;
     const id = idOf(stanza);
-    const [ready, settled] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-    const noting = {
-      ready: ready.promise,
-      settled: settled.promise,
-      isSettled: false,
-      isStored: false,
-      takeBack: () => {},
-    };
+    const noting = new OpenNoting(() => {});
     const [sender] = id.split("-");
     const isAhead = (each: Gathered) =>
       each.side === "recipient" && each.id.startsWith(`${sender}-`) && each.id !== id;
@@ -58,28 +49,28 @@ class SlowArchive implements Archive {
       side,
       goOn: () => {
         if (side !== "sender") this.excused.add(id);
-        ready.resolve();
+        noting.goOn();
       },
       end: (isStored) => {
         if (isStored && side !== "sender" && !this.stored.includes(id)) this.stored.push(id);
         if (!isStored && side === "recipient") this.excused.add(id);
-        noting.isStored = isStored;
-        noting.isSettled = true;
-        ready.resolve();
-        settled.resolve();
+        noting.end(isStored);
       },
     });
     return noting;
   }
 
-  /** Ends a transaction. For `late` it only lets go who waits. */
-  async write(how: "stored" | "fails" | "late"): Promise<void> {
+  /**
+   * Ends a transaction, one message right after another. For `late` it only lets go who waits.
+   * @param of the side whose archives have a transaction of their own: default all share one
+   */
+  write(how: "stored" | "fails" | "late", of?: "sender" | "recipient"): void {
     if (how === "late") return this.#gathered.forEach((each) => each.goOn());
-    for (const each of this.#gathered.splice(0)) {
-      each.end(how === "stored");
-      if (each.side !== "recipient") continue;
-      for (let i = 0; i < PROMISES_TO_DELIVERY; i++) await undefined;
-    }
+    const isOf = ({ side }: Gathered) =>
+      of === undefined || (side === "sender") === (of === "sender");
+    const ended = this.#gathered.filter(isOf);
+    this.#gathered = this.#gathered.filter((each) => !isOf(each));
+    for (const each of ended) each.end(how === "stored");
   }
 
   whenRoom(): Promise<boolean> {
@@ -165,7 +156,7 @@ Deno.test("Router delivers no message to a person before the archive has it, wha
   const step = fc.record({
     kind: fc.constantFrom(
       ...["send", "send", "send", "send", "leave", "come", "come", "away", "reveal", "forget"],
-      ...["back", "turn", "clock", "stored", "stored", "fails", "late", "gate"],
+      ...["back", "turn", "clock", "stored", "sender", "recipient", "fails", "late", "gate"],
     ),
     of: fc.nat({ max: 2 }),
     ms: fc.nat({ max: 300 }),
@@ -200,7 +191,8 @@ Deno.test("Router delivers no message to a person before the archive has it, wha
           world.gate = gate?.promise;
           open = gate?.resolve;
         } else {
-          await archive.write(kind as "stored" | "fails" | "late");
+          if (kind === "sender" || kind === "recipient") archive.write("stored", kind);
+          else archive.write(kind as "stored" | "fails" | "late");
           await world.settled();
         }
         look();
@@ -208,7 +200,7 @@ Deno.test("Router delivers no message to a person before the archive has it, wha
       open?.();
       world.gate = undefined;
       for (let round = 0; round < 100; round++) {
-        await archive.write("stored");
+        archive.write("stored");
         await world.settled();
         look();
         if (round % 4 === 0) world.clock.advance(700);
@@ -230,7 +222,10 @@ Deno.test("Router delivers no message to a person before the archive has it, wha
 Deno.test("Router gives bob's messages places in his archive in the order in which he gets them", async () => {
   let foreseen = 0;
   const step = fc.record({
-    kind: fc.constantFrom("send", "send", "link", "forget", "turn", "stored", "gate"),
+    kind: fc.constantFrom(
+      ...["send", "send", "send", "link", "link", "forget", "turn", "turn"],
+      ...["stored", "sender", "recipient", "gate"],
+    ),
     of: fc.nat({ max: 2 }),
   });
   await fc.assert(
@@ -249,12 +244,13 @@ Deno.test("Router gives bob's messages places in his archive in the order in whi
           const gate = open === undefined ? Promise.withResolvers<void>() : undefined;
           world.gate = gate?.promise;
           open = gate?.resolve;
-        } else await archive.write("stored");
+        } else if (kind === "stored") archive.write("stored");
+        else archive.write("stored", kind as "sender" | "recipient");
       }
       open?.();
       world.gate = undefined;
       for (let round = 0; round < 150; round++) {
-        await archive.write("stored");
+        archive.write("stored");
         await world.settled();
       }
       assert.deepEqual(world.got.toSorted(), world.all.toSorted());

@@ -9,10 +9,28 @@ const LONG_QUEUE = 256;
 const LONG_QUEUE_BYTES = 1_048_576;
 
 /**
- * The rest of an item's work, once its lookup is done. If that has to wait again, it returns a promise
- * of what is left.
+ * The rest of an item's work, once its wait is over. If that has to wait again, it returns the wait
+ * for what is left.
  */
-export type Finish = () => Promise<Finish> | undefined | void;
+export type Finish = () => Pending | undefined | void;
+
+/**
+ * A wait that ends with a call instead of a promise. So whoever ends it knows that the rest of the
+ * work, unless it has to wait for something else, is done when that call returns.
+ */
+export interface DirectWait {
+  /** Calls `goOn` once, with the rest of the work: within this call if the wait is over already. */
+  whenOver(goOn: (rest: Finish) => void): void;
+}
+
+/** A wait of an item, for a lookup or for an archive. A promise must not reject. */
+export type Pending = Promise<Finish> | DirectWait;
+
+/** Calls `goOn` with the rest of the work when a wait is over. */
+export function whenOver(pending: Pending, goOn: (rest: Finish) => void): void {
+  if (pending instanceof Promise) void pending.then(goOn);
+  else pending.whenOver(goOn);
+}
 
 /** Bounds of items, and callbacks about them; each must give the same answer about one item every time. */
 export interface SenderWorkersDeps<T> {
@@ -49,22 +67,21 @@ export interface Standing {
  * are done first. Several returned items are done by age.
  */
 export class SenderWorkers<T> {
-  readonly #handle: (item: T) => Promise<Finish> | undefined;
+  readonly #handle: (item: T) => Pending | undefined;
   readonly #deps: SenderWorkersDeps<T>;
   readonly #pressure: (item: T, isOver: boolean) => void;
   readonly #queues = new Map<string, Queue<T>>();
-  readonly #running = new Set<Promise<void>>();
+  #idle: PromiseWithResolvers<void> | undefined;
   #queued = 0;
   #queuedBytes = 0;
 
   /**
-   * @param handle does the work; when it has to wait it returns a promise, which must not reject,
-   *   of the rest of the work
+   * @param handle does the work; when it has to wait it returns the wait for the rest of the work
    * @param pressure called with an item of a sender when that sender's queue has grown long, or is to
    *   be slowed, and with the same item once the queue is gone
    */
   constructor(
-    handle: (item: T) => Promise<Finish> | undefined,
+    handle: (item: T) => Pending | undefined,
     deps: SenderWorkersDeps<T>,
     pressure: (item: T, isOver: boolean) => void = () => {},
   ) {
@@ -133,7 +150,7 @@ export class SenderWorkers<T> {
   begin(
     sender: string,
     item: T,
-    first: Promise<Finish>,
+    first: Pending,
     { isReturned = false }: Standing = {},
   ): boolean {
     const { lookedUp } = this.#deps;
@@ -148,58 +165,77 @@ export class SenderWorkers<T> {
       first: 0,
       bytes: 0,
       heldBy: undefined,
+      isWaiting: false,
+      isWorking: false,
     };
     this.#queues.set(sender, queue);
-    const running = this.#work(sender, queue, first);
-    this.#running.add(running);
-    void running.then(() => this.#running.delete(running));
+    this.#wait(sender, queue, entry, first);
     return true;
   }
 
   /** Resolves when nothing waits any more. */
   async idle(): Promise<void> {
-    while (this.#running.size > 0) await Promise.all(this.#running);
+    while (this.#queues.size > 0) await (this.#idle ??= Promise.withResolvers()).promise;
   }
 
-  /** @param pending the rest of the work on the first item */
-  async #work(sender: string, queue: Queue<T>, pending: Promise<Finish>): Promise<void> {
-    const { items, started } = queue;
-    const begun = started[0]!; // an older one may come before it
-    begun.finish = await pending;
-    // During each await more items may have come behind or before: the loop ends when there are
-    // none.
-    for (;;) {
-      const entry = started[queue.first];
-      if (entry?.finish !== undefined) {
-        if (++queue.first === started.length) started.length = queue.first = 0;
-        if (entry.finish !== DONE) this.#releaseLookedUp(entry.item);
-        const rest = entry.finish();
-        if (rest !== undefined) {
-          this.#holdLookedUp(entry.item);
-          this.#putBack(entry, queue);
-          entry.finish = await rest;
-        }
-      } else if (entry !== undefined) {
-        const pending = this.#handleNext(entry.item, queue);
-        entry.finish = pending === undefined ? DONE : await pending;
-      } else if (queue.next < items.length) {
-        const item = items[queue.next++]!;
-        const pending = this.#handleNext(item, queue);
-        if (queue.next === 1024) {
-          // Handled items must not pile up in the array of a sender who never pauses.
-          items.splice(0, queue.next);
-          queue.foreseen = Math.max(0, queue.foreseen - queue.next);
-          queue.next = 0;
-        }
-        if (pending === undefined) continue;
-        const entry: Entry<T> = { item, isReturned: false, finish: undefined };
-        started.push(entry);
-        this.#foresee(queue);
-        entry.finish = await pending;
-      } else break;
-    }
+  /** Goes on with a queue once the wait of one of its entries is over. */
+  #wait(sender: string, queue: Queue<T>, entry: Entry<T>, pending: Pending): void {
+    queue.isWaiting = true;
+    whenOver(pending, (rest) => {
+      entry.finish = rest;
+      queue.isWaiting = false;
+      this.#work(sender, queue);
+    });
+  }
+
+  /** Works on a queue until something has to be waited for. Removes the queue when nothing is left. */
+  #work(sender: string, queue: Queue<T>): void {
+    if (queue.isWorking) return; // a wait was over at once: the loop below goes on
+    queue.isWorking = true;
+    // Each step may bring more items, behind or before: the loop ends when there are none.
+    while (!queue.isWaiting && this.#step(sender, queue));
+    queue.isWorking = false;
+    if (queue.isWaiting) return;
     this.#queues.delete(sender);
     if (queue.heldBy !== undefined) this.#pressure(queue.heldBy, false);
+    if (this.#queues.size > 0) return;
+    this.#idle?.resolve();
+    this.#idle = undefined;
+  }
+
+  /** Goes on with the first item of a queue. Returns false when there is none. */
+  #step(sender: string, queue: Queue<T>): boolean {
+    const { items, started } = queue;
+    const entry = started[queue.first];
+    if (entry?.finish !== undefined) {
+      const { finish } = entry;
+      if (++queue.first === started.length) started.length = queue.first = 0;
+      if (finish !== DONE) this.#releaseLookedUp(entry.item);
+      const rest = finish();
+      if (rest === undefined) return true;
+      this.#holdLookedUp(entry.item);
+      this.#putBack(entry, queue);
+      this.#wait(sender, queue, entry, rest);
+    } else if (entry !== undefined) {
+      const pending = this.#handleNext(entry.item, queue);
+      if (pending === undefined) entry.finish = DONE;
+      else this.#wait(sender, queue, entry, pending);
+    } else if (queue.next < items.length) {
+      const item = items[queue.next++]!;
+      const pending = this.#handleNext(item, queue);
+      if (queue.next === 1024) {
+        // Handled items must not pile up in the array of a sender who never pauses.
+        items.splice(0, queue.next);
+        queue.foreseen = Math.max(0, queue.foreseen - queue.next);
+        queue.next = 0;
+      }
+      if (pending === undefined) return true;
+      const entry: Entry<T> = { item, isReturned: false, finish: undefined };
+      started.push(entry);
+      this.#foresee(queue);
+      this.#wait(sender, queue, entry, pending);
+    } else return false;
+    return true;
   }
 
   /** Has items foreseen, in their order, up to the first one that cannot be. */
@@ -221,7 +257,7 @@ export class SenderWorkers<T> {
     this.#pressure(item, true);
   }
 
-  #handleNext(item: T, queue: Queue<T>): Promise<Finish> | undefined {
+  #handleNext(item: T, queue: Queue<T>): Pending | undefined {
     const bytes = this.#deps.bytesOf(item);
     queue.bytes -= bytes;
     this.#deps.sharesOf(item).release(this.#deps.holdersOf(item), bytes);
@@ -283,12 +319,16 @@ interface Queue<T> {
   bytes: number;
   /** The item at which the queue became long, or was slowed. */
   heldBy: T | undefined;
+  /** True while the wait of one entry is not over. */
+  isWaiting: boolean;
+  /** True within the call that works on the queue. */
+  isWorking: boolean;
 }
 
 /** An item that goes before all that have not been begun. */
 interface Entry<T> {
   readonly item: T;
   readonly isReturned: boolean;
-  /** The rest of its work, once its lookup is done. */
+  /** The rest of its work, once its wait is over. */
   finish: Finish | undefined;
 }

@@ -45,6 +45,34 @@ Deno.test("SenderWorkers keeps a sender's items in order behind one that waits",
   assert.equal(workers.queued, 0);
 });
 
+Deno.test("SenderWorkers goes on within the call that ends a wait, however many end within it", async () => {
+  const done: number[] = [];
+  const wait = (item: number) => {
+    let end = () => {};
+    const pending = {
+      whenOver: (goOn: (rest: Finish) => void) => end = () => goOn(() => void done.push(item)),
+    };
+    return { pending, end: () => end() };
+  };
+  const first = wait(0);
+  let second: ReturnType<typeof wait> | undefined;
+  const workers = new SenderWorkers<number>((item) => {
+    if (item === 1) return (second = wait(1)).pending;
+    // Its wait is over already. There may be very many of them.
+    return { whenOver: (goOn) => goOn(() => void done.push(item)) };
+  }, upTo(100_000));
+  workers.begin("a", 0, first.pending);
+  for (let item = 1; item <= 50_000; item++) workers.enqueue("a", item);
+  first.end();
+  assert.deepEqual(done, [0]);
+  second!.end();
+  assert.equal(done.length, 50_001);
+  assert.equal(workers.active, 0);
+  assert.equal(workers.begin("b", 0, { whenOver: (goOn) => goOn(() => {}) }), true);
+  assert.equal(workers.isBusy("b"), false);
+  await workers.idle();
+});
+
 Deno.test("SenderWorkers.enqueue() refuses one past its bound", async () => {
   const workers = new SenderWorkers<number>(() => undefined, upTo(2));
   const first = Promise.withResolvers<Finish>();

@@ -16,15 +16,14 @@ export const GRACE_MS = 1_000;
 /** A message on its way into its archive. */
 export interface ArchiveEntry {
   readonly message: ArchivedMessage;
-  /** True for a message that is delivered when this is done: before later ones of its archive. */
-  readonly isDelivery?: boolean;
   /** It has waited for so long that those who wait for it go on. It stays on its way. */
   late(): void;
   /** The store refuses whatever is tried, this too, without a name for the failure. It stays on its way. */
   refused?(): void;
   /**
-   * Its way is over. `failed`: it is not in its archive, as the store cannot hold it, or as it was
-   * cancelled, or as the writer was closed.
+   * Its way is over. Whoever waits for that goes on within this call, before the entries that follow
+   * in the archive are done. `failed`: it is not in its archive, as the store cannot hold it, or as it
+   * was cancelled, or as the writer was closed.
    */
   done(outcome: ArchiveOutcome | "failed"): void;
 }
@@ -133,9 +132,9 @@ export class ArchiveWriter {
       this.#underWay = new Set();
       const cancelled = [...this.#cancelled];
       this.#cancelled.clear();
-      if (typeof outcomes === "string") await this.#finish(cancelled, () => "failed");
+      if (typeof outcomes === "string") this.#finish(cancelled, () => "failed");
       if (outcomes === "refused") {
-        await this.#refuse(batch);
+        this.#refuse(batch);
         continue;
       }
       if (outcomes === "fails") {
@@ -146,7 +145,7 @@ export class ArchiveWriter {
       this.#most = Math.min(2 * this.#most, this.#atOnce);
       if (outcomes.includes("stored")) this.#refusals.taken();
       this.#isLate = false;
-      await this.#finish(batch, (i) => outcomes[i]!);
+      this.#finish(batch, (i) => outcomes[i]!);
     }
     this.#refusals.clear();
     this.#isLate = false; // what it was late with was stored, has failed or was taken back
@@ -181,33 +180,30 @@ export class ArchiveWriter {
   }
 
   /** Has each message of a batch tried alone. Gives up the one that the store alone cannot hold. */
-  async #refuse(batch: readonly ArchiveEntry[]): Promise<void> {
+  #refuse(batch: readonly ArchiveEntry[]): void {
     this.#most = 1;
     const [entry] = batch;
     if (batch.length > 1 || entry === undefined || !this.#waiting.has(entry)) return;
     // There is no time to find out when the node stops.
-    if (this.#refusals.refused(entry) || this.#isClosed) await this.#finish(batch, () => "failed");
+    if (this.#refusals.refused(entry) || this.#isClosed) this.#finish(batch, () => "failed");
   }
 
   /** Waits until the next attempt. A writer that is closed makes none. */
   async #waitOrFail(): Promise<void> {
-    if (this.#isClosed) await this.#finish([...this.#waiting], () => "failed");
+    if (this.#isClosed) this.#finish([...this.#waiting], () => "failed");
     else if (this.#waiting.size > 0) await this.#pause();
   }
 
-  async #finish(
+  #finish(
     entries: readonly ArchiveEntry[],
     outcomeOf: (index: number) => ArchiveOutcome | "failed",
-  ): Promise<void> {
+  ): void {
     for (const entry of entries) {
       this.#waiting.delete(entry);
       this.#punctual.delete(entry);
       this.#refusals.forget(entry);
     }
-    for (const [i, entry] of entries.entries()) {
-      entry.done(outcomeOf(i));
-      if (entry.isDelivery === true) await delivered();
-    }
+    for (const [i, entry] of entries.entries()) entry.done(outcomeOf(i));
     if (entries.length > 0) this.#deps.freed?.();
     this.#watch();
   }
@@ -243,15 +239,4 @@ export class ArchiveWriter {
     cancel();
     this.#endPause = undefined;
   }
-}
-
-/**
- * Promises between the end of an entry and the delivery of its message: that of the entry, those of
- * the router and of its worker.
- */
-const PROMISES_TO_DELIVERY = 4;
-
-/** Waits until a message is delivered whose entry is done, if nothing else keeps it. */
-async function delivered(): Promise<void> {
-  for (let i = 0; i < PROMISES_TO_DELIVERY; i++) await undefined;
 }

@@ -108,29 +108,6 @@ Deno.test("ArchiveWriter writes what gathers while it writes, in one transaction
   strictEqual(told.at(-1), "5 stored");
 });
 
-Deno.test("ArchiveWriter lets a message be delivered before it ends the next one", async () => {
-  const { store, writer } = open();
-  const told: string[] = [];
-  for (const sequence of [1, 2, 3]) {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    writer.add({
-      message: conformanceArchived(sequence),
-      isDelivery: true,
-      late: () => {},
-      done: () => {
-        told.push(`${sequence} done`);
-        resolve();
-      },
-    });
-    // As the router does: the wait for an archive, within that of a worker.
-    const ready = promise.then(() => () => void told.push(`${sequence} delivered`));
-    void (async () => (await ready)())();
-  }
-  await turn();
-  await store.answer();
-  deepStrictEqual(told, [1, 2, 3].flatMap((each) => [`${each} done`, `${each} delivered`]));
-});
-
 Deno.test("ArchiveWriter adds as many messages at once as its store likes, else 256", async () => {
   for (const [batchMessages, expected] of [[undefined, 256], [300, 300]] as const) {
     const { store, add } = open(batchMessages);

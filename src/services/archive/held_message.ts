@@ -3,8 +3,8 @@ import type { BareJid, Jid, StanzaErrorCondition } from "../../xmpp/mod.ts";
 
 /** A message on its way into an archive. */
 export interface Noting {
-  /** Resolves when the message may go on. Never rejects. */
-  readonly ready: Promise<void>;
+  /** Calls `goOn` when the message may go on: within this call if that is so already. */
+  whenReady(goOn: () => void): void;
   /** Resolves when it needs no longer be kept for the archive. Never rejects. */
   readonly settled: Promise<void>;
   /** True once `settled` is resolved. */
@@ -24,7 +24,8 @@ export class HeldMessage implements Noting {
   /** Takes it back from its writer; false when a transaction has it. */
   leaveWriter: (() => boolean) | undefined;
   readonly #release: () => void;
-  readonly #ready = Promise.withResolvers<void>();
+  /** Those who wait for it; undefined once it may go on. */
+  #waits: (() => void)[] | undefined = [];
   readonly #settled = Promise.withResolvers<void>();
   readonly #answer = Promise.withResolvers<StanzaErrorCondition | undefined>();
   #state: "open" | "given-up" | "stored" | "not-stored" = "open";
@@ -41,8 +42,9 @@ export class HeldMessage implements Noting {
     this.#release = release;
   }
 
-  get ready(): Promise<void> {
-    return this.#ready.promise;
+  whenReady(goOn: () => void): void {
+    if (this.#waits === undefined) goOn();
+    else this.#waits.push(goOn);
   }
 
   get settled(): Promise<void> {
@@ -69,7 +71,9 @@ export class HeldMessage implements Noting {
 
   /** Lets those go on who wait for it. It stays on its way. */
   goOn(): void {
-    this.#ready.resolve();
+    const waits = this.#waits ?? [];
+    this.#waits = undefined;
+    for (const goOn of waits) goOn();
   }
 
   /** Answers for it at once. It ends now, if it can be taken back, and else at its time. */
@@ -98,7 +102,7 @@ export class HeldMessage implements Noting {
     this.#state = state;
     this.#release();
     this.#answer.resolve(condition);
-    this.#ready.resolve();
     this.#settled.resolve();
+    this.goOn();
   }
 }

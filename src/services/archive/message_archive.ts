@@ -224,7 +224,7 @@ export class MessageArchive {
     }
     if (side === "absent") void this.#writeIfTaken(held, stanza);
     else if (creation === undefined) void this.#writeIfThere(held);
-    else this.#write(held, side === "recipient");
+    else this.#write(held);
     return held;
   }
 
@@ -361,19 +361,17 @@ export class MessageArchive {
     return (isLate ? this.#late : this.#deps.budget).mayHold(holders, cost);
   }
 
-  /** @param isDelivery true when the message is delivered once its archive has it */
-  #write(held: HeldMessage, isDelivery = false): void {
+  #write(held: HeldMessage): void {
     const writer = this.#writerFor(held.account);
     const entry: ArchiveEntry = {
       message: held.archived,
-      isDelivery,
       late: () => {
         this.metrics.late.inc();
         // Its owner's preferences may keep it out: nobody is told an id that may not be there.
         held.goOn();
       },
       done: (outcome) => {
-        if (outcome === "ask-roster") return this.#askLater(held, isDelivery);
+        if (outcome === "ask-roster") return this.#askLater(held);
         if (outcome === "failed" && held.isGivenUp) return held.end(); // counted by who gave it up
         this.#count(outcome);
         if (outcome === "stored") {
@@ -386,13 +384,13 @@ export class MessageArchive {
     writer.add(entry);
   }
 
-  #askLater(held: HeldMessage, isDelivery: boolean): void {
+  #askLater(held: HeldMessage): void {
     held.leaveWriter = undefined;
-    void this.#askRoster(held, isDelivery);
+    void this.#askRoster(held);
   }
 
   /** Writes a message again, once it is known whether it is from or for a contact. Never rejects. */
-  async #askRoster(held: HeldMessage, isDelivery: boolean): Promise<void> {
+  async #askRoster(held: HeldMessage): Promise<void> {
     try {
       const isContact = await this.#rosters.ask(held.account, held.peer.bare);
       held.archived = { ...held.archived, isContact };
@@ -402,7 +400,7 @@ export class MessageArchive {
       return held.end("internal-server-error");
     }
     if (held.isGivenUp) held.end();
-    else this.#write(held, isDelivery);
+    else this.#write(held);
   }
 
   #count(outcome: Exclude<ArchiveOutcome, "ask-roster"> | "failed"): void {

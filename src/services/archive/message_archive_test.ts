@@ -158,9 +158,14 @@ async function turn(): Promise<void> {
   await new Promise((resolve) => setImmediate(resolve));
 }
 
+/** Waits until a message may go on. */
+async function ready(noting: Noting): Promise<void> {
+  await new Promise<void>((resolve) => noting.whenReady(resolve));
+}
+
 async function settled(noting: ReturnType<MessageArchive["note"]>): Promise<Noting> {
   ok(typeof noting === "object");
-  await noting.ready;
+  await ready(noting);
   await noting.settled;
   strictEqual(noting.isSettled, true);
   return noting;
@@ -424,7 +429,7 @@ Deno.test("MessageArchive lets messages go on when the store fails, and settles 
   ok(typeof noting === "object");
   await world.until(() => world.archive.pending > 0);
   world.clock.advance(1_000);
-  await noting.ready;
+  await ready(noting);
   deepStrictEqual([noting.isSettled, noting.isStored], [false, false]);
   strictEqual(await world.value("causeway_archive_late_total"), 1);
   ok(world.budget.bytes > 0);
@@ -453,7 +458,7 @@ Deno.test("MessageArchive leaves lanes room while the store is late, however muc
   await turn();
   world.clock.advance(1_000);
   ok(typeof noting === "object");
-  await noting.ready;
+  await ready(noting);
   const content = `<body>${"x".repeat(50_000)}</body>`;
   let taken = 0;
   for (; taken < 1_000; taken++) {
@@ -480,7 +485,7 @@ async function filledBy(world: World, from: string, to: string): Promise<Archiva
   );
   await turn();
   world.clock.advance(1_000);
-  await (first as Noting).ready;
+  await ready(first as Noting);
   const content = `<body>${"x".repeat(50_000)}</body>`;
   for (let taken = 0; taken < 1_000; taken++) {
     const message = world.message(from, to, content);
