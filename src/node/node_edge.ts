@@ -1,5 +1,6 @@
 import type { StanzaEntry } from "../distribution/mod.ts";
 import type { Router } from "../distribution/routing/mod.ts";
+import type { AccountCheck } from "../services/accounts/mod.ts";
 import type { Carbons } from "../services/carbons/mod.ts";
 import { blockedError } from "../services/privacy/mod.ts";
 import type { PrivacyServer } from "../services/privacy/mod.ts";
@@ -37,6 +38,7 @@ export interface EdgeParts {
   readonly rosters: RosterServer;
   readonly carbons: Carbons;
   readonly privacy: PrivacyServer;
+  readonly accountCheck: AccountCheck;
 }
 
 /** Makes the ports for clients and components. They do not listen yet. */
@@ -45,7 +47,12 @@ export function makeEdge(config: Config, parts: Surroundings & EdgeParts): Edge 
   const { stores, pressure, router, rosters, carbons, privacy, paced, metrics, log, clock } = parts;
   return new Edge({
     paced,
-    accounts,
+    accounts: new Map(
+      [...accounts].map(([host, users]) => [host, {
+        ...parts.accountCheck.noting(host, users),
+        credentialShapes: () => users.credentialShapes(),
+      }]),
+    ),
     enumerationSecret,
     sessions,
     components,

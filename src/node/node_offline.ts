@@ -41,7 +41,7 @@ export function makeOffline(config: Config, parts: Surroundings & OfflineParts):
     maySee: (asker, account) => maySee(asker, account, parts),
     isUserHost: (domain) => isUserHost(domain, domains),
     sessionsOf: (account) => parts.sessions.ofAccount(account),
-    isCurrent: (client) => currentCheck(client, parts)(),
+    isCurrent: (client) => currentCheck(client, "read", parts)(),
     revealed: (account) => parts.router.revealed(account),
     deliver: (to, message, { fate, number, sentAtMs }) => {
       const session = parts.sessions.find(to);

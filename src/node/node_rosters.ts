@@ -63,7 +63,7 @@ export function makeRosters(config: Config, parts: Surroundings & RosterParts): 
     approved: (owner, contact) => parts.pep.approved(owner, contact),
     datacenterBack: () => parts.pep.datacenterBack(),
     exists: async (jid) => await accounts.get(jid.domainpart)?.exists(jid.localpart) ?? false,
-    isCurrent: (client) => currentCheck(client, parts),
+    isCurrent: (client, use) => currentCheck(client, use, parts),
     bounds: rosterBounds(config),
     maxRequestBytes: requestBounds(config).maxBytes,
     paced: parts.paced,

@@ -10,7 +10,7 @@ import { AccountCheck, AccountWatch, ownAccount, removalNotice } from "../servic
 import type { Carbons } from "../services/carbons/mod.ts";
 import { LastActivity, LogoutNotes } from "../services/last/mod.ts";
 import { HostServices } from "../services/mod.ts";
-import type { IqService } from "../services/mod.ts";
+import type { AccountUse, IqService } from "../services/mod.ts";
 import { blockingServices, privacyServices } from "../services/privacy/mod.ts";
 import type { PrivacyServer } from "../services/privacy/mod.ts";
 import type { PepServer } from "../services/pep/mod.ts";
@@ -90,7 +90,8 @@ export function makeServices(config: Config, parts: Surroundings & ServiceParts)
         send: (to, message) => parts.sessions.find(to)?.send(message) ?? false,
       }),
     ],
-    isCurrent: (account, { creation = "" }) => parts.accountCheck.isCurrent(account, creation),
+    isCurrent: (account, { creation = "" }, use) =>
+      parts.accountCheck.isCurrent(account, creation, use),
     ...serviceBounds(config),
     metrics,
     logger: log,
@@ -261,6 +262,7 @@ export function makeAccountCheck(
  */
 export function currentCheck(
   client: Jid,
+  use: AccountUse,
   { sessions, accountCheck }: {
     readonly sessions: Pick<SessionRegistry, "find">;
     readonly accountCheck: AccountCheck;
@@ -269,7 +271,7 @@ export function currentCheck(
   const session = client instanceof FullJid ? sessions.find(client) : undefined;
   if (session === undefined) return () => Promise.resolve(true);
   const { jid, creation = "" } = session;
-  return () => accountCheck.isCurrent(jid.bare, creation);
+  return () => accountCheck.isCurrent(jid.bare, creation, use);
 }
 
 /** Returns the open sessions of an account here. */

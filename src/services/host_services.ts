@@ -27,6 +27,7 @@ import { EntityTime } from "./entity_time.ts";
 import { iqResult } from "./iq_result.ts";
 import type {
   AccountDisco,
+  AccountUse,
   IqAnswer,
   IqRequest,
   IqService,
@@ -90,7 +91,11 @@ export interface HostServicesDeps extends HostServicesOptions {
    * True while the account of a client still exists, asked before the client changes data of it, and
    * while data is read for the client. Never rejects. @default always
    */
-  readonly isCurrent?: (account: BareJid, client: OwnClient) => Promise<boolean>;
+  readonly isCurrent?: (
+    account: BareJid,
+    client: OwnClient,
+    use: AccountUse,
+  ) => Promise<boolean>;
   /** Services beside the built-in ones. @default [] */
   readonly services?: readonly IqService[];
 }
@@ -113,9 +118,6 @@ const HARMLESS_READS: ReadonlySet<ServiceModule> = new Set([
 
 /** Answer to a session whose account is gone: the name may belong to somebody else. */
 const FORMER: IqAnswer = { error: "registration-required" };
-
-/** Time of the lookup of an account, as against the answer to its client. */
-type AccountCheckTime = "before" | "beside" | "none";
 
 /**
  * Fate of a stanza: `delivered` when an answer goes to `reply`, `ignored` when the stanza needs no
@@ -269,14 +271,14 @@ export class HostServices {
   }
 
   #ask(service: IqService, request: IqRequest, ask: IqService["answer"]): void {
-    const check = this.#checkOf(service, request);
+    const use = this.#useOf(service, request);
     if (service.isOrdered === true) {
       const key = request.stanza.from.bare.text;
-      const answering = this.#turns.run(key, () => this.#answerChecked(request, ask, check));
+      const answering = this.#turns.run(key, () => this.#answerChecked(request, ask, use));
       return this.#wait(request, service, answering);
     }
-    if (check !== "none") {
-      return this.#wait(request, service, this.#answerChecked(request, ask, check));
+    if (use !== undefined) {
+      return this.#wait(request, service, this.#answerChecked(request, ask, use));
     }
     let answer;
     try {
@@ -289,37 +291,37 @@ export class HostServices {
   }
 
   /**
-   * Answers a request, unless it is of a session of a former account. A change waits for the check. A
-   * read goes on beside the check, so that its answer comes no later.
+   * Answers a request, unless it is of a session of a former account. A change waits for the lookup. A
+   * read goes on beside it, so that its answer comes no later.
    */
   async #answerChecked(
     request: IqRequest,
     ask: IqService["answer"],
-    check: AccountCheckTime,
+    use: AccountUse | undefined,
   ): Promise<IqAnswer> {
-    if (check === "none") return await ask(request);
-    const checked = this.#isFormer(request); // never rejects
-    if (check === "before" && await checked) return FORMER;
+    if (use === undefined) return await ask(request);
+    const checked = this.#isFormer(request, use); // never rejects
+    if (use === "change" && await checked) return FORMER;
     const answer = await ask({ ...request, checked });
     return await checked ? FORMER : answer;
   }
 
-  /** Returns when to look up the account of the client that sent a request. */
-  #checkOf(
+  /** Returns the use for which the account of the client is looked up; undefined: it is not. */
+  #useOf(
     { module, type, isOrdered, isForFormerOwners }: IqService,
     { client, target }: IqRequest,
-  ): AccountCheckTime {
-    if (this.#isCurrent === undefined || client === undefined) return "none";
+  ): AccountUse | undefined {
+    if (this.#isCurrent === undefined || client === undefined) return undefined;
     if (type === "set") {
-      return isOrdered === true && isForFormerOwners !== true ? "before" : "none";
+      return isOrdered === true && isForFormerOwners !== true ? "change" : undefined;
     }
     const isHarmless = module !== undefined && HARMLESS_READS.has(module);
-    return target === "account" && !isHarmless ? "beside" : "none";
+    return target === "account" && !isHarmless ? "read" : undefined;
   }
 
   /** True when the account of the client is gone. */
-  async #isFormer({ client, stanza: { from } }: IqRequest): Promise<boolean> {
-    return client !== undefined && await this.#isCurrent?.(from.bare, client) === false;
+  async #isFormer({ client, stanza: { from } }: IqRequest, use: AccountUse): Promise<boolean> {
+    return client !== undefined && await this.#isCurrent?.(from.bare, client, use) === false;
   }
 
   /** Undefined unless the IQ holds exactly one element (RFC 6120 §8.2.3). */

@@ -3,6 +3,9 @@ import type { Jid, Stanza, StanzaErrorCondition, XmlElement } from "../xmpp/mod.
 /** Kind of addressee of a request: a host of this datacenter, or the bare JID of an account. */
 export type IqTarget = "host" | "account";
 
+/** Use of an account's data by a session of it. */
+export type AccountUse = "read" | "change";
+
 /** The client at this node that sent a request. */
 export interface OwnClient {
   /** See `LocalSession.creation`. @default empty */

@@ -8,6 +8,7 @@ export {
 } from "./host_services.ts";
 export type {
   AccountDisco,
+  AccountUse,
   IqAnswer,
   IqRequest,
   IqService,

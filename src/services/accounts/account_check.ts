@@ -1,12 +1,17 @@
 import type { Clock } from "../../base/mod.ts";
 import { describeError, GatheredLookup } from "../../base/mod.ts";
 import type { Logger } from "../../observe/mod.ts";
-import type { BareJid } from "../../xmpp/mod.ts";
+import type { BareJid, CredentialSource } from "../../xmpp/mod.ts";
+import type { AccountUse } from "../iq_service.ts";
 
 /** Accounts that one query looks up. */
 const ACCOUNTS_AT_ONCE = 500;
 /** Milliseconds that a session waits for the lookup. Its data may lie in a database that answers. */
 const MAX_WAIT_MS = 2_000;
+/** Milliseconds for which a lookup counts for reads: a login and what a client asks then cost one. */
+const FRESH_MS = 2_000;
+/** Fresh lookups that are remembered. */
+const MAX_FRESH = 10_000;
 
 /** Objects behind the check. */
 export interface AccountCheckDeps {
@@ -18,14 +23,23 @@ export interface AccountCheckDeps {
   readonly logger: Logger;
 }
 
+/** The result of a lookup. */
+interface Seen {
+  readonly creation: string;
+  /** Monotonic milliseconds when the lookup began. */
+  readonly atMs: number;
+}
+
 /**
  * Finds out whether the account of a session still exists, before the session changes data of the
  * account, and while it reads some. While one query of a host runs, later questions gather for the
- * next one.
+ * next one. What a login or another check has found counts for reads of the next two seconds.
  */
 export class AccountCheck {
   readonly #deps: AccountCheckDeps;
   readonly #byHost = new Map<string, GatheredLookup<string>>();
+  /** Accounts that were found lately, by bare JID, the oldest first. */
+  readonly #fresh = new Map<string, Seen>();
 
   constructor(deps: AccountCheckDeps) {
     this.#deps = deps;
@@ -38,9 +52,13 @@ export class AccountCheck {
    *
    * @param creation `LocalSession.creation` of the session
    */
-  async isCurrent(account: BareJid, creation: string): Promise<boolean> {
+  async isCurrent(account: BareJid, creation: string, use: AccountUse): Promise<boolean> {
+    const { clock } = this.#deps;
+    const seen = use === "read" ? this.#fresh.get(account.text) : undefined;
+    const isFresh = seen?.creation === creation && clock.monotonicMs() - seen.atMs < FRESH_MS;
+    if (isFresh) return true;
     const late = Promise.withResolvers<true>();
-    const cancel = this.#deps.clock.after(MAX_WAIT_MS, () => late.resolve(true));
+    const cancel = clock.after(MAX_WAIT_MS, () => late.resolve(true));
     try {
       return await Promise.race([this.#look(account, creation), late.promise]);
     } finally {
@@ -48,17 +66,56 @@ export class AccountCheck {
     }
   }
 
+  /** Returns the accounts of a host as logins use them: who logs in has been looked up. */
+  noting(host: string, source: CredentialSource): CredentialSource {
+    const noted = async <Found extends { readonly creation?: string }>(
+      localpart: string,
+      find: () => Promise<Found | undefined>,
+    ) => {
+      const atMs = this.#deps.clock.monotonicMs();
+      const found = await find();
+      if (found !== undefined) {
+        this.#note(`${localpart}@${host}`, { creation: found.creation ?? "", atMs });
+      }
+      return found;
+    };
+    const { complete, checkPassword } = source;
+    return {
+      credentials: (localpart) => noted(localpart, () => source.credentials(localpart)),
+      ...complete !== undefined && { complete: complete.bind(source) },
+      ...checkPassword !== undefined && {
+        checkPassword: (localpart, password) =>
+          noted(localpart, () => checkPassword.call(source, localpart, password)),
+      },
+    };
+  }
+
   /** Never rejects. */
   async #look(account: BareJid, creation: string): Promise<boolean> {
-    const { localpart, domainpart: host } = account;
+    const { localpart, domainpart: host, text } = account;
+    const atMs = this.#deps.clock.monotonicMs();
     try {
-      if (await this.#lookupAt(host).find(localpart) === creation) return true;
+      if (await this.#lookupAt(host).find(localpart) === creation) {
+        this.#note(text, { creation, atMs });
+        return true;
+      }
     } catch (thrown) {
       this.#deps.logger.debug("accounts.unchecked", { host, error: describeError(thrown) });
       return true;
     }
+    this.#fresh.delete(text);
     this.#deps.gone(account);
     return false;
+  }
+
+  #note(account: string, seen: Seen): void {
+    this.#fresh.delete(account);
+    this.#fresh.set(account, seen);
+    const outdatedMs = this.#deps.clock.monotonicMs() - FRESH_MS;
+    for (const [other, { atMs }] of this.#fresh) {
+      if (atMs > outdatedMs && this.#fresh.size <= MAX_FRESH) break;
+      this.#fresh.delete(other);
+    }
   }
 
   #lookupAt(host: string): GatheredLookup<string> {

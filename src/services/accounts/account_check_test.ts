@@ -3,6 +3,7 @@ import { ManualClock } from "../../base/mod.ts";
 import { MemoryLogger } from "../../observe/mod.ts";
 import type { BareJid } from "../../xmpp/mod.ts";
 import { parseJid } from "../../xmpp/mod.ts";
+import type { AccountUse } from "../iq_service.ts";
 import { AccountCheck } from "./account_check.ts";
 
 class Setup {
@@ -27,8 +28,8 @@ class Setup {
     logger: this.logger,
   });
 
-  isCurrent(text: string, creation: string): Promise<boolean> {
-    return this.check.isCurrent(parseJid(text) as BareJid, creation);
+  isCurrent(text: string, creation: string, use: AccountUse = "change"): Promise<boolean> {
+    return this.check.isCurrent(parseJid(text) as BareJid, creation, use);
   }
 }
 
@@ -80,6 +81,50 @@ Deno.test("AccountCheck holds nobody up for more than two seconds, and believes 
   strictEqual(await setup.isCurrent("alice@example.com", "01"), true);
   strictEqual(setup.clock.pendingTimers, 0);
 });
+
+Deno.test("AccountCheck reads without a query for two seconds after an account was found", async () => {
+  const setup = new Setup();
+  const mayRead = (creation: string) => setup.isCurrent("alice@example.com", creation, "read");
+  strictEqual(await mayRead("01"), true);
+  setup.clock.advance(1_999);
+  strictEqual(await mayRead("01"), true);
+  strictEqual(setup.asked.length, 1);
+  strictEqual(await mayRead("02"), false, "a session of another account of the name");
+  strictEqual(await mayRead("01"), true);
+  strictEqual(setup.asked.length, 3, "the lookup says no more what it said");
+  setup.accounts.set("alice", "03");
+  strictEqual(await setup.isCurrent("alice@example.com", "01"), false, "a change asks always");
+  strictEqual(await mayRead("01"), false);
+  setup.accounts.set("alice", "01");
+  strictEqual(await mayRead("01"), true);
+  setup.clock.advance(2_000);
+  setup.accounts.set("alice", "03");
+  strictEqual(await mayRead("01"), false);
+});
+
+for (const means of ["credentials", "checkPassword"] as const) {
+  Deno.test(`AccountCheck reads without a query after a login by ${means}()`, async () => {
+    const setup = new Setup();
+    const source = setup.check.noting("example.com", {
+      credentials: () => Promise.resolve(undefined),
+      [means]: (localpart: string) => {
+        setup.clock.advance(500); // its result counts from the beginning
+        return Promise.resolve(localpart === "alice" ? { creation: "01" } : undefined);
+      },
+    });
+    strictEqual("checkPassword" in source, means === "checkPassword");
+    strictEqual("complete" in source, false);
+    deepStrictEqual(await source[means]?.("alice", "secret"), { creation: "01" });
+    strictEqual(await source[means]?.("nobody", "secret"), undefined);
+    strictEqual(await setup.isCurrent("nobody@example.com", "01", "read"), false);
+    setup.clock.advance(999);
+    strictEqual(await setup.isCurrent("alice@example.com", "01", "read"), true);
+    deepStrictEqual(setup.asked, ["example.com: nobody"]);
+    setup.clock.advance(1);
+    strictEqual(await setup.isCurrent("alice@example.com", "01", "read"), true);
+    strictEqual(setup.asked.length, 2);
+  });
+}
 
 function nextTurn(value = ""): Promise<string> {
   return new Promise((resolve) => setTimeout(() => resolve(value)));

@@ -3,6 +3,7 @@ import type { RosterContact } from "../../storage/mod.ts";
 import { isSeen, seesPresence } from "../../storage/mod.ts";
 import type { FullJid, Jid, Stanza } from "../../xmpp/mod.ts";
 import { parseJid, readdress } from "../../xmpp/mod.ts";
+import type { AccountUse } from "../iq_service.ts";
 import type { AccountHosts, AccountReach, SessionsByAccount } from "./account_reach.ts";
 import type { AccountTurns, StepKind } from "./account_turns.ts";
 import { PresenceRetries } from "./presence_retries.ts";
@@ -24,7 +25,7 @@ export interface ContactPresenceDeps extends
   readonly turns: AccountTurns;
   readonly metrics: RosterMetrics;
   /** See `RosterServerDeps.isCurrent`. */
-  isCurrent?(client: Jid): () => Promise<boolean>;
+  isCurrent?(client: Jid, use: AccountUse): () => Promise<boolean>;
   /** Returns the full JIDs of the resources at other processes that a session here was told of. */
   toldTo(session: FullJid): readonly string[];
 }
@@ -409,7 +410,7 @@ export class ContactPresence {
     const { paced } = this.#deps;
     const isInitial = !this.#told.has(jid.text);
     // Its roster is read beside the check: the name may have another owner.
-    const isCurrent = isInitial ? this.#deps.isCurrent?.(jid)() : undefined;
+    const isCurrent = isInitial ? this.#deps.isCurrent?.(jid, "read")() : undefined;
     const looked = isInitial
       ? await paced.run(() => this.#lookUp(jid, isInitial, isCurrent))
       : await this.#lookUp(jid, isInitial);

@@ -10,7 +10,7 @@ import {
   readdress,
   stanzaSource,
 } from "../../xmpp/mod.ts";
-import type { IqService } from "../iq_service.ts";
+import type { AccountUse, IqService } from "../iq_service.ts";
 import { AccountReach } from "./account_reach.ts";
 import { AccountTurns } from "./account_turns.ts";
 import { ContactPresence } from "./contact_presence.ts";
@@ -42,7 +42,7 @@ export interface RosterServerDeps extends RosterDeps {
    * Returns a function that is true while the account of a client here exists. It is called before the
    * client changes the roster, and as it becomes available. It never rejects. @default it always does
    */
-  isCurrent?(client: Jid): () => Promise<boolean>;
+  isCurrent?(client: Jid, use: AccountUse): () => Promise<boolean>;
 }
 
 /** Holder of the duty for a stanza, as far as rosters need it. */
@@ -174,7 +174,7 @@ export class RosterServer {
       const error = errorReply(between, condition);
       if (error !== undefined) this.#deps.routes.route(readdress(error, answer));
     };
-    const isCurrent = this.#deps.isCurrent?.(answer);
+    const isCurrent = this.#deps.isCurrent?.(answer, "change");
     const isTaken = this.#turns.run(from.text, async () => {
       const isFormer = await isCurrent?.() === false; // the name may have another owner
       const error = isFormer
