@@ -1,8 +1,8 @@
 import { X509Certificate } from "node:crypto";
 import { readFile, stat } from "node:fs/promises";
-import { rootCertificates } from "node:tls";
 import { CausewayError } from "../base/mod.ts";
 import { certificateNames } from "./certificate_names.ts";
+import { isTrustedBySystem } from "./system_trust.ts";
 import type { TlsFiles } from "./tls_context.ts";
 import { certificatesIn, loadTlsContext } from "./tls_context.ts";
 
@@ -45,23 +45,22 @@ const MAX_CHAIN = 16;
  * `cafile`, or without one against the authorities that this system trusts.
  */
 export async function inspectTlsFiles(files: TlsFiles): Promise<TlsFilesFacts> {
+  let isTrusted = false;
   try {
-    await loadTlsContext(files, 0); // checks everything but the certificate's end
+    const context = await loadTlsContext(files, 0); // checks everything but the certificate's end
+    if (files.cafile === undefined) isTrusted = await isTrustedBySystem(context);
   } catch (thrown) {
     if (!(thrown instanceof CausewayError)) throw thrown;
     return { kind: "broken", problem: thrown.message };
   }
   const chain = await readCertificates(files.certfile);
-  const given = files.cafile === undefined ? [] : await readCertificates(files.cafile);
-  const authorities = files.cafile === undefined
-    ? rootCertificates.map((pem) => new X509Certificate(pem))
-    : given;
+  const authorities = files.cafile === undefined ? [] : await readCertificates(files.cafile);
   const { mode } = await stat(files.keyfile ?? files.certfile);
   return {
     kind: "readable",
     chain: chain.map(certificateFacts),
-    missingIssuer: missingIssuer(chain, authorities),
-    authorities: given.map(certificateFacts),
+    missingIssuer: isTrusted ? undefined : missingIssuer(chain, authorities),
+    authorities: authorities.map(certificateFacts),
     keyMode: Deno.build.os === "windows" ? undefined : mode & 0o777,
   };
 }
