@@ -3,11 +3,13 @@ import { once } from "node:events";
 import type { Socket } from "node:net";
 import { connect } from "node:net";
 import { ManualClock, RateLimit } from "../base/mod.ts";
+import { MemoryLogger } from "../observe/mod.ts";
 import type { AdminDeps } from "./admin_deps.ts";
 import { createAdmin } from "./admin_server.ts";
 import { AnswerCheck } from "./testing/answer_check.ts";
 import { sampleApp, sampleDeps } from "./testing/sample_app.ts";
 
+const TOKEN = "correct-horse-battery";
 const DEPS = sampleDeps({ parts: () => [{ name: "redis", state: "up" }] });
 
 Deno.test("createAdmin() serves on a port chosen by the system, until closed", async () => {
@@ -226,7 +228,7 @@ Deno.test("createAdmin() accepts a head and a body at their limits, and refuses 
     return bare.replace("X: ", `X: ${"x".repeat(bytes - bare.length)}`);
   };
   assert.match(await answer(head(1024)), /^HTTP\/1\.1 200 /);
-  assert.match(await answer(head(1100)), /^(cut)?$/);
+  const tooLong = await answer(head(1100));
   assert.deepEqual(refused, ["head-too-large"]);
   const post = (bytes: number, path = "/ready") =>
     `POST ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: ${bytes}\r\n\r\n` +
@@ -242,15 +244,18 @@ Deno.test("createAdmin() accepts a head and a body at their limits, and refuses 
   check.check("POST", action, refusalOf(await answer(post(101, action)), 413));
   const nameless = ASK.replace("127.0.0.1", "a b");
   check.check("GET", "/health", refusalOf(await answer(nameless), 400));
+  check.check("GET", "/health", refusalOf(tooLong, 431));
   assert.match(await answer(nameless.replace("GET", "HEAD")), /^HTTP\/1\.1 400 [^{]*\r\n\r\n$/);
   await admin.close();
 });
 
 /** Returns the answer in the text of a response, which must have this status. */
 function refusalOf(text: string, status: number) {
-  const [top = "", body = ""] = text.split("\r\n\r\n");
+  const [top = "", ...rest] = text.split("\r\n\r\n");
   assert.match(top, new RegExp(`^HTTP/1\\.1 ${status} `));
   assert.match(top, /^content-type: application\/json$/im);
+  const [body] = /\{[^]*\}/.exec(rest.join()) ?? []; // chunks of HTTP have their lengths around
+  assert.ok(body !== undefined, text);
   return { status, body: JSON.parse(body) };
 }
 
@@ -258,12 +263,15 @@ Deno.test("createAdmin() answers malformed requests, and goes on", async () => {
   const admin = createAdmin(DEPS, { port: 0 });
   await admin.start();
   const cases: readonly (readonly [string, RegExp])[] = [
-    ["no HTTP at all\r\n\r\n", /^(HTTP\/1\.1 400 [^]*)?$/],
+    ["no HTTP at all\r\n\r\n", /^HTTP\/1\.1 400 [^{]*\{"error":"bad-request",[^{]*$/],
     ["GET /health HTTP/1.1\r\n\r\n", /^HTTP\/1\.1 400 /],
     ["GET http://evil.example/ HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", /^HTTP\/1\.1 400 /],
     ["GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nHost: evil.example\r\n\r\n", /^(HTTP\/1\.1 400 [^]*)?$/],
     ["GET / HTTP/1.1\r\nHost: a b\r\n\r\n", /^HTTP\/1\.1 400 /],
-    [`GET /${"x".repeat(20_000)} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n`, /^(HTTP\/1\.1 4[^]*)?$/],
+    [`GET /${"x".repeat(20_000)} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n`, /^HTTP\/1\.1 431 /],
+    [`GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\nExpect: cake\r\n\r\n`, /^HTTP\/1\.1 200 /],
+    // The second is an error in the middle of a connection that has its answer: it gets none.
+    [`${ASK}no HTTP at all\r\n\r\n`, /^(HTTP\/1\.1 200 (?![^]*HTTP\/1\.1)[^]*)?$/],
     [
       `POST /ready HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 2000000\r\n\r\n` +
       "x".repeat(65_537),
@@ -287,6 +295,82 @@ Deno.test("createAdmin() answers malformed requests, and goes on", async () => {
     const next = await visit(admin.address, ASK);
     assert.match(await new Response(next.readable).text(), /^HTTP\/1\.1 200 /);
   }
+  await admin.close();
+});
+
+/** Headers and ends of addresses that a client may send by mistake or on purpose. */
+const ODD_HEADERS: readonly string[] = [
+  `Authorization: Bearer ${TOKEN}\r\nAuthorization: Bearer ${TOKEN}`,
+  `Authorization: Bearer ${TOKEN}\r\nAuthorization: Bearer other`,
+  "Authorization: Bearer ",
+  "Authorization:",
+  "Authorization: Bearer \xff\xfe",
+  `Authorization: Bearer ${TOKEN}\r\nAccept: application/x-unknown;;q=,`,
+  `Authorization: Bearer ${TOKEN}\r\nContent-Type: application/json;`,
+  `Authorization: Bearer ${TOKEN}\r\nContent-Type: application/json; charset`,
+  `Authorization: Bearer ${TOKEN}\r\nContent-Type: application/json-seq`,
+  `Authorization: Bearer ${TOKEN}\r\nContent-Type: text/plain\r\nContent-Type: application/json`,
+  `Authorization: Bearer ${TOKEN}\r\nOrigin: \x00`,
+];
+const ODD_QUERIES = [
+  "%",
+  "limit=%zz&offset=%ff",
+  "limit=1&limit=2",
+  "for=",
+  `a=${"b".repeat(15_000)}`,
+];
+const ODD_SEGMENTS = ["%", "%zz", "%ff%fe", "%00", "%E0%A4%A", "a%2F%2e%2e", "%F0%9F%92%A9@b", "@"];
+
+Deno.test("no odd header, query or path makes a route fail, and every refusal is one that the document describes", async () => {
+  const log = new MemoryLogger();
+  const admin = createAdmin(DEPS, { port: 0, token: TOKEN }, { log });
+  await admin.start();
+  const trusted = `Authorization: Bearer ${TOKEN}`;
+  const ask = async (method: string, target: string, headers: string) => {
+    const json = method === "POST" ? "{}" : "";
+    const text = `${method} ${target} HTTP/1.1\r\nHost: 127.0.0.1\r\n${headers}\r\n` +
+      `Content-Length: ${json.length}\r\n\r\n${json}`;
+    const connection = await Deno.connect({ port: Number(admin.address.split(":")[1]) });
+    await connection.write(Uint8Array.from(text, (letter) => letter.charCodeAt(0)));
+    return await new Response(connection.readable).text();
+  };
+  const document = await fetch(`http://${admin.address}/openapi.json`, {
+    headers: { authorization: `Bearer ${TOKEN}` },
+  });
+  const check = new AnswerCheck(await document.json());
+  for (const { method, path } of check.routes) {
+    const isStream = /\/(events|trace)/.test(path);
+    const target = path.replace(/\{\w+\}/, "dc2.example.com");
+    const requests = [
+      // A stream that begins does not end.
+      ...ODD_HEADERS.filter((each) => !isStream || !each.includes(TOKEN))
+        .map((headers) => [method, target, headers] as const),
+      ...ODD_QUERIES.map((query) =>
+        [
+          isStream ? "HEAD" : method,
+          `${target}?${query}`,
+          `${trusted}\r\nContent-Type: application/json`,
+        ] as const
+      ),
+      ...(path.includes("{") ? ODD_SEGMENTS : []).map((segment) =>
+        [
+          isStream ? "HEAD" : method,
+          path.replace(/\{\w+\}/, segment),
+          trusted,
+        ] as const
+      ),
+    ];
+    for (const request of requests) {
+      const answer = await ask(...request);
+      const status = Number(/^HTTP\/1\.1 (\d{3}) /.exec(answer)?.[1]);
+      const what = `${request.map((part) => part.slice(0, 60)).join(" ")}: ${answer.slice(0, 80)}`;
+      assert.ok(status >= 200 && status < 500, what);
+      // The document describes a 404 where the route has one of its own.
+      if (status < 400 || request[0] === "HEAD" || status === 404) continue;
+      check.check(method, path, refusalOf(answer, status));
+    }
+  }
+  assert.deepEqual(log.named("admin.failed"), []);
   await admin.close();
 });
 

@@ -31,6 +31,7 @@ const REFUSALS: readonly Refusal[] = [
   { status: 413, description: "The body is too long" },
   { status: 415, description: "The content type is not application/json", isOf: hasBody },
   { status: 429, description: "Too many wrong tokens from this address", isOf: needsCaller },
+  { status: 431, description: "The address and the headers are too long" },
   { status: 500, description: "The request failed; the log says why" },
 ];
 

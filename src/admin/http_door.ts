@@ -1,5 +1,5 @@
 import type { IncomingMessage, Server as HttpServer, ServerResponse } from "node:http";
-import { createServer as createHttpServer } from "node:http";
+import { createServer as createHttpServer, STATUS_CODES } from "node:http";
 import type { AddressInfo, Server, Socket } from "node:net";
 import { createServer } from "node:net";
 import type { CancelTimer, Clock } from "../base/mod.ts";
@@ -10,8 +10,8 @@ import { LocalSocket } from "./local_socket.ts";
 import { SlowReaders } from "./slow_readers.ts";
 
 /**
- * Reason why a connection was ended without an answer to its request. `body-too-large`,
- * `wrong-tokens` and `too-many-listeners` do answer, but with a refusal.
+ * Reason why a connection was ended without an answer to its request. `head-too-large`,
+ * `body-too-large`, `wrong-tokens` and `too-many-listeners` do answer, but with a refusal.
  */
 export type HttpRefusal =
   | "too-many-connections"
@@ -80,9 +80,10 @@ const LINGER_MS = 1000;
 const PIECE_TIMEOUT_MS = 30_000;
 
 /** Answers to requests that the application does not get, by status. */
-const REFUSALS: Readonly<Record<400 | 413, Failure>> = {
+const REFUSALS: Readonly<Record<400 | 413 | 431, Failure>> = {
   400: { error: "bad-request", message: "The request is malformed" },
   413: { error: "content-too-large", message: "The body is too long" },
+  431: { error: "head-too-large", message: "The address and the headers are too long" },
 };
 
 /** Bytes of a piece. */
@@ -109,6 +110,8 @@ export class HttpDoor {
   readonly #secured = new WeakMap<Socket, Carrier>();
   #tls: TlsDoor | undefined;
   readonly #local: LocalSocket | undefined;
+  /** Connections whose request has arrived, or was refused before it was complete. */
+  readonly #heard = new WeakSet<Socket>();
   /** Connections to the Unix socket. */
   readonly #locals = new WeakSet<Socket>();
 
@@ -117,12 +120,15 @@ export class HttpDoor {
     this.#slowReaders = new SlowReaders(deps.limits.maxConnections, deps.clock);
     // This server never listens itself: it gets its sockets after the limits were checked.
     this.#http = createHttpServer({ maxHeaderSize: deps.limits.maxHeadBytes });
-    this.#http.on("request", (request, response) => {
+    const answer = (request: IncomingMessage, response: ServerResponse) => {
       this.#answer(request, response).catch(() => response.destroy()); // the peer has hung up
-    });
-    this.#http.on("clientError", (error: NodeJS.ErrnoException, socket) => {
-      if (error.code === "HPE_HEADER_OVERFLOW") deps.refused("head-too-large");
-      socket.destroy();
+    };
+    this.#http.on("request", answer);
+    this.#http.on("checkExpectation", answer); // RFC 9110 §10.1.1 lets a server ignore it
+    this.#http.on("clientError", (error: NodeJS.ErrnoException, socket: Socket) => {
+      const isTooLarge = error.code === "HPE_HEADER_OVERFLOW";
+      if (isTooLarge) deps.refused("head-too-large");
+      this.#refuse(socket, isTooLarge ? 431 : 400);
     });
     this.#server = createServer((socket) => this.#enter(socket));
     this.#local = deps.socket === undefined ? undefined : new LocalSocket(deps.socket, (socket) => {
@@ -281,7 +287,27 @@ export class HttpDoor {
     this.#slowReaders.hasRead(socket);
   }
 
+  /** Answers bytes that are no request, unless the connection already has an answer. */
+  #refuse(socket: Socket, status: keyof typeof REFUSALS): void {
+    const { plain } = this.#secured.get(socket) ?? { plain: socket };
+    if (this.#heard.has(socket) || !socket.writable || !this.#sockets.has(plain)) {
+      socket.destroy();
+      return;
+    }
+    this.#heard.add(socket);
+    const { headers, text } = refusalOf(status);
+    const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+    this.#asked(plain);
+    this.#wait(plain, LINGER_MS);
+    socket.end(
+      `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${
+        lines.join("")
+      }connection: close\r\n\r\n${text}`,
+    );
+  }
+
   async #answer(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
+    this.#heard.add(incoming.socket);
     outgoing.setHeader("connection", "close");
     const body = await readBody(incoming, this.#deps.limits.maxBodyBytes);
     if (body === undefined) this.#deps.refused("body-too-large");
@@ -294,13 +320,8 @@ export class HttpDoor {
     });
     const request = body === undefined ? 413 : tryRequest(incoming, body);
     if (typeof request === "number") {
-      const text = JSON.stringify(REFUSALS[request]);
-      outgoing.writeHead(request, {
-        "content-type": "application/json",
-        "content-length": text.length,
-        "cache-control": "no-store",
-        "x-content-type-options": "nosniff",
-      });
+      const { headers, text } = refusalOf(request);
+      outgoing.writeHead(request, headers);
       outgoing.end(incoming.method === "HEAD" ? undefined : text);
       return;
     }
@@ -313,6 +334,17 @@ export class HttpDoor {
     if (response.body === null || incoming.method === "HEAD") outgoing.end();
     else await this.#send(response.body, { socket, outgoing });
   }
+}
+
+function refusalOf(status: keyof typeof REFUSALS) {
+  const text = JSON.stringify(REFUSALS[status]);
+  const headers = {
+    "content-type": "application/json",
+    "content-length": text.length,
+    "cache-control": "no-store",
+    "x-content-type-options": "nosniff",
+  };
+  return { headers, text };
 }
 
 /** Resolves when more can be written, or the peer has hung up. */

@@ -255,6 +255,27 @@ Deno.test("an action takes no malformed, unknown or overlong input", async () =>
   assert.equal(log.named("admin.failed").length, 0);
 });
 
+Deno.test("an action takes JSON under its own type with any parameters, and under no other type", async () => {
+  const { post, calls, log } = fixture();
+  const types: readonly (readonly [type: string, status: number])[] = [
+    ["application/json;", 200],
+    ["application/json ; charset", 200],
+    ["Application/JSON;charset=utf-8;;", 200],
+    ["application/json-seq", 415],
+    ["application/json, text/plain", 415],
+    ["application/vnd.api+json", 415],
+    [";", 415],
+  ];
+  for (const [type, status] of types) {
+    const answer = await post("/api/v1/actions/refresh", {}, { "content-type": type });
+    assert.equal(answer.status, status, type);
+    const malformed = await post("/api/v1/actions/refresh", "{", { "content-type": type });
+    assert.equal(malformed.status, status === 200 ? 400 : 415, type);
+  }
+  assert.deepEqual(calls, ["refresh", "refresh", "refresh"]);
+  assert.deepEqual(log.named("admin.failed"), []);
+});
+
 Deno.test("no page of another site can act: not by its Origin, its form, or a preflight", async () => {
   for (const tokens of [undefined, TOKENS]) {
     const { app, post, bearer, calls } = fixture(tokens === undefined ? {} : { tokens });
