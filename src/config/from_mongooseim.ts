@@ -1,6 +1,11 @@
 import { stringify } from "smol-toml";
 import { translateModules } from "./from_mongooseim_modules.ts";
-import { NO_TLS_CHOICE, translatePools, translateRiakNames } from "./from_mongooseim_pools.ts";
+import {
+  NO_TLS_CHOICE,
+  tlsOf,
+  translatePools,
+  translateRiakNames,
+} from "./from_mongooseim_pools.ts";
 import { parseToml } from "./load_config.ts";
 import { isLoopbackHost } from "./loopback.ts";
 import {
@@ -318,6 +323,7 @@ function translateRedis(redis: ForeignTable | undefined, pools: ForeignTable | u
   return defined({
     server: connection?.text("host") ?? redis?.text("server"),
     port: connection?.integer("port") ?? redis?.integer("port") ?? (pool && 6379),
+    tls: connection && redisTlsOf(connection),
     password: connection?.text("password") ?? redis?.text("password"),
     pool_size: pool?.integerWithin("workers", 1, 64) ?? redis?.integerWithin("pool_size", 1, 64),
     replication: "external", // Dynomite carries the table, as it did
@@ -325,6 +331,14 @@ function translateRedis(redis: ForeignTable | undefined, pools: ForeignTable | u
     refresh_after: redis?.integerWithin("refresh_after", 1, MOST_SECONDS),
     command_timeout_ms: pool?.integerWithin("call_timeout", 100, 60_000),
   });
+}
+
+function redisTlsOf(connection: ForeignTable): Table | undefined {
+  const files = tlsOf(connection);
+  if (files === false) return undefined;
+  const indication = connection.table("tls")?.table("server_name_indication");
+  indication?.ignore("enabled", "protocol");
+  return defined({ ...files, servername: indication?.text("host") });
 }
 
 function translateBounce(source: ForeignTable): Table | false | undefined {

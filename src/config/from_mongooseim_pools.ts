@@ -160,7 +160,7 @@ function filesOf(connection: ForeignTable): Table | undefined {
 }
 
 /** Reads `connection.tls`; false when there is none, in whatever spelling. */
-function tlsOf(connection: ForeignTable, older?: Table): Table | false {
+export function tlsOf(connection: ForeignTable, older?: Table): Table | false {
   const tls = connection.table("tls");
   if (tls === undefined) return older ?? false;
   tls.ignore("required", "verify_peer", "verify_mode", "server_name_indication", "module");

@@ -617,6 +617,40 @@ Deno.test("translateMongooseim() takes call_timeout of the pool of Redis, and sa
   assert.deepEqual(pathsOf(notes), ["outgoing_pools.redis.global_distrib.call_timeout"]);
 });
 
+Deno.test("translateMongooseim() takes TLS of the pool of Redis, and names what it leaves out", () => {
+  const pool = "outgoing_pools.redis.global_distrib.connection";
+  const { toml, lost, notes } = translateMongooseim(
+    '[general]\nhosts = ["example.com", "dc1.example.com"]\n' +
+      '[[listen.c2s]]\nip_address = "127.0.0.1"\nport = 5222\n' +
+      `[${pool}]\nhost = "redis.example.com"\ntls.verify_mode = "peer"\n` +
+      'tls.cacertfile = "redis-ca.pem"\ntls.certfile = "redis.pem"\ntls.keyfile = "redis.key"\n' +
+      'tls.ciphers = "ALL"\ntls.password = "of the key"\n' +
+      "tls.server_name_indication.enabled = true\n" +
+      'tls.server_name_indication.host = "cache.example.com"\n' +
+      '[modules.mod_global_distrib]\nglobal_host = "example.com"\n' +
+      'local_host = "dc1.example.com"\nconnections.tls.enabled = false\n',
+    "m.toml",
+  );
+  assert.deepEqual(findingsIn(toml), [], toml);
+  const table: Translated = JSON.parse(JSON.stringify(parseToml(toml, "c.toml")));
+  const { redis } = table.modules["mod_global_distrib"] as { redis: Record<string, unknown> };
+  assert.deepEqual(
+    redis["tls"],
+    {
+      cafile: "redis-ca.pem",
+      certfile: "redis.pem",
+      keyfile: "redis.key",
+      servername: "cache.example.com",
+    },
+  );
+  assert.deepEqual(pathsOf(lost), [`${pool}.tls.ciphers`, `${pool}.tls.password`]);
+  assert.ok(pathsOf(notes).includes(`${pool}.tls`), notes.join("\n"));
+
+  const bare = translateMongooseim(`[${pool}]\ntls = {}\n[modules.mod_global_distrib]\n`, "m.toml");
+  assert.match(bare.toml, /^\[modules\.mod_global_distrib\.redis\.tls\]$/m);
+  assert.deepEqual(bare.lost, []);
+});
+
 /** Options that are not the same here, with how the translation tells so. */
 const TOLD: readonly (readonly [option: string, path: string, list: "lost" | "notes"])[] = [
   ['[general]\nloglevel = "none"', "general.loglevel", "notes"],
