@@ -49,6 +49,13 @@ Deno.test("the trials that are treated in another way exist", () => {
   assert.deepEqual(named.filter((name) => !names.has(name)), []);
 });
 
+Deno.test("docs/operations.md lists every trial", async () => {
+  const page = await Deno.readTextFile(new URL("../../docs/operations.md", import.meta.url));
+  const [, table = ""] = /^\| fault +\|.*\n\|[ |-]+\n((?:\|.*\n)+)/m.exec(page) ?? [];
+  const listed = Array.from(table.matchAll(/^\| `([a-z-]+)`/gm), ([, name]) => name);
+  assert.deepEqual(listed.toSorted(), TRIALS.map(({ name }) => name).toSorted());
+});
+
 Deno.test("faultsMain() lists the trials, and refuses what it does not know", async () => {
   let text = "";
   const write = (piece: string) => text += piece;
