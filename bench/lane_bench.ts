@@ -46,7 +46,7 @@ const lane = new Lane(1, {
   laneHighWater: 0.5,
   laneLowWater: 0.25,
   maxFrameBytes: 524_288,
-}, { budget, events: { laneHasWork() {}, laneLevelChanged() {} } });
+}, { budget, events: { laneHasWork() {}, laneLevelChanged() {}, laneSlows: () => () => {} } });
 lane.resume(1, 0);
 const BINDING = new SenderBindings({ maxBindings: 1, idleTicks: 1, budget })
   .bind("alice@example.com/phone", lane);

@@ -86,6 +86,14 @@ export class Duty {
     fate?.stays?.(this.#number);
   }
 
+  /**
+   * Has the sender slowed down at the node where the stanza entered.
+   * @returns a function that ends it; undefined when the stanza has come from no other node
+   */
+  slowSender(): (() => void) | undefined {
+    return this.#fate?.slow?.(this.#number);
+  }
+
   /** Takes over the duty of `other`, in whose place this one stands. */
   adoptDuty(other: Duty): void {
     this.#fate = other.#fate;

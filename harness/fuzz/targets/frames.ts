@@ -19,6 +19,7 @@ import {
   decodeResume,
   decodeRetire,
   decodeSession,
+  decodeSlow,
   decodeSnapshot,
   decodeStanza,
   decodeToken,
@@ -48,6 +49,7 @@ import {
   resumeFrame,
   retireFrame,
   sessionFrame,
+  slowFrame,
   snapshotFrame,
   stanzaFrame,
   tracedFrame,
@@ -185,6 +187,7 @@ const CODECS: Readonly<Record<FrameName, ReturnType<typeof codec>>> = {
     return words.some((each) => (each?.length ?? 0) > 40) ? undefined : tracedFrame(traced);
   }),
   context: codec(decodeContext, contextFrame),
+  slow: codec(decodeSlow, slowFrame),
 };
 
 function decodeFrame(type: number, buffer: Uint8Array, start: number, end: number): void {

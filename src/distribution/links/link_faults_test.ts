@@ -114,6 +114,37 @@ Deno.test("LinkLayer slows the senders of a live lane over its mark, and lets th
   assert.deepEqual(dc1.pressure, [[a, false]]);
 });
 
+Deno.test("LinkLayer slows a sender for whose stanza the other end has no room, and no other", async () => {
+  await using dc1 = new TestNode(DC1, { tls: undefined, listen: [] });
+  await using dc2 = new TestNode(DC2, { tls: undefined });
+  dc2.settlesAtOnce = false;
+  await dc2.links.listen();
+  await using proxy = await TestProxy.to(dc2.address);
+  dc1.endpoints.set(DC2, [proxy.address]);
+  dc1.links.start();
+  const isUp = () => dc1.links.snapshot().hosts[0]?.openLinks === 1;
+  await dc1.until(isUp, "the link is up");
+  const [a, b] = ["a@example.com/1", "b@example.com/2"] as const;
+  for (const i of [1, 2]) dc1.links.send(DC2, testEnvelope(i, { from: a }));
+  dc1.links.send(DC2, testEnvelope(1, { from: b }));
+  await dc2.until(() => dc2.received.length === 3, "all are there");
+  const [first, second] = dc2.received;
+  const endFirst = first!.slowSender()!;
+  await dc1.until(() => dc1.pressure.length === 1, "the sender is slowed");
+  const endSecond = second!.slowSender()!;
+  endFirst();
+  first!.settle();
+  await dc1.until(() => dc1.pressure.length === 3, "the second stanza slows it now");
+  assert.deepEqual(dc1.pressure.splice(0), [[a, true], [a, true], [a, false]]);
+  proxy.cut();
+  await dc1.until(() => dc1.pressure.length >= 1, "a link that is down slows no sender");
+  await dc1.until(() => dc1.pressure.length === 2, "it is slowed again when the link is back");
+  assert.deepEqual(dc1.pressure.splice(0), [[a, false], [a, true]]);
+  endSecond();
+  await dc1.until(() => dc1.pressure.length === 1, "it goes on");
+  assert.deepEqual(dc1.pressure, [[a, false]]);
+});
+
 Deno.test("LinkLayer connects at once to a datacenter that links to it, without waiting for its next attempt", async () => {
   using authority = await TestAuthority.create();
   const options = { reconnectFirstMs: 3_600_000, reconnectMaxMs: 3_600_000 };

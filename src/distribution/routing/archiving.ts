@@ -73,6 +73,7 @@ export class Archiving {
   /** Has the sender's archive begin with a message that waits behind others of its sender. */
   foresee(envelope: Envelope): void {
     const { from, to } = envelope.stanza;
+    if (envelope.arrival !== "here") this.#partsOf(envelope); // its time to wait for room begins
     if (envelope.arrival !== "here" || envelope.isCopy) return;
     // The archive of a message to oneself is that of its recipient, too.
     if (from.bare.text === to.bare.text) return;
@@ -121,11 +122,11 @@ export class Archiving {
 
   /**
    * True for a message that found no room and may wait for it: its sender is slowed meanwhile. That is
-   * a session or a component. Nobody slows a room down, or another node, whose lane must keep room
-   * for others, and a message that waited while it bounced has waited enough.
+   * a session or a component, here or at the node that passed the message on. Nobody slows a room
+   * down, and a message that a session or the bounce queue gave back has waited enough.
    */
   mayWait({ arrival, isCopy, stanza: { from } }: Envelope): boolean {
-    if (arrival !== "here" || isCopy) return false;
+    if (arrival === "taken-back" || (arrival === "here" && isCopy)) return false;
     const { domains } = this.#deps;
     if (isUserHost(from.domainpart, domains)) return from instanceof FullJid;
     return !isRoomDomain(from.domainpart, domains);

@@ -6,12 +6,14 @@ import { Envelope } from "../envelope.ts";
 class SharedDuty implements Fate {
   readonly #duty: Duty;
   readonly leftOpen?: () => void;
+  readonly slow?: () => () => void;
   #open: number;
 
   constructor(duty: Duty, open: number) {
     this.#duty = duty;
     this.#open = open;
     if (duty.isHeldBefore) this.leftOpen = () => duty.leaveOpen();
+    if (duty.fate?.slow !== undefined) this.slow = () => duty.slowSender() ?? (() => {});
   }
 
   settle(): void {

@@ -175,6 +175,7 @@ export class Dispatcher {
       this.#refusals.refuseForRoom(envelope, "archive");
     };
     if (!this.#archiving!.mayWait(envelope)) return refuse;
+    envelope.detach();
     await undefined; // its sender's worker has noted by then that it waits
     this.#deps.slow(envelope);
     return await this.#archiving!.whenRoom(envelope, ask) ? again : refuse;

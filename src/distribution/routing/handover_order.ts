@@ -232,6 +232,7 @@ class Handed implements Fate {
   readonly before: Fate | undefined;
   readonly held?: (number: number) => void;
   readonly leftOpen?: (number: number) => void;
+  readonly slow?: (number: number) => () => void;
   readonly #order: HandoverOrder;
 
   constructor(order: HandoverOrder, way: Way, before: Fate | undefined) {
@@ -240,6 +241,7 @@ class Handed implements Fate {
     this.before = before;
     if (before?.held !== undefined) this.held = passHeld;
     if (before?.leftOpen !== undefined) this.leftOpen = passLeftOpen;
+    if (before?.slow !== undefined) this.slow = passSlow;
   }
 
   settle(number: number): void {
@@ -254,4 +256,8 @@ function passHeld(this: Handed, number: number): void {
 
 function passLeftOpen(this: Handed, number: number): void {
   this.before!.leftOpen!(number); // `leftOpen` is set only if `before` has it
+}
+
+function passSlow(this: Handed, number: number): () => void {
+  return this.before!.slow!(number); // `slow` is set only if `before` has it
 }

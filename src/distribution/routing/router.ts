@@ -495,6 +495,7 @@ export class Router {
         isOlder: ({ envelope }, other) => envelope.isOlderThan(other.envelope),
         foresee: ({ envelope }, { before, head }) =>
           this.#dispatcher.foreseeDelivery(envelope, before.envelope, head.envelope),
+        slowAfar: ({ envelope }) => envelope.slowSender(),
       },
       ({ envelope }, isOver) => {
         this.#deps.pressure?.(senderKey(envelope.stanza.from, this.#domains), isOver);

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { FairShares } from "../../base/mod.ts";
 import { parseJid } from "../../xmpp/mod.ts";
 import type { Stanza, StanzaErrorCondition } from "../../xmpp/mod.ts";
+import { Duty } from "../mod.ts";
 import type { Envelope } from "../envelope.ts";
 import type { Archive, ArchiveSide, WaitForRoom } from "./ports.ts";
 import type { RouterDeps } from "./router_options.ts";
@@ -422,14 +423,12 @@ Deno.test("Router answers at once for an archive without room where no session c
   archive.full.add("sender").add("recipient");
   const fromRoom = stanza("room@rooms.example.com/x", BOB, { id: "room" });
   fixture.domains.add("rooms.example.com");
-  fixture.local.set("room@rooms.example.com/x", "delivered");
+  for (const nick of ["x", "y"]) fixture.local.set(`room@rooms.example.com/${nick}`, "delivered");
   fixture.router.accept(fromRoom);
-  fixture.table.set("carol@example.com/x", "dc2.example.com");
-  fixture.cache.set("carol@example.com/x", "dc2.example.com");
-  fixture.received(fromLink(stanza("carol@example.com/x", BOB, { id: "link" })));
+  fixture.received(fromLink(stanza("room@rooms.example.com/y", BOB, { id: "link" })));
   await fixture.settled();
-  assert.deepEqual(fixture.delivered.map(conditionOf), ["resource-constraint"]);
-  assert.deepEqual(fixture.sentTo("dc2.example.com"), ["link"]);
+  const answers = ["resource-constraint", "resource-constraint"];
+  assert.deepEqual(fixture.delivered.map(conditionOf), answers);
   assert.deepEqual([archive.waits.size, fixture.pressure], [0, []]);
   // A component is read by this node, and may wait.
   fixture.router.accept(stanza("component.example.com", BOB, { id: "component" }));
@@ -440,6 +439,58 @@ Deno.test("Router answers at once for an archive without room where no session c
   await fixture.settled();
   fixture.close();
 });
+
+/** An incoming lane that records whose senders are slowed, and which go on. */
+class SlowingLink extends FakeLink {
+  readonly told: string[] = [];
+
+  slow(number: number): () => void {
+    this.told.push(`${number} slow`);
+    return () => void this.told.push(`${number} over`);
+  }
+}
+
+for (const how of ["link", "handed-over"] as const) {
+  Deno.test(`Router has a message wait for room that came ${how}, and slows its sender there`, async () => {
+    const fixture = new Fixture();
+    fixture.isHere();
+    fixture.cache.set("carol@example.com/x", "dc2.example.com");
+    const { archive } = fixture;
+    const link = new SlowingLink();
+    const arrive = (number: number, from = "carol@example.com/x") => {
+      const sent = stanza(from, BOB, { id: `${number}` });
+      const envelope = fromLink(sent, { sequence: number });
+      envelope.adoptDuty(new Duty(link, number));
+      if (how === "link") fixture.received(envelope, "dc2.example.com");
+      else fixture.handedOver(envelope);
+    };
+    archive.full.add("recipient");
+    arrive(1);
+    fixture.clock.advance(100);
+    arrive(2);
+    await fixture.settled();
+    assert.deepEqual([[...archive.waits.keys()], link.told], [["1"], ["1 slow"]]);
+    archive.full.clear();
+    arrive(9, "dave@example.com/x");
+    await fixture.settled();
+    await fixture.end("9 recipient");
+    assert.deepEqual(fixture.ids, ["9"], "others are not held up");
+    archive.endWait("1", true);
+    archive.full.add("recipient");
+    await fixture.settled();
+    await fixture.end("1 recipient");
+    assert.deepEqual(fixture.ids, ["9", "1"]);
+    assert.deepEqual(link.told, ["1 slow", "2 slow", "1 over"], "the next one waits");
+    assert.equal(archive.waits.get("2")?.sinceMs, 100, "since it arrived");
+    archive.endWait("2", false);
+    await fixture.settled();
+    assert.deepEqual(link.told.slice(3), ["2 over"]);
+    const back = fixture.sent.map(({ host, envelope }) => [host, conditionOf(envelope.stanza)]);
+    assert.deepEqual(back, [["dc2.example.com", "resource-constraint"]]);
+    assert.deepEqual([fixture.router.queued, link.settled.includes(2)], [0, false]);
+    fixture.close();
+  });
+}
 
 Deno.test("Router begins with no archive for a message that it has refused meanwhile", async () => {
   // There is no room for anything that waits.

@@ -50,6 +50,11 @@ export interface SenderWorkersDeps<T> {
    * false when `item` cannot be foreseen yet: it is asked about again. @default nothing is foreseen
    */
   foresee?(item: T, places: { readonly before: T; readonly head: T }): boolean;
+  /**
+   * Slows the sender of an item at the node that the item came from. Returns a function that ends it.
+   * @default senders are slowed here alone
+   */
+  slowAfar?(item: T): (() => void) | undefined;
 }
 
 /** The place of an item in its sender's order. */
@@ -140,7 +145,13 @@ export class SenderWorkers<T> {
   /** Slows a sender, however short its queue is, until the queue is gone. Others are not affected. */
   slow(sender: string): void {
     const queue = this.#queues.get(sender);
-    if (queue !== undefined) this.#slow(queue, queue.started[queue.first]?.item);
+    const item = queue?.started[queue.first]?.item;
+    if (queue === undefined || item === undefined) return;
+    this.#slow(queue, item);
+    // An item that comes to its end ends this too, so the present one has to say it anew.
+    const { endSlowing } = queue;
+    queue.endSlowing = this.#deps.slowAfar?.(item);
+    endSlowing?.();
   }
 
   /**
@@ -167,6 +178,7 @@ export class SenderWorkers<T> {
       heldBy: undefined,
       isWaiting: false,
       isWorking: false,
+      endSlowing: undefined,
     };
     this.#queues.set(sender, queue);
     this.#wait(sender, queue, entry, first);
@@ -198,6 +210,7 @@ export class SenderWorkers<T> {
     if (queue.isWaiting) return;
     this.#queues.delete(sender);
     if (queue.heldBy !== undefined) this.#pressure(queue.heldBy, false);
+    queue.endSlowing?.();
     if (this.#queues.size > 0) return;
     this.#idle?.resolve();
     this.#idle = undefined;
@@ -251,8 +264,8 @@ export class SenderWorkers<T> {
     }
   }
 
-  #slow(queue: Queue<T>, item: T | undefined): void {
-    if (queue.heldBy !== undefined || item === undefined) return;
+  #slow(queue: Queue<T>, item: T): void {
+    if (queue.heldBy !== undefined) return;
     queue.heldBy = item;
     this.#pressure(item, true);
   }
@@ -323,6 +336,8 @@ interface Queue<T> {
   isWaiting: boolean;
   /** True within the call that works on the queue. */
   isWorking: boolean;
+  /** Ends the slowing of the sender at the node that its items come from. */
+  endSlowing: (() => void) | undefined;
 }
 
 /** An item that goes before all that have not been begun. */

@@ -370,3 +370,29 @@ Deno.test("SenderWorkers.slow() slows a sender until its queue is gone, and nobo
   await workers.idle();
   assert.deepEqual(told, ["0 true", "0 false"]);
 });
+
+Deno.test("SenderWorkers.slow() slows the sender afar for the present item, until the queue is gone", async () => {
+  const told: string[] = [];
+  const rules = {
+    ...upTo(1000),
+    slowAfar: (item: string) => {
+      told.push(`${item} slow`);
+      return () => void told.push(`${item} over`);
+    },
+  };
+  const gates = [Promise.withResolvers<Finish>(), Promise.withResolvers<Finish>()] as const;
+  const workers = new SenderWorkers<string>(() => {
+    // The second item waits as well.
+    void Promise.resolve().then(() => workers.slow("a"));
+    return gates[1].promise;
+  }, rules);
+  workers.begin("a", "first", gates[0].promise);
+  workers.slow("a");
+  workers.enqueue("a", "second");
+  gates[0].resolve(() => {});
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.deepEqual(told, ["first slow", "second slow", "first over"]);
+  gates[1].resolve(() => {});
+  await workers.idle();
+  assert.deepEqual(told.slice(3), ["second over"]);
+});

@@ -3,7 +3,7 @@ import { FRAME_TYPE } from "./frame_type.ts";
 import { readU16, readU32, readU53, writeU16, writeU32, writeU53 } from "./integers.ts";
 import { maxTextBytes, readText, writeText } from "./text.ts";
 
-/** Largest PING, PONG, GOODBYE, RETIRE or WRITTEN frame. */
+/** Largest PING, PONG, GOODBYE, RETIRE, WRITTEN or SLOW frame. */
 export const MAX_CONTROL_BYTES = 1024;
 
 const MAX_DETAIL_BYTES = 512;
@@ -138,4 +138,35 @@ export function retireFrame(lane: number): Uint8Array {
 export function decodeRetire(buffer: Uint8Array, start: number, end: number): number {
   if (end - start < 9) throw malformed("RETIRE", "it is cut short");
   return readU32(buffer, start + 5);
+}
+
+/** Wish of a node that has no room for a stanza. */
+export interface Slow {
+  /** Number of the stanza, whose sender is to be slowed down. */
+  readonly number: number;
+  /** True when that is over. */
+  readonly isOver: boolean;
+}
+
+const SLOW_BYTES = 14;
+
+/** Encodes a SLOW frame. */
+export function slowFrame({ number, isOver }: Slow): Uint8Array {
+  const frame = new Uint8Array(SLOW_BYTES);
+  writeU32(frame, 0, SLOW_BYTES - 4);
+  frame[4] = FRAME_TYPE.slow;
+  writeU53(frame, 5, number);
+  frame[13] = isOver ? 1 : 0;
+  return frame;
+}
+
+/**
+ * Reads the SLOW frame at [`start`, `end`).
+ * @throws FrameError when it is cut short, or has no number from 1 to 2^53 - 1
+ */
+export function decodeSlow(buffer: Uint8Array, start: number, end: number): Slow {
+  if (end - start < SLOW_BYTES) throw malformed("SLOW", "it is cut short");
+  const number = readU53(buffer, start + 5);
+  if (number === undefined || number === 0) throw malformed("SLOW", "it has no number below 2^53");
+  return { number, isOver: buffer[start + 13] !== 0 };
 }

@@ -222,6 +222,7 @@ export class FrameDecoder {
       case FRAME_TYPE.retire:
       case FRAME_TYPE.written:
       case FRAME_TYPE.context:
+      case FRAME_TYPE.slow:
         this.#checkLength(frameBytes, MAX_CONTROL_BYTES);
         return true;
       case FRAME_TYPE.lease:

@@ -5,7 +5,7 @@ export const FRAME_HEADER_BYTES = 5;
 export const LOWEST_VERSION = 1;
 export const HIGHEST_VERSION = 1;
 /** Additions within a version that older peers can ignore. */
-export const MINOR_VERSION = 5;
+export const MINOR_VERSION = 6;
 /** Minor version from which a peer takes a message that brings its carbon. */
 export const CARBON_MINOR_VERSION = 4;
 
@@ -36,6 +36,7 @@ export const FRAME_TYPE = {
   tracing: 0x89,
   traced: 0x8a,
   context: 0x8b,
+  slow: 0x8c,
 } as const;
 
 /** Lowest optional type: a receiver that does not know such a frame skips it. */

@@ -23,6 +23,7 @@ import {
   decodeResume,
   decodeRetire,
   decodeSession,
+  decodeSlow,
   decodeSnapshot,
   decodeStanza,
   decodeStanzaClass,
@@ -53,6 +54,7 @@ import {
   resumeFrame,
   retireFrame,
   sessionFrame,
+  slowFrame,
   snapshotFrame,
   STANZA_CODES,
   stanzaFrame,
@@ -87,6 +89,8 @@ function fieldsOf(frame: Uint8Array): Record<string, unknown> {
       return { frame: name, wallUs: decodeWritten(frame, 0, end) };
     case "retire":
       return { frame: name, lane: decodeRetire(frame, 0, end) };
+    case "slow":
+      return { frame: name, ...decodeSlow(frame, 0, end) };
     case "ping":
     case "pong":
       return { frame: name, token: decodeToken(frame, 0, end) };
@@ -182,6 +186,8 @@ function encode(fields: Record<string, unknown>): Uint8Array {
       return writtenFrame(f.wallUs);
     case "retire":
       return retireFrame(f.lane);
+    case "slow":
+      return slowFrame(f);
     case "ping":
       return pingFrame(f.token);
     case "pong":
@@ -395,6 +401,7 @@ const FRAME = fc.oneof(
   U53.map(pongFrame),
   U32.map(retireFrame),
   U53.map(writtenFrame),
+  fc.record({ number: POSITIVE, isOver: fc.boolean() }).map(slowFrame),
   fc.tuple(fc.constantFrom("leaving" as const, "identity" as const), TEXT)
     .map(([reason, detail]) => goodbyeFrame({ reason, detail })),
   fc.record({

@@ -26,10 +26,11 @@ export {
 export type { Ack, SettledRange } from "./ack_frame.ts";
 export { ackFrame, decodeAck, MAX_ACK_BYTES, MAX_ACK_RANGES } from "./ack_frame.ts";
 export { decodeInvalidate, invalidateFrames, MAX_INVALIDATE_BYTES } from "./invalidate_frame.ts";
-export type { Goodbye, GoodbyeReason } from "./control_frames.ts";
+export type { Goodbye, GoodbyeReason, Slow } from "./control_frames.ts";
 export {
   decodeGoodbye,
   decodeRetire,
+  decodeSlow,
   decodeToken,
   decodeWritten,
   encodeWritten,
@@ -38,6 +39,7 @@ export {
   pingFrame,
   pongFrame,
   retireFrame,
+  slowFrame,
   WRITTEN_BYTES,
 } from "./control_frames.ts";
 export type { StanzaClass } from "./stanza_code.ts";

@@ -58,6 +58,7 @@ for (
     ["tracing", 8_192],
     ["traced", 8_192],
     ["context", 1_024],
+    ["slow", 1_024],
   ] as const satisfies readonly (readonly [FrameName, number])[]
 ) {
   Deno.test(`FrameDecoder takes a frame of type ${name} of ${limitBytes} bytes, and none longer`, () => {

@@ -19,4 +19,10 @@ export interface Fate {
    * responsible.
    */
   stays?(number: number): void;
+  /**
+   * The stanza has come from another node. Asks that node to slow its sender down, as there is no room
+   * for the stanza here.
+   * @returns a function that ends it
+   */
+  slow?(number: number): () => void;
 }

@@ -16,6 +16,7 @@ import {
   malformed,
   OUR_VERSIONS,
   readNumber,
+  slowFrame,
 } from "../../wire/mod.ts";
 import type { InboundLane } from "../lanes/inbound_lane.ts";
 import { LinkConnection } from "./link_connection.ts";
@@ -143,7 +144,7 @@ export class IncomingLink implements LinkConnectionEvents {
       lane: peer.lane,
       host: peer.localHost,
       lastGone: peer.lastNumber,
-      wake: () => this.#wake(),
+      wake: (isUrgent) => this.#wake(isUrgent),
       cut: () => this.#link.cut("superseded", "another connection took this lane"),
     }, clock.monotonicMs());
     if (attachment.kind === "busy") {
@@ -223,10 +224,7 @@ export class IncomingLink implements LinkConnectionEvents {
       return;
     }
     this.#receivedBytes += end - start;
-    if (!this.#isUrgent && this.#isCreditLow()) {
-      this.#isUrgent = true;
-      queueMicrotask(this.#acknowledge);
-    }
+    if (this.#isCreditLow()) this.#hurry();
     const number = readNumber(buffer, start);
     const receipt = lane.receive(number);
     if (receipt !== "new") {
@@ -341,11 +339,19 @@ export class IncomingLink implements LinkConnectionEvents {
       this.#grantedBytes - this.#receivedBytes <= this.#shared.options.creditBytes >> 1;
   }
 
-  #wake(): void {
+  #wake(isUrgent = false): void {
+    if (isUrgent) return this.#hurry();
     this.#cancelAck ??= this.#shared.clock.after(
       this.#shared.options.ackDelayMs,
       this.#acknowledge,
     );
+  }
+
+  /** Acknowledges at the end of this turn. */
+  #hurry(): void {
+    if (this.#isUrgent) return;
+    this.#isUrgent = true;
+    queueMicrotask(this.#acknowledge);
   }
 
   #sendAcks(isFinal = false): void {
@@ -366,6 +372,8 @@ export class IncomingLink implements LinkConnectionEvents {
         this.#receivedBytes + this.#shared.options.creditBytes,
       );
     }
+    // A sender is slowed for a stanza until that is settled, so this comes first.
+    for (const slow of lane.takeSlowNews()) this.#link.send(slowFrame(slow));
     for (const ack of lane.takeAcks(this.#grantedBytes)) this.#link.send(ackFrame(ack));
   }
 }

@@ -6,6 +6,7 @@ import {
   CARBON_MINOR_VERSION,
   CONTEXT_MINOR_VERSION,
   decodeAck,
+  decodeSlow,
   encodeWritten,
   FRAME_TYPE,
   helloFrame,
@@ -19,6 +20,7 @@ import {
 import type { GoodbyeReason } from "../../wire/mod.ts";
 import { isCertifiedHost } from "./certified_host.ts";
 import { dialPeer } from "./dial_peer.ts";
+import type { LaneEntry } from "../lanes/lane_entry.ts";
 import type { LaneEvents, TakenEntry } from "../lanes/lane.ts";
 import { Lane } from "../lanes/lane.ts";
 import { LinkConnection } from "./link_connection.ts";
@@ -46,6 +48,11 @@ export interface OutgoingLinkEvents {
    */
   restarted(link: OutgoingLink, taken: readonly TakenEntry[]): void;
   levelChanged(lane: Lane): void;
+  /**
+   * Slows the sender of a stanza for which the peer has no room.
+   * @returns a function that ends it
+   */
+  slows(entry: LaneEntry): () => void;
 }
 
 type Phase =
@@ -251,6 +258,10 @@ export class OutgoingLink implements LaneEvents, LinkConnectionEvents {
     this.#events.levelChanged(lane);
   }
 
+  laneSlows(entry: LaneEntry): () => void {
+    return this.#events.slows(entry);
+  }
+
   opened(peer: LinkPeer): void {
     const { lives, mesh } = this.#shared;
     const link = (this.#phase as Phase & { kind: "connected" }).link; // only it calls this
@@ -301,6 +312,11 @@ export class OutgoingLink implements LaneEvents, LinkConnectionEvents {
       this.#shared.traffic?.frame(this.#openLink!, type, buffer, start, end);
       return;
     }
+    if (type === FRAME_TYPE.slow) {
+      const slow = decodeSlow(buffer, start, end);
+      if (!this.lane.slow(slow)) throw malformed("SLOW", `${slow.number} was never sent`);
+      return;
+    }
     if (type !== FRAME_TYPE.ack) {
       throw malformed("this", `the dialling side takes none of type ${type}`);
     }
@@ -317,6 +333,7 @@ export class OutgoingLink implements LaneEvents, LinkConnectionEvents {
     const phase = this.#phase;
     const wasOpen = this.lane.isLive;
     this.lane.isLive = false;
+    this.lane.endSlowing();
     if (wasOpen) this.lane.downSinceMs = this.#shared.clock.monotonicMs();
     if (wasOpen && phase.kind === "connected") {
       this.#heardMs = phase.link.heardMs;

@@ -1,5 +1,5 @@
 import type { Fate } from "../../../xmpp/mod.ts";
-import type { Ack, SettledRange } from "../../wire/mod.ts";
+import type { Ack, SettledRange, Slow } from "../../wire/mod.ts";
 import { MAX_ACK_RANGES } from "../../wire/mod.ts";
 import { OpenNumbers } from "./open_numbers.ts";
 
@@ -20,8 +20,12 @@ export class InboundLane implements Fate {
   readonly #numbers: OpenNumbers;
   /** Numbers that this process will never settle, as it has left them open. */
   readonly #leftOpen = new Set<number>();
+  /** Numbers of stanzas whose senders the peer is to slow down. */
+  readonly #slow = new Set<number>();
+  /** Numbers of which the peer is to hear so, and those of which that is over. */
+  readonly #slowNews = new Map<number, boolean>();
   #isDirty = false;
-  #wake: (() => void) | undefined;
+  #wake: ((isUrgent: boolean) => void) | undefined;
 
   constructor(
     process: number,
@@ -52,17 +56,20 @@ export class InboundLane implements Fate {
 
   /**
    * Begins on a new connection on which the peer sends no number up to `lastGone`.
-   * @param wake called when there is something to acknowledge
+   * @param wake called when there is something to acknowledge, or, urgent, a sender to slow
    */
-  attach(lastGone: number, wake: () => void): void {
+  attach(lastGone: number, wake: (isUrgent: boolean) => void): void {
     this.#numbers.skipTo(lastGone);
     this.#numbers.renew();
+    this.#slowNews.clear();
+    for (const number of this.#slow) this.#slowNews.set(number, false);
     this.#isDirty = true;
     this.#wake = wake;
   }
 
   detach(): void {
     this.#wake = undefined;
+    this.#slowNews.clear();
   }
 
   /** Notes one number before its stanza is passed on. */
@@ -82,6 +89,29 @@ export class InboundLane implements Fate {
 
   leftOpen(number: number): void {
     this.#leftOpen.add(number);
+  }
+
+  /** Has the peer slow down the sender of a stanza until the returned function is called. */
+  slow(number: number): () => void {
+    this.#slow.add(number);
+    if (this.#wake !== undefined) {
+      this.#slowNews.set(number, false);
+      this.#isDirty = true;
+      this.#wake(true);
+    } // otherwise the peer hears of it when it comes back
+    return () => {
+      if (!this.#slow.delete(number) || this.#wake === undefined) return;
+      // The peer need not hear of what it has not heard before.
+      if (!this.#slowNews.delete(number)) this.#slowNews.set(number, true);
+      this.#touch();
+    };
+  }
+
+  /** Returns what the peer is to hear of its senders, before the next ACK. */
+  takeSlowNews(): Slow[] {
+    const news = Array.from(this.#slowNews, ([number, isOver]) => ({ number, isOver }));
+    this.#slowNews.clear();
+    return news;
   }
 
   /** True when nothing up to `number` is still to be settled by this process. */
@@ -112,6 +142,6 @@ export class InboundLane implements Fate {
   #touch(): void {
     if (this.#isDirty) return;
     this.#isDirty = true;
-    this.#wake?.();
+    this.#wake?.(false);
   }
 }

@@ -31,7 +31,7 @@ export interface InboundLanesOptions {
 /** The connection that wants a lane. */
 export interface AttachRequest extends LaneName {
   readonly lastGone: number;
-  wake(): void;
+  wake(isUrgent: boolean): void;
   /** Ends the connection because another one took its lane. */
   cut(): void;
 }
@@ -78,7 +78,7 @@ export class InboundLanes {
       this.#counts.set(request.host, this.#countOf(request.host) + 1);
     }
     known.cut = () => request.cut();
-    known.lane.attach(request.lastGone, () => request.wake());
+    known.lane.attach(request.lastGone, (isUrgent) => request.wake(isUrgent));
     return { kind: "attached", lane: known.lane };
   }
 

@@ -135,3 +135,25 @@ Deno.test("InboundLane.isDoneUpTo() counts a number left open as done, but does 
   assert.equal(lane.isDoneUpTo(4), false);
   assert.equal(lane.takeAcks(0).at(-1)!.settled, 1);
 });
+
+Deno.test("InboundLane.takeSlowNews() tells whose senders to slow, again on a new connection", () => {
+  const lanes = new InboundLanes(OPTIONS);
+  const lane = laneOf(attach(lanes, 1));
+  for (const number of [1, 2, 3]) lane.receive(number);
+  const news = () => lane.takeSlowNews().map(({ number, isOver }) => `${number} ${isOver}`);
+  const end = [1, 2].map((number) => lane.slow(number));
+  assert.deepEqual(news(), ["1 false", "2 false"]);
+  assert.deepEqual(news(), []);
+  end[0]!();
+  end[0]!();
+  const brief = lane.slow(3);
+  brief();
+  assert.deepEqual(news(), ["1 true"], "the peer need not hear of what is over already");
+  lanes.detach(lane, 100);
+  const late = lane.slow(3);
+  assert.deepEqual(news(), []);
+  attach(lanes, 1, { nowMs: 200 });
+  assert.deepEqual(news(), ["2 false", "3 false"]);
+  for (const each of [end[1]!, late]) each();
+  assert.deepEqual(news(), ["2 true", "3 true"]);
+});

@@ -1,6 +1,6 @@
 import { FairShares } from "../../../base/mod.ts";
 import type { CarbonOf, Envelope, StanzaTrace } from "../../mod.ts";
-import type { Ack } from "../../wire/mod.ts";
+import type { Ack, Slow } from "../../wire/mod.ts";
 import {
   encodeStanzaFrame,
   maxStanzaFrameBytes,
@@ -40,6 +40,11 @@ export interface LaneEvents {
   laneHasWork(lane: Lane): void;
   /** Called when `isOver` has changed. */
   laneLevelChanged(lane: Lane): void;
+  /**
+   * Slows the sender of a stanza for which the peer has no room.
+   * @returns a function that ends it
+   */
+  laneSlows(entry: LaneEntry): () => void;
 }
 
 /** A stanza that was taken out of a lane. */
@@ -107,6 +112,8 @@ export class Lane implements BoundLane {
   #settled = 0;
   #peer: number | undefined;
   #isOver = false;
+  /** Functions that end the slowing of senders, by the numbers of their stanzas. */
+  readonly #slowed = new Map<number, () => void>();
   /** The last number whose duty wants to know that the peer has received it. */
   #lastWantingHeld = 0;
   /** The last number whose stanza somebody follows. */
@@ -390,6 +397,33 @@ export class Lane implements BoundLane {
     return true;
   }
 
+  /**
+   * Slows the sender of a stanza down for the peer, until the peer says that it is over, the stanza is
+   * settled, or the link has ended. False for a stanza that was not sent to the peer.
+   */
+  slow({ number, isOver }: Slow): boolean {
+    if (number > this.#sent) return false;
+    if (isOver) this.#endSlowing(number);
+    else {
+      const entry = this.#entries.get(number);
+      if (entry !== undefined && !this.#slowed.has(number)) {
+        this.#slowed.set(number, this.#events.laneSlows(entry));
+      }
+    }
+    return true;
+  }
+
+  /** Lets all senders go on that are slowed for the peer: its link has ended. */
+  endSlowing(): void {
+    for (const number of [...this.#slowed.keys()]) this.#endSlowing(number);
+  }
+
+  #endSlowing(number: number): void {
+    const end = this.#slowed.get(number);
+    this.#slowed.delete(number);
+    end?.();
+  }
+
   /** Yields the stanzas not reported as received, in order. */
   *unreceived(): IterableIterator<LaneEntry> {
     for (const [number, entry] of this.#entries) if (number > this.#received) yield entry;
@@ -433,6 +467,7 @@ export class Lane implements BoundLane {
   }
 
   #take(): TakenEntry[] {
+    this.endSlowing();
     const taken: TakenEntry[] = [];
     for (const [number, entry] of this.#entries) {
       const wasReceived = number <= this.#received;
@@ -458,6 +493,7 @@ export class Lane implements BoundLane {
   #settle(number: number): void {
     const entry = this.#entries.take(number);
     if (entry === undefined) return;
+    if (this.#slowed.size > 0) this.#endSlowing(number);
     this.#slabs.release(entry.slab, entry.end - entry.start);
     this.#unbind(entry);
     entry.settle();

@@ -14,7 +14,7 @@ const BINDING = new SenderBindings({ maxBindings: 1, idleTicks: 1 }).bind(
     laneLowWater: 1,
     maxFrameBytes: 1,
   }, {
-    events: { laneHasWork() {}, laneLevelChanged() {} },
+    events: { laneHasWork() {}, laneLevelChanged() {}, laneSlows: () => () => {} },
   }),
 );
 const SLAB = { bytes: new Uint8Array(0), used: 0, liveFrames: 0 };

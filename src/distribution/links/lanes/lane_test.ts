@@ -26,7 +26,7 @@ const LIMITS: LaneOptions = {
   maxFrameBytes: 1 << 20,
 };
 const PEER = 9;
-const NO_EVENTS = { laneHasWork() {}, laneLevelChanged() {} };
+const NO_EVENTS = { laneHasWork() {}, laneLevelChanged() {}, laneSlows: () => () => {} };
 
 function newLane(limits: Partial<LaneOptions> = {}, id = 1): Lane {
   return new Lane(id, { ...LIMITS, ...limits }, { events: NO_EVENTS });

@@ -12,7 +12,9 @@ const LIMITS = {
 };
 
 function newLane(id: number): Lane {
-  return new Lane(id, LIMITS, { events: { laneHasWork() {}, laneLevelChanged() {} } });
+  return new Lane(id, LIMITS, {
+    events: { laneHasWork() {}, laneLevelChanged() {}, laneSlows: () => () => {} },
+  });
 }
 
 Deno.test("SenderBindings.tick() forgets idle senders, never those with a stanza in a lane", () => {

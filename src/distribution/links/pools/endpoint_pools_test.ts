@@ -103,6 +103,7 @@ class World implements AsyncDisposable {
       closed() {},
       restarted() {},
       levelChanged() {},
+      slows: () => () => {},
       listed: (isNewHope) => void this.hopes.push(isNewHope),
       closing: (lane) => void this.closing.push(lane),
     });

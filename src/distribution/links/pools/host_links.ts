@@ -5,12 +5,13 @@ import type { GoodbyeReason } from "../../wire/mod.ts";
 import type { EndpointPool } from "./endpoint_pool.ts";
 import type { EndpointPoolsEvents } from "./endpoint_pools.ts";
 import { EndpointPools } from "./endpoint_pools.ts";
-import type { BoundLane, StanzaId } from "../lanes/lane_entry.ts";
+import type { BoundLane, LaneEntry, StanzaId } from "../lanes/lane_entry.ts";
 import type { HeldState } from "../lanes/held_marks.ts";
 import { HeldMarks } from "../lanes/held_marks.ts";
 import type { LaneEvents, TakenEntry } from "../lanes/lane.ts";
 import { Lane } from "../lanes/lane.ts";
 import { LanePressure } from "../lanes/lane_pressure.ts";
+import { slowForPeer } from "../lanes/slow_for_peer.ts";
 import type { LinkDeps } from "../connection/link_deps.ts";
 import type { OutgoingLink } from "../connection/outgoing_link.ts";
 import type { EndpointAddress } from "../ports.ts";
@@ -350,6 +351,15 @@ export class HostLinks implements EndpointPoolsEvents, LaneEvents {
 
   laneLevelChanged(lane: Lane): void {
     this.#pressure.update(lane);
+  }
+
+  laneSlows(entry: LaneEntry): () => void {
+    return this.slows(entry);
+  }
+
+  slows(entry: LaneEntry): () => void {
+    const { clock, events } = this.#shared;
+    return slowForPeer(entry, clock, (sender, isOver) => events.pressure(sender, isOver));
   }
 
   closing(lane: Lane): void {

@@ -551,6 +551,45 @@ Deno.test("HostLinks slows senders of a live lane over its mark until it is down
   assert.deepEqual(told(), [`${CAROL} false`]);
 });
 
+Deno.test("HostLinks slows the sender of a stanza for which the peer has no room, and the node before", async () => {
+  using world = new World();
+  await world.list(0);
+  world.up(0);
+  const told = () => world.pressure.splice(0);
+  const before: string[] = [];
+  const settler: Fate = {
+    settle: (number) => void before.push(`${number} settled`),
+    slow: (number) => {
+      before.push(`${number} slow`);
+      return () => void before.push(`${number} over`);
+    },
+  };
+  for (const sequence of [1, 2]) world.send(sequence, { settler });
+  world.send(3, { from: CAROL });
+  world.write(0, 3, 3);
+  const lane = world.lane(0);
+  const slow = (number: number, isOver = false) => lane.slow({ number, isOver });
+  assert.equal(slow(4), false, "it was never sent");
+  assert.ok(slow(1) && slow(1) && slow(3));
+  assert.deepEqual([told(), before.splice(0)], [[`${ALICE} true`, `${CAROL} true`], ["1 slow"]]);
+  assert.ok(slow(3, true) && slow(3, true));
+  assert.deepEqual(told(), [`${CAROL} false`]);
+  world.write(0, 0, 3, 1);
+  assert.deepEqual([told(), before.splice(0)], [[`${ALICE} false`], ["1 over", "1 settled"]]);
+  assert.ok(slow(1), "a stanza that is settled slows nobody");
+  assert.deepEqual(told(), []);
+  assert.ok(slow(2));
+  assert.deepEqual(told(), [`${ALICE} true`]);
+  world.tick(9_999);
+  assert.deepEqual(told(), []);
+  world.tick(1);
+  assert.deepEqual(told(), [`${ALICE} false`], "a peer that says no more slows nobody for long");
+  assert.ok(slow(2, true) && slow(2));
+  assert.deepEqual(told(), [`${ALICE} true`]);
+  world.hosts.giveBackAll("expired");
+  assert.deepEqual(told(), [`${ALICE} false`]);
+});
+
 Deno.test("HostLinks.peerArrived() refreshes and connects at once, unless a node is linked or it has stopped", async () => {
   using world = new World();
   await world.list(0);

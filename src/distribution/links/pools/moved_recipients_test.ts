@@ -14,7 +14,7 @@ const LIMITS = {
   laneLowWater: 0.25,
   maxFrameBytes: 1 << 20,
 };
-const NO_EVENTS = { laneHasWork() {}, laneLevelChanged() {} };
+const NO_EVENTS = { laneHasWork() {}, laneLevelChanged() {}, laneSlows: () => () => {} };
 
 const carbonOf = (message: Envelope) =>
   carbonEnvelope(message, { ...message.stanza, to: message.stanza.from.bare });

@@ -51,6 +51,10 @@ export class RouterFixture {
   /** Hears of delivered stanzas, and of senders that are slowed and go on. */
   onDelivered: (stanza: Stanza) => void = () => {};
   onPressure: (sender: string, isOver: boolean) => void = () => {};
+  /** Takes stanzas for other datacenters. */
+  onSent: (host: string, envelope: Envelope) => void = (host, envelope) => {
+    this.sent.push({ host, envelope });
+  };
   readonly domains = new Set<string>();
   /**
    * Ids of the stanzas that another node of the datacenter was given; undefined while there is
@@ -112,7 +116,7 @@ export class RouterFixture {
         this.onPressure(sender, isOver);
       },
       outbound: {
-        send: (host, envelope) => void this.sent.push({ host, envelope }),
+        send: (host, envelope) => this.onSent(host, envelope),
         bringCarbon: (host, sender, { sequence }) => {
           if (!this.takesCarbons.has(host)) return false;
           this.brought.push(`${sequence} of ${sender.text} to ${host}`);
