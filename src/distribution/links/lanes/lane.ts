@@ -116,8 +116,8 @@ export class Lane implements BoundLane {
   readonly #slowed = new Map<number, () => void>();
   /** The last number whose duty wants to know that the peer has received it. */
   #lastWantingHeld = 0;
-  /** The last number whose stanza somebody follows. */
-  #lastFollowed = 0;
+  /** Numbers whose stanzas somebody follows, and that the peer has not received; ascending. */
+  #followed: number[] = [];
 
   constructor(id: number, options: LaneOptions, { events, budget, carbonOf }: LaneDeps) {
     this.id = id;
@@ -349,7 +349,7 @@ export class Lane implements BoundLane {
    * @returns bytes written, and how many of the stanzas were written for the first time
    */
   flush(creditBytes: number, write: (bytes: Uint8Array) => void): { bytes: number; fresh: number } {
-    const isFollowed = this.#sent < this.#lastFollowed;
+    const isFollowed = this.#sent < (this.#followed.at(-1) ?? 0);
     if (isFollowed && this.takesContexts) this.#writeContexts(creditBytes, write);
     let bytes = 0;
     let number = this.#sent + 1;
@@ -378,8 +378,9 @@ export class Lane implements BoundLane {
     if (ack.received > this.#sent) return false;
     if (ack.received > this.#received) {
       this.#tellHeld(this.#received + 1, ack.received);
-      if (this.#received < this.#lastFollowed) {
+      if (this.#followed.length > 0) {
         this.#noteFollowed("received", this.#received + 1, ack.received);
+        this.#followed.splice(0, firstAbove(this.#followed, ack.received));
       }
       this.#received = ack.received;
     }
@@ -445,13 +446,14 @@ export class Lane implements BoundLane {
 
   #follow(entry: LaneEntry, trace: StanzaTrace, number: number): void {
     entry.trace = trace;
-    this.#lastFollowed = number;
+    this.#followed.push(number);
   }
 
   /** Writes the contexts of the stanzas that go out with `creditBytes`, before all of them. */
   #writeContexts(creditBytes: number, write: (bytes: Uint8Array) => void): void {
+    const last = this.#followed.at(-1) ?? 0;
     let bytes = 0;
-    for (let number = this.#sent + 1; number < this.#next && bytes < creditBytes; number++) {
+    for (let number = this.#sent + 1; number <= last && bytes < creditBytes; number++) {
       const { trace, start, end } = this.#entries.get(number)!;
       if (trace?.carried !== undefined) write(trace.carried);
       bytes += end - start;
@@ -460,8 +462,10 @@ export class Lane implements BoundLane {
 
   /** Notes a step of those stanzas with these numbers that somebody follows. */
   #noteFollowed(step: "written" | "received", first: number, last: number): void {
-    const end = Math.min(last, this.#lastFollowed);
-    for (let number = first; number <= end; number++) {
+    const followed = this.#followed;
+    for (let i = firstAbove(followed, first - 1); i < followed.length; i++) {
+      const number = followed[i]!;
+      if (number > last) return;
       this.#entries.get(number)?.trace?.note(step, { lane: this.id, number });
     }
   }
@@ -487,7 +491,7 @@ export class Lane implements BoundLane {
     this.#everSent = number;
     this.#received = number;
     this.#settled = number;
-    this.#lastFollowed = 0;
+    this.#followed = [];
   }
 
   #settle(number: number): void {
@@ -534,4 +538,15 @@ export class Lane implements BoundLane {
     if (this.#slabs.allocatedBytes < 8 * FRAME_SLAB_BYTES) return;
     this.#slabs.compact(this.#entries.values());
   }
+}
+
+/** Returns the index of the first of rising numbers that is above `bound`; the length without one. */
+function firstAbove(numbers: readonly number[], bound: number): number {
+  let [low, high] = [0, numbers.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (numbers[middle]! > bound) high = middle;
+    else low = middle + 1;
+  }
+  return low;
 }
