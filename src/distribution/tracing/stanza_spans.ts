@@ -1,5 +1,5 @@
 import type { CancelTimer, Clock, Random } from "../../base/mod.ts";
-import { MATH_RANDOM, randomHex, RateLimit, SystemClock } from "../../base/mod.ts";
+import { MATH_RANDOM, RateLimit, SystemClock } from "../../base/mod.ts";
 import type { Counter, FinishedSpan, Metrics, ShownAddress } from "../../observe/mod.ts";
 import type { Jid } from "../../xmpp/mod.ts";
 import type { Envelope, LinkTraffic, OpenLink, StanzaTrace, StanzaTracer } from "../mod.ts";
@@ -8,6 +8,7 @@ import { OpenSpan } from "./open_span.ts";
 import type { SpanHead } from "./open_span.ts";
 import { Sampler } from "./sampler.ts";
 import { TraceContexts } from "./trace_contexts.ts";
+import { TraceIds } from "./trace_ids.ts";
 
 /** Spans under way at once. Over this the oldest end as they are. */
 const MAX_OPEN = 4_096;
@@ -56,6 +57,7 @@ export class StanzaSpans implements StanzaTracer {
   readonly #clock: Clock;
   readonly #sampler: Sampler;
   readonly #contexts = new TraceContexts(MAX_CONTEXTS);
+  readonly #ids = new TraceIds();
   /** By the id of the span, oldest first. */
   readonly #open = new Map<string, OpenSpan>();
   readonly #lost: Counter;
@@ -94,7 +96,7 @@ export class StanzaSpans implements StanzaTracer {
       return this.#begin(envelope, traceId, spanId, false);
     }
     if (!this.#sampler.next()) return undefined;
-    return this.#begin(envelope, randomHex(16), undefined, false);
+    return this.#begin(envelope, this.#ids.next(16), undefined, false);
   }
 
   /** Returns the taker of contexts on links; `inner` gets everything else. */
@@ -138,25 +140,32 @@ export class StanzaSpans implements StanzaTracer {
     hasRemoteParent: boolean,
   ): StanzaTrace {
     const { process, sequence } = envelope;
-    const context = { traceId, spanId: randomHex(8) };
-    const carried = contextFrame({ process, sequence, isSampled: true, ...context });
-    const head = { ...this.#headOf(envelope), parentSpanId, hasRemoteParent };
+    const spanId = this.#ids.next(8);
+    const context = { traceId, spanId };
+    const carried = contextFrame({ process, sequence, isSampled: true, traceId, spanId });
+    const head = this.#headOf(envelope, parentSpanId, hasRemoteParent);
     const span = new OpenSpan(head, context, carried, this.#clock);
     if (this.#open.size >= MAX_OPEN) this.#makeRoom();
-    this.#open.set(context.spanId, span);
+    this.#open.set(spanId, span);
     this.#cancelSweep ??= this.#clock.after(SWEEP_MS, () => this.#sweep());
     this.#update();
     return span;
   }
 
   /** Names follow OpenTelemetry's conventions for messaging where these have one. */
-  #headOf(envelope: Envelope): Omit<SpanHead, "parentSpanId" | "hasRemoteParent"> {
+  #headOf(
+    envelope: Envelope,
+    parentSpanId: string | undefined,
+    hasRemoteParent: boolean,
+  ): SpanHead {
     const { stanza: { kind, type, from, to, bytes }, process, sequence, origin } = envelope;
     const isHere = envelope.arrival === "here";
     const operation = isHere ? "send" : "process";
     return {
       name: `${operation} ${kind}`,
       kind: isHere ? "producer" : "consumer",
+      parentSpanId,
+      hasRemoteParent,
       attributes: {
         "messaging.system": "xmpp",
         "messaging.operation.name": operation,
