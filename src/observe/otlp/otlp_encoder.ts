@@ -100,12 +100,12 @@ export class OtlpEncoder {
       status: error === undefined
         ? { code: SpanStatusCode.UNSET }
         : { code: SpanStatusCode.ERROR, message: error },
-      attributes: { ...span.attributes },
+      attributes: span.attributes, // which the library only reads
       links: [],
       events: span.events.map((event) => ({
         name: event.name,
         time: hrTime(event.atUs),
-        attributes: { ...event.attributes },
+        attributes: event.attributes,
       })),
       ended: true,
       resource: this.#resource,

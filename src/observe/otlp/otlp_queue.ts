@@ -2,11 +2,8 @@ import type { CancelTimer, Clock } from "../../base/mod.ts";
 import { backoffMs } from "../../base/mod.ts";
 import type { Counter } from "../metrics.ts";
 
-/**
- * Items of one request at most. While they are encoded, stanzas wait: 64 spans take a millisecond, and
- * 512 took more than 20.
- */
-export const MAX_BATCH = 64;
+/** Items of one request at most. A request costs as much as encoding some ten spans. */
+const MAX_BATCH = 256;
 
 const RETRY = { firstMs: 1_000, maxMs: 30_000 };
 
@@ -60,7 +57,8 @@ export class OtlpQueue<T> {
     }
     this.#items.push(item);
     if (this.#failures > 0) return; // the next attempt is planned
-    if (this.#items.length >= MAX_BATCH) this.#begin();
+    const isEnough = this.#items.length >= Math.min(MAX_BATCH, this.#options.maxItems);
+    if (isEnough) this.#begin();
     else this.#later(this.#options.intervalMs);
   }
 

@@ -151,6 +151,17 @@ Deno.test("Telemetry posts spans, log events and metrics, each to its path, with
   }
 });
 
+Deno.test("Telemetry posts many spans as one request", async () => {
+  await using collector = await Promise.resolve(new TestCollector());
+  await using setup = new Setup(collector.url, { maxQueued: 200, signals: new Set(["traces"]) });
+  const names = Array.from({ length: 200 }, (_, i) => `span ${i};`);
+  for (const name of names) setup.telemetry.span({ ...SPAN, name });
+  await until(() => counted(setup.metrics, "sent", "traces") === 200);
+  assert.equal(collector.requests.length, 1);
+  const { body } = collector.requests[0]!;
+  assert.deepEqual(names.filter((name) => !body.includes(name)), []);
+});
+
 Deno.test("Telemetry says once that a collector is away, keeps a bounded number, and says when it is back", async () => {
   await using collector = await Promise.resolve(new TestCollector());
   await using setup = new Setup(collector.url, { maxQueued: 3, signals: new Set(["traces"]) });
