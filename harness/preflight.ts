@@ -54,8 +54,9 @@ export const TEST_NEEDS: readonly Need[] = [
   program("groff", "groff-base"),
   // Scripts for sh(1) in `deploy/machines/`.
   program("shellcheck", "shellcheck"),
-  // It checks the unit, and `.ci/under-systemd` runs it.
+  // It checks the unit. `.ci/under-systemd` and `.ci/two-machines` have systemd run it.
   program("systemd-analyze", "systemd"),
+  program("ip", "iproute2"),
   // A graphical client, with a screen in memory and its keyboard.
   program("dino-im", "dino-im"),
   program("Xvfb", "xvfb"),
