@@ -190,7 +190,7 @@ Deno.test("causeway doctor names each of the planted faults, and what to do", as
   assert.equal(out.includes("secret"), false);
 });
 
-Deno.test("causeway doctor names another version, and changes that a datacenter without Redis has not applied", async () => {
+Deno.test("causeway doctor names another version, which tells nothing of its links, and changes that a datacenter without Redis has not applied", async () => {
   await unpackRelease(LAST_RELEASE);
   const options: ClusterOptions = {
     datacenters: 2,
@@ -217,6 +217,11 @@ Deno.test("causeway doctor names another version, and changes that a datacenter 
       `the nodes: they run different versions: ${version} at node1@${dc1.localHost}; ` +
       `${LAST_RELEASE.version} at node1@${dc2.localHost}`,
     ]);
+
+    const { items } = await (await fetch(dc1.adminUrl("/api/v1/datacenter-links"))).json();
+    assert.deepEqual(items[1], {
+      ...{ datacenter: dc2.localHost, isOwn: false, nodes: 1, answers: 0, links: [] },
+    });
 
     await using stage = new Stage(cluster);
     await dc2.redis.stop();

@@ -33,6 +33,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   "distribution/routing": ["base", "observe", "xmpp", "distribution"],
   "distribution/resumption": ["base", "observe", "xmpp", "distribution", "distribution/wire"],
   "distribution/tracing": ["base", "observe", "xmpp", "distribution", "distribution/wire"],
+  "distribution/surveys": ["base", "observe", "distribution", "distribution/wire"],
   "services": ["base", "observe", "xmpp", "storage"],
   "migration": ["base", "xmpp", "storage"],
   "admin": [
@@ -72,6 +73,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "distribution/routing",
     "distribution/resumption",
     "distribution/tracing",
+    "distribution/surveys",
     "services",
     "admin",
     "config",

@@ -138,6 +138,7 @@ Deno.test("GET /openapi.json describes every path", async () => {
     "/api/v1/components",
     "/api/v1/config",
     "/api/v1/databases",
+    "/api/v1/datacenter-links",
     "/api/v1/datacenters",
     "/api/v1/datacenters/{datacenter}",
     "/api/v1/drain",

@@ -24,9 +24,11 @@ export type { Failure } from "./api/answers.ts";
 export type {
   Datacenter,
   DatacenterDetail,
+  DatacenterLinks,
   Endpoint,
   LaneState,
   LinkError,
+  LinksTo,
   MeshNode,
 } from "./api/mesh_schemas.ts";
 export type { Page, PageRange } from "./api/paging.ts";

@@ -256,6 +256,7 @@ export class CausewayNode {
     await wait("notifications", parts.pep.settled(), budget.halfMs(CLOSE_MS));
     await wait("lookups", router.idle(), budget.halfMs(CLOSE_MS));
     parts.tracing.close();
+    parts.surveys.close();
     // Other datacenters go on sending until they learn that we leave: so the links to the other
     // nodes, where their recipients are by now, stay open longer. A stanza that another node hands
     // over too late to be answered stays unsettled, and that node keeps it.

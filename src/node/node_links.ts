@@ -4,6 +4,7 @@ import { LinkLayer } from "../distribution/links/mod.ts";
 import type { Resumption } from "../distribution/resumption/mod.ts";
 import type { Router } from "../distribution/routing/mod.ts";
 import type { SessionTable } from "../distribution/table/mod.ts";
+import type { Surveys } from "../distribution/surveys/mod.ts";
 import type { StanzaSpans, Tracing } from "../distribution/tracing/mod.ts";
 import type { LinkTraffic, StanzaTracer } from "../distribution/mod.ts";
 import { EdgeRates, parseJid } from "../xmpp/mod.ts";
@@ -22,6 +23,7 @@ export interface LinkParts {
   readonly tracing: Tracing;
   readonly spans: StanzaSpans | undefined;
   readonly tracer: StanzaTracer;
+  readonly surveys: Surveys;
   readonly router: Router;
   readonly resumption: Resumption | undefined;
   readonly certificates: Certificates;
@@ -127,13 +129,16 @@ export async function makeLinks(
 }
 
 /**
- * Returns the receivers of frames other than stanzas: `inner`, session resumption and traces. Contexts
- * of distributed traces are ignored where there are none.
+ * Returns the receivers of frames other than stanzas: `inner`, session resumption, traces and surveys.
+ * Contexts of distributed traces are ignored where there are none.
  */
 function trafficOf(
   inner: LinkTraffic | undefined,
-  { resumption, tracing, spans }: Pick<LinkParts, "resumption" | "tracing" | "spans">,
+  { resumption, tracing, spans, surveys }: Pick<
+    LinkParts,
+    "resumption" | "tracing" | "spans" | "surveys"
+  >,
 ): LinkTraffic {
-  const traffic = tracing.traffic(resumption?.traffic(inner) ?? inner);
+  const traffic = tracing.traffic(surveys.traffic(resumption?.traffic(inner) ?? inner));
   return spans?.traffic(traffic) ?? traffic;
 }

@@ -8,6 +8,7 @@ import type { LinkLayer } from "../distribution/links/mod.ts";
 import type { Resumption } from "../distribution/resumption/mod.ts";
 import type { Domains, Router } from "../distribution/routing/mod.ts";
 import type { SessionTable } from "../distribution/table/mod.ts";
+import { Surveys } from "../distribution/surveys/mod.ts";
 import type { StanzaSpans, Tracing } from "../distribution/tracing/mod.ts";
 import type { Logger, Telemetry } from "../observe/mod.ts";
 import { HeardLog, MetricsRegistry, registerProcessMetrics } from "../observe/mod.ts";
@@ -119,6 +120,7 @@ export class NodeParts implements Surroundings {
   /** Undefined where no collector is told of stanzas. */
   readonly spans: StanzaSpans | undefined;
   readonly tracer: StanzaTracer;
+  readonly surveys: Surveys;
   readonly logouts: LogoutNotes;
   readonly sessions: SessionRegistry;
   readonly components: ComponentRegistry;
@@ -204,6 +206,13 @@ export class NodeParts implements Surroundings {
     this.tracing = tracing;
     this.spans = spans;
     this.tracer = tracer;
+    this.surveys = new Surveys({
+      localHost,
+      nodeName: config.nodeName,
+      flows: () => this.links?.flows() ?? [],
+      metrics: this.metrics,
+      clock: this.clock,
+    });
     this.accountCheck = makeAccountCheck(this);
     this.logouts = makeLogoutNotes(config, this);
     this.sessions = makeSessions(config, this);

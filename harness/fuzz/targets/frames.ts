@@ -22,6 +22,8 @@ import {
   decodeSlow,
   decodeSnapshot,
   decodeStanza,
+  decodeSurvey,
+  decodeSurveyed,
   decodeToken,
   decodeTrace,
   decodeTraced,
@@ -52,6 +54,8 @@ import {
   slowFrame,
   snapshotFrame,
   stanzaFrame,
+  surveyedFrame,
+  surveyFrame,
   tracedFrame,
   traceFrame,
   tracingFrame,
@@ -90,7 +94,7 @@ export const FRAMES_TARGET: FuzzTarget = {
   seeds() {
     const hellos = golden("hello");
     const others = [...golden("stanza"), ...golden("ack"), ...golden("control")];
-    others.push(...golden("table"), ...golden("resume"), ...golden("trace"));
+    others.push(...golden("table"), ...golden("resume"), ...golden("trace"), ...golden("survey"));
     return others.map((frame) => joinBytes(hellos[0]!, frame, frame));
   },
   run(input, chance) {
@@ -180,6 +184,8 @@ const CODECS: Readonly<Record<FrameName, ReturnType<typeof codec>>> = {
   given: codec(decodeGiven, givenFrame),
   end: codec(decodeEnd, endFrame),
   // Long words are cut.
+  survey: codec(decodeSurvey, surveyFrame),
+  surveyed: codec(decodeSurveyed, surveyedFrame),
   trace: codec(decodeTrace, (trace) => trace.who.length > 40 ? undefined : traceFrame(trace)),
   tracing: codec(decodeTracing, tracingFrame),
   traced: codec(decodeTraced, (traced) => {

@@ -1,7 +1,7 @@
 import type { Certificate, Configuration, Database } from "./parts_schemas.ts";
 import type { Page, PageRange } from "./paging.ts";
 import type { Overview } from "./event_schemas.ts";
-import type { Datacenter, Endpoint, LaneState, MeshNode } from "./mesh_schemas.ts";
+import type { Datacenter, DatacenterLinks, Endpoint, LaneState, MeshNode } from "./mesh_schemas.ts";
 import type { Bounce, Component, Session, Where } from "./people_schemas.ts";
 import type { Status } from "./status_schemas.ts";
 
@@ -13,6 +13,8 @@ export interface AdminSource {
   status(): Status;
   overview(): Overview;
   datacenters(): Promise<readonly Datacenter[]>;
+  /** Asks the other nodes first, which takes a second at most. */
+  datacenterLinks(): Promise<readonly DatacenterLinks[]>;
   nodes(): Promise<readonly MeshNode[]>;
   /** @param datacenter local host. Default: all */
   endpoints(datacenter?: string): readonly Endpoint[];

@@ -2,7 +2,14 @@ import { createRoute, z } from "@hono/zod-openapi";
 import type { AdminApp } from "./admin_env.ts";
 import type { AdminSource } from "./admin_source.ts";
 import { FAILURE, json } from "./answers.ts";
-import { DATACENTER_DETAIL, DATACENTERS, ENDPOINTS, LANES, NODES } from "./mesh_schemas.ts";
+import {
+  ALL_DATACENTER_LINKS,
+  DATACENTER_DETAIL,
+  DATACENTERS,
+  ENDPOINTS,
+  LANES,
+  NODES,
+} from "./mesh_schemas.ts";
 import { cutPage, PAGE_QUERY, toAnswer } from "./paging.ts";
 
 /** Local host in a path or query. */
@@ -31,6 +38,15 @@ const DATACENTER_ROUTE = createRoute({
     200: json(DATACENTER_DETAIL, "The datacenter"),
     404: json(FAILURE, "No datacenter has this name"),
   },
+});
+
+const DATACENTER_LINKS_ROUTE = createRoute({
+  method: "get",
+  path: "/api/v1/datacenter-links",
+  tags: ["mesh"],
+  summary: "The links between all datacenters, as each tells of its own: asks the other nodes",
+  request: { query: PAGE_QUERY },
+  responses: { 200: json(ALL_DATACENTER_LINKS, "The datacenters with their links") },
 });
 
 const NODES_ROUTE = createRoute({
@@ -77,6 +93,10 @@ export function addMeshRoutes(app: AdminApp, source: AdminSource): void {
       endpointList: source.endpoints(name),
       lanes: source.lanes(name),
     }, 200);
+  });
+  app.openapi(DATACENTER_LINKS_ROUTE, async (context) => {
+    const range = context.req.valid("query");
+    return context.json(toAnswer(cutPage(await source.datacenterLinks(), range), range), 200);
   });
   app.openapi(NODES_ROUTE, async (context) => {
     const { datacenter, ...range } = context.req.valid("query");

@@ -85,6 +85,32 @@ export const DATACENTER_DETAIL = z.object({
   lanes: z.array(LANE).readonly(),
 }).openapi("DatacenterDetail");
 
+/** The links of all nodes of one datacenter to another one. */
+const LINKS_TO = z.object({
+  datacenter: z.string().openapi({ description: "Local host of the other datacenter" }),
+  state: z.enum(["linked", "degraded", "paused", "unreachable"]),
+  links: COUNT,
+  openLinks: COUNT,
+  roundTripMs: AMOUNT.optional().openapi({ description: "The shortest of them" }),
+  sentPerSec: AMOUNT.optional().openapi({
+    description: "Stanzas to it, between the last two answers; absent after the first",
+  }),
+  receivedPerSec: AMOUNT.optional().openapi({ description: "Stanzas from it" }),
+}).openapi("LinksTo");
+
+/** A datacenter, and its links to others as its own nodes tell of them. */
+export const DATACENTER_LINKS = z.object({
+  datacenter: z.string(),
+  isOwn: z.boolean(),
+  nodes: COUNT.openapi({ description: "Nodes of it that this node has asked" }),
+  answers: COUNT.openapi({
+    description: "Nodes that have told of their links in the last 15 seconds; without any, the " +
+      "state of the links is not known",
+  }),
+  ageMs: AMOUNT.optional().openapi({ description: "Age of the oldest of these answers" }),
+  links: z.array(LINKS_TO).readonly(),
+}).openapi("DatacenterLinks");
+
 /** A node of any datacenter. */
 export const NODE = z.object({
   node: z.string(),
@@ -99,6 +125,7 @@ export const NODE = z.object({
 }).openapi("Node");
 
 export const DATACENTERS = pageSchema(DATACENTER).openapi("Datacenters");
+export const ALL_DATACENTER_LINKS = pageSchema(DATACENTER_LINKS).openapi("AllDatacenterLinks");
 export const NODES = pageSchema(NODE).openapi("Nodes");
 export const ENDPOINTS = pageSchema(ENDPOINT).openapi("Endpoints");
 export const LANES = pageSchema(LANE).openapi("Lanes");
@@ -108,4 +135,6 @@ export type LaneState = z.infer<typeof LANE>;
 export type Endpoint = z.infer<typeof ENDPOINT>;
 export type Datacenter = z.infer<typeof DATACENTER>;
 export type DatacenterDetail = z.infer<typeof DATACENTER_DETAIL>;
+export type DatacenterLinks = z.infer<typeof DATACENTER_LINKS>;
+export type LinksTo = z.infer<typeof LINKS_TO>;
 export type MeshNode = z.infer<typeof NODE>;

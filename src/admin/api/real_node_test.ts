@@ -75,6 +75,17 @@ Deno.test("the read routes of a real node tell what is, in the form that the doc
         [`node2@${dc2}`, false, true],
       ],
     );
+    const told = await cluster.until(async () => {
+      const { items } = await read("/api/v1/datacenter-links");
+      const [ours, theirs] = items;
+      return theirs.answers === 2 && theirs.links[0]?.sentPerSec !== undefined && { ours, theirs };
+    }, { what: "both nodes of dc2 have told of their links twice" });
+    assert.deepEqual(
+      [told.ours, told.theirs].map((
+        { datacenter, nodes, links }: Answer,
+      ) => [datacenter, nodes, ...links.flatMap((to: Answer) => [to.datacenter, to.state])]),
+      [[dc1, 2, dc2, "linked"], [dc2, 2, dc1, "linked"]],
+    );
     const { items: endpoints } = await read(`/api/v1/endpoints?datacenter=${dc2}`);
     assert.equal(endpoints.length, 2);
     const { items: lanes } = await read("/api/v1/lanes");

@@ -62,6 +62,14 @@ export function sampleSource(parts: Partial<AdminSource> = {}): AdminSource {
       datacenters: [],
     }),
     datacenters: () => Promise.resolve(datacenters),
+    datacenterLinks: () =>
+      Promise.resolve(datacenters.map(({ datacenter, isOwn }) => ({
+        datacenter,
+        isOwn,
+        nodes: 1,
+        answers: 0,
+        links: [],
+      }))),
     nodes: () => Promise.resolve([]),
     endpoints: () => [],
     lanes: () => [],

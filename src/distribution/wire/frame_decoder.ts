@@ -5,6 +5,7 @@ import { FIRST_OPTIONAL_TYPE, FRAME_HEADER_BYTES, FRAME_TYPE } from "./frame_typ
 import { MAX_HELLO_BYTES } from "./hello_frame.ts";
 import { readU32 } from "./integers.ts";
 import { MAX_INVALIDATE_BYTES } from "./invalidate_frame.ts";
+import { MAX_SURVEY_BYTES } from "./survey_frames.ts";
 import { MAX_TRACE_BYTES } from "./trace_frames.ts";
 import { MAX_DETAILS_BYTES, MAX_RESUME_BYTES, QUEUE_HEADER_BYTES } from "./resume_frames.ts";
 import { MAX_TABLE_FRAME_BYTES } from "./table_frames.ts";
@@ -245,6 +246,10 @@ export class FrameDecoder {
       case FRAME_TYPE.tracing:
       case FRAME_TYPE.traced:
         this.#checkLength(frameBytes, MAX_TRACE_BYTES);
+        return true;
+      case FRAME_TYPE.survey:
+      case FRAME_TYPE.surveyed:
+        this.#checkLength(frameBytes, MAX_SURVEY_BYTES);
         return true;
       case FRAME_TYPE.details:
         this.#checkLength(frameBytes, MAX_DETAILS_BYTES);

@@ -5,7 +5,7 @@ export const FRAME_HEADER_BYTES = 5;
 export const LOWEST_VERSION = 1;
 export const HIGHEST_VERSION = 1;
 /** Additions within a version that older peers can ignore. */
-export const MINOR_VERSION = 6;
+export const MINOR_VERSION = 7;
 /** Minor version from which a peer takes a message that brings its carbon. */
 export const CARBON_MINOR_VERSION = 4;
 
@@ -37,6 +37,8 @@ export const FRAME_TYPE = {
   traced: 0x8a,
   context: 0x8b,
   slow: 0x8c,
+  survey: 0x8d,
+  surveyed: 0x8e,
 } as const;
 
 /** Lowest optional type: a receiver that does not know such a frame skips it. */
@@ -57,6 +59,11 @@ export function frameName(type: number): FrameName | undefined {
 /** True for the frames by which nodes tell each other of the stanzas that somebody follows. */
 export function isTraceType(type: number): boolean {
   return type >= FRAME_TYPE.trace && type <= FRAME_TYPE.traced;
+}
+
+/** True for the frames by which nodes tell each other of their links. */
+export function isSurveyType(type: number): boolean {
+  return type === FRAME_TYPE.survey || type === FRAME_TYPE.surveyed;
 }
 
 /** True for the frames of a session that goes from one node to another. */

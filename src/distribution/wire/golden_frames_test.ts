@@ -27,6 +27,8 @@ import {
   decodeSnapshot,
   decodeStanza,
   decodeStanzaClass,
+  decodeSurvey,
+  decodeSurveyed,
   decodeToken,
   decodeTrace,
   decodeTraced,
@@ -58,6 +60,8 @@ import {
   snapshotFrame,
   STANZA_CODES,
   stanzaFrame,
+  surveyedFrame,
+  surveyFrame,
   tracedFrame,
   traceFrame,
   tracingFrame,
@@ -132,6 +136,10 @@ function fieldsOf(frame: Uint8Array): Record<string, unknown> {
       return { frame: name, ...decodeTracing(frame, 0, end) };
     case "traced":
       return { frame: name, ...known(decodeTraced(frame, 0, end)) };
+    case "survey":
+      return { frame: name, survey: decodeSurvey(frame, 0, end) };
+    case "surveyed":
+      return { frame: name, ...decodeSurveyed(frame, 0, end) };
     case "context":
       return { frame: name, ...decodeContext(frame, 0, end) };
     case "end": {
@@ -225,6 +233,10 @@ function encode(fields: Record<string, unknown>): Uint8Array {
       return tracingFrame(f);
     case "traced":
       return tracedFrame(f);
+    case "survey":
+      return surveyFrame(f.survey);
+    case "surveyed":
+      return surveyedFrame(f);
     case "context":
       return contextFrame(f);
     default: {
@@ -251,7 +263,7 @@ function queued(f: any): { readonly fields: EnvelopeFields; readonly number: num
 }
 
 async function golden(): Promise<readonly Golden[]> {
-  const files = ["hello", "stanza", "ack", "control", "table", "resume", "trace"];
+  const files = ["hello", "stanza", "ack", "control", "table", "resume", "trace", "survey"];
   const texts = files.map((file) => Deno.readTextFile(new URL(`${file}.json`, FIXTURES)));
   return (await Promise.all(texts)).flatMap((text) => JSON.parse(text).frames as Golden[]);
 }
@@ -478,6 +490,20 @@ const FRAME = fc.oneof(
       })
     ),
   POSITIVE.map(givenFrame),
+  POSITIVE.map(surveyFrame),
+  fc.record({
+    survey: POSITIVE,
+    atMs: U53,
+    hosts: fc.array(fc.record({
+      host: TEXT,
+      isPaused: fc.boolean(),
+      links: U32,
+      openLinks: U32,
+      roundTripUs: U32,
+      sent: U53,
+      received: U53,
+    })),
+  }).map(surveyedFrame),
   fc.record({
     transfer: POSITIVE,
     reason: fc.constantFrom("done", "stale", "moved", "busy") as fc.Arbitrary<TransferEnd>,

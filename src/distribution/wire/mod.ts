@@ -7,6 +7,7 @@ export {
   frameName,
   HIGHEST_VERSION,
   isResumeType,
+  isSurveyType,
   isTraceType,
   LOWEST_VERSION,
   MINOR_VERSION,
@@ -129,4 +130,13 @@ export {
   TRACING_STATES,
   tracingFrame,
 } from "./trace_frames.ts";
+export type { SurveyedFields, SurveyedHost } from "./survey_frames.ts";
+export {
+  decodeSurvey,
+  decodeSurveyed,
+  MAX_SURVEY_BYTES,
+  MAX_SURVEYED_HOSTS,
+  surveyedFrame,
+  surveyFrame,
+} from "./survey_frames.ts";
 export { utf8Bytes } from "./text.ts";

@@ -59,6 +59,8 @@ for (
     ["traced", 8_192],
     ["context", 1_024],
     ["slow", 1_024],
+    ["survey", 65_536],
+    ["surveyed", 65_536],
   ] as const satisfies readonly (readonly [FrameName, number])[]
 ) {
   Deno.test(`FrameDecoder takes a frame of type ${name} of ${limitBytes} bytes, and none longer`, () => {

@@ -4,10 +4,12 @@ import type { Clock } from "../../base/mod.ts";
 import type { Config } from "../../config/mod.ts";
 import { COMMIT, VERSION } from "../../config/mod.ts";
 import type { LinkLayer } from "../../distribution/links/mod.ts";
+import type { Surveys } from "../../distribution/surveys/mod.ts";
 import type { Stores } from "../../storage/mod.ts";
 import type { Certificates } from "../certificates.ts";
 import type { Pressure } from "../pressure.ts";
 import type { WaitingBudget } from "../waiting_budget.ts";
+import { datacenterLinksOf } from "./survey_view.ts";
 import { datacentersOf, endpointsOf, lanesOf, nodesOf } from "./mesh_view.ts";
 import type { MeshFacts } from "./mesh_view.ts";
 import { FlowRates, overviewOf } from "./overview_view.ts";
@@ -22,6 +24,7 @@ export interface SourceParts extends PeopleParts {
   readonly certificates: Certificates;
   readonly pressure: Pressure;
   readonly budget: WaitingBudget;
+  readonly surveys: Surveys;
   readonly links: LinkLayer | undefined;
   readonly cluster: LinkLayer | undefined;
 }
@@ -117,6 +120,11 @@ export function makeSource(config: Config, parts: SourceParts, state: NodeState)
       };
     },
     datacenters: async () => datacentersOf(facts(), await table.liveNodes()),
+    datacenterLinks: async () => {
+      await parts.surveys.look();
+      const known = datacentersOf(facts(), await table.liveNodes());
+      return datacenterLinksOf(parts.surveys.reports(), known);
+    },
     nodes: async () => nodesOf(facts(), await table.liveNodes()),
     endpoints: (datacenter) => endpointsOf(facts(), datacenter),
     lanes: (datacenter) => lanesOf(facts(), datacenter),

@@ -12,6 +12,7 @@ import {
   FrameError,
   helloFrame,
   isResumeType,
+  isSurveyType,
   isTraceType,
   malformed,
   OUR_VERSIONS,
@@ -188,7 +189,7 @@ export class IncomingLink implements LinkConnectionEvents {
     } else if (
       type === FRAME_TYPE.lease || type === FRAME_TYPE.changes || type === FRAME_TYPE.snapshot ||
       type === FRAME_TYPE.position || type === FRAME_TYPE.invalidate || isResumeType(type) ||
-      isTraceType(type)
+      isTraceType(type) || isSurveyType(type)
     ) this.#shared.traffic?.frame(this.#openLink!, type, buffer, start, end);
     else if (type === FRAME_TYPE.context) {
       this.#shared.traffic?.context?.(this.#openLink!, buffer, start, end);

@@ -11,6 +11,7 @@ import {
   FRAME_TYPE,
   helloFrame,
   isResumeType,
+  isSurveyType,
   isTraceType,
   malformed,
   OUR_VERSIONS,
@@ -470,11 +471,11 @@ export class OutgoingLink implements LaneEvents, LinkConnectionEvents {
 
 /**
  * True for replication frames that an acceptor sends: acknowledgements, and news of peers that
- * cannot reach us otherwise. Also true for frames of session moves and of traces, which work in both
- * directions of a link.
+ * cannot reach us otherwise. Also true for frames of session moves, traces and surveys, which work in
+ * both directions of a link.
  */
 function isTraffic(type: number): boolean {
   return type === FRAME_TYPE.position || type === FRAME_TYPE.mesh || type === FRAME_TYPE.lease ||
     type === FRAME_TYPE.changes || type === FRAME_TYPE.snapshot || isResumeType(type) ||
-    isTraceType(type);
+    isTraceType(type) || isSurveyType(type);
 }
