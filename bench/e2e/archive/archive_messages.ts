@@ -24,6 +24,30 @@ export function peerOf(sequence: number): string {
   return `friend${sequence % PEERS}@${DOMAIN}`;
 }
 
+/** Returns the number of messages from `first` on, before `end`; `peer`: of those with `peerOf(peer)`. */
+export function countOf(first: number, end: number, peer?: number): number {
+  if (peer === undefined) return Math.max(0, end - first);
+  const below = (sequence: number) => Math.ceil((sequence - peer % PEERS) / PEERS);
+  return Math.max(0, below(end) - below(first));
+}
+
+/**
+ * Returns the message behind which a page begins: at `part` of the archive, or as near as a whole page
+ * is behind it. In a small archive that is the first message.
+ * @param page messages of a page; `hasPeer`: of one peer alone
+ */
+export function placeOf(
+  part: number,
+  { entries, page, hasPeer }: {
+    readonly entries: number;
+    readonly page: number;
+    readonly hasPeer: boolean;
+  },
+): number {
+  const last = entries - 1 - page * (hasPeer ? PEERS : 1);
+  return Math.max(0, Math.min(Math.floor(part * entries), last));
+}
+
 /** Returns a message's text: some words, others for each number. */
 export function textOf(sequence: number): string {
   let text = "";
