@@ -51,6 +51,11 @@ const FAILURES = {
   "too-large": { reason: "its answer is too large", retryable: false, hasDetail: true },
   "timeout": { reason: "it did not answer in time", retryable: true },
   "too-many-connections": { reason: "it accepts no more connections", retryable: true },
+  "value-too-large": {
+    reason: "it takes no value of this size",
+    retryable: false,
+    hasDetail: true,
+  },
   "untrusted": { reason: "its certificate is not trusted", retryable: false, hasDetail: true },
   "unreachable": { reason: "it cannot be reached", retryable: true, hasDetail: true },
 } as const satisfies Record<string, FailureKind>;

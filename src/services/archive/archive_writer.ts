@@ -13,6 +13,14 @@ const RETRY_MS = 500;
 /** Milliseconds after which a message that is on its way no longer waits for a store that is slow or fails. */
 export const GRACE_MS = 1_000;
 
+/**
+ * Failures that may be those of one message. A replica of Cassandra fails in the same way at a message
+ * that is too large for it as at a broken disk.
+ */
+const MAY_BE_OF_MESSAGE: ReadonlySet<string> = new Set([
+  ...["storage/failed", "storage/io", "storage/garbled"],
+]);
+
 /** A message on its way into its archive. */
 export interface ArchiveEntry {
   readonly message: ArchivedMessage;
@@ -42,8 +50,9 @@ export interface ArchiveWriterDeps {
  * time, with all that has gathered meanwhile. While the store fails, the messages wait, and are tried
  * again. The caller bounds how many there are.
  *
- * A message that the store cannot hold fails without a name for the failure. So does everything while
- * some servers have no quorum or no memory. `Refusals` tells the two apart.
+ * A message that is too large for the store is given up at once. Other messages that the store cannot
+ * hold fail without a name for the failure, or as a broken disk does. So does everything while some
+ * servers have no quorum or no memory. `Refusals` tells the two apart.
  */
 export class ArchiveWriter {
   readonly #deps: ArchiveWriterDeps;
@@ -133,8 +142,8 @@ export class ArchiveWriter {
       const cancelled = [...this.#cancelled];
       this.#cancelled.clear();
       if (typeof outcomes === "string") this.#finish(cancelled, () => "failed");
-      if (outcomes === "refused") {
-        this.#refuse(batch);
+      if (outcomes === "refused" || outcomes === "too-large") {
+        this.#refuse(batch, outcomes);
         continue;
       }
       if (outcomes === "fails") {
@@ -165,27 +174,33 @@ export class ArchiveWriter {
     return batch;
   }
 
-  /** `refused`: one message or the whole store is the reason. `fails`: the store may take it later. */
+  /**
+   * `too-large`: one message is the reason. `refused`: one message or the whole store is. `fails`: the
+   * store may take it later.
+   */
   async #append(
     batch: readonly ArchiveEntry[],
-  ): Promise<readonly ArchiveOutcome[] | "refused" | "fails"> {
+  ): Promise<readonly ArchiveOutcome[] | "too-large" | "refused" | "fails"> {
     const { store, clock, logger } = this.#deps;
     try {
       return await store.append(batch.map(({ message }) => message), clock.wallMs());
     } catch (thrown) {
       logger.debug("archive.not-stored", { error: describeError(thrown) });
-      const hasName = thrown instanceof CausewayError && thrown.code !== "storage/failed";
-      return hasName ? "fails" : "refused";
+      if (!(thrown instanceof CausewayError)) return "refused";
+      if (thrown.code === "storage/value-too-large") return "too-large";
+      return MAY_BE_OF_MESSAGE.has(thrown.code) ? "refused" : "fails";
     }
   }
 
   /** Has each message of a batch tried alone. Gives up the one that the store alone cannot hold. */
-  #refuse(batch: readonly ArchiveEntry[]): void {
+  #refuse(batch: readonly ArchiveEntry[], why: "refused" | "too-large"): void {
     this.#most = 1;
     const [entry] = batch;
     if (batch.length > 1 || entry === undefined || !this.#waiting.has(entry)) return;
     // There is no time to find out when the node stops.
-    if (this.#refusals.refused(entry) || this.#isClosed) this.#finish(batch, () => "failed");
+    if (why === "too-large" || this.#refusals.refused(entry) || this.#isClosed) {
+      this.#finish(batch, () => "failed");
+    }
   }
 
   /** Waits until the next attempt. A writer that is closed makes none. */

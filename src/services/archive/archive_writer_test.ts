@@ -36,12 +36,13 @@ class HeldStore {
 /** A store that refuses batches with some messages, without a name for the failure. */
 class RuledStore {
   isRefused: (sequence: number) => boolean = () => false;
+  failure = ODD;
   attempts = 0;
 
   append(messages: readonly ArchivedMessage[]): Promise<readonly ArchiveOutcome[]> {
     this.attempts++;
     return messages.some(({ sequence }) => this.isRefused(sequence))
-      ? Promise.reject(ODD)
+      ? Promise.reject(this.failure)
       : Promise.resolve(messages.map(() => "stored"));
   }
 }
@@ -88,6 +89,7 @@ function withWriter<S extends HeldStore | RuledStore>(store: S) {
 }
 
 const DOWN = new CausewayError("storage/unreachable", "Cannot reach it", { retryable: true });
+const TOO_LARGE = new CausewayError("storage/value-too-large", "Cannot store so much");
 const ODD = new CausewayError("storage/failed", "Cannot store it");
 
 Deno.test("ArchiveWriter writes what gathers while it writes, in one transaction and in order", async () => {
@@ -176,6 +178,32 @@ Deno.test("ArchiveWriter gives up a message that the store alone cannot hold, an
   await store.answer();
   deepStrictEqual(store.last, [2]);
   await store.answer(ODD);
+  deepStrictEqual(told, ["1 stored", "3 stored", "2 failed"]);
+});
+
+Deno.test("ArchiveWriter gives up a message that is too large for the store, and stores its batch", async () => {
+  const { store, told, add } = open();
+  for (const each of [1, 2, 3]) add(each);
+  await turn();
+  await store.answer(TOO_LARGE);
+  await store.answer();
+  await store.answer(TOO_LARGE);
+  await store.answer(TOO_LARGE);
+  deepStrictEqual(store.batches, [[1, 2, 3], [1], [2, 3], [2], [3]]);
+  await store.answer();
+  deepStrictEqual(told, ["1 stored", "2 failed", "3 stored"]);
+  add(4);
+  await turn();
+  await store.answer(TOO_LARGE);
+  deepStrictEqual(told.at(-1), "4 failed", "though the store has taken no other one since");
+});
+
+Deno.test("ArchiveWriter gives up a message at which the store fails as at a broken disk", async () => {
+  const { store, told, add } = openRuled();
+  store.failure = new CausewayError("storage/io", "Cannot write it", { retryable: true });
+  store.isRefused = (sequence) => sequence === 2;
+  for (const each of [1, 2, 3]) add(each, `archive ${each}`);
+  while (told.length < 3) await turn();
   deepStrictEqual(told, ["1 stored", "3 stored", "2 failed"]);
 });
 

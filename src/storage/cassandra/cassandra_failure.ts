@@ -18,6 +18,9 @@ const FAILURES: ReadonlyMap<number, StorageFailure> = new Map([
   [codes.writeFailure, "io"],
 ]);
 
+/** Messages of the server about a mutation, a batch or a value that is too large. */
+const TOO_LARGE = /too large|maximum (size|allowed)|must be less than/i;
+
 /** The driver gives these no codes of their own. */
 const NO_TABLE = /^(unconfigured table|table .* does not exist)/i;
 const NO_KEYSPACE = /^keyspace .* does not exist/i;
@@ -71,6 +74,7 @@ function failureOf(thrown: unknown): StorageFailure | undefined {
   if (thrown instanceof errors.ResponseError) {
     if (NO_TABLE.test(thrown.message)) return "schema-missing";
     if (NO_KEYSPACE.test(thrown.message)) return "no-database";
+    if (thrown.code === codes.invalid && TOO_LARGE.test(thrown.message)) return "value-too-large";
     return FAILURES.get(thrown.code);
   }
   return connectionFailureOf(thrown);

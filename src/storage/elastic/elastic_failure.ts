@@ -82,6 +82,7 @@ function failureOfAnswer({ status, type, message }: ElasticAnswer): StorageFailu
     return /read-only|write/.test(message) ? "read-only" : "unreachable";
   }
   if (status === 401 || status === 403) return "denied";
+  if (status === 413) return "value-too-large";
   if (status === 429) return "overloaded";
   if (status === 408 || status === 504) return "timeout";
   if (status === 503 || status === 502) return "unreachable";

@@ -28,6 +28,7 @@ Deno.test("elasticError() names what a server refuses, and says whether to try a
       [answer(500, { type: "io_exception", reason: "broken" }), "overloaded", true],
       [answer(507), "overloaded", true],
       [answer(599), "overloaded", true],
+      [answer(413), "value-too-large", false],
       [answer(400, { type: "mapper_parsing_exception", reason: "no" }), "failed", false],
       [new ElasticSilence("timeout", "no answer"), "timeout", true],
       [new ElasticSilence("garbled", "no JSON"), "garbled", true],

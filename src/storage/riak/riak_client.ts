@@ -346,7 +346,7 @@ function refusalOf(answer: RiakAnswer, context: FailureContext): CausewayError {
     const reason = `${text}; run \`causeway backends prepare\``;
     return storageError("schema-missing", context, { reason, cause });
   }
-  if (status === 413) return storageError("too-large", context, { cause });
+  if (status === 413) return storageError("value-too-large", context, { cause });
   // What a balancer says about a server that is away, or silent.
   if (status === 502) return storageError("unreachable", context, { cause });
   if (status === 504) return storageError("timeout", context, { cause });

@@ -70,7 +70,7 @@ Deno.test("answers that mean failures have names", async () => {
       [503, "storage/overloaded"],
       [504, "storage/timeout"],
       [401, "storage/denied"],
-      [413, "storage/too-large"],
+      [413, "storage/value-too-large"],
       [500, "storage/failed"],
       [302, "storage/failed"],
     ] as const

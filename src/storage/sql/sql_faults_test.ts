@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { PATIENT } from "../testing/patient_bounds.ts";
+import { conformanceArchived } from "../testing/archive_store_conformance.ts";
 import { conformanceRequest } from "../testing/subscription_request_store_conformance.ts";
 import { conformanceCredentials, keysOf } from "../testing/user_store_conformance.ts";
 import { emptyDatabase, preparedDatabase, withConnection } from "./testing/databases.ts";
@@ -132,6 +133,32 @@ for (const kind of SERVER_KINDS) {
     assert.equal(await requests.count(), 0);
     await requests.change([keep("bob@example.com")]);
     assert.equal(await requests.count(), 1);
+  });
+
+  Deno.test(`${kind.name}: a message that is too large fails by name, and leaves nothing of its batch`, async () => {
+    const options = await prepared();
+    await server().failInsertions(options.address.database, {
+      table: "archive_messages",
+      only: { column: "sequence", value: "2" },
+      why: "too-large",
+    });
+    await using stores = open(options);
+    const archives = stores.archives();
+    const append = async (...sequences: readonly number[]) => {
+      const messages = sequences.map((each) => conformanceArchived(each));
+      return await archives.append(messages, messages[0]!.sentAtMs);
+    };
+    const { archive } = conformanceArchived(1);
+    const ids = async () => {
+      const page = await archives.read(archive, {}, { limit: 9, from: "start" });
+      return page?.messages.map(({ sequence }) => sequence);
+    };
+    for (const batch of [[1, 2, 3], [2]]) {
+      await assert.rejects(append(...batch), { code: "storage/value-too-large", retryable: false });
+      assert.deepEqual(await ids(), []);
+    }
+    assert.deepEqual(await append(1, 3), ["stored", "stored"]);
+    assert.deepEqual(await ids(), [1, 3]);
   });
 
   Deno.test(`${kind.name}: a session that is ended in the middle of a transaction leaves nothing half-written`, async () => {

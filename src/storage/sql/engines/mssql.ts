@@ -28,6 +28,7 @@ const FAILURES: ReadonlyMap<number, StorageFailure | "constraint"> = new Map([
   [229, "denied"],
   [230, "denied"],
   [262, "denied"],
+  [511, "value-too-large"],
   [701, "overloaded"], // no memory, like 802, 8628, 8645 and 8651
   [802, "overloaded"],
   [823, "io"],
@@ -43,12 +44,14 @@ const FAILURES: ReadonlyMap<number, StorageFailure | "constraint"> = new Map([
   [1222, "busy"],
   [2601, "constraint"],
   [2627, "constraint"],
+  [2628, "value-too-large"],
   [3906, "read-only"],
   [3908, "read-only"],
   [3960, "conflict"],
   [4060, "no-database"],
   [4064, "no-database"],
   [6005, "unreachable"], // it shuts down
+  [8152, "value-too-large"],
   [8628, "overloaded"],
   [8645, "overloaded"],
   [8651, "overloaded"],

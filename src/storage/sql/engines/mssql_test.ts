@@ -157,6 +157,7 @@ Deno.test("the schema for SQL Server is planned in statements of its own", () =>
 Deno.test("MSSQL.failureOf() names errors by their number", () => {
   const named = (number: number) =>
     MSSQL.dialect.failureOf(Object.assign(new Error("x"), { number }));
+  for (const number of [511, 2628, 8152]) assert.equal(named(number), "value-too-large");
   assert.equal(named(2627), "constraint");
   assert.equal(named(1205), "conflict");
   assert.equal(named(3906), "read-only");

@@ -38,9 +38,11 @@ const FAILURES: ReadonlyMap<number, StorageFailure | "constraint"> = new Map([
   [1053, "unreachable"], // it shuts down
   [1062, "constraint"],
   [1114, "full"],
+  [1118, "value-too-large"],
   [1142, "denied"],
   [1143, "denied"],
   [1146, "schema-missing"],
+  [1153, "value-too-large"], // a packet above max_allowed_packet
   [1194, "corrupt"],
   [1203, "too-many-connections"],
   [1205, "busy"],
@@ -49,6 +51,7 @@ const FAILURES: ReadonlyMap<number, StorageFailure | "constraint"> = new Map([
   [1227, "denied"],
   [1290, "read-only"],
   [1317, "timeout"],
+  [1406, "value-too-large"],
   [1698, "denied"],
   [1792, "read-only"],
   [1836, "read-only"],
@@ -64,8 +67,6 @@ const CLASSES: ReadonlyMap<string, StorageFailure> = new Map([
   ["08", "unreachable"],
   ["40", "conflict"],
 ]);
-/** The only error of class 08 that is the fault of a statement. */
-const PACKET_TOO_LARGE = 1153;
 
 /** Error numbers for a column and an index that a statement would add and that are there already. */
 const THERE_ALREADY: ReadonlySet<unknown> = new Set([1060, 1061]);
@@ -134,7 +135,6 @@ const DIALECT: SqlDialect = {
     if (CLOSED_MESSAGE.test(message)) return "unreachable";
     const state = "sqlState" in thrown ? thrown.sqlState : undefined;
     if (typeof state !== "string" || state === "") return connectionFailureOf(thrown);
-    if ("errno" in thrown && thrown.errno === PACKET_TOO_LARGE) return undefined;
     return CLASSES.get(state.slice(0, 2));
   },
 

@@ -66,4 +66,5 @@ Deno.test("POSTGRES.failureOf() names failures of the whole server by their clas
   assert.equal(named("58P01"), "io");
   assert.equal(named("40003"), "timeout", "not to be tried again: it may have been done");
   assert.equal(named("22021"), undefined);
+  assert.equal(named("54000"), "value-too-large");
 });

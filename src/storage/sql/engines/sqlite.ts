@@ -35,6 +35,7 @@ const FAILURES: ReadonlyMap<number, StorageFailure | "constraint"> = new Map([
   [11, "corrupt"],
   [13, "full"],
   [14, "cannot-open"],
+  [18, "value-too-large"],
   [19, "constraint"],
   [26, "not-a-database"],
 ]);

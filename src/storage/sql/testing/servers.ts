@@ -44,8 +44,10 @@ export interface ServerKind extends ProgramKind {
   failWrites(tables: readonly string[]): readonly string[];
 }
 
-/** A failure of a server whose disk is full. */
+/** A failure of a server whose disk is full, or that finds rows too large. */
 export interface InsertionFailure {
+  /** @default the disk is full */
+  readonly why?: "too-large";
   readonly table: string;
   /** Column and value of the rows that fail. Absent: all rows. */
   readonly only?: { readonly column: string; readonly value: string };
@@ -75,12 +77,12 @@ const POSTGRES_KIND: ServerKind = {
     `SELECT pid FROM pg_stat_activity WHERE datname = '${database}' AND wait_event_type = 'Lock'`,
   text: (value) => `'${value}'`,
   lockRow: (table, id) => `SELECT id FROM ${table} WHERE id = ${id} FOR UPDATE`,
-  failInsertions: ({ table, only }) => [
+  failInsertions: ({ table, only, why }) => [
     `CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN ` +
     (only === undefined
       ? ""
       : `IF NEW.${only.column} <> '${only.value}' THEN RETURN NEW; END IF; `) +
-    "RAISE EXCEPTION 'no room' USING ERRCODE = '53100'; END $$",
+    `RAISE EXCEPTION 'no room' USING ERRCODE = '${why === undefined ? 53100 : 54000}'; END $$`,
     `CREATE TRIGGER fail BEFORE INSERT ON ${table} FOR EACH ROW EXECUTE FUNCTION fail()`,
   ],
   failWrites: (tables) => [
@@ -114,10 +116,11 @@ function mysqlKind(kind: ProgramKind): ServerKind {
     blocked: () => "SELECT trx_id FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'",
     text: (value) => `'${value}'`,
     lockRow: (table, id) => `SELECT id FROM ${table} WHERE id = ${id} FOR UPDATE`,
-    failInsertions: ({ table, only }) => [
+    failInsertions: ({ table, only, why }) => [
       `CREATE TRIGGER fail BEFORE INSERT ON ${table} FOR EACH ROW ` +
       (only === undefined ? "" : `IF NEW.${only.column} = '${only.value}' THEN `) +
-      "SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1114, MESSAGE_TEXT = 'no room'" +
+      `SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = ${why === undefined ? 1114 : 1118}, ` +
+      "MESSAGE_TEXT = 'no room'" +
       (only === undefined ? "" : "; END IF"),
     ],
     failWrites: (tables) =>
@@ -154,8 +157,8 @@ const MSSQL_KIND: ServerKind = {
   text: (value) => `CONVERT(VARBINARY(1023), '${value}')`,
   lockRow: (table, id) => `SELECT id FROM ${table} WITH (UPDLOCK, ROWLOCK) WHERE id = ${id}`,
   // A procedure of the double's own.
-  failInsertions: ({ table, only }) => [
-    `EXEC tds_fail @table = N'${table}', @number = 1105` +
+  failInsertions: ({ table, only, why }) => [
+    `EXEC tds_fail @table = N'${table}', @number = ${why === undefined ? 1105 : 511}` +
     (only === undefined ? "" : `, @column = N'${only.column}', @value = N'${only.value}'`),
   ],
   failWrites: () => ["EXEC tds_fail @table = N'*', @number = 1105"],
@@ -259,7 +262,7 @@ export class TestServer implements AsyncDisposable {
     }
   }
 
-  /** Makes insertions into a table fail as if the disk was full. */
+  /** Makes insertions into a table fail. */
   async failInsertions(database: string, failure: InsertionFailure): Promise<void> {
     for (const sql of this.kind.failInsertions(failure)) await this.asRoot(sql, database);
   }
