@@ -1,19 +1,12 @@
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
-import type { AddressInfo, Server, Socket } from "node:net";
-import { createServer } from "node:net";
-import { createServer as createTlsServer } from "node:tls";
 import { DatabaseSync } from "node:sqlite";
 import { Redis } from "ioredis";
 import { stringify } from "smol-toml";
-import { main } from "../mod.ts";
 import { RedisServer } from "../src/distribution/table/redis/testing/redis_server.ts";
-import type { DoctorFinding } from "../src/doctor/mod.ts";
 import { CHECKS } from "../src/doctor/mod.ts";
-import type { TlsFiles } from "../src/net/mod.ts";
-import type { TestAuthority } from "../src/net/testing/certificates.ts";
 import { TestCertificates } from "../src/net/testing/certificates.ts";
 import { InternalStore } from "../src/storage/mod.ts";
+import { doctor, naming, Servers } from "./testing/doctor_report.ts";
 import type { ClusterOptions } from "./cluster/mod.ts";
 import { withCluster } from "./cluster/mod.ts";
 import { NodeProcess, Run } from "./process/mod.ts";
@@ -123,18 +116,11 @@ Deno.test("causeway doctor names each of the planted faults, and what to do", as
   );
 
   const admin = node.ready.admin!;
-  const { code, out } = await doctor([
+  const { code, out, findings } = await doctor([
     ...["--config", file, "--no-own-node", "--other", node.configFile],
-    ...["--admin", `http://127.0.0.1:${admin.port}`, "--timeout", "20", "--json"],
+    ...["--admin", `http://127.0.0.1:${admin.port}`, "--timeout", "20"],
   ]);
-  const { findings } = JSON.parse(out) as { readonly findings: readonly DoctorFinding[] };
-  const named = (check: string, about: RegExp, found: RegExp) =>
-    assert.ok(
-      findings.some((each) =>
-        each.check === check && about.test(each.about) && found.test(each.found)
-      ),
-      `${check} of ${about}: ${found}\n${JSON.stringify(findings, null, 1)}`,
-    );
+  const named = naming(findings);
 
   // 1–6: our own certificates.
   named("certificate/time", /\.pem$/, /^it ends on .* in (1 day|less than a day)$/);
@@ -180,6 +166,8 @@ Deno.test("causeway doctor names each of the planted faults, and what to do", as
   named("database/problem", /^rdbms\.default /, /ECONNREFUSED/);
   named("limits/open-files", /^this shell$/, /open files are allowed/);
 
+  named("endpoint/local-address", /^dc10\.example\.com /, /only its own machine can reach/);
+
   assert.equal(code, 1);
   for (const { check, advice } of findings) assert.notEqual(advice, "", check);
   assert.deepEqual(
@@ -205,10 +193,9 @@ Deno.test("causeway doctor names another version, which tells nothing of its lin
     await untilAllLinked(cluster);
     const [dc1, dc2] = [cluster.datacenter("dc1"), cluster.datacenter("dc2")];
     const admins = [dc1, dc2].flatMap((each) => ["--admin", new URL(each.adminUrl("/")).origin]);
-    const args = ["--config", dc1.node.configFile, "--no-own-node", ...admins, "--json"];
+    const args = ["--config", dc1.node.configFile, "--no-own-node", ...admins];
     const found = async (check: string) => {
-      const { out } = await doctor(["--timeout", "60", ...args]);
-      const { findings } = JSON.parse(out) as { readonly findings: readonly DoctorFinding[] };
+      const { findings } = await doctor(["--timeout", "60", ...args]);
       return findings.filter((each) => each.check === check)
         .map(({ about, found }) => `${about}: ${found}`);
     };
@@ -253,18 +240,6 @@ async function prepareByNewerProgram(path: string): Promise<void> {
   database.close();
 }
 
-/** Runs `causeway doctor` and collects what it prints. */
-async function doctor(args: readonly string[]): Promise<{ code: number; out: string }> {
-  const lines: string[] = [];
-  const code = await main(["doctor", ...args], {
-    out: (line) => lines.push(line),
-    error: (line) => lines.push(line),
-    readInput: () => Promise.resolve(""),
-    readPassword: () => Promise.resolve(""),
-  });
-  return { code, out: lines.join("\n") };
-}
-
 /** Writes what nodes of other datacenters announce; then sets what should not be set. */
 async function plantMesh(
   server: RedisServer,
@@ -292,72 +267,25 @@ async function plantMesh(
   }
 }
 
-/** Endpoints that something, or nothing, listens on. */
-class Servers implements AsyncDisposable {
-  readonly #servers: Server[] = [];
-  readonly #sockets = new Set<Socket>();
-
-  /** A TLS server with this certificate that accepts clients with certificates of `accepts`. */
-  secure(files: Required<TlsFiles>, accepts?: TestAuthority): Promise<number> {
-    const server = createTlsServer({
-      cert: readFileSync(files.certfile),
-      key: readFileSync(files.keyfile),
-      ca: readFileSync(accepts?.cafile ?? files.cafile),
-      requestCert: true,
-      rejectUnauthorized: true,
-      minVersion: "TLSv1.3",
-    }, (socket) => {
-      socket.on("error", () => {}); // the doctor hangs up as it likes
-      socket.resume();
-    });
-    server.on("tlsClientError", () => {});
-    return this.#listen(server);
-  }
-
-  /** A server that knows nothing of TLS. */
-  plain(): Promise<number> {
-    return this.#listen(createServer((socket) => {
-      socket.on("error", () => {});
-      socket.end("HTTP/1.1 400 Bad Request\r\n\r\n");
-    }));
-  }
-
-  /** A port where nobody listens: its server has closed. */
-  async nobody(): Promise<number> {
-    return await this.freePort();
-  }
-
-  async freePort(): Promise<number> {
-    const server = createServer();
-    const port = await this.#listen(server);
-    this.#servers.pop();
-    await new Promise((resolve) => server.close(resolve));
-    return port;
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    for (const socket of this.#sockets) socket.destroy();
-    await Promise.all(
-      this.#servers.map((server) => new Promise((resolve) => server.close(resolve))),
-    );
-  }
-
-  #listen(server: Server): Promise<number> {
-    this.#servers.push(server);
-    server.on("connection", (socket) => {
-      this.#sockets.add(socket);
-      socket.once("close", () => this.#sockets.delete(socket));
-    });
-    return new Promise((resolve) => {
-      server.listen(0, "127.0.0.1", () => resolve((server.address() as AddressInfo).port));
-    });
-  }
-}
-
 Deno.test("docs/operations.md lists every check of the doctor with its question", async () => {
   const page = await Deno.readTextFile(new URL("../docs/operations.md", import.meta.url));
   for (const { id, asks } of CHECKS) {
     const row = page.split("\n").find((line) => line.startsWith(`| \`${id}\` `));
     assert.equal(row?.split("|")[2]?.trim(), asks, id);
   }
+});
+
+Deno.test("every check of the doctor is in a test that plants its fault with real parts", async () => {
+  const sources = await Promise.all(
+    ["doctor_test.ts", "doctor_redis_test.ts"].map((file) =>
+      Deno.readTextFile(new URL(file, import.meta.url))
+    ),
+  );
+  const asserted = new Set(
+    Array.from(
+      sources.join("").matchAll(/\b(?:named|found)\(\s*"([a-z-]+\/[a-z-]+)"/g),
+      ([, id]) => id,
+    ),
+  );
+  assert.deepEqual(CHECKS.map(({ id }) => id).filter((id) => !asserted.has(id)), []);
 });
