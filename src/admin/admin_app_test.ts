@@ -328,7 +328,8 @@ Deno.test("a failing part gives 500 without a reason, and logs the reason", asyn
 
 Deno.test("probes need no token, and learn neither names nor reasons", async () => {
   const { app, parts } = fixture({ host: "0.0.0.0", token: TOKEN });
-  for (const [state, status] of [["up", 200], ["degraded", 503], ["down", 503]] as const) {
+  const states = [["up", 200], ["degraded", 503], ["draining", 503], ["down", 503]] as const;
+  for (const [state, status] of states) {
     parts[0] = { name: "redis", state, reason: "connection refused" };
     const live = await app.request("/livez");
     assert.deepEqual([live.status, await live.text()], [200, '{"ok":true}'], state);

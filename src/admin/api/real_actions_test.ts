@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { withCluster } from "../../../harness/cluster/mod.ts";
 import type { Cluster } from "../../../harness/cluster/mod.ts";
 import { untilAllLinked } from "../../../harness/scenarios/_linked.ts";
+import type { ChatClient } from "../../../harness/clients/mod.ts";
 import { Stage } from "../../../harness/scenarios/_stage.ts";
 import { runUsersCommand } from "../../../harness/scenarios/_users_command.ts";
 import { AnswerCheck } from "../testing/answer_check.ts";
@@ -13,7 +14,7 @@ type Answer = any; // the document describes it, and `AnswerCheck` has checked i
 async function callerOf(cluster: Cluster, name: string) {
   const datacenter = cluster.datacenter(name);
   const check = new AnswerCheck(await (await fetch(datacenter.adminUrl("/openapi.json"))).json());
-  const use = async (method: "GET" | "POST", path: string, body?: object): Promise<Answer> => {
+  const ask = async (method: "GET" | "POST", path: string, body?: object) => {
     const response = await fetch(datacenter.adminUrl(path), {
       method,
       ...(body !== undefined && {
@@ -22,17 +23,21 @@ async function callerOf(cluster: Cluster, name: string) {
       }),
     });
     const answer = await response.json();
-    check.check(method, path.split("?")[0]!, { status: response.status, body: answer });
-    return answer;
+    const { status } = response;
+    check.check(method, path.split("?")[0]!, { status, body: answer });
+    return { status, answer };
   };
+  const use = async (...request: Parameters<typeof ask>): Promise<Answer> =>
+    (await ask(...request)).answer;
   return {
     check,
     read: (path: string) => use("GET", path),
+    statusOf: async (path: string) => (await ask("GET", path)).status,
     act: (name: string, body: object = {}) => use("POST", `/api/v1/actions/${name}`, body),
   };
 }
 
-Deno.test("a real node pauses and resumes links, drops its cache, kicks, reloads, refreshes and drains", async () => {
+Deno.test("a real node pauses and resumes links, drops its cache, kicks, reloads, rebalances, refreshes and drains", async () => {
   await withCluster({ datacenters: 2 }, async (cluster) => {
     await untilAllLinked(cluster);
     await using stage = new Stage(cluster);
@@ -59,7 +64,8 @@ Deno.test("a real node pauses and resumes links, drops its cache, kicks, reloads
     assert.equal((await act("resume", { datacenter })).outcome, "done");
     await bob.expectMessage("two");
     await cluster.until(async () => await stateOf() === "linked", { what: "dc2 is linked" });
-    await act("rebalance", { datacenter });
+    assert.equal((await act("rebalance", { datacenter })).outcome, "nothing-to-do", "one lane");
+    assert.equal((await act("rebalance", { datacenter: "dc9.example.com" })).error, "not-found");
 
     const { affected } = await act("refresh");
     assert.ok(affected > 0);
@@ -78,6 +84,41 @@ Deno.test("a real node pauses and resumes links, drops its cache, kicks, reloads
     await reloading.writeConfiguration();
     assert.deepEqual((await act("reload")).reload.changes, [{ path: "log.level", effect: "now" }]);
     await untilAllLinked(cluster);
+
+    const carols: ChatClient[] = [];
+    for (const resource of ["one", "two", "three"]) {
+      const carol = await stage.enterAvailable("carol", "dc1", { resource });
+      await carol.sendMessage(bob.jid, resource);
+      await bob.expectMessage(resource);
+      carols.push(carol);
+    }
+    const { mod_global_distrib } = reloading.configuration["modules"] as Answer;
+    mod_global_distrib.connections.connections_per_endpoint = 2;
+    await reloading.writeConfiguration();
+    assert.deepEqual((await act("reload")).reload.changes.map(({ path }: Answer) => path), [
+      "modules.mod_global_distrib.connections.connections_per_endpoint",
+    ]);
+    const lanesToDc2 = async (): Promise<readonly Answer[]> =>
+      (await read(`/api/v1/lanes?datacenter=${datacenter}`)).items;
+    await cluster.until(async () => {
+      const lanes = await lanesToDc2();
+      return lanes.length === 2 &&
+        lanes.every(({ state, heldItems }) => state === "open" && heldItems === 0);
+    }, { what: "there is a second lane, and all is settled" });
+    const sendersOf = async () => (await lanesToDc2()).map(({ senders }) => senders as number);
+    const [crowded = 0, empty] = await sendersOf();
+    assert.ok(crowded >= 4, `alice and three of carol: ${crowded}`);
+    assert.equal(empty, 0, "a new lane takes nobody from another");
+    const rebalanced = await act("rebalance", { datacenter });
+    const moved = Math.floor(crowded / 2);
+    assert.deepEqual([rebalanced.outcome, rebalanced.affected], ["done", moved]);
+    assert.deepEqual(await sendersOf(), [crowded - moved, moved]);
+    assert.equal((await act("rebalance")).outcome, "nothing-to-do", "they are even");
+    for (const carol of carols) {
+      await carol.sendMessage(bob.jid, `again from ${carol.jid}`);
+      await bob.expectMessage(`again from ${carol.jid}`);
+    }
+    assert.equal((await act("kick", { jid: carols[0]!.jid.split("/")[0] })).affected, 3);
 
     for (const jid of [bob.jid, "bob@elsewhere.example.com", "example.com"]) {
       assert.equal((await act("check-account", { jid })).error, "not-found", jid);
@@ -129,7 +170,7 @@ Deno.test("a real node shows the progress of its drain while stanzas wait for a 
     const bob = await stage.enterAvailable("bob", "dc2");
     await alice.sendMessage(bob.jid, "one");
     await bob.expectMessage("one");
-    const { read, act } = await callerOf(cluster, "dc1");
+    const { read, act, statusOf } = await callerOf(cluster, "dc1");
     await act("pause", { datacenter: cluster.datacenter("dc2").localHost });
     const id = await alice.sendMessage(bob.jid, "two");
     await cluster.until(
@@ -149,6 +190,9 @@ Deno.test("a real node shows the progress of its drain while stanzas wait for a 
     assert.equal(status.ready, false);
     assert.equal((await read("/ready")).ready, false);
     assert.deepEqual(await read("/readyz"), { ok: false });
+    for (const [probe, expected] of [["/ready", 503], ["/readyz", 503], ["/livez", 200]] as const) {
+      assert.equal(await statusOf(probe), expected, probe);
+    }
     await alice.expectError(id, "service-unavailable");
   });
 });
