@@ -58,6 +58,24 @@ interface ComposeService {
   readonly volumes?: readonly string[];
 }
 
+/** Configuration of an OpenTelemetry Collector. */
+interface CollectorFile {
+  readonly receivers: {
+    readonly otlp: { readonly protocols: { readonly http: { readonly endpoint: string } } };
+  };
+  readonly processors: Readonly<Record<string, unknown>>;
+  readonly exporters: Readonly<Record<string, unknown>>;
+  readonly service: { readonly pipelines: Readonly<Record<string, CollectorPipeline>> };
+}
+
+type CollectorPipeline = Readonly<
+  Record<"receivers" | "processors" | "exporters", readonly string[]>
+>;
+
+function read(path: string): Promise<string> {
+  return Deno.readTextFile(join(PROJECT_DIRECTORY, path));
+}
+
 async function python(...args: string[]): Promise<string> {
   const ended = await runProgram("/usr/bin/python3", args, {
     env: { PYTHONPATH: PYTHON_CHECKERS_HOME },
@@ -163,7 +181,6 @@ Deno.test("pods have no rights, are probed as alive and ready apart, and get tim
 });
 
 Deno.test("an image has what the commands on its pages make, and its build sees nothing else", async () => {
-  const read = (path: string) => Deno.readTextFile(join(PROJECT_DIRECTORY, path));
   const image = await read("deploy/container/Containerfile");
   const copied = [...image.matchAll(/^COPY (?:--\S+ )*(.+) \S+$/gm)]
     .flatMap(([, sources]) => sources!.split(" "));
@@ -219,6 +236,35 @@ Deno.test("the Compose file is of its schema; each datacenter has its own files 
     assert.equal(service.read_only, true, name);
     assert.deepEqual(service.cap_drop, ["ALL"], name);
     assert.deepEqual(service.volumes, [`./${name}:/etc/causeway:ro`], name);
+  }
+});
+
+Deno.test("the collector takes every signal of a node at the port that the documentation names, and uses all that it defines", async () => {
+  const [collector] = await documents<CollectorFile>(
+    join(DEPLOY, "opentelemetry/collector.yaml"),
+  );
+  const { service: { pipelines }, receivers } = collector!;
+  const options = await read("docs/configuration.md");
+  const [, signals = ""] = /^\| `signals` \|[^|]*\| `(.*?)` \|/m.exec(options) ?? [];
+  assert.deepEqual(Object.keys(pipelines), JSON.parse(signals));
+  for (const kind of ["receivers", "processors", "exporters"] as const) {
+    const defined = Object.keys(collector![kind]).toSorted();
+    for (const [signal, pipeline] of Object.entries(pipelines)) {
+      assert.deepEqual(pipeline[kind].toSorted(), defined, `${kind} of ${signal}`);
+    }
+  }
+  for (const { processors } of Object.values(pipelines)) {
+    assert.equal(processors[0], "memory_limiter", "it has to refuse before anything is kept");
+  }
+  assert.deepEqual(Object.keys(receivers.otlp.protocols), ["http"], "nodes speak no gRPC");
+  const { endpoint } = receivers.otlp.protocols.http;
+  const [, port] = /^127\.0\.0\.1:(\d+)$/.exec(endpoint) ?? [];
+  for (const page of [options, await read("docs/operations.md")]) {
+    const named = Array.from(
+      page.matchAll(/\bendpoint\b.*"https?:\/\/[^"/]+:(\d+)"/g),
+      ([, port]) => port,
+    );
+    assert.deepEqual(named, [port]);
   }
 });
 
