@@ -245,6 +245,7 @@ Deno.test(
         "Trace an address",
         "What bounces",
         "lhr3.example.com",
+        "Links, as its nodes tell",
         "Where is …?",
         "Sessions at this node",
         "Events",
@@ -253,14 +254,16 @@ Deno.test(
       ]);
       assert.ok(named("group").includes("Map of 6 datacenters"));
       const spots = tree.filter(isSpot);
+      const others = "its own links: 5 linked";
       assert.deepEqual(spots.map(({ name }) => name), [
         "dc1.example.com: the datacenter of this node",
-        "ams2.example.com: linked, 2 of 2 links open, round trip 31 ms, out 37/s, in 33/s",
+        `ams2.example.com: linked, 2 of 2 links open, round trip 31 ms, out 37/s, in 33/s, ${others}`,
         "lhr3.example.com: degraded, 1 of 2 links are down: connection refused, " +
-        "1 of 2 links open, round trip 60 ms, out 74/s, in 67/s",
-        "cdg4.example.com: linked, 2 of 2 links open, round trip 89 ms, out 111/s, in 100/s",
-        "mad5.example.com: linked, 2 of 2 links open, round trip 118 ms, out 148/s, in 133/s",
-        "waw6.example.com: linked, 2 of 2 links open, round trip 147 ms, out 185/s, in 167/s",
+        `1 of 2 links open, round trip 60 ms, out 74/s, in 67/s, ${others}`,
+        `cdg4.example.com: linked, 2 of 2 links open, round trip 89 ms, out 111/s, in 100/s, ${others}`,
+        `mad5.example.com: linked, 2 of 2 links open, round trip 118 ms, out 148/s, in 133/s, ${others}`,
+        "waw6.example.com: linked, 2 of 2 links open, round trip 147 ms, out 185/s, in 167/s, " +
+        "it has told nothing of its own links",
       ]);
       assert.deepEqual(
         spots.filter(({ properties }) => properties.get("pressed") === "true").map(({ name }) =>

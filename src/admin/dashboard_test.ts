@@ -147,6 +147,24 @@ Deno.test(
       cluster.heal("dc1", "dc2");
       await page.until(`${state} === 'linked'`);
 
+      // The link between two others is theirs to tell of.
+      const pair = "document.querySelector('.pair')?.classList";
+      await page.until(`${pair}.contains('link-good')`);
+      for (const proxy of cluster.links("dc2", "dc3")) {
+        proxy.refuse();
+        proxy.cut();
+      }
+      await page.until(`${pair}.contains('link-bad')`);
+      await page.until(
+        "/dc[23]\\S+says that it cannot reach dc[23]/.test(document.querySelector('.attention').textContent)",
+      );
+      await page.until(
+        "/Links, as its nodes tell.*dc3\\S+unreachable/.test(document.querySelector('.panel').textContent)",
+      );
+      await checkScreens(page, "cut-elsewhere", ["desktop-light", "phone-dark"]);
+      cluster.heal("dc2", "dc3");
+      await page.until(`${pair}.contains('link-good')`);
+
       await page.evaluate("document.querySelector('#where-jid').value = 'nobody@example.com'");
       await page.evaluate("document.querySelector('.where form').requestSubmit()");
       await page.until(

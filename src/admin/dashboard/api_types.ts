@@ -5,8 +5,10 @@ export type { AdminEvent, Overview, OverviewDatacenter } from "../api/event_sche
 export type {
   Datacenter,
   DatacenterDetail,
+  DatacenterLinks,
   Endpoint,
   LaneState as Lane,
+  LinksTo,
   MeshNode,
 } from "../api/mesh_schemas.ts";
 export type { Certificate, Database } from "../api/parts_schemas.ts";

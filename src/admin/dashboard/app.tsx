@@ -11,7 +11,7 @@ import { MeshMap } from "./mesh_map.tsx";
 import { StatusMark } from "./status_mark.tsx";
 import { SessionsCard } from "./sessions_card.tsx";
 import { SummaryTiles } from "./summary_tiles.tsx";
-import { formatDuration } from "./text.ts";
+import { countOf, formatDuration, formatMoment } from "./text.ts";
 import { TokenForm } from "./token_form.tsx";
 import { TraceCard, type TraceWish } from "./trace_card.tsx";
 import { TrafficChart } from "./traffic_chart.tsx";
@@ -28,6 +28,9 @@ export function App({ view, client }: { readonly view: LiveView; readonly client
     view.start();
     return unwatch;
   }, []);
+  useEffect(() => {
+    document.title = titleOf(state);
+  });
   return (
     <>
       <Header state={state} />
@@ -40,7 +43,8 @@ export function App({ view, client }: { readonly view: LiveView; readonly client
         )}
         {state.phase === "stale" && (
           <p class="banner" role="alert">
-            The node does not answer ({state.problem}). The figures below are old.
+            The node does not answer ({state.problem}). The figures below are of{" "}
+            {state.answeredAt === undefined ? "no time" : formatMoment(state.answeredAt)}.
           </p>
         )}
         {state.phase === "loading" && <p class="note">Asking the node …</p>}
@@ -48,6 +52,14 @@ export function App({ view, client }: { readonly view: LiveView; readonly client
       </main>
     </>
   );
+}
+
+/** Title of the page, which tells of trouble in a tab that nobody looks at. */
+function titleOf({ phase, facts, told }: ViewState): string {
+  if (phase === "stale") return "(no answer) Causeway";
+  if (facts === undefined) return "Causeway";
+  const bad = findingsOf(facts, told).filter(({ severity }) => severity === "bad").length;
+  return `${bad > 0 ? `(${bad}) ` : ""}${facts.status.datacenter} · Causeway`;
 }
 
 function Header({ state: { phase, facts } }: { readonly state: ViewState }) {
@@ -64,7 +76,14 @@ function Header({ state: { phase, facts } }: { readonly state: ViewState }) {
         </p>
       )}
       <p class="connection" role="status">
-        {status?.drain.isDraining && <StatusMark state="draining" />}
+        {status?.drain.isDraining && (
+          <StatusMark
+            state="draining"
+            text={`draining: ${countOf(status.drain.sessions, "session")} and ${
+              countOf(status.drain.stanzas, "stanza")
+            } left`}
+          />
+        )}
         {status !== undefined && !status.drain.isDraining && (
           <StatusMark
             state={status.ready ? "good" : "bad"}
@@ -87,12 +106,13 @@ function Overview({ view, client, state }: {
 }) {
   const facts = state.facts!; // the caller has checked
   const { caller, datacenters, nodes } = facts;
-  const { rates, selected, detail } = state;
+  const { rates, selected, detail, told } = state;
   const [wish, setWish] = useState<TraceWish>();
   const [focus, setFocus] = useState<PanelFocus>();
   const opener = useRef<Element | null>(null);
   const select = (datacenter: string) => view.select(datacenter);
   const trace = (jid: string) => setWish({ jid });
+  const findings = findingsOf(facts, told);
   const shown = datacenters.find(({ datacenter }) => datacenter === selected);
 
   /** Shows a datacenter in the panel, and goes there. */
@@ -116,11 +136,11 @@ function Overview({ view, client, state }: {
     <>
       <SummaryTiles facts={facts} total={state.total} />
       <div class="columns">
-        <AttentionCard findings={findingsOf(facts)} open={open} />
+        <AttentionCard findings={findings} open={open} />
         <div class="main-column">
           <section class="card" aria-labelledby="map-title">
             <h2 id="map-title">Datacenters</h2>
-            <MeshMap {...{ datacenters, rates, selected, select, open, close }} />
+            <MeshMap {...{ datacenters, rates, told, selected, select, open, close }} />
             <Legend />
             <DatacenterTable {...{ datacenters, rates, selected, open }} />
           </section>
@@ -145,6 +165,7 @@ function Overview({ view, client, state }: {
             <DatacenterPanel
               datacenter={shown}
               detail={detail}
+              told={told?.find(({ datacenter }) => datacenter === shown.datacenter)}
               nodes={nodes}
               rate={rates.get(shown.datacenter) ?? NO_TRAFFIC}
               focus={focus}
@@ -170,6 +191,7 @@ function Legend() {
       <StatusMark state="degraded" />
       <StatusMark state="unreachable" />
       <StatusMark state="paused" />
+      <StatusMark state="unknown" text="not known" />
     </p>
   );
 }

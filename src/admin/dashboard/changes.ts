@@ -1,4 +1,13 @@
-import type { AdminEvent, Certificate, Database, Datacenter, MeshNode, Part } from "./api_types.ts";
+import type {
+  AdminEvent,
+  Certificate,
+  Database,
+  Datacenter,
+  DatacenterLinks,
+  MeshNode,
+  Part,
+} from "./api_types.ts";
+import { nameSome } from "./mesh_links.ts";
 import { countOf } from "./text.ts";
 
 /** One finding that somebody should look at, with what is wrong. */
@@ -37,8 +46,15 @@ interface Findable {
   readonly certificates: readonly Certificate[];
 }
 
-/** Returns what needs attention now, the worst first. */
-export function findingsOf(facts: Findable): readonly Finding[] {
+/**
+ * Returns what needs attention now, the worst first.
+ *
+ * @param told links of all datacenters, as they tell of them
+ */
+export function findingsOf(
+  facts: Findable,
+  told: readonly DatacenterLinks[] = [],
+): readonly Finding[] {
   const { status, datacenters, nodes, databases, certificates } = facts;
   const findings: Finding[] = [];
   for (const { datacenter, state, reason } of datacenters) {
@@ -53,6 +69,20 @@ export function findingsOf(facts: Findable): readonly Finding[] {
   const unreachable = new Set(
     datacenters.filter(({ state }) => state === "unreachable").map(({ datacenter }) => datacenter),
   );
+  // Trouble that this node sees itself has its own line above.
+  for (const { datacenter, isOwn, links } of told) {
+    if (isOwn) continue;
+    const lost = links.filter(({ state, datacenter: other }) =>
+      state === "unreachable" && !unreachable.has(other)
+    );
+    if (lost.length === 0) continue;
+    findings.push({
+      severity: "bad",
+      subject: datacenter,
+      text: `says that it cannot reach ${nameSome(lost.map((to) => to.datacenter))}`,
+      datacenter,
+    });
+  }
   for (const { node, datacenter, hasLease } of nodes) {
     if (hasLease || unreachable.has(datacenter)) continue;
     findings.push({
@@ -75,12 +105,13 @@ export function findingsOf(facts: Findable): readonly Finding[] {
   }
   for (const { certfile, names, daysLeft, isExpiringSoon } of certificates) {
     if (!isExpiringSoon) continue;
+    const when = daysLeft < 1 ? "within a day" : `in ${countOf(daysLeft, "day")}`;
     findings.push({
       severity: daysLeft < 3 ? "bad" : "warning",
       subject: names[0] ?? certfile,
       text: daysLeft < 0
         ? `the certificate in ${certfile} has expired`
-        : `the certificate in ${certfile} expires in ${countOf(daysLeft, "day")}`,
+        : `the certificate in ${certfile} expires ${when}`,
     });
   }
   return findings.toSorted((one, other) =>

@@ -1,15 +1,25 @@
 /// <reference lib="dom" />
 import { useEffect, useRef } from "preact/hooks";
-import type { Datacenter, DatacenterDetail, Endpoint, Lane, MeshNode, Rate } from "./api_types.ts";
+import type {
+  Datacenter,
+  DatacenterDetail,
+  DatacenterLinks,
+  Endpoint,
+  Lane,
+  LinksTo,
+  MeshNode,
+  Rate,
+} from "./api_types.ts";
+import { linksByHealth } from "./mesh_links.ts";
 import { StatusMark } from "./status_mark.tsx";
 import {
   countOf,
   formatBytes,
   formatCount,
   formatDuration,
+  formatMoment,
   formatRate,
   formatRoundTrip,
-  formatTime,
 } from "./text.ts";
 
 /** A wish of somebody who has pressed a datacenter to be at its panel. A new object asks again. */
@@ -18,10 +28,12 @@ export interface PanelFocus {
 }
 
 /** What this node knows of one datacenter: its links, endpoints and nodes. */
-export function DatacenterPanel({ datacenter, detail, nodes, rate, focus, close }: {
+export function DatacenterPanel({ datacenter, detail, told, nodes, rate, focus, close }: {
   readonly datacenter: Datacenter;
   /** Undefined until the node has answered. */
   readonly detail: DatacenterDetail | undefined;
+  /** Links of its nodes, as they tell of them; undefined until this node has asked. */
+  readonly told: DatacenterLinks | undefined;
   readonly nodes: readonly MeshNode[];
   readonly rate: Rate;
   readonly focus: PanelFocus | undefined;
@@ -52,7 +64,7 @@ export function DatacenterPanel({ datacenter, detail, nodes, rate, focus, close 
       {!isOwn && <LinkFigures datacenter={datacenter} rate={rate} />}
       {lastError !== undefined && (
         <p class="last-error">
-          Last failure at {formatTime(lastError.at)}: {lastError.detail || lastError.reason}
+          Last failure at {formatMoment(lastError.at)}: {lastError.detail || lastError.reason}
         </p>
       )}
       <h3>Nodes</h3>
@@ -71,6 +83,7 @@ export function DatacenterPanel({ datacenter, detail, nodes, rate, focus, close 
             ))}
           </ul>
         )}
+      <ToldLinks told={told} />
       {detail !== undefined && <Endpoints endpoints={detail.endpointList} />}
       {detail !== undefined && <Lanes lanes={detail.lanes} />}
     </section>
@@ -104,6 +117,45 @@ function Figure({ name, value }: { readonly name: string; readonly value: string
       <dd>{value}</dd>
     </div>
   );
+}
+
+/** The links of a datacenter as its own nodes tell of them, the worst first. */
+function ToldLinks({ told }: { readonly told: DatacenterLinks | undefined }) {
+  return (
+    <>
+      <h3>Links, as its nodes tell</h3>
+      {told === undefined || told.answers === 0
+        ? <p class="empty">Not known: none of its nodes has answered in the last 15 seconds.</p>
+        : (
+          <>
+            {told.answers < told.nodes && (
+              <p class="note">{told.answers} of {countOf(told.nodes, "node")} have answered.</p>
+            )}
+            {told.links.length === 0 && <p class="empty">It has no links to others.</p>}
+            <div class="scroll" tabIndex={0} role="region" aria-label="Links, as its nodes tell">
+              <ul class="rows">
+                {linksByHealth(told.links).map((links) => (
+                  <li key={links.datacenter}>
+                    <span class="name">{links.datacenter}</span>
+                    <StatusMark state={links.state} />
+                    <span class="note">{toldNote(links)}</span>
+                  </li>
+                ))}
+              </ul>
+            </div>
+          </>
+        )}
+    </>
+  );
+}
+
+function toldNote(told: LinksTo): string {
+  const { openLinks, links, roundTripMs, sentPerSec, receivedPerSec } = told;
+  const parts = [`${openLinks} of ${countOf(links, "link")} open`];
+  if (roundTripMs !== undefined) parts.push(formatRoundTrip(roundTripMs));
+  if (sentPerSec !== undefined) parts.push(`out ${formatRate(sentPerSec)}`);
+  if (receivedPerSec !== undefined) parts.push(`in ${formatRate(receivedPerSec)}`);
+  return parts.join(" · ");
 }
 
 function Endpoints({ endpoints }: { readonly endpoints: readonly Endpoint[] }) {

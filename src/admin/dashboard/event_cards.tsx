@@ -2,7 +2,7 @@ import type { AdminEvent } from "./api_types.ts";
 import type { Finding } from "./changes.ts";
 import { markOf } from "./changes.ts";
 import { StatusMark } from "./status_mark.tsx";
-import { formatTime } from "./text.ts";
+import { formatMoment } from "./text.ts";
 
 /** What somebody should look at now. */
 export function AttentionCard({ findings, open }: {
@@ -20,7 +20,7 @@ export function AttentionCard({ findings, open }: {
             </p>
           )
           : (
-            <ul class="rows">
+            <ul class="rows scroll" tabIndex={0} aria-label="Findings">
               {findings.map(({ severity, subject, text, datacenter }) => (
                 <li key={`${subject} ${text}`}>
                   <StatusMark state={severity} text="" />
@@ -65,7 +65,7 @@ export function EventCard({ feed, hasCaughtUp }: {
             <ol class="rows events">
               {feed.map((event) => (
                 <li key={event.id}>
-                  <time dateTime={event.at}>{formatTime(event.at)}</time>
+                  <time dateTime={event.at}>{formatMoment(event.at)}</time>
                   <StatusMark state={markOf(event)} text={event.text} />
                 </li>
               ))}

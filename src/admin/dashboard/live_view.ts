@@ -1,6 +1,6 @@
 /// <reference lib="dom" />
 import type { AdminClient } from "./admin_client.ts";
-import { TokenRequired } from "./admin_client.ts";
+import { RequestFailed, TokenRequired } from "./admin_client.ts";
 import type {
   AdminEvent,
   Bounce,
@@ -9,6 +9,7 @@ import type {
   Database,
   Datacenter,
   DatacenterDetail,
+  DatacenterLinks,
   List,
   MeshNode,
   Overview,
@@ -35,6 +36,7 @@ export class LiveView {
   #state: ViewState = INITIAL_VIEW;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #isRefreshing = false;
+  #isReadingLinks = false;
   /** Set while the stream of events is open, or being opened. */
   #stream: AbortController | undefined;
 
@@ -84,9 +86,14 @@ export class LiveView {
   async #refresh(): Promise<void> {
     if (this.#isRefreshing || document.visibilityState === "hidden") return;
     this.#isRefreshing = true;
+    void this.#readLinks(); // it takes a second where a node does not answer, and handles its failures
     try {
       await Promise.all([this.#readFacts(), this.#readDetail()]);
-      this.#change({ phase: "live", problem: undefined });
+      this.#change({
+        phase: "live",
+        problem: undefined,
+        answeredAt: new Date().toISOString(),
+      });
     } catch (thrown) {
       this.#fail(thrown);
     } finally {
@@ -124,8 +131,29 @@ export class LiveView {
     const { selected } = this.#state;
     if (selected === undefined) return;
     const path = `/api/v1/datacenters/${encodeURIComponent(selected)}`;
-    const detail = await this.#client.read<DatacenterDetail>(path);
-    if (this.#state.selected === selected) this.#change({ detail });
+    try {
+      const detail = await this.#client.read<DatacenterDetail>(path);
+      if (this.#state.selected === selected) this.#change({ detail });
+    } catch (thrown) {
+      if (!(thrown instanceof RequestFailed && thrown.status === 404)) throw thrown;
+      // The mesh has no such datacenter any more.
+      if (this.#state.selected === selected) this.#change({ selected: undefined });
+    }
+  }
+
+  /** Reads the links between all datacenters. Without an answer nothing of them is known. */
+  async #readLinks(): Promise<void> {
+    if (this.#isReadingLinks) return;
+    this.#isReadingLinks = true;
+    try {
+      const { items } = await this.#client.read<List<DatacenterLinks>>(
+        "/api/v1/datacenter-links?limit=1000",
+      );
+      this.#change({ told: items });
+    } catch {
+      this.#change({ told: undefined }); // the request for the facts tells why
+    }
+    this.#isReadingLinks = false;
   }
 
   /** Follows the stream of events until the page is locked. */

@@ -41,6 +41,35 @@ export function layoutMesh(count: number, width: number, height: number): MeshLa
   return { center, places, spacing, labelLength };
 }
 
+/** Pixels around the middle that lines between two other datacenters keep clear of. */
+const CENTER_ROOM = 44;
+/** Pixels by which such a line bows out. */
+const BOW = 62;
+
+/** A line between two datacenters of the ring: a curve with one control point, and its middle. */
+export interface Chord {
+  readonly control: { readonly x: number; readonly y: number };
+  readonly middle: { readonly x: number; readonly y: number };
+}
+
+type Point = Chord["middle"];
+
+/** Returns the line from one place to another: straight, or bent around the own datacenter. */
+export function chordOf(from: Point, to: Point, center: Point): Chord {
+  const middle = { x: (from.x + to.x) / 2, y: (from.y + to.y) / 2 };
+  const length = Math.hypot(to.x - from.x, to.y - from.y) || 1;
+  // A unit vector across the line, which points up, where the own label does not stand.
+  let across = { x: (to.y - from.y) / length, y: (from.x - to.x) / length };
+  if (across.y > 0) across = { x: -across.x, y: -across.y };
+  const off = (middle.x - center.x) * across.x + (middle.y - center.y) * across.y;
+  if (Math.abs(off) >= CENTER_ROOM) return { control: middle, middle };
+  const bow = BOW - off;
+  return {
+    control: { x: middle.x + across.x * 2 * bow, y: middle.y + across.y * 2 * bow },
+    middle: { x: middle.x + across.x * bow, y: middle.y + across.y * bow },
+  };
+}
+
 /** Height of one line of a label, and the baseline of the first line below its top. */
 const LINE_HEIGHT = 14;
 const BASELINE = 11;

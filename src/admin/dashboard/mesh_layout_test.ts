@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { Place } from "./mesh_layout.ts";
-import { layoutMesh, placeLabel } from "./mesh_layout.ts";
+import { chordOf, layoutMesh, placeLabel } from "./mesh_layout.ts";
 
 const RADIUS = 15;
 
@@ -40,4 +40,15 @@ Deno.test("placeLabel() puts no label over a circle or another label of a ring o
       }
     }
   }
+});
+
+Deno.test("chordOf() goes straight where there is room, and around the own datacenter where not", () => {
+  const center = { x: 100, y: 100 };
+  const straight = chordOf({ x: 100, y: 20 }, { x: 180, y: 20 }, center);
+  assert.deepEqual(straight, { control: { x: 140, y: 20 }, middle: { x: 140, y: 20 } });
+  const { middle } = chordOf({ x: 20, y: 100 }, { x: 180, y: 100 }, center);
+  assert.equal(middle.x, 100);
+  assert.ok(middle.y < 100 - 44, "above the middle, as the own label stands below");
+  const upright = chordOf({ x: 100, y: 180 }, { x: 100, y: 20 }, center);
+  assert.ok(Math.abs(upright.middle.x - 100) > 44);
 });

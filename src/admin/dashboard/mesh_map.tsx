@@ -1,8 +1,10 @@
 /// <reference lib="dom" />
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { Datacenter, Rate } from "./api_types.ts";
+import type { Datacenter, DatacenterLinks, LinksTo, Rate } from "./api_types.ts";
 import type { Place } from "./mesh_layout.ts";
-import { cutLabel, layoutMesh, placeLabel, shortNames } from "./mesh_layout.ts";
+import { chordOf, cutLabel, layoutMesh, placeLabel, shortNames } from "./mesh_layout.ts";
+import type { Pair } from "./mesh_links.ts";
+import { countPairs, pairsOf, sayLinks } from "./mesh_links.ts";
 import { glyphOf, healthOf } from "./status_mark.tsx";
 import { countOf, formatRate, formatRoundTrip } from "./text.ts";
 import { NO_TRAFFIC } from "./traffic.ts";
@@ -10,6 +12,8 @@ import { NO_TRAFFIC } from "./traffic.ts";
 interface MeshMapProps {
   readonly datacenters: readonly Datacenter[];
   readonly rates: ReadonlyMap<string, Rate>;
+  /** Undefined until the node has asked the others for their links. */
+  readonly told: readonly DatacenterLinks[] | undefined;
   readonly selected: string | undefined;
   /** Shows a datacenter in the panel. */
   readonly select: (datacenter: string) => void;
@@ -22,12 +26,18 @@ interface MeshMapProps {
 const RADIUS = 15;
 /** Up to so many links have their rates written on them. */
 const MAX_LABELLED_LINKS = 8;
+/** Up to so many links between other datacenters have their figures written on them. */
+const MAX_LABELLED_PAIRS = 3;
 /** Pixels between neighbours above which round-trip times stand below the names. */
 const ROUND_TRIP_SPACING = 46;
 
-/** The datacenters as this node sees them: its own in the middle, links as lines to the others. */
+/**
+ * The datacenters as this node sees them: its own in the middle, links as lines to the others. Thin
+ * lines are links between others, as those tell of them. Where there are very many, those that are
+ * well show for the selected datacenter alone.
+ */
 export function MeshMap(props: MeshMapProps) {
-  const { datacenters, rates, selected, select, open, close } = props;
+  const { datacenters, rates, told, selected, select, open, close } = props;
   const box = useRef<HTMLDivElement>(null);
   const [width, setWidth] = useState(720);
   useEffect(() => {
@@ -41,6 +51,12 @@ export function MeshMap(props: MeshMapProps) {
   const layout = layoutMesh(others.length, width, height);
   const names = shortNames(datacenters.map(({ datacenter }) => datacenter));
   const isCrowded = others.length > MAX_LABELLED_LINKS;
+  const pairs = pairsOf(told, others.map(({ datacenter }) => datacenter));
+  const isOfSelected = ({ one, other }: Pair) => one === selected || other === selected;
+  const drawn = pairs.filter((pair) =>
+    !isCrowded || isOfSelected(pair) || (pair.state !== "linked" && pair.state !== "unknown")
+  );
+  const places = new Map(others.map(({ datacenter }, i) => [datacenter, layout.places[i]!]));
   const label = (datacenter: string) => cutLabel(names.get(datacenter)!, layout.labelLength);
   const order = own === undefined ? others : [own, ...others];
   // After the panel is closed, the tabulator comes back to where it was.
@@ -70,6 +86,7 @@ export function MeshMap(props: MeshMapProps) {
       place={place}
       label={label(datacenter.datacenter)}
       rate={rates.get(datacenter.datacenter) ?? NO_TRAFFIC}
+      told={told?.find((each) => each.datacenter === datacenter.datacenter)}
       showsRoundTrip={!datacenter.isOwn && layout.spacing >= ROUND_TRIP_SPACING}
       isSelected={datacenter.datacenter === selected}
       isCurrent={datacenter === current}
@@ -87,6 +104,17 @@ export function MeshMap(props: MeshMapProps) {
         onKeyDown={move}
       >
         <g aria-hidden="true">
+          {drawn.map((pair) => (
+            <PairLine
+              key={`${pair.one} ${pair.other}`}
+              pair={pair}
+              from={places.get(pair.one)!}
+              to={places.get(pair.other)!}
+              center={layout.center}
+              isLabelled={pairs.length <= MAX_LABELLED_PAIRS || (!isCrowded && isOfSelected(pair))}
+              isSelected={isOfSelected(pair)}
+            />
+          ))}
           {others.map((datacenter, index) => (
             <Link
               key={datacenter.datacenter}
@@ -102,6 +130,13 @@ export function MeshMap(props: MeshMapProps) {
         {own !== undefined && spot(own, { ...layout.center, outward: { x: 0, y: 1 } })}
         {others.map((datacenter, index) => spot(datacenter, layout.places[index]!))}
       </svg>
+      {pairs.length > 0 && (
+        <p class="note">
+          {`Links between the other datacenters, as those tell: ${countPairs(pairs)}.`}
+          {isCrowded &&
+            " Thin lines show those that are not well, and those of the one in the panel."}
+        </p>
+      )}
     </div>
   );
 }
@@ -145,12 +180,67 @@ function Link({ datacenter, from, to, rate, isLabelled, isSelected }: {
   );
 }
 
+/** The line between two other datacenters, thinner than those of this node. */
+function PairLine({ pair, from, to, center, isLabelled, isSelected }: {
+  readonly pair: Pair;
+  readonly from: Place;
+  readonly to: Place;
+  readonly center: { readonly x: number; readonly y: number };
+  readonly isLabelled: boolean;
+  readonly isSelected: boolean;
+}) {
+  const { control, middle } = chordOf(from, to, center);
+  const path = `M${from.x} ${from.y}Q${control.x} ${control.y} ${to.x} ${to.y}`;
+  const { there, back } = pair;
+  const roundTrips = [there, back].flatMap((each) => each?.roundTripMs ?? []);
+  const roundTrip = roundTrips.length === 0 ? undefined : Math.min(...roundTrips);
+  // What both ends count is one traffic: the newer count of either end will do.
+  const forth = there?.sentPerSec ?? back?.receivedPerSec;
+  const reverse = back?.sentPerSec ?? there?.receivedPerSec;
+  const [left, right] = from.x <= to.x ? [reverse, forth] : [forth, reverse];
+  const rates = `← ${formatSaid(left)}  → ${formatSaid(right)}`;
+  return (
+    <g class={`link pair link-${healthOf(pair.state)}${isSelected ? " is-selected" : ""}`}>
+      <path d={path} />
+      {isLabelled && (
+        <text class="link-label" x={middle.x} y={middle.y} text-anchor="middle">
+          <tspan x={middle.x} dy="-0.6em">
+            {pairLabel(pair.state, roundTrip)}
+          </tspan>
+          {pair.state !== "unknown" && <tspan x={middle.x} dy="2.05em">{rates}</tspan>}
+        </text>
+      )}
+    </g>
+  );
+}
+
+function pairLabel(state: Pair["state"], roundTripMs: number | undefined): string {
+  if (state === "unknown") return "not known";
+  const isOpen = state === "linked" || state === "degraded";
+  return isOpen && roundTripMs !== undefined ? formatRoundTrip(roundTripMs) : state;
+}
+
+function formatSaid(rate: LinksTo["sentPerSec"]): string {
+  return rate === undefined ? "–" : formatRate(rate);
+}
+
 /** One datacenter of the map, which shows its panel when it is pressed. */
-function Spot({ datacenter, place, label, rate, showsRoundTrip, isSelected, isCurrent, open }: {
+function Spot({
+  datacenter,
+  place,
+  label,
+  rate,
+  told,
+  showsRoundTrip,
+  isSelected,
+  isCurrent,
+  open,
+}: {
   readonly datacenter: Datacenter;
   readonly place: Place;
   readonly label: string;
   readonly rate: Rate;
+  readonly told: DatacenterLinks | undefined;
   readonly showsRoundTrip: boolean;
   readonly isSelected: boolean;
   readonly isCurrent: boolean;
@@ -173,7 +263,7 @@ function Spot({ datacenter, place, label, rate, showsRoundTrip, isSelected, isCu
         role="button"
         tabindex={isCurrent ? 0 : -1}
         aria-pressed={isSelected}
-        aria-label={describe(datacenter, rate)}
+        aria-label={describe(datacenter, rate, told)}
         data-datacenter={name}
         data-state={state}
         onKeyDown={(event) => {
@@ -205,7 +295,11 @@ function secondLine(state: Datacenter["state"], roundTripMs: number | undefined)
 }
 
 /** Says in a sentence what the map shows of a datacenter. */
-function describe(datacenter: Datacenter, { sentPerSec, receivedPerSec }: Rate): string {
+function describe(
+  datacenter: Datacenter,
+  { sentPerSec, receivedPerSec }: Rate,
+  told: DatacenterLinks | undefined,
+): string {
   const { datacenter: name, state, reason, openLinks, links, roundTripMs, isOwn } = datacenter;
   if (isOwn) return `${name}: the datacenter of this node`;
   const parts = [`${name}: ${state}`];
@@ -213,5 +307,6 @@ function describe(datacenter: Datacenter, { sentPerSec, receivedPerSec }: Rate):
   parts.push(`${openLinks} of ${countOf(links, "link")} open`);
   if (roundTripMs !== undefined) parts.push(`round trip ${formatRoundTrip(roundTripMs)}`);
   parts.push(`out ${formatRate(sentPerSec)}, in ${formatRate(receivedPerSec)}`);
+  parts.push(sayLinks(told));
   return parts.join(", ");
 }

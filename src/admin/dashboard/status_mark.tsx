@@ -1,5 +1,5 @@
 /** How something fares, as a colour and a shape: neither is needed to understand the other. */
-export type Health = "good" | "warning" | "bad" | "paused" | "own";
+export type Health = "good" | "warning" | "bad" | "paused" | "own" | "unknown";
 
 const GLYPHS: Readonly<Record<Health, string>> = {
   good: "✓",
@@ -7,6 +7,7 @@ const GLYPHS: Readonly<Record<Health, string>> = {
   bad: "✕",
   paused: "Ⅱ",
   own: "★",
+  unknown: "?",
 };
 
 const HEALTH_OF: Readonly<Record<string, Health>> = {
@@ -25,6 +26,7 @@ const HEALTH_OF: Readonly<Record<string, Health>> = {
   idle: "paused",
   disabled: "paused",
   info: "paused",
+  unknown: "unknown",
 };
 
 /** Returns the health that a state of the API stands for. A state that is not known here is bad. */

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from "preact";
 import type { Rate } from "./api_types.ts";
 import { StatusMark } from "./status_mark.tsx";
-import { formatBytes, formatCount, formatRate } from "./text.ts";
+import { countOf, formatBytes, formatCount, formatRate } from "./text.ts";
 import type { Facts } from "./view_state.ts";
 
 /** The figures to look at first. */
@@ -24,11 +24,15 @@ export function SummaryTiles({ facts, total }: {
       <Tile name="Datacenters linked" value={`${linked} of ${others.length}`}>
         <StatusMark
           state={linked === others.length ? "good" : "bad"}
-          text={linked === others.length ? "all linked" : `${others.length - linked} missing`}
+          text={others.length === 0
+            ? "no other is known"
+            : linked === others.length
+            ? "all linked"
+            : `${others.length - linked} missing`}
         />
       </Tile>
       <Tile name="Sessions here" value={formatCount(status.counts.sessions)}>
-        {formatCount(status.counts.components)} components
+        {countOf(status.counts.components, "component")}
       </Tile>
       <Tile name="Stanzas out" value={formatRate(sentPerSec)}>
         <span class="swatch swatch-out" />to other datacenters
@@ -49,7 +53,10 @@ export function SummaryTiles({ facts, total }: {
         />
       </Tile>
       {soonest !== undefined && (
-        <Tile name="Next certificate ends" value={soonest < 0 ? "expired" : `${soonest} d`}>
+        <Tile
+          name="Next certificate ends"
+          value={soonest < 0 ? "expired" : soonest < 1 ? "today" : `${soonest} d`}
+        >
           <StatusMark
             state={soonest < 3 ? "bad" : soonest < 14 ? "warning" : "good"}
             text={soonest < 14 ? "renew it" : "in time"}

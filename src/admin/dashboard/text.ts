@@ -53,3 +53,12 @@ export function countOf(count: number, one: string, many = `${one}s`): string {
 export function formatTime(time: string): string {
   return new Date(time).toLocaleTimeString([], { hour12: false });
 }
+
+/** Formats the time of an event: with its date, unless that is today. */
+export function formatMoment(time: string): string {
+  const [date, today] = [new Date(time), new Date()];
+  const isToday = date.toDateString() === today.toDateString();
+  const two = (part: number) => String(part).padStart(2, "0");
+  const day = `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
+  return isToday ? formatTime(time) : `${day} ${formatTime(time)}`;
+}

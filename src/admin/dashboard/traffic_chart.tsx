@@ -64,6 +64,7 @@ function chartOptions(box: HTMLElement): uPlot.Options {
         ...axis,
         incrs: TIME_STEPS,
         space: 80,
+        size: 30,
         values: (_, times) => times.map((time) => clockTime(time)),
       },
       {

@@ -6,6 +6,7 @@ import type {
   Database,
   Datacenter,
   DatacenterDetail,
+  DatacenterLinks,
   MeshNode,
   Rate,
   Status,
@@ -45,6 +46,10 @@ export interface ViewState {
   /** Local host of the datacenter in the panel. */
   readonly selected: string | undefined;
   readonly detail: DatacenterDetail | undefined;
+  /** Links of all datacenters as they tell of them; undefined until the node has asked them. */
+  readonly told: readonly DatacenterLinks[] | undefined;
+  /** Time of the last whole answer. */
+  readonly answeredAt: string | undefined;
   /** Newest first. */
   readonly feed: readonly AdminEvent[];
 }
@@ -58,5 +63,7 @@ export const INITIAL_VIEW: ViewState = {
   history: EMPTY_HISTORY,
   selected: undefined,
   detail: undefined,
+  told: undefined,
+  answeredAt: undefined,
   feed: [],
 };

@@ -1,5 +1,5 @@
 import type { AdminSource } from "../api/admin_source.ts";
-import type { Datacenter, LaneState } from "../api/mesh_schemas.ts";
+import type { Datacenter, DatacenterLinks, LaneState, LinksTo } from "../api/mesh_schemas.ts";
 import { sampleSource } from "./sample_source.ts";
 
 const AT = "2026-11-24T10:00:00.000Z";
@@ -23,6 +23,7 @@ export function modelMesh(count: number): AdminSource {
       },
     }),
     datacenters: () => Promise.resolve(datacenters),
+    datacenterLinks: () => Promise.resolve(datacenters.map((each) => toldBy(each, datacenters))),
     nodes: () =>
       Promise.resolve(
         datacenters.flatMap(({ datacenter, nodes, isOwn, state }) =>
@@ -100,6 +101,30 @@ function datacenterAt(index: number): Datacenter {
     heldBytes: 4096 * index,
     parkedItems: 0,
   };
+}
+
+/** Returns what a datacenter tells of its links: nothing, where it cannot be reached or is the last. */
+function toldBy(
+  { datacenter, isOwn, openLinks }: Datacenter,
+  all: readonly Datacenter[],
+): DatacenterLinks {
+  const index = all.findIndex((each) => each.datacenter === datacenter);
+  const isSilent = !isOwn && (openLinks === 0 || (index > 3 && index === all.length - 1));
+  const links = all.flatMap((other, at): LinksTo[] => {
+    if (other.datacenter === datacenter) return [];
+    const isCut = other.state === "unreachable" || (index + at === 11 && index !== 0 && at !== 0);
+    return [{
+      datacenter: other.datacenter,
+      state: isCut ? "unreachable" : "linked",
+      links: 2,
+      openLinks: isCut ? 0 : 2,
+      ...(!isCut && { roundTripMs: 3 + (index * at * 13) % 200 }),
+      sentPerSec: isCut ? 0 : (index * 7 + at) % 90,
+      receivedPerSec: isCut ? 0 : (index + at * 7) % 90,
+    }];
+  });
+  const told = { datacenter, isOwn, nodes: isSilent ? 0 : 2 };
+  return isSilent ? { ...told, answers: 0, links: [] } : { ...told, answers: 2, ageMs: 900, links };
 }
 
 function lanesOf(datacenter: Datacenter | undefined): readonly LaneState[] {
