@@ -99,8 +99,12 @@ export class ClusterArm implements AsyncDisposable {
     await this.#watcher?.[Symbol.asyncDispose]();
     await this.#load[Symbol.asyncDispose]();
     await using process = this.#process;
-    await process.send({ do: "stop" });
-    await process.expect("stopped");
+    try {
+      await process.send({ do: "stop" });
+      await process.expect("stopped");
+    } catch {
+      // It has died. The turn that this ended says so, and must not be hidden by another error.
+    }
   }
 }
 
