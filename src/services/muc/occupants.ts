@@ -130,13 +130,18 @@ export function looksAlike(one: Entry | undefined, other: Entry | undefined): bo
     before.role === after.role && before.jid === after.jid && before.payload === after.payload;
 }
 
+/** UTF-16 units of a nickname that a new one keeps. */
+const KEPT_NICK_UNITS = 200;
+
 /**
  * Returns a nickname that nobody else in the room has, made from that of a seat. Other devices of the
  * same person share it. Pure.
  */
 export function freeNick(seat: Pick<Seat, "nick" | "jid">, room: RoomSeats): string {
+  // Half of a character is none: an address cannot have it.
+  const kept = seat.nick.slice(0, KEPT_NICK_UNITS).replace(/[\ud800-\udbff]$/, "");
   for (let number = 2;; number++) {
-    const free = `${seat.nick.slice(0, 200)} ${number}`;
+    const free = `${kept} ${number}`;
     if (room.rivals(free, accountOf(seat)).length === 0) return free;
   }
 }
