@@ -1,8 +1,8 @@
 import type { AccountSource, PlacedItem } from "./account_source.ts";
-import type { ImportCounts, StateFile } from "./import_state.ts";
+import type { AwaitedAccount, ImportCounts, StateFile } from "./import_state.ts";
 import type { MoveFinding } from "./moved_account.ts";
-import type { TakingDeps } from "./take_account.ts";
-import { takeAccount } from "./take_account.ts";
+import type { Taken, TakingDeps } from "./take_account.ts";
+import { hasKeys, takeAccount } from "./take_account.ts";
 
 /** Accounts that are taken at once. */
 const BATCH = 16;
@@ -30,7 +30,8 @@ const NOTHING: ImportCounts = {
 /**
  * Takes all accounts of a source. Continues an import of the same source that was interrupted,
  * however that happened. After a crash, up to a batch of accounts is taken again, which changes
- * nothing and counts them among those that existed already.
+ * nothing. Counts and report are those of an import without the crash: an account gets its keys only
+ * after the state has a note of it.
  *
  * @throws CausewayError `migration/…` when the source or a file cannot be used, `storage/…`; to
  * repeat the call continues
@@ -48,11 +49,30 @@ export async function importAccounts(options: ImportOptions): Promise<ImportCoun
   const taken = new Set(before?.taken);
   let batch: readonly PlacedItem[] = [];
   let seen: string | undefined;
+  let awaited = before?.awaited ?? [];
+  const save = () =>
+    state.write({
+      source: source.id,
+      position,
+      taken: [...taken],
+      awaited,
+      counts,
+      reportBytes,
+    });
   const take = async () => {
     if (batch.length === 0) return;
-    const result = await takeBatch(batch, options.taking);
+    const result = await takeBatch(batch, {
+      taking: options.taking,
+      awaited,
+      await: async (some) => {
+        awaited = some;
+        await save();
+      },
+    });
     for (const placed of batch) if (!result.left.includes(placed)) taken.add(placed.position);
     batch = result.left;
+    // Those of them that have failed may have their keys.
+    awaited = awaited.filter((each) => batch.some(({ position }) => position === each.position));
     if (batch.length === 0) {
       position = seen;
       taken.clear();
@@ -62,7 +82,7 @@ export async function importAccounts(options: ImportOptions): Promise<ImportCoun
     for (let at = 0; at < lines.length;) at += await report.write(lines.subarray(at));
     reportBytes += lines.length;
     await report.sync();
-    await state.write({ source: source.id, position, taken: [...taken], counts, reportBytes });
+    await save();
     options.progress?.(counts);
     if (batch.length > 0) throw result.failure;
   };
@@ -89,18 +109,48 @@ function lineOf({ account, kind, reason }: MoveFinding): string {
   return `${fields.map((field) => field.replaceAll(/\p{Cc}/gu, " ")).join("\t")}\n`;
 }
 
+/** Collaborators of `takeBatch`. */
+interface BatchDeps {
+  readonly taking: TakingDeps;
+  /** Accounts that may have got their keys before the process was killed. */
+  readonly awaited: readonly AwaitedAccount[];
+  /** Notes durably which accounts get their keys next. */
+  await(accounts: readonly AwaitedAccount[]): Promise<void>;
+}
+
+/** The fate of an item. */
+interface Outcome {
+  readonly findings: readonly MoveFinding[];
+  /** Undefined for an item that is no account. */
+  readonly taken: Pick<Taken, "outcome" | "onlyKey"> | undefined;
+}
+
+/** An account that waits for its keys. */
+interface Waiting {
+  readonly awaited: AwaitedAccount;
+  finish(): Promise<Outcome>;
+}
+
 /** Takes items, and returns what became of them, with those that are left because of a failure. */
-async function takeBatch(batch: readonly PlacedItem[], deps: TakingDeps) {
+async function takeBatch(batch: readonly PlacedItem[], deps: BatchDeps) {
   const findings: MoveFinding[] = [];
   const left: PlacedItem[] = [];
   let failure: unknown;
   let counts = NOTHING;
-  const outcomes = await Promise.allSettled(batch.map(async ({ item }) => {
-    if (item.kind === "finding") return { findings: [item.finding], taken: undefined };
-    const taken = await takeAccount(item.account, deps);
-    const account = item.account.jid.text;
-    const own = taken.findings.map((finding) => ({ account, ...finding }));
-    return { findings: [...item.findings, ...own], taken };
+  const firsts = await Promise.allSettled(batch.map((placed) => takeItem(placed, deps)));
+  const next = [];
+  for (const [index, first] of firsts.entries()) {
+    if (first.status === "fulfilled" && "finish" in first.value) next.push(first.value.awaited);
+    else if (first.status === "rejected") {
+      // An earlier note may hold: nobody could look.
+      const { position } = batch[index]!;
+      next.push(...deps.awaited.filter((each) => each.position === position));
+    }
+  }
+  if (next.length > 0) await deps.await(next);
+  const outcomes = await Promise.allSettled(firsts.map(async (first) => {
+    if (first.status === "rejected") throw first.reason;
+    return "finish" in first.value ? await first.value.finish() : first.value;
   }));
   for (const [index, outcome] of outcomes.entries()) {
     if (outcome.status === "rejected") {
@@ -126,6 +176,32 @@ async function takeBatch(batch: readonly PlacedItem[], deps: TakingDeps) {
     });
   }
   return { counts, findings, left, failure };
+}
+
+/** Takes an item, up to the keys of a new account. */
+async function takeItem(
+  { position, item }: PlacedItem,
+  { taking, awaited }: BatchDeps,
+): Promise<Outcome | Waiting> {
+  if (item.kind === "finding") return { findings: [item.finding], taken: undefined };
+  const noted = awaited.find((each) => each.position === position);
+  if (noted !== undefined && await hasKeys(item.account, noted.creation, taking)) {
+    const { findings, onlyKey } = noted;
+    return { findings, taken: { outcome: "added", ...onlyKey !== undefined && { onlyKey } } };
+  }
+  const account = item.account.jid.text;
+  const outcomeOf = (taken: Taken): Outcome => ({
+    findings: [...item.findings, ...taken.findings.map((finding) => ({ account, ...finding }))],
+    taken,
+  });
+  const first = await takeAccount(item.account, taking);
+  if (!("finish" in first)) return outcomeOf(first);
+  const { creation, taken: { onlyKey } } = first;
+  const { findings } = outcomeOf(first.taken);
+  return {
+    awaited: { position, creation, onlyKey, findings },
+    finish: async () => outcomeOf(await first.finish()),
+  };
 }
 
 function sumOf(one: ImportCounts, other: ImportCounts): ImportCounts {

@@ -210,23 +210,11 @@ Deno.test("importAccounts() continues where it was interrupted, and doubles noth
   source.breaksAt = 20;
   await assert.rejects(destination.import(source), { message: "the machine is off" });
   assert.equal((await destination.store.users(HOST).list()).length, 20);
-  // As if the process had been killed after it took the last accounts, and before it noted them.
   const path = destination.path("state");
-  const state = JSON.parse(await Deno.readTextFile(path));
-  const lengths = destination.report().slice(0, 16).map((line) => line.length - 4 + 1);
-  await Deno.writeTextFile(
-    path,
-    JSON.stringify({
-      ...state,
-      position: source.positions[15],
-      counts: { ...state.counts, added: 16, findings: 16 },
-      reportBytes: lengths.reduce((sum, length) => sum + length, 0),
-    }),
-  );
   source.breaksAt = Infinity;
   const counts = await destination.import(source);
-  assert.deepEqual(source.asked, [undefined, source.positions[15]]);
-  assert.deepEqual(counts, { ...NOTHING, added: 36, there: 4, findings: 40 });
+  assert.deepEqual(source.asked, [undefined, source.positions[19]]);
+  assert.deepEqual(counts, { ...NOTHING, added: 40, findings: 40 });
   assert.equal(destination.report().length, 40, "no line twice, none missing");
   assert.equal(new Set(destination.report()).size, 40);
   const { items } = await destination.store.rosters().read("user17@example.com");
@@ -331,6 +319,118 @@ Deno.test("importAccounts() leaves no data under a name without an account when 
     await users.remove("alice");
     await store.vcards(HOST).remove("alice");
     await store.rosters().removeAll("alice@example.com");
+  }
+});
+
+/** A process that is killed when its last call has had its effect, before it hears of that. */
+class Mortal {
+  /** Number of the last call; 0: there is none. */
+  readonly #last: number;
+  calls = 0;
+
+  constructor(last: number) {
+    this.#last = last;
+  }
+
+  /** Returns an object whose methods are calls. */
+  with<T extends object>(part: T): T {
+    return new Proxy(part, {
+      get: (target, key) => async (...values: unknown[]) => {
+        const isMortal = this.#last > 0;
+        if (isMortal && this.calls >= this.#last) throw new Error("killed");
+        this.calls++;
+        // Every member that is used is a method.
+        const method = target[key as keyof T] as (...all: unknown[]) => unknown;
+        const result = await method.apply(target, values);
+        if (isMortal && this.calls >= this.#last) throw new Error("killed");
+        return result;
+      },
+    });
+  }
+
+  stores(store: InternalStore): TakingDeps["stores"] {
+    return {
+      users: (host) => this.with(store.users(host)),
+      rosters: () => this.with(store.rosters()),
+      vcards: (host) => this.with(store.vcards(host)),
+      privateStorage: (host) => this.with(store.privateStorage(host)),
+      lastLogouts: (host) => this.with(store.lastLogouts(host)),
+      offlineMessages: (host) => this.with(store.offlineMessages(host)),
+      archives: () => this.with(store.archives()),
+    };
+  }
+}
+
+Deno.test("importAccounts() counts and reports the same, wherever it is killed", async () => {
+  await using destination = await Destination.open();
+  const { store } = destination;
+  const messages = ["1", "2"].map((text) =>
+    "<message xmlns='jabber:client' from='bob@example.com/x' type='chat'>" +
+    `<body>${text}</body></message>`
+  );
+  const parts = (name: string) =>
+    `<query xmlns='jabber:iq:roster'><item jid='bob@example.com' name='${name}'/></query>` +
+    `<vCard xmlns='vcard-temp'><FN>${name}</FN></vCard>` +
+    `<query xmlns='jabber:iq:private'><a xmlns='urn:a'>${name}</a></query>` +
+    `<offline-messages>${messages.join("")}</offline-messages>`;
+  const here = await destination.write(
+    document(`<user name='carol' password='one'>${parts("old")}</user>`),
+    "here.xml",
+  );
+  const path = await destination.write(
+    document(
+      `<user name='alice' password='one'>${parts("alice")}<new xmlns='urn:new'/></user>`,
+      `<user name='carol' password='two'>${parts("new")}</user>`,
+      // The rest of the first batch.
+      "<user password='x'/>".repeat(14),
+      "<user name='bob' password='one'/>",
+    ),
+    "source.xml",
+  );
+  const source = await PieFiles.open([path]);
+  const removeAll = async (name: string) => {
+    await store.users(HOST).remove(name);
+    await store.rosters().removeAll(`${name}@${HOST}`);
+    await store.vcards(HOST).remove(name);
+    await store.privateStorage(HOST).removeAll(name);
+    await store.offlineMessages(HOST).removeAll(name);
+  };
+  /** Imports it, kills that at a call, and continues; returns what stands there at the end. */
+  const play = async (last: number) => {
+    for (const name of ["alice", "bob", "carol"]) await removeAll(name);
+    await destination.importFiles(here);
+    const mortal = new Mortal(last);
+    const stateFile = () => new StateFile(destination.path("state"));
+    const options = { source, reportPath: destination.path("report") };
+    const taking: TakingDeps = {
+      ...destination.taking,
+      offlineOptionsOf: () => ({ maxMessages: 1, maxBytes: 100_000, lifetimeMs: 1_000_000 }),
+    };
+    const killed = importAccounts({
+      ...options,
+      state: mortal.with(stateFile()),
+      taking: { ...taking, stores: mortal.stores(store) },
+    });
+    let counts = await killed.catch(() => undefined);
+    if (counts === undefined) {
+      counts = await importAccounts({ ...options, state: stateFile(), taking });
+    }
+    for (const name of ["alice", "bob", "carol"]) {
+      assert.ok(await verify((await store.users(HOST).credentials(name))!, "one"));
+    }
+    await assert.rejects(Deno.stat(destination.path("state")), Deno.errors.NotFound);
+    return { counts, report: destination.report(), calls: mortal.calls };
+  };
+  const whole = await play(0);
+  assert.deepEqual(
+    [whole.counts.added, whole.counts.there, whole.counts.findings],
+    [2, 1, 14 + 2 + 4],
+  );
+  // Behind the last call, which removes the state, an import begins anew.
+  for (let last = 1; last < whole.calls; last++) {
+    const { counts, report } = await play(last);
+    const expected = { counts: whole.counts, report: whole.report };
+    assert.deepEqual({ counts, report }, expected, `killed behind call ${last}`);
   }
 });
 

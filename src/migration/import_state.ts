@@ -1,4 +1,5 @@
 import { CausewayError, describeError } from "../base/mod.ts";
+import type { MoveFinding } from "./moved_account.ts";
 
 /** Counts of an import. */
 export interface ImportCounts {
@@ -15,6 +16,15 @@ export interface ImportCounts {
   readonly findings: number;
 }
 
+/** An account that is about to get its keys: it is added as soon as it has them. */
+export interface AwaitedAccount {
+  readonly position: string;
+  /** See `AccountCredentials.creation`. */
+  readonly creation: string;
+  readonly onlyKey?: "SHA-1" | "SHA-256" | undefined;
+  readonly findings: readonly MoveFinding[];
+}
+
 /** Progress of an import. */
 export interface ImportState {
   /** Id of the source; see `AccountSource`. */
@@ -23,6 +33,11 @@ export interface ImportState {
   readonly position?: string | undefined;
   /** Positions behind that one whose items were taken: an item between them failed. @default none */
   readonly taken?: readonly string[];
+  /**
+   * Accounts that get their keys once this state is on the disk. Those which have them when the import
+   * continues were added by it, and are not counted yet. @default none
+   */
+  readonly awaited?: readonly AwaitedAccount[];
   readonly counts: ImportCounts;
   /** Length of the report in bytes. What stands behind it is of accounts that are taken again. */
   readonly reportBytes: number;
@@ -87,9 +102,9 @@ export class StateFile {
 function tryState(text: string): ImportState | undefined {
   try {
     const value = JSON.parse(text);
-    const { position = "", taken = [] } = value;
+    const { position = "", taken = [], awaited = [] } = value;
     const isState = typeof value.source === "string" && typeof position === "string" &&
-      Array.isArray(taken) && typeof value.reportBytes === "number" &&
+      Array.isArray(taken) && Array.isArray(awaited) && typeof value.reportBytes === "number" &&
       typeof value.counts?.added === "number";
     return isState ? value : undefined;
   } catch {

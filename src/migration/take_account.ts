@@ -55,6 +55,19 @@ export interface Taken {
   readonly findings: readonly { readonly kind: MovedKind; readonly reason: string }[];
 }
 
+/** An account that is here with its data, and lacks its keys: nobody can log in yet. */
+export interface Reserved {
+  /** See `AccountCredentials.creation`. */
+  readonly creation: string;
+  /** The result, if the keys go to this very account. */
+  readonly taken: Taken;
+  /**
+   * Gives the account its keys.
+   * @throws CausewayError with a code `storage/…`; it may have them then
+   */
+  finish(): Promise<Taken>;
+}
+
 /**
  * Takes an account with its data. What is here already stays as it is, so that to repeat it is safe.
  *
@@ -63,9 +76,15 @@ export interface Taken {
  * continues, no later owner of the name gets the data: an operator deletes the account, or gives it a
  * password.
  *
+ * To repeat it up to the keys gives the same result. Behind them it would be that of an account which
+ * existed already. The caller therefore notes what is reserved, and then lets it have its keys.
+ *
  * @throws CausewayError with a code `storage/…`; then the account may be taken again
  */
-export async function takeAccount(account: MovedAccount, deps: TakingDeps): Promise<Taken> {
+export async function takeAccount(
+  account: MovedAccount,
+  deps: TakingDeps,
+): Promise<Taken | Reserved> {
   const { localpart, domainpart } = account.jid;
   if (!deps.hosts.includes(domainpart)) {
     return refused("account", `${domainpart} is not one of hosts`);
@@ -86,16 +105,40 @@ export async function takeAccount(account: MovedAccount, deps: TakingDeps): Prom
     const reserved = await users.credentials(localpart);
     if (reserved === undefined || !isLocked(reserved)) return refused("account", DELETED);
     await taking.data(true);
-    if (!await users.setPassword(localpart, credentials, { creation: reserved.creation ?? "" })) {
+    const { creation = "" } = reserved;
+    const { findings } = taking;
+    const taken: Taken = { outcome: "added", ...onlyKeyOf(credentials), findings };
+    const finish = async () => {
+      if (await users.setPassword(localpart, credentials, { creation })) return taken;
       if (await users.exists(localpart)) return refused("account", REPLACED);
       await taking.removeData();
       return refused("account", DELETED);
-    }
-    return { outcome: "added", ...onlyKeyOf(credentials), findings: taking.findings };
+    };
+    return { creation, taken, finish };
   }
   await taking.data(false);
   if (account.login !== undefined) await taking.compareLogin(account.login, existing);
   return { outcome: "there", findings: taking.findings };
+}
+
+/**
+ * Returns true when an account that was reserved got its keys before the process was killed.
+ *
+ * @param creation that of the reserved account
+ * @throws CausewayError with a code `storage/…`
+ */
+export async function hasKeys(
+  account: MovedAccount,
+  creation: string,
+  deps: TakingDeps,
+): Promise<boolean> {
+  const { jid: { localpart, domainpart }, login } = account;
+  const existing = await deps.stores.users(domainpart).credentials(localpart);
+  if (existing === undefined || isLocked(existing) || login === undefined) return false;
+  if ((existing.creation ?? "") !== creation) return false;
+  return login.kind === "password"
+    ? await deps.verify(existing, login.password)
+    : areSame(existing, login.credentials);
 }
 
 function refused(kind: MovedKind, reason: string): Taken {
