@@ -15,51 +15,53 @@ export const CARBONS: Scenario = {
   name: "carbons",
   summary: "each device of a person gets what the others send and receive, in every datacenter",
   replications: ["builtin"],
-  options: withoutCache(TWO_NODES),
+  options: withoutCache({ ...TWO_NODES, datacenters: 3 }),
   async run(cluster, say) {
     await using stage = new Stage(cluster);
     const alice = await stage.enterAvailable("alice", "dc2");
     const phone = await stage.enterAvailable("bob", "dc1", { resource: "phone" });
     const tablet = await stage.enterAvailable("bob", "dc1", { resource: "tablet", node: 1 });
+    const watch = await stage.enterAvailable("bob", "dc3", { resource: "watch", node: 1 });
     const laptop = await stage.enterAvailable("bob", "dc2", {
       resource: "laptop",
       node: 1,
       library: "slixmpp",
     });
+    const devices = [phone, tablet, watch, laptop];
     await stage.untilTableSaysOfSession(alice, "dc2");
-    for (const device of [phone, tablet, laptop]) {
+    for (const device of devices) {
       await stage.untilTableSays(device.jid, cluster.datacenter(at(device)).localHost);
       assert.equal((await device.iq({ type: "set", payload: ENABLE })).type, "result");
     }
     const bob = bare(phone.jid);
 
-    for (const device of [phone, tablet, laptop]) {
+    for (const device of devices) {
       const body = crypto.randomUUID();
       await alice.sendMessage(device.jid, body);
       await device.expectMessage(body);
-      for (const other of [phone, tablet, laptop]) {
+      for (const other of devices) {
         if (other !== device) await expectCarbon(other, "received", body);
       }
     }
-    say("what alice writes to one device of bob's comes to the two others as a carbon");
+    say("what alice writes to one device of bob's comes to the three others as a carbon");
 
-    for (const device of [phone, tablet, laptop]) {
+    for (const device of devices) {
       const body = crypto.randomUUID();
       await device.sendMessage(alice.jid, body);
       await alice.expectMessage(body);
-      for (const other of [phone, tablet, laptop]) {
+      for (const other of devices) {
         if (other !== device) await expectCarbon(other, "sent", body);
       }
     }
     say("and so does what bob writes at one of them");
 
     await alice.sendMessage(bob, "for all");
-    for (const device of [phone, tablet, laptop]) await device.expectMessage("for all");
+    for (const device of devices) await device.expectMessage("for all");
     const bodies = Array.from({ length: MESSAGES }, (_, number) => `message ${number}`);
     await Promise.all(bodies.map((body) => phone.sendMessage(alice.jid, body)));
     for (const body of bodies) {
       await alice.expectMessage(body);
-      for (const other of [tablet, laptop]) {
+      for (const other of [tablet, watch, laptop]) {
         const next = await other.expectMessage(isCarbon);
         assert.ok(
           next.xml.includes(`>${body}<`),
@@ -70,13 +72,13 @@ export const CARBONS: Scenario = {
     say(`a message for all is no carbon; ${MESSAGES} carbons came in their order`);
 
     const nobody = bob.replace("bob", "nobody");
-    for (const device of [phone, tablet, laptop]) {
+    for (const device of devices) {
       const id = newId("lost");
       await device.sendStanza(
         `<message to='${nobody}' type='chat' id='${id}'><body>${id}</body></message>`,
       );
       await device.expectError(id, "service-unavailable");
-      for (const other of [phone, tablet, laptop]) {
+      for (const other of devices) {
         if (other === device) continue;
         await expectCarbon(other, "sent", id);
         const carbon = await other.expectMessage(({ type, xml }) =>
@@ -86,7 +88,7 @@ export const CARBONS: Scenario = {
         assert.match(carbon.xml, /<received[ >].*<service-unavailable[ />]/s);
       }
     }
-    say("an error that answers one device's message comes to the two others");
+    say("an error that answers one device's message comes to the three others");
 
     await phone.sendStanza(
       `<message to='${alice.jid}' type='chat' id='p'><body>private</body>${PRIVATE}</message>`,
@@ -95,14 +97,15 @@ export const CARBONS: Scenario = {
     assert.equal((await laptop.iq({ type: "set", payload: DISABLE })).type, "result");
     await alice.sendMessage(phone.jid, "the last");
     await phone.expectMessage("the last");
-    await expectCarbon(tablet, "received", "the last");
-    for (const device of [phone, tablet]) await device.iq({ type: "set", payload: DISABLE });
-    for (const client of [alice, phone, tablet, laptop]) await client.expectNothingElse();
+    for (const other of [tablet, watch]) await expectCarbon(other, "received", "the last");
+    for (const device of [phone, tablet, watch]) await device.iq({ type: "set", payload: DISABLE });
+    for (const client of [alice, ...devices]) await client.expectNothingElse();
     say("nothing comes of what is private, nor to a device that has turned carbons off");
   },
 };
 
 function at({ jid }: ChatClient): string {
+  if (jid.endsWith("/watch")) return "dc3";
   return jid.endsWith("/laptop") ? "dc2" : "dc1";
 }
 

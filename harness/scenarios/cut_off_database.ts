@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import type { ChatClient } from "../clients/mod.ts";
 import { SlixmppClient } from "../clients/mod.ts";
+import type { Datacenter } from "../cluster/mod.ts";
 import type { Scenario } from "../scenario.ts";
 import { Figures } from "./_figures.ts";
 import { logIn } from "./_log_in.ts";
@@ -23,14 +24,13 @@ const REQUESTS: Readonly<Record<string, string>> = {
 /** Messages that alice and bob write to each other while dc1 is cut off. */
 const DARK = 10;
 
-/** One datacenter that cannot reach the database, beside one that can. */
+/** One datacenter that cannot reach the database, beside two that can. */
 export const CUT_OFF_DATABASE: Scenario = {
   name: "cut-off-database",
   summary:
     "a datacenter that cannot reach the database refuses what needs it, goes on with the rest, and " +
-    "the other datacenter notices nothing",
+    "the other datacenters notice nothing",
   options: {
-    datacenters: 2,
     database: "postgresql",
     databaseLinks: true,
     archives: true,
@@ -45,17 +45,18 @@ export const CUT_OFF_DATABASE: Scenario = {
   replications: ["builtin"],
   async run(cluster, say) {
     await using stage = new Stage(cluster);
-    const [dc1, dc2] = [cluster.datacenter("dc1"), cluster.datacenter("dc2")];
+    const [dc1, dc2, dc3] = cluster.datacenters as [Datacenter, Datacenter, Datacenter];
     const [ALICE, BOB, CAROL, DAVE] = ["alice", "bob", "carol", "dave"]
       .map((who) => `${who}@example.com`) as [string, string, string, string];
     const alice = await enter(stage, "alice", "dc1");
     const bob = await enter(stage, "bob", "dc2");
-    const carol = await stage.enterAvailable("carol", "dc2");
+    const tablet = await stage.enterAvailable("bob", "dc3");
+    const carol = await stage.enterAvailable("carol", "dc3");
     for (const client of [alice, bob]) await becomeAvailable(client);
     const block = `<block xmlns='urn:xmpp:blocking'><item jid='${CAROL}'/></block>`;
     assert.equal((await alice.iq({ type: "set", payload: block })).type, "result");
     await makeRoom(alice, [BOB]);
-    for (const client of [alice, bob]) await answersAll(client);
+    for (const client of [alice, bob, tablet]) await answersAll(client);
 
     dc1.databaseLink.refuse();
     dc1.databaseLink.cut();
@@ -63,17 +64,19 @@ export const CUT_OFF_DATABASE: Scenario = {
       const answer = await alice.iq({ type: "get", payload });
       assert.equal(answer.errorCondition, "internal-server-error", `${kind}: ${answer.xml}`);
     }
-    await answersAll(bob);
+    for (const client of [bob, tablet]) await answersAll(client);
     await untilReady(cluster, dc1, /rdbms/);
-    await untilReady(cluster, dc2);
+    for (const each of [dc2, dc3]) await untilReady(cluster, each);
     const pool = { pool: "rdbms.default" };
     assert.equal((await Figures.read(dc1)).sum("causeway_storage_up", pool), 0);
-    assert.equal((await Figures.read(dc2)).sum("causeway_storage_up", pool), 1);
-    say("dc1 is cut off from the database: requests that need it fail there, and succeed at dc2");
+    for (const each of [dc2, dc3]) {
+      assert.equal((await Figures.read(each)).sum("causeway_storage_up", pool), 1);
+    }
+    say("dc1 is cut off from the database: requests that need it fail there alone");
 
     assert.equal(await logIn(dc1, "bob", "secret"), "temporary-auth-failure");
-    assert.equal(await logIn(dc2, "alice", "secret"), "in");
-    say("nobody logs in at dc1, alice at dc2 as ever");
+    for (const each of [dc2, dc3]) assert.equal(await logIn(each, "alice", "secret"), "in");
+    say("nobody logs in at dc1, alice at dc2 and dc3 as ever");
 
     await carol.sendMessage(ALICE, "from somebody blocked");
     const refused = await alice.iq({ type: "set", payload: UNBLOCK });
@@ -85,15 +88,19 @@ export const CUT_OFF_DATABASE: Scenario = {
       await alice.sendMessage(BOB, `alice ${i}`);
       await bob.sendMessage(ALICE, `bob ${i}`);
     }
-    await bob.expectMessage(`alice ${DARK - 1}`);
+    for (const device of [bob, tablet]) {
+      for (let i = 0; i < DARK; i++) await device.expectMessage(`alice ${i}`);
+    }
     await alice.expectMessage(`bob ${DARK - 1}`);
-    say("alice and bob talk on");
+    say("alice and bob talk on: both of his devices get all that she writes, in order");
 
     const toRoom = await alice.sendMessage(ROOM, "anybody?", { type: "groupchat" });
     await alice.expectError(toRoom, "resource-constraint");
-    await bob.sendMessage(ROOM, "I am", { type: "groupchat" });
-    await alice.expectMessage("I am");
-    say("the room takes no message from dc1, and one from dc2 reaches both");
+    for (const [device, text] of [[bob, "I am"], [tablet, "I am too"]] as const) {
+      await device.sendMessage(ROOM, text, { type: "groupchat" });
+      for (const client of [alice, bob, tablet]) await client.expectMessage(text);
+    }
+    say("the room takes no message from dc1, and those from dc2 and dc3 reach everybody");
 
     assert.ok(!alice.received.some(({ xml }) => xml.includes("from somebody blocked")));
     say(
@@ -120,7 +127,7 @@ export const CUT_OFF_DATABASE: Scenario = {
         );
       }
     }
-    const dave = await enter(stage, "dave", "dc2");
+    const dave = await enter(stage, "dave", "dc3");
     assert.deepEqual(await archived(dave, ALICE), []);
     say("dc1 reaches the database again: both archives have each message once, in order");
   },
