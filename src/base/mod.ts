@@ -8,7 +8,7 @@ export { FingerprintSet } from "./fingerprint_set.ts";
 export { GaplessCount } from "./gapless_count.ts";
 export { GatheredLookup } from "./gathered_lookup.ts";
 export { SystemClock } from "./clock.ts";
-export type { PacedFor, PacedWorkOptions } from "./paced_work.ts";
+export type { PacedFor, PacedTask, PacedWorkOptions } from "./paced_work.ts";
 export { PacedWork } from "./paced_work.ts";
 export { TurnClock } from "./turn_clock.ts";
 export { ManualClock } from "./manual_clock.ts";

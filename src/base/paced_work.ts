@@ -31,6 +31,14 @@ export interface PacedWorkOptions {
  */
 export type PacedFor = "stranger" | "session";
 
+/** Work in several pieces, one after another. */
+export interface PacedTask {
+  /** Does the next piece. See `PacedWork.run`. */
+  run<T>(piece: () => T | Promise<T>): Promise<T>;
+}
+
+/** Pieces of older tasks that go before each single piece for a session, while both wait. */
+const TASKS_FIRST = 4;
 /** Pieces for sessions that go before each piece for a stranger, while both wait. */
 const SESSIONS_FIRST = 4;
 /** The same before a piece that has waited for `STRANGER_WAITS_MS`: a login has a timeout. */
@@ -72,6 +80,9 @@ interface UnderWay {
  * - Pieces for sessions go first, in the order in which they came. After `SESSIONS_FIRST` of them, a
  *   piece for a stranger has its turn. One that has waited for long goes after a single piece for a
  *   session, so that sessions do not make a login pass its timeout.
+ * - The pieces of a task (`task`) are pieces for a session that go in the order in which the tasks
+ *   began: what comes later does not hold them up, piece by piece. After `TASKS_FIRST` of them, a
+ *   single piece for a session has its turn, so that many long tasks hold up nobody for ever.
  *
  * A piece must not wait for another one that it has given to `run`. The callers bound how many pieces
  * wait.
@@ -85,10 +96,13 @@ export class PacedWork {
   readonly #nowMs: () => number;
   readonly #nextTurn: (callback: () => void) => void;
   readonly #after: (delayMs: number, callback: () => void) => CancelTimer;
-  readonly #queues: Readonly<Record<PacedFor, PieceQueue>> = {
+  readonly #queues: Readonly<Record<PacedFor | "task", PieceQueue>> = {
     session: new PieceQueue(),
     stranger: new PieceQueue(),
+    task: new PieceQueue(),
   };
+  /** Pieces of tasks since the last other one for a session. */
+  #tasksInRow = 0;
   /** Pieces for sessions since the last one for a stranger. */
   #sessionsInRow = 0;
   /** Pieces that have begun and count, oldest first. */
@@ -121,8 +135,10 @@ export class PacedWork {
 
   /** Pieces that wait, for all or for one kind. */
   waiting(kind?: PacedFor): number {
-    if (kind !== undefined) return this.#queues[kind].length;
-    return this.#queues.session.length + this.#queues.stranger.length;
+    const { session, stranger, task } = this.#queues;
+    const [forSessions, forStrangers] = [session.length + task.length, stranger.length];
+    if (kind === undefined) return forSessions + forStrangers;
+    return kind === "session" ? forSessions : forStrangers;
   }
 
   /** Pieces that have begun and count as under way. */
@@ -136,8 +152,21 @@ export class PacedWork {
    * @returns the result of the piece, or what it has thrown
    */
   run<T>(piece: () => T | Promise<T>, kind: PacedFor = "session"): Promise<T> {
+    const nowMs = this.#nowMs();
+    return this.#add(this.#queues[kind], piece, { sinceMs: nowMs, orderMs: nowMs });
+  }
+
+  /** Begins a task for a session. Its pieces have the place in the order that it has now. */
+  task(): PacedTask {
+    const orderMs = this.#nowMs();
+    return {
+      run: (piece) => this.#add(this.#queues.task, piece, { sinceMs: this.#nowMs(), orderMs }),
+    };
+  }
+
+  #add<T>(queue: PieceQueue, piece: () => T | Promise<T>, times: PieceTimes): Promise<T> {
     const { promise, resolve, reject } = Promise.withResolvers<T>();
-    this.#queues[kind].push(this.#nowMs(), () => {
+    queue.insert(times, () => {
       try {
         const result = piece();
         if (result instanceof Promise) this.#watch(result);
@@ -201,30 +230,36 @@ export class PacedWork {
 
   /** Returns the milliseconds of work in this turn, which follows a pause. Some piece waits. */
   #lateSlice(): number {
-    const { session, stranger } = this.#queues;
-    const ageMs = this.#nowMs() - Math.min(session.sinceMs, stranger.sinceMs);
-    const sliceMs = Math.max(1, ageMs / AGE_MS) * this.#lateSliceMs;
+    const sliceMs = Math.max(1, this.#waitedMs() / AGE_MS) * this.#lateSliceMs;
     return Math.min(sliceMs, this.#maxLateSliceMs);
   }
 
   get #isFull(): boolean {
     if (this.#isHurried) return false;
-    const { session, stranger } = this.#queues;
-    const waitedMs = this.#nowMs() - Math.min(session.sinceMs, stranger.sinceMs);
     // Logins have timeouts, however slow the database is.
-    const late = Math.max(0, (waitedMs - LATE_AFTER_MS) / LATE_PLACE_MS);
+    const late = Math.max(0, (this.#waitedMs() - LATE_AFTER_MS) / LATE_PLACE_MS);
     return this.#underWay.size >= Math.floor(this.#maxUnderWay + late);
+  }
+
+  /** Returns the milliseconds for which the oldest piece has waited; less than 0 without one. */
+  #waitedMs(): number {
+    const { session, stranger, task } = this.#queues;
+    return this.#nowMs() - Math.min(session.sinceMs, stranger.sinceMs, task.sinceMs);
   }
 
   /** Removes the next piece from its queue. Some piece waits. */
   #take(): () => void {
-    const { session, stranger } = this.#queues;
+    const { session, stranger, task } = this.#queues;
     const isLate = this.#nowMs() - stranger.sinceMs >= STRANGER_WAITS_MS;
     const sessionsFirst = isLate ? SESSIONS_BEFORE_LATE : SESSIONS_FIRST;
     const isForSession = stranger.length === 0 ||
-      (session.length > 0 && this.#sessionsInRow < sessionsFirst);
+      (session.length + task.length > 0 && this.#sessionsInRow < sessionsFirst);
     this.#sessionsInRow = isForSession ? this.#sessionsInRow + 1 : 0;
-    return (isForSession ? session : stranger).shift();
+    if (!isForSession) return stranger.shift();
+    const isOfTask = session.length === 0 ||
+      (task.length > 0 && task.orderMs <= session.orderMs && this.#tasksInRow < TASKS_FIRST);
+    this.#tasksInRow = isOfTask ? this.#tasksInRow + 1 : 0;
+    return (isOfTask ? task : session).shift();
   }
 
   #grow(by: number): void {
@@ -267,13 +302,18 @@ export class PacedWork {
   }
 }
 
-/** A piece of work that waits. */
-interface Piece {
+/** Times of a piece of work that waits. */
+interface PieceTimes {
   readonly sinceMs: number;
+  /** The time by which it has its place: when its task began. */
+  readonly orderMs: number;
+}
+
+interface Piece extends PieceTimes {
   readonly begin: () => void;
 }
 
-/** Pieces that wait, in the order in which they came. */
+/** Pieces that wait, in their order. */
 class PieceQueue {
   #pieces: Piece[] = [];
   /** Index of the first piece that waits. */
@@ -288,8 +328,18 @@ class PieceQueue {
     return this.#pieces[this.#next]?.sinceMs ?? Infinity;
   }
 
-  push(sinceMs: number, begin: () => void): void {
-    this.#pieces.push({ sinceMs, begin });
+  /** The time by which the first piece has its place; infinite without one. */
+  get orderMs(): number {
+    return this.#pieces[this.#next]?.orderMs ?? Infinity;
+  }
+
+  /** Adds a piece behind those whose place is the same or an earlier one. Most go to the end. */
+  insert(times: PieceTimes, begin: () => void): void {
+    const pieces = this.#pieces;
+    let at = pieces.length;
+    while (at > this.#next && pieces[at - 1]!.orderMs > times.orderMs) at--;
+    if (at === pieces.length) pieces.push({ ...times, begin });
+    else pieces.splice(at, 0, { ...times, begin });
   }
 
   /** Removes the first piece, of one or more. */

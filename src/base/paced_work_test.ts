@@ -262,3 +262,58 @@ Deno.test("PacedWork lets the event loop read between two slices", async () => {
 async function settled(): Promise<void> {
   for (let i = 0; i < 5; i++) await undefined;
 }
+
+Deno.test("PacedWork.task() does its pieces before what came for sessions since it began", async () => {
+  const { paced, clock, done, add, nextTurn } = setUp();
+  for (const piece of [1, 2, 3]) void add(piece);
+  clock.advance(1);
+  const task = paced.task();
+  clock.advance(1);
+  for (const piece of [4, 5, 6, 7, 8, 9]) void add(piece);
+  const all = (async () => {
+    for (const piece of [101, 102, 103]) await task.run(() => void done.push(piece));
+  })();
+  assert.equal(paced.waiting("session"), 8);
+  assert.equal(paced.waiting("stranger"), 0);
+  for (let turn = 0; turn < 3; turn++) {
+    nextTurn();
+    await new Promise((resolve) => setTimeout(resolve));
+  }
+  // A task has one piece in a slice: the next one comes when its promise has settled.
+  assert.deepEqual(done.filter((piece) => piece > 100), [101, 102, 103]);
+  assert.deepEqual(done.slice(0, 4), [1, 2, 3, 101]);
+  assert.ok(!done.includes(9), `${done}`);
+  await all;
+});
+
+Deno.test("PacedWork gives single pieces a turn while older tasks have ever more to do", () => {
+  const { paced, clock, done, add, nextTurn } = setUp();
+  const tasks = Array.from({ length: 20 }, () => paced.task());
+  clock.advance(1);
+  for (const piece of [1, 2]) void add(piece); // this turn has no time left
+  for (const task of tasks) {
+    void task.run(() => {
+      clock.advance(1);
+      done.push(100);
+    });
+  }
+  void add(3);
+  for (let turn = 0; turn < 3; turn++) nextTurn();
+  assert.deepEqual(done, [1, 2, 100, 100, 100, 100, 3, 100]);
+});
+
+Deno.test("PacedWork.task() keeps the order of tasks for their pieces", () => {
+  const { paced, clock, done, add, nextTurn } = setUp();
+  const older = paced.task();
+  clock.advance(1);
+  const newer = paced.task();
+  for (const piece of [1, 2]) void add(piece); // this turn has no time left
+  for (const [task, piece] of [[newer, 201], [older, 101], [newer, 202], [older, 102]] as const) {
+    void task.run(() => {
+      clock.advance(1);
+      done.push(piece);
+    });
+  }
+  for (let turn = 0; turn < 2; turn++) nextTurn();
+  assert.deepEqual(done, [1, 2, 101, 102, 201, 202]);
+});

@@ -1,3 +1,4 @@
+import type { PacedTask } from "../../base/mod.ts";
 import { describeError } from "../../base/mod.ts";
 import type { RosterContact } from "../../storage/mod.ts";
 import { isSeen, seesPresence } from "../../storage/mod.ts";
@@ -54,6 +55,14 @@ type Change = Stanza | Ending | "left";
 
 /** Accounts whose sessions are to be announced, by bare JID: one session of each, and the presences. */
 type Announced = Map<string, { readonly jid: FullJid; readonly presences: Set<Stanza> }>;
+
+/** The way in which presence goes to many accounts. */
+interface Sending {
+  readonly hosts: AccountHosts;
+  /** True for the first presence of a session. */
+  readonly isInitial: boolean;
+  readonly pace: PacedTask;
+}
 
 /** Contacts of a session whose presence is told, and where they have sessions. */
 interface Looked {
@@ -349,7 +358,9 @@ export class ContactPresence {
     const changes = this.#changes.get(jid.text);
     if (changes === undefined) {
       this.#changes.set(jid.text, [change]);
-      return turns.runAlways(jid.text, () => this.#tellAll(jid), this.#kindOf(jid, change));
+      // It has its place among other work from now on, however many log in later.
+      const task = this.#deps.paced.task();
+      return turns.runAlways(jid.text, () => this.#tellAll(jid, task), this.#kindOf(jid, change));
     }
     while (change !== "left" && isReplacedBy(changes.at(-1), change)) changes.pop();
     changes.push(change);
@@ -366,14 +377,14 @@ export class ContactPresence {
     return count > 0 && count <= SENT_AT_ONCE ? "prompt" : "portioned";
   }
 
-  async #tellAll(jid: FullJid): Promise<void> {
+  async #tellAll(jid: FullJid, task: PacedTask): Promise<void> {
     const changes = this.#changes.get(jid.text)!; // it stays until all is told
     let contacts: readonly RosterContact[] | undefined;
     try {
       for (let next = changes.shift(); next !== undefined; next = changes.shift()) {
         if (next === "left") this.#forget(jid);
-        else if (isEnding(next)) await this.#withdraw(jid, next);
-        else contacts = await this.#broadcast(jid, next);
+        else if (isEnding(next)) await this.#withdraw(jid, next, task);
+        else contacts = await this.#broadcast(jid, next, task);
       }
     } finally {
       this.#changes.delete(jid.text);
@@ -406,9 +417,12 @@ export class ContactPresence {
   async #broadcast(
     jid: FullJid,
     presence: Stanza,
+    task: PacedTask,
   ): Promise<readonly RosterContact[] | undefined> {
     const { paced } = this.#deps;
     const isInitial = !this.#told.has(jid.text);
+    // Each piece of a first presence goes behind what came meanwhile. A later presence keeps its place.
+    const pace = isInitial ? paced : task;
     // Its roster is read beside the check: the name may have another owner.
     const isCurrent = isInitial ? this.#deps.isCurrent?.(jid, "read")() : undefined;
     const looked = isInitial
@@ -421,13 +435,13 @@ export class ContactPresence {
     }
     const { contacts, told, former, probed, found, hosts } = looked;
     this.#endForFormer(this.#stillIn(jid, former), unavailable(jid, jid.bare), hosts);
-    const isWhole = await this.#tell(jid, presence, { contacts: told, hosts, isInitial });
+    const isWhole = await this.#tell(jid, presence, { contacts: told, hosts, isInitial, pace });
     // Subscriptions may have ended while it waited: those contacts have been told so.
     this.#told.set(jid.text, this.#stillIn(jid, told));
     if (!isInitial) return contacts;
     // If it has moved and come back, all are told by the second look of its return.
     if (isWhole) this.#lookAgain(jid, { found, probed });
-    await this.#sendEach(probed, { hosts, isInitial, make: (contact) => probe(jid, contact) });
+    await this.#sendEach(probed, { hosts, isInitial, pace, make: (to) => probe(jid, to) });
     await paced.run(() => {
       this.#toOwnElsewhere(jid, probe(jid, jid.bare), hosts);
       this.#bringRequests(jid, contacts);
@@ -526,7 +540,7 @@ export class ContactPresence {
     return this.#deps.sessions.here(bare.text).find(({ jid }) => jid.text === text)?.lastPresence;
   }
 
-  async #withdraw(jid: FullJid, ending: Ending): Promise<void> {
+  async #withdraw(jid: FullJid, ending: Ending, task: PacedTask): Promise<void> {
     const { end, view } = ending;
     const found = await this.#contactsOf(jid);
     const told = this.#told.get(jid.text) ?? [];
@@ -540,7 +554,7 @@ export class ContactPresence {
     else this.#retries.giveUp(jid.text);
     const hosts = await this.#deps.reach.hostsOf([...contacts, ...former, jid.bare]);
     this.#endForFormer(former, bareEnd(end), hosts);
-    await this.#tell(jid, end, { contacts, hosts, isInitial: false });
+    await this.#tell(jid, end, { contacts, hosts, isInitial: false, pace: task });
   }
 
   /**
@@ -557,11 +571,10 @@ export class ContactPresence {
    *
    * @returns false when somebody was not told for that reason
    */
-  async #tell(jid: FullJid, presence: Stanza, { contacts, hosts, isInitial }: {
+  async #tell(jid: FullJid, presence: Stanza, { contacts, ...sending }: Sending & {
     readonly contacts: readonly Jid[];
-    readonly hosts: AccountHosts;
-    readonly isInitial: boolean;
   }): Promise<boolean> {
+    const { hosts } = sending;
     const isEnd = presence.type === "unavailable";
     let isWhole = true;
     const holds = () => {
@@ -572,8 +585,7 @@ export class ContactPresence {
     const mayHear = ({ text }: Jid) =>
       holds() && (isEnd || this.#parted.get(jid.text)?.has(text) !== true);
     await this.#sendEach(contacts, {
-      hosts,
-      isInitial,
+      ...sending,
       make: (to) => mayHear(to) ? readdress(presence, to) : undefined,
     });
     if (holds()) this.#toOwnElsewhere(jid, presence, hosts);
@@ -593,12 +605,10 @@ export class ContactPresence {
    * first of a session.
    * @param options.make returns the stanza for an account when its turn comes; undefined: none
    */
-  async #sendEach(accounts: readonly Jid[], { hosts, isInitial, make }: {
-    readonly hosts: AccountHosts;
-    readonly isInitial: boolean;
+  async #sendEach(accounts: readonly Jid[], { hosts, isInitial, pace, make }: Sending & {
     readonly make: (to: Jid) => Stanza | undefined;
   }): Promise<void> {
-    const { reach, paced } = this.#deps;
+    const { reach } = this.#deps;
     const reached = accounts.filter((account) => reach.reaches(account, hosts));
     const sendTo = (some: readonly Jid[]) => {
       for (const to of some) {
@@ -608,7 +618,7 @@ export class ContactPresence {
     };
     if (!isInitial && reached.length <= SENT_AT_ONCE) return sendTo(reached);
     for (let start = 0; start < reached.length; start += SENT_AT_ONCE) {
-      await paced.run(() => sendTo(reached.slice(start, start + SENT_AT_ONCE)));
+      await pace.run(() => sendTo(reached.slice(start, start + SENT_AT_ONCE)));
     }
   }
 

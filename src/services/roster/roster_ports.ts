@@ -99,7 +99,7 @@ export interface RosterDeps {
   /** True when the account exists. */
   exists(account: Jid): Promise<boolean>;
   /** Does the telling of presence to contacts, a little at a time. */
-  readonly paced: Pick<PacedWork, "run">;
+  readonly paced: Pick<PacedWork, "run" | "task">;
   readonly clock: Clock;
   readonly metrics: Metrics;
   readonly log: Logger;

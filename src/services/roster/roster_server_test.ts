@@ -124,6 +124,7 @@ Deno.test("a roster answer is not older than a push that its client got before i
           if (++pieces === 2) await gate.promise; // between the read and the answer
           return await paced.run(piece);
         },
+        task: () => paced.task(),
       },
     }),
   );
@@ -503,6 +504,10 @@ class BusyPace {
   async run<T>(piece: () => T | Promise<T>): Promise<T> {
     if (this.isBusy) await new Promise<void>((resolve) => void this.waiting.push(resolve));
     return await this.#paced.run(piece);
+  }
+
+  task(): this {
+    return this;
   }
 }
 
@@ -1275,6 +1280,11 @@ function inTurns(contacts: number) {
   return {
     fixture,
     told: () => lines(fixture.sent.map(({ stanza }) => stanza)),
+    /** Adds pieces of others' logins. */
+    storm: (count: number) => {
+      nowMs += 0.01;
+      for (let i = 0; i < count; i++) void paced.run(() => void (nowMs += 0.5));
+    },
     /** Leaves this turn no time for anything else, and lets promises settle. */
     useUp: async () => {
       void paced.run(() => void (nowMs += 1));
@@ -1309,6 +1319,24 @@ Deno.test("a later presence does not wait for its turn if it goes to few contact
     await nextTurn();
     await fixture.server.settled();
     assert.equal(told().filter((line) => line.includes(PHONE)).length, contacts);
+  }
+});
+
+Deno.test("a later presence for many contacts does not wait for the logins that come behind it", async () => {
+  for (const type of [undefined, "unavailable"] as const) {
+    const { fixture, told, storm, useUp, nextTurn } = inTurns(40);
+    fixture.arrive(PHONE, false);
+    await useUp();
+    fixture.sendPresence(PHONE, type);
+    for (let i = 0; i < 20; i++) await immediately();
+    assert.deepEqual(told(), []);
+    storm(1_000);
+    let turns = 0;
+    while (told().filter((line) => line.includes("contact")).length < 40) {
+      await nextTurn();
+      storm(4); // of which a turn does two
+      assert.ok(++turns <= 10, `${told().length} contacts told in ${turns} turns`);
+    }
   }
 });
 

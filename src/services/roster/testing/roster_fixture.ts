@@ -46,7 +46,7 @@ export class RosterFixture {
     { maxItems = 3, maxRequests = 2, paced = new PacedWork() }: {
       readonly maxItems?: number;
       readonly maxRequests?: number;
-      readonly paced?: Pick<PacedWork, "run">;
+      readonly paced?: Pick<PacedWork, "run" | "task">;
     } = {},
   ) {
     this.server = new RosterServer({
