@@ -153,6 +153,7 @@ function accountServices(
     ...vcardSearch({
       storeOf: (host) => stores.vcards(host),
       optionsOf: (host) => moduleOf(searchOf(config, host)),
+      hiders: (owners) => parts.privacy.hiders(owners),
     }),
   ];
 }

@@ -1,6 +1,6 @@
 import type { FoundPerson, SearchField, SearchTerm, VcardStore } from "../../storage/mod.ts";
 import { SEARCH_FIELDS } from "../../storage/mod.ts";
-import type { XmlElement } from "../../xmpp/mod.ts";
+import type { BareJid, Jid, XmlElement } from "../../xmpp/mod.ts";
 import { element, tryMakeJid } from "../../xmpp/mod.ts";
 import type { IqAnswer, IqRequest, IqService } from "../iq_service.ts";
 
@@ -46,11 +46,19 @@ export interface VcardSearchDeps {
   storeOf(host: string): VcardStore;
   /** Returns the options of a host where the search is on. */
   optionsOf(host: string): VcardSearchOptions;
+  /**
+   * Returns those of some accounts of one host that hide from others, each with a function that is true
+   * for those. @default nobody hides
+   *
+   * @throws CausewayError with a code `storage/…`
+   */
+  hiders?(accounts: readonly BareJid[]): Promise<ReadonlyMap<string, (asker: Jid) => boolean>>;
 }
 
 /**
  * Makes the services for searching people by their vCards (XEP-0055), at the host itself. People of
- * the host may search, from a client at this node: no other datacenter and no component can.
+ * the host may search, from a client at this node: no other datacenter and no component can. Whoever
+ * blocks the asker is not found.
  */
 export function vcardSearch(deps: VcardSearchDeps): readonly IqService[] {
   return [new SearchGet(), new SearchSet(deps)];
@@ -101,23 +109,39 @@ class SearchSet extends SearchService implements IqService {
 
   answer(request: IqRequest): IqAnswer | Promise<IqAnswer> {
     if (!isOwnClient(request)) return { error: "forbidden" };
-    const { payload, stanza: { to } } = request;
+    const { payload, stanza: { to, from } } = request;
     const form = payload.child("x", FORM);
     if (form !== undefined && form.attribute("type") !== "submit") return { error: "bad-request" };
     const terms = form === undefined ? plainTerms(payload) : formTerms(form);
     if (terms === undefined) return { error: "bad-request" };
-    return this.#search(to.domainpart, terms, form !== undefined);
+    return this.#search(from, terms, { host: to.domainpart, isForm: form !== undefined });
   }
 
   async #search(
-    host: string,
+    asker: Jid,
     terms: readonly SearchTerm[],
-    isForm: boolean,
+    { host, isForm }: { readonly host: string; readonly isForm: boolean },
   ): Promise<IqAnswer> {
     const { matches, findsAll } = this.#deps.optionsOf(host);
-    const found = await this.#deps.storeOf(host).search(terms, { limit: matches, findsAll });
+    const all = await this.#deps.storeOf(host).search(terms, { limit: matches, findsAll });
+    const found = await this.#shownTo(asker, all, host);
     const items = isForm ? [formOf(found, host)] : found.map((each) => itemOf(each, host));
     return { payload: element("query", { xmlns: NAMESPACE }, ...items) };
+  }
+
+  /** Returns those people who do not hide from the asker. */
+  async #shownTo(
+    asker: Jid,
+    people: readonly FoundPerson[],
+    host: string,
+  ): Promise<readonly FoundPerson[]> {
+    if (people.length === 0) return people;
+    const jids = people.map(({ localpart }) => tryMakeJid(localpart, host)?.bare);
+    const others = jids.flatMap((jid) =>
+      jid === undefined || jid.text === asker.bare.text ? [] : [jid]
+    );
+    const hiders = await this.#deps.hiders?.(others);
+    return people.filter((_, index) => hiders?.get(jids[index]?.text ?? "")?.(asker) !== true);
   }
 }
 

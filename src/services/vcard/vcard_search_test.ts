@@ -9,13 +9,29 @@ const field = (name: string, value: string) =>
 const form = (content: string, type = "submit") =>
   query(`<x xmlns='jabber:x:data' type='${type}'>${content}</x>`);
 
-function open(options: { findsAll?: boolean; off?: readonly `${string} vcard_search`[] } = {}) {
-  const { findsAll = false, off = [] } = options;
+interface Options {
+  findsAll?: boolean;
+  off?: readonly `${string} vcard_search`[];
+  /** Pairs of accounts, of which the first hides from the second. */
+  hidden?: readonly (readonly [string, string])[];
+}
+
+function open(options: Options = {}) {
+  const { findsAll = false, off = [], hidden = [] } = options;
   return AccountServices.open(
     (store) =>
       vcardSearch({
         storeOf: (host) => store.vcards(host),
         optionsOf: () => ({ matches: 2, findsAll }),
+        hiders: (accounts) =>
+          Promise.resolve(
+            new Map(
+              accounts.map(({ text }) => [
+                text,
+                (asker) => hidden.some(([who, from]) => who === text && from === asker.bare.text),
+              ]),
+            ),
+          ),
       }),
     { off },
   );
@@ -62,6 +78,17 @@ Deno.test("vcardSearch() finds those who want to be found, and bounds its answer
   await using open_ = await open({ findsAll: true });
   await fill(open_);
   assert.match(await open_.ask("set", query("<first>erin</first>"), HOST), /<item/);
+});
+
+Deno.test("vcardSearch() does not find people who block the asker, but the asker", async () => {
+  const [alice, bob] = ["alice@example.com", "bob@example.com"];
+  await using services = await open({ hidden: [[bob, alice], [bob, bob]] });
+  await fill(services);
+  const ask = (from: string) =>
+    services.ask("set", query("<first>bob</first>"), { ...HOST, from: `${from}/x` });
+  assert.doesNotMatch(await ask(alice), /bob/);
+  assert.match(await ask("carol@example.com"), /<item jid=['"]bob@example.com['"]>/);
+  assert.match(await ask(bob), /<item jid=['"]bob@example.com['"]>/);
 });
 
 Deno.test("vcardSearch() refuses strangers, other nodes and requests that make no sense", async () => {
