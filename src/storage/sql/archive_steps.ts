@@ -1,10 +1,11 @@
 import { LRUCache } from "lru-cache";
 import type { ArchivedMessage, ArchivePreferences } from "../archive_store.ts";
-import { isArchiveWanted } from "../archive_store.ts";
+import { bareJidOfArchive, isArchiveWanted } from "../archive_store.ts";
 import type { ArchiveState } from "./archive_places.ts";
 import { placesOf, readPreferences } from "./archive_places.ts";
+import type { Key } from "./keys.ts";
 import type { ArchiveStep, StepArchive, StepMessage, StepValues } from "./archive_step.ts";
-import { keyOf } from "./keys.ts";
+import { RecentKeys } from "./recent_keys.ts";
 import { wordOfArchive, wordsOf } from "./search_words.ts";
 import type { SqlDatabase } from "./sql_database.ts";
 
@@ -48,6 +49,8 @@ interface Gathered {
 export class ArchiveSteps {
   readonly #database: SqlDatabase;
   readonly #step: ArchiveStep;
+  /** Keys of archives, and of those with whom their owners talk. */
+  readonly #keys = new RecentKeys();
   readonly #unusual = new LRUCache<string, Expected>({
     max: MOST_UNUSUAL,
     maxSize: MOST_UNUSUAL_BYTES,
@@ -82,7 +85,7 @@ export class ArchiveSteps {
   /** Remembers archives as a transaction has found them. */
   learn(archives: ReadonlyMap<string, ArchiveState>): void {
     for (const [archive, { key, preferencesContent: content }] of archives) {
-      const isFirst = key.equals(placesOf(archive).first);
+      const isFirst = key.equals(this.#keys.keyOf(bareJidOfArchive(archive)));
       if (isFirst && content === null) this.#unusual.delete(archive);
       else this.#unusual.set(archive, { isFirst, content, preferences: readPreferences(content) });
     }
@@ -108,7 +111,7 @@ export class ArchiveSteps {
       messages: messages.map((message) => {
         const { key } = gathered.get(message.archive)!.archive;
         const counted = places.get(message.archive)!;
-        return messageOf(message, {
+        return messageOf(message, this.#keys.keyOf(message.peer.bare), {
           key,
           archive: counted.place,
           nth: ++counted.taken,
@@ -122,8 +125,10 @@ export class ArchiveSteps {
     let found = gathered.get(archive);
     if (found === undefined) {
       const expected = this.#unusual.get(archive) ?? USUAL;
-      const { first, second, owner } = placesOf(archive);
-      const key = expected.isFirst ? first : second;
+      const owner = this.#keys.keyOf(archive);
+      const key = expected.isFirst
+        ? this.#keys.keyOf(bareJidOfArchive(archive))
+        : placesOf(archive).second;
       const { content: preferences } = expected;
       found = {
         expected,
@@ -145,7 +150,8 @@ function sentAtOf({ sentAtMs }: ArchivedMessage, nowMs: number): number {
 }
 
 function messageOf(
-  { process, sequence, peer, stanza, text }: ArchivedMessage,
+  { process, sequence, peer: { resourcepart }, stanza, text }: ArchivedMessage,
+  peer: Key,
   place: Pick<StepMessage, "key" | "archive" | "nth" | "sentAt">,
 ): StepMessage {
   const words = text === undefined ? [] : wordsOf(text);
@@ -153,8 +159,8 @@ function messageOf(
     ...place,
     process,
     sequence,
-    peer: keyOf(peer.bare),
-    peerResource: ENCODER.encode(peer.resourcepart),
+    peer,
+    peerResource: ENCODER.encode(resourcepart),
     stanza,
     words: words.length === 0 ? undefined : [wordOfArchive(place.key), ...words].join(" "),
   };

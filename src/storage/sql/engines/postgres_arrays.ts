@@ -1,4 +1,5 @@
 import { Buffer } from "node:buffer";
+import { SlabAllocator } from "../../../base/mod.ts";
 
 /** Object identifiers of the elements' types, in PostgreSQL's `pg_type`. */
 const [BYTEA, BIGINT, TEXT] = [17, 20, 25];
@@ -10,6 +11,9 @@ const LENGTH_BYTES = 4;
 const NULL_LENGTH = -1;
 const BIGINT_BYTES = 8;
 const UNITS_OF_HIGH_PART = 0x1_0000_0000;
+
+/** A statement has many arrays, most of them small, and all are gone when it is done. */
+const SLAB = new SlabAllocator();
 
 /**
  * Returns an array of BYTEA in the binary form of PostgreSQL, which the driver sends as it is. Without
@@ -58,7 +62,8 @@ export function textArray(values: readonly string[]): Buffer {
 
 /** Returns an array of one dimension, whose elements are to be written behind its head. */
 function arrayOf(type: number, length: number, bytes: number): Buffer {
-  const array = Buffer.allocUnsafe(HEAD_BYTES + bytes);
+  const { buffer, byteOffset, byteLength } = SLAB.allocate(HEAD_BYTES + bytes);
+  const array = Buffer.from(buffer, byteOffset, byteLength);
   const [dimensions, hasNulls, lowerBound] = [1, 1, 1]; // it may have nulls
   let at = array.writeInt32BE(dimensions, 0);
   at = array.writeInt32BE(hasNulls, at);
