@@ -26,8 +26,11 @@ export interface Connection {
   /**
    * Queues a copy of `bytes`. All bytes queued in one event-loop turn leave in one write. Does nothing
    * after `close` or a failure.
+   *
+   * @param mayWait true for bytes that may leave `LATE_FLUSH_MS` later, together with others. They keep
+   * their place: whatever is queued after them and may not wait takes them along.
    */
-  send(bytes: Uint8Array): void;
+  send(bytes: Uint8Array, mayWait?: boolean): void;
 
   /** Bytes queued here and not yet taken by the operating system. */
   readonly pendingBytes: number;

@@ -18,8 +18,10 @@ export interface MessageConnection {
   /**
    * Queues `bytes`, UTF-8, as one message; the connection owns them from now on. All messages queued in
    * one event-loop turn leave in one write. Does nothing after `close` or a failure.
+   *
+   * @param mayWait as in `Connection`
    */
-  send(bytes: Uint8Array): void;
+  send(bytes: Uint8Array, mayWait?: boolean): void;
   /** Pings the peer. The answer is not reported; a peer that is gone shows as a failure. */
   ping(): void;
 

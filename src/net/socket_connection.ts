@@ -5,7 +5,7 @@ import { CausewayError, countLeadingSpace, MAX_SKIPPED_SPACE_BYTES } from "../ba
 import { formatAddress, isLoopbackAddress } from "./address.ts";
 import type { Connection, ConnectionEvents } from "./connection.ts";
 import type { ConnectionLimits } from "./connection_limits.ts";
-import { scheduleFlush } from "./flush_schedule.ts";
+import { Flushing } from "./flush_schedule.ts";
 import { toNetError } from "./net_error.ts";
 import { OutputBuffer } from "./output_buffer.ts";
 import type { TlsAcceptor } from "./tls_acceptor.ts";
@@ -50,8 +50,10 @@ export class SocketConnection implements Connection {
   readonly #output = new OutputBuffer();
   #phase: Phase = "open";
   #events: ConnectionEvents | undefined;
-  #isFlushScheduled = false;
+  readonly #flushing = new Flushing(this);
   #inFlightBytes = 0;
+  /** True when bytes must be written once those in flight are. */
+  #isOwing = false;
   #isOverHighWater = false;
   #isPaused = false;
   #hasPeerEnded = false;
@@ -106,7 +108,7 @@ export class SocketConnection implements Connection {
     this.#read(this.#socket);
   }
 
-  send(bytes: Uint8Array): void {
+  send(bytes: Uint8Array, mayWait = false): void {
     // During a handshake the peer can read nothing, and nothing may leave in the clear.
     if (this.#phase !== "open" || bytes.length === 0) return;
     const pendingBytes = this.#output.pendingBytes + bytes.length;
@@ -117,9 +119,8 @@ export class SocketConnection implements Connection {
     }
     if (pendingBytes > highWaterBytes) this.#isOverHighWater = true;
     this.#output.append(bytes);
-    if (this.#isFlushScheduled) return;
-    this.#isFlushScheduled = true;
-    scheduleFlush(this);
+    if (mayWait) this.#flushing.late();
+    else this.#flushing.soon();
   }
 
   pause(): void {
@@ -144,6 +145,7 @@ export class SocketConnection implements Connection {
     this.#cancelTimer = this.#clock.after(this.#limits.lingerMs, () => this.#lingerOver());
     // Unread bytes would make the system reset the connection and lose our queued bytes.
     this.#startReading();
+    this.#flushing.cancel();
     this.flush();
   }
 
@@ -152,18 +154,20 @@ export class SocketConnection implements Connection {
     this.#error ??= reason;
     this.#phase = "closing";
     this.#output.clear();
+    this.#flushing.cancel();
     this.#hasEnded = true;
     this.#socket.destroy();
   }
 
   /** Writes the queue unless a write is under way. Called by the schedule. */
   flush(): void {
-    this.#isFlushScheduled = false;
+    if (this.#inFlightBytes > 0) this.#isOwing = true;
     if (this.#inFlightBytes > 0 || this.#hasEnded) return;
     if (this.#phase === "securing" && this.#beginHandshake === undefined) return;
     const piece = this.#output.nextPiece();
     if (piece !== undefined) {
       this.#inFlightBytes = piece.length;
+      this.#isOwing = piece.length < this.#output.pendingBytes;
       this.#socket.write(piece, this.#onWritten);
     } else if (this.#phase === "closing") {
       this.#hasEnded = true;
@@ -178,7 +182,8 @@ export class SocketConnection implements Connection {
     if (error || this.#hasEnded) return;
     this.#output.written(byteLength);
     if (this.#output.pendingBytes === 0) this.#beginHandshake?.();
-    if (!this.#isFlushScheduled) this.flush();
+    const mayWait = this.#flushing.isSoon || (this.#flushing.isLate && !this.#isOwing);
+    if (!mayWait) this.flush();
     if (this.#isOverHighWater && this.#output.pendingBytes === 0) {
       this.#isOverHighWater = false;
       if (this.#phase === "open") this.#events?.drained?.();
@@ -350,6 +355,7 @@ export class SocketConnection implements Connection {
     }
     this.#phase = "closed";
     this.#cancelTimer?.();
+    this.#flushing.cancel();
     this.#output.clear();
     this.#events?.closed(this.#error);
   }

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { connect, createServer } from "node:net";
 import type { AddressInfo, Socket } from "node:net";
+import { setImmediate } from "node:timers";
 import { CausewayError, ManualClock } from "../base/mod.ts";
 import { TestPeer } from "./testing/peer.ts";
 import { resolveConnectionLimits } from "./connection_limits.ts";
@@ -75,6 +76,10 @@ function holdWrites(socket: Socket): { readonly count: number; release(): void }
   return held;
 }
 
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}
+
 Deno.test("SocketConnection.send() puts all of one turn into one write and keeps the order", async () => {
   await using it = await pair();
   const writes = countWrites(it.socket);
@@ -88,6 +93,50 @@ Deno.test("SocketConnection.send() puts all of one turn into one write and keeps
   assert.deepEqual(received, Uint8Array.from({ length: 250 }, (_, i) => i));
   assert.equal(writes.count, 1);
   assert.equal(it.ours.connection.pendingBytes, 0);
+});
+
+Deno.test("SocketConnection writes bytes that may wait together, in their place before those that may not", async () => {
+  await using it = await pair();
+  const writes = countWrites(it.socket);
+  it.ours.connection.send(Uint8Array.of(1), true);
+  const received = readBytes(it.other, 5);
+  while (it.ours.connection.pendingBytes > 0) await nextTurn();
+  it.ours.connection.send(Uint8Array.of(2), true);
+  await nextTurn();
+  it.ours.connection.send(Uint8Array.of(3), true);
+  await nextTurn();
+  assert.equal(it.ours.connection.pendingBytes, 2);
+  it.ours.connection.send(Uint8Array.of(4));
+  it.ours.connection.send(Uint8Array.of(5), true);
+  assert.deepEqual(await received, Uint8Array.of(1, 2, 3, 4, 5));
+  assert.equal(writes.count, 2);
+});
+
+Deno.test("SocketConnection writes what came while it wrote, and only waits where it may", async () => {
+  await using it = await pair();
+  it.ours.connection.send(Uint8Array.of(1), true);
+  const writes = holdWrites(it.socket);
+  const received = readBytes(it.other, 3);
+  await nextTurn();
+  assert.equal(writes.count, 1);
+  it.ours.connection.send(Uint8Array.of(2));
+  await nextTurn();
+  it.ours.connection.send(Uint8Array.of(3), true);
+  writes.release();
+  assert.equal(writes.count, 2);
+  assert.deepEqual(await received, Uint8Array.of(1, 2, 3));
+});
+
+Deno.test("SocketConnection.close() sends the bytes that wait", async () => {
+  await using it = await pair();
+  it.ours.connection.send(Uint8Array.of(1), true);
+  const received = readBytes(it.other, 2);
+  while (it.ours.connection.pendingBytes > 0) await nextTurn();
+  it.ours.connection.send(Uint8Array.of(2), true);
+  it.ours.connection.close();
+  assert.deepEqual(await received, Uint8Array.of(1, 2));
+  it.other.end();
+  await it.ours.until((peer) => peer.isClosed);
 });
 
 Deno.test("SocketConnection carries megabytes unchanged through a slow reader", async () => {

@@ -4,7 +4,7 @@ import type { WebSocket } from "ws";
 import { CausewayError } from "../base/mod.ts";
 import { formatAddress, isLoopbackAddress } from "./address.ts";
 import type { ConnectionLimits } from "./connection_limits.ts";
-import { scheduleFlush } from "./flush_schedule.ts";
+import { Flushing } from "./flush_schedule.ts";
 import type { MessageConnection, MessageConnectionEvents } from "./message_connection.ts";
 import { toNetError } from "./net_error.ts";
 import { peerTooSlow } from "./socket_connection.ts";
@@ -42,6 +42,7 @@ export class WebSocketConnection implements MessageConnection {
   /** `closing` begins with our own end or with the peer's mistake; incoming data is then ignored. */
   #phase: "open" | "closing" | "closed" = "open";
   #isCorked = false;
+  readonly #flushing = new Flushing(this);
   #isOverHighWater = false;
   #error: CausewayError | undefined;
   readonly #onWritten = (): void => this.#written();
@@ -72,7 +73,7 @@ export class WebSocketConnection implements MessageConnection {
     else this.resume();
   }
 
-  send(bytes: Uint8Array): void {
+  send(bytes: Uint8Array, mayWait = false): void {
     if (this.#phase !== "open") return;
     const pendingBytes = this.pendingBytes + bytes.length;
     const { maxPendingBytes, highWaterBytes } = this.#limits;
@@ -81,7 +82,7 @@ export class WebSocketConnection implements MessageConnection {
       return;
     }
     if (pendingBytes > highWaterBytes) this.#isOverHighWater = true;
-    this.#cork();
+    this.#cork(mayWait);
     // The socket's own `drain` fires only above its own mark.
     if (this.#isOverHighWater) this.#webSocket.send(bytes, TEXT, this.#onWritten);
     else this.#webSocket.send(bytes, TEXT);
@@ -124,11 +125,11 @@ export class WebSocketConnection implements MessageConnection {
     this.#socket.uncork();
   }
 
-  #cork(): void {
-    if (this.#isCorked) return;
+  #cork(mayWait = false): void {
+    if (!this.#isCorked) this.#socket.cork();
     this.#isCorked = true;
-    this.#socket.cork();
-    scheduleFlush(this);
+    if (mayWait) this.#flushing.late();
+    else this.#flushing.soon();
   }
 
   #written(): void {
@@ -190,6 +191,7 @@ export class WebSocketConnection implements MessageConnection {
       );
     }
     this.#phase = "closed";
+    this.#flushing.cancel();
     this.#events?.closed(this.#error);
   }
 }

@@ -66,7 +66,8 @@ export class StanzaOutput {
       }
     }
     this.#unreadBytes += byteLength;
-    this.#transport.sendStanza(stanza.bytes);
+    // A storm of logins would cost a write for each contact of each session otherwise.
+    this.#transport.sendStanza(stanza.bytes, stanza.kind === "presence");
     this.#deps.metrics.sent[stanza.kind].inc();
     return true;
   }

@@ -38,8 +38,12 @@ export interface StreamTransport {
   sendStreamElement(name: "features" | "error", content: string): void;
   /** Sends a nonza; `xml` is self-contained. */
   sendNonza(xml: string): void;
-  /** Sends a stanza, which takes the content namespace of this stream (`Stanza.bytes`). */
-  sendStanza(bytes: Uint8Array): void;
+  /**
+   * Sends a stanza, which takes the content namespace of this stream (`Stanza.bytes`).
+   *
+   * @param mayWait as in `Connection`
+   */
+  sendStanza(bytes: Uint8Array, mayWait?: boolean): void;
   /** Sends bytes without meaning, so that a dead connection shows. */
   sendKeepalive(): void;
 

@@ -118,8 +118,8 @@ export class TcpTransport implements StreamTransport {
     this.#send(UTF8.encode(xml));
   }
 
-  sendStanza(bytes: Uint8Array): void {
-    this.#send(bytes);
+  sendStanza(bytes: Uint8Array, mayWait?: boolean): void {
+    this.#send(bytes, mayWait);
   }
 
   sendKeepalive(): void {
@@ -201,8 +201,8 @@ export class TcpTransport implements StreamTransport {
     this.#scan(chunk);
   }
 
-  #send(bytes: Uint8Array): void {
-    if (!this.#isOutputOver) this.#connection.send(bytes);
+  #send(bytes: Uint8Array, mayWait?: boolean): void {
+    if (!this.#isOutputOver) this.#connection.send(bytes, mayWait);
   }
 
   /** Scans a chunk, or the held input, and begins TLS when an element asked for it. */

@@ -102,8 +102,8 @@ export class WebSocketTransport implements StreamTransport {
     this.#send(xml);
   }
 
-  sendStanza(bytes: Uint8Array): void {
-    if (!this.#isOutputOver) this.#connection.send(frameStanza(bytes));
+  sendStanza(bytes: Uint8Array, mayWait?: boolean): void {
+    if (!this.#isOutputOver) this.#connection.send(frameStanza(bytes), mayWait);
   }
 
   /** Sends a ping, because RFC 7395 §3.8 has no white space between messages. */
