@@ -4,6 +4,7 @@ import { MetricsRegistry } from "../observe/mod.ts";
 import type { AdminDeps, AdminOptions, PartHealth } from "./admin_deps.ts";
 import type { Links } from "./api/links_schemas.ts";
 import { sampleApp, sampleDeps } from "./testing/sample_app.ts";
+import { sampleSource } from "./testing/sample_source.ts";
 
 const TOKEN = "correct-horse-battery";
 
@@ -264,6 +265,22 @@ Deno.test("lists come in bounded pages, and what is no number or too long is ref
   assert.equal((await app.request("/api/v1/where/a%20b")).status, 400, "no JID");
   assert.equal((await app.request("/api/v1/datacenters/dc9.example.com")).status, 404);
   assert.equal((await app.request("/api/v1/datacenters/DC2.example.com")).status, 200);
+});
+
+Deno.test("lists of one datacenter take its name in any case", async () => {
+  const asked: (string | undefined)[] = [];
+  const note = (name?: string) => {
+    asked.push(name);
+    return [];
+  };
+  const { app } = fixture({
+    deps: { source: { ...sampleSource(), endpoints: note, lanes: note } },
+  });
+  for (const list of ["endpoints", "lanes"]) {
+    const response = await app.request(`/api/v1/${list}?datacenter=DC2.Example.com`);
+    assert.equal(response.status, 200, list);
+  }
+  assert.deepEqual(asked, ["dc2.example.com", "dc2.example.com"]);
 });
 
 Deno.test("GET / lists the paths", async () => {

@@ -1,6 +1,6 @@
 import { Command } from "commander";
 import { setTimeout as pause } from "node:timers/promises";
-import type { ActionResult, Drain } from "../admin/mod.ts";
+import type { ActionResult, Drain, Status } from "../admin/mod.ts";
 import type { AdminClient } from "../admin_client/mod.ts";
 import { CausewayError } from "../base/mod.ts";
 import type { AdminCommandOptions } from "./admin_options.ts";
@@ -42,9 +42,12 @@ export function drainCommand(io: CommandIo): Command {
   });
   return command.action(async (options: DrainOptions) => {
     const client = connectAdmin(options);
+    const { startedAt } = await statusOf(client);
     const begun = await perform(client, "drain");
     if (!options.json) io.out(begun.text);
-    const last = options.wait ? await untilEnded(client, options.json ? undefined : io) : undefined;
+    const last = options.wait
+      ? await untilEnded(client, startedAt, options.json ? undefined : io)
+      : undefined;
     if (options.json) io.out(JSON.stringify({ ...begun, ...(last && { last }) }, null, 2));
     else if (options.wait) io.out("the node has ended");
   });
@@ -97,19 +100,27 @@ async function perform(client: AdminClient, action: "drain" | "reload"): Promise
   return await client.act("POST", `/api/v1/actions/${action}`, {}) as ActionResult;
 }
 
+async function statusOf(client: AdminClient): Promise<Status> {
+  return await client.get("/api/v1/status") as Status; // as the description says
+}
+
 /**
- * Waits until nobody answers at the address any more. Returns the last progress.
+ * Waits until the process that began at `startedAt` answers at the address no more: nobody does, or
+ * a new process that a supervisor has started. Returns the last progress.
  * @throws CausewayError `cli/drain` when the node still answers after its deadline
  */
 async function untilEnded(
   client: AdminClient,
+  startedAt: string,
   io: CommandIo | undefined,
 ): Promise<Drain | undefined> {
   let last: Drain | undefined;
   let said = "";
   for (;;) {
     try {
-      last = await client.get("/api/v1/drain") as Drain; // as the description says
+      const status = await statusOf(client);
+      if (status.startedAt !== startedAt) return last;
+      last = status.drain;
     } catch (thrown) {
       if (thrown instanceof CausewayError && thrown.code === "admin-client/unreachable") {
         return last;

@@ -1,5 +1,6 @@
 import { Command } from "commander";
 import type { Bounce, Datacenter, LaneState, Session } from "../admin/mod.ts";
+import { CausewayError } from "../base/mod.ts";
 import type { AdminCommandOptions } from "./admin_options.ts";
 import { addAdminOptions, connectAdmin } from "./admin_options.ts";
 import { describe } from "./command_docs.ts";
@@ -41,7 +42,10 @@ export function linksCommand(io: CommandIo, done: (code: number) => void): Comma
       ["causeway links", "all links of the node on this machine"],
       ["causeway links --datacenter dc2.example.com --json", "those to one, for a program"],
     ],
-    exits: { 0: "every datacenter is linked", 1: "one of them is not" },
+    exits: {
+      0: "every datacenter is linked",
+      1: "one of them is not, or the node knows no such datacenter",
+    },
   });
   return command.action(async (options: LinksOptions) => {
     const client = connectAdmin(options);
@@ -56,6 +60,12 @@ export function linksCommand(io: CommandIo, done: (code: number) => void): Comma
     const datacenters = all.filter((each) =>
       datacenter === undefined || each.datacenter === datacenter.toLowerCase()
     );
+    if (datacenter !== undefined && datacenters.length === 0) {
+      throw new CausewayError(
+        "cli/no-datacenter",
+        `Cannot show the links to ${datacenter}: the node knows no such datacenter`,
+      );
+    }
     if (datacenters.some(({ state }) => state === "unreachable" || state === "paused")) done(1);
     if (options.json) io.out(JSON.stringify({ datacenters, lanes }, null, 2));
     else {

@@ -25,7 +25,10 @@ export function tableLines(
   width: number = DEFAULT_COLUMNS,
 ): readonly string[] {
   const shown = [columns.map(({ title }) => title), ...rows].map((row) => row.map(plainText));
-  const widths = columns.map((_, i) => Math.max(...shown.map((row) => lengthOf(row[i] ?? ""))));
+  // Not by `Math.max(...)`: a node has more sessions than a call may have arguments.
+  const widths = columns.map((_, i) =>
+    shown.reduce((most, row) => Math.max(most, lengthOf(row[i] ?? "")), 0)
+  );
   const room = Math.max(LEAST_COLUMNS, width) - GAP.length * (columns.length - 1);
   for (const [i, { isFlexible = false }] of [...columns.entries()].toReversed()) {
     const over = widths.reduce((sum, each) => sum + each, 0) - room;

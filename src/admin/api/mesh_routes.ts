@@ -12,8 +12,10 @@ import {
 } from "./mesh_schemas.ts";
 import { cutPage, PAGE_QUERY, toAnswer } from "./paging.ts";
 
-/** Local host in a path or query. */
-const DATACENTER_NAME = z.string().min(1).max(1023).openapi({ example: "dc2.example.com" });
+/** Local host in a path or query, in any case. */
+const DATACENTER_NAME = z.string().min(1).max(1023).toLowerCase().openapi({
+  example: "dc2.example.com",
+});
 
 const OF_DATACENTER = PAGE_QUERY.extend({
   datacenter: DATACENTER_NAME.optional().openapi({ description: "Only those of this datacenter" }),
@@ -83,7 +85,7 @@ export function addMeshRoutes(app: AdminApp, source: AdminSource): void {
     return context.json(toAnswer(cutPage(await source.datacenters(), range), range), 200);
   });
   app.openapi(DATACENTER_ROUTE, async (context) => {
-    const name = context.req.valid("param").datacenter.toLowerCase();
+    const { datacenter: name } = context.req.valid("param");
     const found = (await source.datacenters()).find(({ datacenter }) => datacenter === name);
     if (found === undefined) {
       return context.json({ error: "not-found", message: `No datacenter is named ${name}` }, 404);
