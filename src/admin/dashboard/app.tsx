@@ -76,7 +76,7 @@ function Header({ state: { phase, facts } }: { readonly state: ViewState }) {
         </p>
       )}
       <p class="connection" role="status">
-        {status?.drain.isDraining && (
+        {phase !== "stale" && status?.drain.isDraining && (
           <StatusMark
             state="draining"
             text={`draining: ${countOf(status.drain.sessions, "session")} and ${
@@ -84,7 +84,7 @@ function Header({ state: { phase, facts } }: { readonly state: ViewState }) {
             } left`}
           />
         )}
-        {status !== undefined && !status.drain.isDraining && (
+        {phase !== "stale" && status !== undefined && !status.drain.isDraining && (
           <StatusMark
             state={status.ready ? "good" : "bad"}
             text={status.ready ? "ready" : "not ready"}

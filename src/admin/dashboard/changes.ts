@@ -57,6 +57,18 @@ export function findingsOf(
 ): readonly Finding[] {
   const { status, datacenters, nodes, databases, certificates } = facts;
   const findings: Finding[] = [];
+  // This node's own trouble comes first, as it may be the cause of what it sees of others.
+  for (const { pool, state, reason } of databases) {
+    if (state === "up") continue;
+    findings.push({ severity: "bad", subject: pool, text: `down${reason ? `: ${reason}` : ""}` });
+  }
+  // A database that is down has a line already.
+  const isNamed = (name: string) => findings.some(({ subject }) => subject.startsWith(name));
+  for (const { name, state, reason } of status.parts) {
+    if (state === "up" || isNamed(name)) continue;
+    const severity = state === "down" ? "bad" : "warning";
+    findings.push({ severity, subject: name, text: reason ? `${state}: ${reason}` : state });
+  }
   for (const { datacenter, state, reason } of datacenters) {
     if (state !== "unreachable" && state !== "degraded" && state !== "paused") continue;
     findings.push({
@@ -91,17 +103,6 @@ export function findingsOf(
       text: `linked, but the session table of ${datacenter} does not list it as alive`,
       datacenter,
     });
-  }
-  for (const { pool, state, reason } of databases) {
-    if (state === "up") continue;
-    findings.push({ severity: "bad", subject: pool, text: `down${reason ? `: ${reason}` : ""}` });
-  }
-  // A database that is down has its own line above.
-  const isNamed = (name: string) => findings.some(({ subject }) => subject.startsWith(name));
-  for (const { name, state, reason } of status.parts) {
-    if (state === "up" || isNamed(name)) continue;
-    const severity = state === "down" ? "bad" : "warning";
-    findings.push({ severity, subject: name, text: reason ? `${state}: ${reason}` : state });
   }
   for (const { certfile, names, daysLeft, isExpiringSoon } of certificates) {
     if (!isExpiringSoon) continue;

@@ -111,7 +111,7 @@ export function MeshMap(props: MeshMapProps) {
               from={places.get(pair.one)!}
               to={places.get(pair.other)!}
               center={layout.center}
-              isLabelled={pairs.length <= MAX_LABELLED_PAIRS || (!isCrowded && isOfSelected(pair))}
+              isLabelled={pairs.length <= MAX_LABELLED_PAIRS}
               isSelected={isOfSelected(pair)}
             />
           ))}

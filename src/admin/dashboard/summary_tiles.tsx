@@ -23,7 +23,7 @@ export function SummaryTiles({ facts, total }: {
     <dl class="tiles">
       <Tile name="Datacenters linked" value={`${linked} of ${others.length}`}>
         <StatusMark
-          state={linked === others.length ? "good" : "bad"}
+          state={others.length === 0 ? "idle" : linked === others.length ? "good" : "bad"}
           text={others.length === 0
             ? "no other is known"
             : linked === others.length
