@@ -302,8 +302,10 @@ export class HostServices {
     if (use === undefined) return await ask(request);
     const checked = this.#isFormer(request, use); // never rejects
     if (use === "change" && await checked) return FORMER;
-    const answer = await ask({ ...request, checked });
-    return await checked ? FORMER : answer;
+    // A function that is async: what the service throws at once becomes a rejection.
+    const answer = (async () => await ask({ ...request, checked }))();
+    answer.catch(() => {}); // it counts below, unless the session is refused, and ends, before it comes
+    return await checked ? FORMER : await answer;
   }
 
   /** Returns the use for which the account of the client is looked up; undefined: it is not. */

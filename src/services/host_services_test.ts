@@ -539,3 +539,26 @@ Deno.test("HostServices.handle() reads beside the lookup of the client's account
   await setup.services.close();
   deepStrictEqual([steps.at(-1), setup.replies.length], ["read again", 1]);
 });
+
+Deno.test("HostServices.handle() refuses a session of a former account before a slow read ends", async () => {
+  const read = Promise.withResolvers<IqAnswer>();
+  const setup = new Setup({
+    services: [{
+      namespace: "urn:x:read",
+      name: "query",
+      type: "get",
+      targets: ["account"],
+      features: [],
+      answer: () => read.promise,
+    }],
+    isCurrent: () => Promise.resolve(false),
+  });
+  const client = { creation: "01", isConfidential: true, hasCarbons: false };
+  const iq = stanza("iq", "get", "<query xmlns='urn:x:read'/>", "alice@example.com");
+  strictEqual(setup.services.handle(iq, client), "delivered");
+  await new Promise((resolve) => setTimeout(resolve));
+  match(setup.answer, /<registration-required/);
+  read.reject(new Error("too late"));
+  await setup.services.close();
+  strictEqual(setup.replies.length, 1);
+});
