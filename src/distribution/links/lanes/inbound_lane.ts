@@ -20,8 +20,8 @@ export class InboundLane implements Fate {
   readonly #numbers: OpenNumbers;
   /** Numbers that this process will never settle, as it has left them open. */
   readonly #leftOpen = new Set<number>();
-  /** Numbers of stanzas whose senders the peer is to slow down. */
-  readonly #slow = new Set<number>();
+  /** Numbers of stanzas whose senders the peer is to slow down, each with the number of wishes for it. */
+  readonly #slow = new Map<number, number>();
   /** Numbers of which the peer is to hear so, and those of which that is over. */
   readonly #slowNews = new Map<number, boolean>();
   #isDirty = false;
@@ -62,7 +62,7 @@ export class InboundLane implements Fate {
     this.#numbers.skipTo(lastGone);
     this.#numbers.renew();
     this.#slowNews.clear();
-    for (const number of this.#slow) this.#slowNews.set(number, false);
+    for (const number of this.#slow.keys()) this.#slowNews.set(number, false);
     this.#isDirty = true;
     this.#wake = wake;
   }
@@ -91,20 +91,33 @@ export class InboundLane implements Fate {
     this.#leftOpen.add(number);
   }
 
-  /** Has the peer slow down the sender of a stanza until the returned function is called. */
+  /**
+   * Has the peer slow down the sender of a stanza until the returned function is called. Copies of one
+   * stanza may each wish so: it is over with the last of them.
+   */
   slow(number: number): () => void {
-    this.#slow.add(number);
-    if (this.#wake !== undefined) {
-      this.#slowNews.set(number, false);
-      this.#isDirty = true;
-      this.#wake(true);
-    } // otherwise the peer hears of it when it comes back
+    const wishes = (this.#slow.get(number) ?? 0) + 1;
+    this.#slow.set(number, wishes);
+    if (wishes === 1) this.#tellOfSlow(number, false);
+    let isOver = false;
     return () => {
-      if (!this.#slow.delete(number) || this.#wake === undefined) return;
-      // The peer need not hear of what it has not heard before.
-      if (!this.#slowNews.delete(number)) this.#slowNews.set(number, true);
-      this.#touch();
+      if (isOver) return;
+      isOver = true;
+      const left = this.#slow.get(number)! - 1;
+      if (left > 0) return void this.#slow.set(number, left);
+      this.#slow.delete(number);
+      this.#tellOfSlow(number, true);
     };
+  }
+
+  #tellOfSlow(number: number, isOver: boolean): void {
+    if (this.#wake === undefined) return; // the peer hears of what goes on when it comes back
+    // It need not hear of what is over, or goes on again, before it has heard the opposite.
+    if (this.#slowNews.get(number) === !isOver) this.#slowNews.delete(number);
+    else this.#slowNews.set(number, isOver);
+    if (isOver) return this.#touch();
+    this.#isDirty = true;
+    this.#wake(true);
   }
 
   /** Returns what the peer is to hear of its senders, before the next ACK. */

@@ -156,4 +156,13 @@ Deno.test("InboundLane.takeSlowNews() tells whose senders to slow, again on a ne
   assert.deepEqual(news(), ["2 false", "3 false"]);
   for (const each of [end[1]!, late]) each();
   assert.deepEqual(news(), ["2 true", "3 true"]);
+
+  const copies = [lane.slow(2), lane.slow(2)];
+  assert.deepEqual(news(), ["2 false"]);
+  copies[0]!();
+  copies[0]!();
+  assert.deepEqual(news(), [], "another copy still waits");
+  copies[1]!();
+  lane.slow(2);
+  assert.deepEqual(news(), [], "the peer has not heard that it was over");
 });

@@ -400,14 +400,15 @@ export class Lane implements BoundLane {
 
   /**
    * Slows the sender of a stanza down for the peer, until the peer says that it is over, the stanza is
-   * settled, or the link has ended. False for a stanza that was not sent to the peer.
+   * settled, or the link has ended. False for a stanza that was not sent to the peer. Nobody is slowed
+   * for what is no message: nodes and clients answer what the peer sends.
    */
   slow({ number, isOver }: Slow): boolean {
     if (number > this.#sent) return false;
     if (isOver) this.#endSlowing(number);
     else {
       const entry = this.#entries.get(number);
-      if (entry !== undefined && !this.#slowed.has(number)) {
+      if (entry?.maySlow && !this.#slowed.has(number)) {
         this.#slowed.set(number, this.#events.laneSlows(entry));
       }
     }

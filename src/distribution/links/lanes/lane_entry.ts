@@ -83,6 +83,18 @@ export class LaneEntry extends Duty {
     return entry;
   }
 
+  /** Monotonic milliseconds until which the peer may have its sender slowed, once it has begun to. */
+  slowUntilMs: number | undefined;
+
+  /**
+   * True when its sender may be slowed for it: it is a message, and no answer of this node's, which its
+   * sender has not caused.
+   */
+  get maySlow(): boolean {
+    if (this.isOwed) return false;
+    return decodeStanza(this.slab.bytes, this.start, this.end).stanza.kind === "message";
+  }
+
   /** The recipient. */
   get to(): Jid {
     return decodeStanza(this.slab.bytes, this.start, this.end).stanza.to;

@@ -11,13 +11,17 @@ const MOST_MS = 10_000;
  * Slows the sender of a stanza for which a peer has no room. When the stanza came from another node, that
  * node is asked in turn.
  *
- * @returns a function that ends it; it ends by itself after ten seconds
+ * @returns a function that ends it. It ends by itself ten seconds after the first such wish for this
+ * stanza, however often the peer repeats it, and over whatever link.
  */
 export function slowForPeer(
   entry: LaneEntry,
   clock: Clock,
   tell: (sender: string, isOver: boolean) => void,
 ): () => void {
+  const nowMs = clock.monotonicMs();
+  const leftMs = (entry.slowUntilMs ??= nowMs + MOST_MS) - nowMs;
+  if (leftMs <= 0) return () => {};
   const { sender } = entry.binding;
   const endBefore = entry.slowSender();
   tell(sender, true);
@@ -29,6 +33,6 @@ export function slowForPeer(
     tell(sender, false);
     endBefore?.();
   };
-  const cancel = clock.after(MOST_MS, end);
+  const cancel = clock.after(leftMs, end);
   return end;
 }

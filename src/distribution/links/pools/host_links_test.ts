@@ -585,9 +585,29 @@ Deno.test("HostLinks slows the sender of a stanza for which the peer has no room
   world.tick(1);
   assert.deepEqual(told(), [`${ALICE} false`], "a peer that says no more slows nobody for long");
   assert.ok(slow(2, true) && slow(2));
+  assert.deepEqual(told(), [], "ten seconds are all for one stanza");
+  world.send(4, { settler });
+  world.write(0, 1, 4, 1);
+  assert.ok(slow(4));
   assert.deepEqual(told(), [`${ALICE} true`]);
+  world.tick(6_000);
+  assert.ok(slow(4, true) && slow(4));
+  assert.deepEqual(told(), [`${ALICE} false`, `${ALICE} true`]);
+  world.tick(4_000);
+  assert.deepEqual(told(), [`${ALICE} false`], "repeating it does not lengthen it");
   world.hosts.giveBackAll("expired");
-  assert.deepEqual(told(), [`${ALICE} false`]);
+});
+
+Deno.test("HostLinks slows nobody for what is no message, or an answer of this node", async () => {
+  using world = new World();
+  await world.list(0);
+  world.up(0);
+  world.pressure.splice(0);
+  world.send(1, { kind: "presence" });
+  world.send(2, { isOwed: true });
+  world.write(0, 2, 2);
+  for (const number of [1, 2]) assert.ok(world.lane(0).slow({ number, isOver: false }));
+  assert.deepEqual(world.pressure, []);
 });
 
 Deno.test("HostLinks.peerArrived() refreshes and connects at once, unless a node is linked or it has stopped", async () => {

@@ -201,15 +201,21 @@ export function testEnvelope(
     padding?: number;
     process?: number;
     isOwed?: boolean;
+    kind?: "message" | "presence";
   } = {},
 ): Envelope {
   const from = parseJid(options.from ?? "alice@example.com/phone");
   const to = parseJid(options.to ?? "bob@example.com/desk");
-  const body = `<message type='chat' from='${from.text}' to='${to.text}'><body>${sequence}</body>` +
-    `${"x".repeat(options.padding ?? 0)}</message>`;
+  const kind = options.kind ?? "message";
+  const attributes = `${
+    kind === "message" ? "type='chat' " : ""
+  }from='${from.text}' to='${to.text}'`;
+  const body = `<${kind} ${attributes}><body>${sequence}</body>` +
+    `${"x".repeat(options.padding ?? 0)}</${kind}>`;
+  const type = kind === "message" ? "chat" : "available";
   return new Envelope(
     {
-      stanza: { kind: "message", type: "chat", from, to, bytes: new TextEncoder().encode(body) },
+      stanza: { kind, type, from, to, bytes: new TextEncoder().encode(body) },
       process: options.process ?? 77,
       sequence,
       origin: options.origin ?? "dc1.example.com",

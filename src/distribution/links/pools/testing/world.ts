@@ -2,7 +2,6 @@ import assert from "node:assert/strict";
 import { setImmediate as immediately } from "node:timers/promises";
 import { ManualClock, MATH_RANDOM } from "../../../../base/mod.ts";
 import { MemoryLogger, PacedLog, SILENT_LOGGER } from "../../../../observe/mod.ts";
-import type { Fate } from "../../../../xmpp/mod.ts";
 import type { Envelope, ReturnReason } from "../../../mod.ts";
 import { testEnvelope, TestMetrics } from "../../testing/kit.ts";
 import { CallPace } from "../../connection/call_pace.ts";
@@ -159,8 +158,8 @@ export class World implements Disposable {
     this.hosts.closed(this.link(which));
   }
 
-  send(sequence: number, who: { from?: string; to?: string; settler?: Fate } = {}): void {
-    this.hosts.send(testEnvelope(sequence, { from: ALICE, to: BOB, ...who }));
+  send(sequence: number, options: Parameters<typeof testEnvelope>[1] = {}): void {
+    this.hosts.send(testEnvelope(sequence, { from: ALICE, to: BOB, ...options }));
   }
 
   /** Writes this many more stanzas to an endpoint, which reports `received` and `settled`. */
