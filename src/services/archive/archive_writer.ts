@@ -14,12 +14,15 @@ const RETRY_MS = 500;
 export const GRACE_MS = 1_000;
 
 /**
- * Failures that may be those of one message. A replica of Cassandra fails in the same way at a message
- * that is too large for it as at a broken disk.
+ * Failures of the store that may be those of one message. A replica of Cassandra fails in the same way
+ * at a message that is too large for it as at a broken disk.
  */
-const MAY_BE_OF_MESSAGE: ReadonlySet<string> = new Set([
-  ...["storage/failed", "storage/io", "storage/garbled"],
-]);
+const DOUBTFUL: ReadonlySet<string> = new Set(["storage/io", "storage/garbled"]);
+/**
+ * Attempts at a message alone that may fail so, with a pause after each: ten seconds, in which a store
+ * may recover or hand over to another server.
+ */
+const DOUBTFUL_ATTEMPTS = 20;
 
 /** A message on its way into its archive. */
 export interface ArchiveEntry {
@@ -65,6 +68,8 @@ export class ArchiveWriter {
   /** Entries of the present transaction that are not to be tried again. */
   readonly #cancelled = new Set<ArchiveEntry>();
   readonly #refusals = new Refusals<ArchiveEntry>();
+  /** Attempts at entries alone that failed in a doubtful way. */
+  readonly #doubts = new WeakMap<ArchiveEntry, number>();
   #writing: Promise<void> = Promise.resolve();
   #isWriting = false;
   #cancelGrace: CancelTimer | undefined;
@@ -137,7 +142,8 @@ export class ArchiveWriter {
         continue;
       }
       this.#underWay = new Set(batch);
-      const outcomes = await this.#append(batch);
+      const result = await this.#append(batch);
+      const outcomes = result === "doubtful" ? this.#judge(batch) : result;
       this.#underWay = new Set();
       const cancelled = [...this.#cancelled];
       this.#cancelled.clear();
@@ -176,11 +182,11 @@ export class ArchiveWriter {
 
   /**
    * `too-large`: one message is the reason. `refused`: one message or the whole store is. `fails`: the
-   * store may take it later.
+   * store may take it later. `doubtful`: one of the last two.
    */
   async #append(
     batch: readonly ArchiveEntry[],
-  ): Promise<readonly ArchiveOutcome[] | "too-large" | "refused" | "fails"> {
+  ): Promise<readonly ArchiveOutcome[] | "too-large" | "refused" | "fails" | "doubtful"> {
     const { store, clock, logger } = this.#deps;
     try {
       return await store.append(batch.map(({ message }) => message), clock.wallMs());
@@ -188,8 +194,18 @@ export class ArchiveWriter {
       logger.debug("archive.not-stored", { error: describeError(thrown) });
       if (!(thrown instanceof CausewayError)) return "refused";
       if (thrown.code === "storage/value-too-large") return "too-large";
-      return MAY_BE_OF_MESSAGE.has(thrown.code) ? "refused" : "fails";
+      if (thrown.code === "storage/failed") return "refused";
+      return DOUBTFUL.has(thrown.code) ? "doubtful" : "fails";
     }
+  }
+
+  /** Takes the store for the reason of a doubtful failure at first, and one message after that. */
+  #judge(batch: readonly ArchiveEntry[]): "refused" | "fails" {
+    const [entry] = batch;
+    if (batch.length > 1 || entry === undefined) return "refused"; // each is tried alone
+    const attempts = (this.#doubts.get(entry) ?? 0) + 1;
+    this.#doubts.set(entry, attempts);
+    return attempts > DOUBTFUL_ATTEMPTS ? "refused" : "fails";
   }
 
   /** Has each message of a batch tried alone. Gives up the one that the store alone cannot hold. */

@@ -198,13 +198,22 @@ Deno.test("ArchiveWriter gives up a message that is too large for the store, and
   deepStrictEqual(told.at(-1), "4 failed", "though the store has taken no other one since");
 });
 
-Deno.test("ArchiveWriter gives up a message at which the store fails as at a broken disk", async () => {
-  const { store, told, add } = openRuled();
-  store.failure = new CausewayError("storage/io", "Cannot write it", { retryable: true });
-  store.isRefused = (sequence) => sequence === 2;
-  for (const each of [1, 2, 3]) add(each, `archive ${each}`);
-  while (told.length < 3) await turn();
-  deepStrictEqual(told, ["1 stored", "3 stored", "2 failed"]);
+Deno.test("ArchiveWriter gives up a message at which the store fails as at a broken disk for ten seconds", async () => {
+  for (const isBrief of [true, false]) {
+    const { store, told, add, pauses } = openRuled();
+    store.failure = new CausewayError("storage/io", "Cannot write it", { retryable: true });
+    store.isRefused = (sequence) => sequence === 2;
+    for (const each of [1, 2, 3]) add(each, `archive ${each}`);
+    await pauses(19);
+    const ended = () => told.filter((each) => !each.endsWith(" late"));
+    deepStrictEqual(ended(), ["1 stored"]);
+    if (isBrief) store.isRefused = () => false;
+    await pauses(2);
+    deepStrictEqual(
+      ended(),
+      isBrief ? ["1 stored", "2 stored", "3 stored"] : ["1 stored", "3 stored", "2 failed"],
+    );
+  }
 });
 
 Deno.test("ArchiveWriter stores a message that failed for a moment", async () => {
