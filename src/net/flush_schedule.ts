@@ -5,10 +5,13 @@ export interface Flushable {
   flush(): void;
 }
 
-/** Milliseconds between two writes of bytes that may wait, and for which they wait at the most. */
+/**
+ * Milliseconds between two writes of bytes that may wait. They wait so long at the most, as long as the
+ * event loop has time.
+ */
 export const LATE_FLUSH_MS = 50;
-/** Targets that are flushed late in one turn: many at once would hold up everything else. */
-const LATE_FLUSHES_A_TURN = 8;
+/** Milliseconds of late flushes in one turn, without the last: many at once would hold up the rest. */
+const LATE_SLICE_MS = 1;
 
 let waiting: Flushing[] = [];
 let flushing: Flushing[] = [];
@@ -103,13 +106,12 @@ function flushLate(): void {
   lateTimer = undefined;
   isLateTurnExpected = false;
   const nowMs = performance.now();
-  let left = LATE_FLUSHES_A_TURN;
   for (const [each, fromMs] of late) {
     if (fromMs > nowMs) {
       lateTimer = setTimeout(flushLate, Math.ceil(fromMs - nowMs));
       return;
     }
-    if (left-- === 0) {
+    if (performance.now() - nowMs >= LATE_SLICE_MS) {
       isLateTurnExpected = true;
       setImmediate(flushLate);
       return;

@@ -119,7 +119,7 @@ export class SocketConnection implements Connection {
     }
     if (pendingBytes > highWaterBytes) this.#isOverHighWater = true;
     this.#output.append(bytes);
-    if (mayWait) this.#flushing.late();
+    if (mayWait && pendingBytes <= highWaterBytes) this.#flushing.late();
     else this.#flushing.soon();
   }
 

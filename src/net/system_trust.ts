@@ -34,6 +34,7 @@ export async function isTrustedBySystem({ names, secure }: TlsContext): Promise<
     });
     accepted.push(client);
     client.on("error", fail);
+    client.once("close", () => fail(new Error("the handshake was cut off")));
     client.once("secureConnect", () => {
       resolve(client.authorized || OUT_OF_TIME.has(String(client.authorizationError)));
     });

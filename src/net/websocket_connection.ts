@@ -82,7 +82,7 @@ export class WebSocketConnection implements MessageConnection {
       return;
     }
     if (pendingBytes > highWaterBytes) this.#isOverHighWater = true;
-    this.#cork(mayWait);
+    this.#cork(mayWait && pendingBytes <= highWaterBytes);
     // The socket's own `drain` fires only above its own mark.
     if (this.#isOverHighWater) this.#webSocket.send(bytes, TEXT, this.#onWritten);
     else this.#webSocket.send(bytes, TEXT);
