@@ -377,7 +377,8 @@ export class ContactPresence {
     return count > 0 && count <= SENT_AT_ONCE ? "prompt" : "portioned";
   }
 
-  async #tellAll(jid: FullJid, task: PacedTask): Promise<void> {
+  async #tellAll(jid: FullJid, first: PacedTask): Promise<void> {
+    let task = first;
     const changes = this.#changes.get(jid.text)!; // it stays until all is told
     let contacts: readonly RosterContact[] | undefined;
     try {
@@ -385,6 +386,8 @@ export class ContactPresence {
         if (next === "left") this.#forget(jid);
         else if (isEnding(next)) await this.#withdraw(jid, next, task);
         else contacts = await this.#broadcast(jid, next, task);
+        // Somebody who changes presence all the time does not go before others all the time.
+        task = this.#deps.paced.task();
       }
     } finally {
       this.#changes.delete(jid.text);

@@ -44,7 +44,7 @@ const FAILURES: ReadonlyMap<string, StorageFailure | "constraint"> = new Map([
   ["53", "overloaded"], // no memory, or another bound of the server
   ["53100", "full"],
   ["53300", "too-many-connections"],
-  ["54", "value-too-large"], // a row, or an entry of an index
+  ["54000", "value-too-large"], // a row, or an entry of an index
   ["55P03", "busy"],
   ["57014", "timeout"],
   ["57", "unreachable"], // it shuts down, crashes or starts, or ends the session
