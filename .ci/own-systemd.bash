@@ -1,13 +1,16 @@
 # Machines within this one, each with a systemd of its own: process 1 of namespaces, in a control group
 # that no other process is in. Processes outside do not see it, and killing it ends everything that it has
-# started. For scripts that source this; `end_machines` belongs into their EXIT trap.
+# started. For scripts that source this: call `end_machines` in their EXIT trap.
 
 declare -A machine_parents=() machine_groups=()
 
 # True where machines can be made.
 can_make_machines() {
   machine_hierarchy="$(findmnt --noheadings --types cgroup2 --output TARGET | head -n 1)"
-  [[ -n $machine_hierarchy ]] && unshare --pid --mount --uts --ipc --net --cgroup --fork true 2>/dev/null
+  [[ -n $machine_hierarchy ]] || return 1
+  local probe="$machine_hierarchy/causeway-probe-$$"
+  mkdir "$probe" 2>/dev/null && rmdir "$probe" || return 1
+  unshare --pid --mount --uts --ipc --net --cgroup --fork true 2>/dev/null
 }
 
 # make_machine NAME SCRIPT [OPTION…]: runs SCRIPT, which ends by becoming systemd, in new namespaces, and
@@ -19,7 +22,8 @@ make_machine() {
   mkdir "${machine_groups[$name]}"
   (
     echo "$BASHPID" >"${machine_groups[$name]}/cgroup.procs"
-    exec unshare --fork --pid --mount --mount-proc --uts --ipc --cgroup --kill-child "$@" \
+    # However this script ends, its machines end with it.
+    exec setpriv --pdeathsig KILL unshare --fork --pid --mount --mount-proc --uts --ipc --cgroup --kill-child "$@" \
       bash "$script" </dev/null
   ) &
   machine_parents[$name]=$!
