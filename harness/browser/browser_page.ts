@@ -54,7 +54,7 @@ export class BrowserPage implements AsyncDisposable {
     const page = new BrowserPage(devTools, browserContextId, sessionId);
     await page.#send("Page.enable");
     await page.#send("Runtime.enable");
-    // Of several pages each one thinks that it is before somebody, and shows its focus.
+    // Every page acts as if its window had the focus, so several can be tested at once.
     await page.#send("Emulation.setFocusEmulationEnabled", { enabled: true });
     const loaded = page.#next("Page.loadEventFired");
     await page.#send("Page.navigate", { url });
