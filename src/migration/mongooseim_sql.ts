@@ -43,6 +43,21 @@ const TABLES: Readonly<Record<string, readonly string[]>> = {
   offline_message: ["id", "timestamp", "expire", "server", "username", "from_jid", "packet"],
 };
 
+/** A table with data that is not taken. */
+interface LeftTable {
+  /** Columns that name the account: its domain and its name, or its whole address. */
+  readonly key: readonly [string, string] | readonly [string];
+  /** Reason in the report. */
+  readonly reason: string;
+}
+
+/** Tables with data of accounts that is not taken. A table without these columns is not looked at. */
+const LEFT_TABLES: Readonly<Record<string, LeftTable>> = {
+  privacy_list: { key: ["server", "username"], reason: "privacy lists are not taken" },
+  mam_server_user: { key: ["server", "user_name"], reason: "message archives are not taken" },
+  pubsub_nodes: { key: ["p_key"], reason: "nodes of personal eventing are not taken" },
+};
+
 const SUBSCRIPTIONS: Readonly<Record<string, string>> = {
   B: "both",
   T: "to",
@@ -94,7 +109,10 @@ export class MongooseimSql implements AccountSource {
       );
     }
     const tables = Object.keys(TABLES).filter((table) => columns.has(table));
-    return new MongooseimSql(database, new Set(tables));
+    const left = Object.entries(LEFT_TABLES)
+      .filter(([table, { key }]) => key.every((column) => columns.get(table)?.has(column) === true))
+      .map(([table]) => table);
+    return new MongooseimSql(database, new Set([...tables, ...left]));
   }
 
   async *items(after: string | undefined): AsyncGenerator<PlacedItem, void> {
@@ -136,6 +154,7 @@ export class MongooseimSql implements AccountSource {
     await this.#private(parts, key);
     await this.#last(parts, key);
     await this.#offline(parts, key);
+    await this.#noteLeft(parts, key);
     return { kind: "account", account: parts.account(), findings: parts.findings };
   }
 
@@ -240,6 +259,21 @@ export class MongooseimSql implements AccountSource {
     }
     if (rows.length === MAX_MESSAGES) {
       parts.note("offline", `messages after the first ${MAX_MESSAGES} are not read`);
+    }
+  }
+
+  /** Notes the data that the account has and that is not taken. */
+  async #noteLeft(parts: AccountParts, [server, username]: readonly [string, string]) {
+    for (const [table, { key, reason }] of Object.entries(LEFT_TABLES)) {
+      if (!this.#tables.has(table)) continue;
+      const values = key.length === 1 ? [`${username}@${server}`] : [server, username];
+      const rows = await this.#database.query(
+        `SELECT 1 AS is_there FROM ${table} WHERE ${
+          key.map((column) => `${column} = ?`).join(" AND ")
+        } LIMIT 1`,
+        values,
+      );
+      if (rows.length > 0) parts.note("other", reason);
     }
   }
 

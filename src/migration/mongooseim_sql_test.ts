@@ -19,6 +19,9 @@ const TABLES: Readonly<Record<string, string>> = {
   last: "server varchar(250), username varchar(250), seconds integer, state text",
   offline_message: "id integer, timestamp bigint, expire bigint, server varchar(250), " +
     "username varchar(250), from_jid varchar(250), packet text",
+  privacy_list: "server varchar(250), username varchar(250), name varchar(250)",
+  mam_server_user: "id integer, server varchar(250), user_name varchar(250)",
+  pubsub_nodes: "nidx bigint, p_key varchar(250), name varchar(250)",
 };
 
 /** Keys of the passwords `padthai` and `misio`, from MongooseIM's documentation of their form. */
@@ -55,6 +58,11 @@ const STATEMENTS: readonly string[] = [
   `INSERT INTO private_storage VALUES (${OF_ALICE}, 'urn:a', '<a xmlns="urn:a"><b/></a>')`,
   `INSERT INTO private_storage VALUES (${OF_ALICE}, 'urn:b', '<a')`,
   `INSERT INTO last VALUES (${OF_ALICE}, 1600000000, 'gone')`,
+  `INSERT INTO privacy_list VALUES (${OF_ALICE}, 'blocked')`,
+  `INSERT INTO privacy_list VALUES (${OF_ALICE}, 'invisible')`,
+  "INSERT INTO mam_server_user VALUES (1, 'example.com', 'bob')",
+  "INSERT INTO pubsub_nodes VALUES (1, 'alice@example.com', 'urn:xmpp:avatar:data')",
+  "INSERT INTO pubsub_nodes VALUES (2, 'pubsub.example.com', 'news')",
   `INSERT INTO offline_message VALUES (2, ${1000 * NOW}, NULL, ${OF_ALICE}, 'bob@example.com/x', ` +
   `'<message to="alice@example.com" type="chat"><body>two ä</body></message>')`,
   `INSERT INTO offline_message VALUES (1, ${1000 * NOW}, ${1000 * NOW + 900_000}, ${OF_ALICE}, ` +
@@ -115,7 +123,10 @@ for (const kind of SERVER_KINDS.filter(({ driver }) => driver !== "mssql")) {
         "alice@example.com | offline | 1 messages that wait are malformed, of another type than " +
         "chat and normal, or more than 10000",
         "alice@example.com | offline | 1 messages: they have expired, or there is no room",
+        "alice@example.com | other | privacy lists are not taken",
+        "alice@example.com | other | nodes of personal eventing are not taken",
         "bob@example.com | vcard | it is not a vCard",
+        "bob@example.com | other | message archives are not taken",
         "dave@example.com | account | nobody could log in to it",
         "dave@example.com | password | the form of its keys is not known",
         "dave@example.com | password | there is no password or key that can be used",
