@@ -9,6 +9,8 @@ import { becomeAvailable, Stage } from "./_stage.ts";
 /** Messages that each of two people writes while a third one reads the archive. */
 const MANY = 30;
 
+const COMPOSING = "<composing xmlns='http://jabber.org/protocol/chatstates'/>";
+
 /** One page as the client's plugin gives it. */
 interface Page {
   /** Id and body of each message. */
@@ -33,6 +35,9 @@ export const MESSAGE_ARCHIVE: Scenario = {
 
     await alice.sendMessage(BOB, "are you there?");
     await alice.sendMessage(`${BOB}/gone`, "hello?");
+    for (const to of [BOB, `nobody@${host}`]) {
+      await alice.sendStanza(`<message to='${to}' type='chat' id='state1'>${COMPOSING}</message>`);
+    }
     await alice.sendStanza(
       `<message to='${BOB}' type='chat' id='secret1'><body>forget it</body>` +
         "<no-store xmlns='urn:xmpp:hints'/></message>",
@@ -47,7 +52,7 @@ export const MESSAGE_ARCHIVE: Scenario = {
     assert.equal(errorsAt(alice), 2);
     say(
       "alice at dc1 writes to bob, who is offline: no error comes back, except for what is not to be " +
-        "stored, and bob finds it in his archive at dc2",
+        "stored, and bob finds it in his archive at dc2; chat states come back from nobody",
     );
 
     await becomeAvailable(bob);

@@ -40,6 +40,7 @@ export function makeOffline(config: Config, parts: Surroundings & OfflineParts):
     exists: async (jid) => await accounts.get(jid.domainpart)?.exists(jid.localpart) ?? false,
     maySee: (asker, account) => maySee(asker, account, parts),
     isUserHost: (domain) => isUserHost(domain, domains),
+    hasRosters: (domain) => parts.rosters.serves(domain),
     sessionsOf: (account) => parts.sessions.ofAccount(account),
     isCurrent: (client) => currentCheck(client, "read", parts)(),
     revealed: (account) => parts.router.revealed(account),

@@ -12,6 +12,7 @@ import { recipientHolders, senderHolders } from "../../xmpp/mod.ts";
 import { MessageClaim } from "./message_claim.ts";
 import { isForOffline, readOffline, withDelay } from "./offline_form.ts";
 import { OfflineMetrics } from "./offline_metrics.ts";
+import { SilentEnds } from "./silent_ends.ts";
 
 /** Options of the offline messages of one host. */
 export interface OfflineHostOptions extends OfflineBounds {
@@ -48,6 +49,8 @@ export interface OfflineMessagesDeps {
   maySee(asker: Jid, account: BareJid): Promise<boolean>;
   /** True for a domain whose people log in at this node. */
   isUserHost(domainpart: string): boolean;
+  /** True for a domain whose people have rosters at this node. */
+  hasRosters(domainpart: string): boolean;
   /** Sessions of an account at this node. */
   sessionsOf(account: string): readonly OfflineSession[];
   /** True while the account of a session here exists: its name may have a new owner. Never rejects. */
@@ -142,6 +145,7 @@ interface Busy {
 export class OfflineMessages {
   readonly #deps: OfflineMessagesDeps;
   readonly #metrics: OfflineMetrics;
+  readonly #silentEnds: SilentEnds;
   readonly #stores = new Map<string, OfflineStore>();
   readonly #busy = new Map<string, Busy>();
   /** Available clients with a priority of 0 or more, by full JID. */
@@ -156,6 +160,7 @@ export class OfflineMessages {
 
   constructor(deps: OfflineMessagesDeps) {
     this.#deps = deps;
+    this.#silentEnds = new SilentEnds(deps);
     this.#metrics = new OfflineMetrics(deps.metrics, () => this.pending);
   }
 
@@ -188,14 +193,22 @@ export class OfflineMessages {
 
   /**
    * Takes over a message for which its sender would get an error. Returns false for a message that is
-   * not kept.
+   * not kept, and whose sender may know that it found nobody.
    *
    * @param sentAtMs wall-clock milliseconds when the server accepted it
    */
   keep(stanza: Stanza, sentAtMs: number, outcome: KeepOutcome): boolean {
+    if (this.#isClosed) return false;
+    if (this.#keep(stanza, sentAtMs, outcome)) return true;
+    const ending = this.#silentEnds.take(stanza, outcome);
+    if (ending !== undefined) this.#spawn(ending);
+    return ending !== undefined;
+  }
+
+  #keep(stanza: Stanza, sentAtMs: number, outcome: KeepOutcome): boolean {
     const { to: { bare: account }, from } = stanza;
     const host = this.#deps.hosts.get(account.domainpart);
-    if (host === undefined || account.localpart === "" || this.#isClosed) return false;
+    if (host === undefined || account.localpart === "") return false;
     if (!isForOffline(stanza)) return false;
     const isOfUser = this.#deps.isUserHost(from.domainpart);
     const own = senderHolders(from, isOfUser);

@@ -75,6 +75,7 @@ class Node implements AsyncDisposable {
       exists: ({ text }: BareJid) => this.exists(text),
       maySee: (asker) => Promise.resolve(this.contacts.has(asker.bare.text)),
       isUserHost: (domain) => domain === HOST || domain === "example.com",
+      hasRosters: (domain) => domain === HOST || domain === "example.com",
       sessionsOf: () => this.sessions,
       isCurrent: ({ resourcepart }) => Promise.resolve(!this.former.has(resourcepart)),
       revealed: ({ text }) => void this.revealed.push(text),

@@ -1,0 +1,130 @@
+import assert from "node:assert/strict";
+import { FairShares, ManualClock } from "../../base/mod.ts";
+import type { MessageType, Stanza } from "../../xmpp/mod.ts";
+import { parseJid } from "../../xmpp/mod.ts";
+import { isForPerson, SilentEnds } from "./silent_ends.ts";
+
+const CHAT_STATE = "<composing xmlns='http://jabber.org/protocol/chatstates'/>";
+const [ALICE, BOB] = ["alice@example.com/desk", "bob@example.com"];
+
+function message(
+  content: string,
+  { from = ALICE, to = BOB, type = "chat" }: {
+    readonly from?: string;
+    readonly to?: string;
+    readonly type?: MessageType;
+  } = {},
+): Stanza {
+  const xml = `<message from='${from}' to='${to}' type='${type}'>${content}</message>`;
+  const bytes = new TextEncoder().encode(xml);
+  return { kind: "message", type, from: parseJid(from), to: parseJid(to), bytes };
+}
+
+class Fixture {
+  readonly outcomes: string[] = [];
+  readonly asked: string[] = [];
+  /** Answers of the roster. */
+  maySee: () => Promise<boolean> = () => Promise.resolve(false);
+  readonly clock = new ManualClock();
+  readonly budget = new FairShares({ maxItems: 8 });
+  readonly ends = new SilentEnds({
+    maySee: (asker, account) => {
+      this.asked.push(`${asker.text} ${account.text}`);
+      return this.maySee();
+    },
+    hasRosters: (domain) => domain === "example.com",
+    isUserHost: (domain) => domain === "example.com" || domain === "example.org",
+    budget: this.budget,
+    clock: this.clock,
+  });
+
+  take(stanza: Stanza): Promise<void> | undefined {
+    return this.ends.take(stanza, {
+      refused: (condition) => void this.outcomes.push(condition),
+      dropped: () => void this.outcomes.push("dropped"),
+    });
+  }
+}
+
+Deno.test("SilentEnds tells only those who see the presence that a chat state found nobody", async () => {
+  for (const [isContact, outcome] of [[true, "service-unavailable"], [false, "dropped"]] as const) {
+    const fixture = new Fixture();
+    fixture.maySee = () => Promise.resolve(isContact);
+    await fixture.take(message(CHAT_STATE));
+    await fixture.take(message(CHAT_STATE, { type: "normal", to: `${BOB}/gone` }));
+    assert.deepEqual(fixture.outcomes, [outcome, outcome]);
+    assert.deepEqual(fixture.asked, Array(2).fill("alice@example.com bob@example.com"));
+    assert.equal(fixture.budget.bytes, 0);
+  }
+});
+
+/** Messages whose senders get the error at once. */
+const OTHERS: readonly (readonly [what: string, stanza: Stanza])[] = [
+  ["with a text", message("<body>hello</body><no-store xmlns='urn:xmpp:hints'/>")],
+  ["to the sender's own account", message(CHAT_STATE, { to: "alice@example.com" })],
+  ["to a host", message(CHAT_STATE, { to: "example.com" })],
+  ["to a host without rosters", message(CHAT_STATE, { to: "bob@example.org" })],
+  ["of a host", message(CHAT_STATE, { from: "example.org" })],
+  ["of a component", message(CHAT_STATE, { from: "news.example.com" })],
+  ["of type groupchat", message(CHAT_STATE, { type: "groupchat" })],
+];
+
+Deno.test("SilentEnds leaves other messages to the error that they get anyway", () => {
+  for (const [what, stanza] of OTHERS) {
+    const fixture = new Fixture();
+    assert.equal(fixture.take(stanza), undefined, what);
+    assert.deepEqual([fixture.asked, fixture.outcomes], [[], []], what);
+  }
+});
+
+Deno.test("SilentEnds loses nothing in silence when the roster cannot tell, or not in time", async () => {
+  const fixture = new Fixture();
+  fixture.maySee = () => Promise.reject(new Error("no database"));
+  await fixture.take(message(CHAT_STATE));
+  const roster = Promise.withResolvers<boolean>();
+  fixture.maySee = () => roster.promise;
+  const late = fixture.take(message(CHAT_STATE));
+  fixture.clock.advance(5_000);
+  await late;
+  assert.deepEqual(fixture.outcomes, Array(2).fill("service-unavailable"));
+  roster.resolve(false);
+});
+
+Deno.test("SilentEnds holds a sender's share of messages, and drops more of them in silence", async () => {
+  const fixture = new Fixture();
+  const roster = Promise.withResolvers<boolean>();
+  fixture.maySee = () => roster.promise;
+  const taken = Array.from({ length: 8 }, () => fixture.take(message(CHAT_STATE)));
+  const held = fixture.budget.items;
+  assert.ok(held > 0 && held < 8, `${held}`);
+  assert.deepEqual(fixture.outcomes, Array(8 - held).fill("dropped"));
+  roster.resolve(true);
+  await Promise.all(taken);
+  assert.deepEqual(fixture.outcomes.slice(8 - held), Array(held).fill("service-unavailable"));
+  assert.equal(fixture.budget.items, 0);
+});
+
+Deno.test("isForPerson() is true for texts, encrypted payloads and invitations alone", () => {
+  for (
+    const content of [
+      "<body>hello</body>",
+      "<body xml:lang='en'> hello</body>",
+      `${CHAT_STATE}<body>&lt;</body>`,
+      "<encrypted xmlns='eu.siacs.conversations.axolotl'/>",
+      "<x xmlns='jabber:x:conference' jid='tea@rooms.example.com'/>",
+    ]
+  ) assert.ok(isForPerson(message(content)), content);
+  for (
+    const content of [
+      "",
+      CHAT_STATE,
+      "<body/>",
+      "<body> \n</body>",
+      "<body a='&gt;x'/>",
+      "<body a='>x' b=\"'>x\"></body>",
+      "<body xmlns='urn:example'>x</body>",
+      "<subject>tea</subject>",
+      "<received xmlns='urn:xmpp:receipts' id='1'/>",
+    ]
+  ) assert.ok(!isForPerson(message(content)), content);
+});
