@@ -89,8 +89,10 @@ export class Dispatcher {
    */
   route(envelope: Envelope): Pending | undefined {
     const { from, to } = envelope.stanza;
-    const { stop } = this.#deps;
-    if (stop.isStopping && stop.follows(envelope)) return undefined;
+    // A message that entered here goes to its sender's archive first: no other node sees to that.
+    const isForArchive = this.#archiving !== undefined && envelope.arrival === "here" &&
+      envelope.stanza.kind === "message";
+    if (!isForArchive && this.#followsOnStop(envelope)) return undefined;
     if (envelope.arrival === "link" && !this.#isFairCopy(envelope)) {
       return void this.#refusals.drop(envelope, "ignored");
     }
@@ -103,6 +105,12 @@ export class Dispatcher {
       default:
         return this.#routeBy(decision, envelope);
     }
+  }
+
+  /** True when the node stops, and a stanza goes where earlier ones of its sender have gone. */
+  #followsOnStop(envelope: Envelope): boolean {
+    const { stop } = this.#deps;
+    return stop.isStopping && stop.follows(envelope);
   }
 
   /** Has the sender's archive begin with a message that waits behind others of its sender. */
@@ -133,14 +141,15 @@ export class Dispatcher {
   #routeMessage(envelope: Envelope, decision: Decision): Pending | undefined {
     if (this.#archiving === undefined) return this.#routeBy(decision, envelope);
     const noted = this.#askSender(envelope);
-    if (noted === undefined) return this.#routeBy(decision, envelope);
     if (noted === "resource-constraint") {
       return this.#withoutRoom(envelope, {
         ask: () => this.#askSender(envelope),
         again: () => this.#routeMessage(envelope, decision),
       });
     }
-    return this.#whenNoted(envelope, noted, () => this.#routeBy(decision, envelope));
+    const goOn = () =>
+      this.#followsOnStop(envelope) ? undefined : this.#routeBy(decision, envelope);
+    return noted === undefined ? goOn() : this.#whenNoted(envelope, noted, goOn);
   }
 
   #askSender(envelope: Envelope): Noted {

@@ -519,6 +519,27 @@ Deno.test("Router.drain() has messages wait for room in archives only briefly", 
   fixture.close();
 });
 
+Deno.test("Router.drain() hands no message on before its sender's archive has it", async () => {
+  const fixture = new Fixture();
+  fixture.handedOn = [];
+  fixture.router.accept(message("1"));
+  await fixture.end("1 sender");
+  const drained = fixture.router.drain();
+  await fixture.settled();
+  assert.deepEqual(fixture.handedOn, ["1"], "bob is nowhere");
+  fixture.router.accept(message("2"));
+  await fixture.settled();
+  assert.deepEqual(fixture.archive.noted.filter((name) => name.endsWith("sender")), [
+    "1 sender",
+    "2 sender",
+  ]);
+  assert.deepEqual(fixture.handedOn, ["1"]);
+  await fixture.end("2 sender");
+  assert.deepEqual(fixture.handedOn, ["1", "2"], "it follows the first one");
+  await drained;
+  fixture.close();
+});
+
 Deno.test("Router archives messages that bounced before their recipient gets them, in order", async () => {
   for (const isStored of [true, false]) {
     const fixture = new Fixture();
