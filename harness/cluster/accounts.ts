@@ -1,5 +1,11 @@
 import type { SharedDatabase } from "../databases/mod.ts";
-import { causewayCommand, PROJECT_DIRECTORY, type Run, runProgram } from "../process/mod.ts";
+import {
+  causewayCommand,
+  type Command,
+  PROJECT_DIRECTORY,
+  type Run,
+  runProgram,
+} from "../process/mod.ts";
 import type { ResolvedClusterOptions, UserImport } from "./cluster_options.ts";
 import type { CausewayNode } from "./datacenter.ts";
 
@@ -17,8 +23,10 @@ export async function addUsers(
 ): Promise<void> {
   await node.writeConfiguration();
   const { configFile } = node;
+  const command = options.administration ?? causewayCommand;
   if (database.needsPreparing) {
-    await succeed("prepare the database", ["backends", "prepare", "--config", configFile]);
+    const args = ["backends", "prepare", "--config", configFile];
+    await succeed("prepare the database", command(args));
   }
   if (options.users.length === 0) return;
   const listFile = run.path("users.json");
@@ -26,18 +34,17 @@ export async function addUsers(
     JSON.stringify({ jid: `${localpart}@${options.globalHost}`, password })
   );
   await Deno.writeTextFile(listFile, lines.join("\n") + "\n", { mode: 0o600 });
-  await (options.addUsers ?? importUsers)({ configFile, listFile });
+  await (options.addUsers ?? importUsers)({ configFile, listFile, command });
 }
 
-async function importUsers({ configFile, listFile }: UserImport): Promise<void> {
+async function importUsers({ configFile, listFile, command }: UserImport): Promise<void> {
   await succeed(
     "add the cluster's accounts",
-    ["users", "import", listFile, "--format", "json", "--config", configFile],
+    command(["users", "import", listFile, "--format", "json", "--config", configFile]),
   );
 }
 
-async function succeed(what: string, command: readonly string[]): Promise<void> {
-  const { program, args } = causewayCommand(command);
+async function succeed(what: string, { program, args }: Command): Promise<void> {
   const outcome = await runProgram(program, args, {
     cwd: PROJECT_DIRECTORY,
     env: { NO_COLOR: "1" },

@@ -71,8 +71,13 @@ export interface ClusterOptions {
   /** The program of a node, given its configuration file. @default the task `serve` */
   readonly command?: (configFile: string) => Command;
   /**
+   * The program that prepares the database and adds the accounts before the first node starts.
+   * @default that of this build
+   */
+  readonly administration?: (args: readonly string[]) => Command;
+  /**
    * Adds the accounts to the shared database before the first node starts.
-   * @default `causeway backends prepare` and `causeway users import`
+   * @default `causeway users import`
    */
   readonly addUsers?: (users: UserImport) => Promise<void>;
   /** Milliseconds within which a node has to be ready. @default READY_WITHIN_MS */
@@ -88,6 +93,8 @@ export interface UserImport {
   readonly configFile: string;
   /** An object on each line: `{"jid": "alice@example.com", "password": "…"}`. */
   readonly listFile: string;
+  /** The `causeway` command that is to do it. */
+  readonly command: (args: readonly string[]) => Command;
 }
 
 /** `ClusterOptions` with every default filled in, except what stays absent. */
@@ -95,7 +102,14 @@ export type ResolvedClusterOptions =
   & Required<Omit<ClusterOptions, WithoutDefault>>
   & Pick<ClusterOptions, WithoutDefault>;
 
-type WithoutDefault = "configure" | "env" | "command" | "addUsers" | "starting" | "signal";
+type WithoutDefault =
+  | "configure"
+  | "env"
+  | "command"
+  | "administration"
+  | "addUsers"
+  | "starting"
+  | "signal";
 
 export const DEFAULT_USERS: readonly ClusterUser[] = [
   { localpart: "alice", password: "secret" },

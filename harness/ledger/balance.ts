@@ -2,7 +2,7 @@ import type { BalanceOptions, Due, Split } from "./counts.ts";
 import { mayBeLate } from "./allowances.ts";
 import type { DeviceBalance } from "./device_balance.ts";
 import type { Flow, StanzaKind } from "./flow.ts";
-import { CAME_TO_DEVICE, MAY_BE_DOUBLE, MAY_BE_UNTOLD } from "./flow.ts";
+import { CAME_TO_DEVICE, IN_ARCHIVE, MAY_BE_DOUBLE, MAY_BE_UNTOLD } from "./flow.ts";
 
 /** Fates of the stanzas of one kind. */
 export interface KindBalance {
@@ -21,6 +21,8 @@ export interface Balance {
   readonly answered: number;
   /** To the bare JID, and got by a further device of the recipient alone. */
   readonly elsewhere: number;
+  /** Got by nobody, and kept in the archive of the recipient, who was away. */
+  readonly archived: number;
   /** Presence with neither a delivery nor an error: no error is owed for it. */
   readonly vanished: number;
   /** Neither, of anything else; `forbidden` ones are lost. */
@@ -80,6 +82,7 @@ export function balanceOf(
     delivered: 0,
     answered: 0,
     elsewhere: 0,
+    archived: 0,
     vanished: 0,
     results: { requests: 0, again: 0 },
     unknown: { allowed: 0, forbidden: 0 },
@@ -133,6 +136,7 @@ export function balanceOf(
         ofKind.answered++;
         show("answered", flow, seq);
       } else if (flow.has(seq, CAME_TO_DEVICE)) count.elsewhere++;
+      else if (flow.has(seq, IN_ARCHIVE)) count.archived++;
       else if (kind === "presence") count.vanished++;
       else if (!note("unknown", flow.mayBeUnknown(seq))) show("lost", flow, seq);
       if (isOutside(sentAtMs)) {

@@ -13,6 +13,10 @@ export const SENT_AGAIN = 4;
 export const MAY_BE_UNTOLD = 8;
 /** A further device of its recipient has got it, so it is not lost. */
 export const CAME_TO_DEVICE = 16;
+/** Its client has written it again, on a new stream. */
+export const WRITTEN_AGAIN = 32;
+/** The archive of its recipient has it, so it is not lost. */
+export const IN_ARCHIVE = 64;
 
 /** Kinds of stanzas that a flow mixes. */
 export const STANZA_KINDS = ["message", "iq", "presence"] as const;
@@ -224,7 +228,7 @@ export class Flow {
   /** True while its fate is unknown; presence may vanish, and is owed none. */
   isOpen(seq: number): boolean {
     return this.#arrivals[seq] === 0 && this.#answers[seq] === 0 &&
-      this.kindOf(seq) !== "presence" && !this.has(seq, CAME_TO_DEVICE);
+      this.kindOf(seq) !== "presence" && !this.has(seq, CAME_TO_DEVICE | IN_ARCHIVE);
   }
 
   arrivals(seq: number): number {

@@ -17,6 +17,7 @@ import {
   MAY_BE_UNTOLD,
   SENT_AGAIN,
   type StanzaKind,
+  WRITTEN_AGAIN,
 } from "./flow.ts";
 import type { Login, LostConnection } from "./logins.ts";
 import type { Span } from "./span.ts";
@@ -229,6 +230,11 @@ export class Ledger {
       throw new RangeError(`${sender} cannot send again ${number}.${seq}: it never sent it`);
     }
     flow.mark(seq, SENT_AGAIN);
+  }
+
+  /** Notes that a client writes a stanza once more, on a new stream: archives may have it twice. */
+  writtenAgain({ flow, seq }: StanzaMark): void {
+    this.#flows[flow]?.mark(seq, WRITTEN_AGAIN);
   }
 
   /** Number of stanzas with a forbidden unknown fate. */

@@ -1,3 +1,5 @@
+export type { ArchiveBalance } from "./archive_account.ts";
+export { ArchiveAccount, archiveFindings, archiveLine } from "./archive_account.ts";
 export type { Balance } from "./balance.ts";
 export type { BalanceOptions, Split } from "./counts.ts";
 export type { CarbonDirection } from "./device_account.ts";

@@ -86,6 +86,6 @@ function tooFew({ due, came }: Due, what: string): readonly string[] {
   return [`only ${came} of ${due} ${what} came that were due outside the fault's window`];
 }
 
-function split(name: string, { allowed, forbidden }: Split): string {
+export function split(name: string, { allowed, forbidden }: Split): string {
   return `${forbidden} ${name}` + (allowed > 0 ? ` (+${allowed} allowed)` : "");
 }

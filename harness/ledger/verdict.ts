@@ -66,7 +66,8 @@ export function balanceLine(balance: Balance): string {
   return [
     `${balance.sent} sent (${kinds.iq.sent} requests, ${kinds.presence.sent} presence)`,
     `${balance.delivered} delivered` +
-    (balance.elsewhere > 0 ? ` (+${balance.elsewhere} to another device alone)` : ""),
+    (balance.elsewhere > 0 ? ` (+${balance.elsewhere} to another device alone)` : "") +
+    (balance.archived > 0 ? ` (+${balance.archived} in an archive alone)` : ""),
     `${balance.answered} answered`,
     `${results.requests} results${results.again > 0 ? ` (+${results.again} again)` : ""}`,
     `${balance.vanished} presence vanished`,

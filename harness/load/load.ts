@@ -20,6 +20,8 @@ export interface LoadOptions {
 
 const TICK_MS = 5;
 const ASK_MS = 200;
+const SETTLED_EVERY_MS = 50;
+const LOOK_EVERY_MS = 1_000;
 /** A machine that was held up does not have to make good for more. */
 const MAX_CATCH_UP_MS = 1_000;
 /** With it a stanza is still one that every server takes. */
@@ -118,12 +120,17 @@ export class Load implements AsyncDisposable {
     this.#padding = "x".repeat(Math.min(MAX_PADDING, Math.ceil(bytesPerSecond / perRecipient)));
   }
 
-  /** Resolves with true when every stanza has its fate, with false when that took too long. */
-  async settle(withinMs: number): Promise<boolean> {
+  /**
+   * Resolves with true when every stanza has its fate, with false when that took too long.
+   *
+   * @param look reports fates that clients do not see. It is called again and again
+   */
+  async settle(withinMs: number, look?: () => Promise<void>): Promise<boolean> {
     using patience = new Patience(withinMs);
     while (this.ledger.unsettled() > 0) {
       if (patience.isOver) return false;
-      await delay(50);
+      await delay(look === undefined ? SETTLED_EVERY_MS : LOOK_EVERY_MS);
+      await look?.();
     }
     return true;
   }

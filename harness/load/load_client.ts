@@ -394,8 +394,9 @@ export class LoadClient implements AsyncDisposable, SidelineClient {
   #writeAgain(stanza: string): void {
     const mark = readLoadStanza(stanza);
     if (mark.kind === "foreign") return;
-    if (this.#killedAtMs !== undefined && mark.kind === "arrival") {
-      this.#options.ledger.sentAgain(this.jid, mark.mark);
+    if (mark.kind === "arrival") {
+      this.#options.ledger.writtenAgain(mark.mark);
+      if (this.#killedAtMs !== undefined) this.#options.ledger.sentAgain(this.jid, mark.mark);
     }
     this.#write(stanza);
   }

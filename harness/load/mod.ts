@@ -1,3 +1,5 @@
+export type { ArchivedLoad } from "./archive_reader.ts";
+export { ArchiveReader } from "./archive_reader.ts";
 export { CarbonReader } from "./carbon_reader.ts";
 export type { LoadOptions } from "./load.ts";
 export { Load } from "./load.ts";

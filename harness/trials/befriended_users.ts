@@ -1,5 +1,5 @@
 import type { ClusterUser, UserImport } from "../cluster/mod.ts";
-import { causewayCommand, PROJECT_DIRECTORY, runProgram } from "../process/mod.ts";
+import { PROJECT_DIRECTORY, runProgram } from "../process/mod.ts";
 
 /**
  * Makes the function that adds a cluster's accounts to its database. Those of `friends` are one
@@ -9,14 +9,14 @@ import { causewayCommand, PROJECT_DIRECTORY, runProgram } from "../process/mod.t
 export function befriendedUsers(
   friends: readonly ClusterUser[],
 ): (users: UserImport) => Promise<void> {
-  return async ({ configFile, listFile }) => {
+  return async ({ configFile, listFile, command }) => {
     const lines = (await Deno.readTextFile(listFile)).trim().split("\n");
     const users = lines.map((line): { jid: string; password: string } => JSON.parse(line));
     const names = new Set(friends.map(({ localpart }) => localpart));
     const jids = users.map(({ jid }) => jid).filter((jid) => names.has(localpartOf(jid)));
     const pieFile = `${listFile}.xml`;
     await Deno.writeTextFile(pieFile, pieOf(users, jids), { mode: 0o600 });
-    const { program, args } = causewayCommand([
+    const { program, args } = command([
       "import",
       pieFile,
       "--config",

@@ -3,6 +3,7 @@ import { MISERLY_PEER } from "./lane_trials.ts";
 import {
   ENDPOINTS_MOVED,
   FAST_CLOCK,
+  MIXED_RELEASES,
   NODE_KILLED,
   NODE_STOPPED,
   ROLLING_RESTART,
@@ -32,6 +33,7 @@ export const TRIALS: readonly Trial[] = [
   ENDPOINTS_MOVED,
   ROLLING_RESTART,
   ROLLING_UPGRADE,
+  MIXED_RELEASES,
   FAST_CLOCK,
   SLOW_CLOCK,
   DEAF_READERS,

@@ -1,13 +1,16 @@
-import type { CausewayNode, Datacenter } from "../cluster/mod.ts";
+import type { CausewayNode, ClusterOptions, Datacenter } from "../cluster/mod.ts";
 import {
   causewayCommand,
   type Command,
   LAST_RELEASE,
+  PROJECT_DIRECTORY,
   releaseCommand,
+  runProgram,
   serveCommand,
   skewedCommand,
   unpackRelease,
 } from "../process/mod.ts";
+import { liveMs } from "../live_clock.ts";
 import { FOUND_THROUGH_TABLE } from "./link_trials.ts";
 import type { Trial } from "./trial.ts";
 import { placesOf, type TrialStage } from "./trial_stage.ts";
@@ -90,34 +93,103 @@ export const ROLLING_RESTART: Trial = {
   },
 };
 
-/** The databases were prepared by this build, as an operator does before an upgrade. */
+/** The database and the accounts are those of the last release, whose nodes run from the start. */
 export const ROLLING_UPGRADE: Trial = {
   name: "rolling-upgrade",
-  summary:
-    `every node, one after another, goes from ${LAST_RELEASE.version} to this build, and back`,
+  summary: `the database is prepared for this build under load, every node, one after another, ` +
+    `goes from ${LAST_RELEASE.version} to this build, and back; archives miss nothing`,
   answers: "none",
-  obstacle: () =>
-    unpackRelease(LAST_RELEASE).then(
-      () => undefined,
-      (thrown) => `there is no release ${LAST_RELEASE.version} here: ${thrown}`,
-    ),
-  options: () => ({ command: serveRelease }),
+  obstacle: releaseObstacle,
+  options: () => ({ ...OF_RELEASE, database: "postgresql", archives: true }),
   async run(stage) {
     const nodes = stage.nodes();
-    const commands = { "this build": serveCommand, [LAST_RELEASE.version]: serveRelease };
-    for (const [build, command] of Object.entries(commands)) {
-      for (const { datacenter, node } of nodes) {
-        const before = await versionOf(datacenter, node);
-        node.command = command;
-        await restart(stage, node);
-        if (await versionOf(datacenter, node) !== before) {
-          stage.prove(`nodes that went to ${build}`);
-        }
+    await prepareDatabase(stage);
+    for (const build of [THIS_BUILD, OLD_BUILD]) {
+      for (const each of nodes) {
+        await change(stage, each, build);
         await stage.pass(stage.faultMs / (2 * nodes.length));
       }
     }
   },
+  async finish(stage) {
+    // Nodes of both builds are to find the same in the archives.
+    await change(stage, stage.nodes()[0]!, THIS_BUILD);
+  },
 };
+
+/** Each datacenter has a node of either release for a while. The built-in store has no archives here. */
+export const MIXED_RELEASES: Trial = {
+  name: "mixed-releases",
+  summary: `one node of each datacenter goes from ${LAST_RELEASE.version} to this build, on one ` +
+    "built-in store with the others, and back",
+  answers: "none",
+  obstacle: releaseObstacle,
+  options: () => OF_RELEASE,
+  async run(stage) {
+    const firsts = stage.cluster.datacenters.map((datacenter) => ({
+      datacenter,
+      node: datacenter.nodes[0]!,
+    }));
+    for (const build of [THIS_BUILD, OLD_BUILD]) {
+      for (const each of firsts) {
+        await change(stage, each, build);
+        await stage.pass(stage.faultMs / (2 * firsts.length));
+      }
+    }
+  },
+};
+
+/** A program of a node, with its name for people. */
+interface Build {
+  readonly name: string;
+  readonly command: (configFile: string) => Command;
+}
+
+const THIS_BUILD: Build = { name: "this build", command: serveCommand };
+const OLD_BUILD: Build = { name: LAST_RELEASE.version, command: serveRelease };
+
+/** Milliseconds that a stanza may take from its client to a busy node. */
+const ON_ITS_WAY_MS = 5_000;
+
+/** Ends a node and starts it with another program. */
+async function change(
+  stage: TrialStage,
+  { datacenter, node }: ReturnType<TrialStage["nodes"]>[number],
+  { name, command }: Build,
+): Promise<void> {
+  const before = await versionOf(datacenter, node);
+  const isOld = node.command === OLD_BUILD.command;
+  const clients = stage.load.everyone.filter(({ place }) => place?.name === node.name);
+  const fromMs = liveMs() - ON_ITS_WAY_MS;
+  node.command = command;
+  await restart(stage, node);
+  // What nodes of 0.1.0 hand on when they stop may miss the archive of its sender.
+  if (isOld) stage.allowGaps(clients.map(({ jid }) => jid), { fromMs, toMs: liveMs() });
+  if (await versionOf(datacenter, node) !== before) stage.prove(`nodes that went to ${name}`);
+}
+
+const OF_RELEASE: ClusterOptions = {
+  command: serveRelease,
+  administration: (args) => releaseCommand(LAST_RELEASE, args),
+};
+
+async function releaseObstacle(): Promise<string | undefined> {
+  const { version } = LAST_RELEASE;
+  return await unpackRelease(LAST_RELEASE).then(
+    () => undefined,
+    (thrown) => `there is no release ${version} here: ${thrown}`,
+  );
+}
+
+/** Brings the database to the schema of this build, as an operator does before an upgrade. */
+async function prepareDatabase(stage: TrialStage): Promise<void> {
+  const { configFile } = stage.node("dc1");
+  const { program, args } = causewayCommand(["backends", "prepare", "--config", configFile]);
+  const outcome = await runProgram(program, args, { cwd: PROJECT_DIRECTORY });
+  if (outcome?.code !== 0) throw new Error(`Cannot prepare the database: ${outcome?.errors}`);
+  stage.say(outcome.output.trim());
+  stage.prove("databases prepared under load");
+}
 
 export const FAST_CLOCK = wrongClock("fast-clock", "ahead", CLOCK_OFF_MS);
 export const SLOW_CLOCK = wrongClock("slow-clock", "behind", -CLOCK_OFF_MS);

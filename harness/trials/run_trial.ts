@@ -1,6 +1,9 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { type Cluster, type ClusterOptions, withCluster } from "../cluster/mod.ts";
 import {
+  type ArchiveBalance,
+  archiveFindings,
+  archiveLine,
   type Balance,
   balanceLine,
   deviceLines,
@@ -17,6 +20,7 @@ import { Load, type LoadClient, type Mix, type NodeEnd } from "../load/mod.ts";
 import { liveMs } from "../live_clock.ts";
 import { MaliciousPeer } from "../peers/mod.ts";
 import { PATIENCE_MS } from "../until.ts";
+import { ArchiveAudit } from "./archive_audit.ts";
 import { befriendedUsers } from "./befriended_users.ts";
 import {
   clientsWithSides,
@@ -55,6 +59,7 @@ export interface TrialResult {
   readonly findings: readonly string[];
   readonly proofs: Readonly<Record<string, number>>;
   readonly balance?: Balance;
+  readonly archives?: ArchiveBalance;
   readonly rosters?: RosterBalance;
   readonly presence?: PresenceBalance;
   readonly seconds: number;
@@ -157,19 +162,33 @@ async function playOn(
     found.push(`the trial broke off: ${thrown instanceof Error ? thrown.message : thrown}`);
   }
   load.pause();
-  if (!await load.settle(SETTLE_MS)) say(`${ledger.unsettled()} stanzas without a fate`);
+  const archives = cluster.options.archives ? new ArchiveAudit(cluster, load) : undefined;
+  const look = archives && (() => archives.readOn());
+  if (!await load.settle(SETTLE_MS, look)) say(`${ledger.unsettled()} stanzas without a fate`);
   await side?.end(SETTLE_MS);
   await delay(QUIET_MS);
+  try {
+    await archives?.readOn();
+    await trial.finish?.(stage);
+    found.push(...await archives?.differences() ?? []);
+  } catch (thrown) {
+    found.push(`the end broke off: ${thrown instanceof Error ? thrown.message : thrown}`);
+  }
   const outlived = trial.outlivedExpiryMs?.(faultMs);
   const options = {
     windows: stage.windows,
     ...(outlived !== undefined && { outlivedExpiryMs: outlived }),
   };
   const balance = ledger.balance(options);
+  const kept = archives?.balance((sender, atMs) => stage.mayMissCopies(sender, atMs));
   const rosters = side?.rosters.balance(options);
   const presence = side?.presence.balance();
   say(balanceLine(balance));
   for (const line of deviceLines(balance.devices)) say(line);
+  if (kept !== undefined) {
+    say(archiveLine(kept));
+    found.push(...archiveFindings(kept));
+  }
   if (rosters !== undefined && presence !== undefined) {
     say(rosterLine(rosters));
     say(presenceLine(presence));
@@ -194,10 +213,20 @@ async function playOn(
   if (stage.proofs.size === 0 || Object.values(proofs).some((times) => !(times > 0))) {
     found.push("the fault was not seen to happen");
   }
-  const sideExamples = [...rosters?.examples ?? [], ...presence?.examples ?? []];
+  const sideExamples = [
+    ...rosters?.examples ?? [],
+    ...presence?.examples ?? [],
+    ...kept?.examples ?? [],
+  ];
   const examples = [...balance.examples, ...sideExamples];
   for (const example of found.length > 0 ? examples : []) say(example);
-  return { findings: found, proofs, balance, ...(rosters && presence && { rosters, presence }) };
+  return {
+    findings: found,
+    proofs,
+    balance,
+    ...(kept && { archives: kept }),
+    ...(rosters && presence && { rosters, presence }),
+  };
 }
 
 /** A fault is one of a cluster that has started: whoever has logged in is known everywhere. */

@@ -16,6 +16,8 @@ export interface Trial extends Pick<Demands, "answers"> {
   readonly obstacle?: () => Promise<string | undefined>;
   /** Adds to the cluster what the trial needs, before anybody logs in; it is disposed of at the end. */
   readonly prepare?: (cluster: Cluster) => Promise<AsyncDisposable>;
+  /** Called once every stanza has its fate. Archives, if there are any, are read a second time then. */
+  readonly finish?: (stage: TrialStage) => Promise<void>;
   /** Makes the fault while the load runs, and undoes it. Everyone is logged in. */
   run(stage: TrialStage): Promise<void>;
 }

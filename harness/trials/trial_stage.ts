@@ -32,6 +32,8 @@ export class TrialStage {
   readonly #windows: Span[] = [];
   readonly #proofs = new Map<string, number>();
   readonly #ends: Map<string, NodeEnd>;
+  /** Times for which the archive of a client's account may miss what the client sends. */
+  readonly #gaps: { readonly client: string; readonly span: Span }[] = [];
   #bystanders: ((flow: Flow) => boolean) | undefined;
 
   /** @param ends records how nodes were ended, for clients that lose their connections to them */
@@ -58,6 +60,18 @@ export class TrialStage {
   /** Demands that flows of this kind are delivered without a single error. */
   protect(isBystander: (flow: Flow) => boolean): void {
     this.#bystanders = isBystander;
+  }
+
+  /** Allows the archives of some clients' accounts to miss what these clients send in that time. */
+  allowGaps(clients: readonly string[], span: Span): void {
+    for (const client of clients) this.#gaps.push({ client, span });
+  }
+
+  /** True when the archive of a client's account may miss what it sent then. */
+  mayMissCopies(client: string, atMs: number): boolean {
+    return this.#gaps.some(({ client: other, span: { fromMs, toMs } }) =>
+      other === client && fromMs <= atMs && atMs <= toMs
+    );
   }
 
   /** Counts that something has been seen to happen. */
