@@ -9,11 +9,15 @@ class World {
   readonly ended: string[] = [];
   free = 0;
   attempts = 0;
+  looks = 0;
 
   add(name: string, { dueMs = 5_000, places = 1 } = {}): void {
     void this.waits.add({
       dueMs,
-      mayFit: () => this.free >= places,
+      mayFit: () => {
+        this.looks++;
+        return this.free >= places;
+      },
       attempt: () => {
         this.attempts++;
         if (this.free < places) return false;
@@ -43,6 +47,37 @@ Deno.test("WaitsForRoom gives room to those who came first, and to others if the
   await world.has(["a true", "b true", "large true", "c true"]);
   strictEqual(world.waits.size, 0);
   strictEqual(world.clock.pendingTimers, 0, "it looks no more");
+});
+
+Deno.test("WaitsForRoom.freed() looks at few of those without room, and at all others in turn", async () => {
+  const world = new World();
+  for (let large = 0; large < 1_000; large++) world.add("large", { places: 9 });
+  for (const name of ["a", "b"]) world.add(name);
+  world.looks = 0;
+  world.free = 1;
+  world.waits.freed();
+  strictEqual(world.looks, 32);
+  for (let times = 0; times < 40; times++) world.waits.freed();
+  await world.has(["a true"]);
+  world.looks = 0;
+  world.free = 1;
+  world.clock.advance(250);
+  await world.has(["a true", "b true"]);
+  strictEqual(world.looks, 1_001, "all of them, from time to time");
+  world.looks = 0;
+  world.free = 9_000;
+  world.waits.freed();
+  await new Promise((resolve) => setImmediate(resolve));
+  strictEqual(world.waits.size, 0, "those that fit are not counted");
+});
+
+Deno.test("WaitsForRoom.freed() begins anew where the look before has seen the last one", async () => {
+  const world = new World();
+  for (let large = 0; large < 32; large++) world.add(`large${large}`, { places: 9 });
+  world.waits.freed();
+  world.free = 9;
+  world.waits.freed();
+  await world.has(["large0 true"]);
 });
 
 Deno.test("WaitsForRoom.add() takes room at once, and waits no longer than until its time", async () => {
