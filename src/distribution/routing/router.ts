@@ -87,7 +87,10 @@ export class Router {
     });
     const lookups = this.#lookups = new Lookups({ domains, locations, rates, metrics, clock });
     const parts = { domains, memory, lookups, rates, refusals, stop, metrics };
-    const slow = ({ stanza }: Envelope) => this.#workers.slow(queueKey(stanza, domains));
+    const slow = (envelope: Envelope) => {
+      const waiting = { envelope, sinceMs: -1, holders: holdersOf(envelope, domains) };
+      this.#workers.slow(queueKey(envelope.stanza, domains), waiting);
+    };
     this.#dispatcher = new Dispatcher(bounce, { ...deps, ...parts, slow });
     this.#workers = this.#senderWorkers(options);
     deps.metrics.gauge({

@@ -142,13 +142,15 @@ export class SenderWorkers<T> {
     return true;
   }
 
-  /** Slows a sender, however short its queue is, until the queue is gone. Others are not affected. */
-  slow(sender: string): void {
+  /**
+   * Slows the sender of `item`, however short its queue is, until the queue is gone. Others are not
+   * affected, and a sender without a queue is not.
+   */
+  slow(sender: string, item: T): void {
     const queue = this.#queues.get(sender);
-    const item = queue?.started[queue.first]?.item;
-    if (queue === undefined || item === undefined) return;
+    if (queue === undefined) return;
     this.#slow(queue, item);
-    // An item that comes to its end ends this too, so the present one has to say it anew.
+    // An item that comes to its end ends this too, so the next one has to say it anew.
     const { endSlowing } = queue;
     queue.endSlowing = this.#deps.slowAfar?.(item);
     endSlowing?.();

@@ -360,10 +360,10 @@ Deno.test("SenderWorkers.slow() slows a sender until its queue is gone, and nobo
   const told: string[] = [];
   const note = (item: number, isOver: boolean) => void told.push(`${item} ${isOver}`);
   const workers = new SenderWorkers<number>(() => undefined, upTo(1000), note);
-  workers.slow("a");
+  workers.slow("a", 0);
   const first = Promise.withResolvers<Finish>();
   workers.begin("a", 0, first.promise);
-  for (let times = 0; times < 2; times++) workers.slow("a");
+  for (let times = 0; times < 2; times++) workers.slow("a", 0);
   for (let item = 1; item < 300; item++) workers.enqueue("a", item);
   assert.deepEqual(told, ["0 true"], "once");
   first.resolve(() => {});
@@ -371,7 +371,7 @@ Deno.test("SenderWorkers.slow() slows a sender until its queue is gone, and nobo
   assert.deepEqual(told, ["0 true", "0 false"]);
 });
 
-Deno.test("SenderWorkers.slow() slows the sender afar for the present item, until the queue is gone", async () => {
+Deno.test("SenderWorkers.slow() slows the sender afar for the given item, until the queue is gone", async () => {
   const told: string[] = [];
   const rules = {
     ...upTo(1000),
@@ -381,13 +381,15 @@ Deno.test("SenderWorkers.slow() slows the sender afar for the present item, unti
     },
   };
   const gates = [Promise.withResolvers<Finish>(), Promise.withResolvers<Finish>()] as const;
-  const workers = new SenderWorkers<string>(() => {
+  const workers = new SenderWorkers<string>((item) => {
+    if (item === "older") return undefined;
     // The second item waits as well.
-    void Promise.resolve().then(() => workers.slow("a"));
+    void Promise.resolve().then(() => workers.slow("a", item));
     return gates[1].promise;
   }, rules);
   workers.begin("a", "first", gates[0].promise);
-  workers.slow("a");
+  workers.enqueue("a", "older", { isReturned: true });
+  workers.slow("a", "first");
   workers.enqueue("a", "second");
   gates[0].resolve(() => {});
   await new Promise((resolve) => setImmediate(resolve));
