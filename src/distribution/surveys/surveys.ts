@@ -4,6 +4,7 @@ import type { Counter, Metrics } from "../../observe/mod.ts";
 import { LinkBook } from "../mod.ts";
 import type { LinkTraffic, OpenLink } from "../mod.ts";
 import {
+  answeredSurvey,
   decodeSurvey,
   decodeSurveyed,
   FRAME_TYPE,
@@ -99,7 +100,7 @@ export class Surveys {
   readonly #peers = new Map<string, Peer>();
   readonly #self: Peer;
   readonly #asking: RateLimit;
-  readonly #dropped: Counter;
+  readonly #dropped: Readonly<Record<"survey" | "surveyed", Counter>>;
   #survey = 0;
   #askedMs = -Infinity;
   /** Resolved when the survey under way is over; undefined while there is none. */
@@ -112,10 +113,13 @@ export class Surveys {
     this.#links = new LinkBook(deps.localHost);
     this.#self = { host: deps.localHost, node: deps.nodeName, awaited: 0, answer: undefined };
     this.#asking = new RateLimit(MAX_ASKED, deps.clock);
-    this.#dropped = deps.metrics.counter({
-      name: "causeway_surveys_dropped_total",
-      help: "Surveys of other nodes that were not answered, as their process sent too many",
-    });
+    const dropped = (frame: string) =>
+      deps.metrics.counter({
+        name: "causeway_survey_frames_dropped_total",
+        help: "Frames of surveys that were dropped: too many questions, answers nobody waits for",
+        labels: { frame },
+      });
+    this.#dropped = { survey: dropped("survey"), surveyed: dropped("surveyed") };
   }
 
   /**
@@ -157,7 +161,7 @@ export class Surveys {
       },
       frame: (link, type, buffer, start, end) => {
         if (type === FRAME_TYPE.survey) this.#asked(link, decodeSurvey(buffer, start, end));
-        else if (type === FRAME_TYPE.surveyed) this.#told(link, decodeSurveyed(buffer, start, end));
+        else if (type === FRAME_TYPE.surveyed) this.#told(link, buffer, { start, end });
         else inner?.frame(link, type, buffer, start, end);
       },
       leaving: () => inner?.leaving?.(),
@@ -204,16 +208,20 @@ export class Surveys {
   }
 
   #asked(link: OpenLink, survey: number): void {
-    if (!this.#asking.take(keyOf(link))) return this.#dropped.inc();
+    if (!this.#asking.take(keyOf(link))) return this.#dropped.survey.inc();
     link.send(surveyedFrame({ survey, ...this.#own(this.#clock.monotonicMs()) }));
   }
 
-  /** Takes one answer to each survey. Whoever was not asked is not heard. */
-  #told(link: OpenLink, fields: SurveyedFields): void {
+  /** Takes one answer to each survey. An answer that nobody waits for is dropped before it is read. */
+  #told(
+    link: OpenLink,
+    buffer: Uint8Array,
+    { start, end }: { readonly start: number; readonly end: number },
+  ): void {
     const peer = this.#peers.get(keyOf(link));
-    if (peer === undefined || peer.awaited !== fields.survey) return;
+    if (peer?.awaited !== answeredSurvey(buffer, start, end)) return this.#dropped.surveyed.inc();
     peer.awaited = 0;
-    note(peer, fields, this.#askedMs);
+    note(peer, decodeSurveyed(buffer, start, end), this.#askedMs);
     this.#endIfAnswered();
   }
 

@@ -2,11 +2,13 @@ import assert from "node:assert/strict";
 import { ManualClock } from "../../base/mod.ts";
 import { MetricsRegistry } from "../../observe/mod.ts";
 import type { LinkTraffic, OpenLink } from "../mod.ts";
-import { frameName, surveyedFrame, surveyFrame } from "../wire/mod.ts";
+import { FrameError, frameName, surveyedFrame, surveyFrame } from "../wire/mod.ts";
 import type { OwnFlow } from "./surveys.ts";
 import { Surveys } from "./surveys.ts";
 
 interface TestNode {
+  /** Frames that the node has dropped. */
+  readonly dropped: (frame: string) => Promise<number>;
   readonly surveys: Surveys;
   readonly traffic: LinkTraffic;
   readonly host: string;
@@ -28,7 +30,12 @@ function nodeAt(dc: string, clock: ManualClock, ...flows: OwnFlow[]): TestNode {
   const nodeName = `node${process}@${host}`;
   const metrics = new MetricsRegistry(clock);
   const surveys = new Surveys({ localHost: host, nodeName, flows: () => flows, metrics, clock });
-  return { surveys, traffic: surveys.traffic(), host, nodeName, process, flows };
+  const dropped = async (frame: string) => {
+    const name = `causeway_survey_frames_dropped_total{frame="${frame}"} `;
+    const line = (await metrics.prometheus()).split("\n").find((each) => each.startsWith(name));
+    return Number(line?.slice(name.length));
+  };
+  return { surveys, traffic: surveys.traffic(), host, nodeName, process, flows, dropped };
 }
 
 /** Links `a` to `b`. Frames to `b` arrive at once, unless `b` is deaf. */
@@ -157,13 +164,37 @@ Deno.test("Surveys takes one answer to each question, and none that nobody asked
   assert.deepEqual(told(), [3]);
 });
 
-Deno.test("Surveys answers four surveys of a process at once, then one in a second", () => {
+Deno.test("Surveys drops answers that nobody waits for unread, and counts them", async () => {
   const clock = new ManualClock();
-  const { sent, toB } = link(nodeAt("dc1", clock), nodeAt("dc2", clock));
+  const asker = nodeAt("dc1", clock);
+  const { toA } = link(asker, nodeAt("dc2", clock), { isDeaf: true });
+  // Whoever reads this frame finds fewer hosts than it says, and ends the link.
+  const broken = (survey: number) => {
+    const frame = surveyedFrame({ survey, atMs: 1, hosts: [] });
+    new DataView(frame.buffer).setUint16(frame.length - 2, 9);
+    return frame;
+  };
+  for (let times = 0; times < 1_000; times++) toA(broken(1));
+  assert.equal(await asker.dropped("surveyed"), 1_000);
+  const looked = asker.surveys.look();
+  toA(broken(2));
+  assert.equal(await asker.dropped("surveyed"), 1_001);
+  assert.throws(() => toA(broken(1)), FrameError);
+  toA(broken(1));
+  assert.equal(await asker.dropped("surveyed"), 1_002, "one answer is read, whatever it holds");
+  clock.advance(1_000);
+  await looked;
+});
+
+Deno.test("Surveys answers four surveys of a process at once, then one in a second", async () => {
+  const clock = new ManualClock();
+  const other = nodeAt("dc2", clock);
+  const { sent, toB } = link(nodeAt("dc1", clock), other);
   for (let survey = 1; survey <= 6; survey++) toB(surveyFrame(survey));
   assert.equal(sent.length, 4);
   clock.advance(1_000);
   toB(surveyFrame(7));
   toB(surveyFrame(8));
   assert.equal(sent.length, 5);
+  assert.equal(await other.dropped("survey"), 3);
 });

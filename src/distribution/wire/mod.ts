@@ -132,6 +132,7 @@ export {
 } from "./trace_frames.ts";
 export type { SurveyedFields, SurveyedHost } from "./survey_frames.ts";
 export {
+  answeredSurvey,
   decodeSurvey,
   decodeSurveyed,
   MAX_SURVEY_BYTES,

@@ -79,6 +79,14 @@ export function surveyedFrame({ survey, atMs, hosts }: SurveyedFields): Uint8Arr
 }
 
 /**
+ * Reads only the number of the survey that the SURVEYED frame at [`start`, `end`) answers.
+ * @throws FrameError
+ */
+export function answeredSurvey(buffer: Uint8Array, start: number, end: number): number {
+  return new FrameReader("SURVEYED", buffer, { start, end }).u53(1);
+}
+
+/**
  * Reads the SURVEYED frame at [`start`, `end`).
  * @throws FrameError
  */
