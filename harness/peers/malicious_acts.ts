@@ -1,6 +1,7 @@
 import {
   ackFrame,
   changesFrame,
+  contextFrame,
   detailsFrames,
   endFrame,
   FRAME_TYPE,
@@ -10,6 +11,8 @@ import {
   helloFrame,
   invalidateFrames,
   MAX_MESH_HOSTS,
+  MAX_SURVEY_BYTES,
+  MAX_SURVEYED_HOSTS,
   MAX_TABLE_ENDPOINTS,
   MAX_TABLE_RECORDS,
   meshFrame,
@@ -21,9 +24,16 @@ import {
   resumeFrame,
   retireFrame,
   sessionFrame,
+  slowFrame,
   snapshotFrame,
   stanzaFrame,
+  type SurveyedFields,
+  surveyedFrame,
+  surveyFrame,
   type TableRecord,
+  tracedFrame,
+  traceFrame,
+  tracingFrame,
 } from "../../src/distribution/wire/mod.ts";
 import { parseJid } from "../../src/xmpp/mod.ts";
 import { BOUNDARIES, type MaliciousLink, type Visit } from "./visit.ts";
@@ -43,6 +53,10 @@ const MADE_UP_NODES = 6;
 const CROWD = 12;
 /** Links that say nothing are held so long. */
 const SILENCE_MS = 500;
+/** Surveys of one process that a node may answer at once; then it may answer one in a second. */
+const SURVEYS_AT_ONCE = 4;
+/** Place of the number of hosts in a SURVEYED frame. */
+const COUNT_AT = 21;
 /** Nobody listens there: what a node calls at the actor's word is refused at once. */
 const NOWHERE_PORT = 9;
 
@@ -68,6 +82,9 @@ export const ACTS: readonly Act[] = [
   { name: "hints-of-nobody", run: hintsOfNobody },
   { name: "transfers-of-no-session", run: transfersOfNoSession },
   { name: "snapshots-again-and-again", run: snapshotsAgain },
+  { name: "surveys-without-end", run: endlessSurveys },
+  { name: "answers-that-nobody-asked-for", run: unaskedAnswers },
+  { name: "slows-by-the-dialler", run: diallersSlows },
   { name: "floods", run: floods },
   { name: "silent-links", run: silentLinks },
   { name: "crowd", run: crowd },
@@ -363,6 +380,72 @@ async function snapshotsAgain(visit: Visit): Promise<void> {
   await link.until(() => link.hasEnded, 200);
 }
 
+async function endlessSurveys(visit: Visit): Promise<void> {
+  const link = await visit.open();
+  const begunMs = performance.now();
+  for (let survey = 1; survey <= FLOOD; survey++) link.send(surveyFrame(survey));
+  link.send(pingFrame(1));
+  await link.until(() => link.heard(FRAME_TYPE.pong) > 0);
+  const most = SURVEYS_AT_ONCE + Math.ceil((performance.now() - begunMs) / 1000);
+  const answered = link.heard(FRAME_TYPE.surveyed);
+  if (answered > most) throw new Error(`A node answered ${answered} of ${FLOOD} surveys at once`);
+}
+
+/** Answers surveys that the node has not sent. */
+async function unaskedAnswers(visit: Visit): Promise<void> {
+  const host = (i: number) => ({
+    host: `made-up-${i}-${"x".repeat(200)}.example.net`,
+    isPaused: visit.below(2) === 0,
+    links: 0xffff_ffff,
+    openLinks: visit.below(9),
+    roundTripUs: 0xffff_ffff,
+    sent: visit.boundary(),
+    received: visit.boundary(),
+  });
+  const hosts = Array.from({ length: MAX_SURVEYED_HOSTS }, (_, i) => host(i));
+  const answer = (changes: Partial<SurveyedFields>) =>
+    surveyedFrame({ survey: visit.positive(), atMs: visit.boundary(), hosts: [], ...changes });
+  const link = await visit.open();
+  for (let times = 0; times < 8; times++) link.send(answer({ hosts }));
+  for (let survey = 1; survey <= FLOOD; survey++) link.send(answer({ survey }));
+  link.send(
+    ...BOUNDARIES.filter((survey) => survey > 0).map((survey) => answer({ survey, hosts })),
+    withU16(answer({ hosts }), COUNT_AT, 0xffff),
+    withU16(answer({ hosts: hosts.slice(0, 1) }), COUNT_AT, MAX_SURVEYED_HOSTS),
+    withU16(answer({ hosts: hosts.slice(0, 1) }), COUNT_AT + 2, 0xffff),
+    pingFrame(1),
+  );
+  await link.until(() => link.heard(FRAME_TYPE.pong) > 0);
+  const { surveyed, survey } = FRAME_TYPE;
+  for (
+    const wrong of [
+      Uint8Array.of(0, 0, 0, 9, surveyed, 0, 0, 0, 0, 0, 0, 0, 0), // survey 0
+      Uint8Array.of(0, 0, 0, 9, surveyed, 0, 0x20, 0, 0, 0, 0, 0, 0), // 2^53
+      Uint8Array.of(0, 0, 0, 9, survey, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff),
+      Uint8Array.of(0, 0, 0, 1, visit.pick([survey, surveyed])),
+      frameOf(visit.pick([survey, surveyed]), MAX_SURVEY_BYTES + 1),
+    ]
+  ) {
+    const other = await visit.open();
+    other.send(wrong);
+    await other.until(() => other.hasEnded, 200);
+  }
+}
+
+/** Only who accepts a link slows the senders of what comes over it. */
+async function diallersSlows(visit: Visit): Promise<void> {
+  const cut = Uint8Array.of(0, 0, 0, 1, FRAME_TYPE.slow);
+  const odd = slowFrame({ number: visit.positive(), isOver: false });
+  odd[odd.length - 1] = 0xff;
+  const slows = BOUNDARIES.filter((number) => number > 0)
+    .map((number) => slowFrame({ number, isOver: visit.below(2) === 0 }));
+  for (const frames of [[cut], [odd], slows, Array.from({ length: FLOOD }, () => slows[0]!)]) {
+    const link = await visit.open({ lane: visit.pick([0, 1, 0xffff_ffff]) });
+    link.send(ownStanza(visit, 1), ...frames);
+    await link.until(() => link.hasEnded, 200);
+  }
+}
+
 async function floods(visit: Visit): Promise<void> {
   const link = await visit.openAuthor();
   const frame = visit.pick([
@@ -438,6 +521,20 @@ function eachFrame(visit: Visit, link: MaliciousLink): readonly Uint8Array[] {
     meshFrame([{ host: `made-up-${visit.text()}.example.net`, endpoints: [nowhere(visit)] }]),
     ...invalidateFrames(Array.from({ length: 500 }, (_, i) => `nobody-${i}@example.com`)),
     ...transferFrames(visit, { transfer: 1, account }),
+    traceFrame({ trace: 1, forMs: visit.pick([0, 1]), address: account, who: visit.text() }),
+    tracingFrame({ trace: visit.positive(), state: "watching", missed: visit.boundary() }),
+    tracedFrame({
+      ...{ trace: visit.positive(), atUs: visit.boundary(), process, sequence: 1 },
+      ...{ kind: "message", type: "chat", from: account, to: account, stanzaBytes: 0xffff_ffff },
+      step: "accepted",
+    }),
+    contextFrame({
+      ...{ process, sequence: visit.positive(), isSampled: true },
+      ...{ traceId: "f".repeat(32), spanId: "f".repeat(16) },
+    }),
+    slowFrame({ number: visit.positive(), isOver: visit.below(2) === 0 }),
+    surveyFrame(visit.positive()),
+    surveyedFrame({ survey: visit.positive(), atMs: visit.boundary(), hosts: [] }),
   ];
 }
 
@@ -559,6 +656,20 @@ function announce(link: MaliciousLink, visit: Visit, records: readonly TableReco
 async function told(link: MaliciousLink): Promise<void> {
   const before = link.position;
   await link.until(() => link.position !== before, 500);
+}
+
+/** Returns a frame of `bytes` whose body is noughts. */
+function frameOf(type: number, bytes: number): Uint8Array {
+  const frame = new Uint8Array(bytes);
+  new DataView(frame.buffer).setUint32(0, bytes - 4);
+  frame[4] = type;
+  return frame;
+}
+
+/** Changes two bytes of a frame. */
+function withU16(frame: Uint8Array, at: number, value: number): Uint8Array {
+  new DataView(frame.buffer, frame.byteOffset).setUint16(at, value);
+  return frame;
 }
 
 function leave(link: MaliciousLink): void {

@@ -13,12 +13,15 @@ import {
   meshFrame,
   pongFrame,
   positionFrame,
+  slowFrame,
+  surveyedFrame,
+  surveyFrame,
 } from "../../src/distribution/wire/mod.ts";
 import type { Certificate } from "../certificates.ts";
 import { helloOf } from "./link_peer.ts";
 
 const MAX_FRAME_BYTES = 1_000_000;
-/** ACKs and POSITIONs that one link is flooded with. */
+/** Frames of one kind that one link is flooded with. */
 const FLOOD = 500;
 
 /** Misbehaviour of the accepting side of one link after HELLO. */
@@ -61,6 +64,19 @@ const MANNERS: readonly Manner[] = [
     ...silent(hello, localHost),
     meshFrame([{ host: hello.localHost, endpoints: ["127.66.0.1#9"] }]),
     pongFrame(Number.MAX_SAFE_INTEGER),
+  ],
+  (hello, localHost) => [
+    ...silent(hello, localHost),
+    slowFrame({ number: Number.MAX_SAFE_INTEGER, isOver: false }), // it was never sent
+  ],
+  (hello, localHost) => [
+    ...silent(hello, localHost),
+    ...Array.from({ length: FLOOD }, () => slowFrame({ number: 1, isOver: true })),
+  ],
+  (hello, localHost) => [
+    ...silent(hello, localHost),
+    ...Array.from({ length: FLOOD }, (_, survey) => surveyFrame(survey + 1)),
+    ...Array.from({ length: FLOOD }, (_, survey) => unasked(survey + 1)),
   ],
   () => [], // no HELLO ever
   (hello, localHost) => [
@@ -136,6 +152,10 @@ export class MaliciousListener implements AsyncDisposable {
 
 function ack(received: number, settled: number): Uint8Array {
   return ackFrame({ received, settled, creditBytes: 1_000, ranges: [] });
+}
+
+function unasked(survey: number): Uint8Array {
+  return surveyedFrame({ survey, atMs: 1, hosts: [] });
 }
 
 function position({ process }: Hello, round: number, applied: number): Uint8Array {

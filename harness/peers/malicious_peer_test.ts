@@ -42,3 +42,10 @@ Deno.test("the act hello-as-others fails at a node that lets anybody in under an
     await assert.rejects(act.run(visit), /let malice\.example\.com in as "dc1\.example\.com"/);
   });
 });
+
+Deno.test("the act surveys-without-end fails at a node that answers every survey", async () => {
+  const act = ACTS.find(({ name }) => name === "surveys-without-end")!;
+  await visitMiser(async (visit) => {
+    await assert.rejects(act.run(visit), /answered 2000 of 2000 surveys at once/);
+  });
+});

@@ -4,10 +4,12 @@ import { createServer, type Server, type TLSSocket } from "node:tls";
 import {
   ackFrame,
   decodeHello,
+  decodeSurvey,
   decodeToken,
   FRAME_TYPE,
   FrameDecoder,
   pongFrame,
+  surveyedFrame,
 } from "../../src/distribution/wire/mod.ts";
 import type { Certificate } from "../certificates.ts";
 import type { Target } from "../faults/mod.ts";
@@ -18,8 +20,9 @@ const MAX_FRAME_BYTES = 1_000_000;
 const ALL_CREDIT = 1_000_000_000;
 
 /**
- * A datacenter played by hand: it accepts links, says HELLO and answers PING as it should, and lets
- * nobody send a stanza until it is told to. From then on it takes and settles all of them.
+ * A datacenter played by hand: it accepts links, says HELLO and answers PING as it should, and every
+ * SURVEY. It lets nobody send a stanza until it is told to. From then on it takes and settles all of
+ * them.
  */
 export class MiserlyPeer implements AsyncDisposable {
   readonly #server: Server;
@@ -86,6 +89,9 @@ export class MiserlyPeer implements AsyncDisposable {
         } else if (type === FRAME_TYPE.ping) {
           this.#pings++;
           socket.write(pongFrame(decodeToken(buffer, start, end)));
+        } else if (type === FRAME_TYPE.survey) {
+          const survey = decodeSurvey(buffer, start, end);
+          socket.write(surveyedFrame({ survey, atMs: 0, hosts: [] }));
         } else if (type === FRAME_TYPE.stanza) this.#received++;
       },
     });

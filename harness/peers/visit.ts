@@ -40,6 +40,7 @@ export class MaliciousLink implements Disposable {
   readonly process: number;
   readonly nodeName: string;
   readonly #peer: LinkPeer;
+  readonly #heard = new Map<number, number>();
   #theirs: Hello | undefined;
   #position: PositionFields | undefined;
 
@@ -53,6 +54,7 @@ export class MaliciousLink implements Disposable {
       target,
       certificate,
       heard: (type, buffer, start, end) => {
+        this.#heard.set(type, this.heard(type) + 1);
         if (type === FRAME_TYPE.hello) this.#theirs = decodeHello(buffer, start, end);
         if (type === FRAME_TYPE.position) this.#position = decodePosition(buffer, start, end);
       },
@@ -67,6 +69,11 @@ export class MaliciousLink implements Disposable {
   /** The last POSITION that the node has told. */
   get position(): PositionFields | undefined {
     return this.#position;
+  }
+
+  /** Returns how many frames of a type the node has sent. */
+  heard(type: number): number {
+    return this.#heard.get(type) ?? 0;
   }
 
   get hasEnded(): boolean {

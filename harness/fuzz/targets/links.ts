@@ -9,7 +9,11 @@ import {
   positionFrame,
   resumeFrame,
   retireFrame,
+  slowFrame,
   snapshotFrame,
+  surveyedFrame,
+  type SurveyedHost,
+  surveyFrame,
   type TableRecord,
 } from "../../../src/distribution/wire/mod.ts";
 import type { Certificate } from "../../certificates.ts";
@@ -32,6 +36,15 @@ const ANSWER_WITHIN_MS = 5000;
 const LEAVE_WITHIN_MS = 50;
 const CHANGES_PROCESS_AT = 5;
 const CHANGES_ROUND_AT = 13;
+const SURVEYED: SurveyedHost = {
+  host: "dc1.example.com",
+  isPaused: false,
+  links: 1,
+  openLinks: 1,
+  roundTripUs: 1,
+  sent: 1,
+  received: 1,
+};
 
 /**
  * A node's links, to a datacenter with a good certificate. The node has asked the datacenter for its
@@ -121,6 +134,8 @@ export class LinksTarget implements LiveFuzzTarget {
       }),
       joinBytes(pingFrame(7), retireFrame(3)),
       resumeFrame({ transfer: 1, h: 0, account: OWN_USER, previd: "x" }),
+      joinBytes(surveyFrame(1), surveyedFrame({ survey: 1, atMs: 1, hosts: [SURVEYED] })),
+      slowFrame({ number: 1, isOver: false }),
     ];
   }
 
