@@ -8,7 +8,8 @@ import type { ActionOutcome, AdminActions } from "./admin_actions.ts";
 import type { AdminApp, AdminEnv } from "./admin_env.ts";
 import type { AdminSource } from "./admin_source.ts";
 import { FAILURE, json } from "./answers.ts";
-import { cutPage, PAGE_QUERY, toAnswer } from "./paging.ts";
+import { PAGE_QUERY, pageOf } from "./paging.ts";
+import { readRoute } from "./read_routes.ts";
 import { DRAIN } from "./status_schemas.ts";
 
 const DATACENTER = z.string().min(1).max(1023).openapi({ example: "dc2.example.com" });
@@ -101,12 +102,11 @@ const RELOAD = actionRoute("reload", "admin", {
   body: NOTHING,
 });
 
-const DRAIN_ROUTE = createRoute({
-  method: "get",
-  path: "/api/v1/drain",
-  tags: ["actions"],
+const DRAIN_ROUTE = readRoute("/api/v1/drain", {
+  tag: "actions",
   summary: "Progress of a graceful stop",
-  responses: { 200: json(DRAIN, "The progress; `isDraining` is false before the stop") },
+  answer: DRAIN,
+  description: "The progress; `isDraining` is false before the stop",
 });
 
 const AUDIT_ROUTE = createRoute({
@@ -125,12 +125,11 @@ const AUDIT_ROUTE = createRoute({
   },
 });
 
-const CALLER_ROUTE = createRoute({
-  method: "get",
-  path: "/api/v1/caller",
-  tags: ["status"],
+const CALLER_ROUTE = readRoute("/api/v1/caller", {
+  tag: "status",
   summary: "Whom this node takes the caller for, and the caller's role",
-  responses: { 200: json(CALLER, "The caller") },
+  answer: CALLER,
+  description: "The caller",
 });
 
 /** Parts that the routes on actions use. */
@@ -241,7 +240,7 @@ export function addActionRoutes(
       return context.json({ error: "forbidden", message: refusalOf("admin") }, 403);
     }
     const range = context.req.valid("query");
-    return context.json(toAnswer(cutPage(audit.newest, range), range), 200);
+    return context.json(pageOf(audit.newest, range), 200);
   });
   app.openapi(CALLER_ROUTE, (context) => context.json(context.get("caller"), 200));
 }

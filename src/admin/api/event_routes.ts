@@ -8,7 +8,7 @@ import type { AdminSource } from "./admin_source.ts";
 import { FAILURE, json } from "./answers.ts";
 import type { AdminEvent } from "./event_schemas.ts";
 import { EVENTS, EVENTS_MISSED, OVERVIEW } from "./event_schemas.ts";
-import { cutPage, PAGE_QUERY, toAnswer } from "./paging.ts";
+import { PAGE_QUERY, pageOf } from "./paging.ts";
 
 const OVERVIEW_ROUTE = createRoute({
   method: "get",
@@ -72,7 +72,7 @@ export function addEventRoutes(
   app.openapi(EVENT_LOG_ROUTE, (context) => {
     const range = context.req.valid("query");
     const shown = log.newest.filter(sightOf(context.get("caller")));
-    return context.json(toAnswer(cutPage(shown, range), range), 200);
+    return context.json(pageOf(shown, range), 200);
   });
   app.openapi(EVENTS_ROUTE, (context) => {
     const last = context.req.header("last-event-id");

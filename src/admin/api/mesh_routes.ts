@@ -10,7 +10,8 @@ import {
   LANES,
   NODES,
 } from "./mesh_schemas.ts";
-import { cutPage, PAGE_QUERY, toAnswer } from "./paging.ts";
+import { PAGE_QUERY, pageOf } from "./paging.ts";
+import { listRoute } from "./read_routes.ts";
 
 /** Local host in a path or query, in any case. */
 const DATACENTER_NAME = z.string().min(1).max(1023).toLowerCase().openapi({
@@ -21,13 +22,12 @@ const OF_DATACENTER = PAGE_QUERY.extend({
   datacenter: DATACENTER_NAME.optional().openapi({ description: "Only those of this datacenter" }),
 });
 
-const DATACENTERS_ROUTE = createRoute({
-  method: "get",
-  path: "/api/v1/datacenters",
-  tags: ["mesh"],
+const DATACENTERS_ROUTE = listRoute("/api/v1/datacenters", {
+  tag: "mesh",
   summary: "The datacenters of the mesh, this one first, and how this node is linked with them",
-  request: { query: PAGE_QUERY },
-  responses: { 200: json(DATACENTERS, "The datacenters") },
+  query: PAGE_QUERY,
+  answer: DATACENTERS,
+  description: "The datacenters",
 });
 
 const DATACENTER_ROUTE = createRoute({
@@ -42,47 +42,43 @@ const DATACENTER_ROUTE = createRoute({
   },
 });
 
-const DATACENTER_LINKS_ROUTE = createRoute({
-  method: "get",
-  path: "/api/v1/datacenter-links",
-  tags: ["mesh"],
+const DATACENTER_LINKS_ROUTE = listRoute("/api/v1/datacenter-links", {
+  tag: "mesh",
   summary: "The links between all datacenters, as each tells of its own: asks the other nodes",
-  request: { query: PAGE_QUERY },
-  responses: { 200: json(ALL_DATACENTER_LINKS, "The datacenters with their links") },
+  query: PAGE_QUERY,
+  answer: ALL_DATACENTER_LINKS,
+  description: "The datacenters with their links",
 });
 
-const NODES_ROUTE = createRoute({
-  method: "get",
-  path: "/api/v1/nodes",
-  tags: ["mesh"],
+const NODES_ROUTE = listRoute("/api/v1/nodes", {
+  tag: "mesh",
   summary: "The nodes of all datacenters",
-  request: { query: OF_DATACENTER },
-  responses: { 200: json(NODES, "The nodes") },
+  query: OF_DATACENTER,
+  answer: NODES,
+  description: "The nodes",
 });
 
-const ENDPOINTS_ROUTE = createRoute({
-  method: "get",
-  path: "/api/v1/endpoints",
-  tags: ["mesh"],
+const ENDPOINTS_ROUTE = listRoute("/api/v1/endpoints", {
+  tag: "mesh",
   summary: "The addresses of other nodes: enabled, connecting, disabled or paused, and why",
-  request: { query: OF_DATACENTER },
-  responses: { 200: json(ENDPOINTS, "The endpoints") },
+  query: OF_DATACENTER,
+  answer: ENDPOINTS,
+  description: "The endpoints",
 });
 
-const LANES_ROUTE = createRoute({
-  method: "get",
-  path: "/api/v1/lanes",
-  tags: ["mesh"],
+const LANES_ROUTE = listRoute("/api/v1/lanes", {
+  tag: "mesh",
   summary: "This node's links and their lanes: uptime, round-trip time, queue, last error",
-  request: { query: OF_DATACENTER },
-  responses: { 200: json(LANES, "The lanes") },
+  query: OF_DATACENTER,
+  answer: LANES,
+  description: "The lanes",
 });
 
 /** Adds the routes on datacenters, nodes, endpoints and lanes. */
 export function addMeshRoutes(app: AdminApp, source: AdminSource): void {
   app.openapi(DATACENTERS_ROUTE, async (context) => {
     const range = context.req.valid("query");
-    return context.json(toAnswer(cutPage(await source.datacenters(), range), range), 200);
+    return context.json(pageOf(await source.datacenters(), range), 200);
   });
   app.openapi(DATACENTER_ROUTE, async (context) => {
     const { datacenter: name } = context.req.valid("param");
@@ -98,20 +94,20 @@ export function addMeshRoutes(app: AdminApp, source: AdminSource): void {
   });
   app.openapi(DATACENTER_LINKS_ROUTE, async (context) => {
     const range = context.req.valid("query");
-    return context.json(toAnswer(cutPage(await source.datacenterLinks(), range), range), 200);
+    return context.json(pageOf(await source.datacenterLinks(), range), 200);
   });
   app.openapi(NODES_ROUTE, async (context) => {
     const { datacenter, ...range } = context.req.valid("query");
     const nodes = (await source.nodes())
       .filter((node) => datacenter === undefined || node.datacenter === datacenter);
-    return context.json(toAnswer(cutPage(nodes, range), range), 200);
+    return context.json(pageOf(nodes, range), 200);
   });
   app.openapi(ENDPOINTS_ROUTE, (context) => {
     const { datacenter, ...range } = context.req.valid("query");
-    return context.json(toAnswer(cutPage(source.endpoints(datacenter), range), range), 200);
+    return context.json(pageOf(source.endpoints(datacenter), range), 200);
   });
   app.openapi(LANES_ROUTE, (context) => {
     const { datacenter, ...range } = context.req.valid("query");
-    return context.json(toAnswer(cutPage(source.lanes(datacenter), range), range), 200);
+    return context.json(pageOf(source.lanes(datacenter), range), 200);
   });
 }

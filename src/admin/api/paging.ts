@@ -46,7 +46,8 @@ export function toAnswer<T>({ items, total }: Page<T>, { offset }: PageRange) {
   };
 }
 
-/** Cuts a page out of a whole list. */
-export function cutPage<T>(all: readonly T[], { limit, offset }: PageRange): Page<T> {
-  return { items: all.slice(offset, offset + limit), total: all.length };
+/** Returns the answer of a list from all of it. */
+export function pageOf<T>(all: readonly T[], range: PageRange) {
+  const { limit, offset } = range;
+  return toAnswer({ items: all.slice(offset, offset + limit), total: all.length }, range);
 }

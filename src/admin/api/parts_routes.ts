@@ -1,31 +1,27 @@
-import { createRoute } from "@hono/zod-openapi";
 import type { AdminApp } from "./admin_env.ts";
 import type { AdminSource } from "./admin_source.ts";
-import { json } from "./answers.ts";
 import { CERTIFICATES, CONFIGURATION, DATABASES } from "./parts_schemas.ts";
+import { readRoute } from "./read_routes.ts";
 
-const DATABASES_ROUTE = createRoute({
-  method: "get",
-  path: "/api/v1/databases",
-  tags: ["parts"],
+const DATABASES_ROUTE = readRoute("/api/v1/databases", {
+  tag: "parts",
   summary: "Redis, the databases and directories, and this node's connections to them",
-  responses: { 200: json(DATABASES, "The databases in use") },
+  answer: DATABASES,
+  description: "The databases in use",
 });
 
-const CERTIFICATES_ROUTE = createRoute({
-  method: "get",
-  path: "/api/v1/certificates",
-  tags: ["parts"],
+const CERTIFICATES_ROUTE = readRoute("/api/v1/certificates", {
+  tag: "parts",
   summary: "The certificates in use, and the days that are left",
-  responses: { 200: json(CERTIFICATES, "The certificates") },
+  answer: CERTIFICATES,
+  description: "The certificates",
 });
 
-const CONFIGURATION_ROUTE = createRoute({
-  method: "get",
-  path: "/api/v1/config",
-  tags: ["parts"],
+const CONFIGURATION_ROUTE = readRoute("/api/v1/config", {
+  tag: "parts",
   summary: "The configuration in force, with secrets hidden",
-  responses: { 200: json(CONFIGURATION, "The configuration") },
+  answer: CONFIGURATION,
+  description: "The configuration",
 });
 
 /** Adds the routes on databases, certificates and the configuration. */

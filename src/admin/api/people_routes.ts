@@ -2,44 +2,40 @@ import { createRoute, z } from "@hono/zod-openapi";
 import type { AdminApp } from "./admin_env.ts";
 import type { AdminSource } from "./admin_source.ts";
 import { FAILURE, json } from "./answers.ts";
-import { cutPage, PAGE_QUERY, toAnswer } from "./paging.ts";
+import { PAGE_QUERY, pageOf, toAnswer } from "./paging.ts";
 import { BOUNCES, COMPONENTS, SESSIONS, WHERE } from "./people_schemas.ts";
+import { listRoute } from "./read_routes.ts";
 
 /** The longest JID: three parts of 1023 bytes each, `@` and `/`. */
 const MAX_JID_LENGTH = 3071;
 
-const SESSIONS_ROUTE = createRoute({
-  method: "get",
-  path: "/api/v1/sessions",
-  tags: ["people"],
+const SESSIONS_ROUTE = listRoute("/api/v1/sessions", {
+  tag: "people",
   summary: "The clients that are connected to this node",
-  request: {
-    query: PAGE_QUERY.extend({
-      account: z.string().min(1).max(MAX_JID_LENGTH).optional().openapi({
-        description: "Only those of this bare JID",
-        example: "alice@example.com",
-      }),
+  query: PAGE_QUERY.extend({
+    account: z.string().min(1).max(MAX_JID_LENGTH).optional().openapi({
+      description: "Only those of this bare JID",
+      example: "alice@example.com",
     }),
-  },
-  responses: { 200: json(SESSIONS, "The sessions, in the order in which they came") },
+  }),
+  answer: SESSIONS,
+  description: "The sessions, in the order in which they came",
 });
 
-const COMPONENTS_ROUTE = createRoute({
-  method: "get",
-  path: "/api/v1/components",
-  tags: ["people"],
+const COMPONENTS_ROUTE = listRoute("/api/v1/components", {
+  tag: "people",
   summary: "The components of all datacenters",
-  request: { query: PAGE_QUERY },
-  responses: { 200: json(COMPONENTS, "The components") },
+  query: PAGE_QUERY,
+  answer: COMPONENTS,
+  description: "The components",
 });
 
-const BOUNCE_ROUTE = createRoute({
-  method: "get",
-  path: "/api/v1/bounce",
-  tags: ["people"],
+const BOUNCE_ROUTE = listRoute("/api/v1/bounce", {
+  tag: "people",
   summary: "The addresses that stanzas wait for at this node, as nobody knows where they are",
-  request: { query: PAGE_QUERY },
-  responses: { 200: json(BOUNCES, "The addresses") },
+  query: PAGE_QUERY,
+  answer: BOUNCES,
+  description: "The addresses",
 });
 
 const WHERE_ROUTE = createRoute({
@@ -69,7 +65,7 @@ export function addPeopleRoutes(app: AdminApp, source: AdminSource): void {
   });
   app.openapi(COMPONENTS_ROUTE, async (context) => {
     const range = context.req.valid("query");
-    return context.json(toAnswer(cutPage(await source.components(), range), range), 200);
+    return context.json(pageOf(await source.components(), range), 200);
   });
   app.openapi(BOUNCE_ROUTE, (context) => {
     const range = context.req.valid("query");

@@ -1,15 +1,13 @@
-import { createRoute } from "@hono/zod-openapi";
 import type { AdminApp } from "./admin_env.ts";
 import type { AdminSource } from "./admin_source.ts";
-import { json } from "./answers.ts";
+import { readRoute } from "./read_routes.ts";
 import { STATUS } from "./status_schemas.ts";
 
-const STATUS_ROUTE = createRoute({
-  method: "get",
-  path: "/api/v1/status",
-  tags: ["status"],
+const STATUS_ROUTE = readRoute("/api/v1/status", {
+  tag: "status",
   summary: "The process: its build, its parts, its counts, and the progress of a drain",
-  responses: { 200: json(STATUS, "The process as it is now") },
+  answer: STATUS,
+  description: "The process as it is now",
 });
 
 /** Adds the routes on the process itself. */
