@@ -5,6 +5,8 @@ export type { Arrival, EnvelopeFields, StanzaEntry } from "./envelope.ts";
 export { Envelope } from "./envelope.ts";
 export { LinkBook } from "./link_book.ts";
 export type { LinkTraffic, OpenLink } from "./link_traffic.ts";
+export type { FrameRange, TrafficPart } from "./traffic_part.ts";
+export { trafficBefore } from "./traffic_part.ts";
 export type { ReturnReason } from "./return_reason.ts";
 export type { TraceContext } from "./trace_context.ts";
 export type { StanzaTrace, TraceDetails, TraceStep } from "./stanza_trace.ts";

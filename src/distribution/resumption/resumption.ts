@@ -3,8 +3,8 @@ import { FairShares, SystemClock } from "../../base/mod.ts";
 import type { Logger, Metrics } from "../../observe/mod.ts";
 import { SILENT_LOGGER } from "../../observe/mod.ts";
 import type { Fetching, ResumeRequest, SessionsElsewhere } from "../../xmpp/mod.ts";
-import { LinkBook } from "../mod.ts";
-import type { LinkTraffic, OpenLink } from "../mod.ts";
+import { LinkBook, trafficBefore } from "../mod.ts";
+import type { FrameRange, LinkTraffic, OpenLink } from "../mod.ts";
 import {
   decodeDetails,
   decodeEnd,
@@ -140,28 +140,15 @@ export class Resumption implements SessionsElsewhere {
 
   /** Returns the taker of frames on links; `inner` gets the frames of others. */
   traffic(inner?: LinkTraffic): LinkTraffic {
-    return {
-      accepted: (link) => {
-        this.#linked(link, false);
-        inner?.accepted(link);
-      },
-      dialled: (link) => {
-        this.#linked(link, true);
-        inner?.dialled(link);
-      },
-      frame: (link, type, buffer, start, end) => {
-        if (isResumeType(type)) this.#frame(link, type, buffer, { start, end });
-        else inner?.frame(link, type, buffer, start, end);
-      },
+    return trafficBefore({
+      linked: (link, isDialled) => this.#linked(link, isDialled),
+      takes: isResumeType,
+      frame: (link, type, buffer, range) => this.#frame(link, type, buffer, range),
       leaving: () => {
         for (const taking of this.#takings.values()) taking.tellSettled();
-        inner?.leaving?.();
       },
-      ended: (link, hasLeft) => {
-        this.#ended(link, hasLeft);
-        inner?.ended(link, hasLeft);
-      },
-    };
+      unlinked: (link, hasLeft) => this.#ended(link, hasLeft),
+    }, inner);
   }
 
   /**
@@ -221,7 +208,7 @@ export class Resumption implements SessionsElsewhere {
     link: OpenLink,
     type: number,
     buffer: Uint8Array,
-    { start, end }: { readonly start: number; readonly end: number },
+    { start, end }: FrameRange,
   ): void {
     switch (type) {
       case FRAME_TYPE.resume:

@@ -1,13 +1,14 @@
 import type { CancelTimer, Clock } from "../../base/mod.ts";
 import { RateLimit } from "../../base/mod.ts";
 import type { Counter, Metrics } from "../../observe/mod.ts";
-import { LinkBook } from "../mod.ts";
-import type { LinkTraffic, OpenLink } from "../mod.ts";
+import { LinkBook, trafficBefore } from "../mod.ts";
+import type { FrameRange, LinkTraffic, OpenLink } from "../mod.ts";
 import {
   answeredSurvey,
   decodeSurvey,
   decodeSurveyed,
   FRAME_TYPE,
+  isSurveyType,
   surveyedFrame,
   surveyFrame,
 } from "../wire/mod.ts";
@@ -150,26 +151,12 @@ export class Surveys {
 
   /** Returns the taker of frames on links; `inner` gets the frames of others. */
   traffic(inner?: LinkTraffic): LinkTraffic {
-    return {
-      accepted: (link) => {
-        this.#linked(link, false);
-        inner?.accepted(link);
-      },
-      dialled: (link) => {
-        this.#linked(link, true);
-        inner?.dialled(link);
-      },
-      frame: (link, type, buffer, start, end) => {
-        if (type === FRAME_TYPE.survey) this.#asked(link, decodeSurvey(buffer, start, end));
-        else if (type === FRAME_TYPE.surveyed) this.#told(link, buffer, { start, end });
-        else inner?.frame(link, type, buffer, start, end);
-      },
-      leaving: () => inner?.leaving?.(),
-      ended: (link, hasLeft) => {
-        this.#unlinked(link);
-        inner?.ended(link, hasLeft);
-      },
-    };
+    return trafficBefore({
+      linked: (link, isDialled) => this.#linked(link, isDialled),
+      takes: isSurveyType,
+      frame: (link, type, buffer, range) => this.#frame(link, type, buffer, range),
+      unlinked: (link) => this.#unlinked(link),
+    }, inner);
   }
 
   #linked(link: OpenLink, isDialled: boolean): void {
@@ -207,6 +194,16 @@ export class Surveys {
     this.#endIfAnswered();
   }
 
+  #frame(
+    link: OpenLink,
+    type: number,
+    buffer: Uint8Array,
+    range: FrameRange,
+  ): void {
+    if (type === FRAME_TYPE.surveyed) this.#told(link, buffer, range);
+    else this.#asked(link, decodeSurvey(buffer, range.start, range.end));
+  }
+
   #asked(link: OpenLink, survey: number): void {
     if (!this.#asking.take(keyOf(link))) return this.#dropped.survey.inc();
     link.send(surveyedFrame({ survey, ...this.#own(this.#clock.monotonicMs()) }));
@@ -216,7 +213,7 @@ export class Surveys {
   #told(
     link: OpenLink,
     buffer: Uint8Array,
-    { start, end }: { readonly start: number; readonly end: number },
+    { start, end }: FrameRange,
   ): void {
     const peer = this.#peers.get(keyOf(link));
     if (peer?.awaited !== answeredSurvey(buffer, start, end)) return this.#dropped.surveyed.inc();

@@ -4,8 +4,15 @@ import type { Counter, Logger, Metrics } from "../../observe/mod.ts";
 import { SILENT_LOGGER } from "../../observe/mod.ts";
 import { tryParseJid } from "../../xmpp/mod.ts";
 import type { Jid } from "../../xmpp/mod.ts";
-import { LinkBook } from "../mod.ts";
-import type { Envelope, LinkTraffic, OpenLink, StanzaTrace, StanzaTracer } from "../mod.ts";
+import { LinkBook, trafficBefore } from "../mod.ts";
+import type {
+  Envelope,
+  FrameRange,
+  LinkTraffic,
+  OpenLink,
+  StanzaTrace,
+  StanzaTracer,
+} from "../mod.ts";
 import {
   decodeTrace,
   decodeTraced,
@@ -198,25 +205,12 @@ export class Tracing implements StanzaTracer {
 
   /** Returns the taker of frames on links; `inner` gets the frames of others. */
   traffic(inner?: LinkTraffic): LinkTraffic {
-    return {
-      accepted: (link) => {
-        this.#linked(link, false);
-        inner?.accepted(link);
-      },
-      dialled: (link) => {
-        this.#linked(link, true);
-        inner?.dialled(link);
-      },
-      frame: (link, type, buffer, start, end) => {
-        if (isTraceType(type)) this.#frame(link, type, buffer, { start, end });
-        else inner?.frame(link, type, buffer, start, end);
-      },
-      leaving: () => inner?.leaving?.(),
-      ended: (link, hasLeft) => {
-        this.#unlinked(link);
-        inner?.ended(link, hasLeft);
-      },
-    };
+    return trafficBefore({
+      linked: (link, isDialled) => this.#linked(link, isDialled),
+      takes: isTraceType,
+      frame: (link, type, buffer, range) => this.#frame(link, type, buffer, range),
+      unlinked: (link) => this.#unlinked(link),
+    }, inner);
   }
 
   #linked(link: OpenLink, isDialled: boolean): void {
@@ -248,7 +242,7 @@ export class Tracing implements StanzaTracer {
     link: OpenLink,
     type: number,
     buffer: Uint8Array,
-    { start, end }: { readonly start: number; readonly end: number },
+    { start, end }: FrameRange,
   ): void {
     if (type === FRAME_TYPE.trace) return this.#asked(link, decodeTrace(buffer, start, end));
     // The other side has a limit of its own. The one here is for peers that keep none.
