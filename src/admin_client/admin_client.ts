@@ -291,11 +291,24 @@ function messageOf(text: string): string | undefined {
 export function parseAdminAddress(text: string): AdminAddress {
   if (text.startsWith("/")) return { kind: "socket", path: text };
   if (text.startsWith("unix:")) return { kind: "socket", path: text.slice("unix:".length) };
-  try {
-    const url = new URL(/^https?:\/\//.test(text) ? text : `http://${text}`);
-    if (url.hostname !== "" && url.pathname === "/") return { kind: "url", url };
-  } catch {
-    // The error below says what an address looks like.
+  const url = URL.parse(/^https?:\/\//.test(text) ? text : `http://${text}`);
+  if (url !== null && url.hostname !== "") {
+    if (url.username !== "" || url.password !== "") {
+      // The text may hold a password.
+      throw new CausewayError(
+        "admin-client/address",
+        `Cannot use a user name or password in the address of the admin API at ${url.host}: ` +
+          "give a token with --token-file, or a certificate with --admin-certfile",
+      );
+    }
+    if (url.search !== "" || url.hash !== "") {
+      throw new CausewayError(
+        "admin-client/address",
+        `Cannot use ${JSON.stringify(text)} as the address of an admin API: what follows ` +
+          `${url.host} has no meaning there`,
+      );
+    }
+    if (url.pathname === "/") return { kind: "url", url };
   }
   throw new CausewayError(
     "admin-client/address",

@@ -58,3 +58,59 @@ Deno.test("causeway links fails for a datacenter that the node does not know", a
   ]);
   assert.equal(code, 1);
 });
+
+/** Runs `causeway status` where nothing answers, and returns its exit code and its error. */
+async function failedStatus(...args: readonly string[]) {
+  const errors: string[] = [];
+  const code = await main(["status", ...args], {
+    out: () => {},
+    error: (line) => errors.push(line),
+    readInput: () => Promise.resolve(""),
+    readPassword: () => Promise.resolve(""),
+  });
+  return { code, error: errors.join("\n") };
+}
+
+Deno.test("causeway refuses an address of an admin API with parts that it would not use", async () => {
+  for (
+    const [address, error] of [
+      [
+        "http://ops:hunter2@127.0.0.1:1",
+        "causeway: Cannot use a user name or password in the address of the admin API at " +
+        "127.0.0.1:1: give a token with --token-file, or a certificate with --admin-certfile",
+      ],
+      ["ops@127.0.0.1:1/path", /^causeway: Cannot use a user name or password /],
+      ["127.0.0.1:1?token=x", / what follows 127\.0\.0\.1:1 has no meaning there$/],
+      ["https://node1:1/#x", / what follows node1:1 has no meaning there$/],
+      ["http://node1:1/api", / expected http:\/\/HOST:PORT, /],
+    ] as const
+  ) {
+    const failed = await failedStatus("--admin", address);
+    assert.equal(failed.code, 1, address);
+    if (typeof error === "string") assert.equal(failed.error, error);
+    else assert.match(failed.error, error);
+    assert.doesNotMatch(failed.error, /hunter2/);
+  }
+});
+
+Deno.test("causeway says what is wrong with a token that no request can carry, and does not show it", async () => {
+  const file = await Deno.makeTempFile();
+  try {
+    for (
+      const [text, problem] of [
+        ["", "its first line is empty, and should hold the token alone"],
+        ["\nsecret\n", "its first line is empty, and should hold the token alone"],
+        ["sec\u2019ret\n", "character 4 is U+2019, which the header of a request cannot carry"],
+        ["sec ret", "character 4 is U+0020, which the header of a request cannot carry"],
+        ["\ufeffs\u{1F511}t", "character 2 is U+1F511, which the header of a request cannot carry"],
+      ] as const
+    ) {
+      await Deno.writeTextFile(file, text);
+      const failed = await failedStatus("--admin", "127.0.0.1:1", "--token-file", file);
+      assert.equal(failed.error, `causeway: Cannot use the token in ${file}: ${problem}`);
+      assert.equal(failed.code, 1);
+    }
+  } finally {
+    await Deno.remove(file);
+  }
+});

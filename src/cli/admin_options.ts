@@ -26,6 +26,9 @@ const TOKEN_VARIABLE = "CAUSEWAY_ADMIN_TOKEN";
 /** The role that may do most first. */
 const ROLES = ["admin", "act", "read"];
 
+/** Characters that no bearer token has: spaces, and those that HTTP does not allow in a header. */
+const NOT_IN_HEADER = /[^\x21-\x7e\x80-\xff]|\s/;
+
 const DEFAULT_ADDRESS = "http://127.0.0.1:8088";
 
 /** Adds the options that `connectAdmin` reads. */
@@ -104,8 +107,34 @@ function tokenOf(
   { tokenFile }: Pick<AdminCommandOptions, "tokenFile">,
   config: Config | undefined,
 ): string | undefined {
-  if (tokenFile !== undefined) return firstLine(readNamedFile(tokenFile)).trim();
-  return Deno.env.get(TOKEN_VARIABLE) || ownToken(config);
+  if (tokenFile !== undefined) {
+    return usableToken(firstLine(readNamedFile(tokenFile)).trim(), `token in ${tokenFile}`);
+  }
+  const given = Deno.env.get(TOKEN_VARIABLE);
+  if (given) return usableToken(given, `token in ${TOKEN_VARIABLE}`);
+  const own = ownToken(config);
+  return own === undefined ? undefined : usableToken(own, "token of listen.admin");
+}
+
+/**
+ * Returns a token if a request can carry it.
+ * @throws CausewayError `cli/token`, which does not show the token
+ */
+function usableToken(token: string, name: string): string {
+  if (token === "") {
+    throw new CausewayError(
+      "cli/token",
+      `Cannot use the ${name}: its first line is empty, and should hold the token alone`,
+    );
+  }
+  const at = token.search(NOT_IN_HEADER);
+  if (at < 0) return token;
+  throw new CausewayError(
+    "cli/token",
+    `Cannot use the ${name}: character ${at + 1} is ` +
+      `U+${token.codePointAt(at)!.toString(16).toUpperCase().padStart(4, "0")}, which the header ` +
+      "of a request cannot carry",
+  );
 }
 
 /** Returns the token of a configuration that may do most. */
