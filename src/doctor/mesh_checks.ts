@@ -171,7 +171,27 @@ export const MESH_CHECKS: readonly Check<DoctorFacts>[] = [
   {
     id: "config/same-name",
     asks: "Does every datacenter have a local host of its own, and every node a name?",
-    *find({ own, others }) {
+    *find({ own, others, table, nodes }) {
+      const ids = new Map<string, { readonly id: string; readonly where: string }>();
+      const ours = table.hosts.find(({ host }) => host === own.localHost)?.datacenterId ?? "";
+      if (ours !== "") ids.set(own.localHost, { id: ours, where: `Redis ${table.address}` });
+      for (const { node, place, datacenter } of answeredNodes(nodes)) {
+        if (datacenter === undefined) continue;
+        const known = ids.get(datacenter.localHost);
+        if (known === undefined) {
+          ids.set(datacenter.localHost, { id: datacenter.id, where: `${node} (${place})` });
+        } else if (known.id !== datacenter.id) {
+          yield {
+            severity: "error",
+            about: `${node} (${place})`,
+            found: `its datacenter is another one than that of ${known.where}, and both have the ` +
+              `local host ${datacenter.localHost}`,
+            advice:
+              "give each datacenter a local_host of its own, or all nodes of one datacenter " +
+              "the same Redis",
+          };
+        }
+      }
       const seen = [own];
       for (const other of others) {
         // The same node may be known by its file and by its admin API.

@@ -35,6 +35,7 @@ function node(name: string, more: Partial<AnsweredNode> = {}): AnsweredNode {
     place: `http://${name}`,
     node: name,
     version: "1.0.0",
+    datacenter: undefined,
     parts: [{ name: "redis", state: "up", reason: undefined }],
     time: { theirMs: 500, ourMs: 0 },
     lags: [],
@@ -86,4 +87,30 @@ Deno.test("examine() names once what it finds twice", () => {
   const once = found([node("n1", down)]);
   assert.equal(once.length, 1);
   assert.deepEqual(found([node("n1", down), node("n1", down)]), once);
+});
+
+Deno.test("examine() tells two datacenters with one local host from two nodes of one datacenter", () => {
+  const at = (name: string, id: string, localHost = "dc1.example.com") =>
+    node(name, { datacenter: { localHost, id } });
+  const twins = (nodes: readonly AnsweredNode[], idInRedis = "") => {
+    const { table, ...rest } = facts(nodes);
+    const hosts = [{ host: "dc1.example.com", datacenterId: idInRedis, nodes: [] }];
+    return examine({ ...rest, table: { ...table, hosts } })
+      .filter(({ check }) => check === "config/same-name").map(({ about, found }) =>
+        `${about}: ${found}`
+      );
+  };
+  assert.deepEqual(
+    twins([at("n1", "a"), at("n2", "a"), at("n3", "b", "dc2.example.com")], "a"),
+    [],
+  );
+  assert.deepEqual(twins([node("old"), at("n1", "a")]), []);
+  assert.deepEqual(twins([at("n1", "a"), at("n2", "b")]), [
+    "n2 (http://n2): its datacenter is another one than that of n1 (http://n1), and both have the " +
+    "local host dc1.example.com",
+  ]);
+  assert.deepEqual(twins([at("n2", "b")], "a"), [
+    "n2 (http://n2): its datacenter is another one than that of Redis 127.0.0.1:8102, and both " +
+    "have the local host dc1.example.com",
+  ]);
 });

@@ -22,6 +22,8 @@ export interface AnsweredNode {
   /** Its name, `node1@dc1.example.com`. */
   readonly node: string;
   readonly version: string;
+  /** Its datacenter; undefined where it does not say, as at a node of an earlier version. */
+  readonly datacenter: { readonly localHost: string; readonly id: string } | undefined;
   readonly parts: readonly PartFacts[];
   /** Its wall-clock time, and ours in the middle of asking. */
   readonly time: { readonly theirMs: number; readonly ourMs: number } | undefined;
@@ -82,6 +84,7 @@ export async function askNode(
       place,
       node,
       version,
+      datacenter: datacenterIn(status),
       parts,
       time: Number.isNaN(theirMs) ? undefined : { theirMs, ourMs },
       lags: lagsOf(metrics.text),
@@ -113,6 +116,12 @@ function healthOf({ text }: AdminAnswer): Pick<AnsweredNode, "node" | "version" 
       reason: typeof reason === "string" ? reason : undefined,
     })),
   };
+}
+
+/** Reads the datacenter in an answer of `/api/v1/status`. */
+function datacenterIn(answer: unknown): AnsweredNode["datacenter"] {
+  const { datacenter: localHost, datacenterId: id } = (answer ?? {}) as Record<string, unknown>;
+  return typeof localHost === "string" && typeof id === "string" ? { localHost, id } : undefined;
 }
 
 /** Reads an answer of `/api/v1/databases`. Databases without a version are left out. */

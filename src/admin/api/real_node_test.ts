@@ -51,6 +51,7 @@ Deno.test("the read routes of a real node tell what is, in the form that the doc
 
     const status = await read("/api/v1/status");
     assert.equal(status.datacenter, dc1);
+    assert.match(status.datacenterId, /^[0-9a-f]{32}$/);
     assert.equal(status.ready, true);
     assert.equal(status.counts.sessions, 1);
     assert.equal(status.counts.linkedDatacenters, 1);

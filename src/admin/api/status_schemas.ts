@@ -26,6 +26,9 @@ export const DRAIN = z.object({
 export const STATUS = z.object({
   node: z.string(),
   datacenter: z.string().openapi({ description: "Local host of this node" }),
+  datacenterId: z.string().optional().openapi({
+    description: "Id of the datacenter, the same at all its nodes; absent until Redis was reached",
+  }),
   globalHost: z.string(),
   hosts: z.array(z.string()).readonly(),
   build: z.object({

@@ -25,6 +25,7 @@ export function sampleSource(parts: Partial<AdminSource> = {}): AdminSource {
     status: () => ({
       node: "node1@dc1.example.com",
       datacenter: "dc1.example.com",
+      datacenterId: "5f0c",
       globalHost: "example.com",
       hosts: ["example.com", "dc1.example.com"],
       build: { version: "1.2.3", runtime: "deno 2", os: "linux x64" },

@@ -87,6 +87,7 @@ export function makeSource(config: Config, parts: SourceParts, state: NodeState)
       return {
         node: nodeName,
         datacenter: localHost,
+        ...(table.datacenterId !== "" && { datacenterId: table.datacenterId }),
         globalHost,
         hosts: [...config.hosts],
         build: {
