@@ -11,6 +11,7 @@ import { MAX_UNARCHIVED } from "./room_outbox.ts";
 import { withPath } from "./sql/testing/sqlite.ts";
 import { rosterStoreConformance } from "./testing/roster_store_conformance.ts";
 import { lastStoreConformance } from "./testing/last_store_conformance.ts";
+import { manyResourcesConformance } from "./testing/many_resources_conformance.ts";
 import { privacyStoreConformance } from "./testing/privacy_store_conformance.ts";
 import { offlineStoreConformance } from "./testing/offline_store_conformance.ts";
 import { privateStoreConformance } from "./testing/private_store_conformance.ts";
@@ -76,6 +77,7 @@ archiveStoreConformance("InternalStore", open);
 roomArchiveConformance("InternalStore", open);
 roomStoreConformance("InternalStore", open);
 mucStoreConformance("InternalStore", open);
+manyResourcesConformance("InternalStore", open);
 
 Deno.test("InternalStore: every statement of every store finds its rows by an index", async () => {
   assert.ok(sent.size > 0);

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { rosterStoreConformance } from "../../testing/roster_store_conformance.ts";
 import { lastStoreConformance } from "../../testing/last_store_conformance.ts";
+import { manyResourcesConformance } from "../../testing/many_resources_conformance.ts";
 import { privacyStoreConformance } from "../../testing/privacy_store_conformance.ts";
 import { offlineStoreConformance } from "../../testing/offline_store_conformance.ts";
 import { privateStoreConformance } from "../../testing/private_store_conformance.ts";
@@ -103,6 +104,7 @@ export function storesConformance(name: string): void {
 
   // What stands in for it has no plans, and one transaction at a time.
   if (kind.driver === "mssql") return;
+  manyResourcesConformance(kind.name, open);
   Deno.test(`${kind.name}: archives: removals and additions at the same time leave no message without its archive`, async () => {
     await using fixture = await open();
     const store = fixture.archives();
