@@ -1,20 +1,21 @@
 import type { PacedTask } from "../../base/mod.ts";
 import { describeError } from "../../base/mod.ts";
 import type { RosterContact } from "../../storage/mod.ts";
-import { isSeen, seesPresence } from "../../storage/mod.ts";
 import type { FullJid, Jid, Stanza } from "../../xmpp/mod.ts";
 import { parseJid, readdress } from "../../xmpp/mod.ts";
 import type { AccountUse } from "../iq_service.ts";
 import type { AccountHosts, AccountReach, SessionsByAccount } from "./account_reach.ts";
 import type { AccountTurns, StepKind } from "./account_turns.ts";
+import { ContactSights, subscribersIn, textsOf } from "./contact_sights.ts";
+import { DatacenterAnnouncer } from "./datacenter_announcer.ts";
+import { LateMeetings } from "./late_meetings.ts";
+import { ListReview } from "./list_review.ts";
 import { PresenceRetries } from "./presence_retries.ts";
 import type { PresenceSignal } from "./presence_signal.ts";
 import { partedPayload } from "./presence_signal.ts";
 import { bareEnd, probe, requestOf, subscribe, unavailable } from "./presence_stanzas.ts";
 import type { RosterMetrics } from "./roster_metrics.ts";
 import type { PresenceView, RosterDeps } from "./roster_ports.ts";
-import type { Missed } from "./second_look.ts";
-import { SecondLook } from "./second_look.ts";
 
 /** Collaborators of `ContactPresence`. */
 export interface ContactPresenceDeps extends
@@ -33,8 +34,6 @@ export interface ContactPresenceDeps extends
 
 /** Accounts that presence is sent to in one piece of paced work: half a millisecond or so. */
 const SENT_AT_ONCE = 8;
-/** Accounts whose sessions are announced to a datacenter at once. */
-const ANNOUNCED_AT_ONCE = 16;
 /** Requests of one account that a login repeats: each costs the database several statements. */
 const MAX_REPEATED = 50;
 /** Attempts to tell of the end of a presence while the database fails: its session is gone. */
@@ -52,9 +51,6 @@ interface Ending {
 
 /** A presence to tell of, or its end, or the news that the session is no longer here. */
 type Change = Stanza | Ending | "left";
-
-/** Accounts whose sessions are to be announced, by bare JID: one session of each, and the presences. */
-type Announced = Map<string, { readonly jid: FullJid; readonly presences: Set<Stanza> }>;
 
 /** The way in which presence goes to many accounts. */
 interface Sending {
@@ -95,17 +91,21 @@ export class ContactPresence {
   readonly #parted = new Map<string, Set<string>>();
   /** Full JIDs of told sessions whose account is gone, with its roster. */
   readonly #orphans = new Set<string>();
-  /** Accounts that are still to be announced, by datacenter that is told of them. */
-  readonly #announced = new Map<string, Announced>();
-  readonly #secondLook: SecondLook;
+  readonly #sights: ContactSights;
+  readonly #announcer: DatacenterAnnouncer;
+  readonly #review: ListReview;
+  readonly #meetings: LateMeetings;
   /** Requests that were repeated so far: each login goes on with the next ones. */
   #repeated = 0;
-  #isClosed = false;
 
   constructor(deps: ContactPresenceDeps) {
     this.#deps = deps;
     this.#retries = new PresenceRetries(deps.clock);
-    this.#secondLook = new SecondLook(deps);
+    const sights = this.#sights = new ContactSights(deps);
+    this.#announcer = new DatacenterAnnouncer(deps, sights);
+    const told = this.#told;
+    this.#review = new ListReview({ ...deps, sights, told });
+    this.#meetings = new LateMeetings({ ...deps, sights, told });
   }
 
   /** Broadcasts what a session of this node has told the account's resources here. */
@@ -113,7 +113,7 @@ export class ContactPresence {
     if (this.#deps.hosts.store(jid.domainpart) === undefined) return;
     this.#retries.giveUp(jid.text);
     const isEnd = presence.type === "unavailable";
-    this.#add(jid, isEnd ? { end: presence, view: this.#viewOf(jid) } : presence);
+    this.#add(jid, isEnd ? { end: presence, view: this.#sights.viewOf(jid) } : presence);
   }
 
   /**
@@ -126,7 +126,9 @@ export class ContactPresence {
     // What an earlier session with its full JID has left untold, its own presence has made outdated.
     this.#retries.giveUp(jid.text);
     this.#told.set(jid.text, []);
-    if (isNew && this.#deps.hosts.store(jid.domainpart) !== undefined) this.#lookForNew(jid);
+    if (isNew && this.#deps.hosts.store(jid.domainpart) !== undefined) {
+      this.#meetings.afterMove(jid);
+    }
   }
 
   /** Forgets a session that has ended, or has moved to another node. */
@@ -154,7 +156,7 @@ export class ContactPresence {
     // By now: presence that the new list keeps out counts as never told.
     const told = toldTo(jid);
     // Behind presence that is being told: it was told by the list before.
-    turns.runAlways(jid.text, () => this.#review(jid, change, told));
+    turns.runAlways(jid.text, () => this.#review.review(jid, change, told));
   }
 
   /**
@@ -171,8 +173,8 @@ export class ContactPresence {
 
   /** Tries nothing again from now on. */
   close(): void {
-    this.#isClosed = true;
-    this.#secondLook.close();
+    this.#announcer.close();
+    this.#meetings.close();
     this.#retries.close();
   }
 
@@ -183,71 +185,10 @@ export class ContactPresence {
 
   /**
    * Sends the presence of all sessions of this node to their contacts at one datacenter, which did
-   * not know of them while it was cut off. A few accounts at a time: there may be very many. While
-   * an earlier announcement runs, those accounts join it that it has done already.
+   * not know of them while it was cut off.
    */
   announceAll(host: string): void {
-    const { turns, metrics } = this.#deps;
-    const running = this.#announced.get(host);
-    if (running !== undefined) return this.#collect(running);
-    const accounts: Announced = new Map();
-    this.#announced.set(host, accounts);
-    const cost = { payer: `announce ${host}`, bytes: 0, kind: "patient" } as const;
-    const isTaken = turns.run(cost.payer, async () => {
-      try {
-        this.#collect(accounts);
-        while (accounts.size > 0 && !this.#isClosed) await this.#announceSome(accounts, host);
-      } finally {
-        this.#announced.delete(host);
-      }
-    }, cost);
-    if (isTaken) return;
-    this.#announced.delete(host);
-    metrics.failures.inc();
-  }
-
-  /** Replaces `accounts` by those of all available sessions here. */
-  #collect(accounts: Announced): void {
-    const { sessions, hosts } = this.#deps;
-    accounts.clear();
-    for (const { jid, lastPresence } of sessions.all()) {
-      if (lastPresence === undefined || hosts.store(jid.domainpart) === undefined) continue;
-      const account = accounts.get(jid.bare.text);
-      if (account === undefined) {
-        accounts.set(jid.bare.text, { jid, presences: new Set([lastPresence]) });
-      } else account.presences.add(lastPresence);
-    }
-  }
-
-  async #announceSome(accounts: Announced, host: string): Promise<void> {
-    const steps: Promise<void>[] = [];
-    for (const [text, { jid, presences }] of accounts) {
-      accounts.delete(text);
-      steps.push(this.#deps.paced.run(() => this.#announceAccount(jid, presences, host)));
-      if (steps.length === ANNOUNCED_AT_ONCE) break;
-    }
-    await Promise.all(steps);
-  }
-
-  /** Sends those of an account's presences to one datacenter that still hold after the lookups. */
-  async #announceAccount(
-    jid: FullJid,
-    presences: ReadonlySet<Stanza>,
-    host: string,
-  ): Promise<void> {
-    const { sessions, reach, routes } = this.#deps;
-    const contacts = await this.#contactsOf(jid);
-    if (contacts === undefined) return;
-    const subscribers = subscribersIn(contacts);
-    const found = await reach.hostsOf([...subscribers, jid.bare]);
-    for (const { jid: session, lastPresence } of sessions.here(jid.bare.text)) {
-      // Another one has been told since.
-      if (lastPresence === undefined || !presences.has(lastPresence)) continue;
-      for (const to of [...this.#seenBy(session, subscribers), session.bare]) {
-        if (found.get(to.text)?.has(host) !== true) continue;
-        routes.sendTo(host, readdress(lastPresence, to));
-      }
-    }
+    this.#announcer.announce(host);
   }
 
   /** Sends the presence of all sessions of `owner` to `contact`, who may see it from now on. */
@@ -282,7 +223,7 @@ export class ContactPresence {
     const all = this.#deps.sessions.here(session.bare.text);
     const found = all.filter(({ jid }) => jid.text === session.text);
     if (kind === "parted") this.#spawn(this.#endFor(contact, found));
-    else if (!this.#viewOf(session).hidesFrom(contact)) {
+    else if (!this.#sights.viewOf(session).hidesFrom(contact)) {
       for (const each of found) each.repeatDirected?.(contact);
     }
     return found.length > 0;
@@ -303,7 +244,7 @@ export class ContactPresence {
       }
       // The end of its presence may wait to be told to those who are contacts then.
       const wasSeen = lastPresence !== undefined || this.isTelling(jid);
-      if (wasSeen && !this.#viewOf(jid).hidesFrom(contact)) seen.push(jid);
+      if (wasSeen && !this.#sights.viewOf(jid).hidesFrom(contact)) seen.push(jid);
     }
     if (seen.length === 0) return;
     const hosts = await reach.hostsOf([contact]);
@@ -330,17 +271,13 @@ export class ContactPresence {
   /** Returns the presences of the account's sessions at this node that do not hide from `asker`. */
   shownTo(asker: Jid, account: Jid): readonly Stanza[] {
     return this.#deps.sessions.here(account.text).flatMap(({ jid, lastPresence }) =>
-      lastPresence === undefined || this.#viewOf(jid).hidesFrom(asker) ? [] : [lastPresence]
+      lastPresence === undefined || this.#sights.viewOf(jid).hidesFrom(asker) ? [] : [lastPresence]
     );
   }
 
   /** Notes presence of a session elsewhere that is delivered to the sessions of an account here. */
   heard(presence: Stanza): void {
-    const { from, to } = presence;
-    if (!this.#secondLook.isWaiting || from === from.bare) return;
-    for (const { jid } of this.#deps.sessions.here(to.bare.text)) {
-      if (to === to.bare || to.text === jid.text) this.#secondLook.heard(jid, presence);
-    }
+    this.#meetings.heard(presence);
   }
 
   /** Sends an allowed probe to all sessions of the account. */
@@ -400,7 +337,7 @@ export class ContactPresence {
   #forget(jid: FullJid): void {
     this.#told.delete(jid.text);
     this.#orphans.delete(jid.text);
-    this.#secondLook.forget(jid);
+    this.#meetings.forget(jid);
   }
 
   /** Tells of a presence or its end later, as the database failed. A newer one makes that needless. */
@@ -443,7 +380,7 @@ export class ContactPresence {
     this.#told.set(jid.text, this.#stillIn(jid, told));
     if (!isInitial) return contacts;
     // If it has moved and come back, all are told by the second look of its return.
-    if (isWhole) this.#lookAgain(jid, { found, probed });
+    if (isWhole) this.#meetings.afterLogin(jid, { found, probed });
     await this.#sendEach(probed, { hosts, isInitial, pace, make: (to) => probe(jid, to) });
     await paced.run(() => {
       this.#toOwnElsewhere(jid, probe(jid, jid.bare), hosts);
@@ -462,7 +399,7 @@ export class ContactPresence {
     isCurrent?: Promise<boolean>,
   ): Promise<Looked | "former" | undefined> {
     const { reach } = this.#deps;
-    const contacts = await this.#contactsOf(jid, { withRequests: isInitial });
+    const contacts = await this.#sights.contactsOf(jid, { withRequests: isInitial });
     if (await isCurrent === false) {
       this.#told.set(jid.text, []);
       this.#orphans.add(jid.text); // nor of its end
@@ -470,82 +407,19 @@ export class ContactPresence {
     }
     if (contacts === undefined) return undefined;
     this.#retries.giveUp(jid.text);
-    const told = this.#seenBy(jid, subscribersIn(contacts));
+    const told = this.#sights.seenBy(jid, subscribersIn(contacts));
     const former = without(this.#told.get(jid.text) ?? [], told);
     this.#told.set(jid.text, told);
-    const probed = isInitial ? this.#probedBy(jid, contacts) : [];
+    const probed = isInitial ? this.#sights.probedBy(jid, contacts) : [];
     // One lookup serves both ways.
     const all = [...told, ...former, ...probed, jid.bare];
     const found = await reach.sessionsOf(all);
     return { contacts, told, former, probed, found, hosts: reach.hostsWith(all, found) };
   }
 
-  /**
-   * Tells contacts, and the account's own clients, whose sessions were not known yet, and asks for
-   * their presence: it may have come here before this session could get it.
-   */
-  #lookAgain(
-    jid: FullJid,
-    { found, probed }: { readonly found: SessionsByAccount; readonly probed: readonly Jid[] },
-  ): void {
-    this.#secondLook.later({
-      jid,
-      found,
-      accounts: () => {
-        const told = this.#told.get(jid.text);
-        return Promise.resolve(told && this.#currentOf(jid) && [...told, ...probed, jid.bare]);
-      },
-      missed: async (all) => {
-        // Subscriptions may have ended since the login.
-        const contacts = await this.#contactsOf(jid);
-        if (contacts !== undefined) this.#meet(jid, contacts, all);
-      },
-    });
-  }
-
-  /**
-   * Makes the second look for a session that has come from another node. Nobody here knows whom the
-   * first look found, so all contacts are told and asked.
-   */
-  #lookForNew(jid: FullJid): void {
-    let contacts: readonly RosterContact[] | undefined;
-    this.#secondLook.later({
-      jid,
-      found: new Map(),
-      isFromElsewhere: true,
-      accounts: async () => {
-        if (this.#currentOf(jid) === undefined) return undefined;
-        contacts = await this.#contactsOf(jid);
-        if (contacts === undefined) return undefined;
-        const told = this.#seenBy(jid, subscribersIn(contacts));
-        return [...told, ...this.#sightsOf(jid, contacts).probed, jid.bare];
-      },
-      missed: (all) => Promise.resolve(contacts && this.#meet(jid, contacts, all)),
-    });
-  }
-
-  /** Tells those whom the first look has missed, and asks for their presence. */
-  #meet(jid: FullJid, contacts: readonly RosterContact[], missed: readonly Missed[]): void {
-    const { routes } = this.#deps;
-    const presence = this.#currentOf(jid);
-    if (presence === undefined) return;
-    const told = textsOf([...this.#seenBy(jid, subscribersIn(contacts)), jid.bare]);
-    const asked = textsOf([...this.#sightsOf(jid, contacts).probed, jid.bare]);
-    for (const { account, host, isNew, isUnheard } of missed) {
-      if (isNew && told.has(account.text)) routes.sendTo(host, readdress(presence, account));
-      // By this session itself: its node drops presence for the account that it has had.
-      if (isUnheard && asked.has(account.text)) routes.sendTo(host, probe(jid, account));
-    }
-  }
-
-  /** Returns the presence that a session here has broadcast last; undefined: it is not available. */
-  #currentOf({ bare, text }: FullJid): Stanza | undefined {
-    return this.#deps.sessions.here(bare.text).find(({ jid }) => jid.text === text)?.lastPresence;
-  }
-
   async #withdraw(jid: FullJid, ending: Ending, task: PacedTask): Promise<void> {
     const { end, view } = ending;
-    const found = await this.#contactsOf(jid);
+    const found = await this.#sights.contactsOf(jid);
     const told = this.#told.get(jid.text) ?? [];
     this.#told.delete(jid.text);
     // Without the database, those are told who were told of the presence.
@@ -640,37 +514,6 @@ export class ContactPresence {
     }
   }
 
-  /**
-   * Returns the contacts whose rosters let the owner see their presence, as the same query has
-   * found. Contacts whose rosters lie elsewhere get a probe that is decided on there.
-   */
-  #probedBy(session: FullJid, contacts: readonly RosterContact[]): readonly Jid[] {
-    const { probed, elsewhere } = this.#sightsOf(session, contacts);
-    for (const contact of elsewhere) this.#deps.routes.route(probe(session.bare, contact));
-    return probed;
-  }
-
-  /**
-   * Returns the contacts whose presence the owner may see by both rosters, and those whose rosters
-   * lie elsewhere.
-   */
-  #sightsOf(session: FullJid, contacts: readonly RosterContact[]): {
-    readonly probed: readonly Jid[];
-    readonly elsewhere: readonly Jid[];
-  } {
-    const view = this.#viewOf(session);
-    const probed: Jid[] = [];
-    const elsewhere: Jid[] = [];
-    for (const { jid, subscription, reverse } of contacts) {
-      if (!isSeen(subscription)) continue;
-      const contact = parseJid(jid);
-      if (view.isDeafTo(contact)) continue;
-      if (!this.#hasRosterHere(session, contact)) elsewhere.push(contact);
-      else if (seesPresence(reverse)) probed.push(contact);
-    }
-    return { probed, elsewhere };
-  }
-
   /** Brings open requests to the client, and repeats the account's own (RFC 6121 §3.1.2). */
   #bringRequests(jid: FullJid, contacts: readonly RosterContact[]): void {
     const { routes } = this.#deps;
@@ -679,7 +522,7 @@ export class ContactPresence {
         routes.offer(jid, requestOf(parseJid(contact), jid.bare, request));
       }
     }
-    const view = this.#viewOf(jid);
+    const view = this.#sights.viewOf(jid);
     const asked = contacts.filter((each) => each.isAsking && !view.hidesFrom(parseJid(each.jid)));
     const count = Math.min(asked.length, MAX_REPEATED);
     for (let i = 0; i < count; i++) {
@@ -689,111 +532,12 @@ export class ContactPresence {
     this.#repeated += count;
   }
 
-  async #review(
-    jid: FullJid,
-    { before, after }: { readonly before: PresenceView; readonly after: PresenceView },
-    toldBefore: readonly string[],
-  ): Promise<void> {
-    const { sessions, routes, reach } = this.#deps;
-    const current = sessions.here(jid.bare.text).find((each) => each.jid.text === jid.text);
-    if (current === undefined) return;
-    const isParted = (contact: Jid) => !before.hidesFrom(contact) && after.hidesFrom(contact);
-    const left = unavailable(jid, jid.bare);
-    for (const to of current.directed) if (isParted(to)) routes.route(readdress(left, to));
-    const presence = current.lastPresence;
-    if (presence === undefined) return;
-    const contacts = await this.#contactsOf(jid);
-    if (contacts === undefined) return;
-    const subscribers = subscribersIn(contacts);
-    const parted = subscribers.filter(isParted);
-    const met = subscribers.filter((to) => before.hidesFrom(to) && !after.hidesFrom(to));
-    this.#told.set(jid.text, this.#seenBy(jid, subscribers));
-    await reach.spread(parted, (to) => unavailable(jid, to));
-    await reach.spread(met, (to) => readdress(presence, to));
-    const changed = (was: PresenceView, is: PresenceView) =>
-      contacts.filter(({ jid: contact, subscription }) => {
-        const address = parseJid(contact);
-        return isSeen(subscription) && !was.isDeafTo(address) && is.isDeafTo(address);
-      });
-    this.#takeLeave(jid, changed(before, after), toldBefore);
-    const heard = changed(after, before);
-    if (heard.length === 0) return;
-    const probed = this.#probedBy(jid, heard);
-    const hosts = await reach.hostsOf(probed);
-    for (const contact of probed) reach.send(probe(jid, contact), hosts);
-  }
-
-  /**
-   * Tells a client that contacts whose presence it no longer gets are gone (XEP-0016 §2.10): those of
-   * their resources that it was told of. Others may hide from it.
-   *
-   * @param told full JIDs of the resources elsewhere that the client was told of
-   */
-  #takeLeave(to: FullJid, contacts: readonly RosterContact[], told: readonly string[]): void {
-    const { sessions, routes } = this.#deps;
-    if (contacts.length === 0) return;
-    const known = new Map<string, Set<string>>(contacts.map(({ jid }) => [jid, new Set()]));
-    for (const text of told) known.get(accountIn(text))?.add(text);
-    for (const contact of contacts) {
-      const resources = known.get(contact.jid)!; // it has each of them
-      for (const session of sessions.here(contact.jid)) {
-        if (this.#isShownTo(to, contact, session)) resources.add(session.jid.text);
-      }
-      for (const text of resources) routes.deliver(to, unavailable(parseJid(text), to));
-    }
-  }
-
-  /** True when a contact's session at this node has told its presence to another session here. */
-  #isShownTo(
-    to: FullJid,
-    contact: RosterContact,
-    { jid, lastPresence, directed }: SessionHere,
-  ): boolean {
-    if (this.#viewOf(jid).hidesFrom(to)) return false;
-    if (directed.some(({ text }) => text === to.text || text === to.bare.text)) return true;
-    if (lastPresence === undefined) return false;
-    if (this.#hasRosterHere(to, jid)) return seesPresence(contact.reverse);
-    return this.#told.get(jid.text)?.some(({ text }) => text === to.bare.text) === true;
-  }
-
-  /** True when one query finds what the rosters of an account and of its contact say. */
-  #hasRosterHere(owner: Jid, { domainpart }: Jid): boolean {
-    const { hosts } = this.#deps;
-    return hosts.store(domainpart) !== undefined && hosts.isShared(owner.domainpart, domainpart);
-  }
-
-  #viewOf(jid: FullJid): PresenceView {
-    return this.#deps.privacy?.viewOf(jid) ?? OPEN_VIEW;
-  }
-
-  /** Returns those of the contacts from whom the session's list does not hide it. */
-  #seenBy(jid: FullJid, contacts: readonly Jid[]): readonly Jid[] {
-    const view = this.#viewOf(jid);
-    return view === OPEN_VIEW ? contacts : contacts.filter((contact) => !view.hidesFrom(contact));
-  }
-
-  async #contactsOf(
-    jid: FullJid,
-    options = { withRequests: false },
-  ): Promise<readonly RosterContact[] | undefined> {
-    const { hosts, log, metrics } = this.#deps;
-    try {
-      return await hosts.store(jid.domainpart)!.contacts(jid.bare.text, options); // asked before
-    } catch (thrown) {
-      metrics.failures.inc();
-      log.warn("roster.presence-failed", { error: describeError(thrown) });
-      return undefined;
-    }
-  }
-
   #spawn(work: Promise<void>): void {
     work.catch((thrown) => {
       this.#deps.log.error("roster.bug", { error: describeError(thrown) });
     });
   }
 }
-
-const OPEN_VIEW: PresenceView = { hidesFrom: () => false, isDeafTo: () => false };
 
 /** True when nobody needs to be told of `earlier` any more, as `later` follows it. */
 function isReplacedBy(earlier: Change | undefined, later: Stanza | Ending): boolean {
@@ -810,18 +554,4 @@ function without(jids: readonly Jid[], others: readonly Jid[]): readonly Jid[] {
   if (jids.length === 0) return jids;
   const texts = textsOf(others);
   return jids.filter(({ text }) => !texts.has(text));
-}
-
-/** Returns the account of a full JID. */
-function accountIn(fullJid: string): string {
-  return fullJid.slice(0, fullJid.indexOf("/"));
-}
-
-function textsOf(jids: readonly Jid[]): ReadonlySet<string> {
-  return new Set(jids.map(({ text }) => text));
-}
-
-function subscribersIn(contacts: readonly RosterContact[]): readonly Jid[] {
-  return contacts.filter(({ subscription }) => seesPresence(subscription))
-    .map(({ jid }) => parseJid(jid));
 }

@@ -1,0 +1,99 @@
+import { describeError } from "../../base/mod.ts";
+import type { RosterContact } from "../../storage/mod.ts";
+import { isSeen, seesPresence } from "../../storage/mod.ts";
+import type { FullJid, Jid } from "../../xmpp/mod.ts";
+import { parseJid } from "../../xmpp/mod.ts";
+import { probe } from "./presence_stanzas.ts";
+import type { RosterMetrics } from "./roster_metrics.ts";
+import type { PresenceView, RosterDeps } from "./roster_ports.ts";
+
+/** Collaborators of `ContactSights`. */
+export interface ContactSightsDeps
+  extends Pick<RosterDeps, "hosts" | "routes" | "privacy" | "log"> {
+  readonly metrics: RosterMetrics;
+}
+
+const OPEN_VIEW: PresenceView = { hidesFrom: () => false, isDeafTo: () => false };
+
+/** Contacts of sessions here, and which of them see whom by rosters and privacy lists. */
+export class ContactSights {
+  readonly #deps: ContactSightsDeps;
+
+  constructor(deps: ContactSightsDeps) {
+    this.#deps = deps;
+  }
+
+  /** Returns what the privacy list of a session here hides. */
+  viewOf(jid: FullJid): PresenceView {
+    return this.#deps.privacy?.viewOf(jid) ?? OPEN_VIEW;
+  }
+
+  /** Returns those of the contacts from whom the session's list does not hide it. */
+  seenBy(jid: FullJid, contacts: readonly Jid[]): readonly Jid[] {
+    const view = this.viewOf(jid);
+    return view === OPEN_VIEW ? contacts : contacts.filter((contact) => !view.hidesFrom(contact));
+  }
+
+  /** Reads the contacts of a session's account; undefined: the database failed. */
+  async contactsOf(
+    jid: FullJid,
+    options = { withRequests: false },
+  ): Promise<readonly RosterContact[] | undefined> {
+    const { hosts, log, metrics } = this.#deps;
+    try {
+      return await hosts.store(jid.domainpart)!.contacts(jid.bare.text, options); // asked before
+    } catch (thrown) {
+      metrics.failures.inc();
+      log.warn("roster.presence-failed", { error: describeError(thrown) });
+      return undefined;
+    }
+  }
+
+  /**
+   * Returns the contacts whose rosters let the owner see their presence, as the same query has
+   * found. Contacts whose rosters lie elsewhere get a probe that is decided on there.
+   */
+  probedBy(session: FullJid, contacts: readonly RosterContact[]): readonly Jid[] {
+    const { probed, elsewhere } = this.sightsOf(session, contacts);
+    for (const contact of elsewhere) this.#deps.routes.route(probe(session.bare, contact));
+    return probed;
+  }
+
+  /**
+   * Returns the contacts whose presence the owner may see by both rosters, and those whose rosters
+   * lie elsewhere.
+   */
+  sightsOf(session: FullJid, contacts: readonly RosterContact[]): {
+    readonly probed: readonly Jid[];
+    readonly elsewhere: readonly Jid[];
+  } {
+    const view = this.viewOf(session);
+    const probed: Jid[] = [];
+    const elsewhere: Jid[] = [];
+    for (const { jid, subscription, reverse } of contacts) {
+      if (!isSeen(subscription)) continue;
+      const contact = parseJid(jid);
+      if (view.isDeafTo(contact)) continue;
+      if (!this.hasRosterHere(session, contact)) elsewhere.push(contact);
+      else if (seesPresence(reverse)) probed.push(contact);
+    }
+    return { probed, elsewhere };
+  }
+
+  /** True when one query finds what the rosters of an account and of its contact say. */
+  hasRosterHere(owner: Jid, { domainpart }: Jid): boolean {
+    const { hosts } = this.#deps;
+    return hosts.store(domainpart) !== undefined && hosts.isShared(owner.domainpart, domainpart);
+  }
+}
+
+/** Returns those of the contacts who may see the owner's presence by the owner's roster. */
+export function subscribersIn(contacts: readonly RosterContact[]): readonly Jid[] {
+  return contacts.filter(({ subscription }) => seesPresence(subscription))
+    .map(({ jid }) => parseJid(jid));
+}
+
+/** Returns the addresses as texts, to look others up among them. */
+export function textsOf(jids: readonly Jid[]): ReadonlySet<string> {
+  return new Set(jids.map(({ text }) => text));
+}

@@ -1,0 +1,102 @@
+import type { RosterContact } from "../../storage/mod.ts";
+import { isSeen, seesPresence } from "../../storage/mod.ts";
+import type { FullJid, Jid } from "../../xmpp/mod.ts";
+import { parseJid, readdress } from "../../xmpp/mod.ts";
+import type { AccountReach } from "./account_reach.ts";
+import type { ContactSights } from "./contact_sights.ts";
+import { subscribersIn } from "./contact_sights.ts";
+import { probe, unavailable } from "./presence_stanzas.ts";
+import type { PresenceView, RosterDeps } from "./roster_ports.ts";
+
+/** Collaborators of `ListReview`. */
+export interface ListReviewDeps extends Pick<RosterDeps, "sessions" | "routes"> {
+  readonly reach: AccountReach;
+  readonly sights: ContactSights;
+  /** Contacts that were sent the presence of an available session here, by full JID. */
+  readonly told: Map<string, readonly Jid[]>;
+}
+
+/** A session of this node. */
+type SessionHere = ReturnType<RosterDeps["sessions"]["here"]>[number];
+
+/** Tells contacts and clients what changes of privacy lists mean for presence. */
+export class ListReview {
+  readonly #deps: ListReviewDeps;
+
+  constructor(deps: ListReviewDeps) {
+    this.#deps = deps;
+  }
+
+  /** Does what `ContactPresence.reviewed` says. Its turn has come. */
+  async review(
+    jid: FullJid,
+    { before, after }: { readonly before: PresenceView; readonly after: PresenceView },
+    toldBefore: readonly string[],
+  ): Promise<void> {
+    const { sessions, routes, reach } = this.#deps;
+    const current = sessions.here(jid.bare.text).find((each) => each.jid.text === jid.text);
+    if (current === undefined) return;
+    const isParted = (contact: Jid) => !before.hidesFrom(contact) && after.hidesFrom(contact);
+    const left = unavailable(jid, jid.bare);
+    for (const to of current.directed) if (isParted(to)) routes.route(readdress(left, to));
+    const presence = current.lastPresence;
+    if (presence === undefined) return;
+    const contacts = await this.#deps.sights.contactsOf(jid);
+    if (contacts === undefined) return;
+    const subscribers = subscribersIn(contacts);
+    const parted = subscribers.filter(isParted);
+    const met = subscribers.filter((to) => before.hidesFrom(to) && !after.hidesFrom(to));
+    this.#deps.told.set(jid.text, this.#deps.sights.seenBy(jid, subscribers));
+    await reach.spread(parted, (to) => unavailable(jid, to));
+    await reach.spread(met, (to) => readdress(presence, to));
+    const changed = (was: PresenceView, is: PresenceView) =>
+      contacts.filter(({ jid: contact, subscription }) => {
+        const address = parseJid(contact);
+        return isSeen(subscription) && !was.isDeafTo(address) && is.isDeafTo(address);
+      });
+    this.#takeLeave(jid, changed(before, after), toldBefore);
+    const heard = changed(after, before);
+    if (heard.length === 0) return;
+    const probed = this.#deps.sights.probedBy(jid, heard);
+    const hosts = await reach.hostsOf(probed);
+    for (const contact of probed) reach.send(probe(jid, contact), hosts);
+  }
+
+  /**
+   * Tells a client that contacts whose presence it no longer gets are gone (XEP-0016 §2.10): those of
+   * their resources that it was told of. Others may hide from it.
+   *
+   * @param told full JIDs of the resources elsewhere that the client was told of
+   */
+  #takeLeave(to: FullJid, contacts: readonly RosterContact[], told: readonly string[]): void {
+    const { sessions, routes } = this.#deps;
+    if (contacts.length === 0) return;
+    const known = new Map<string, Set<string>>(contacts.map(({ jid }) => [jid, new Set()]));
+    for (const text of told) known.get(accountIn(text))?.add(text);
+    for (const contact of contacts) {
+      const resources = known.get(contact.jid)!; // it has each of them
+      for (const session of sessions.here(contact.jid)) {
+        if (this.#isShownTo(to, contact, session)) resources.add(session.jid.text);
+      }
+      for (const text of resources) routes.deliver(to, unavailable(parseJid(text), to));
+    }
+  }
+
+  /** True when a contact's session at this node has told its presence to another session here. */
+  #isShownTo(
+    to: FullJid,
+    contact: RosterContact,
+    { jid, lastPresence, directed }: SessionHere,
+  ): boolean {
+    if (this.#deps.sights.viewOf(jid).hidesFrom(to)) return false;
+    if (directed.some(({ text }) => text === to.text || text === to.bare.text)) return true;
+    if (lastPresence === undefined) return false;
+    if (this.#deps.sights.hasRosterHere(to, jid)) return seesPresence(contact.reverse);
+    return this.#deps.told.get(jid.text)?.some(({ text }) => text === to.bare.text) === true;
+  }
+}
+
+/** Returns the account of a full JID. */
+function accountIn(fullJid: string): string {
+  return fullJid.slice(0, fullJid.indexOf("/"));
+}
