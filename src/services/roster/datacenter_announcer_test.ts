@@ -1,0 +1,58 @@
+import assert from "node:assert/strict";
+import { ManualClock, PacedWork } from "../../base/mod.ts";
+import { ALICE, BOB, DC2, withAlice } from "./testing/alice_and_bob.ts";
+import { item, RosterFixture } from "./testing/roster_fixture.ts";
+
+Deno.test("a datacenter that is back costs one query for each account, and hears of all sessions", async () => {
+  const fixture = withAlice();
+  const clients = Array.from({ length: 5 }, (_, i) => `${ALICE}/${i}`);
+  for (const client of [...clients, `${BOB}/x`]) await fixture.changePresence(client);
+  fixture.store.put(ALICE, item(BOB, { subscription: "from" }));
+  fixture.elsewhere.set(BOB, [{ host: DC2, resourcepart: "y", process: 2 }]);
+  fixture.server.start();
+  const look = async () => {
+    fixture.clock.advance(1_000);
+    await new Promise((resolve) => setTimeout(resolve));
+    await fixture.server.settled();
+  };
+  await look();
+  fixture.sent.length = fixture.store.calls.length = 0;
+  fixture.live.set(DC2, new Set([2]));
+  await look();
+  fixture.server.close();
+  const toBob = fixture.sent.filter(({ stanza }) => stanza.to.text === BOB);
+  assert.deepEqual(toBob.map(({ stanza }) => stanza.from.text), [...clients, `${BOB}/x`]);
+  assert.deepEqual(fixture.store.calls, ["contacts", "contacts"]);
+});
+
+Deno.test("a datacenter that is back hears of sixteen accounts at once, and a second time beside the first", async () => {
+  const time = new ManualClock();
+  const paced = new PacedWork({
+    nowMs: () => time.monotonicMs(),
+    after: (delayMs, callback) => time.after(delayMs, callback),
+  });
+  const fixture = new RosterFixture({ paced });
+  fixture.elsewhere.set(BOB, [{ host: DC2, resourcepart: "y", process: 2 }]);
+  for (let i = 0; i < 40; i++) {
+    fixture.store.put(`user${i}@example.com`, item(BOB, { subscription: "from" }));
+    fixture.arrive(`user${i}@example.com/x`, false);
+  }
+  fixture.server.start();
+  const look = async () => {
+    fixture.clock.advance(1_000);
+    await new Promise((resolve) => setTimeout(resolve));
+    time.advance(25); // what waits for the database no longer counts as under way
+  };
+  await look();
+  const { promise, resolve } = Promise.withResolvers<void>();
+  fixture.store.answersAfter = promise;
+  fixture.live.set(DC2, new Set([2]));
+  for (let i = 0; i < 8; i++) await look();
+  assert.equal(fixture.store.calls.length, 16, "although it was announced again");
+  resolve();
+  await fixture.server.settled();
+  fixture.server.close();
+  const told = fixture.sent.map(({ stanza }) => stanza.from.text);
+  assert.equal(told.length, 16 + 40, "those who were first are told again, and no others");
+  assert.equal(new Set(told.slice(16)).size, 40);
+});

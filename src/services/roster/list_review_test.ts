@@ -1,0 +1,139 @@
+import assert from "node:assert/strict";
+import { buildStanza, element, parseJid } from "../../xmpp/mod.ts";
+import { ALICE, BOB, CAROL, DC2, PHONE, withAlice } from "./testing/alice_and_bob.ts";
+import { fullJid, hidingFrom, item, lines, RosterFixture } from "./testing/roster_fixture.ts";
+
+Deno.test("presence does not go to contacts from whom a list hides the session, nor comes from them", async () => {
+  const fixture = withAlice();
+  for (const contact of [BOB, CAROL]) {
+    fixture.store.put(ALICE, item(contact, { subscription: "both", isAsking: contact === BOB }));
+    fixture.store.put(contact, item(ALICE, { subscription: "both" }));
+    fixture.elsewhere.set(contact, [{ host: DC2, resourcepart: "x", process: 2 }]);
+  }
+  fixture.hidden.set(PHONE, new Set([BOB]));
+  const toContacts = () =>
+    lines(fixture.sent.splice(0).map(({ stanza }) => stanza)).filter((line) =>
+      !line.endsWith(ALICE)
+    );
+  await fixture.changePresence(PHONE);
+  assert.deepEqual(toContacts(), [`available: ${PHONE} → ${CAROL}`, `probe: ${PHONE} → ${CAROL}`]);
+  assert.deepEqual(fixture.routed, [], "nor is a request repeated");
+  const probe = (from: string) =>
+    buildStanza(element("presence", { type: "probe" }), {
+      from: parseJid(from),
+      to: parseJid(ALICE),
+    });
+  for (const from of [`${BOB}/x`, `${CAROL}/x`]) fixture.server.probed(probe(from));
+  assert.deepEqual(lines(fixture.routed), [`available: ${PHONE} → ${CAROL}/x`]);
+  await fixture.changePresence(PHONE, "unavailable");
+  assert.deepEqual(toContacts(), [`unavailable: ${PHONE} → ${CAROL}`]);
+});
+
+Deno.test("contacts and the client are told what a change of a list means for presence", async () => {
+  const fixture = withAlice();
+  const [DAN, EVE] = ["dan@example.com", "eve@example.com"];
+  for (const contact of [BOB, CAROL, DAN]) {
+    fixture.store.put(ALICE, item(contact, { subscription: "both" }));
+    fixture.store.put(contact, item(ALICE, { subscription: "both" }));
+    fixture.elsewhere.set(contact, [{ host: DC2, resourcepart: "x", process: 2 }]);
+  }
+  await fixture.changePresence(PHONE);
+  fixture.heard(`${BOB}/x`, ALICE);
+  fixture.sent.length = 0;
+  fixture.directed.push(parseJid(`${EVE}/x`), parseJid(`${DAN}/x`));
+  const [earlier, later] = [new Set([CAROL]), new Set([BOB, EVE])];
+  fixture.hidden.set(PHONE, later);
+  const change = { before: hidingFrom(earlier), after: hidingFrom(later) };
+  fixture.server.privacyChanged(fullJid(PHONE), change);
+  await fixture.server.settled();
+  assert.deepEqual(lines(fixture.sent.map(({ stanza }) => stanza)), [
+    `unavailable: ${PHONE} → ${BOB}`,
+    `available: ${PHONE} → ${CAROL}`,
+    `probe: ${PHONE} → ${CAROL}`,
+  ]);
+  assert.deepEqual(lines(fixture.delivered.map(({ stanza }) => stanza)), [
+    `unavailable: ${BOB}/x → ${PHONE}`,
+  ]);
+  assert.deepEqual(lines(fixture.routed), [`unavailable: ${PHONE} → ${EVE}/x`]);
+  fixture.sent.length = 0;
+  fixture.server.privacyChanged(fullJid(`${ALICE}/gone`), change);
+  await fixture.server.settled();
+  assert.deepEqual(fixture.sent, []);
+});
+
+/** Has alice's phone block bob and carol, and returns the presences that its client gets. */
+async function takenLeave(fixture: RosterFixture): Promise<string[]> {
+  for (const contact of [BOB, CAROL]) {
+    fixture.store.put(ALICE, item(contact, { subscription: "both" }));
+    fixture.store.put(contact, item(ALICE, { subscription: "both" }));
+  }
+  await fixture.changePresence(PHONE);
+  fixture.delivered.length = 0;
+  const blocked = new Set([BOB, CAROL]);
+  fixture.hidden.set(PHONE, blocked);
+  fixture.server.privacyChanged(fullJid(PHONE), {
+    before: hidingFrom(),
+    after: hidingFrom(blocked),
+  });
+  fixture.heard(`${CAROL}/seen`, ALICE, "unavailable"); // the new list keeps it out
+  await fixture.server.settled();
+  return lines(fixture.delivered.map(({ stanza }) => stanza)).toSorted();
+}
+
+Deno.test("a client that blocks contacts hears nothing of sessions elsewhere that it was not told of", async () => {
+  const fixture = withAlice();
+  // bob blocks alice, or has sent no presence: his sessions are in the table alone.
+  fixture.elsewhere.set(BOB, [{ host: DC2, resourcepart: "x", process: 2 }]);
+  fixture.elsewhere.set(CAROL, [
+    { host: DC2, resourcepart: "seen", process: 2 },
+    { host: DC2, resourcepart: "idle", process: 2 },
+    { host: DC2, resourcepart: "gone", process: 2 },
+    { host: DC2, resourcepart: "answered", process: 2 },
+    { host: DC2, resourcepart: "other", process: 2 },
+  ]);
+  fixture.here.set(`${ALICE}/tablet`, undefined);
+  fixture.heard(`${CAROL}/seen`, ALICE);
+  fixture.heard(`${CAROL}/gone`, ALICE);
+  fixture.heard(`${CAROL}/gone`, ALICE, "unavailable");
+  fixture.heard(`${CAROL}/answered`, PHONE);
+  fixture.heard(`${CAROL}/other`, `${ALICE}/tablet`);
+  assert.deepEqual(await takenLeave(fixture), [
+    `unavailable: ${CAROL}/answered → ${PHONE}`,
+    `unavailable: ${CAROL}/seen → ${PHONE}`,
+  ]);
+});
+
+Deno.test("a client that blocks contacts hears nothing of sessions at its node that hide from it", async () => {
+  for (const isHidden of [true, false]) {
+    const fixture = withAlice();
+    await fixture.changePresence(`${BOB}/x`);
+    fixture.here.set(`${BOB}/idle`, undefined);
+    if (isHidden) fixture.hidden.set(`${BOB}/x`, new Set([ALICE]));
+    const leave = isHidden ? [] : [`unavailable: ${BOB}/x → ${PHONE}`];
+    assert.deepEqual(await takenLeave(fixture), leave);
+  }
+});
+
+Deno.test("a client that blocks a contact hears the end of directed presence from its own node", async () => {
+  for (const isHidden of [true, false]) {
+    const fixture = withAlice();
+    fixture.here.set(`${BOB}/idle`, undefined);
+    fixture.directed.push(parseJid(PHONE));
+    if (isHidden) fixture.hidden.set(`${BOB}/idle`, new Set([ALICE]));
+    const leave = isHidden ? [] : [`unavailable: ${BOB}/idle → ${PHONE}`];
+    assert.deepEqual(await takenLeave(fixture), leave);
+  }
+});
+
+Deno.test("a client that blocks a contact whose roster does not show them hears nothing", async () => {
+  const fixture = withAlice();
+  await fixture.changePresence(`${BOB}/x`);
+  fixture.store.put(ALICE, item(BOB, { subscription: "both" }));
+  fixture.store.put(BOB, item(ALICE, { subscription: "none" }));
+  await fixture.changePresence(PHONE);
+  fixture.delivered.length = 0;
+  const change = { before: hidingFrom(), after: hidingFrom(new Set([BOB])) };
+  fixture.server.privacyChanged(fullJid(PHONE), change);
+  await fixture.server.settled();
+  assert.deepEqual(fixture.delivered, []);
+});
