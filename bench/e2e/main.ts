@@ -4,11 +4,9 @@
  * archives of messages, with the bare driver of their database beside them.
  */
 import { withCluster } from "../../harness/cluster/mod.ts";
-import { ProgressBar } from "../../harness/screen/progress_bar.ts";
-import { fullMessage } from "../../harness/command/run_scenario.ts";
+import type { ProgressBar } from "../../harness/screen/progress_bar.ts";
 import { measureArchives } from "./archive/archives_measurement.ts";
 import { measureBaseline } from "./baseline.ts";
-import { benchContext } from "./bench_context.ts";
 import type { BenchOptions, BenchRow } from "./bench_options.ts";
 import { parseBenchOptions, ROWS, USAGE } from "./bench_options.ts";
 import { formatReport, summarize } from "./bench_report.ts";
@@ -16,6 +14,7 @@ import type { ClusterFigures, MeasuredCluster } from "./cluster_measurement.ts";
 import { measureCluster } from "./cluster_measurement.ts";
 import type { MessageFigures } from "./message_report.ts";
 import { measurePeople } from "./people/people_measurement.ts";
+import { runBench } from "./run_bench.ts";
 import { TelemetrySink } from "./telemetry_sink.ts";
 import type { TableFigures } from "./table_measurement.ts";
 import { measureTable } from "./table_measurement.ts";
@@ -25,25 +24,10 @@ const PASSWORD = "bench";
 const TABLE_STANZAS_PER_SECOND = 1_000;
 /** Milliseconds that the start of a cluster and all pauses between runs take about. */
 const START_MS = 15_000;
-const EXIT_FAILED = 1;
-const EXIT_USAGE = 2;
 
-/** Runs the bench and says how to exit. */
-async function main(args: readonly string[]): Promise<number> {
-  let options: BenchOptions | undefined;
-  try {
-    options = parseBenchOptions(args);
-  } catch (thrown) {
-    console.error(`${(thrown as Error).message}\n\n${USAGE}`); // parseArgs throws errors only
-    return EXIT_USAGE;
-  }
-  if (options === undefined) {
-    console.log(USAGE);
-    return 0;
-  }
-  using bar = ProgressBar.ofProcess("stderr");
+/** Measures the rows that are asked for. */
+async function measureRows(options: BenchOptions, bar: ProgressBar) {
   const progress = (text: string) => bar.say(text);
-  const loadBefore = Deno.loadavg();
   const rows = ROWS.filter((row) => options.rows.has(row));
   /** Shows that a row begins. Only of `messages` it is known how long it takes. */
   const begin = (row: BenchRow) => {
@@ -60,20 +44,12 @@ async function main(args: readonly string[]): Promise<number> {
     begin(row);
     return await measure();
   };
-  const figures = {
+  return {
     messages: await measured("messages", () => measureMessages(options, progress)),
     table: await measured("table", () => measuredTable(options, progress)),
     ...await measurePeople(options, progress, begin),
     ...await measureArchives(options, progress, begin),
   };
-  bar[Symbol.dispose]();
-  const context = await benchContext(["deno task bench:e2e", ...args], loadBefore);
-  const report = summarize({ context, options, ...figures });
-  if (options.json !== undefined) {
-    await Deno.writeTextFile(options.json, `${JSON.stringify(report, null, 2)}\n`);
-  }
-  console.log(formatReport(report));
-  return options.check && report.missed.length > 0 ? EXIT_FAILED : 0;
 }
 
 /** Milliseconds that the row `messages` takes about: the baseline, and runs of three kinds. */
@@ -140,11 +116,15 @@ async function runCluster(
 }
 
 if (import.meta.main) {
-  try {
-    Deno.exit(await main(Deno.args));
-  } catch (thrown) {
-    // A node that does not start has said why; where in our code that was noticed helps nobody.
-    console.error(fullMessage(thrown));
-    Deno.exit(EXIT_FAILED);
-  }
+  await runBench({
+    command: "deno task bench:e2e",
+    usage: USAGE,
+    parse: parseBenchOptions,
+    measure: measureRows,
+    report: ({ context, options }, measured) => {
+      const report = summarize({ context, options, ...measured });
+      const isMissed = options.check && report.missed.length > 0;
+      return { figures: report, text: formatReport(report), isMissed };
+    },
+  });
 }

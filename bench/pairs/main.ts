@@ -3,10 +3,9 @@
  * and one of them at a time has load for a moment, in an order that is drawn anew for each block. So
  * what the machine does meanwhile, and how warm it is, affects all of them alike.
  */
-import { ProgressBar } from "../../harness/screen/progress_bar.ts";
-import { fullMessage } from "../../harness/command/run_scenario.ts";
 import { PROJECT_DIRECTORY, Run, unpackCommit } from "../../harness/process/mod.ts";
-import { benchContext } from "../e2e/bench_context.ts";
+import type { ProgressBar } from "../../harness/screen/progress_bar.ts";
+import { runBench } from "../e2e/run_bench.ts";
 import { TelemetrySink } from "../e2e/telemetry_sink.ts";
 import { ClusterArm } from "./cluster_arm.ts";
 import type { ArmName, PairsOptions } from "./pairs_options.ts";
@@ -21,42 +20,12 @@ const FIRST_TURN = { warmUpMs: 4_000, measureMs: 500 };
 const [TURN_MS, START_MS] = [1_000, 8_000];
 /** Removes a directory into which others may still write for a moment. */
 const REMOVAL = 'for i in 1 2 3; do sleep 1; rm -rf "$1" && break; done';
-const EXIT_FAILED = 1;
-const EXIT_USAGE = 2;
-
-/** Runs the bench and says how to exit. */
-async function main(args: readonly string[]): Promise<number> {
-  let options: PairsOptions | undefined;
-  try {
-    options = parsePairsOptions(args);
-  } catch (thrown) {
-    console.error(`${(thrown as Error).message}\n\n${USAGE}`); // parseArgs throws errors only
-    return EXIT_USAGE;
-  }
-  if (options === undefined) {
-    console.log(USAGE);
-    return 0;
-  }
-  using bar = ProgressBar.ofProcess("stderr");
-  const loadBefore = Deno.loadavg();
-  const arms: readonly ArmName[] = ["before", ...options.arms];
-  const starts = await measure(arms, options, bar);
-  bar[Symbol.dispose]();
-  const context = await benchContext(["deno task bench:pairs", ...args], loadBefore);
-  const summary = summarizePairs(starts, arms);
-  if (options.json !== undefined) {
-    const figures = { context, options, summary, starts };
-    await Deno.writeTextFile(options.json, `${JSON.stringify(figures, null, 2)}\n`);
-  }
-  console.log(formatPairs({ context, options }, summary));
-  return 0;
-}
 
 async function measure(
-  arms: readonly ArmName[],
   options: PairsOptions,
   bar: ProgressBar,
 ): Promise<readonly (readonly Block[])[]> {
+  const arms = armsOf(options);
   await using run = await Run.start();
   const before = run.path("before");
   await Deno.mkdir(before);
@@ -94,12 +63,23 @@ function shuffled<T>(items: readonly T[]): T[] {
   return drawn.toSorted((one, other) => one.at - other.at).map(({ item }) => item);
 }
 
+/** Returns the earlier build and the others. */
+function armsOf(options: PairsOptions): readonly ArmName[] {
+  return ["before", ...options.arms];
+}
+
 if (import.meta.main) {
-  try {
-    Deno.exit(await main(Deno.args));
-  } catch (thrown) {
-    // A node that does not start has said why; where in our code that was noticed helps nobody.
-    console.error(fullMessage(thrown));
-    Deno.exit(EXIT_FAILED);
-  }
+  await runBench({
+    command: "deno task bench:pairs",
+    usage: USAGE,
+    parse: parsePairsOptions,
+    measure,
+    report: ({ context, options }, starts) => {
+      const summary = summarizePairs(starts, armsOf(options));
+      return {
+        figures: { context, options, summary, starts },
+        text: formatPairs({ context, options }, summary),
+      };
+    },
+  });
 }
