@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { Browser, checkScreens } from "../../harness/browser/mod.ts";
+import type { CausewayConfiguration } from "../../harness/cluster/mod.ts";
 import { withCluster } from "../../harness/cluster/mod.ts";
 import { Stage } from "../../harness/scenarios/_stage.ts";
 import { Run } from "../../harness/process/mod.ts";
@@ -192,6 +193,61 @@ Deno.test(
       await page.until(
         "document.querySelector('.trace [role=status]').textContent.includes('it was stopped')",
       );
+    });
+  },
+);
+
+Deno.test(
+  "the dashboard shows a datacenter's Redis away, a stop with what is left, and its end",
+  WITH_BROWSER,
+  async () => {
+    const limits = { shutdown_timeout: 60 };
+    const configure = (configuration: CausewayConfiguration) => {
+      configuration["limits"] = limits;
+    };
+    await withCluster({ datacenters: 2, redis: "local", configure }, async (cluster) => {
+      await untilAllLinked(cluster);
+      const [dc1, dc2] = [cluster.datacenter("dc1"), cluster.datacenter("dc2")];
+      await using browser = await Browser.start(cluster.run, []);
+      await using page = await browser.open(dc1.adminUrl("/").href);
+      await using other = await browser.open(dc2.adminUrl("/").href);
+      const shows = (where: string, text: string) =>
+        `document.querySelector('${where}')?.textContent.includes(${JSON.stringify(text)})`;
+      await page.until(shows(".attention", "all is well"));
+      await dc1.redis.stop();
+      await page.until(shows(".attention", "redisdown"));
+      await page.until(shows(".events", "Redis is away"));
+      await page.until(shows("header", "not ready"));
+      await page.until(shows(".tiles", "see Databases"));
+      await dc1.redis.start();
+      await page.until(shows(".events", "Redis answers"));
+      await page.until(shows(".attention", "all is well"));
+
+      // What alice has written must wait: the way to dc2 is too narrow for it.
+      await using stage = new Stage(cluster);
+      const alice = await stage.enterAvailable("alice", "dc1");
+      const bob = await stage.enterAvailable("bob", "dc2");
+      for (const link of cluster.links("dc1", "dc2")) link.throttle(1);
+      for (let i = 0; i < 20; i++) await alice.sendMessage(bob.jid, `${i} ${"x".repeat(300)}`);
+      await page.until("!/Waiting0/.test(document.querySelector('.tiles').textContent)");
+      const headers = { "content-type": "application/json" };
+      const url = dc1.adminUrl("/api/v1/actions/drain");
+      const started = await fetch(url, { method: "POST", headers, body: "{}" });
+      assert.equal(started.status, 202, await started.text());
+      await page.until(shows("header", "draining: 1 session and"));
+      await page.until(
+        "/this nodestops .step: lanes.: 1 session and \\d+ stanzas left; it ends by /" +
+          ".test(document.querySelector('.attention').textContent)",
+      );
+      await page.until(shows(".events", "This node stops"));
+      await checkScreens(page, "draining", ["desktop-light", "phone-dark"]);
+      for (const link of cluster.links("dc1", "dc2")) link.heal();
+      for (let i = 0; i < 20; i++) await bob.expectMessage(`${i} ${"x".repeat(300)}`);
+      await page.until(shows(".banner", "it has ended"));
+      await page.until("document.title.startsWith('(stopped)')");
+      await other.until(shows(".events", "node1@dc1.example.com of dc1.example.com has left"));
+      await other.until(shows(".attention", "dc1.example.com"));
+      await checkScreens(page, "stopped", ["desktop-light", "phone-dark"]);
     });
   },
 );

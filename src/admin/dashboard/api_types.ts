@@ -14,7 +14,7 @@ export type {
 export type { Certificate, Database } from "../api/parts_schemas.ts";
 export type { ActionResult, Caller } from "../api/action_schemas.ts";
 export type { Bounce, Session, Where } from "../api/people_schemas.ts";
-export type { Part, Status } from "../api/status_schemas.ts";
+export type { Drain, Part, Status } from "../api/status_schemas.ts";
 export type { TraceBegun, TraceNode, TraceStepAnswer } from "../api/trace_schemas.ts";
 
 /** Rates of one datacenter. */

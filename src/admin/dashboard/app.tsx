@@ -43,7 +43,9 @@ export function App({ view, client }: { readonly view: LiveView; readonly client
         )}
         {state.phase === "stale" && (
           <p class="banner" role="alert">
-            The node does not answer ({state.problem}). The figures below are of{" "}
+            {hasStopped(state)
+              ? "The node was stopping and no longer answers: it has ended. The page goes on when it is started again."
+              : `The node does not answer (${state.problem}).`} The figures below are of{" "}
             {state.answeredAt === undefined ? "no time" : formatMoment(state.answeredAt)}.
           </p>
         )}
@@ -55,11 +57,17 @@ export function App({ view, client }: { readonly view: LiveView; readonly client
 }
 
 /** Title of the page, which tells of trouble in a tab that nobody looks at. */
-function titleOf({ phase, facts, told }: ViewState): string {
-  if (phase === "stale") return "(no answer) Causeway";
+function titleOf(state: ViewState): string {
+  const { phase, facts, told } = state;
+  if (phase === "stale") return `(${hasStopped(state) ? "stopped" : "no answer"}) Causeway`;
   if (facts === undefined) return "Causeway";
   const bad = findingsOf(facts, told).filter(({ severity }) => severity === "bad").length;
   return `${bad > 0 ? `(${bad}) ` : ""}${facts.status.datacenter} · Causeway`;
+}
+
+/** True when the node that does not answer was stopping when it answered last. */
+function hasStopped({ phase, facts }: ViewState): boolean {
+  return phase === "stale" && facts?.status.drain.isDraining === true;
 }
 
 function Header({ state: { phase, facts } }: { readonly state: ViewState }) {

@@ -4,11 +4,12 @@ import type {
   Database,
   Datacenter,
   DatacenterLinks,
+  Drain,
   MeshNode,
   Part,
 } from "./api_types.ts";
 import { nameSome } from "./mesh_links.ts";
-import { countOf } from "./text.ts";
+import { countOf, formatMoment } from "./text.ts";
 
 /** One finding that somebody should look at, with what is wrong. */
 export interface Finding {
@@ -39,7 +40,7 @@ export function markOf({ kind, severity }: AdminEvent): "good" | "info" | "warni
 }
 
 interface Findable {
-  readonly status: { readonly parts: readonly Part[] };
+  readonly status: { readonly parts: readonly Part[]; readonly drain?: Drain };
   readonly datacenters: readonly Datacenter[];
   readonly nodes: readonly MeshNode[];
   readonly databases: readonly Database[];
@@ -64,8 +65,12 @@ export function findingsOf(
   }
   // A database that is down has a line already.
   const isNamed = (name: string) => findings.some(({ subject }) => subject.startsWith(name));
+  const { drain } = status;
+  if (drain?.isDraining) {
+    findings.push({ severity: "warning", subject: "this node", text: sayDrain(drain) });
+  }
   for (const { name, state, reason } of status.parts) {
-    if (state === "up" || isNamed(name)) continue;
+    if (state === "up" || state === "draining" || isNamed(name)) continue;
     const severity = state === "down" ? "bad" : "warning";
     findings.push({ severity, subject: name, text: reason ? `${state}: ${reason}` : state });
   }
@@ -118,4 +123,11 @@ export function findingsOf(
   return findings.toSorted((one, other) =>
     Number(one.severity !== "bad") - Number(other.severity !== "bad")
   );
+}
+
+/** Says how far a graceful stop is. */
+function sayDrain({ step, sessions, stanzas, deadlineAt }: Drain): string {
+  const left = `${countOf(sessions, "session")} and ${countOf(stanzas, "stanza")} left`;
+  return `stops${step === undefined ? "" : ` (step: ${step})`}: ${left}` +
+    (deadlineAt === undefined ? "" : `; it ends by ${formatMoment(deadlineAt)} at the latest`);
 }

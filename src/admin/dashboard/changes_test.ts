@@ -57,3 +57,16 @@ Deno.test("findingsOf() names what other datacenters cannot reach, unless this n
     "dc2: says that it cannot reach dc3",
   ]);
 });
+
+Deno.test("findingsOf() says how far a stop of this node is, in one line", () => {
+  const drain = { isDraining: true, step: "lanes", sessions: 1, stanzas: 40 };
+  const parts = [{ name: "node", state: "draining", reason: "stopping" }] as const;
+  const texts = (more = {}) =>
+    findingsOf({ ...WELL, datacenters: [], status: { parts, drain: { ...drain, ...more } } })
+      .map(({ severity, subject, text }) => `${severity} ${subject}: ${text}`);
+  assert.deepEqual(texts(), [
+    "warning this node: stops (step: lanes): 1 session and 40 stanzas left",
+  ]);
+  const [withEnd] = texts({ deadlineAt: "2026-11-26T10:00:00.000Z", step: undefined });
+  assert.match(withEnd!, /: stops: 1 session and 40 stanzas left; it ends by .*\d at the latest$/);
+});

@@ -13,8 +13,11 @@ const MAX_DETAIL_LENGTH = 500;
 
 /** The node that the fields name, or else its datacenter. */
 const peer = ({ node, host }: LogFields): string => String(node ?? host ?? "an unknown node");
-const why = ({ reason, detail }: LogFields): string =>
-  detail === undefined || detail === "" ? String(reason) : `${reason}: ${detail}`;
+const why = ({ reason, detail }: LogFields): string => {
+  // The other side says in its detail that "this node" goes down, and means itself.
+  if (reason === "leaving") return "one of the two nodes stops";
+  return detail === undefined || detail === "" ? String(reason) : `${reason}: ${detail}`;
+};
 
 /** Events of the log that operators are told, by name. */
 const TELLINGS: Readonly<Record<string, Telling>> = {
@@ -41,7 +44,7 @@ const TELLINGS: Readonly<Record<string, Telling>> = {
   "endpoint.closed": endpoint("is given up"),
   "replication.author-lost": {
     kind: "node-gone",
-    text: ({ node, host }) => `${node} of ${host} is gone: nothing was heard of it`,
+    text: ({ node, host }) => `${node} of ${host} counts as gone: Redis has no lease of it`,
   },
   "replication.author-back": {
     kind: "node-back",
