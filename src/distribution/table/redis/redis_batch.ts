@@ -64,7 +64,7 @@ class Batch {
   }
 
   refused(at: number, error: Error): void {
-    if (error.name !== "ReplyError") return this.#fail(downError(describeError(error), error));
+    if (error.name !== "ReplyError") return this.#fail(downError(whyDown(error), error));
     const reply = new RedisErrorReply(error.message);
     if (reply.kind === "READONLY") this.#deps.foundReadOnly(reply.message);
     this.#take(at, reply);
@@ -177,6 +177,13 @@ function isBytes(reply: RawReply): reply is Buffer {
 function toText(bytes: Buffer): string {
   // the most frequent answer, without a new string
   return bytes.length === 2 && bytes[0] === 0x4f && bytes[1] === 0x4b ? OK : bytes.toString();
+}
+
+/** Says why a command has no reply. ioredis' own words for a lost connection name its options. */
+function whyDown(error: Error): string {
+  return error.name === "MaxRetriesPerRequestError"
+    ? "the connection was lost"
+    : describeError(error);
 }
 
 /** Returns the error for commands that cannot be sent, or whose replies have not all come. */
