@@ -1,3 +1,4 @@
+import assert from "node:assert/strict";
 import type { ChatClient, ReceivedStanza } from "../clients/mod.ts";
 import { newId } from "../clients/mod.ts";
 import type { Cluster } from "../cluster/mod.ts";
@@ -100,6 +101,14 @@ export class MessageRun {
       conditions: new Set(returned.map(({ errorCondition = "none" }) => errorCondition)),
     };
   }
+}
+
+/** Throws when a message came back; the error tells the conditions. */
+export function assertNoneReturned(
+  { returned, conditions }: Pick<Fates, "returned" | "conditions">,
+  why: string,
+): void {
+  assert.ok(returned.length === 0, `${why}, but ${[...conditions]} came back for ${returned}`);
 }
 
 /** Waits until exactly `count` stanzas bounce, all datacenters together. */

@@ -1,8 +1,8 @@
-import { deepStrictEqual, rejects, strictEqual } from "node:assert/strict";
+import { deepStrictEqual, rejects, strictEqual, throws } from "node:assert/strict";
 import { newId, type ReceivedStanza } from "../clients/mod.ts";
 import { until } from "../until.ts";
 import type { Correspondent } from "./_message_run.ts";
-import { ascents, isAscending, MessageRun } from "./_message_run.ts";
+import { ascents, assertNoneReturned, isAscending, MessageRun } from "./_message_run.ts";
 
 const CLUSTER = { until };
 /** Short: nothing is on its way that could still come. */
@@ -55,6 +55,13 @@ Deno.test("MessageRun.fates() returns where each message arrived or why it came 
     conditions: new Set(["gone"]),
   });
   deepStrictEqual([one, other, sender].map(({ taken }) => taken.length), [2, 1, 1]);
+});
+
+Deno.test("assertNoneReturned() tells what came back, and why", () => {
+  const fates = { returned: [3, 1], conditions: new Set(["gone", "conflict"]) };
+  const message = "he is there, but gone,conflict came back for 3,1";
+  throws(() => assertNoneReturned(fates, "he is there"), { message });
+  assertNoneReturned({ returned: [], conditions: new Set() }, "he is there");
 });
 
 Deno.test("MessageRun.fates() finds a lost message", async () => {

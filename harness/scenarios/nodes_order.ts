@@ -1,6 +1,6 @@
 import { assertOrdered } from "./_two_nodes.ts";
 import type { Scenario } from "../scenario.ts";
-import { MessageRun } from "./_message_run.ts";
+import { assertNoneReturned, MessageRun } from "./_message_run.ts";
 import { Stage } from "./_stage.ts";
 import { TWO_NODES, untilChat } from "./_two_nodes.ts";
 
@@ -21,9 +21,9 @@ export const NODES_ORDER: Scenario = {
     const runs = [new MessageRun(alice), new MessageRun(carol)];
     await Promise.all(runs.map((run) => run.send(bob.jid, COUNT)));
     for (const run of runs) {
-      const { arrived, returned } = await run.fates(cluster, [bob]);
-      assertOrdered(arrived[0]!, COUNT);
-      if (returned.length > 0) throw new Error(`${returned.length} messages came back`);
+      const fates = await run.fates(cluster, [bob]);
+      assertOrdered(fates.arrived[0]!, COUNT);
+      assertNoneReturned(fates, "bob is there");
     }
     say(
       `${COUNT} from the other node and ${COUNT} from dc2 messages arrived, all of them in order`,

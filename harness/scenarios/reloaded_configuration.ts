@@ -5,7 +5,7 @@ import type { Datacenter } from "../cluster/mod.ts";
 import type { Scenario } from "../scenario.ts";
 import { Figures } from "./_figures.ts";
 import { logIn } from "./_log_in.ts";
-import { isAscending, MessageRun } from "./_message_run.ts";
+import { assertNoneReturned, isAscending, MessageRun } from "./_message_run.ts";
 import { Stage } from "./_stage.ts";
 
 /** Messages while the pool is replaced, beside those before and after. */
@@ -106,7 +106,7 @@ export const RELOADED_CONFIGURATION: Scenario = {
     await run.send(bob.jid, 10);
     assert.equal(await logIn(dc1, "carol", "secret"), "in");
     const fates = await run.fates(cluster, [bob]);
-    assert.equal(fates.returned.length, 0, `came back: ${[...fates.conditions]}`);
+    assertNoneReturned(fates, "bob is there");
     assert.ok(isAscending(fates.arrived[0]!));
     const workers = (await (await fetch(dc1.adminUrl("/api/v1/databases"))).json()).items
       .find((each: { readonly pool: string }) => each.pool === "rdbms.default").maxConnections;

@@ -177,6 +177,43 @@ Deno.test("SessionTable.hasMoved() is true of the older of two logins alone, wha
   await two.table.close();
 });
 
+Deno.test("SessionTable.locate() finds a newer login here whatever an older write to a key says", async () => {
+  const clock = new ManualClock();
+  const redis = new MemoryRedis(clock);
+  const one = new TestTable({ incarnation: 1 }, clock, redis);
+  const beside = new TestTable({ incarnation: 2, node: `node2@${HERE}` }, clock, redis);
+  const two = new TestTable({ host: THERE, incarnation: 3 }, clock, redis);
+  for (const each of [one, beside, two]) await each.table.start();
+  const setKeys = (host: string) => {
+    for (const { text } of [PHONE, BOB]) redis.apply(["SET", text, host]);
+  };
+  const hostsAt = async ({ table }: TestTable) => {
+    const hosts: (string | undefined)[] = [];
+    for (const jid of [PHONE, BOB]) {
+      table.forget(jid);
+      hosts.push(await table.locate(jid), table.cached(jid) ?? undefined);
+    }
+    return hosts;
+  };
+  const all = (host: string) => [host, host, host, host];
+  await one.table.sessionOpened(PHONE);
+  setKeys(THERE);
+  assert.deepEqual(await hostsAt(one), all(THERE), "a login whose claim is still on its way");
+  setKeys(HERE);
+  clock.advance(5);
+  await two.table.sessionOpened(PHONE);
+  assert.deepEqual(await hostsAt(one), all(THERE), "a newer login there");
+  assert.deepEqual(await hostsAt(two), all(THERE));
+  clock.advance(5);
+  await one.table.sessionClosed(PHONE);
+  await one.table.sessionOpened(PHONE);
+  setKeys(THERE); // an older write of dc2's that comes late
+  assert.deepEqual(await hostsAt(one), all(HERE), "a newer login here");
+  assert.deepEqual(await hostsAt(beside), all(HERE), "a newer login at another node here");
+  assert.deepEqual(await hostsAt(two), all(THERE), "a key is right until its owner has renewed it");
+  for (const each of [one, beside, two]) await each.table.close();
+});
+
 Deno.test("SessionTable renews its entries within refreshAfterMs and loses none while time passes", async () => {
   const redis = { refreshAfterMs: 1_000, expireAfterMs: 3_000 };
   const test = await TestTable.started({ redis });

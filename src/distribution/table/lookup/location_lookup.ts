@@ -53,6 +53,12 @@ interface Flight {
   learned: string | undefined;
 }
 
+/** Claims on an account, as one lookup has read them. */
+interface AccountClaims {
+  readonly all: readonly Claim[];
+  readonly live: readonly Claim[];
+}
+
 interface Question {
   readonly jid: Jid;
   /** True when only the account's claims are to answer. */
@@ -192,8 +198,9 @@ export class LocationLookup {
           await this.#answerDomain(question, reads.value(nameAt), reads.claims(claimsAt));
           continue;
         }
-        if (question.asksClaims || !this.#answerJid(question, reads)) {
-          this.#answerFromClaims(question, reads, accounts.get(claimsAt)!); // all were read
+        const claims = accounts.get(claimsAt)!; // all were read
+        if (question.asksClaims || !this.#answerJid(question, reads, claims)) {
+          this.#answerFromClaims(question, reads, claims.live);
         }
       }
     } catch (thrown) {
@@ -206,11 +213,11 @@ export class LocationLookup {
     }
   }
 
-  /** Stores where the questions' accounts are; returns their live claims by place in `reads`. */
+  /** Stores where the questions' accounts are; returns their claims by place in `reads`. */
   async #readAccounts(
     questions: readonly Question[],
     reads: LocationReads,
-  ): Promise<ReadonlyMap<number, readonly Claim[]>> {
+  ): Promise<ReadonlyMap<number, AccountClaims>> {
     const { leases, placements, localHost, incarnation } = this.#deps;
     const claims = new Map<number, { readonly all: readonly Claim[]; readonly of: Question }>();
     for (const question of questions) {
@@ -222,10 +229,10 @@ export class LocationLookup {
     await leases.read(
       [...claims.values()].flatMap(({ all }) => all.filter((each) => !isOurs(each))),
     );
-    const accounts = new Map<number, readonly Claim[]>();
+    const accounts = new Map<number, AccountClaims>();
     for (const [at, { all, of }] of claims) {
       const live = all.filter((claim) => isOurs(claim) || leases.isLive(claim));
-      accounts.set(at, live);
+      accounts.set(at, { all, live });
       const neighbours = live.filter((claim) => claim.host === localHost && !isOurs(claim));
       placements.put(of.jid, neighbours, { isOld: this.#isOvertaken(of) });
       placements.putSpread(of.jid, live);
@@ -234,12 +241,14 @@ export class LocationLookup {
   }
 
   /** Answers from the keys; false when they are absent and the claims may answer. */
-  #answerJid(question: Question, reads: LocationReads): boolean {
+  #answerJid(question: Question, reads: LocationReads, claims: AccountClaims): boolean {
     const { replicas } = this.#deps;
     const { jid, fullAt, nameAt } = question;
-    const bare = this.#readHost(reads.value(nameAt));
+    const bare = this.#rightful(this.#readHost(reads.value(nameAt)), claims, "");
     const isFull = fullAt !== -1;
-    const first = isFull ? this.#readHost(reads.value(fullAt)) : bare;
+    const first = isFull
+      ? this.#rightful(this.#readHost(reads.value(fullAt)), claims, (jid as FullJid).resourcepart)
+      : bare;
     if (first instanceof RedisErrorReply || bare instanceof RedisErrorReply) {
       this.#answerWithout(question);
       return true;
@@ -253,6 +262,25 @@ export class LocationLookup {
       question.resolve(host);
     }
     return true;
+  }
+
+  /**
+   * Returns the host in a key, or ours where the renewal of a newer login here will correct the key
+   * (`key_rule.ts`). After a split, an external replicator may bring older writes last, to both
+   * sides: then each table names the other datacenter, and the stanza would go to and fro.
+   * @param resourcepart empty for the key of the account
+   */
+  #rightful(
+    host: string | null | RedisErrorReply,
+    { all, live }: AccountClaims,
+    resourcepart: string,
+  ): string | null | RedisErrorReply {
+    const { localHost, replicas } = this.#deps;
+    if (replicas !== undefined || typeof host !== "string" || host === localHost) return host;
+    const isOn = (claim: Claim) => resourcepart === "" || claim.resourcepart === resourcepart;
+    if (newestClaim(live.filter(isOn))?.host !== localHost) return host;
+    // Without a claim of that host, the key may be news that has come before its claim.
+    return all.some((claim) => claim.host === host && isOn(claim)) ? localHost : host;
   }
 
   /** Answers from the live claims, for a key that is absent or names a dead host, or was not read. */
