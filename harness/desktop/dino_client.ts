@@ -89,9 +89,10 @@ export class DinoClient implements AsyncDisposable {
   /** Opens the window that shows the roster, takes a picture of it, and leaves it open. */
   async showRoster(picture: string): Promise<void> {
     await this.#screen.focus(MAIN_WINDOW);
-    await this.#screen.key("ctrl+t");
-    await this.#screen.focus(ROSTER_WINDOW);
-    await this.#screen.screenshot(picture);
+    await this.#screen.screenshotOfChange(picture, async () => {
+      await this.#screen.key("ctrl+t");
+      await this.#screen.focus(ROSTER_WINDOW);
+    });
   }
 
   /** Opens the conversation with a contact that the roster's window shows under this name. */

@@ -1,3 +1,4 @@
+import { Buffer } from "node:buffer";
 import type { Run } from "../process/mod.ts";
 import { Child, runProgram } from "../process/mod.ts";
 import { PATIENCE_MS, until } from "../until.ts";
@@ -78,12 +79,35 @@ export class XServer implements AsyncDisposable {
 
   /** Writes a picture of the screen. */
   async screenshot(path: string): Promise<void> {
-    const screen = await Deno.readFile(`${this.#directory}/Xvfb_screen0`);
-    await Deno.writeFile(path, await encodePng(decodeXWindowDump(screen)));
+    await Deno.writeFile(path, await encodePng(decodeXWindowDump(await this.#read())));
+  }
+
+  /**
+   * Has `act` change the screen, waits until the change is drawn, and writes a picture of it. A window
+   * that has the keyboard may still be without content.
+   */
+  async screenshotOfChange(path: string, act: () => Promise<void>): Promise<void> {
+    const before = await this.#read();
+    await act();
+    let last = before;
+    await until(
+      async () => {
+        const now = await this.#read();
+        const isDrawn = isSame(now, last) && !isSame(now, before);
+        last = now;
+        return isDrawn;
+      },
+      { what: "a change of the screen to be drawn", withinMs: START_WITHIN_MS, everyMs: 200 },
+    );
+    await this.screenshot(path);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#child.stop();
+  }
+
+  async #read(): Promise<Uint8Array> {
+    return await Deno.readFile(`${this.#directory}/Xvfb_screen0`);
   }
 
   async #press(args: readonly string[]): Promise<void> {
@@ -96,4 +120,8 @@ export class XServer implements AsyncDisposable {
     const ended = await runProgram("xdotool", args, { env: { DISPLAY: this.display } });
     return ended?.code === 0 ? ended.output : undefined;
   }
+}
+
+function isSame(one: Uint8Array, other: Uint8Array): boolean {
+  return Buffer.compare(one, other) === 0;
 }
