@@ -219,6 +219,7 @@ Deno.test(
       await page.until(shows(".events", "Redis is away"));
       await page.until(shows("header", "not ready"));
       await page.until(shows(".tiles", "see Databases"));
+      await other.until(shows(".attention", "Redis is away, says node1@dc1.example.com"));
       await dc1.redis.start();
       await page.until(shows(".events", "Redis answers"));
       await page.until(shows(".attention", "all is well"));
@@ -240,6 +241,7 @@ Deno.test(
           ".test(document.querySelector('.attention').textContent)",
       );
       await page.until(shows(".events", "This node stops"));
+      await other.until(shows(".attention", "node1@dc1.example.comsays that it stops"));
       await checkScreens(page, "draining", ["desktop-light", "phone-dark"]);
       for (const link of cluster.links("dc1", "dc2")) link.heal();
       for (let i = 0; i < 20; i++) await bob.expectMessage(`${i} ${"x".repeat(300)}`);

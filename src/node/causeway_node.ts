@@ -202,6 +202,7 @@ export class CausewayNode {
     this.#phase = "draining";
     this.#cancelWatch?.();
     this.#parts.accountWatch.stop();
+    this.#parts.surveys.stopping();
     // A start may still be under way, so the links are read where they are used.
     const parts = this.#parts;
     const { edge, router, services, requests, logouts, pressure, table, log, clock } = parts;

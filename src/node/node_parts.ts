@@ -210,6 +210,7 @@ export class NodeParts implements Surroundings {
       localHost,
       nodeName: config.nodeName,
       flows: () => this.links?.flows() ?? [],
+      isRedisAway: () => this.table.status !== "up",
       metrics: this.metrics,
       clock: this.clock,
     });

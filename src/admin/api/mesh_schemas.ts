@@ -98,6 +98,12 @@ const LINKS_TO = z.object({
   receivedPerSec: AMOUNT.optional().openapi({ description: "Stanzas from it" }),
 }).openapi("LinksTo");
 
+/** What a node says to be wrong with itself. */
+const TROUBLE = z.object({
+  node: z.string(),
+  trouble: z.enum(["redis-away", "stopping"]),
+}).openapi("Trouble");
+
 /** A datacenter, and its links to others as its own nodes tell of them. */
 export const DATACENTER_LINKS = z.object({
   datacenter: z.string(),
@@ -109,6 +115,9 @@ export const DATACENTER_LINKS = z.object({
   }),
   ageMs: AMOUNT.optional().openapi({ description: "Age of the oldest of these answers" }),
   links: z.array(LINKS_TO).readonly(),
+  troubles: z.array(TROUBLE).readonly().openapi({
+    description: "What its nodes say to be wrong with themselves",
+  }),
 }).openapi("DatacenterLinks");
 
 /** A node of any datacenter. */

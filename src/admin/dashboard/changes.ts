@@ -40,7 +40,11 @@ export function markOf({ kind, severity }: AdminEvent): "good" | "info" | "warni
 }
 
 interface Findable {
-  readonly status: { readonly parts: readonly Part[]; readonly drain?: Drain };
+  readonly status: {
+    readonly node?: string;
+    readonly parts: readonly Part[];
+    readonly drain?: Drain;
+  };
   readonly datacenters: readonly Datacenter[];
   readonly nodes: readonly MeshNode[];
   readonly databases: readonly Database[];
@@ -86,6 +90,18 @@ export function findingsOf(
   const unreachable = new Set(
     datacenters.filter(({ state }) => state === "unreachable").map(({ datacenter }) => datacenter),
   );
+  for (const { datacenter, isOwn, troubles } of told) {
+    const away = troubles.filter(({ trouble }) => trouble === "redis-away");
+    if (away.length > 0 && !isOwn) {
+      const nodes = nameSome(away.map(({ node }) => node));
+      const text = `Redis is away, says ${nodes}`;
+      findings.push({ severity: "bad", subject: datacenter, text, datacenter });
+    }
+    for (const { node, trouble } of troubles) {
+      if (trouble !== "stopping" || node === status.node) continue;
+      findings.push({ severity: "warning", subject: node, text: "says that it stops", datacenter });
+    }
+  }
   // Trouble that this node sees itself has its own line above.
   for (const { datacenter, isOwn, links } of told) {
     if (isOwn) continue;

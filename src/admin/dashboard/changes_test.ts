@@ -13,7 +13,7 @@ function told(name: string, ...lost: string[]): DatacenterLinks {
   const links = lost.map((to) => ({
     ...{ datacenter: to, state: "unreachable" as const, links: 1, openLinks: 0 },
   }));
-  return { datacenter: name, isOwn: name === "dc1", nodes: 1, answers: 1, links };
+  return { datacenter: name, isOwn: name === "dc1", nodes: 1, answers: 1, links, troubles: [] };
 }
 
 const WELL = { status: { parts: [] }, nodes: [], databases: [], certificates: [] };
@@ -69,4 +69,24 @@ Deno.test("findingsOf() says how far a stop of this node is, in one line", () =>
   ]);
   const [withEnd] = texts({ deadlineAt: "2026-11-26T10:00:00.000Z", step: undefined });
   assert.match(withEnd!, /: stops: 1 session and 40 stanzas left; it ends by .*\d at the latest$/);
+});
+
+Deno.test("findingsOf() names the nodes that say to be in trouble, and this node only as itself", () => {
+  const troubles = (...nodes: string[]) =>
+    nodes.map((text) => {
+      const [node = "", trouble] = text.split(" ") as [string, "redis-away" | "stopping"];
+      return { node, trouble };
+    });
+  const findings = findingsOf({ ...WELL, datacenters: [], status: { node: "n1", parts: [] } }, [
+    { ...told("dc1"), troubles: troubles("n1 redis-away", "n1 stopping", "n2 stopping") },
+    { ...told("dc2"), troubles: troubles("n3 stopping", "n3 redis-away", "n4 redis-away") },
+  ]);
+  assert.deepEqual(
+    findings.map(({ severity, subject, text }) => `${severity} ${subject}: ${text}`),
+    [
+      "bad dc2: Redis is away, says n3, n4",
+      "warning n2: says that it stops",
+      "warning n3: says that it stops",
+    ],
+  );
 });

@@ -8,6 +8,7 @@ function told(name: string, states: Readonly<Record<string, LinksTo["state"]>>):
     isOwn: false,
     nodes: 1,
     answers: 1,
+    troubles: [],
     links: Object.entries(states).map(([datacenter, state]) => ({
       ...{ datacenter, state, links: 2, openLinks: state === "linked" ? 2 : 0 },
     })),

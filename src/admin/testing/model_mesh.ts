@@ -123,7 +123,7 @@ function toldBy(
       receivedPerSec: isCut ? 0 : (index + at * 7) % 90,
     }];
   });
-  const told = { datacenter, isOwn, nodes: isSilent ? 0 : 2 };
+  const told = { datacenter, isOwn, nodes: isSilent ? 0 : 2, troubles: [] };
   return isSilent ? { ...told, answers: 0, links: [] } : { ...told, answers: 2, ageMs: 900, links };
 }
 

@@ -70,6 +70,7 @@ export function sampleSource(parts: Partial<AdminSource> = {}): AdminSource {
         nodes: 1,
         answers: 0,
         links: [],
+        troubles: [],
       }))),
     nodes: () => Promise.resolve([]),
     endpoints: () => [],

@@ -45,6 +45,9 @@ export interface NodeReport {
   readonly ageMs: number | undefined;
   /** Empty without an answer. */
   readonly links: readonly ReportedLinks[];
+  /** True for a node that does not reach its Redis. */
+  readonly isRedisAway: boolean;
+  readonly isStopping: boolean;
 }
 
 /** Links of this node to one other datacenter, as the link layer counts them. */
@@ -65,6 +68,8 @@ export interface SurveysDeps {
   readonly nodeName: string;
   /** Returns the links of this node to other datacenters. */
   flows(): readonly OwnFlow[];
+  /** True while this node does not reach its Redis. */
+  isRedisAway(): boolean;
   readonly metrics: Metrics;
   readonly clock: Clock;
 }
@@ -85,6 +90,8 @@ interface Answer {
   readonly atMs: number;
   readonly hosts: ReadonlyMap<string, SurveyedHost>;
   readonly links: readonly ReportedLinks[];
+  readonly isRedisAway: boolean;
+  readonly isStopping: boolean;
 }
 
 /**
@@ -103,6 +110,7 @@ export class Surveys {
   readonly #asking: RateLimit;
   readonly #dropped: Readonly<Record<"survey" | "surveyed", Counter>>;
   #survey = 0;
+  #isStopping = false;
   #askedMs = -Infinity;
   /** Resolved when the survey under way is over; undefined while there is none. */
   #underWay: PromiseWithResolvers<void> | undefined;
@@ -139,9 +147,21 @@ export class Surveys {
     return [this.#self, ...this.#peers.values()].map(({ host, node, answer }): NodeReport => {
       const ageMs = answer === undefined ? Infinity : nowMs - answer.askedMs;
       return answer === undefined || ageMs > MAX_REPORT_AGE_MS
-        ? { host, node, ageMs: undefined, links: [] }
-        : { host, node, ageMs, links: answer.links };
+        ? { host, node, ageMs: undefined, links: [], isRedisAway: false, isStopping: false }
+        : {
+          host,
+          node,
+          ageMs,
+          links: answer.links,
+          isRedisAway: answer.isRedisAway,
+          isStopping: answer.isStopping,
+        };
     });
+  }
+
+  /** Tells from now on that this node stops. */
+  stopping(): void {
+    this.#isStopping = true;
   }
 
   /** Ends a survey under way, for a stop of the node. */
@@ -228,7 +248,8 @@ export class Surveys {
       ...flow,
       roundTripUs: roundTripMs === undefined ? 0 : Math.max(1, Math.round(roundTripMs * 1000)),
     }));
-    return { atMs: Math.floor(nowMs), hosts };
+    const isRedisAway = this.#deps.isRedisAway();
+    return { atMs: Math.floor(nowMs), hosts, isRedisAway, isStopping: this.#isStopping };
   }
 
   #endIfAnswered(): void {
@@ -244,7 +265,8 @@ export class Surveys {
 }
 
 /** Keeps the answer of a process in place of the one before. */
-function note(peer: Peer, { atMs, hosts }: SurveyedFields, askedMs: number): void {
+function note(peer: Peer, fields: SurveyedFields, askedMs: number): void {
+  const { atMs, hosts, isRedisAway, isStopping } = fields;
   const before = peer.answer;
   const forMs = before === undefined ? 0 : atMs - before.atMs;
   const hasRates = forMs > 0 && forMs <= MAX_REPORT_AGE_MS;
@@ -253,6 +275,8 @@ function note(peer: Peer, { atMs, hosts }: SurveyedFields, askedMs: number): voi
   peer.answer = {
     askedMs,
     atMs,
+    isRedisAway,
+    isStopping,
     hosts: new Map(hosts.map((each) => [each.host, each])),
     links: hosts.map(({ host, isPaused, links, openLinks, roundTripUs, sent, received }) => ({
       host,

@@ -15,9 +15,12 @@ interface TestNode {
   readonly nodeName: string;
   readonly process: number;
   readonly flows: OwnFlow[];
+  isRedisAway: boolean;
 }
 
 let processes = 0;
+
+const WELL = { isRedisAway: false, isStopping: false };
 
 function flowTo(host: string, changed: Partial<OwnFlow> = {}): OwnFlow {
   const idle = { isPaused: false, roundTripMs: undefined, sent: 0, received: 0 };
@@ -29,13 +32,22 @@ function nodeAt(dc: string, clock: ManualClock, ...flows: OwnFlow[]): TestNode {
   const process = ++processes;
   const nodeName = `node${process}@${host}`;
   const metrics = new MetricsRegistry(clock);
-  const surveys = new Surveys({ localHost: host, nodeName, flows: () => flows, metrics, clock });
+  const state = { isRedisAway: false };
+  const surveys = new Surveys({
+    localHost: host,
+    nodeName,
+    flows: () => flows,
+    isRedisAway: () => state.isRedisAway,
+    metrics,
+    clock,
+  });
   const dropped = async (frame: string) => {
     const name = `causeway_survey_frames_dropped_total{frame="${frame}"} `;
     const line = (await metrics.prometheus()).split("\n").find((each) => each.startsWith(name));
     return Number(line?.slice(name.length));
   };
-  return { surveys, traffic: surveys.traffic(), host, nodeName, process, flows, dropped };
+  const traffic = surveys.traffic();
+  return Object.assign(state, { surveys, traffic, host, nodeName, process, flows, dropped });
 }
 
 /** Links `a` to `b`. Frames to `b` arrive at once, unless `b` is deaf. */
@@ -78,12 +90,14 @@ Deno.test("Surveys tells of the links of every linked node, and of rates from th
       node: asker.nodeName,
       ageMs: 0,
       links: [{ ...counted(flowTo("dc2.example.com")), ...noRates }],
+      ...WELL,
     },
     {
       host: "dc2.example.com",
       node: other.nodeName,
       ageMs: 0,
       links: [{ ...counted(toDc3), ...noRates }, { ...counted(toDc1), ...noRates }],
+      ...WELL,
     },
   ]);
   clock.advance(4_000);
@@ -124,7 +138,7 @@ Deno.test("Surveys knows nothing of a node that does not answer, such as one of 
   await looked;
   assert.deepEqual(sent, ["survey to dc2.example.com"]);
   assert.deepEqual(asker.surveys.reports()[1], {
-    ...{ host: "dc2.example.com", node: old.nodeName, ageMs: undefined, links: [] },
+    ...{ host: "dc2.example.com", node: old.nodeName, ageMs: undefined, links: [], ...WELL },
   });
 });
 
@@ -197,4 +211,21 @@ Deno.test("Surveys answers four surveys of a process at once, then one in a seco
   toB(surveyFrame(8));
   assert.equal(sent.length, 5);
   assert.equal(await other.dropped("survey"), 3);
+});
+
+Deno.test("Surveys tells of a node whose Redis is away, and of one that stops", async () => {
+  const clock = new ManualClock();
+  const [asker, other] = [nodeAt("dc1", clock), nodeAt("dc2", clock)];
+  link(asker, other);
+  const told = async () => {
+    await asker.surveys.look();
+    clock.advance(2_000);
+    return asker.surveys.reports().map(({ isRedisAway, isStopping }) => [isRedisAway, isStopping]);
+  };
+  assert.deepEqual(await told(), [[false, false], [false, false]]);
+  other.isRedisAway = true;
+  assert.deepEqual(await told(), [[false, false], [true, false]]);
+  other.isRedisAway = false;
+  other.surveys.stopping();
+  assert.deepEqual(await told(), [[false, false], [false, true]]);
 });

@@ -70,6 +70,11 @@ export class FrameReader {
     return this.#at;
   }
 
+  /** True when nothing is left to read. */
+  get isAtEnd(): boolean {
+    return this.#at === this.#end;
+  }
+
   fail(what: string): never {
     throw malformed(this.#frame, what);
   }

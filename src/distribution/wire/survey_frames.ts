@@ -13,6 +13,8 @@ const MAX_HOST_BYTES = 1_023;
 /** Bytes of an entry beside its host: the length of that, flags, three u32 and two u64. */
 const ENTRY_BYTES = 31;
 const PAUSED_FLAG = 1;
+const REDIS_AWAY_FLAG = 1;
+const STOPPING_FLAG = 2;
 const MAX_U32 = 0xffffffff;
 
 /** Links of one node to one other datacenter. */
@@ -37,7 +39,14 @@ export interface SurveyedFields {
   /** Milliseconds of a clock of the answering process that never goes back. */
   readonly atMs: number;
   readonly hosts: readonly SurveyedHost[];
+  /** True while the node does not reach its Redis. */
+  readonly isRedisAway: boolean;
+  /** True while the node stops. */
+  readonly isStopping: boolean;
 }
+
+/** State of the answering node. A frame without it is of a node that is well. */
+type NodeState = "isRedisAway" | "isStopping";
 
 /** Encodes a SURVEY frame. */
 export function surveyFrame(survey: number): Uint8Array {
@@ -55,7 +64,10 @@ export function decodeSurvey(buffer: Uint8Array, start: number, end: number): nu
 }
 
 /** Encodes a SURVEYED frame. Hosts for which there is no room are left out. */
-export function surveyedFrame({ survey, atMs, hosts }: SurveyedFields): Uint8Array {
+export function surveyedFrame(
+  fields: Omit<SurveyedFields, NodeState> & Partial<Pick<SurveyedFields, NodeState>>,
+): Uint8Array {
+  const { survey, atMs, hosts, isRedisAway = false, isStopping = false } = fields;
   const frame = new FrameWriter(FRAME_TYPE.surveyed, 2_048);
   frame.u53(survey);
   frame.u53(atMs);
@@ -63,7 +75,7 @@ export function surveyedFrame({ survey, atMs, hosts }: SurveyedFields): Uint8Arr
   frame.u16(0);
   let count = 0;
   for (const { host, isPaused, links, openLinks, roundTripUs, sent, received } of hosts) {
-    const isFull = frame.length + ENTRY_BYTES + maxTextBytes(host) > MAX_SURVEY_BYTES;
+    const isFull = frame.length + ENTRY_BYTES + maxTextBytes(host) + 1 > MAX_SURVEY_BYTES;
     if (isFull || count === MAX_SURVEYED_HOSTS) break;
     frame.text(host, MAX_HOST_BYTES);
     frame.u8(isPaused ? PAUSED_FLAG : 0);
@@ -75,6 +87,8 @@ export function surveyedFrame({ survey, atMs, hosts }: SurveyedFields): Uint8Arr
     count++;
   }
   frame.patchU16(countAt, count);
+  const state = (isRedisAway ? REDIS_AWAY_FLAG : 0) | (isStopping ? STOPPING_FLAG : 0);
+  if (state !== 0) frame.u8(state);
   return frame.finish();
 }
 
@@ -103,5 +117,12 @@ export function decodeSurveyed(buffer: Uint8Array, start: number, end: number): 
     sent: frame.u53(),
     received: frame.u53(),
   }));
-  return { survey, atMs, hosts };
+  const state = frame.isAtEnd ? 0 : frame.u8();
+  return {
+    survey,
+    atMs,
+    hosts,
+    isRedisAway: (state & REDIS_AWAY_FLAG) !== 0,
+    isStopping: (state & STOPPING_FLAG) !== 0,
+  };
 }

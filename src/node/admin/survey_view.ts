@@ -28,6 +28,10 @@ export function datacenterLinksOf(
       ...(ages.length > 0 && { ageMs: Math.max(...ages) }),
       links: [...links].map(([host, each]) => linksTo(host, each))
         .toSorted((one, other) => one.datacenter < other.datacenter ? -1 : 1),
+      troubles: own.flatMap(({ node, isRedisAway, isStopping }) => [
+        ...(isRedisAway ? [{ node, trouble: "redis-away" as const }] : []),
+        ...(isStopping ? [{ node, trouble: "stopping" as const }] : []),
+      ]),
     };
   });
 }

@@ -28,7 +28,8 @@ function to(name: string, openLinks: number, changed: Partial<ReportedLinks> = {
 }
 
 function report(name: string, ageMs: number | undefined, ...links: ReportedLinks[]): NodeReport {
-  return { host: `${name}.example.com`, node: "node1", ageMs, links };
+  const state = { isRedisAway: name === "dc2" && ageMs === 40, isStopping: name === "dc3" };
+  return { host: `${name}.example.com`, node: "node1", ageMs, links, ...state };
 }
 
 Deno.test("datacenterLinksOf() adds up the nodes of a datacenter, and leaves out names that are not known", () => {
@@ -43,6 +44,7 @@ Deno.test("datacenterLinksOf() adds up the nodes of a datacenter, and leaves out
     {
       ...{ datacenter: "dc1.example.com", isOwn: true, nodes: 1, answers: 1, ageMs: 5 },
       links: [{ datacenter: "dc2.example.com", state: "linked", links: 2, openLinks: 2 }],
+      troubles: [],
     },
     {
       ...{ datacenter: "dc2.example.com", isOwn: false, nodes: 3, answers: 2, ageMs: 40 },
@@ -50,6 +52,7 @@ Deno.test("datacenterLinksOf() adds up the nodes of a datacenter, and leaves out
         ...{ datacenter: "dc3.example.com", state: "degraded", links: 4, openLinks: 2 },
         ...{ roundTripMs: 7, sentPerSec: 3, receivedPerSec: 1 },
       }],
+      troubles: [{ node: "node1", trouble: "redis-away" }],
     },
     {
       ...{ datacenter: "dc3.example.com", isOwn: false, nodes: 1, answers: 1, ageMs: 20 },
@@ -57,7 +60,8 @@ Deno.test("datacenterLinksOf() adds up the nodes of a datacenter, and leaves out
         { datacenter: "dc1.example.com", state: "paused", links: 2, openLinks: 0 },
         { datacenter: "dc2.example.com", state: "unreachable", links: 2, openLinks: 0 },
       ],
+      troubles: [{ node: "node1", trouble: "stopping" }],
     },
-    { datacenter: "dc4.example.com", isOwn: false, nodes: 0, answers: 0, links: [] },
+    { datacenter: "dc4.example.com", isOwn: false, nodes: 0, answers: 0, links: [], troubles: [] },
   ]);
 });
