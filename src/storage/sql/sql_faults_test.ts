@@ -235,6 +235,7 @@ for (const kind of SERVER_KINDS) {
         return true;
       },
     );
+    await assert.rejects(attempt({ password: { reveal: () => "" } }), { code: "storage/denied" });
     await assert.rejects(attempt({ database: "absent" }), {
       // MySQL does not tell strangers.
       code: kind.driver === "mysql" ? "storage/denied" : "storage/no-database",

@@ -57,6 +57,9 @@ const FAILURES: ReadonlyMap<string, StorageFailure | "constraint"> = new Map([
 /** Messages of the driver about connections that ended; they have no code. */
 const CONNECTION_ENDED = /^Connection terminated|connection error and is not queryable|was closed/;
 
+/** Messages of the driver about logins, for want of a password for example; they have no code. */
+const LOGIN_FAILED = /^SASL: /;
+
 /**
  * SQLSTATEs of a prepared statement that this connection must not use again: its result has other types
  * by now, or a pooler between has changed the connection to the database under it.
@@ -107,9 +110,9 @@ const DIALECT: SqlDialect = {
     }
     const failure = connectionFailureOf(thrown);
     if (failure !== undefined) return failure;
-    return thrown instanceof Error && CONNECTION_ENDED.test(thrown.message)
-      ? "unreachable"
-      : undefined;
+    const message = thrown instanceof Error ? thrown.message : "";
+    if (LOGIN_FAILED.test(message)) return "denied";
+    return CONNECTION_ENDED.test(message) ? "unreachable" : undefined;
   },
 
   async serverVersion(connection) {
