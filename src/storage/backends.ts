@@ -24,7 +24,7 @@ import type { SchemaFile, ServerVersion, SqlDialect } from "./sql/sql_dialect.ts
 import type { Tables } from "./sql/tables.ts";
 import { connectToServer, placeOf } from "./sql/sql_server.ts";
 import type { StoresOptions } from "./stores.ts";
-import { sqlServerOf } from "./stores.ts";
+import { sqlServerOf } from "./database_pools.ts";
 
 /** Milliseconds that one statement of a preparation may take: it may copy a large table. */
 const PREPARE_STATEMENT_MS = 3_600_000;

@@ -8,8 +8,9 @@ import { SERVER_KINDS, serverDuringTests } from "./sql/testing/servers.ts";
 import { sqlServerDatabase } from "./sql/sql_server.ts";
 import type { SqlAddress } from "./sql/sql_server.ts";
 import { SqlStores } from "./sql/sql_stores.ts";
-import type { SqlPoolOptions, StoresOptions } from "./stores.ts";
-import { sqlServerOf } from "./stores.ts";
+import type { SqlPoolOptions } from "./database_pools.ts";
+import type { StoresOptions } from "./stores.ts";
+import { sqlServerOf } from "./database_pools.ts";
 import { contentOf, fill } from "./testing/filled_stores.ts";
 
 // The commands are those of docs/databases.md.

@@ -16,7 +16,7 @@ import { SqlStores } from "./sql/sql_stores.ts";
 import { preparedDatabase } from "./sql/testing/databases.ts";
 import { SERVER_KINDS, serverDuringTests } from "./sql/testing/servers.ts";
 import type { StoresOptions } from "./stores.ts";
-import { sqlServerOf } from "./stores.ts";
+import { sqlServerOf } from "./database_pools.ts";
 import {
   archiveContentOf,
   fillArchive,

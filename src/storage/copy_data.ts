@@ -24,7 +24,8 @@ import type { SqlDatabase } from "./sql/sql_database.ts";
 import { sqlServerDatabase } from "./sql/sql_server.ts";
 import { SqlStores } from "./sql/sql_stores.ts";
 import type { StoresOptions } from "./stores.ts";
-import { sqlServerOf, Stores } from "./stores.ts";
+import { sqlServerOf } from "./database_pools.ts";
+import { Stores } from "./stores.ts";
 import type { UserStore } from "./user_store.ts";
 
 /** Kind of data that can be copied. */

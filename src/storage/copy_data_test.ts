@@ -8,8 +8,9 @@ import { SqlStores } from "./sql/sql_stores.ts";
 import { preparedDatabase } from "./sql/testing/databases.ts";
 import type { ServerKind } from "./sql/testing/servers.ts";
 import { SERVER_KINDS, serverDuringTests, TestServer } from "./sql/testing/servers.ts";
-import type { SqlPoolOptions, StoresOptions } from "./stores.ts";
-import { sqlServerOf } from "./stores.ts";
+import type { SqlPoolOptions } from "./database_pools.ts";
+import type { StoresOptions } from "./stores.ts";
+import { sqlServerOf } from "./database_pools.ts";
 import {
   ACCOUNTS,
   ALICE,

@@ -1,8 +1,8 @@
 import type { SqlAddress } from "./sql/sql_server.ts";
 import { sqlError } from "./sql/sql_database.ts";
 import type { SqlConnection, SqlRow } from "./sql/sql_connection.ts";
-import type { SqlDriver } from "./stores.ts";
-import { sqlEngineOf } from "./stores.ts";
+import type { SqlDriver } from "./database_pools.ts";
+import { sqlEngineOf } from "./database_pools.ts";
 
 const LIMITS = { connectTimeoutMs: 10_000, statementTimeoutMs: 120_000 };
 

@@ -114,9 +114,8 @@ export type {
   PreparedPools,
   SqlDriver,
   SqlPoolOptions,
-  StoreFailure,
-  StoresOptions,
-} from "./stores.ts";
+} from "./database_pools.ts";
+export type { StoreFailure, StoresOptions } from "./stores.ts";
 export { Stores } from "./stores.ts";
 export type {
   CassandraPoolOptions,

@@ -2,22 +2,12 @@ import { CausewayError } from "../base/mod.ts";
 import type { Logger, Metrics } from "../observe/mod.ts";
 import type { ScramCredentials } from "../xmpp/sasl/mod.ts";
 import type { DataKind } from "./catalogue/catalogue.ts";
-import { backendRow } from "./catalogue/catalogue.ts";
 import type { DataStores } from "./data_stores.ts";
-import { Exchange } from "./exchange.ts";
+import type { DatabaseState, DataPlace, PoolsOptions, PreparedPools } from "./database_pools.ts";
+import { DatabasePools, poolNameOf } from "./database_pools.ts";
+import type { Exchange } from "./exchange.ts";
 import { InternalStore } from "./internal_store.ts";
-import type { LdapPoolOptions } from "./ldap/ldap_directory.ts";
-import { LdapStores } from "./ldap/ldap_stores.ts";
-import type { LdapPlace, SharedRosterPlace } from "./ldap/ldap_stores.ts";
-import { serverKindOf } from "./server_kinds.ts";
-import type { ServerBackendId, ServerPoolOptions } from "./server_pools.ts";
-import { MSSQL } from "./sql/engines/mssql.ts";
-import { MYSQL } from "./sql/engines/mysql.ts";
-import { POSTGRES } from "./sql/engines/postgres.ts";
-import type { PoolBounds, PoolFigures } from "./sql/connection_pool.ts";
-import { sqlServerDatabase } from "./sql/sql_server.ts";
-import type { SqlAddress, SqlEngine, SqlServerOptions } from "./sql/sql_server.ts";
-import { SqlStores } from "./sql/sql_stores.ts";
+import type { SharedRosterPlace } from "./ldap/ldap_stores.ts";
 import { archiveKeyOf, roomArchiveKeyOf } from "./archive_store.ts";
 import type { ArchiveStore } from "./archive_store.ts";
 import type { LastStore } from "./last_store.ts";
@@ -33,41 +23,9 @@ import type { RosterStore } from "./roster_store.ts";
 import type { UserStore } from "./user_store.ts";
 import type { VcardStore } from "./vcard_store.ts";
 
-/** SQL engines that are reached over the network, as `driver` and `rdbms_server_type` name them. */
-export type SqlDriver = "pgsql" | "mysql" | "mssql";
-
-const ENGINES: Readonly<Record<SqlDriver, SqlEngine>> = {
-  pgsql: POSTGRES,
-  mysql: MYSQL,
-  mssql: MSSQL,
-};
-
-/** One pool of connections to an SQL database: `outgoing_pools.rdbms.TAG`. */
-export interface SqlPoolOptions {
-  /**
-   * Hosts that share its connections: all of them (`global`), each host with connections of its own
-   * (`host`), or one host alone (`single_host`).
-   */
-  readonly scope: "global" | "host" | "single_host";
-  /** The host of the scope `single_host`. */
-  readonly host?: string | undefined;
-  readonly driver: SqlDriver;
-  readonly address: SqlAddress;
-  readonly bounds: PoolBounds;
-}
-
-/** Place of one kind of data of a host. */
-export type DataPlace =
-  | { readonly backend: "internal" }
-  /** `pool` is a tag. */
-  | { readonly backend: "rdbms" | ServerBackendId; readonly pool: string }
-  | LdapPlace;
-
 /** Options of all stores of a node. */
-export interface StoresOptions {
+export interface StoresOptions extends PoolsOptions {
   readonly internal: { readonly path: string };
-  /** Pools of SQL databases, by tag. */
-  readonly pools: ReadonlyMap<string, SqlPoolOptions>;
   /** Places of accounts, by host. */
   readonly users: ReadonlyMap<string, DataPlace>;
   /**
@@ -75,13 +33,6 @@ export interface StoresOptions {
    * store for accounts in a directory
    */
   readonly data?: ReadonlyMap<DataKind, ReadonlyMap<string, DataPlace>>;
-  /** Pools of directories, by tag. @default none */
-  readonly ldapPools?: ReadonlyMap<string, LdapPoolOptions>;
-  /**
-   * Pools of databases that are neither SQL nor LDAP, by the kind of pool and the tag, such as
-   * `elastic.default`. @default none
-   */
-  readonly serverPools?: ReadonlyMap<string, ServerPoolOptions>;
   /** Contacts that a directory gives all people of a host, by host. @default none */
   readonly sharedRosters?: ReadonlyMap<string, SharedRosterPlace>;
 }
@@ -92,30 +43,6 @@ export interface StoreFailure {
   readonly error: CausewayError;
 }
 
-/** Engine or product of a database. */
-export type DatabaseKind = "sqlite" | SqlDriver | "ldap" | ServerBackendId;
-
-/** A database that a node uses, and its connections. */
-export interface DatabaseState extends PoolFigures {
-  /** `internal`, or the kind of the pool and its tag: `rdbms.default`. */
-  readonly pool: string;
-  readonly kind: DatabaseKind;
-  /** Name of the database in messages, without its password. */
-  readonly place: string;
-  /** Failure of the last attempt to connect; undefined while the database can be reached. */
-  readonly lastFailure: Error | undefined;
-  /** Newest version of the schema that an SQL database has; absent until it was reached. */
-  readonly schemaVersion?: number;
-}
-
-/** A place in a pool of connections that is no directory. */
-type DatabasePlace = Exclude<DataPlace, { readonly backend: "internal" } | LdapPlace>;
-
-/** Returns the name of the pool of a place: the kind of the pool and the tag. */
-function nameOf({ backend, pool }: DatabasePlace): string {
-  return `${backendRow(backend).poolKind}.${pool}`;
-}
-
 /** Returns a store of a kind that its database holds. The checks of the configuration see to that. */
 function held<T>(store: T | undefined): T {
   if (store === undefined) {
@@ -124,63 +51,16 @@ function held<T>(store: T | undefined): T {
   return store;
 }
 
-function stateOf(
-  { place, figures, lastFailure, schemaVersion }: Pick<
-    DataStores,
-    "place" | "figures" | "lastFailure" | "schemaVersion"
-  >,
-): Omit<DatabaseState, "pool" | "kind"> {
-  return {
-    place,
-    ...figures,
-    lastFailure,
-    ...(schemaVersion === undefined ? {} : { schemaVersion }),
-  };
-}
-
-/** Returns the engine behind a driver. */
-export function sqlEngineOf(driver: SqlDriver): SqlEngine {
-  return ENGINES[driver];
-}
-
-/** Returns the server behind a pool. */
-export function sqlServerOf(tag: string, pool: SqlPoolOptions): SqlServerOptions {
-  const { driver, address, bounds } = pool;
-  return { engine: ENGINES[driver], address, pool: `rdbms.${tag}`, bounds };
-}
-
-/** Databases with other pools of connections than those in use, which are connected already. */
-export interface PreparedPools {
-  /** Names of the pools, as in `DatabaseState`. */
-  readonly pools: readonly string[];
-  /** Uses them from now on. Each former database is closed once its last request has ended. */
-  use(): void;
-  /** Closes them instead. */
-  discard(): Promise<void>;
-}
-
-interface PreparedPool {
-  use(): void;
-  close(): Promise<void>;
-}
-
 /** The stores of a node: the built-in one, and the databases that hold accounts. */
 export class Stores implements AsyncDisposable {
-  #options: StoresOptions;
+  readonly #options: Omit<StoresOptions, keyof PoolsOptions>;
   readonly #internal: InternalStore;
-  readonly #builtIn: Exchange<DataStores>;
-  readonly #ldap: Exchange<LdapStores>;
-  /** SQL databases by tag, or by tag and host where each host has connections of its own. */
-  readonly #databases = new Map<string, Exchange<DataStores>>();
-  /** Databases that are neither SQL nor LDAP, by the names of their pools. */
-  readonly #servers = new Map<string, Exchange<DataStores>>();
-  #observers: { readonly metrics: Metrics; readonly logger: Logger } | undefined;
+  readonly #pools: DatabasePools;
 
   private constructor(options: StoresOptions, internal: InternalStore) {
     this.#options = options;
     this.#internal = internal;
-    this.#builtIn = new Exchange<DataStores>(internal);
-    this.#ldap = new Exchange(new LdapStores(options.ldapPools));
+    this.#pools = new DatabasePools(options, internal);
   }
 
   /**
@@ -206,17 +86,17 @@ export class Stores implements AsyncDisposable {
     for (const [host, place] of [users, ...data.values()].flatMap((places) => [...places])) {
       if (place.backend === "ldap") directories.push(place.pool);
       if (place.backend === "internal" || place.backend === "ldap") continue;
-      const pool = nameOf(place);
+      const pool = poolNameOf(place);
       if (probed.has(pool)) continue;
       probed.add(pool);
       try {
-        await this.#databaseAt(place, host).current.probe();
+        await this.#pools.databaseAt(place, host).current.probe();
       } catch (error) {
         if (!(error instanceof CausewayError) || !error.retryable) throw error;
         failures.push({ pool, error });
       }
     }
-    return [...failures, ...await this.#ldap.current.probe(directories)];
+    return [...failures, ...await this.#pools.ldap.current.probe(directories)];
   }
 
   /**
@@ -226,150 +106,35 @@ export class Stores implements AsyncDisposable {
    * @throws CausewayError with a code `storage/…` for the first database that cannot be reached or
    * used; then all is as before
    */
-  async prepare(options: StoresOptions): Promise<PreparedPools> {
-    const prepared: PreparedPool[] = [];
-    const pools: string[] = [];
-    const add = async (name: string, pool: PreparedPool, probe: () => Promise<void>) => {
-      prepared.push(pool); // before anything fails, so that it is closed again
-      pools.push(name);
-      await probe();
-    };
-    try {
-      for (const [key, exchange] of this.#databases) {
-        const tag = key.split(" ", 1)[0]!; // a text has a first part
-        const pool = options.pools.get(tag);
-        if (pool === undefined || isSame(pool, this.#options.pools.get(tag))) continue;
-        const next = new SqlStores(sqlServerDatabase(sqlServerOf(tag, pool)));
-        await add(
-          `rdbms.${key}`,
-          this.#prepared(exchange, next, `rdbms.${key}`),
-          () => next.probe(),
-        );
-      }
-      for (const [name, exchange] of this.#servers) {
-        const pool = options.serverPools?.get(name);
-        if (pool === undefined || isSame(pool, this.#options.serverPools?.get(name))) continue;
-        const next = serverKindOf(pool).open({ name, options: pool });
-        await add(name, this.#prepared(exchange, next, name), () => next.probe());
-      }
-      const changed = this.#changedDirectories(options);
-      if (changed.length > 0) {
-        const next = new LdapStores(options.ldapPools);
-        const use = () => {
-          if (this.#observers !== undefined) next.observe(this.#observers);
-          this.#ldap.replace(next);
-        };
-        await add(
-          changed.map((tag) => `ldap.${tag}`).join(", "),
-          { use, close: () => next.close() },
-          async () => {
-            const [failure] = await next.probe(changed);
-            if (failure !== undefined) throw failure.error;
-          },
-        );
-      }
-    } catch (thrown) {
-      await Promise.all(prepared.map((each) => each.close()));
-      throw thrown;
-    }
-    return {
-      pools,
-      use: () => {
-        const { pools: sql, ldapPools, serverPools } = options;
-        this.#options = {
-          ...this.#options,
-          pools: sql,
-          ...(ldapPools !== undefined && { ldapPools }),
-          ...(serverPools !== undefined && { serverPools }),
-        };
-        for (const each of prepared) each.use();
-      },
-      discard: async () => {
-        await Promise.all(prepared.map((each) => each.close()));
-      },
-    };
-  }
-
-  #prepared(exchange: Exchange<DataStores>, next: DataStores, name: string): PreparedPool {
-    return {
-      use: () => {
-        if (this.#observers !== undefined) next.observe(name, this.#observers);
-        exchange.replace(next);
-      },
-      close: () => next.close(),
-    };
-  }
-
-  /** Returns the tags of directories in use whose pools differ in `options`. */
-  #changedDirectories({ ldapPools }: StoresOptions): readonly string[] {
-    const tags = new Set(
-      this.#ldap.current.inUse.map(({ pool }) =>
-        pool.replace(/^ldap\./, "").replace(/ \(logins\)$/, "")
-      ),
-    );
-    return [...tags].filter((tag) => {
-      const pool = ldapPools?.get(tag);
-      return pool !== undefined && !isSame(pool, this.#options.ldapPools?.get(tag));
-    });
+  async prepare(options: PoolsOptions): Promise<PreparedPools> {
+    return await this.#pools.prepare(options);
   }
 
   /** Measures and logs all databases from now on. */
   observe(observers: { readonly metrics: Metrics; readonly logger: Logger }): void {
-    this.#observers = observers;
-    this.#internal.observe("internal", observers);
-    this.#ldap.current.observe(observers);
-    for (const [key, { current }] of this.#databases) current.observe(`rdbms.${key}`, observers);
-    for (const [name, { current }] of this.#servers) current.observe(name, observers);
+    this.#pools.observe(observers);
   }
 
   /** Returns the databases that could not be reached at the last attempt to connect. */
   failures(): readonly { readonly pool: string; readonly error: Error }[] {
-    const failed = [...this.#databases].flatMap(([key, { current: { lastFailure: error } }]) =>
-      error === undefined ? [] : [{ pool: `rdbms.${key}`, error }]
-    );
-    const servers = [...this.#servers].flatMap(([pool, { current: { lastFailure: error } }]) =>
-      error === undefined ? [] : [{ pool, error }]
-    );
-    return [...failed, ...servers, ...this.#ldap.current.failures()];
+    return this.#pools.failures();
   }
 
   /** Brings the schema versions of `databases()` up to date, and returns them. Never rejects. */
   async refreshedDatabases(): Promise<readonly DatabaseState[]> {
-    const current = [...this.#databases.values()].map((exchange) => exchange.current);
-    await Promise.all([this.#internal, ...current].map((each) => each.refreshSchemaVersion?.()));
-    return this.databases();
+    return await this.#pools.refreshedDatabases();
   }
 
   /** Returns the databases in use and their connections: the built-in store is always the first. */
   databases(): readonly DatabaseState[] {
-    const internal: DatabaseState = {
-      pool: "internal",
-      kind: "sqlite",
-      ...stateOf(this.#internal),
-    };
-    const sql = [...this.#databases].map(([key, { current }]): DatabaseState => ({
-      pool: `rdbms.${key}`,
-      kind: this.#options.pools.get(key.split(" ", 1)[0]!)!.driver,
-      ...stateOf(current),
-    }));
-    const directories = this.#ldap.current.inUse.map((directory): DatabaseState => ({
-      pool: directory.pool,
-      kind: "ldap",
-      ...stateOf(directory),
-    }));
-    const servers = [...this.#servers].map(([pool, { current }]): DatabaseState => ({
-      pool,
-      kind: this.#options.serverPools!.get(pool)!.backend,
-      ...stateOf(current),
-    }));
-    return [internal, ...sql, ...directories, ...servers];
+    return this.#pools.databases();
   }
 
   /** Returns the accounts of one domain. */
   users(domainpart: string): UserStore {
     const place = this.#options.users.get(domainpart);
     if (place?.backend === "ldap") {
-      return this.#ldap.store((ldap) => ldap.users(place, domainpart));
+      return this.#pools.ldap.store((ldap) => ldap.users(place, domainpart));
     }
     return this.#storesOf(domainpart).store((stores) => held(stores.users?.(domainpart)));
   }
@@ -381,7 +146,7 @@ export class Stores implements AsyncDisposable {
     const shared = this.#options.sharedRosters?.get(domainpart);
     if (shared === undefined) return own;
     const users = this.users(domainpart);
-    return this.#ldap.store((ldap) => ldap.rosters(shared, { own, users, domainpart }));
+    return this.#pools.ldap.store((ldap) => ldap.rosters(shared, { own, users, domainpart }));
   }
 
   /** True when the rosters of both domains lie in one database. */
@@ -399,7 +164,7 @@ export class Stores implements AsyncDisposable {
   vcards(domainpart: string): VcardStore {
     const place = this.#options.data?.get("vcard")?.get(domainpart);
     if (place?.backend === "ldap") {
-      return this.#ldap.store((ldap) => ldap.vcards(place, domainpart));
+      return this.#pools.ldap.store((ldap) => ldap.vcards(place, domainpart));
     }
     return this.#storesOf(domainpart, "vcard")
       .store((stores) => held(stores.vcards?.(domainpart)));
@@ -578,9 +343,7 @@ export class Stores implements AsyncDisposable {
   }
 
   async close(): Promise<void> {
-    const databases = [...this.#databases.values(), ...this.#servers.values()];
-    const all = [...databases, this.#ldap, this.#builtIn];
-    await Promise.all(all.map((each) => each.close()));
+    await this.#pools.close();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -620,26 +383,9 @@ export class Stores implements AsyncDisposable {
     const place = this.#options.data?.get(kind)?.get(domainpart) ??
       this.#options.users.get(domainpart);
     if (place === undefined || place.backend === "internal" || place.backend === "ldap") {
-      return this.#builtIn;
+      return this.#pools.builtIn;
     }
-    return this.#databaseAt(place, domainpart);
-  }
-
-  #databaseAt(place: DatabasePlace, host: string): Exchange<DataStores> {
-    return place.backend === "rdbms" ? this.#database(place.pool, host) : this.#server(place);
-  }
-
-  #server(place: DatabasePlace): Exchange<DataStores> {
-    const name = nameOf(place);
-    let server = this.#servers.get(name);
-    if (server === undefined) {
-      const options = this.#options.serverPools?.get(name);
-      if (options === undefined) throw new TypeError(`Cannot use the pool ${name}: there is none`);
-      server = new Exchange(serverKindOf(options).open({ name, options }));
-      this.#servers.set(name, server);
-      if (this.#observers !== undefined) server.current.observe(name, this.#observers);
-    }
-    return server;
+    return this.#pools.databaseAt(place, domainpart);
   }
 
   #isInDirectory(kind: "users" | "vcard", domainpart: string): boolean {
@@ -647,39 +393,9 @@ export class Stores implements AsyncDisposable {
     const places = kind === "users" ? users : data?.get(kind);
     return places?.get(domainpart)?.backend === "ldap";
   }
-
-  #database(tag: string, host: string): Exchange<DataStores> {
-    const pool = this.#options.pools.get(tag);
-    if (pool === undefined) throw new TypeError(`Cannot use the pool ${tag}: there is none`);
-    const key = pool.scope === "host" ? `${tag} ${host}` : tag;
-    let database = this.#databases.get(key);
-    if (database === undefined) {
-      database = new Exchange<DataStores>(new SqlStores(sqlServerDatabase(sqlServerOf(tag, pool))));
-      this.#databases.set(key, database);
-      if (this.#observers !== undefined) {
-        database.current.observe(`rdbms.${key}`, this.#observers);
-      }
-    }
-    return database;
-  }
 }
 
 /** Returns the archives of all accounts in a database. */
 function archivesOf(database: Exchange<DataStores>): ArchiveStore {
   return database.shared("archives", (stores) => held(stores.archives?.()));
-}
-
-/** True when both have the same values, secrets included. */
-function isSame(one: unknown, other: unknown): boolean {
-  return textOf(one) === textOf(other);
-}
-
-/** Returns all values of options as text. It holds secrets, so nobody may keep it. */
-function textOf(options: unknown): string | undefined {
-  return JSON.stringify(options, function (this: Readonly<Record<string, unknown>>, key, value) {
-    const own = this[key]; // `value` is what a secret shows of itself
-    const isSecret = typeof own === "object" && own !== null && "reveal" in own;
-    if (isSecret && typeof own.reveal === "function") return own.reveal();
-    return value;
-  });
 }
