@@ -45,7 +45,7 @@ export function makeArchive(
     // A source that checks passwords by itself is a directory.
     keepsAll: (host) => accounts.get(host)?.checkPassword !== undefined,
     creationHere: (jid) => creationHere(jid, sessions),
-    refusalsFor: (account) => privacy.refusalsFor(account),
+    refusalsFor: (account) => privacy.defaults.refusalsFor(account),
     here: (message) => {
       const all = sessions.ofAccount(message.to.bare.text);
       if (all.length === 0) return "nobody";

@@ -46,8 +46,8 @@ export function makePep(config: Config, parts: Surroundings & PepParts): PepServ
         return found.limits;
       },
       isElsewhere: (domain) => domains.isOtherLocalHost(domain),
-      hiderOf: (owner) => parts.privacy.hiderOf(owner.bare),
-      hiders: (owners) => parts.privacy.hiders(owners.map(({ bare }) => bare)),
+      hiderOf: (owner) => parts.privacy.defaults.hiderOf(owner.bare),
+      hiders: (owners) => parts.privacy.defaults.hiders(owners.map(({ bare }) => bare)),
     },
     sessions: {
       here: (account) => parts.sessions.ofAccount(account),

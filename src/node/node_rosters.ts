@@ -59,7 +59,11 @@ export function makeRosters(config: Config, parts: Surroundings & RosterParts): 
           parts.sessions.deliverTo(session, stanza) === "delivered";
       },
     },
-    privacy: parts.privacy,
+    privacy: {
+      viewOf: (session) => parts.privacy.viewOf(session),
+      refusesForAccount: (stanza) => parts.privacy.defaults.refusesForAccount(stanza),
+      hiders: (all) => parts.privacy.defaults.hiders(all),
+    },
     approved: (owner, contact) => parts.pep.approved(owner, contact),
     datacenterBack: () => parts.pep.datacenterBack(),
     exists: async (jid) => await accounts.get(jid.domainpart)?.exists(jid.localpart) ?? false,

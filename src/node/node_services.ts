@@ -153,7 +153,7 @@ function accountServices(
     ...vcardSearch({
       storeOf: (host) => stores.vcards(host),
       optionsOf: (host) => moduleOf(searchOf(config, host)),
-      hiders: (owners) => parts.privacy.hiders(owners),
+      hiders: (owners) => parts.privacy.defaults.hiders(owners),
     }),
   ];
 }
@@ -168,11 +168,11 @@ export async function maySee(
   account: BareJid,
   { rosters, privacy }: {
     readonly rosters: Pick<RosterServer, "maySee">;
-    readonly privacy: Pick<PrivacyServer, "hiders">;
+    readonly privacy: { readonly defaults: Pick<PrivacyServer["defaults"], "hiders"> };
   },
 ): Promise<boolean> {
   if (!await rosters.maySee(asker, account)) return false;
-  return (await privacy.hiders([account])).get(account.text)?.(asker) !== true;
+  return (await privacy.defaults.hiders([account])).get(account.text)?.(asker) !== true;
 }
 
 /** Returns the options of the search at a host; undefined where it is off. */

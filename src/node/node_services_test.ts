@@ -10,7 +10,9 @@ Deno.test("maySee() lets nobody pass from whom a privacy list hides the account"
   const asks = (isSubscribed: boolean, isHidden: boolean) =>
     maySee(bob, ALICE, {
       rosters: { maySee: () => Promise.resolve(isSubscribed) },
-      privacy: { hiders: () => Promise.resolve(new Map([[ALICE.text, () => isHidden]])) },
+      privacy: {
+        defaults: { hiders: () => Promise.resolve(new Map([[ALICE.text, () => isHidden]])) },
+      },
     });
   assert.equal(await asks(true, false), true);
   assert.equal(await asks(true, true), false);

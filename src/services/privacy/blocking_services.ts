@@ -4,7 +4,8 @@ import type { Privacy } from "./account_privacy.ts";
 import { blockedOf, defaultOf } from "./account_privacy.ts";
 import type { PrivacyItem, PrivacyList } from "./privacy_list.ts";
 import { withBlocked, withoutBlocked } from "./privacy_list.ts";
-import type { PrivacyEdit, PrivacyServer } from "./privacy_server.ts";
+import type { PrivacyEdit } from "./privacy_pushes.ts";
+import type { PrivacyServer } from "./privacy_server.ts";
 import { BLOCKING_NAMESPACE, blockingElement, readBlockedJids } from "./privacy_xml.ts";
 
 /** Name of the list that the first block makes, and makes the default list. */

@@ -1,6 +1,5 @@
 import type { BackoffOptions } from "../../base/mod.ts";
 import { backoffMs, CausewayError, describeError } from "../../base/mod.ts";
-import type { PrivacyStore, RosterItem } from "../../storage/mod.ts";
 import type { BareJid, Jid, Stanza, XmlElement } from "../../xmpp/mod.ts";
 import {
   buildStanza,
@@ -14,26 +13,16 @@ import {
   Turns,
 } from "../../xmpp/mod.ts";
 import type { AppliedList, Privacy, PrivacyRoster } from "./account_privacy.ts";
-import {
-  AccountPrivacy,
-  blockedOf,
-  defaultOf,
-  isDenied,
-  needsRoster,
-  NO_PRIVACY,
-  readPrivacy,
-} from "./account_privacy.ts";
-import type { PrivacyItem, PrivacyList } from "./privacy_list.ts";
+import { AccountPrivacy, isDenied, NO_PRIVACY, readPrivacy } from "./account_privacy.ts";
+import type { PrivacyList } from "./privacy_list.ts";
 import { aspectInbound, aspectOutbound, deniesOthers } from "./privacy_list.ts";
+import { DefaultLists } from "./default_lists.ts";
 import { PrivacyMetrics } from "./privacy_metrics.ts";
 import type { PrivacyDeps, PrivacyView } from "./privacy_ports.ts";
-import {
-  BLOCKING_NAMESPACE,
-  blockingElement,
-  listPush,
-  listText,
-  PRIVACY_NAMESPACE,
-} from "./privacy_xml.ts";
+import { BLOCKING_NAMESPACE, listText, PRIVACY_NAMESPACE } from "./privacy_xml.ts";
+import type { PrivacyEdit } from "./privacy_pushes.ts";
+import { activeSignal, blockingPushes, CHANGE_SIGNAL, pushesFor } from "./privacy_pushes.ts";
+import { StoredLists } from "./stored_lists.ts";
 import { VersionBatches } from "./version_batches.ts";
 
 /** Attempts at a change that other changes of the same account get in the way of. */
@@ -43,18 +32,6 @@ const PAUSES: BackoffOptions = { firstMs: 2, maxMs: 100, jitter: 1 };
 /** Attempts to read lists that have changed elsewhere. Later the regular look finds them. */
 const MAX_READS = 10;
 const READ_PAUSES: BackoffOptions = { firstMs: 500, maxMs: 30_000, jitter: 0.5 };
-
-/** A change that a client asks for: of the default list's name, of one list, or of both. */
-export interface PrivacyEdit {
-  /** True for a blocking command: clients that know privacy lists alone are not told. */
-  readonly isCommand?: boolean;
-  readonly defaultName: string | undefined;
-  readonly list?: {
-    readonly name: string;
-    /** Undefined: the list is removed. */
-    readonly items: readonly PrivacyItem[] | undefined;
-  };
-}
 
 /** Condition of the error that answers a client whose change is not made. */
 export type PrivacyError = "conflict" | "item-not-found" | "resource-constraint";
@@ -74,9 +51,12 @@ export interface OtherSession {
  * again, before its client gets the push.
  */
 export class PrivacyServer {
+  /** Default lists of accounts, wherever their sessions are. */
+  readonly defaults: DefaultLists;
   readonly #deps: PrivacyDeps;
   readonly #metrics: PrivacyMetrics;
   readonly #versions: VersionBatches;
+  readonly #stored: StoredLists;
   /** Sessions here of every account whose host has lists. */
   readonly #here = new Map<string, SessionsHere>();
   /** Accounts among them that have, or had, lists. */
@@ -99,7 +79,15 @@ export class PrivacyServer {
   constructor(deps: PrivacyDeps) {
     this.#deps = deps;
     this.#metrics = new PrivacyMetrics(deps.metrics, () => this.#accounts.size);
-    this.#versions = new VersionBatches((host) => this.#store(host));
+    const stored = this.#stored = new StoredLists(deps.hosts);
+    this.defaults = new DefaultLists({
+      hosts: deps.hosts,
+      stored,
+      metrics: this.#metrics,
+      isRead: (account) => this.#here.get(account)?.isRead === true,
+      known: (account) => this.#accounts.get(account),
+    });
+    this.#versions = new VersionBatches((host) => this.#stored.store(host));
   }
 
   /** True when the list of a session here keeps the stanza from it. Counts the stanza then. */
@@ -154,70 +142,6 @@ export class PrivacyServer {
   isInvisible({ bare, resourcepart }: FullJid): boolean {
     const active = this.#accounts.get(bare.text)?.active.get(resourcepart);
     return active !== undefined && deniesOthers(active, "presence-out");
-  }
-
-  /**
-   * Returns true when the default list of an account denies a stanza that is for the account itself,
-   * such as a subscription. Counts the stanza then.
-   *
-   * @throws CausewayError with a code `storage/…`
-   */
-  async refusesForAccount(stanza: Stanza): Promise<boolean> {
-    return (await this.refusalsFor(stanza.to.bare))(stanza);
-  }
-
-  /**
-   * Reads the default list of an account. Returns a function that is true for stanzas to the account
-   * that the list keeps out. It counts them.
-   *
-   * @throws CausewayError with a code `storage/…`
-   */
-  async refusalsFor(account: BareJid): Promise<(stanza: Stanza) => boolean> {
-    const applied = await this.#defaultFor(account);
-    return (stanza) => {
-      const { from, to, kind } = stanza;
-      if (applied === undefined) return false;
-      if (!isDenied(applied, to, from, aspectInbound(stanza))) return false;
-      this.#metrics.blocked("in", kind);
-      return true;
-    };
-  }
-
-  /**
-   * Returns those accounts of one host that have lists, each with a function that is true for
-   * contacts from whom its default list hides it: those whose requests it denies, and those who do
-   * not get its presence. They are answered as strangers, whatever the account's roster says.
-   *
-   * @throws CausewayError with a code `storage/…`
-   */
-  async hiders(
-    accounts: readonly BareJid[],
-  ): Promise<ReadonlyMap<string, (contact: Jid) => boolean>> {
-    const found = new Map<string, (contact: Jid) => boolean>();
-    for (const account of await this.#withLists(accounts)) {
-      const applied = await this.#defaultFor(account);
-      if (applied?.list === undefined) continue;
-      found.set(account.text, (contact) => isHidden(applied, account, contact));
-    }
-    return found;
-  }
-
-  /**
-   * Reads the default list of an account. Returns a function that is true for somebody from whom the list
-   * hides the account, as `hiders` says, if the roster has this item for them. The list is always read
-   * from the database: it takes the same query whether or not the account exists, and is online.
-   *
-   * @throws CausewayError with a code `storage/…`
-   */
-  async hiderOf(account: BareJid): Promise<(asker: Jid, item: RosterItem | undefined) => boolean> {
-    const store = this.#deps.hosts.store(account.domainpart);
-    if (store === undefined) return () => false;
-    const stored = await store.read(account.localpart);
-    const list = defaultOf(readPrivacy(stored, this.#accounts.get(account.text)?.privacy));
-    return (asker, item) => {
-      const roster = new Map(item?.isListed === true ? [[item.jid, item]] : []);
-      return isHidden({ list, roster }, account, asker);
-    };
   }
 
   /**
@@ -344,7 +268,7 @@ export class PrivacyServer {
    * @throws CausewayError with a code `storage/…`
    */
   async listsOf({ localpart, domainpart, text }: BareJid): Promise<Privacy> {
-    const stored = await this.#store(domainpart).read(localpart);
+    const stored = await this.#stored.store(domainpart).read(localpart);
     return readPrivacy(stored, this.#accounts.get(text)?.privacy);
   }
 
@@ -446,7 +370,7 @@ export class PrivacyServer {
         Math.max(maxItems, before.lists.get(list?.name ?? "")?.items.length ?? 0) &&
       bytesOf(texts) <= Math.max(maxBytes, bytesOf(before.texts));
     if (!hasRoom) return "full";
-    const version = await this.#store(domainpart).write(localpart, {
+    const version = await this.#stored.store(domainpart).write(localpart, {
       expected: before.version,
       defaultName,
       list: written,
@@ -464,7 +388,7 @@ export class PrivacyServer {
   }): Promise<void> {
     const account = client.bare;
     if (this.#here.has(account.text)) {
-      const roster = await this.#rosterFor(account, after).catch((thrown) => {
+      const roster = await this.#stored.rosterFor(account, after).catch((thrown) => {
         this.#failed("privacy.no-roster", thrown);
         void this.#readLater(account, true);
         return this.#accounts.get(account.text)?.roster;
@@ -591,45 +515,13 @@ export class PrivacyServer {
         if (version === (known?.privacy.version ?? 0)) return;
       }
       const before = known?.privacy ?? NO_PRIVACY;
-      const found = await this.#read(account, before);
+      const found = await this.#stored.read(account, before);
       if (!this.#here.has(text)) return;
       this.#apply(account, found?.privacy ?? NO_PRIVACY, found?.roster);
       if (isForced) this.#tellOfMissed(account, before);
     });
     this.#reads.set(key, read);
     return read;
-  }
-
-  /** Returns those of several accounts that have ever had lists. A single one is not asked for. */
-  async #withLists(accounts: readonly BareJid[]): Promise<readonly BareJid[]> {
-    const [first] = accounts;
-    const store = first && this.#deps.hosts.store(first.domainpart);
-    if (store === undefined || accounts.length === 1) return accounts;
-    const versions = await store.versions(accounts.map(({ localpart }) => localpart));
-    return accounts.filter(({ localpart }) => versions.has(localpart));
-  }
-
-  /** Returns the default list of an account, wherever its sessions are; undefined without lists. */
-  async #defaultFor(account: BareJid): Promise<AppliedList | undefined> {
-    if (this.#deps.hosts.store(account.domainpart) === undefined) return undefined;
-    const isHere = this.#here.get(account.text)?.isRead === true;
-    const found = isHere ? this.#accounts.get(account.text) : await this.#read(account);
-    return found && { list: defaultOf(found.privacy), roster: found.roster };
-  }
-
-  /** Reads the lists of an account; undefined when it never had any. */
-  async #read(account: BareJid, known?: Privacy): Promise<AccountPrivacy | undefined> {
-    const stored = await this.#store(account.domainpart).read(account.localpart);
-    if (stored.version === 0) return undefined;
-    const privacy = readPrivacy(stored, known);
-    return new AccountPrivacy(account, privacy, await this.#rosterFor(account, privacy));
-  }
-
-  async #rosterFor(account: BareJid, privacy: Privacy): Promise<PrivacyRoster | undefined> {
-    if (!needsRoster(privacy)) return undefined;
-    const { items = [] } = await this.#deps.hosts.rosters(account.domainpart)?.read(account.text) ??
-      {};
-    return new Map(items.filter(({ isListed }) => isListed).map((item) => [item.jid, item]));
   }
 
   /** Applies what is stored now to all sessions of the account here. */
@@ -667,14 +559,6 @@ export class PrivacyServer {
     return this.#here.get(bare.text)?.resources.has(resourcepart) === true;
   }
 
-  #store(domain: string): PrivacyStore {
-    const store = this.#deps.hosts.store(domain);
-    if (store === undefined) {
-      throw new TypeError(`Cannot use privacy lists of ${domain}: it has none`);
-    }
-    return store;
-  }
-
   #failed(event: string, thrown: unknown): void {
     this.#metrics.failures.inc();
     this.#deps.log.warn(event, { error: describeError(thrown) });
@@ -695,50 +579,12 @@ const NO_LIST: AppliedList = { list: undefined, roster: undefined };
 
 const EVERYTHING: PrivacyView = { hidesFrom: () => false, isDeafTo: () => false };
 
-/** True for those whose requests a list of `owner` denies, and those who do not get its presence. */
-function isHidden(applied: AppliedList, owner: Jid, asker: Jid): boolean {
-  return isDenied(applied, owner, asker, "iq") || isDenied(applied, owner, asker, "presence-out");
-}
-
 function viewOf(session: FullJid, applied: AppliedList): PrivacyView {
   if (applied.list === undefined) return EVERYTHING;
   return {
     hidesFrom: (contact) => isDenied(applied, session, contact, "presence-out"),
     isDeafTo: (contact) => isDenied(applied, session, contact, "presence-in"),
   };
-}
-
-/** Returns the pushes that tell of a change: of the list to all, of the block list to some. */
-function pushesFor(
-  before: Privacy,
-  after: Privacy,
-  { list, isCommand = false }: PrivacyEdit,
-): readonly XmlElement[] {
-  const blocking = blockingPushes(before, after);
-  if (isCommand && blocking.length > 0) return blocking;
-  const change = list === undefined || isCommand ? CHANGE_SIGNAL : listPush(list.name);
-  return [...blocking, change];
-}
-
-/** Returns the pushes that tell of a change of the block list (XEP-0191 §3.3 to §3.5). */
-function blockingPushes(before: Privacy, after: Privacy): readonly XmlElement[] {
-  const [earlier, later] = [blockedOf(before), blockedOf(after)];
-  const [was, is] = [new Set(earlier), new Set(later)];
-  const blocked = later.filter((jid) => !was.has(jid));
-  const freed = earlier.filter((jid) => !is.has(jid));
-  const isAllFreed = later.length === 0 && freed.length > 1;
-  return [
-    ...freed.length > 0 ? [blockingElement("unblock", isAllFreed ? [] : freed)] : [],
-    ...blocked.length > 0 ? [blockingElement("block", blocked)] : [],
-  ];
-}
-
-/** Tells the nodes of sessions that the lists have changed. Clients do not get it. */
-const CHANGE_SIGNAL = element("query", { xmlns: PRIVACY_NAMESPACE }, element("default"));
-
-/** Tells the node to which a session has moved of its active list. */
-function activeSignal(name: string): XmlElement {
-  return element("query", { xmlns: PRIVACY_NAMESPACE }, element("active", { name }));
 }
 
 function bytesOf(texts: ReadonlyMap<string, string>): number {

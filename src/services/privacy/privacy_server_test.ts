@@ -380,12 +380,12 @@ Deno.test("stanzas for the account itself meet its default list, wherever it has
   const elsewhere = new PrivacyFixture({ store: fixture.store, process: 2 });
   const request = stanza("presence", "subscribe", [BOB, ALICE]);
   for (const node of [fixture, elsewhere]) {
-    assert.equal(await node.server.refusesForAccount(request), true);
+    assert.equal(await node.server.defaults.refusesForAccount(request), true);
     const other = stanza("presence", "subscribe", ["carol@example.com", ALICE]);
-    assert.equal(await node.server.refusesForAccount(other), false);
+    assert.equal(await node.server.defaults.refusesForAccount(other), false);
   }
   const stranger = stanza("presence", "subscribe", [BOB, "carol@example.org"]);
-  assert.equal(await elsewhere.server.refusesForAccount(stranger), false);
+  assert.equal(await elsewhere.server.defaults.refusesForAccount(stranger), false);
 });
 
 Deno.test("presence that some session here gets is not refused for all", async () => {
@@ -415,11 +415,11 @@ Deno.test("pushes in the name of another account, or of other protocols, are lef
   assert.equal(fixture.server.takes(iq(ALICE, PHONE, BLOCK_BOB)), true);
 });
 
-Deno.test("PrivacyServer.hiders() knows the accounts that hide, wherever their sessions are", async () => {
+Deno.test("DefaultLists.hiders() knows the accounts that hide, wherever their sessions are", async () => {
   const fixture = await withPhone();
   const [alice, bob] = [parseJid(ALICE).bare, parseJid(BOB)];
   const isHidden = async (accounts = [alice]) =>
-    (await fixture.server.hiders(accounts)).get(ALICE)?.(bob);
+    (await fixture.server.defaults.hiders(accounts)).get(ALICE)?.(bob);
   assert.equal(await isHidden(), undefined);
   await fixture.ask(PHONE, "set", BLOCK_BOB);
   assert.equal(await isHidden(), true);
@@ -427,8 +427,12 @@ Deno.test("PrivacyServer.hiders() knows the accounts that hide, wherever their s
   assert.equal(await isHidden(), true, "it is read while she has no session here");
   const accounts = [alice, parseJid("carol@example.com").bare];
   assert.equal(await isHidden(accounts), true);
-  assert.deepEqual([...(await fixture.server.hiders(accounts)).keys()], [ALICE]);
-  assert.equal((await fixture.server.hiders([alice])).get(ALICE)!(alice), false, "never herself");
+  assert.deepEqual([...(await fixture.server.defaults.hiders(accounts)).keys()], [ALICE]);
+  assert.equal(
+    (await fixture.server.defaults.hiders([alice])).get(ALICE)!(alice),
+    false,
+    "never herself",
+  );
   await withPhone(fixture);
   await fixture.ask(PHONE, "set", UNBLOCK_ALL);
   assert.notEqual(await isHidden(), true);
@@ -438,11 +442,11 @@ Deno.test("PrivacyServer.hiders() knows the accounts that hide, wherever their s
   assert.equal(await isHidden(), true);
 });
 
-Deno.test("PrivacyServer.hiderOf() reads the list of every account alike, and knows one roster item", async () => {
+Deno.test("DefaultLists.hiderOf() reads the list of every account alike, and knows one roster item", async () => {
   const fixture = await withPhone();
   const bob = parseJid(BOB);
   const isHidden = async (item?: RosterItem, account = ALICE) =>
-    (await fixture.server.hiderOf(parseJid(account).bare))(bob, item);
+    (await fixture.server.defaults.hiderOf(parseJid(account).bare))(bob, item);
   const reads = async (account = ALICE) => {
     const before = fixture.store.queries.length;
     await isHidden(undefined, account);

@@ -2,7 +2,8 @@ import type { FullJid, XmlElement } from "../../xmpp/mod.ts";
 import { element } from "../../xmpp/mod.ts";
 import type { IqAnswer, IqRequest, IqService } from "../iq_service.ts";
 import type { Privacy } from "./account_privacy.ts";
-import type { PrivacyEdit, PrivacyError, PrivacyServer } from "./privacy_server.ts";
+import type { PrivacyEdit } from "./privacy_pushes.ts";
+import type { PrivacyError, PrivacyServer } from "./privacy_server.ts";
 import { listElement, PRIVACY_NAMESPACE, readItems } from "./privacy_xml.ts";
 
 /** Makes the services for privacy lists (XEP-0016). */

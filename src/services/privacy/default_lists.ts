@@ -1,0 +1,113 @@
+import type { RosterItem } from "../../storage/mod.ts";
+import type { BareJid, Jid, Stanza } from "../../xmpp/mod.ts";
+import type { AccountPrivacy, AppliedList } from "./account_privacy.ts";
+import { defaultOf, isDenied, readPrivacy } from "./account_privacy.ts";
+import { aspectInbound } from "./privacy_list.ts";
+import type { PrivacyMetrics } from "./privacy_metrics.ts";
+import type { PrivacyDeps } from "./privacy_ports.ts";
+import type { StoredLists } from "./stored_lists.ts";
+
+/** Collaborators of `DefaultLists`. */
+export interface DefaultListsDeps extends Pick<PrivacyDeps, "hosts"> {
+  readonly stored: StoredLists;
+  readonly metrics: PrivacyMetrics;
+  /** True for an account whose lists a session here keeps current. */
+  isRead(account: string): boolean;
+  /** Returns the lists of an account with sessions here. */
+  known(account: string): AccountPrivacy | undefined;
+}
+
+/** Default lists of accounts, wherever their sessions are: stanzas for accounts are kept out by them. */
+export class DefaultLists {
+  readonly #deps: DefaultListsDeps;
+
+  constructor(deps: DefaultListsDeps) {
+    this.#deps = deps;
+  }
+
+  /**
+   * Returns true when the default list of an account denies a stanza that is for the account itself,
+   * such as a subscription. Counts the stanza then.
+   *
+   * @throws CausewayError with a code `storage/…`
+   */
+  async refusesForAccount(stanza: Stanza): Promise<boolean> {
+    return (await this.refusalsFor(stanza.to.bare))(stanza);
+  }
+
+  /**
+   * Reads the default list of an account. Returns a function that is true for stanzas to the account
+   * that the list keeps out. It counts them.
+   *
+   * @throws CausewayError with a code `storage/…`
+   */
+  async refusalsFor(account: BareJid): Promise<(stanza: Stanza) => boolean> {
+    const applied = await this.#defaultFor(account);
+    return (stanza) => {
+      const { from, to, kind } = stanza;
+      if (applied === undefined) return false;
+      if (!isDenied(applied, to, from, aspectInbound(stanza))) return false;
+      this.#deps.metrics.blocked("in", kind);
+      return true;
+    };
+  }
+
+  /**
+   * Returns those accounts of one host that have lists, each with a function that is true for
+   * contacts from whom its default list hides it: those whose requests it denies, and those who do
+   * not get its presence. They are answered as strangers, whatever the account's roster says.
+   *
+   * @throws CausewayError with a code `storage/…`
+   */
+  async hiders(
+    accounts: readonly BareJid[],
+  ): Promise<ReadonlyMap<string, (contact: Jid) => boolean>> {
+    const found = new Map<string, (contact: Jid) => boolean>();
+    for (const account of await this.#withLists(accounts)) {
+      const applied = await this.#defaultFor(account);
+      if (applied?.list === undefined) continue;
+      found.set(account.text, (contact) => isHidden(applied, account, contact));
+    }
+    return found;
+  }
+
+  /**
+   * Reads the default list of an account. Returns a function that is true for somebody from whom the list
+   * hides the account, as `hiders` says, if the roster has this item for them. The list is always read
+   * from the database: it takes the same query whether or not the account exists, and is online.
+   *
+   * @throws CausewayError with a code `storage/…`
+   */
+  async hiderOf(account: BareJid): Promise<(asker: Jid, item: RosterItem | undefined) => boolean> {
+    const store = this.#deps.hosts.store(account.domainpart);
+    if (store === undefined) return () => false;
+    const stored = await store.read(account.localpart);
+    const list = defaultOf(readPrivacy(stored, this.#deps.known(account.text)?.privacy));
+    return (asker, item) => {
+      const roster = new Map(item?.isListed === true ? [[item.jid, item]] : []);
+      return isHidden({ list, roster }, account, asker);
+    };
+  }
+
+  /** Returns those of several accounts that have ever had lists. A single one is not asked for. */
+  async #withLists(accounts: readonly BareJid[]): Promise<readonly BareJid[]> {
+    const [first] = accounts;
+    const store = first && this.#deps.hosts.store(first.domainpart);
+    if (store === undefined || accounts.length === 1) return accounts;
+    const versions = await store.versions(accounts.map(({ localpart }) => localpart));
+    return accounts.filter(({ localpart }) => versions.has(localpart));
+  }
+
+  /** Returns the default list of an account, wherever its sessions are; undefined without lists. */
+  async #defaultFor(account: BareJid): Promise<AppliedList | undefined> {
+    if (this.#deps.hosts.store(account.domainpart) === undefined) return undefined;
+    const { isRead, known, stored } = this.#deps;
+    const found = isRead(account.text) ? known(account.text) : await stored.read(account);
+    return found && { list: defaultOf(found.privacy), roster: found.roster };
+  }
+}
+
+/** True for those whose requests a list of `owner` denies, and those who do not get its presence. */
+function isHidden(applied: AppliedList, owner: Jid, asker: Jid): boolean {
+  return isDenied(applied, owner, asker, "iq") || isDenied(applied, owner, asker, "presence-out");
+}
