@@ -5,8 +5,8 @@ import { isFromRoom, isRoomDomain, isUserHost, senderKey } from "../mod.ts";
 import type { StanzaTrace } from "../mod.ts";
 import type { Envelope } from "../envelope.ts";
 import { isLocalUser, isUser } from "./addresses.ts";
+import { ArchiveWaits } from "./archive_waits.ts";
 import { Archiving } from "./archiving.ts";
-import type { Noted } from "./archiving.ts";
 import { BounceStore } from "./bounce_store.ts";
 import type { BounceFailure, BounceOptions } from "./bounce_options.ts";
 import { decide } from "./decision.ts";
@@ -15,12 +15,12 @@ import type { DeliveryMemory } from "./delivery_memory.ts";
 import { holdersOf } from "./holders_of.ts";
 import type { LookupRates } from "./lookup_rates.ts";
 import type { Lookups } from "./lookups.ts";
-import type { LocalOutcome, Noting, SessionHost } from "./ports.ts";
+import type { LocalOutcome, SessionHost } from "./ports.ts";
 import type { Refusals } from "./refusals.ts";
 import type { RouterDeps } from "./router_options.ts";
 import type { RoutingMetrics } from "./routing_metrics.ts";
 import { whenOver } from "./sender_workers.ts";
-import type { DirectWait, Finish, Pending } from "./sender_workers.ts";
+import type { Finish, Pending } from "./sender_workers.ts";
 import { copyEnvelope } from "./copy_envelope.ts";
 import { isConnected, nextDatacenter, spreadOverDatacenters } from "./spread_over_datacenters.ts";
 import type { StopOrder } from "./stop_order.ts";
@@ -68,6 +68,7 @@ export class Dispatcher {
   readonly #hidden = new WeakSet<Envelope>();
   /** Undefined where no host has archives. */
   readonly #archiving: Archiving | undefined;
+  readonly #waits: ArchiveWaits | undefined;
   /** Requests for subscriptions that found no room while their keeper was writing them. */
   readonly #turnedAway = new WeakSet<Envelope>();
 
@@ -79,7 +80,9 @@ export class Dispatcher {
     this.#lookups = deps.lookups;
     this.#refusals = deps.refusals;
     const { archive } = deps;
-    this.#archiving = archive && new Archiving({ ...deps, archive });
+    const archiving = this.#archiving = archive && new Archiving({ ...deps, archive });
+    this.#waits = archiving &&
+      new ArchiveWaits(archiving, deps.refusals, (envelope) => deps.slow(envelope));
     this.bounce = bounce && this.#bounceStore(bounce);
   }
 
@@ -139,67 +142,17 @@ export class Dispatcher {
 
   /** Routes a message once its sender's archive has it. */
   #routeMessage(envelope: Envelope, decision: Decision): Pending | undefined {
-    if (this.#archiving === undefined) return this.#routeBy(decision, envelope);
-    const noted = this.#askSender(envelope);
+    if (this.#waits === undefined) return this.#routeBy(decision, envelope);
+    const noted = this.#waits.askSender(envelope);
+    if (noted === undefined) return this.#goOn(envelope, decision);
     if (noted === "resource-constraint") {
-      return this.#withoutRoom(envelope, {
-        ask: () => this.#askSender(envelope),
-        again: () => this.#routeMessage(envelope, decision),
-      });
+      return this.#waits.forSenderRoom(envelope, () => this.#routeMessage(envelope, decision));
     }
-    const goOn = () =>
-      this.#followsOnStop(envelope) ? undefined : this.#routeBy(decision, envelope);
-    return noted === undefined ? goOn() : this.#whenNoted(envelope, noted, goOn);
+    return this.#waits.whenNoted(envelope, noted, () => this.#goOn(envelope, decision));
   }
 
-  #askSender(envelope: Envelope): Noted {
-    return this.#archiving!.forSender(envelope, this.#archiving!.mayWait(envelope));
-  }
-
-  /**
-   * The one gate before a message is delivered to a person here: returns a wait when the recipient's
-   * archive is to have it first. Then `again` comes to this gate again. It must not wait for a lookup,
-   * lest messages that have later places in the archive overtake this one.
-   */
-  #waitForArchive(envelope: Envelope, again: Finish): Pending | undefined {
-    const mayWait = this.#archiving!.mayWait(envelope);
-    const noted = this.#noteDelivery(envelope, mayWait);
-    if (noted === "resource-constraint") {
-      const ask = () => this.#noteDelivery(envelope, mayWait);
-      return this.#withoutRoom(envelope, { ask, again });
-    }
-    return noted && this.#whenNoted(envelope, noted, again);
-  }
-
-  /**
-   * Slows the sender of a message down for which an archive has no room. The message waits until there
-   * is some, and is refused when it has waited for too long, or may not wait.
-   */
-  async #withoutRoom(
-    envelope: Envelope,
-    { ask, again }: { ask(): Noted; again(): ReturnType<Finish> },
-  ): Promise<Finish> {
-    const refuse: Finish = () => {
-      this.#archiving!.refused(envelope);
-      this.#refusals.refuseForRoom(envelope, "archive");
-    };
-    if (!this.#archiving!.mayWait(envelope)) return refuse;
-    envelope.detach();
-    await undefined; // its sender's worker has noted by then that it waits
-    this.#deps.slow(envelope);
-    return await this.#archiving!.whenRoom(envelope, ask) ? again : refuse;
-  }
-
-  /**
-   * Waits for an archive before `finish`. No promise is between the two: the archive ends one message
-   * after the other, and each is delivered before the next one is ended.
-   */
-  #whenNoted(envelope: Envelope, noted: Noting, finish: Finish): DirectWait {
-    const rest: Finish = () => {
-      this.#archiving!.goOn(envelope, noted);
-      return finish();
-    };
-    return { whenOver: (goOn) => noted.whenReady(() => goOn(rest)) };
+  #goOn(envelope: Envelope, decision: Decision): Pending | undefined {
+    return this.#followsOnStop(envelope) ? undefined : this.#routeBy(decision, envelope);
   }
 
   /**
@@ -255,7 +208,7 @@ export class Dispatcher {
       release: (envelope, key, host) => this.#release(envelope, key, host),
       ...(this.#archiving !== undefined && {
         taken: (envelope) => this.#archiving!.forAbsent(envelope),
-        waitFor: (envelope) => this.#waitInBounce(envelope),
+        waitFor: (envelope) => this.#waits!.inBounce(envelope),
       }),
       giveUp: (envelope, why) => this.giveUpBounced(envelope, why),
       senderOf: ({ stanza }) => senderKey(stanza.from, domains),
@@ -276,29 +229,11 @@ export class Dispatcher {
     if (this.#hidden.has(envelope)) return this.#deliverHere(envelope, true);
     if (this.#isKeptBehind(envelope)) return true;
     // All that a message may wait for is over.
-    if (this.#noteDelivery(envelope) === "resource-constraint") {
+    if (this.#waits?.noteDelivery(envelope) === "resource-constraint") {
       this.#refusals.refuseForRoom(envelope, "archive");
       return true;
     }
     return this.#deliverOrForward(envelope, key, host);
-  }
-
-  /** Returns what a bounced stanza waits for before it is sent on its way. */
-  #waitInBounce(envelope: Envelope): Promise<void> | undefined {
-    const noted = this.#noteDelivery(envelope);
-    if (noted === undefined || noted === "resource-constraint") return undefined;
-    const { promise, resolve } = Promise.withResolvers<void>();
-    noted.whenReady(() => {
-      this.#archiving!.goOn(envelope, noted);
-      resolve();
-    });
-    return promise;
-  }
-
-  /** Has the recipient's archive take a message that is about to be delivered here. */
-  #noteDelivery(envelope: Envelope, isEarly = false): Noted {
-    if (envelope.stanza.kind !== "message") return undefined;
-    return this.#archiving?.forRecipient(envelope, isEarly);
   }
 
   #routePresence(envelope: Envelope, decision: Decision): Pending | undefined {
@@ -499,8 +434,8 @@ export class Dispatcher {
 
   /** Delivers a copy that came from another datacenter. */
   #deliverLinkedCopy(envelope: Envelope): Pending | undefined {
-    const waiting = this.#archiving &&
-      this.#waitForArchive(envelope, () => this.#deliverLinkedCopy(envelope));
+    const waiting = this.#waits &&
+      this.#waits.beforeDelivery(envelope, () => this.#deliverLinkedCopy(envelope));
     if (waiting === undefined) this.#deliverCopy(envelope);
     return waiting;
   }
@@ -620,7 +555,7 @@ export class Dispatcher {
     envelope: Envelope,
     decision: Decision,
   ): Pending | undefined {
-    return this.#waitForArchive(envelope, () => this.#deliverHandedOver(envelope, decision));
+    return this.#waits!.beforeDelivery(envelope, () => this.#deliverHandedOver(envelope, decision));
   }
 
   /**
@@ -637,7 +572,7 @@ export class Dispatcher {
       envelope.arrived("here");
       return void this.bounce.hold(envelope, key);
     }
-    const waiting = this.#archiving && this.#deliverHandedOverArchived(envelope, decision);
+    const waiting = this.#waits && this.#deliverHandedOverArchived(envelope, decision);
     if (waiting !== undefined) return waiting;
     if (this.#deliverHere(envelope, true)) return undefined;
     if (!this.#hidden.has(envelope)) this.#deps.locations.forget(key);
@@ -662,7 +597,7 @@ export class Dispatcher {
     host: string | null,
     isFixed: boolean,
   ): Pending | undefined {
-    return this.#waitForArchive(envelope, () => {
+    return this.#waits!.beforeDelivery(envelope, () => {
       // The recipient may have moved.
       const known = isFixed ? undefined : this.#lookups.cached(envelope, key);
       return this.#dispatch(envelope, decision, key, known === undefined ? host : known, isFixed);
@@ -685,7 +620,7 @@ export class Dispatcher {
       const waits = host === null ? mayWait(envelope) : !this.bounce.flush(key, host);
       if (waits) return void this.bounce.hold(envelope, key);
     }
-    if (this.#archiving !== undefined) {
+    if (this.#waits !== undefined) {
       const waiting = this.#dispatchArchived(envelope, decision, key, host, isFixed);
       if (waiting !== undefined) return waiting;
     }
@@ -806,11 +741,11 @@ export class Dispatcher {
   }
 
   #deliverFinallyArchived(envelope: Envelope): Pending | undefined {
-    return this.#waitForArchive(envelope, () => this.#deliverFinally(envelope));
+    return this.#waits!.beforeDelivery(envelope, () => this.#deliverFinally(envelope));
   }
 
   #deliverFinally(envelope: Envelope): Pending | undefined {
-    const waiting = this.#archiving && this.#deliverFinallyArchived(envelope);
+    const waiting = this.#waits && this.#deliverFinallyArchived(envelope);
     if (waiting === undefined && !this.#deliverHere(envelope, false)) {
       this.#refusals.refuse(envelope, "service-unavailable", "no-route");
     }
