@@ -215,6 +215,12 @@ Deno.test("archiveRequests() filters, and counts", async () => {
     [form(["after-id", id(1)], ["before-id", id(4)]), "2 3"],
     [form(["ids", id(4), id(1)]), "1 4"],
     [form(["with", ""]), "1 2 3 4 5"],
+    [form(["start", "0000-01-01T00:00:00Z"], ["end", "9999-12-31T23:59:59.999Z"]), "1 2 3 4 5"],
+    [form(["start", "9999-12-31T23:59:59-23:59"]), ""],
+    [form(["end", "0000-01-01T00:00:00+23:59"]), ""],
+    // An id of another query is a place in the archive, whether this query finds its message or not.
+    [form(["with", BOB]) + set(`<after>${id(2)}</after>`), "3 4"],
+    [form(["with", CAROL]) + set(`<before>${id(4)}</before>`), "2"],
   ];
   for (const [content, expected] of rows) {
     strictEqual((await setup.query(content))[0], expected, content);
@@ -287,6 +293,9 @@ Deno.test("archiveRequests() names what is wrong with a query, and sends nothing
     [form(["start", "yesterday"]), "bad-request"],
     [form(["start", "2023-13-45T99:00:00Z"]), "bad-request"],
     [form(["end", "1700000000"]), "bad-request"],
+    [form(["start", "10000-01-01T00:00:00Z"]), "bad-request"],
+    [form(["start", "-000001-01-01T00:00:00Z"]), "bad-request"],
+    [form(["end", "2023-11-14T22:13:20+99:00"]), "bad-request"],
     [form(["with", BOB, CAROL]), "bad-request"],
     [form(["with", BOB], ["with", CAROL]), "bad-request"],
     [form(["after-id", "'; DROP TABLE archives; --"]), "item-not-found"],

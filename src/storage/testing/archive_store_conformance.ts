@@ -222,6 +222,24 @@ const CHECKS: Readonly<Record<string, Check>> = {
     assert.deepEqual(await read(store, { startMs: NOW + 49_000 }), ["49"]);
   },
 
+  async "times at the ends of the calendar bound a query, and leave nothing out by themselves"(
+    store,
+  ) {
+    await append(store, conformanceArchived(1), conformanceArchived(2, { sentAtMs: NOW - 5 }));
+    // The farthest times that a client can name (XEP-0082), with the offsets of time zones.
+    const [first, last] = [Date.parse("0000-01-01T00:00:00+23:59"), 253_402_387_139_999];
+    for (const from of ["start", "end"] as const) {
+      assert.deepEqual(await read(store, { startMs: first, endMs: last }, { from }), ["1", "2"]);
+      assert.deepEqual(await read(store, { startMs: first }, { from }), ["1", "2"]);
+      assert.deepEqual(await read(store, { endMs: last }, { from }), ["1", "2"]);
+      assert.deepEqual(await read(store, { startMs: last }, { from }), []);
+      assert.deepEqual(await read(store, { endMs: first }, { from }), []);
+      assert.deepEqual(await read(store, { startMs: last, endMs: first }, { from }), []);
+    }
+    assert.equal(await store.count(ALICE, { startMs: first, endMs: last }, 10), 2);
+    assert.equal(await store.count(ALICE, { startMs: last, endMs: first }, 10), 0);
+  },
+
   async "whoever reads on gets each message once while many write"(store) {
     const [writers, rounds] = [6, 15];
     let isWriting = true;
