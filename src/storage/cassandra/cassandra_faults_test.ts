@@ -151,6 +151,22 @@ Deno.test("too few replicas: nothing is reported stored, and it works again when
   assert.deepEqual(messages.map(({ sequence }) => sequence), [1, 2]);
 });
 
+Deno.test("a message that is too large fails by name, and keeps no other from being stored", async () => {
+  await using fixture = await open();
+  const store = fixture.archives();
+  // By default a server takes 16 MB at once.
+  const large = conformanceArchived(2, { text: "x".repeat(17_000_000) });
+  for (const batch of [[large], [conformanceArchived(1), large]]) {
+    await assert.rejects(store.append(batch, NOW), {
+      code: "storage/value-too-large",
+      retryable: false,
+    });
+  }
+  await store.append([conformanceArchived(1), conformanceArchived(3)], NOW);
+  const { messages } = (await store.read(ALICE, {}, ALL))!;
+  assert.deepEqual(messages.map(({ sequence }) => sequence), [1, 3]);
+});
+
 Deno.test("a server that stands still costs a request its time limit, and no message is stored twice", async () => {
   const bounds = {
     workers: 4,

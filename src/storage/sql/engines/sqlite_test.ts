@@ -3,10 +3,12 @@ import { DatabaseSync } from "node:sqlite";
 import type { SQLInputValue, StatementSync } from "node:sqlite";
 import { deriveScramCredentials } from "../../../xmpp/sasl/mod.ts";
 import { InternalStore } from "../../internal_store.ts";
+import { conformanceArchived } from "../../testing/archive_store_conformance.ts";
 import { conformanceRequest } from "../../testing/subscription_request_store_conformance.ts";
 import { conformanceCredentials, keysOf } from "../../testing/user_store_conformance.ts";
 import { BreakableStore, withPath } from "../testing/sqlite.ts";
 import { prepareSchema } from "../schema.ts";
+import { SqlArchiveStore } from "../sql_archive_store.ts";
 import { SqlDatabase } from "../sql_database.ts";
 import { SqlSubscriptionRequestStore } from "../sql_subscription_request_store.ts";
 import { SqlUserStore } from "../sql_user_store.ts";
@@ -63,6 +65,33 @@ Deno.test("a read-only store is reported, and still reads", () =>
     });
     assert.equal(await users.exists("alice"), true);
   }));
+
+Deno.test("a message that is too large fails by name, and leaves nothing of its batch", async () => {
+  await using store = await BreakableStore.open();
+  // SQLite's own bound of a value, of which the driver's types know nothing.
+  const { limits } = store.raw as DatabaseSync & { readonly limits: { length: number } };
+  limits.length = 100_000;
+  const archives = new SqlArchiveStore(store.database);
+  const [one, large, three] = [
+    conformanceArchived(1),
+    conformanceArchived(2, { text: "x".repeat(100_001) }),
+    conformanceArchived(3),
+  ] as const;
+  const { archive, sentAtMs } = one;
+  const stored = async () => {
+    const page = await archives.read(archive, {}, { limit: 9, from: "start" });
+    return page?.messages.map(({ sequence }) => sequence);
+  };
+  for (const batch of [[one, large, three], [large]]) {
+    await assert.rejects(archives.append(batch, sentAtMs), {
+      code: "storage/value-too-large",
+      retryable: false,
+    });
+    assert.deepEqual(await stored(), []);
+  }
+  assert.deepEqual(await archives.append([one, three], sentAtMs), ["stored", "stored"]);
+  assert.deepEqual(await stored(), [1, 3]);
+});
 
 /** Records in `steps` the statements of a database, and the shape of the rows that it returns. */
 function watched(database: DatabaseSync, steps: string[]): DatabaseSync {
