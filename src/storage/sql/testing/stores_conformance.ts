@@ -102,6 +102,47 @@ export function storesConformance(name: string): void {
     });
   }
 
+  if (kind.driver === "mysql") {
+    Deno.test(`${kind.name}: settings that old servers need are read from the server's own variables`, async () => {
+      const { engine, address } = await preparedDatabase(server());
+      const connection = await server().connect(address.database);
+      const [tooOld, newer] = kind.name === "MariaDB"
+        ? ["10.2.1-MariaDB", "10.2.2-MariaDB"]
+        : ["5.7.8", "5.7.9"];
+      const problems = (version: string) =>
+        engine.dialect.settingProblems({
+          isOpen: true,
+          // The server says that it is an older one.
+          execute: (sql, values) =>
+            connection.execute(
+              sql === "SELECT VERSION() AS version" ? `SELECT '${version}' AS version` : sql,
+              values,
+            ),
+          close: () => Promise.resolve(),
+          destroy: () => {},
+        });
+      try {
+        // Servers of today know no other file format, and have no such variables.
+        const absent = [
+          `innodb_large_prefix is absent: version ${tooOld} needs innodb_large_prefix=true`,
+          `innodb_file_format is absent: version ${tooOld} needs innodb_file_format=BARRACUDA`,
+          `innodb_file_format_max is absent: version ${tooOld} needs innodb_file_format_max=BARRACUDA`,
+        ];
+        assert.deepEqual(await problems(newer), []);
+        assert.deepEqual(await problems(tooOld), absent);
+        await connection.execute("SET GLOBAL innodb_file_per_table = OFF");
+        assert.deepEqual(await problems(newer), []);
+        assert.deepEqual(await problems(tooOld), [
+          ...absent,
+          `innodb_file_per_table is OFF: version ${tooOld} needs innodb_file_per_table=true`,
+        ]);
+      } finally {
+        await connection.execute("SET GLOBAL innodb_file_per_table = ON");
+        await connection.close();
+      }
+    });
+  }
+
   // What stands in for it has no plans, and one transaction at a time.
   if (kind.driver === "mssql") return;
   manyResourcesConformance(kind.name, open);
