@@ -7,6 +7,7 @@ import type { CommandLine, ServerCertificate, ServerProgram } from "./server_kin
 
 const SLAPD = "/usr/sbin/slapd";
 const SLAPADD = "/usr/sbin/slapadd";
+const SLAPCAT = "/usr/sbin/slapcat";
 /** Bytes of one argument of a command: the system takes 128 KB. */
 const ARGUMENT_UNITS = 30_000;
 
@@ -32,8 +33,13 @@ type Security = "none" | "starttls" | "tls";
 
 /** Content of a directory, and the settings of its server. */
 export interface DirectoryContent {
-  /** Entries in LDIF, below those that every directory of tests has. */
+  /**
+   * Entries in LDIF, below those that every directory of tests has; or all entries, where that is a
+   * backup.
+   */
   readonly ldif: string;
+  /** True when the entries are a backup. @default false */
+  readonly isBackup?: boolean;
   /** More lines of the server's configuration. @default none */
   readonly settings?: readonly string[];
 }
@@ -97,6 +103,16 @@ export class DirectoryServer implements AsyncDisposable {
     return this.#server.suspend();
   }
 
+  /** Returns all entries with their ids, while it runs or not, as an operator backs them up. */
+  async backUp(): Promise<string> {
+    const { success, stdout, stderr } = await new Deno.Command(SLAPCAT, {
+      args: ["-f", join(this.#server.directory, "slapd.conf")],
+    }).output();
+    const text = new TextDecoder();
+    if (!success) throw new Error(`slapcat failed: ${text.decode(stderr)}`);
+    return text.decode(stdout);
+  }
+
   /** Starts it again with a certificate: for StartTLS, or for TLS from the first byte. */
   async launchWithTls(
     certificate: ServerCertificate,
@@ -130,7 +146,7 @@ export class DirectoryServer implements AsyncDisposable {
 }
 
 function programOf(
-  { ldif, settings = [] }: DirectoryContent,
+  { ldif, isBackup = false, settings = [] }: DirectoryContent,
   security: { readonly mode: Security },
 ): ServerProgram {
   return {
@@ -139,7 +155,9 @@ function programOf(
       ["/bin/mkdir", "data"],
       writing("slapd.conf", configurationOf(directory, settings)),
       writing("tls.conf", tlsOf(directory) + configurationOf(directory, settings)),
-      ...chunksOf(`${FIRST_ENTRIES}\n${ldif}`).map((part) => writing("data.ldif", part)),
+      ...chunksOf(isBackup ? ldif : `${FIRST_ENTRIES}\n${ldif}`).map((part) =>
+        writing("data.ldif", part)
+      ),
       [SLAPADD, "-q", "-f", "slapd.conf", "-l", "data.ldif"],
     ],
     // A message for each request, so that a failed test shows what was asked.

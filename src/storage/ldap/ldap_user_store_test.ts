@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { Attribute, Change } from "ldapts";
 import type { Client } from "ldapts";
-import { DIRECTORY_BASE, personLdif } from "../../../harness/databases/mod.ts";
+import { DIRECTORY_BASE, DirectoryServer, personLdif } from "../../../harness/databases/mod.ts";
 import { archiveKeyOf } from "../archive_store.ts";
 import { listUsers } from "../user_store.ts";
 import type { UserStore } from "../user_store.ts";
@@ -156,6 +156,23 @@ Deno.test("LdapUserStore tells an account from an earlier one of its name by ent
   assert.deepEqual(await users.checkPassword!("newcomer", "second"), { creation: second });
   const jid = "newcomer@example.com";
   assert.notEqual(archiveKeyOf(jid, second!), archiveKeyOf(jid, first!));
+});
+
+Deno.test("a backup of a directory is made while it is used, and restored with the ids of accounts", async () => {
+  const asked = ["alice", "bob", "crowd0000", "crowd1299", "plus+eq=,"];
+  const accountsAt = async (port: number) => {
+    await using stores = storesAt(poolOf(port));
+    const users = stores.users(placeOf(), "example.com");
+    assert.equal(await isRight(users, "alice", "wonder land é"), true);
+    assert.equal(await isRight(users, "alice", "wonder land e"), false);
+    const names = await Array.fromAsync(listUsers(users, 400));
+    return { names, creations: await users.existing(asked) };
+  };
+  const before = await accountsAt(directory().port);
+  assert.deepEqual([...before.creations.keys()].toSorted(), asked);
+  const backup = await directory().backUp();
+  await using restored = await DirectoryServer.start({ ldif: backup, isBackup: true });
+  assert.deepEqual(await accountsAt(restored.port), before);
 });
 
 Deno.test("LdapUserStore takes another attribute for the id, and none where an entry has none", async () => {
