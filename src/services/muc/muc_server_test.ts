@@ -5,6 +5,7 @@ import { COVEN, MUC, MucWorld, SERVICE } from "./testing/muc_world.ts";
 import type { MucNode } from "./testing/muc_world.ts";
 
 const [ALICE, BOB, CAROL] = ["alice@example.com/a", "bob@example.com/b", "carol@example.com/c"];
+const DAVE = "dave@example.com/d";
 
 function admin(item: string): string {
   return `<query xmlns='${MUC}#admin'>${item}</query>`;
@@ -77,7 +78,7 @@ Deno.test("MucServer knows which nicknames are taken before it lets the first on
   await neighbour.enter("frank@example.com/f", "bard");
   match(neighbour.got("frank@example.com/f")[0]!, /<conflict /);
   // The others tell the new node of changes at once, without having looked.
-  await one.enter("dave@example.com/d", "cat");
+  await one.enter(DAVE, "cat");
   await three.enter("erin@example.com/e", "cat");
   match(three.got("erin@example.com/e")[0]!, /<conflict /);
   deepStrictEqual(two.got(BOB).filter((xml) => xml.includes("303")), []);
@@ -214,21 +215,21 @@ Deno.test("MucServer lets both sides of a split talk, and unites them with the o
   await two.say(BOB, "two");
   await one.enter(CAROL, "crone");
   world.clock.advance(5);
-  await two.enter("dave@example.com/d", "crone");
+  await two.enter(DAVE, "crone");
   deepStrictEqual([one.texts(ALICE), two.texts(BOB)], [["one"], ["two"]]);
   one.got(CAROL);
-  two.got("dave@example.com/d");
+  two.got(DAVE);
   world.cut.clear();
   world.isLeaseOver = false;
   two.isStoreDown = false;
   await world.look(4);
   deepStrictEqual([one.texts(ALICE), two.texts(BOB)], [["two"], ["one"]]);
-  const atDave = two.got("dave@example.com/d").join("\n");
+  const atDave = two.got(DAVE).join("\n");
   match(atDave, /type='unavailable'.*nick='crone 2'.*code='303'/);
   match(atDave, /from='coven@conference.example.com\/crone 2'.*code='110'/);
   ok(!one.got(CAROL).join("").includes("code='303'"), "she had it first");
   await one.say(ALICE, "together");
-  for (const [node, who] of [[one, CAROL], [two, BOB], [two, "dave@example.com/d"]] as const) {
+  for (const [node, who] of [[one, CAROL], [two, BOB], [two, DAVE]] as const) {
     deepStrictEqual(node.texts(who).at(-1), "together");
   }
 });
@@ -387,6 +388,37 @@ Deno.test("MucServer takes out those who were banned once it can read the room",
   two.isStoreDown = false;
   await world.look(2);
   match(two.got(BOB).join(""), /code='301'/);
+});
+
+Deno.test("MucServer shows a subject to everybody, and to newcomers last, and obeys those who may set it", async () => {
+  const [world, one, two] = await withRoom();
+  await using _ = world;
+  const take = (node: MucNode, who: string, content: string) =>
+    node.take(`<message from='${who}' to='${COVEN}' type='groupchat'>${content}</message>`);
+  const subjects = (node: MucNode, who: string) =>
+    node.got(who).map((xml) =>
+      /from='[^']*\/(\w+)'.*<subject>(.*)<\/subject>/.exec(xml)?.slice(1).join(": ")
+    );
+  await take(one, ALICE, "<subject>potions</subject>");
+  await take(two, BOB, "<subject>ballads</subject>");
+  const both = ["witch: potions", "bard: ballads"];
+  deepStrictEqual([subjects(one, ALICE), subjects(two, BOB)], [both, both]);
+  // A message with a subject of its own is no change of the room's (XEP-0045 §8.1).
+  await take(one, ALICE, "<subject>re: ballads</subject><body>hum</body>");
+  for (const [node, who, nick] of [[one, CAROL, "crone"], [two, DAVE, "druid"]] as const) {
+    await node.enter(who, nick);
+    const shown = subjects(node, who).slice(-2);
+    deepStrictEqual(shown, ["witch: re: ballads", "bard: ballads"], "history, then the subject");
+  }
+  const onlyModerators = `<query xmlns='${MUC}#owner'><x xmlns='jabber:x:data' type='submit'>` +
+    `${field("muc#roomconfig_changesubject", "0")}</x></query>`;
+  match(await one.ask(ALICE, "set", onlyModerators), /type='result'/);
+  for (const [node, who] of [[one, ALICE], [two, BOB]] as const) node.got(who);
+  await take(two, BOB, "<subject>mutiny</subject>");
+  match(two.got(BOB).join(""), /<forbidden /);
+  deepStrictEqual(subjects(one, ALICE), []);
+  await take(one, ALICE, "<subject/>");
+  match(two.got(BOB).join(""), /from='[^']*\/witch'.*<subject\/>/);
 });
 
 Deno.test("MucServer keeps strangers out of rooms with members or a password", async () => {
