@@ -16,6 +16,7 @@ export type { CausewayErrorOptions } from "./errors.ts";
 export { CausewayError, describeError } from "./errors.ts";
 export type { IntegerOption, IntegerRange } from "./integer_option.ts";
 export { integerIn, resolveIntegers } from "./integer_option.ts";
+export { joinBytes } from "./join_bytes.ts";
 export type { Rate, RateLimitOptions } from "./rate_limit.ts";
 export { DEFAULT_MAX_KEYS, RateLimit } from "./rate_limit.ts";
 export type { Random } from "./random.ts";

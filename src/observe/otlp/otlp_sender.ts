@@ -1,4 +1,4 @@
-import { describeError } from "../../base/mod.ts";
+import { describeError, joinBytes } from "../../base/mod.ts";
 
 /** Outcome of one request to the collector. */
 export type Delivery =
@@ -78,16 +78,5 @@ async function readUpTo(maxBytes: number, { body }: Response): Promise<Uint8Arra
     if (bytes > maxBytes) return new Uint8Array(0); // leaving the loop cancels the rest
     chunks.push(chunk);
   }
-  return concat(chunks);
-}
-
-/** Returns the bytes of all chunks as one. */
-export function concat(chunks: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
-  const all = new Uint8Array(chunks.reduce((sum, { length }) => sum + length, 0));
-  let at = 0;
-  for (const chunk of chunks) {
-    all.set(chunk, at);
-    at += chunk.length;
-  }
-  return all;
+  return joinBytes(chunks);
 }

@@ -5,7 +5,7 @@ import {
   ProtobufTraceSerializer,
 } from "@opentelemetry/otlp-transformer";
 import type { CancelTimer, Clock } from "../../base/mod.ts";
-import { describeError } from "../../base/mod.ts";
+import { describeError, joinBytes } from "../../base/mod.ts";
 import type { LogEntry, Logger } from "../log.ts";
 import type { Counter } from "../metrics.ts";
 import type { MetricsRegistry } from "../metrics_registry.ts";
@@ -16,7 +16,7 @@ import { OtlpEncoder } from "./otlp_encoder.ts";
 import type { TimedEntry } from "./otlp_encoder.ts";
 import { OtlpQueue } from "./otlp_queue.ts";
 import type { BatchOutcome } from "./otlp_queue.ts";
-import { concat, OtlpSender } from "./otlp_sender.ts";
+import { OtlpSender } from "./otlp_sender.ts";
 import type { Delivery, OtlpTarget } from "./otlp_sender.ts";
 
 type Encoded = Uint8Array<ArrayBuffer>;
@@ -243,7 +243,7 @@ async function encodeInTurns<T>(
     await new Promise<void>((resolve) => setImmediate(resolve));
     parts.push(encode(items.slice(at, at + ENCODED_AT_ONCE)));
   }
-  return parts.length === 1 ? parts[0]! : concat(parts);
+  return parts.length === 1 ? parts[0]! : joinBytes(parts);
 }
 
 /** An answer that cannot be read says nothing of rejected items. */

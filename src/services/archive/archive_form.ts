@@ -1,3 +1,4 @@
+import { joinBytes } from "../../base/mod.ts";
 import { ENCRYPTED } from "../../storage/mod.ts";
 import type { ChildElement, Stanza } from "../../xmpp/mod.ts";
 import {
@@ -71,12 +72,12 @@ export function withArchiveId(
   if (id === undefined) {
     if (from === 0) return bytes;
     parts.push(bytes.subarray(from));
-    return joined(parts);
+    return joinBytes(parts);
   }
   // It was archived, so it has children: the last tag is the end tag of the root.
   const end = bytes.lastIndexOf(LT);
   parts.push(bytes.subarray(from, end), elementOf(account, id), bytes.subarray(end));
-  return joined(parts);
+  return joinBytes(parts);
 }
 
 function elementOf(account: string, id: string): Uint8Array {
@@ -89,14 +90,4 @@ function isIdOf(child: ChildElement, account: string): boolean {
   if (child.namespace !== STANZA_IDS || child.name !== "stanza-id") return false;
   const by = attributeOf(child, "by");
   return by !== undefined && tryParseJid(by)?.text === account;
-}
-
-function joined(parts: readonly Uint8Array[]): Uint8Array {
-  const bytes = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0));
-  let at = 0;
-  for (const part of parts) {
-    bytes.set(part, at);
-    at += part.length;
-  }
-  return bytes;
 }

@@ -1,3 +1,4 @@
+import { joinBytes } from "../../base/mod.ts";
 import type { ChildElement, Stanza } from "../../xmpp/mod.ts";
 import {
   attributeOf,
@@ -56,7 +57,7 @@ export function withDelay({ bytes }: Stanza, host: string, sentAtMs: number): Ui
     from = child.end;
   }
   parts.push(bytes.subarray(from, end), delay, bytes.subarray(end));
-  return joined(parts);
+  return joinBytes(parts);
 }
 
 /**
@@ -83,14 +84,4 @@ function isDelayFrom(child: ChildElement, host: string): boolean {
   if (child.namespace !== DELAY || child.name !== "delay") return false;
   const from = attributeOf(child, "from");
   return from !== undefined && tryParseJid(from)?.text === host;
-}
-
-function joined(parts: readonly Uint8Array[]): Uint8Array {
-  const bytes = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0));
-  let at = 0;
-  for (const part of parts) {
-    bytes.set(part, at);
-    at += part.length;
-  }
-  return bytes;
 }
