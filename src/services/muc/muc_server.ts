@@ -16,6 +16,7 @@ import type { IqAnswer } from "../iq_service.ts";
 import { isStorageFailure, RoomIntake } from "../rooms/mod.ts";
 import type { RoomStanza } from "../rooms/mod.ts";
 import { isArchivable } from "../archive/mod.ts";
+import { EmptyRooms } from "./empty_rooms.ts";
 import { chooseHistory, pastOf, readHistoryRequest } from "./history_request.ts";
 import { Invitations } from "./invitations.ts";
 import { LiveRooms } from "./live_rooms.ts";
@@ -46,10 +47,6 @@ const MAX_NICK_BYTES = 256;
 /** Milliseconds without its session after which a seat of this node ends. */
 const ABSENT_MS = 60_000;
 
-/** Rooms that are removed late at most. Others stay, until somebody enters and leaves them. */
-const MAX_LEFT_ROOMS = 10_000;
-/** Milliseconds after which a warning tells that such rooms are still there. */
-const LEFT_LONG_MS = 600_000;
 /** Messages that are read for each one that a newcomer may get. */
 const HISTORY_READ = 3;
 
@@ -79,16 +76,10 @@ export class MucServer<Taken extends RoomStanza> {
   readonly #posts: RoomPosts<Taken>;
   readonly #changes: RoomChanges;
   readonly #intake: RoomIntake<Taken>;
+  readonly #empty: EmptyRooms;
   readonly #leaves = new WaitingLeaves();
   /** Monotonic milliseconds since when a seat of this node has no session here, by full JID. */
   readonly #absent = new Map<string, number>();
-  /**
-   * Rooms that go if nobody is in them, once this node knows all occupants again, with their
-   * creations.
-   */
-  readonly #leftRooms = new Map<string, number>();
-  /** Monotonic milliseconds since when there are such rooms; infinite after the warning of them. */
-  #leftSinceMs: number | undefined;
 
   constructor(deps: MucServerDeps<Taken>) {
     this.#deps = deps;
@@ -138,7 +129,7 @@ export class MucServer<Taken extends RoomStanza> {
       peers.tell({ kind: "role", room, ...about });
       changes.giveRole(room, about);
     };
-    this.#requests = new MucRequests({
+    const requests = this.#requests = new MucRequests({
       service,
       rooms,
       counters,
@@ -152,6 +143,7 @@ export class MucServer<Taken extends RoomStanza> {
       },
       giveRole,
     });
+    this.#empty = new EmptyRooms({ ...deps, rooms, peers, requests, counters, inTurn });
     this.#passed = new OccupantRequests({
       rooms,
       send: (stanza, settled) => deps.send(stanza, settled),
@@ -492,29 +484,8 @@ export class MucServer<Taken extends RoomStanza> {
     this.#peers.remove(seat, about);
     const isEmpty = live?.seats.size === 0 && !live.mayHaveOthers;
     if (isEmpty && creation !== undefined && (!settings!.persistent || settings!.isLocked)) {
-      void this.#intake.inTurn(seat.room, () => this.#removeEmpty(seat.room, creation));
+      this.#empty.remove(seat.room, creation);
     }
-  }
-
-  /**
-   * Removes a room that is not to stay when nobody is in it. While there may be occupants that this
-   * node does not know, the room stays.
-   */
-  async #removeEmpty(room: string, creation: number): Promise<void> {
-    const { store } = this.#deps.service;
-    if (!this.#peers.isWhole) {
-      if (this.#leftRooms.size < MAX_LEFT_ROOMS) this.#leftRooms.set(room, creation);
-      return;
-    }
-    const stored = await store.read(room);
-    if (stored?.creation !== creation || this.#rooms.get(room) !== undefined) return;
-    const { persistent, isLocked } = this.#requests.settingsOf(stored);
-    if (persistent && !isLocked) return;
-    if (!await store.destroy(room, stored.version)) return;
-    this.#metrics.destroyed.inc();
-    this.#deps.service.archives?.removed(room);
-    // Somebody may have entered it elsewhere a moment ago.
-    this.#peers.tellChange({ kind: "destroyed", room, creation, notes: { destroyed: {} } });
   }
 
   async #takeOver(room: string, jid: FullJid): Promise<void> {
@@ -582,15 +553,8 @@ export class MucServer<Taken extends RoomStanza> {
   #looked(): void {
     this.#posts.retry();
     this.#changes.retry();
-    if (this.#leftRooms.size > 0 && this.#peers.isWhole) {
-      const left = [...this.#leftRooms];
-      this.#leftRooms.clear();
-      for (const [room, creation] of left) {
-        void this.#intake.inTurn(room, () => this.#removeEmpty(room, creation));
-      }
-    }
     const nowMs = this.#deps.clock.monotonicMs();
-    this.#warnOfLeftRooms(nowMs);
+    this.#empty.look(nowMs);
     const absent = new Set<string>();
     for (const seat of this.#rooms.ofProcess(this.#deps.process)) {
       const jid = parseJid(seat.jid);
@@ -601,15 +565,6 @@ export class MucServer<Taken extends RoomStanza> {
       else if (nowMs - since >= ABSENT_MS) this.#remove(seat, { notes: { codes: ["333"] } });
     }
     for (const jid of this.#absent.keys()) if (!absent.has(jid)) this.#absent.delete(jid);
-  }
-
-  /** Warns once of empty rooms that stay for long: a live node without rooms is never heard. */
-  #warnOfLeftRooms(nowMs: number): void {
-    const { size: rooms } = this.#leftRooms;
-    this.#leftSinceMs = rooms === 0 ? undefined : this.#leftSinceMs ?? nowMs;
-    if (this.#leftSinceMs === undefined || nowMs - this.#leftSinceMs < LEFT_LONG_MS) return;
-    this.#leftSinceMs = Infinity;
-    this.#deps.logger.warn("muc.rooms-stay", { rooms, unheard: this.#peers.unheard });
   }
 
   // ---- endings -----------------------------------------------------------------------------
