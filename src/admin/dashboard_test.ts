@@ -49,6 +49,23 @@ Deno.test(
   },
 );
 
+/** Has the page hold back each answer 401, by its path, until its function in `refusals` is called. */
+const HOLD_REFUSALS = `
+  const fetchNow = globalThis.fetch;
+  globalThis.refusals = new Map();
+  globalThis.fetch = async (path, init) => {
+    const response = await fetchNow(path, init);
+    if (response.status === 401) {
+      await new Promise((go) => refusals.set(path.replace(/[?].*/, ""), go));
+    }
+    return response;
+  };
+  globalThis.releaseRefusals = () => {
+    globalThis.fetch = fetchNow;
+    for (const go of refusals.values()) go();
+  };
+`;
+
 Deno.test(
   "the dashboard asks for the token, keeps it for the tab alone, and offers what its role allows",
   WITH_BROWSER,
@@ -69,10 +86,16 @@ Deno.test(
       await page.evaluate(`document.querySelector('#token').value = ${JSON.stringify(token)}`);
       await page.evaluate("document.querySelector('.token form').requestSubmit()");
     };
+    await page.until("document.querySelector('#token')");
+    await page.evaluate(HOLD_REFUSALS);
     await enter("wrong");
+    await page.until("refusals.has('/api/v1/events') && refusals.has('/api/v1/caller')");
+    await page.evaluate("refusals.get('/api/v1/events')()");
     await page.until("document.querySelector('#token-problem')?.textContent.includes('wrong')");
     await checkScreens(page, "token");
     await enter("correct-horse-battery");
+    // The other answers to the wrong token come after the right one was entered.
+    await page.evaluate("releaseRefusals()");
     await page.until("document.querySelectorAll('[data-datacenter]').length === 3");
     assert.equal(await page.evaluate("localStorage.length + document.cookie.length"), 0);
     assert.equal(await page.evaluate("sessionStorage.length"), 1);

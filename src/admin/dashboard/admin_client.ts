@@ -4,6 +4,13 @@ import type { StreamEvent } from "./event_stream.ts";
 /** The admin API refused the token, or wants one. */
 export class TokenRequired extends Error {
   override readonly name = "TokenRequired";
+  /** Token of the refused request; null for one without. */
+  readonly token: string | null;
+
+  constructor(message: string, token: string | null) {
+    super(message);
+    this.token = token;
+  }
 }
 
 /** The admin API answered with a failure. */
@@ -22,8 +29,9 @@ const REQUEST_TIMEOUT_MS = 10_000;
 
 /** Requests to the admin API that served the page. The token lives as long as the browser's tab. */
 export class AdminClient {
-  get hasToken(): boolean {
-    return sessionStorage.getItem(TOKEN_KEY) !== null;
+  /** Token of the next requests; null without one. */
+  get token(): string | null {
+    return sessionStorage.getItem(TOKEN_KEY);
   }
 
   setToken(token: string): void {
@@ -81,7 +89,7 @@ export class AdminClient {
       readonly body?: string;
     } = {},
   ): Promise<Response> {
-    const token = sessionStorage.getItem(TOKEN_KEY);
+    const { token } = this;
     const response = await fetch(path, {
       ...request,
       signal,
@@ -93,7 +101,7 @@ export class AdminClient {
     });
     if (response.ok) return response;
     const message = await failureOf(response);
-    if (response.status === 401) throw new TokenRequired(message);
+    if (response.status === 401) throw new TokenRequired(message, token);
     throw new RequestFailed(response.status, message);
   }
 }

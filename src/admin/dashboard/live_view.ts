@@ -86,23 +86,29 @@ export class LiveView {
   async #refresh(): Promise<void> {
     if (this.#isRefreshing || document.visibilityState === "hidden") return;
     this.#isRefreshing = true;
+    const { token } = this.#client;
     void this.#readLinks(); // it takes a second where a node does not answer, and handles its failures
     try {
-      await Promise.all([this.#readFacts(), this.#readDetail()]);
-      this.#change({
-        phase: "live",
-        problem: undefined,
-        answeredAt: new Date().toISOString(),
-      });
+      const [facts] = await Promise.all([this.#readFacts(), this.#readDetail()]);
+      if (token === this.#client.token) {
+        this.#change({
+          facts,
+          phase: "live",
+          problem: undefined,
+          answeredAt: new Date().toISOString(),
+        });
+      }
     } catch (thrown) {
       this.#fail(thrown);
     } finally {
       this.#isRefreshing = false;
     }
-    if (this.#state.phase !== "locked") this.#schedule(REFRESH_MS);
+    if (this.#state.phase === "locked") return;
+    // Another token may have come meanwhile: nothing has been read with it yet.
+    this.#schedule(token === this.#client.token ? REFRESH_MS : 0);
   }
 
-  async #readFacts(): Promise<void> {
+  async #readFacts(): Promise<Facts> {
     const client = this.#client;
     const [caller, status, datacenters, nodes, bounces, databases, certificates] = await Promise
       .all([
@@ -114,7 +120,7 @@ export class LiveView {
         client.read<List<Database>>("/api/v1/databases"),
         client.read<List<Certificate>>("/api/v1/certificates"),
       ]);
-    const facts: Facts = {
+    return {
       caller,
       status,
       datacenters: datacenters.items,
@@ -124,7 +130,6 @@ export class LiveView {
       databases: databases.items,
       certificates: certificates.items,
     };
-    this.#change({ facts });
   }
 
   async #readDetail(): Promise<void> {
@@ -173,6 +178,7 @@ export class LiveView {
       if (thrown instanceof TokenRequired) this.#fail(thrown);
       // Otherwise the node is away or has ended; the next attempt follows.
     }
+    if (this.#stream !== stream) return; // the next token has a stream of its own
     this.#stream = undefined;
     setTimeout(() => this.#wake(), RECONNECT_MS);
   }
@@ -209,8 +215,11 @@ export class LiveView {
     const problem = thrown instanceof Error ? thrown.message : String(thrown);
     if (thrown instanceof TokenRequired) {
       if (this.#state.phase === "locked") return; // several requests are refused at once
-      const isWrong = this.#client.hasToken;
+      if (thrown.token !== this.#client.token) return; // a late answer says nothing of this token
+      const isWrong = thrown.token !== null;
       this.#client.forgetToken();
+      this.#stream?.abort();
+      this.#stream = undefined;
       const { selected } = this.#state;
       this.#state = { ...INITIAL_VIEW, selected };
       this.#change({ phase: "locked", problem: isWrong ? "This token is wrong" : undefined });
