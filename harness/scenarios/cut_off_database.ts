@@ -9,6 +9,9 @@ import { untilReady } from "./_readiness.ts";
 import { becomeAvailable, Stage } from "./_stage.ts";
 
 const ROOM = "tea@muclight.example.com";
+/** A room of Multi-User Chat. */
+const COVEN = "coven@conference.example.com";
+const MUC = "http://jabber.org/protocol/muc";
 const UNBLOCK = "<unblock xmlns='urn:xmpp:blocking'/>";
 const BLOCK_LIST = "<blocklist xmlns='urn:xmpp:blocking'/>";
 
@@ -40,6 +43,7 @@ export const CUT_OFF_DATABASE: Scenario = {
     })),
     configure(configuration) {
       configuration.modules["mod_muc_light"] = { host: "muclight.@HOST@" };
+      configuration.modules["mod_muc"] = {};
     },
   },
   replications: ["builtin"],
@@ -56,6 +60,10 @@ export const CUT_OFF_DATABASE: Scenario = {
     const block = `<block xmlns='urn:xmpp:blocking'><item jid='${CAROL}'/></block>`;
     assert.equal((await alice.iq({ type: "set", payload: block })).type, "result");
     await makeRoom(alice, [BOB]);
+    await enterCoven(alice, "witch");
+    const unlock = `<query xmlns='${MUC}#owner'><x xmlns='jabber:x:data' type='submit'/></query>`;
+    assert.equal((await alice.iq({ type: "set", to: COVEN, payload: unlock })).type, "result");
+    await enterCoven(bob, "bard");
     for (const client of [alice, bob, tablet]) await answersAll(client);
 
     dc1.databaseLink.refuse();
@@ -102,6 +110,20 @@ export const CUT_OFF_DATABASE: Scenario = {
     }
     say("the room takes no message from dc1, and those from dc2 and dc3 reach everybody");
 
+    for (const [client, text] of [[alice, "in the dark"], [bob, "in the light"]] as const) {
+      await client.sendMessage(COVEN, text, { type: "groupchat" });
+      for (const each of [alice, bob]) await each.expectMessage(text);
+    }
+    await alice.sendStanza(
+      `<message to='${COVEN}' type='groupchat' id='subject'><subject>darkness</subject></message>`,
+    );
+    await alice.expectError("subject", "resource-constraint");
+    const past = await alice.iq({ type: "get", to: COVEN, payload: REQUESTS["mam"]! });
+    assert.equal(past.errorCondition, "resource-constraint", past.xml);
+    say(
+      "in a room of Multi-User Chat both are heard; dc1 takes no subject there, and has no archive",
+    );
+
     assert.ok(!alice.received.some(({ xml }) => xml.includes("from somebody blocked")));
     say(
       "carol, whom alice has blocked, does not reach her; the block list can be neither read nor changed",
@@ -116,10 +138,10 @@ export const CUT_OFF_DATABASE: Scenario = {
     assert.equal(await logIn(dc1, "bob", "secret"), "in");
     for (const [client, peer] of [[alice, BOB], [bob, ALICE]] as const) {
       await cluster.until(
-        async () => (await archived(client, peer)).includes(`alice ${DARK - 1}`),
+        async () => (await archived(client, { peer })).includes(`alice ${DARK - 1}`),
         { what: `the archive of ${client.jid} has caught up` },
       );
-      const bodies = await archived(client, peer);
+      const bodies = await archived(client, { peer });
       for (const who of ["alice", "bob"]) {
         assert.deepEqual(
           bodies.filter((body) => body.startsWith(`${who} `)),
@@ -127,9 +149,17 @@ export const CUT_OFF_DATABASE: Scenario = {
         );
       }
     }
+    const spoken = ["in the dark", "in the light"];
+    for (const client of [alice, bob]) {
+      await cluster.until(
+        async () => (await archived(client, { room: COVEN })).length >= spoken.length,
+        { what: `the archive of the room has caught up for ${client.jid}` },
+      );
+      assert.deepEqual((await archived(client, { room: COVEN })).toSorted(), spoken);
+    }
     const dave = await enter(stage, "dave", "dc3");
-    assert.deepEqual(await archived(dave, ALICE), []);
-    say("dc1 reaches the database again: both archives have each message once, in order");
+    assert.deepEqual(await archived(dave, { peer: ALICE }), []);
+    say("dc1 reaches the database again: all archives have each message once, in order");
   },
 };
 
@@ -148,6 +178,11 @@ async function answersAll(client: ChatClient): Promise<void> {
   }
 }
 
+async function enterCoven(client: ChatClient, nick: string): Promise<void> {
+  await client.joinRoom(`${COVEN}/${nick}`);
+  await client.expectStanza(({ from, xml }) => from === `${COVEN}/${nick}` && /110/.test(xml));
+}
+
 async function makeRoom(client: ChatClient, members: readonly string[]): Promise<void> {
   const occupants = members.map((jid) => `<user affiliation='member'>${jid}</user>`).join("");
   const payload =
@@ -155,9 +190,12 @@ async function makeRoom(client: ChatClient, members: readonly string[]): Promise
   assert.equal((await client.iq({ type: "set", to: ROOM, payload })).type, "result");
 }
 
-/** Returns the bodies of the messages with `peer` in the archive of a client. */
-async function archived(client: SlixmppClient, peer: string): Promise<readonly string[]> {
-  const page = await client.task("read_archive", { peer, max: "50" }) as {
+/** Returns the bodies of messages in the archive of a client, or of a room. */
+async function archived(
+  client: SlixmppClient,
+  of: { readonly peer: string } | { readonly room: string },
+): Promise<readonly string[]> {
+  const page = await client.task("read_archive", { ...of, max: "50" }) as {
     readonly messages: readonly string[]; // what our script makes
   };
   return page.messages.map((text) => text.slice(text.indexOf(" ") + 1));
