@@ -2,6 +2,7 @@
  * Entry of the executable `dist/causeway`: the commands of a node, and the demonstration cluster, whose
  * nodes are this same executable. `src/` knows nothing of the harness, so they meet here.
  */
+import { optionsOfCluster } from "../harness/command/cluster_command.ts";
 import { clusterMain } from "../harness/command/main.ts";
 import { RUNS_DIRECTORY, WATCHDOG_COMMAND, watchOver } from "../harness/process/mod.ts";
 import { SELF_CHECK } from "../harness/scenarios/self_check.ts";
@@ -33,7 +34,19 @@ Deno.exit(
   await main(Deno.args, undefined, [{
     name: "cluster",
     description: "try datacenters on this machine, and say how to log in",
-    examples: [["causeway cluster", "two datacenters, and the accounts to log in with"]],
+    options: optionsOfCluster(),
+    docs: {
+      examples: [
+        ["causeway cluster", "three datacenters, and the accounts to log in with"],
+        ["causeway cluster --datacenters 2 --check", "whether it works on this machine"],
+      ],
+      exits: {
+        0: "ended by Control-C or SIGTERM; with --check, all that was checked works",
+        1: "it could not start; with --check, something does not work",
+        2: "used with a wrong option or argument",
+        130: "interrupted before all nodes were ready, or during --check",
+      },
+    },
     run: cluster,
   }]),
 );

@@ -3,6 +3,7 @@ import { dirname, join } from "node:path";
 import project from "../deno.json" with { type: "json" };
 import { programFlags } from "../deploy/compile_plan.ts";
 import { withCluster } from "./cluster/mod.ts";
+import { optionsOfCluster } from "./command/cluster_command.ts";
 import type { Command } from "./process/mod.ts";
 import { PROJECT_DIRECTORY, runProgram } from "./process/mod.ts";
 import { SmallTalk } from "./scenarios/_small_talk.ts";
@@ -132,6 +133,9 @@ Deno.test("what the executable is made of", async (test) => {
   await test.step("has everything a node of the unit needs, and not the whole machine", () => {
     return runUnit(bundle);
   });
+  await test.step("tells the options of `causeway cluster` by help, manual page and completion", () => {
+    return showOptions(bundle);
+  });
   await test.step("runs `causeway cluster`, which leaves nothing behind", () => {
     return runDemonstration(bundle, directory);
   });
@@ -154,6 +158,28 @@ async function runUnit(bundle: string): Promise<void> {
     await talk.stop();
     assert.ok(!cluster.datacenters.some((each) => each.node.logs.join().includes("NotCapable")));
   });
+}
+
+async function showOptions(bundle: string): Promise<void> {
+  const printed = async (...args: readonly string[]) => {
+    const flags = [...programFlags(undefined), "--no-config", "--cached-only"];
+    const ended = await runProgram(Deno.execPath(), ["run", ...flags, bundle, ...args]);
+    assert.equal(ended?.code, 0, ended?.errors ?? "no Deno to run it");
+    return ended.output;
+  };
+  const [help, page, script] = [
+    await printed("cluster", "--help"),
+    await printed("man", "cluster"),
+    await printed("completion", "bash"),
+  ];
+  const flags = optionsOfCluster().map(({ long }) => long!);
+  assert.ok(flags.length > 5);
+  for (const flag of flags) {
+    assert.ok(help.includes(`  ${flag} `), flag);
+    assert.ok(page.includes(`.B ${flag.replace("--", "\\-\\-")}`), flag);
+  }
+  assert.ok(script.includes(`"cluster") names=''; flags='${[...flags, "--help"].join(" ")}' ;;`));
+  assert.match(help, /^Examples:\n {2}# [^]*^Exit codes:\n {2}0 {2}/m);
 }
 
 /** Plays the self-check in `directory` as somebody does who has the executable alone. */

@@ -41,42 +41,13 @@ export function parseClusterCommand(
       "Starts datacenters on this machine that share one XMPP domain, and says how to log in.\n" +
         "Ctrl-C ends it and leaves nothing behind.",
     )
-    .addOption(
-      count("--datacenters <N>", "datacenters, called dc1, dc2 … (default: 3, or the scenario's)"),
-    )
-    .addOption(count("--nodes <M>", "Causeway processes in each (default: 1, or the scenario's)"))
-    .addOption(
-      new Option(
-        "--redis <KIND>",
-        "where each datacenter's Redis comes from; auto: the first that works",
-      )
-        .choices(REDIS_CHOICES).default("auto"),
-    )
-    .addOption(
-      new Option(
-        "--database <KIND>",
-        "database that all nodes share; auto: the first that is there of postgresql, mariadb and " +
-          "internal, one SQLite file for the nodes of this machine (default: auto, or the " +
-          "scenario's)",
-      ).choices(DATABASE_CHOICES),
-    )
-    .addOption(
-      new Option(
-        "--replication <WHO>",
-        "who carries the session table between datacenters: the nodes (builtin, the default " +
-          "wherever the scenario does not need the other), or a proxy under Redis (external)",
-      ).choices(["builtin", "external"]),
-    )
-    .option("--check", "check that it works and exit: 0 if it does, 1 if not")
-    .addOption(new Option("--scenario <NAME>", "run one scenario and exit").conflicts("check"))
-    .option("--list", "list the scenarios")
-    .option("--json", "write JSON, an object on each line")
     .allowExcessArguments(false)
     .exitOverride()
     .configureOutput({
       writeOut: (text) => output.out(text),
       writeErr: (text) => output.error(text),
     });
+  for (const option of optionsOfCluster()) program.addOption(option);
   try {
     program.parse(args, { from: "user" });
   } catch (thrown) {
@@ -104,6 +75,33 @@ export function parseClusterCommand(
     list: options.list ?? false,
     json: options.json ?? false,
   };
+}
+
+/** Returns the options of `deno task cluster`. */
+export function optionsOfCluster(): readonly Option[] {
+  return [
+    count("--datacenters <N>", "datacenters, called dc1, dc2 … (default: 3, or the scenario's)"),
+    count("--nodes <M>", "Causeway processes in each (default: 1, or the scenario's)"),
+    new Option(
+      "--redis <KIND>",
+      "where each datacenter's Redis comes from; auto: the first that works",
+    ).choices(REDIS_CHOICES).default("auto"),
+    new Option(
+      "--database <KIND>",
+      "database that all nodes share; auto: the first that is there of postgresql, mariadb and " +
+        "internal, one SQLite file for the nodes of this machine (default: auto, or the " +
+        "scenario's)",
+    ).choices(DATABASE_CHOICES),
+    new Option(
+      "--replication <WHO>",
+      "who carries the session table between datacenters: the nodes (builtin, the default " +
+        "wherever the scenario does not need the other), or a proxy under Redis (external)",
+    ).choices(["builtin", "external"]),
+    new Option("--check", "check that it works and exit: 0 if it does, 1 if not"),
+    new Option("--scenario <NAME>", "run one scenario and exit").conflicts("check"),
+    new Option("--list", "list the scenarios"),
+    new Option("--json", "write JSON, an object on each line"),
+  ];
 }
 
 function count(flags: string, description: string): Option {

@@ -28,7 +28,9 @@ import { whereCommand } from "./where_command.ts";
 export interface AddedCommand {
   readonly name: string;
   readonly description: string;
-  readonly examples: NonNullable<CommandDocs["examples"]>;
+  /** Its options, for the help, the manual page and the completion. */
+  readonly options: readonly Option[];
+  readonly docs: CommandDocs;
   /** Runs with the arguments behind its name, and returns the exit code. */
   run(args: readonly string[]): Promise<number>;
 }
@@ -44,12 +46,14 @@ export async function main(
 ): Promise<number> {
   const [first, ...rest] = args;
   const chosen = added.find(({ name }) => name === first);
-  if (chosen !== undefined) return await chosen.run(rest); // it reads its options itself
+  const asksForHelp = rest.some((word) => word === "--help" || word === "-h");
+  // It reads its options itself.
+  if (chosen !== undefined && !asksForHelp) return await chosen.run(rest);
   let exitCode: number = EXIT.ok;
   const program = buildProgram(io, (code) => exitCode = code);
-  // For the list of commands.
-  for (const { name, description, examples } of added) {
-    describe(program.command(name).description(description), { examples });
+  for (const { name, description, options, docs } of added) {
+    const command = describe(program.command(name).description(description), docs);
+    for (const option of options) command.addOption(option);
   }
   try {
     await program.parseAsync([...args], { from: "user" });
