@@ -162,6 +162,19 @@ Deno.test("GET /openapi.json describes every path", async () => {
   assert.ok(document.paths["/ready"].get.responses["503"].content["application/json"].schema);
 });
 
+Deno.test("docs/operations.md lists every path of the API's version 1", async () => {
+  const page = await Deno.readTextFile(new URL("../../docs/operations.md", import.meta.url));
+  const rows = [...page.matchAll(/^\| (`.+?) +\|/gm)].map(([, cell]) => cell);
+  const listed = new Set(rows.flatMap((cell) => cell!.split(", ")));
+  const document = await (await fixture().app.request("/openapi.json")).json();
+  const paths = Object.keys(document.paths).filter((path) => path.startsWith("/api/v1/"));
+  assert.ok(paths.length > 25);
+  const missing = paths.filter((path) =>
+    !listed.has(`\`${path.replace("/api/v1/actions/", "")}\``)
+  );
+  assert.deepEqual(missing, []);
+});
+
 Deno.test("the document names the ways to be admitted that are configured", async () => {
   const schemesOf = async (options: Parameters<typeof fixture>[0]) => {
     const { app } = fixture(options);

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
+import { EXIT_MEANINGS } from "./command_docs.ts";
 import { main } from "./main.ts";
 
 async function printed(args: readonly string[]): Promise<string> {
@@ -120,6 +121,13 @@ Deno.test("causeway man writes a sound page for every command, with examples and
       await Deno.readTextFile(join(directory, "causeway-doctor.1")),
     );
   });
+});
+
+Deno.test("docs/operations.md lists every exit code", async () => {
+  const page = await Deno.readTextFile(new URL("../../docs/operations.md", import.meta.url));
+  const [, table] = page.split(/^\| exit code \| meaning +\|\n/m);
+  const codes = [...table!.split("\n\n")[0]!.matchAll(/^\| (\d+) /gm)].map(([, code]) => code);
+  assert.deepEqual(codes, Object.keys(EXIT_MEANINGS));
 });
 
 Deno.test("the help of every command shows an example", async () => {
