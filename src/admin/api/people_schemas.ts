@@ -45,7 +45,9 @@ export const WHERE = z.object({
     }),
     datacenter: z.string().optional(),
     nodes: z.array(z.string()).readonly(),
-    source: z.enum(["local", "redis", "cache", "none"]),
+    source: z.enum(["local", "domain", "redis", "cache", "none"]).openapi({
+      description: "Who says so; `domain`: the address's domain alone decides",
+    }),
     text: z.string().openapi({ description: "The same in a sentence" }),
   }),
   local: z.object({

@@ -133,6 +133,15 @@ Deno.test("the read routes of a real node tell what is, in the form that the doc
       return cache.some(({ datacenter, ageMs }: Answer) => datacenter === dc2 && ageMs >= 0);
     }, { what: "dc1 has cached where bob is" });
     assert.equal((await where("nobody@example.com")).verdict.place, "nowhere");
+    for (const address of [dc2!, `carol@${dc2}`, `carol@${dc2}/phone`]) {
+      const { place, datacenter, source } = (await where(address)).verdict;
+      assert.deepEqual([place, datacenter, source], ["datacenter", dc2, "domain"], address);
+    }
+    for (const address of [dc1!, "example.com"]) {
+      const { place, datacenter, source } = (await where(address)).verdict;
+      assert.deepEqual([place, datacenter, source], ["here", dc1, "domain"], address);
+    }
+    assert.equal((await where(`carol@${dc1}`)).verdict.place, "nowhere");
     assert.equal((await where("a@b@c")).error, "bad-request");
 
     const nobody = await alice.sendMessage("nobody@example.com", "are you there?");

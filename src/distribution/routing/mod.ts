@@ -2,6 +2,7 @@ export type { BounceOptions } from "./bounce_options.ts";
 export { resolveBounceOptions } from "./bounce_options.ts";
 export type { BouncingAddress } from "./bounce_store.ts";
 export type { Domains } from "./decision.ts";
+export { decide } from "./decision.ts";
 export type { DatacenterSideDeps } from "./datacenter_side.ts";
 export { DatacenterSide } from "./datacenter_side.ts";
 export type {

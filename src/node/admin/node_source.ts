@@ -132,7 +132,7 @@ export function makeSource(config: Config, parts: SourceParts, state: NodeState)
     sessions: (range, account) => sessionsOf(parts, range, account),
     components: () => componentsOf(parts, localHost),
     bounces: (range) => bouncesOf(parts, range),
-    where: (address) => whereIs(address, parts, { localHost, nodeName, nowMs: clock.wallMs() }),
+    where: (address) => whereIs(address, parts, { nodeName, nowMs: clock.wallMs() }),
     databases: async () => databasesOf(await parts.stores.refreshedDatabases(), table.snapshot()),
     certificates: () => certificatesOf(parts.certificates.inUse, clock.wallMs()),
     configuration: () => configurationOf(state.config()),

@@ -1,8 +1,9 @@
 import type { Bounce, Component, Page, PageRange, Session, Where } from "../../admin/mod.ts";
-import type { BouncingAddress, Router } from "../../distribution/routing/mod.ts";
+import type { BouncingAddress, Domains, Router } from "../../distribution/routing/mod.ts";
+import { decide } from "../../distribution/routing/mod.ts";
 import type { SessionTable } from "../../distribution/table/mod.ts";
 import type { ComponentRegistry, Jid, LocalSession, SessionRegistry } from "../../xmpp/mod.ts";
-import { FullJid, tryParseJid } from "../../xmpp/mod.ts";
+import { FullJid, parseJid, tryParseJid } from "../../xmpp/mod.ts";
 
 /** Parts that know who is connected, and where. */
 export interface PeopleParts {
@@ -10,6 +11,7 @@ export interface PeopleParts {
   readonly components: ComponentRegistry;
   readonly router: Router;
   readonly table: SessionTable;
+  readonly domains: Domains;
 }
 
 /** Returns a page of the sessions of this node. */
@@ -64,8 +66,7 @@ export function bouncesOf(
 export async function whereIs(
   address: string,
   parts: PeopleParts,
-  { localHost, nodeName, nowMs }: {
-    readonly localHost: string;
+  { nodeName, nowMs }: {
     readonly nodeName: string;
     /** Wall time. */
     readonly nowMs: number;
@@ -73,7 +74,7 @@ export async function whereIs(
 ): Promise<Where | undefined> {
   const jid = tryParseJid(address);
   if (jid === undefined) return undefined;
-  const { sessions, components, router, table } = parts;
+  const { sessions, components, router, table, domains } = parts;
   const isDomain = jid.localpart === "";
   const own = isDomain ? [] : sessions.ofAccount(jid.bare.text).map(sessionOf);
   const isComponentHere = isDomain && components.find(jid.domainpart) !== undefined;
@@ -112,17 +113,19 @@ export async function whereIs(
       }
       : { isReachable: false, reason: redis.reason, keys: [], claims },
   };
-  return { ...found, verdict: verdictOf(jid, found, { localHost, nodeName }) };
+  return { ...found, verdict: verdictOf(jid, found, { domains, nodeName }) };
 }
 
-type Self = { readonly localHost: string; readonly nodeName: string };
-
-/** Says where stanzas for the address go: this node's sessions first, then Redis, then the cache. */
+/**
+ * Says where stanzas for the address go: this node's sessions first, then what the domain alone decides,
+ * then Redis, then the cache.
+ */
 function verdictOf(
   jid: Jid,
   { local, cache, redis }: Omit<Where, "verdict">,
-  { localHost, nodeName }: Self,
+  { domains, nodeName }: { readonly domains: Domains; readonly nodeName: string },
 ): Where["verdict"] {
+  const { localHost } = domains;
   const isHere = jid instanceof FullJid
     ? local.sessions.some((session) => session.jid === jid.text)
     : local.sessions.length > 0 || local.isComponentHere;
@@ -133,6 +136,28 @@ function verdictOf(
       nodes: [nodeName],
       source: "local",
       text: `${jid.text} is connected to this node`,
+    };
+  }
+  const decision = decide(parseJid(localHost), jid, domains);
+  if (decision === "other-datacenter") {
+    const place = jid.domainpart;
+    return {
+      place: "datacenter",
+      datacenter: place,
+      nodes: [],
+      source: "domain",
+      text: jid.localpart === ""
+        ? `${jid.text} is another datacenter`
+        : `Stanzas for ${jid.text} go to ${place}; its nodes alone know who is connected there`,
+    };
+  }
+  if (decision === "local") {
+    return {
+      place: "here",
+      datacenter: localHost,
+      nodes: [nodeName],
+      source: "domain",
+      text: `${jid.text} is served by each node itself`,
     };
   }
   const live = redis.claims.filter(({ isLive, resource }) =>
