@@ -74,37 +74,31 @@ function bashScript(commands: readonly CompletedCommand[]): string {
       quote(flags)
     } ;;`;
   });
-  const valued = unique(commands.flatMap(({ options }) => options))
-    .filter(({ value }) => value !== "none");
-  const files = valued.filter(({ value }) => value === "file").map(({ flag }) => flag);
-  const chosen = valued.filter(({ choices }) => choices.length > 0);
-  const others = valued.filter(({ value, choices }) => value === "word" && choices.length === 0)
-    .map(({ flag }) => flag);
+  const valued = valuedOptions(commands).map(({ offer, choices, places }) => {
+    const reply = {
+      choices: `COMPREPLY=($(compgen -W ${quote(choices.join(" "))} -- "$current")); `,
+      file: 'COMPREPLY=($(compgen -f -- "$current")); ',
+      nothing: "",
+    }[offer];
+    return `    ${patternOf(places)}) ${reply}return ;;`;
+  });
   return [
     "# bash completion for causeway; made by `causeway completion bash`",
     "_causeway() {",
     '  local current="${COMP_WORDS[COMP_CWORD]}" previous="${COMP_WORDS[COMP_CWORD-1]}"',
     "  local path='' names='' flags='' word index",
     "  COMPREPLY=()",
-    '  case "$previous" in',
-    ...(files.length > 0
-      ? [`    ${files.join("|")}) COMPREPLY=($(compgen -f -- "$current")); return ;;`]
-      : []),
-    ...chosen.map(({ flag, choices }) =>
-      `    ${flag}) COMPREPLY=($(compgen -W ${quote(choices.join(" "))} -- "$current")); return ;;`
-    ),
-    ...(others.length > 0 ? [`    ${others.join("|")}) return ;;`] : []),
-    "  esac",
     "  for ((index = 1; index < COMP_CWORD; index++)); do",
     '    word="${path:+$path }${COMP_WORDS[index]}"',
     '    case "$word" in',
     `      ${
-      commands.filter(({ path }) => path.length > 0).map(({ path }) =>
-        JSON.stringify(path.join(" "))
-      ).join("|")
+      patternOf(commands.filter(({ path }) => path.length > 0).map(({ path }) => path.join(" ")))
     }) path="$word" ;;`,
     "    esac",
     "  done",
+    '  case "$path:$previous" in',
+    ...valued,
+    "  esac",
     '  case "$path" in',
     ...cases,
     "  esac",
@@ -126,22 +120,19 @@ function zshScript(commands: readonly CompletedCommand[]): string {
     '    word="${path_:+$path_ }${words[index]}"',
     '    case "$word" in',
     `      ${
-      commands.filter(({ path }) => path.length > 0).map(({ path }) =>
-        JSON.stringify(path.join(" "))
-      ).join("|")
+      patternOf(commands.filter(({ path }) => path.length > 0).map(({ path }) => path.join(" ")))
     }) path_="$word" ;;`,
     "    esac",
     "  done",
-    '  case "${words[CURRENT-1]}" in',
+    '  case "$path_:${words[CURRENT-1]}" in',
   ];
-  for (const { flag, value, choices } of unique(commands.flatMap(({ options }) => options))) {
-    if (value === "none") continue;
-    const action = choices.length > 0
-      ? `compadd -- ${choices.map(quote).join(" ")}`
-      : value === "file"
-      ? "_files"
-      : "_message value";
-    lines.push(`    ${flag}) ${action}; return ;;`);
+  for (const { offer, choices, places } of valuedOptions(commands)) {
+    const action = {
+      choices: `compadd -- ${choices.map(quote).join(" ")}`,
+      file: "_files",
+      nothing: "_message value",
+    }[offer];
+    lines.push(`    ${patternOf(places)}) ${action}; return ;;`);
   }
   lines.push("  esac", '  case "$path_" in');
   for (const { path, commands: names, options, words } of commands) {
@@ -217,8 +208,32 @@ function fishScript(commands: readonly CompletedCommand[]): string {
   return lines.join("\n");
 }
 
-function unique(options: readonly CompletedOption[]): readonly CompletedOption[] {
-  return [...new Map(options.map((option) => [option.flag, option])).values()];
+/** What a shell offers for the values of options, and the options, each as `PATH:--FLAG`. */
+interface ValuedOptions {
+  readonly offer: "choices" | "file" | "nothing";
+  readonly choices: readonly string[];
+  readonly places: readonly string[];
+}
+
+/** Groups the options that take a value by what is offered for it: one name differs by command. */
+function valuedOptions(commands: readonly CompletedCommand[]): readonly ValuedOptions[] {
+  const groups = new Map<string, ValuedOptions & { readonly places: string[] }>();
+  for (const { path, options } of commands) {
+    for (const { flag, value, choices } of options) {
+      if (value === "none") continue;
+      const offer = choices.length > 0 ? "choices" : value === "file" ? "file" : "nothing";
+      const group = groups.getOrInsertComputed([offer, ...choices].join(" "), () => (
+        { offer, choices, places: [] }
+      ));
+      group.places.push(`${path.join(" ")}:${flag}`);
+    }
+  }
+  return [...groups.values()];
+}
+
+/** A pattern of `case` that any of `words` fits. */
+function patternOf(words: readonly string[]): string {
+  return words.map((word) => JSON.stringify(word)).join("|");
 }
 
 /** Quotes a word for a shell. */

@@ -48,6 +48,9 @@ const CASES: readonly (readonly [words: readonly string[], offers: readonly stri
   [["causeway", "completion", "z"], ["zsh"]],
   [["causeway", "where", "alice@example.com", "--tok"], ["--token-file"]],
   [["causeway", "links", "--datacenter", "dc2", "--js"], ["--json"]],
+  // One name, and another kind of value.
+  [["causeway", "export", "--for", "e"], ["ejabberd"]],
+  [["causeway", "trace", "alice@example.com", "--for", "e"], [""]],
 ];
 
 Deno.test("bash completes commands, words and options by the printed script", async () => {
