@@ -1,5 +1,5 @@
 import { Buffer } from "node:buffer";
-import { joined } from "./packets.ts";
+import { joinBytes } from "../../../src/base/mod.ts";
 
 /** Reads the little-endian numbers and texts of a message. Reading past its end throws. */
 export class ByteReader {
@@ -113,7 +113,7 @@ export class ByteWriter {
   }
 
   done(): Uint8Array {
-    return joined(this.#parts);
+    return joinBytes(this.#parts);
   }
 
   #number(bytes: number, write: (buffer: Buffer) => void): this {

@@ -1,3 +1,5 @@
+import { joinBytes } from "../../../src/base/mod.ts";
+
 /** Kinds of messages of the protocol (MS-TDS 2.2.3.1.1). */
 export const MESSAGE = {
   batch: 0x01,
@@ -35,7 +37,7 @@ export class MessageReader {
    * @throws Error for what is no packet
    */
   push(chunk: Uint8Array): readonly ClientMessage[] {
-    this.#bytes = joined([this.#bytes, chunk]);
+    this.#bytes = joinBytes([this.#bytes, chunk]);
     const messages: ClientMessage[] = [];
     while (this.#bytes.length >= HEADER_BYTES) {
       const length = (this.#bytes[2]! << 8) | this.#bytes[3]!;
@@ -48,7 +50,7 @@ export class MessageReader {
       this.#resets ||= (status & RESET_CONNECTION) !== 0;
       this.#bytes = this.#bytes.slice(length);
       if ((status & END_OF_MESSAGE) === 0) continue;
-      messages.push({ type, data: joined(this.#parts), resetsSession: this.#resets });
+      messages.push({ type, data: joinBytes(this.#parts), resetsSession: this.#resets });
       this.#parts = [];
       this.#partBytes = 0;
       this.#resets = false;
@@ -86,16 +88,5 @@ export function packetsOf(type: number, data: Uint8Array, packetBytes = 4096): U
       part,
     );
   }
-  return joined(packets);
-}
-
-/** Joins bytes. */
-export function joined(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
-  const whole = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0));
-  let at = 0;
-  for (const part of parts) {
-    whole.set(part, at);
-    at += part.length;
-  }
-  return whole;
+  return joinBytes(packets);
 }

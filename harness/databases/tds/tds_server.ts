@@ -1,9 +1,10 @@
+import { joinBytes } from "../../../src/base/mod.ts";
 import { ByteReader } from "./bytes.ts";
 import type { DoubleState } from "./double_state.ts";
 import { FIRST_USER } from "./double_state.ts";
 import { ENCRYPTION, encryptionOf, parseLogin, preloginAnswer } from "./login.ts";
 import type { ClientMessage } from "./packets.ts";
-import { joined, MESSAGE, MessageReader, packetsOf } from "./packets.ts";
+import { MESSAGE, MessageReader, packetsOf } from "./packets.ts";
 import { requestOf } from "./requests.ts";
 import { Session } from "./session.ts";
 import { TdsError } from "./tds_error.ts";
@@ -74,7 +75,7 @@ export class TdsServer {
       return session;
     } catch (thrown) {
       if (!(thrown instanceof TdsError)) throw thrown;
-      await client.send(joined([errorToken(thrown), doneToken("done", DONE.error)]));
+      await client.send(joinBytes([errorToken(thrown), doneToken("done", DONE.error)]));
       return undefined;
     }
   }
@@ -116,7 +117,7 @@ export class TdsServer {
       },
     });
     this.#sessions.set(session.id, { session, end });
-    const answer = joined([
+    const answer = joinBytes([
       textChange(CHANGE.database, database.name),
       loginAck(tdsVersion, this.#version),
       textChange(CHANGE.packetSize, String(packetBytes), String(packetBytes)),
@@ -154,7 +155,7 @@ export class TdsServer {
         session.cancelled();
         // Each message has an answer of its own: the request, and what cancelled it.
         await client.send(doneToken("done", DONE.error));
-        await client.send(joined([...session.takeNews(), doneToken("done", DONE.attention)]));
+        await client.send(joinBytes([...session.takeNews(), doneToken("done", DONE.attention)]));
         next = client.next();
         continue;
       }
@@ -179,12 +180,12 @@ export class TdsServer {
       const reader = new ByteReader(message.data);
       checkHeaders(reader, message.resetsSession ? undefined : session.descriptor);
       await requestOf(message.type).run({ reader, session, prepared, signal, parts });
-      return { answer: joined(parts), isFatal: false };
+      return { answer: joinBytes(parts), isFatal: false };
     } catch (thrown) {
       if (!(thrown instanceof TdsError)) throw thrown;
       const kind = message.type === MESSAGE.rpc ? "doneProcedure" : "done";
       parts.push(...session.takeNews(), errorToken(thrown), doneToken(kind, DONE.error));
-      return { answer: joined(parts), isFatal: thrown.severity >= FATAL };
+      return { answer: joinBytes(parts), isFatal: thrown.severity >= FATAL };
     }
   }
 }

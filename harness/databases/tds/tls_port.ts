@@ -1,4 +1,5 @@
-import { joined, MESSAGE, MessageReader, packetsOf } from "./packets.ts";
+import { joinBytes } from "../../../src/base/mod.ts";
+import { MESSAGE, MessageReader, packetsOf } from "./packets.ts";
 
 /** Types of TLS records, and of messages of its handshake (RFC 5246). */
 const [CHANGE_CIPHER, ALERT, HANDSHAKE, APPLICATION] = [20, 21, 22, 23] as const;
@@ -90,7 +91,7 @@ class Flights {
   #isCipherChanged = false;
 
   push(chunk: Uint8Array): readonly Uint8Array[] {
-    this.#bytes = joined([this.#bytes, chunk]);
+    this.#bytes = joinBytes([this.#bytes, chunk]);
     const flights: Uint8Array[] = [];
     for (;;) {
       if (this.#bytes.length < RECORD_HEADER_BYTES) break;
@@ -100,7 +101,7 @@ class Flights {
       this.#bytes = this.#bytes.slice(length);
       this.#flight.push(record);
       if (!this.#isLast(record)) continue;
-      flights.push(joined(this.#flight));
+      flights.push(joinBytes(this.#flight));
       this.#flight = [];
     }
     return flights;
@@ -112,7 +113,7 @@ class Flights {
     if (type === CHANGE_CIPHER) this.#isCipherChanged = true;
     if (type !== HANDSHAKE) return false;
     if (this.#isCipherChanged) return true; // it is encrypted: the end of the handshake
-    this.#messages = joined([this.#messages, record.subarray(RECORD_HEADER_BYTES)]);
+    this.#messages = joinBytes([this.#messages, record.subarray(RECORD_HEADER_BYTES)]);
     let isDone = false;
     while (this.#messages.length >= MESSAGE_HEADER_BYTES) {
       const [kind, high, middle, low] = this.#messages;
