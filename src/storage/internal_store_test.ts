@@ -16,6 +16,7 @@ import { privacyStoreConformance } from "./testing/privacy_store_conformance.ts"
 import { offlineStoreConformance } from "./testing/offline_store_conformance.ts";
 import { privateStoreConformance } from "./testing/private_store_conformance.ts";
 import { archiveStoreConformance } from "./testing/archive_store_conformance.ts";
+import { largeArchiveConformance } from "./testing/large_archive_conformance.ts";
 import { pepStoreConformance } from "./testing/pep_store_conformance.ts";
 import { roomArchiveConformance } from "./testing/room_archive_conformance.ts";
 import { roomStoreConformance } from "./testing/room_store_conformance.ts";
@@ -78,6 +79,7 @@ roomArchiveConformance("InternalStore", open);
 roomStoreConformance("InternalStore", open);
 mucStoreConformance("InternalStore", open);
 manyResourcesConformance("InternalStore", open);
+largeArchiveConformance("InternalStore", open);
 
 Deno.test("InternalStore: every statement of every store finds its rows by an index", async () => {
   assert.ok(sent.size > 0);

@@ -6,6 +6,7 @@ import {
   archiveStoreConformance,
   conformanceArchived,
 } from "../testing/archive_store_conformance.ts";
+import { checkLargeArchive } from "../testing/large_archive_conformance.ts";
 import { roomArchiveConformance } from "../testing/room_archive_conformance.ts";
 import { keyOf } from "../sql/keys.ts";
 import { BUCKET_POSITIONS } from "./archive_log.ts";
@@ -181,44 +182,7 @@ Deno.test("CassandraArchiveStore: a failure is told once an operation has used u
 Deno.test("CassandraArchiveStore: an archive of 100 000 messages is read page by page, by peer and by time", async () => {
   await using fixture = await open();
   const store = fixture.archives();
-  const total = 100_000;
-  const peers = ["bob@example.com", "carol@example.org", "rare@example.org"];
-  const peerOf = (i: number) => peers[i % 10_000 === 77 ? 2 : i % 2]!;
-  const batch = 2_000;
-  for (let from = 0; from < total; from += batch) {
-    const messages = Array.from({ length: batch }, (_, j) =>
-      conformanceArchived(from + j, {
-        peer: { bare: peerOf(from + j), resourcepart: "" },
-        sentAtMs: NOW + from + j,
-      }));
-    await store.append(messages, NOW + total);
-  }
-  for (const from of ["start", "end"] as const) {
-    let [seen, last] = [0, undefined as ArchiveId | undefined];
-    for (;;) {
-      const place = from === "start" ? { after: last } : { before: last };
-      const page = (await store.read(ALICE, {}, { limit: 1_000, from, ...place }))!;
-      const texts = page.messages.map(textOf);
-      const first = from === "start" ? seen : total - seen - texts.length;
-      assert.deepEqual(texts, Array.from({ length: texts.length }, (_, i) => first + i));
-      seen += texts.length;
-      last = from === "start" ? page.messages.at(-1) : page.messages[0];
-      if (page.isComplete) break;
-    }
-    assert.equal(seen, total);
-  }
-  const rare = { bare: "rare@example.org", resourcepart: "" };
-  const page = (await store.read(ALICE, { peer: rare }, { limit: 50, from: "end" }))!;
-  assert.deepEqual(
-    page.messages.map(textOf),
-    Array.from({ length: 10 }, (_, i) => 77 + i * 10_000),
-  );
-  const window = { startMs: NOW + 50_000, endMs: NOW + 60_000 };
-  assert.equal(await store.count(ALICE, window, 100_000), 10_001);
-  assert.equal(await store.count(ALICE, { ...window, peer: rare }, 10), 1);
-  assert.equal(await store.count(ALICE, {}, 10_001), 10_001);
-  const late = (await store.read(ALICE, window, { limit: 3, from: "end" }))!;
-  assert.deepEqual(late.messages.map(textOf), [59_998, 59_999, 60_000]);
+  await checkLargeArchive(store);
   // No bucket is larger than it may be, however many messages an archive has.
   const client = await connectCassandra(cassandraPool(server().port));
   try {

@@ -9,6 +9,7 @@ import {
   archiveStoreConformance,
   conformanceArchived,
 } from "../../testing/archive_store_conformance.ts";
+import { largeArchiveConformance } from "../../testing/large_archive_conformance.ts";
 import { pepStoreConformance } from "../../testing/pep_store_conformance.ts";
 import { roomArchiveConformance } from "../../testing/room_archive_conformance.ts";
 import { roomStoreConformance } from "../../testing/room_store_conformance.ts";
@@ -146,6 +147,7 @@ export function storesConformance(name: string): void {
   // What stands in for it has no plans, and one transaction at a time.
   if (kind.driver === "mssql") return;
   manyResourcesConformance(kind.name, open);
+  largeArchiveConformance(kind.name, open);
   Deno.test(`${kind.name}: archives: removals and additions at the same time leave no message without its archive`, async () => {
     await using fixture = await open();
     const store = fixture.archives();
