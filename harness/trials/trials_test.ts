@@ -18,6 +18,12 @@ const WITH_CONTACTS: ReadonlySet<string> = new Set([
 /** The trial that needs root. All others run on every machine. */
 const MAY_BE_SKIPPED: ReadonlySet<string> = new Set(["disk-full"]);
 
+/**
+ * Stanzas a second where 300 are too many. A node of 0.1.0 with archives that stops on a machine with
+ * too much to do may change the order of what its clients send again.
+ */
+const PER_SECOND: Readonly<Record<string, number>> = { "rolling-upgrade": 100 };
+
 /** Left to `deno task test:faults`, for the time that it takes. `rolling-upgrade` is like it. */
 const LONG_RUNS_ONLY: ReadonlySet<string> = new Set(["mixed-releases"]);
 
@@ -30,7 +36,7 @@ for (const trial of TRIALS) {
       const lines: string[] = [];
       const { outcome, findings } = await runTrial(trial, {
         faultMs: LONGER_MS[trial.name] ?? 3_000,
-        perSecond: 300,
+        perSecond: PER_SECOND[trial.name] ?? 300,
         leadMs: 1_000,
         side: WITH_CONTACTS.has(trial.name) ? "contacts" : "none",
         cluster: { redis: "local" },
@@ -49,7 +55,13 @@ for (const trial of TRIALS) {
 
 Deno.test("the trials that are treated in another way exist", () => {
   const names = new Set(TRIALS.map(({ name }) => name));
-  const named = [...Object.keys(LONGER_MS), ...WITH_CONTACTS, ...MAY_BE_SKIPPED, ...LONG_RUNS_ONLY];
+  const named = [
+    ...Object.keys(LONGER_MS),
+    ...Object.keys(PER_SECOND),
+    ...WITH_CONTACTS,
+    ...MAY_BE_SKIPPED,
+    ...LONG_RUNS_ONLY,
+  ];
   assert.deepEqual(named.filter((name) => !names.has(name)), []);
 });
 
