@@ -207,7 +207,7 @@ Deno.test("causeway doctor names another version, which tells nothing of its lin
 
     const { items } = await (await fetch(dc1.adminUrl("/api/v1/datacenter-links"))).json();
     assert.deepEqual(items[1], {
-      ...{ datacenter: dc2.localHost, isOwn: false, nodes: 1, answers: 0, links: [] },
+      ...{ datacenter: dc2.localHost, isOwn: false, nodes: 1, answers: 0, links: [], troubles: [] },
     });
 
     await using stage = new Stage(cluster);
