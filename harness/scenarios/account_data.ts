@@ -5,7 +5,7 @@ import type { Cluster, Datacenter } from "../cluster/mod.ts";
 import type { Scenario } from "../scenario.ts";
 import { logIn } from "./_log_in.ts";
 import { PING } from "./_ping.ts";
-import { bare, becomeAvailable, Stage } from "./_stage.ts";
+import { bare, becomeAvailable, isPresence, Stage } from "./_stage.ts";
 import { runUsersCommand } from "./_users_command.ts";
 
 const BOOKMARKS = "<query xmlns='jabber:iq:private'><storage xmlns='storage:bookmarks'/></query>";
@@ -89,6 +89,7 @@ export const ACCOUNT_DATA: Scenario = {
       },
       { what: "bob reads that alice is online" },
     );
+    await bob.expectStanza(isPresence({ from: alice.jid, type: undefined }));
     say("her client at dc2 reads when her phone left dc1; bob may, once he sees her presence");
 
     await bob.task("tell_state", { state: "inactive" });
