@@ -208,7 +208,7 @@ function fishScript(commands: readonly CompletedCommand[]): string {
   return lines.join("\n");
 }
 
-/** What a shell offers for the values of options, and the options, each as `PATH:--FLAG`. */
+/** Values that a shell offers for options, and these options, each as `PATH:--FLAG`. */
 interface ValuedOptions {
   readonly offer: "choices" | "file" | "nothing";
   readonly choices: readonly string[];

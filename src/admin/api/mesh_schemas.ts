@@ -98,7 +98,7 @@ const LINKS_TO = z.object({
   receivedPerSec: AMOUNT.optional().openapi({ description: "Stanzas from it" }),
 }).openapi("LinksTo");
 
-/** What a node says to be wrong with itself. */
+/** Troubles that a node tells of itself. */
 const TROUBLE = z.object({
   node: z.string(),
   trouble: z.enum(["redis-away", "stopping"]),

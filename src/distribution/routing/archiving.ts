@@ -16,7 +16,7 @@ export interface ArchivingDeps {
   readonly clock: Clock;
 }
 
-/** What a message has to wait for, or why it cannot. Undefined: nothing. */
+/** The wait of a message for an archive, or the reason why it cannot wait. Undefined: none. */
 export type Noted = Noting | "resource-constraint" | undefined;
 
 /** A message on its way into one archive. */
