@@ -3,13 +3,13 @@ import { type Flow, IN_ARCHIVE, WRITTEN_AGAIN } from "./flow.ts";
 import type { Ledger, StanzaMark } from "./ledger.ts";
 import { split } from "./side_verdict.ts";
 
-/** What the archives of the clients' accounts have of their messages. */
+/** Copies of the clients' messages in the archives of their accounts. */
 export interface ArchiveBalance {
   /** Copies that archives owe: one to the sender and one to the recipient of each accepted message. */
   readonly due: number;
-  /** Of these, the copies that are there. */
+  /** Copies that are there, of those that are due. */
   readonly kept: number;
-  /** Of these, the copies that are missing. */
+  /** Copies that are missing, of those that are due. */
   readonly lost: Split;
   /** Copies beyond the first. Those of a message that its client wrote again are allowed. */
   readonly doubled: Split;
