@@ -8,6 +8,9 @@ import { RosterQuestions } from "../archive/mod.ts";
 /** Namespace of an invitation to a room (XEP-0249). */
 const INVITATION = "jabber:x:conference";
 
+/** Children of a message with texts that clients show (RFC 6121 §5.2.3). */
+const SHOWN: ReadonlySet<string> = new Set(["body", "subject"]);
+
 /** A start tag and the first character behind it that is not white space, if that begins a text. */
 const TEXT = /^<(?:[^'">]|'[^']*'|"[^"]*")*>\s*[^<\s]/;
 
@@ -88,7 +91,7 @@ export class SilentEnds {
 export function isForPerson({ bytes }: Pick<Stanza, "bytes">): boolean {
   return childElements(stanzaSource(bytes)).some((child) => {
     const { name, namespace } = child;
-    if (namespace === CLIENT_NAMESPACE) return name === "body" && hasText(child);
+    if (namespace === CLIENT_NAMESPACE) return SHOWN.has(name) && hasText(child);
     return namespace === INVITATION || ENCRYPTED.has(namespace);
   });
 }

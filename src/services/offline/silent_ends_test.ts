@@ -108,6 +108,7 @@ Deno.test("isForPerson() is true for texts, encrypted payloads and invitations a
   for (
     const content of [
       "<body>hello</body>",
+      "<subject>Lunch?</subject>",
       "<body xml:lang='en'> hello</body>",
       `${CHAT_STATE}<body>&lt;</body>`,
       "<encrypted xmlns='eu.siacs.conversations.axolotl'/>",
@@ -120,6 +121,7 @@ Deno.test("isForPerson() is true for texts, encrypted payloads and invitations a
       CHAT_STATE,
       "<body/>",
       "<body> \n</body>",
+      "<subject/>",
       "<body a='&gt;x'/>",
       "<body a='>x' b=\"'>x\"></body>",
       "<body xmlns='urn:example'>x</body>",
