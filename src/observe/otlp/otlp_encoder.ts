@@ -1,26 +1,16 @@
-import {
-  SeverityNumber,
-  SpanKind,
-  SpanStatusCode,
-  TraceFlags,
-  ValueType,
-} from "@opentelemetry/api";
-import type { HrTime, SpanContext } from "@opentelemetry/api";
-import {
-  ProtobufLogsSerializer,
-  ProtobufMetricsSerializer,
-  ProtobufTraceSerializer,
-} from "@opentelemetry/otlp-transformer";
+import { SeverityNumber, ValueType } from "@opentelemetry/api";
+import type { HrTime } from "@opentelemetry/api";
+import { ProtobufLogsSerializer, ProtobufMetricsSerializer } from "@opentelemetry/otlp-transformer";
 import { resourceFromAttributes } from "@opentelemetry/resources";
 import type { Resource } from "@opentelemetry/resources";
 import type { ReadableLogRecord } from "@opentelemetry/sdk-logs";
 import { AggregationTemporality, DataPointType } from "@opentelemetry/sdk-metrics";
 import type { MetricData } from "@opentelemetry/sdk-metrics";
-import type { ReadableSpan } from "@opentelemetry/sdk-trace";
 import type { LogEntry } from "../log.ts";
 import type { MetricPoint, MetricReading } from "../metrics_registry.ts";
 import { redactFields } from "../redact.ts";
 import type { FinishedSpan } from "./finished_span.ts";
+import { SpanEncoder } from "./span_encoder.ts";
 
 /** An event of the log, and when it was logged. */
 export interface TimedEntry {
@@ -51,21 +41,24 @@ const DATA_POINTS = {
 } as const satisfies Record<MetricReading["kind"], DataPointType>;
 
 /**
- * Encodes what one process tells the collector, as the OTLP requests of OpenTelemetry's own library.
+ * Encodes what one process tells the collector, as OTLP requests: spans by code of its own, as there are
+ * many, and all else by OpenTelemetry's library.
  * Metrics keep the names that they have at `/metrics`.
  */
 export class OtlpEncoder {
   readonly #resource: Resource;
   readonly #scope: { readonly name: string; readonly version: string };
+  readonly #spans: SpanEncoder;
 
   /** @param resource attributes of the process */
   constructor(resource: Readonly<Record<string, string>>, version: string) {
     this.#resource = resourceFromAttributes({ ...resource });
     this.#scope = { name: "causeway", version };
+    this.#spans = new SpanEncoder(resource, this.#scope);
   }
 
   spans(spans: readonly FinishedSpan[]): Encoded {
-    return bytesOf(ProtobufTraceSerializer.serializeRequest(spans.map((span) => this.#span(span))));
+    return this.#spans.encode(spans);
   }
 
   /** Encodes events of the log, with the secrets among their fields hidden. */
@@ -82,38 +75,6 @@ export class OtlpEncoder {
           .map((reading) => metricOf(reading, times)),
       }],
     }));
-  }
-
-  #span(span: FinishedSpan): ReadableSpan {
-    const { traceId, spanId, parentSpanId, name, startUs, endUs, error } = span;
-    const context: SpanContext = { traceId, spanId, traceFlags: TraceFlags.SAMPLED };
-    return {
-      name,
-      kind: span.kind === "producer" ? SpanKind.PRODUCER : SpanKind.CONSUMER,
-      spanContext: () => context,
-      ...parentSpanId !== undefined && {
-        parentSpanContext: { ...context, spanId: parentSpanId, isRemote: span.hasRemoteParent },
-      },
-      startTime: hrTime(startUs),
-      endTime: hrTime(endUs),
-      duration: hrTime(endUs - startUs),
-      status: error === undefined
-        ? { code: SpanStatusCode.UNSET }
-        : { code: SpanStatusCode.ERROR, message: error },
-      attributes: span.attributes, // which the library only reads
-      links: [],
-      events: span.events.map((event) => ({
-        name: event.name,
-        time: hrTime(event.atUs),
-        attributes: event.attributes,
-      })),
-      ended: true,
-      resource: this.#resource,
-      instrumentationScope: this.#scope,
-      droppedAttributesCount: 0,
-      droppedEventsCount: span.droppedEvents,
-      droppedLinksCount: 0,
-    };
   }
 
   #log({ entry: { level, event, fields }, atUs }: TimedEntry): ReadableLogRecord {

@@ -2,8 +2,11 @@ import type { CancelTimer, Clock } from "../../base/mod.ts";
 import { backoffMs } from "../../base/mod.ts";
 import type { Counter } from "../metrics.ts";
 
-/** Items of one request at most. A request costs as much as encoding some ten spans. */
-const MAX_BATCH = 256;
+/**
+ * Items of one request at most, as in OpenTelemetry's own libraries. A request costs as much as encoding
+ * a hundred spans.
+ */
+const MAX_BATCH = 512;
 
 const RETRY = { firstMs: 1_000, maxMs: 30_000 };
 

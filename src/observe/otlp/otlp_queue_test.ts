@@ -56,7 +56,7 @@ Deno.test("OtlpQueue sends items together after an interval, and at once when th
   assert.deepEqual(await setup.sizes(500), [5]);
   assert.deepEqual(await setup.sizes(60_000), [], "nothing is left");
   setup.add(600);
-  assert.deepEqual(await setup.sizes(0), [256, 256, 88]);
+  assert.deepEqual(await setup.sizes(0), [512, 88]);
   assert.deepEqual(setup.counts, [605, 0, 0]);
   await setup.queue.close();
 });
