@@ -3,7 +3,7 @@ import { MATH_RANDOM, RateLimit, SystemClock } from "../../base/mod.ts";
 import type { Counter, FinishedSpan, Metrics, ShownAddress } from "../../observe/mod.ts";
 import type { Jid } from "../../xmpp/mod.ts";
 import type { Envelope, LinkTraffic, OpenLink, StanzaTrace, StanzaTracer } from "../mod.ts";
-import { contextFrame, decodeContext } from "../wire/mod.ts";
+import { decodeContext } from "../wire/mod.ts";
 import { OpenSpan } from "./open_span.ts";
 import type { SpanHead } from "./open_span.ts";
 import { Sampler } from "./sampler.ts";
@@ -19,7 +19,7 @@ const MAX_CONTEXTS = 4_096;
 /** Contexts that one process of another datacenter may tell in a second, and at once. */
 const MAX_TOLD_PER_SEC = 1_000;
 const MAX_TOLD_AT_ONCE = 2_000;
-/** Interval at which spans that are over are ended and passed on. */
+/** Interval at which spans end that are over, and have had no step since the time before. */
 const SWEEP_MS = 1_000;
 /** Milliseconds without a step after which a span ends whose stanza nobody settles. */
 const MAX_IDLE_MS = 300_000;
@@ -58,8 +58,8 @@ export class StanzaSpans implements StanzaTracer {
   readonly #sampler: Sampler;
   readonly #contexts = new TraceContexts(MAX_CONTEXTS);
   readonly #ids = new TraceIds();
-  /** By the id of the span, oldest first. */
-  readonly #open = new Map<string, OpenSpan>();
+  /** Oldest first. */
+  readonly #open = new Set<OpenSpan>();
   readonly #lost: Counter;
   /** Bounds what one process of another datacenter has this node trace. */
   readonly #telling: RateLimit;
@@ -89,10 +89,10 @@ export class StanzaSpans implements StanzaTracer {
       const parent = this.#contexts.size === 0 ? undefined : this.#contexts.take(envelope);
       return parent && this.#begin(envelope, parent.traceId, parent.spanId, true);
     }
-    if (cause?.context !== undefined) {
-      const { traceId, spanId } = cause.context;
-      const answered = this.#open.get(spanId);
-      if (answered !== undefined) answered.isOver = true; // its answer has taken its duty over
+    const answered = cause?.context;
+    if (answered !== undefined) {
+      if (answered instanceof OpenSpan) answered.isOver = true; // its answer has taken its duty over
+      const { traceId, spanId } = answered;
       return this.#begin(envelope, traceId, spanId, false);
     }
     if (!this.#sampler.next()) return undefined;
@@ -118,7 +118,7 @@ export class StanzaSpans implements StanzaTracer {
   /** Ends all spans, for a stop of the node. */
   close(): void {
     this.#cancelSweep?.();
-    for (const [id, span] of this.#open) this.#finish(id, span);
+    for (const span of this.#open) this.#finish(span);
     this.#update();
   }
 
@@ -140,13 +140,11 @@ export class StanzaSpans implements StanzaTracer {
     hasRemoteParent: boolean,
   ): StanzaTrace {
     const { process, sequence } = envelope;
-    const spanId = this.#ids.next(8);
-    const context = { traceId, spanId };
-    const carried = contextFrame({ process, sequence, isSampled: true, traceId, spanId });
+    const context = { traceId, spanId: this.#ids.next(8) };
     const head = this.#headOf(envelope, parentSpanId, hasRemoteParent);
-    const span = new OpenSpan(head, context, carried, this.#clock);
+    const span = new OpenSpan(head, context, { process, sequence }, this.#clock);
     if (this.#open.size >= MAX_OPEN) this.#makeRoom();
-    this.#open.set(spanId, span);
+    this.#open.add(span);
     this.#cancelSweep ??= this.#clock.after(SWEEP_MS, () => this.#sweep());
     this.#update();
     return span;
@@ -198,9 +196,13 @@ export class StanzaSpans implements StanzaTracer {
   #sweep(): void {
     this.#cancelSweep = undefined;
     const nowMs = this.#clock.monotonicMs();
-    for (const [id, span] of this.#open) {
-      const idleMs = nowMs - span.lastMs;
-      if (idleMs >= (span.isOver ? SWEEP_MS : MAX_IDLE_MS)) this.#finish(id, span);
+    for (const span of this.#open) {
+      if (span.isFresh) {
+        span.isFresh = false;
+        span.lastMs = nowMs;
+        continue;
+      }
+      if (span.isOver || nowMs - span.lastMs >= MAX_IDLE_MS) this.#finish(span);
     }
     if (this.#open.size > 0) {
       this.#cancelSweep = this.#clock.after(SWEEP_MS, () => this.#sweep());
@@ -210,14 +212,14 @@ export class StanzaSpans implements StanzaTracer {
 
   #makeRoom(): void {
     let left = ENDED_AT_ONCE;
-    for (const [id, oldest] of this.#open) {
-      this.#finish(id, oldest);
+    for (const oldest of this.#open) {
+      this.#finish(oldest);
       if (--left === 0) return;
     }
   }
 
-  #finish(id: string, span: OpenSpan): void {
-    this.#open.delete(id);
+  #finish(span: OpenSpan): void {
+    this.#open.delete(span);
     this.#deps.finished(span.finish());
   }
 

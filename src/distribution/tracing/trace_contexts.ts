@@ -9,6 +9,8 @@ interface Waiting {
   readonly link: object;
 }
 
+const SLOTS = 1_024;
+
 /**
  * Contexts whose stanzas are still to come, by the stanzas' ids. Bounded: over the bound the oldest
  * goes. A peer may send a stanza and a copy of it, each with a context of its own.
@@ -18,7 +20,13 @@ export class TraceContexts {
   readonly #byProcess = new Map<number, Map<number, Waiting[]>>();
   /** All of them, oldest first. */
   readonly #all = new Set<Waiting>();
+  /**
+   * How many wait, by the lowest bits of the stanza's number: most stanzas have none, and see so without
+   * a look into the maps.
+   */
+  readonly #counts = new Uint16Array(SLOTS);
 
+  /** @param max at most 65_535 */
   constructor(max: number) {
     this.#max = max;
   }
@@ -38,6 +46,7 @@ export class TraceContexts {
     }
     const waiting = { context, process, sequence, link };
     this.#all.add(waiting);
+    this.#counts[sequence % SLOTS]!++;
     let bySequence = this.#byProcess.get(process);
     if (bySequence === undefined) this.#byProcess.set(process, bySequence = new Map());
     const same = bySequence.get(sequence);
@@ -48,6 +57,7 @@ export class TraceContexts {
 
   /** Takes the oldest context of a stanza; undefined when there is none. */
   take({ process, sequence }: StanzaId): TraceContext | undefined {
+    if (this.#counts[sequence % SLOTS] === 0) return undefined;
     const waiting = this.#byProcess.get(process)?.get(sequence)?.[0];
     if (waiting === undefined) return undefined;
     this.#drop(waiting);
@@ -62,9 +72,10 @@ export class TraceContexts {
   #drop(waiting: Waiting): void {
     const { process, sequence } = waiting;
     this.#all.delete(waiting);
+    this.#counts[sequence % SLOTS]!--;
     const bySequence = this.#byProcess.get(process)!; // it holds all that `#all` has
-    const left = bySequence.get(sequence)!.filter((each) => each !== waiting);
-    if (left.length > 0) return void bySequence.set(sequence, left);
+    const same = bySequence.get(sequence)!;
+    if (same.length > 1) return void same.splice(same.indexOf(waiting), 1);
     bySequence.delete(sequence);
     if (bySequence.size === 0) this.#byProcess.delete(process);
   }
