@@ -41,6 +41,8 @@ export interface BenchOptions {
   readonly entries: number;
   /** True: messages are found by their words, in databases that search. */
   readonly hasSearch: boolean;
+  /** True: the archive that pages are read from is removed in the end, and that is measured. */
+  readonly hasRemovals: boolean;
   /** Share of the messages whose traces go to a collector; 0 for no collector. */
   readonly tracedRatio: number;
   /** File that the figures are written to as JSON. */
@@ -85,6 +87,7 @@ export const USAGE = `deno task bench:e2e [options]
                    ${ARCHIVE_DATABASES.join(", ")}
   --entries N      messages of the archive that pages are read from, 0 for none (${DEFAULTS.entries})
   --search         messages are found by their words, in databases that search
+  --removals       the archive that pages are read from is removed: a tenth by age, then the rest
   --traced SHARE   messages traced by OTLP, 0.01 for 1 %; 0 has no collector (${DEFAULTS.traced})
   --json FILE      write the figures there too
   --check          exit with 1 when a floor is missed`;
@@ -110,6 +113,7 @@ export function parseBenchOptions(args: readonly string[]): BenchOptions | undef
       databases: { ...text, default: DEFAULTS.databases },
       entries: { ...text, default: DEFAULTS.entries },
       search: { type: "boolean", default: false },
+      removals: { type: "boolean", default: false },
       traced: { ...text, default: DEFAULTS.traced },
       json: text,
       check: { type: "boolean", default: false },
@@ -157,6 +161,7 @@ export function parseBenchOptions(args: readonly string[]): BenchOptions | undef
     databases: some("databases", ARCHIVE_DATABASES),
     entries: whole("entries", 0, 100_000_000),
     hasSearch: values.search,
+    hasRemovals: values.removals,
     tracedRatio: number("traced", 0, 1),
     json: values.json,
     check: values.check,

@@ -27,6 +27,7 @@ Deno.test("parseBenchOptions() has a default for everything", () => {
     databases: ["postgresql"],
     entries: 1_000_000,
     hasSearch: false,
+    hasRemovals: false,
     tracedRatio: 0,
     json: undefined,
     check: false,

@@ -48,6 +48,7 @@ function figures(
       databases: [],
       entries: 0,
       hasSearch: false,
+      hasRemovals: false,
       tracedRatio: 0,
       json: undefined,
       check: false,

@@ -9,7 +9,8 @@ export const STANZA_BYTES = 300;
 /** Archives that insertions go to in turn. */
 export const ARCHIVES = 10;
 
-const PEERS = 100;
+/** People with whom the owner of an archive talks in turn. */
+export const PEERS = 100;
 const SENT_AT_MS = 1_750_000_000_000;
 const PROCESS = 4_242;
 const WORDS = (
@@ -18,6 +19,11 @@ const WORDS = (
   "dinner friend bridge market street number"
 ).split(" ");
 const ENCODER = new TextEncoder();
+
+/** Returns the time at which the message of a number was sent: one each millisecond. */
+export function sentAtOf(sequence: number): number {
+  return SENT_AT_MS + sequence;
+}
 
 /** Returns the JID of somebody with whom the archives' owners talk. */
 export function peerOf(sequence: number): string {
@@ -80,7 +86,7 @@ export function messageOf(
     process: PROCESS,
     sequence,
     peer,
-    sentAtMs: SENT_AT_MS + sequence,
+    sentAtMs: sentAtOf(sequence),
     stanza: ENCODER.encode(stanza.padEnd(STANZA_BYTES)),
     text: hasSearch ? text : undefined,
     isContact: true,

@@ -34,14 +34,21 @@ export interface ArchivePlan {
 export type ArchiveCommand =
   | { readonly do: "insert"; readonly warmUpMs: number; readonly measureMs: number }
   | { readonly do: "fill"; readonly entries: number }
-  | { readonly do: "read"; readonly page: PageName; readonly times: number };
+  /** The large archive has so many messages by now: the bench itself has added some. */
+  | { readonly do: "note"; readonly entries: number }
+  | { readonly do: "read"; readonly page: PageName; readonly times: number }
+  | { readonly do: "count"; readonly count: CountName; readonly times: number }
+  | { readonly do: "remove"; readonly removal: RemovalName };
 
 /** Events of both processes. Times are milliseconds. */
 export type ArchiveEvent =
   | { readonly event: "ready" }
   | { readonly event: "inserted"; readonly messages: number; readonly elapsedMs: number }
   | { readonly event: "filled"; readonly elapsedMs: number }
-  | { readonly event: "read"; readonly p50Ms: number; readonly p99Ms: number };
+  | { readonly event: "noted" }
+  | { readonly event: "read"; readonly p50Ms: number; readonly p99Ms: number }
+  | { readonly event: "counted"; readonly p50Ms: number; readonly p99Ms: number }
+  | { readonly event: "removed"; readonly messages: number; readonly elapsedMs: number };
 
 /** Pages of 50 messages of a large archive. */
 export const PAGES = [
@@ -51,5 +58,16 @@ export const PAGES = [
   "first with a peer",
   "middle with a peer",
   "last with a peer",
+  "behind a time",
+  "before a time",
+  "before a time with a peer",
 ] as const;
 export type PageName = typeof PAGES[number];
+
+/** Counts of messages of a large archive, up to the number beyond which a node counts no further. */
+export const COUNTS = ["all", "with a peer"] as const;
+export type CountName = typeof COUNTS[number];
+
+/** Removals from a large archive, in their order: a tenth of it by its age, and then the rest. */
+export const REMOVALS = ["by age", "whole"] as const;
+export type RemovalName = typeof REMOVALS[number];

@@ -1,7 +1,7 @@
 import type { ReportRow } from "../bench_format.ts";
 import { round, showLatency, showSpread, spreadOf } from "../bench_format.ts";
 import type { ClusterFigures } from "../cluster_measurement.ts";
-import type { ArchiveDatabase, PageName } from "./archive_protocol.ts";
+import type { ArchiveDatabase, CountName, PageName, RemovalName } from "./archive_protocol.ts";
 
 /** Archives of one database. */
 export interface ArchiveFigures {
@@ -10,11 +10,19 @@ export interface ArchiveFigures {
   readonly insertsPerSecond: readonly number[];
   readonly driverPerSecond: readonly number[];
   /** Undefined: pages were left out. */
-  readonly large: {
-    readonly entries: number;
-    readonly bytesPerMessage: number;
-    readonly pages: readonly PageFigures[];
-  } | undefined;
+  readonly large: LargeArchiveFigures | undefined;
+}
+
+/** An archive with many messages. */
+export interface LargeArchiveFigures {
+  readonly entries: number;
+  readonly bytesPerMessage: number;
+  readonly pages: readonly PageFigures[];
+  readonly counts: readonly CountFigures[];
+  /** Empty: they were left out. */
+  readonly removals: readonly RemovalFigures[];
+  /** Most memory of the process that reads, counts and removes. */
+  readonly mostBytes: number;
 }
 
 /** Times of one page. */
@@ -22,6 +30,20 @@ export interface PageFigures {
   readonly page: PageName;
   readonly p50Ms: number;
   readonly p99Ms: number;
+}
+
+/** Times of one kind of count. */
+export interface CountFigures {
+  readonly count: CountName;
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+}
+
+/** Messages that one removal removed. */
+export interface RemovalFigures {
+  readonly removal: RemovalName;
+  readonly messages: number;
+  readonly elapsedMs: number;
 }
 
 /** Messages between datacenters, with archives on both sides and without. */
@@ -181,6 +203,18 @@ function rowsOfArchive(figures: ArchiveFigures): ReportRow[] {
         `${page} page of ${round(large.entries)}, ${name}`,
         `p50 ${round(p50Ms, 1)} ms, p99 ${round(p99Ms, 1)} ms`,
       ]),
+      ...large.counts.map(({ count, p50Ms, p99Ms }): ReportRow => [
+        `count of ${count === "all" ? "all" : "those with a peer"}, ${name}`,
+        `p50 ${round(p50Ms, 1)} ms, p99 ${round(p99Ms, 1)} ms`,
+      ]),
+      ...large.removals.map(({ removal, messages, elapsedMs }): ReportRow => [
+        `${removal === "whole" ? "removal of the rest" : "removal by age"}, ${name}`,
+        `${round(messages)} messages in ${round(elapsedMs / 1_000, 1)} s`,
+      ]),
+      [
+        `memory of the process that reads, ${name}`,
+        `${round(large.mostBytes / 1e6)} MB at most`,
+      ] as const,
     ]),
   ];
 }

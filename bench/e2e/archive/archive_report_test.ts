@@ -20,6 +20,9 @@ const POSTGRESQL: ArchiveFigures = {
     entries: 1_000_000,
     bytesPerMessage: 900,
     pages: PAGES.map((page) => ({ page, p50Ms: 2, p99Ms: 10 })),
+    counts: [{ count: "all", p50Ms: 3, p99Ms: 40 }],
+    removals: [{ removal: "by age", messages: 100_000, elapsedMs: 2_500 }],
+    mostBytes: 180e6,
   },
 };
 const MESSAGES: ArchivedMessagesFigures = {
@@ -86,6 +89,15 @@ Deno.test("archiveRows() shows what was measured, and leaves out what was not", 
     "20 000 (15 000 – 24 000), 60 % of the bare driver",
   );
   strictEqual(rows.get("bytes of a message in postgresql with search"), "900");
+  strictEqual(rows.get("count of all, postgresql with search"), "p50 3.0 ms, p99 40.0 ms");
+  strictEqual(
+    rows.get("removal by age, postgresql with search"),
+    "100 000 messages in 2.5 s",
+  );
+  strictEqual(
+    rows.get("memory of the process that reads, postgresql with search"),
+    "180 MB at most",
+  );
   strictEqual(rows.get("p99 with archives to p99 without"), "3.00");
   deepStrictEqual(archiveRows(NOTHING), []);
   const small = archiveRows({ ...NOTHING, archives: [{ ...POSTGRESQL, large: undefined }] });

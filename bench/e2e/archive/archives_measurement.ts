@@ -4,23 +4,34 @@ import type { BenchOptions, BenchRow } from "../bench_options.ts";
 import { spreadOf } from "../bench_format.ts";
 import { measureCluster } from "../cluster_measurement.ts";
 import type { ClusterFigures } from "../cluster_measurement.ts";
+import { processUsage } from "../process_usage.ts";
 import type {
   ArchiveCommand,
   ArchiveDatabase,
   ArchiveEvent,
+  ArchivePlace,
   ArchivePlan,
 } from "./archive_protocol.ts";
-import { PAGES } from "./archive_protocol.ts";
-import type { ArchivedMessagesFigures, ArchiveFigures, ArchivesFigures } from "./archive_report.ts";
+import { COUNTS, PAGES, REMOVALS } from "./archive_protocol.ts";
+import type {
+  ArchivedMessagesFigures,
+  ArchiveFigures,
+  ArchivesFigures,
+  LargeArchiveFigures,
+} from "./archive_report.ts";
 import type { ArchiveServer } from "./archive_server.ts";
 import { POSTGRESQL_ARGS, startArchiveServer } from "./archive_server.ts";
+import { MULTIPLIED, multiplyArchive } from "./multiplied_archive.ts";
 import { measureSlowDatabase } from "./slow_database.ts";
 
 type ArchiveChild = BenchChild<ArchiveCommand, ArchiveEvent>;
 
 const WARM_UP_MS = 1_000;
-/** Reads of each page. */
-const READS = 300;
+/** Reads of each page, and counts of each kind. */
+const [READS, COUNTED] = [300, 50];
+/** Messages from which on an SQL database copies most of a large archive by itself. */
+const MANY = 2_000_000;
+const SAMPLE_MS = 200;
 const PASSWORD = "bench";
 const PERMISSIONS = ["--allow-read", "--allow-write", "--allow-sys"];
 
@@ -70,19 +81,69 @@ async function measureArchive(
     `${database}: ${Math.round(spreadOf(insertsPerSecond).median)} archived messages/s, ` +
       `${Math.round(spreadOf(driverPerSecond).median)} of the bare driver`,
   );
-  if (entries === 0) return { database, hasSearch, ...rates, large: undefined };
+  const large = entries === 0
+    ? undefined
+    : await measureLarge(server, product, options, (text) => progress(`${database}: ${text}`));
+  return { database, hasSearch, ...rates, large };
+}
+
+/** Measures pages, counts and removals of one archive with many messages. */
+async function measureLarge(
+  server: ArchiveServer,
+  product: ArchiveChild,
+  { entries, hasRemovals }: Pick<BenchOptions, "entries" | "hasRemovals">,
+  progress: (text: string) => void,
+): Promise<LargeArchiveFigures> {
   const before = await server.storedBytes();
-  await product.send({ do: "fill", entries });
-  const { elapsedMs } = await product.expect("filled");
-  const bytesPerMessage = (await server.storedBytes() - before) / entries;
-  progress(`${database}: ${entries} messages in one archive after ${Math.round(elapsedMs)} ms`);
-  const pages = [];
-  for (const page of PAGES) {
-    await product.send({ do: "read", page, times: READS });
-    const { p50Ms, p99Ms } = await product.expect("read");
-    pages.push({ page, p50Ms, p99Ms });
+  const startMs = performance.now();
+  const isCopied = canMultiply(server.place, entries);
+  await product.send({ do: "fill", entries: isCopied ? MULTIPLIED : entries });
+  await product.expect("filled");
+  if (isCopied) {
+    await multiplyArchive(server.place, entries, (messages) => {
+      if (messages % 1_000_000 === 0) progress(`${messages} messages in one archive`);
+    });
+    await product.send({ do: "note", entries });
+    await product.expect("noted");
   }
-  return { database, hasSearch, ...rates, large: { entries, bytesPerMessage, pages } };
+  const elapsedMs = Math.round(performance.now() - startMs);
+  const bytesPerMessage = (await server.storedBytes() - before) / entries;
+  progress(`${entries} messages in one archive after ${elapsedMs} ms`);
+  let mostBytes = 0;
+  const sampling = setInterval(async () => {
+    mostBytes = Math.max(mostBytes, (await processUsage(product.pid)).residentBytes);
+  }, SAMPLE_MS);
+  try {
+    const pages = [];
+    for (const page of PAGES) {
+      await product.send({ do: "read", page, times: READS });
+      const { p50Ms, p99Ms } = await product.expect("read");
+      pages.push({ page, p50Ms, p99Ms });
+      progress(`${page} page: p50 ${p50Ms.toFixed(1)} ms, p99 ${p99Ms.toFixed(1)} ms`);
+    }
+    const counts = [];
+    for (const count of COUNTS) {
+      await product.send({ do: "count", count, times: COUNTED });
+      const { p50Ms, p99Ms } = await product.expect("counted");
+      counts.push({ count, p50Ms, p99Ms });
+    }
+    const removals = [];
+    for (const removal of hasRemovals ? REMOVALS : []) {
+      await product.send({ do: "remove", removal });
+      const { messages, elapsedMs } = await product.expect("removed");
+      removals.push({ removal, messages, elapsedMs });
+      progress(`${messages} messages removed (${removal}) after ${Math.round(elapsedMs)} ms`);
+    }
+    return { entries, bytesPerMessage, pages, counts, removals, mostBytes };
+  } finally {
+    clearInterval(sampling);
+  }
+}
+
+/** True for a database that copies rows itself. Words are not copied: SQLite keeps an index alone. */
+function canMultiply({ database, hasSearch }: ArchivePlace, entries: number): boolean {
+  const isSql = ["sqlite", "postgresql", "mariadb", "mysql"].includes(database);
+  return isSql && !hasSearch && entries >= MANY && entries % MULTIPLIED === 0;
 }
 
 async function measureInsertions(

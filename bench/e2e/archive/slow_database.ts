@@ -48,6 +48,7 @@ export async function measureSlowDatabase(
       for (const { databaseLink } of cluster.datacenters) databaseLink.delay(byMs / 2);
     };
     const usual = await flood(cluster, options, () => {});
+    progress(`fast database: ${usual.sent} sent, ${Math.round(usual.mostBytes / 1e6)} MB at most`);
     delay(DELAY_MS);
     const slow = await flood(cluster, options, () => delay(0));
     progress(`slow database: ${Math.round(slow.mostBytes / 1e6)} MB at most`);
