@@ -114,22 +114,22 @@ export async function dropArchive(
 ): Promise<void> {
   const state = await lockArchive(queries, dialect, key);
   await queries.deleteFrom("archive_messages").where("account_key", "=", key).execute();
-  await dropTexts(queries, dialect, key, Number.MAX_SAFE_INTEGER);
+  await dropTexts(queries, dialect, key, { behind: 0, upTo: Number.MAX_SAFE_INTEGER });
   // A row that came meanwhile is that of messages that this transaction may not have seen.
   if (state === undefined) return;
   await queries.deleteFrom("archives").where("account_key", "=", key).execute();
 }
 
-/** Removes the words of an archive's messages that are gone, up to a position. */
+/** Removes the words of an archive's messages that are gone, behind a position and up to another. */
 export async function dropTexts(
   queries: Queries,
   { textSearch }: SqlDialect,
   key: Key,
-  upTo: number,
+  { behind, upTo }: { readonly behind: number; readonly upTo: number },
 ): Promise<void> {
   if (textSearch === undefined) return;
   await queries.deleteFrom("archive_texts").where("account_key", "=", key)
-    .where("position", "<=", upTo)
+    .where("position", ">", behind).where("position", "<=", upTo)
     .where((each) =>
       each.not(each.exists(
         each.selectFrom("archive_messages").select("archive_messages.position")
@@ -139,32 +139,60 @@ export async function dropTexts(
     ).execute();
 }
 
+/** Place of a message in both orders of its archive. */
+export interface MessagePlace {
+  readonly position: number;
+  readonly visibleAtMs: number;
+}
+
+/** Place before all messages. */
+const BEFORE_ALL: MessagePlace = { position: 0, visibleAtMs: Number.MIN_SAFE_INTEGER };
+
+/** Messages that one step of a removal by age has removed. */
+export interface DroppedMessages {
+  /** With fewer than the step's limit, no more are left. */
+  readonly count: number;
+  /** Place of the last one. Undefined: there was none. */
+  readonly last: MessagePlace | undefined;
+}
+
 /**
  * Removes at most `limit` messages of an archive that were sent before a time, within a transaction.
- * Resolves to their number. With fewer than `limit`, no more are left.
+ *
+ * @param behind place up to which they were removed already. PostgreSQL leaves removed rows in an index
+ * until it cleans it, and would read all of them again with each step.
  */
 export async function dropOld(
   queries: Queries,
   dialect: SqlDialect,
   key: Key,
-  { sentBeforeMs, limit }: { readonly sentBeforeMs: number; readonly limit: number },
-): Promise<number> {
+  { sentBeforeMs, limit, behind = BEFORE_ALL }: {
+    readonly sentBeforeMs: number;
+    readonly limit: number;
+    readonly behind?: MessagePlace | undefined;
+  },
+): Promise<DroppedMessages> {
   const state = await lockArchive(queries, dialect, key);
-  if (state === undefined) return 0;
+  if (state === undefined) return { count: 0, last: undefined };
   const beforeMs = Math.trunc(sentBeforeMs);
   const messages = queries.selectFrom("archive_messages").where("account_key", "=", key);
   // Nothing became visible later than `mostLate` after it was sent.
-  const old = messages.select("position").where("visible_at", "<", beforeMs + state.mostLate)
-    .where("sent_at", "<", beforeMs).orderBy("visible_at").orderBy("position");
+  const old = messages.select(["position", "visible_at"])
+    .where("visible_at", "<", beforeMs + state.mostLate).where("sent_at", "<", beforeMs)
+    .where("visible_at", ">=", behind.visibleAtMs).where("position", ">", behind.position)
+    .orderBy("visible_at").orderBy("position");
   const rows = await dialect.limit(old, limit).execute();
-  const last = rows.at(-1);
+  const found = rows.at(-1);
+  const last = found &&
+    { position: Number(found.position), visibleAtMs: Number(found.visible_at) };
   if (last !== undefined) {
     // `visible_at` grows with `position`: these are the messages that were found.
     await queries.deleteFrom("archive_messages").where("account_key", "=", key)
-      .where("position", "<=", last.position).where("sent_at", "<", beforeMs).execute();
-    await dropTexts(queries, dialect, key, Number(last.position));
+      .where("position", ">", behind.position).where("position", "<=", last.position)
+      .where("sent_at", "<", beforeMs).execute();
+    await dropTexts(queries, dialect, key, { behind: behind.position, upTo: last.position });
   }
-  if (rows.length === limit) return limit;
+  if (rows.length === limit) return { count: limit, last };
   const [first] = await dialect.limit(messages.select("visible_at").orderBy("position"), 1)
     .execute();
   const oldest = first === undefined
@@ -172,7 +200,7 @@ export async function dropOld(
     : Math.max(beforeMs, Number(first.visible_at) - state.mostLate);
   await queries.updateTable("archives").set({ oldest_sent_at: oldest })
     .where("account_key", "=", key).execute();
-  return rows.length;
+  return { count: rows.length, last };
 }
 
 function idOf(key: Key, { process, sequence }: ArchivedMessage): string {

@@ -13,6 +13,7 @@ import type {
   ArchiveStore,
 } from "../archive_store.ts";
 import { appendBatch, dropArchive, dropOld, dropTexts } from "./archive_batch.ts";
+import type { MessagePlace } from "./archive_batch.ts";
 import {
   bufferOf,
   closeUnowned,
@@ -47,6 +48,13 @@ interface OldArchive {
   readonly oldestSentAt: number;
 }
 
+/** The place that a removal by age has reached within one archive. */
+interface AgedPlace {
+  readonly key: Key;
+  readonly sentBeforeMs: number;
+  readonly last: MessagePlace | undefined;
+}
+
 /** Positions between which a query looks, both left out. */
 interface Span {
   after: number;
@@ -60,6 +68,8 @@ export class SqlArchiveStore implements ArchiveStore {
   /** Undefined where the engine has no statement for it. */
   readonly #steps: ArchiveSteps | undefined;
   readonly #rounds = new RemovalRounds<OldArchive>();
+  /** A removal by age takes many calls for a large archive. The next one goes on from here. */
+  #aged: AgedPlace | undefined;
 
   constructor(database: SqlDatabase) {
     this.#database = database;
@@ -190,20 +200,24 @@ export class SqlArchiveStore implements ArchiveStore {
 
   /** Removes an archive: when an owner is given, only as long as it is the one of the row. */
   async #remove(key: Key, owner?: RowOwner): Promise<void> {
-    // In steps: one statement for ten million messages would not end within its time.
-    for (;;) {
-      const isMore = await this.#database.transact(REMOVE, async (queries) => {
-        if (owner !== undefined && !await this.#isOf(queries, key, owner)) return false;
+    this.#aged = undefined;
+    // In steps: one statement for ten million messages would not end within its time. Each step begins
+    // where the one before ended: PostgreSQL leaves removed rows in an index until it cleans it, and
+    // would read all of them again.
+    for (let behind: number | undefined = 0; behind !== undefined;) {
+      const from: number = behind;
+      behind = await this.#database.transact(REMOVE, async (queries) => {
+        if (owner !== undefined && !await this.#isOf(queries, key, owner)) return undefined;
         const oldest = queries.selectFrom("archive_messages").select("position")
-          .where("account_key", "=", key).orderBy("position");
+          .where("account_key", "=", key).where("position", ">", from).orderBy("position");
         const rows = await this.#database.dialect.limit(oldest, REMOVED_AT_ONCE).execute();
-        if (rows.length < REMOVED_AT_ONCE) return false;
+        if (rows.length < REMOVED_AT_ONCE) return undefined;
+        const upTo = Number(rows.at(-1)!.position);
         await queries.deleteFrom("archive_messages").where("account_key", "=", key)
-          .where("position", "<=", rows.at(-1)!.position).execute();
-        await dropTexts(queries, this.#database.dialect, key, Number(rows.at(-1)!.position));
-        return true;
+          .where("position", ">", from).where("position", "<=", upTo).execute();
+        await dropTexts(queries, this.#database.dialect, key, { behind: from, upTo });
+        return upTo;
       });
-      if (!isMore) break;
     }
     await this.#database.transact(REMOVE, async (queries) => {
       if (owner !== undefined && !await this.#isOf(queries, key, owner)) return;
@@ -291,14 +305,24 @@ export class SqlArchiveStore implements ArchiveStore {
     let removed = 0;
     while (removed < limit) {
       const most = Math.min(limit - removed, REMOVED_AT_ONCE);
-      const some = await this.#database.transact(
+      const behind = this.#agedPlaceOf(key, sentBeforeMs);
+      const { count, last } = await this.#database.transact(
         "remove old messages from",
-        (queries) => dropOld(queries, this.#database.dialect, key, { sentBeforeMs, limit: most }),
+        (queries) =>
+          dropOld(queries, this.#database.dialect, key, { sentBeforeMs, limit: most, behind }),
       );
-      removed += some;
-      if (some < most) break;
+      removed += count;
+      const isMore = count === most;
+      this.#aged = isMore ? { key, sentBeforeMs, last } : undefined;
+      if (!isMore) break;
     }
     return removed;
+  }
+
+  /** Returns the place up to which an archive has no messages of an age any more, where it is known. */
+  #agedPlaceOf(key: Key, sentBeforeMs: number): MessagePlace | undefined {
+    const isSame = this.#aged?.sentBeforeMs === sentBeforeMs && this.#aged.key.equals(key);
+    return isSame ? this.#aged?.last : undefined;
   }
 
   /** Selects the messages that a filter wants, within a span. */

@@ -475,6 +475,38 @@ const CHECKS: Readonly<Record<string, Check>> = {
     assert.equal(await store.removeBefore(age, 5_000), 0);
   },
 
+  async "removeBefore() goes through an archive in many calls, and takes what comes in between"(
+    store,
+  ) {
+    const age = { sentBeforeMs: NOW, host: "example.com" };
+    const addOld = (first: number, count: number) =>
+      append(
+        store,
+        ...Array.from(
+          { length: count },
+          (_, i) => conformanceArchived(first + i, { sentAtMs: NOW - 1_000 + i }),
+        ),
+      );
+    const removals = async (calls: number) => {
+      const counts: number[] = [];
+      for (let i = 0; i < calls; i++) counts.push(await store.removeBefore(age, 2));
+      return counts;
+    };
+    await addOld(0, 5);
+    await append(store, conformanceArchived(5, { sentAtMs: NOW }));
+    assert.deepEqual(await removals(2), [2, 2]);
+    await addOld(6, 2);
+    assert.deepEqual(await removals(3), [2, 1, 0]);
+    assert.deepEqual(await read(store), ["5"]);
+    // The next archive of that name begins anew.
+    await addOld(8, 3);
+    assert.deepEqual(await removals(1), [2]);
+    await store.removeAll(ALICE);
+    await addOld(11, 3);
+    assert.deepEqual(await removals(3), [2, 1, 0]);
+    assert.deepEqual(await read(store), []);
+  },
+
   async "clockMs() is the time of the database, where it tells any"(store) {
     const databaseMs = await store.clockMs?.();
     if (databaseMs === undefined) return;
