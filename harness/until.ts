@@ -17,6 +17,8 @@ export interface UntilOptions {
   readonly everyMs?: number;
   /** More to print on a timeout, such as the tails of logs. */
   readonly evidence?: () => string;
+  /** Ends the wait with the signal's reason. @default never */
+  readonly signal?: AbortSignal;
 }
 
 /** A value that `until` returns: never a falsy one. */
@@ -39,6 +41,7 @@ export async function until<T>(
   using patience = new Patience(withinMs);
   let last: unknown;
   for (;;) {
+    options.signal?.throwIfAborted();
     try {
       const value = await probe();
       // The condition is what `Truthy` says; the compiler cannot narrow a type parameter by it.

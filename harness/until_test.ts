@@ -30,6 +30,13 @@ Deno.test("until() reports the awaited fact, the last value and the evidence", a
   });
 });
 
+Deno.test("until() ends with the reason of its signal", async () => {
+  const ending = new AbortController();
+  const waiting = until(() => false, { what: "x", everyMs: 1, signal: ending.signal });
+  ending.abort(new RangeError("no more"));
+  await assert.rejects(waiting, { name: "RangeError", message: "no more" });
+});
+
 Deno.test("until() shows the error that its probe kept throwing", async () => {
   const probe = () => {
     throw new RangeError("no such node");

@@ -26,7 +26,7 @@ export async function addUsers(
   const command = options.administration ?? causewayCommand;
   if (database.needsPreparing) {
     const args = ["backends", "prepare", "--config", configFile];
-    await succeed("prepare the database", command(args));
+    await succeed("prepare the database", command(args), run);
   }
   if (options.users.length === 0) return;
   const listFile = run.path("users.json");
@@ -34,20 +34,22 @@ export async function addUsers(
     JSON.stringify({ jid: `${localpart}@${options.globalHost}`, password })
   );
   await Deno.writeTextFile(listFile, lines.join("\n") + "\n", { mode: 0o600 });
-  await (options.addUsers ?? importUsers)({ configFile, listFile, command });
+  await (options.addUsers ?? importUsers)({ configFile, listFile, command, run });
 }
 
-async function importUsers({ configFile, listFile, command }: UserImport): Promise<void> {
+async function importUsers({ configFile, listFile, command, run }: UserImport): Promise<void> {
   await succeed(
     "add the cluster's accounts",
     command(["users", "import", listFile, "--format", "json", "--config", configFile]),
+    run,
   );
 }
 
-async function succeed(what: string, { program, args }: Command): Promise<void> {
+async function succeed(what: string, { program, args }: Command, run: Run): Promise<void> {
   const outcome = await runProgram(program, args, {
     cwd: PROJECT_DIRECTORY,
     env: { NO_COLOR: "1" },
+    run,
   });
   if (outcome?.code !== 0) throw new Error(`Cannot ${what}:\n${outcome?.errors.trim()}`);
 }

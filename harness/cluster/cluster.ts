@@ -56,19 +56,19 @@ export class Cluster implements AsyncDisposable {
    */
   static async start(options: ClusterOptions = {}): Promise<Cluster> {
     const resolved = resolveClusterOptions(options);
-    const run = await Run.start();
+    const run = await Run.start(resolved.signal);
     const authority = await CertificateAuthority.create();
     const mesh = await LinkMesh.start(datacenterNames(resolved), resolved.nodes);
     const cluster = new Cluster(resolved, { run, authority, mesh });
     try {
       await cluster.#build();
-      resolved.signal?.throwIfAborted();
+      run.signal.throwIfAborted();
       resolved.starting?.("nodes");
       await Promise.all(cluster.#datacenters.map((datacenter) => datacenter.start()));
-      resolved.signal?.throwIfAborted();
+      run.signal.throwIfAborted();
       return cluster;
     } catch (thrown) {
-      if (!resolved.signal?.aborted) await cluster.keep();
+      if (!run.signal.aborted) await cluster.keep();
       await cluster[Symbol.asyncDispose]();
       throw new Error(`Cannot start the cluster; its files are in ${run.directory}`, {
         cause: thrown,
@@ -181,6 +181,7 @@ export class Cluster implements AsyncDisposable {
         args: this.options.databaseArgs,
       }),
     );
+    this.run.signal.throwIfAborted();
     starting("Redis");
     const redisNames = names.map((name) => `${name}-redis`);
     const redises = redisForm === "single"
@@ -194,6 +195,7 @@ export class Cluster implements AsyncDisposable {
       const redis = redises[index]!; // one for each name
       this.#datacenters.push(await this.#datacenter(index, name, redis, replicators[index]));
     }
+    this.run.signal.throwIfAborted();
     starting("accounts");
     await addUsers(this.#nodes()[0]!, {
       options: this.options,
@@ -318,6 +320,7 @@ export async function withCluster<T>(
   const abort = () => reject(signal?.reason);
   signal?.addEventListener("abort", abort, { once: true });
   try {
+    signal?.throwIfAborted();
     return await Promise.race([body(cluster), aborted]);
   } catch (thrown) {
     if (!signal?.aborted) {

@@ -1,6 +1,6 @@
 import type { DatabaseChoice } from "../databases/mod.ts";
 import type { RedisChoice, RedisForm } from "../redis/mod.ts";
-import { type Command, READY_WITHIN_MS } from "../process/mod.ts";
+import { type Command, READY_WITHIN_MS, type Run } from "../process/mod.ts";
 import {
   type CausewayConfiguration,
   type ComponentAccount,
@@ -95,6 +95,8 @@ export interface UserImport {
   readonly listFile: string;
   /** The `causeway` command that is to do it. */
   readonly command: (args: readonly string[]) => Command;
+  /** The run that ends that command, if it is to end early. */
+  readonly run: Run;
 }
 
 /** `ClusterOptions` with every default filled in, except what stays absent. */

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { Child } from "../process/mod.ts";
 import type { DatacenterStatus } from "../screen/mod.ts";
@@ -8,11 +9,26 @@ const MAIN = fileURLToPath(new URL("./testing/fake_cluster_main.ts", import.meta
 
 /** The command with fake nodes and embedded Redis. */
 function cluster(...args: readonly string[]): Child {
+  return clusterWith({}, ...args);
+}
+
+/** As `cluster`, with more in its environment. */
+function clusterWith(env: Readonly<Record<string, string>>, ...args: readonly string[]): Child {
   return new Child({
     name: "cluster",
     program: Deno.execPath(),
     args: ["run", "-A", MAIN, "--redis", "embedded", ...args],
+    env,
   });
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 function lines(child: Child, stream: "stdout" | "stderr" = "stdout"): string[] {
@@ -131,6 +147,27 @@ Deno.test("cluster --scenario ends when it is interrupted, and keeps nothing", a
   assert.equal((await child.exited).code, 130);
   assert.deepEqual(lines(child, "stderr"), []);
 });
+
+for (const signal of ["SIGINT", "SIGTERM"] as const) {
+  for (const args of [["--check"], ["--json"]]) {
+    Deno.test(`cluster ${args} ends at ${signal} while nodes that do not hear it never get ready`, async () => {
+      const stuck = await Deno.makeTempDir({ prefix: "causeway-stuck-" });
+      try {
+        await using child = clusterWith({ FAKE_STUCK: stuck }, ...args, "--datacenters", "2");
+        const pids = await until(() => {
+          const names = [...Deno.readDirSync(stuck)].map(({ name }) => Number(name));
+          return names.length === 2 && names;
+        }, { what: "both nodes have begun", evidence: () => child.log.tail() });
+        child.signal(signal);
+        assert.deepEqual(await child.exited, { code: 130, signal: null });
+        assert.deepEqual(lines(child, "stderr"), []);
+        for (const pid of pids) assert.equal(isRunning(pid), false, String(pid));
+      } finally {
+        await Deno.remove(stuck, { recursive: true });
+      }
+    });
+  }
+}
 
 Deno.test("cluster --list names the scenarios", async () => {
   await using child = cluster("--list");

@@ -179,6 +179,7 @@ export class DatabaseServer<K extends ServerProgram = ServerKind> implements Asy
   }
 
   async #isUp(process: Deno.ChildProcess, before: number): Promise<boolean> {
+    const { run } = this.#options;
     let hasEnded = false;
     void process.status.then(() => hasEnded = true);
     const isReady = () => this.#wholeLog().slice(before).includes(this.kind.readyText);
@@ -187,6 +188,7 @@ export class DatabaseServer<K extends ServerProgram = ServerKind> implements Asy
       withinMs: START_WITHIN_MS,
       everyMs: 25,
       evidence: () => this.log(),
+      ...(run && { signal: run.signal }),
     });
     return !hasEnded;
   }
@@ -200,12 +202,21 @@ export class DatabaseServer<K extends ServerProgram = ServerKind> implements Asy
   }
 
   async #runToEnd(command: CommandLine, input?: string): Promise<void> {
-    const { success } = await this.#spawn(command, input).status;
+    const { run } = this.#options;
+    run?.signal.throwIfAborted();
+    const process = this.#spawn(command, input, run && { signal: run.signal });
+    run?.guard(process.pid);
+    const { success } = await process.status;
+    run?.unguard(process.pid);
     if (!success) throw new Error(`${command[0]} failed:\n${this.log()}`);
   }
 
   /** Starts a program that writes into the server's log, so that nobody has its pipes open. */
-  #spawn(command: CommandLine, input = "/dev/null"): Deno.ChildProcess {
+  #spawn(
+    command: CommandLine,
+    input = "/dev/null",
+    options: Pick<Deno.CommandOptions, "signal"> = {},
+  ): Deno.ChildProcess {
     const isRoot = Deno.uid() === 0 && this.kind.isOwn !== true;
     return new Deno.Command("/bin/sh", {
       args: ["-c", 'input=$1; shift; exec "$@" <"$input" >>log 2>&1', "sh", input, ...command],
@@ -214,6 +225,7 @@ export class DatabaseServer<K extends ServerProgram = ServerKind> implements Asy
       stdin: "null",
       stdout: "null",
       stderr: "null",
+      ...options,
       ...(isRoot ? { uid: UNPRIVILEGED, gid: UNPRIVILEGED } : {}),
     }).spawn();
   }

@@ -2,6 +2,9 @@ import { PATIENCE_MS } from "../until.ts";
 import { LineLog } from "./line_log.ts";
 import type { Run } from "./run.ts";
 
+/** Milliseconds that a process has for its orderly end once its run is to end early. */
+const EARLY_END_MS = 3_000;
+
 /** A process to start. */
 export interface ChildOptions {
   /** Name for messages. */
@@ -13,7 +16,7 @@ export interface ChildOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** Appended to. */
   readonly logFile?: string;
-  /** Ends the child if the harness dies. */
+  /** Ends the child if the harness dies, and lets it take less time to end if the run ends early. */
   readonly run?: Run;
 }
 
@@ -31,6 +34,7 @@ export class Child implements AsyncDisposable {
   /** Resolves when it has ended and its last line is in the log. */
   readonly exited: Promise<ChildExit>;
   readonly #process: Deno.ChildProcess;
+  readonly #run: Run | undefined;
   #exit: ChildExit | undefined;
   #isPaused = false;
 
@@ -46,9 +50,10 @@ export class Child implements AsyncDisposable {
       env: { NO_COLOR: "1", ...options.env },
     }).spawn();
     this.pid = this.#process.pid;
+    this.#run = options.run;
     this.log = new LineLog(options.logFile === undefined ? {} : { file: options.logFile });
     options.run?.guard(this.pid);
-    this.exited = this.#watch(options.run);
+    this.exited = this.#watch();
   }
 
   get isRunning(): boolean {
@@ -86,14 +91,23 @@ export class Child implements AsyncDisposable {
     this.signal("SIGCONT");
   }
 
-  /** SIGTERM, and SIGKILL when that has not helped in time. */
+  /** SIGTERM, and SIGKILL when that has not helped in time, which is short if the run ends early. */
   async stop(withinMs = 2 * PATIENCE_MS): Promise<ChildExit> {
     if (this.#isPaused) this.resume(); // a stopped process does not hear SIGTERM
     this.signal("SIGTERM");
-    const timer = setTimeout(() => this.signal("SIGKILL"), withinMs);
+    const kill = () => this.signal("SIGKILL");
+    let timer = setTimeout(kill, withinMs);
+    const hurry = () => {
+      clearTimeout(timer);
+      timer = setTimeout(kill, Math.min(EARLY_END_MS, withinMs));
+    };
+    const signal = this.#run?.signal;
+    if (signal?.aborted) hurry();
+    else signal?.addEventListener("abort", hurry, { once: true });
     try {
       return await this.exited;
     } finally {
+      signal?.removeEventListener("abort", hurry);
       clearTimeout(timer);
     }
   }
@@ -108,7 +122,7 @@ export class Child implements AsyncDisposable {
     await this.stop();
   }
 
-  async #watch(run: Run | undefined): Promise<ChildExit> {
+  async #watch(): Promise<ChildExit> {
     const [status] = await Promise.all([
       this.#process.status,
       this.log.drain(this.#process.stdout, "stdout"),
@@ -116,7 +130,7 @@ export class Child implements AsyncDisposable {
     ]);
     this.#exit = { code: status.code, signal: status.signal };
     this.log.close();
-    run?.unguard(this.pid);
+    this.#run?.unguard(this.pid);
     return this.#exit;
   }
 }

@@ -1,10 +1,12 @@
 import assert from "node:assert/strict";
 import { until } from "../until.ts";
 import { Child } from "./child.ts";
+import { Run } from "./run.ts";
 
 /** A deno process that runs `code` without any permission. */
-function script(code: string, env: Record<string, string> = {}): Child {
+function script(code: string, env: Record<string, string> = {}, run?: Run): Child {
   return new Child({
+    ...(run && { run }),
     name: "script",
     program: Deno.execPath(),
     args: ["eval", "--no-config", code],
@@ -46,6 +48,16 @@ Deno.test("Child.stop() kills a process that does not listen to SIGTERM", async 
   await using child = script(`Deno.addSignalListener("SIGTERM", () => {}); ${WAITS}`);
   await hasSaid(child, "up");
   assert.equal((await child.stop(1)).signal, "SIGKILL");
+});
+
+Deno.test("Child.stop() does not wait long for a process whose run is to end early", async () => {
+  const ending = new AbortController();
+  await using run = await Run.start(ending.signal);
+  await using child = script(`Deno.addSignalListener("SIGTERM", () => {}); ${WAITS}`, {}, run);
+  await hasSaid(child, "up");
+  const stopping = child.stop(3_600_000);
+  ending.abort();
+  assert.equal((await stopping).signal, "SIGKILL");
 });
 
 Deno.test("Child.pause() holds a process still until resume()", async () => {

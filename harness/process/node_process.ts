@@ -1,5 +1,5 @@
 import { stringify } from "smol-toml";
-import { PATIENCE_MS, until } from "../until.ts";
+import { PATIENCE_MS, until, type UntilOptions } from "../until.ts";
 import { Child, type ChildExit } from "./child.ts";
 import { type ReadyLine, tryReadyLine } from "./ready_line.ts";
 import type { Run } from "./run.ts";
@@ -158,7 +158,10 @@ export class NodeProcess<Configuration extends NodeConfiguration = NodeConfigura
       if (this.#child === child) this.#ready = undefined;
     });
     try {
-      const ready = await readiness(child, this.#options.readyWithinMs ?? READY_WITHIN_MS);
+      const ready = await readiness(child, {
+        withinMs: this.#options.readyWithinMs ?? READY_WITHIN_MS,
+        signal: this.#options.run.signal,
+      });
       this.#ready = ready;
       this.#options.started?.(ready);
       return ready;
@@ -180,7 +183,10 @@ export function serveCommand(configFile: string): Command {
 }
 
 /** The ready line of `child`; rejects as soon as it cannot come any more. */
-async function readiness(child: Child, withinMs: number): Promise<ReadyLine> {
+async function readiness(
+  child: Child,
+  limits: Required<Pick<UntilOptions, "withinMs" | "signal">>,
+): Promise<ReadyLine> {
   let ready: ReadyLine | undefined;
   let malformed: unknown;
   const look = (text: string) => {
@@ -194,7 +200,7 @@ async function readiness(child: Child, withinMs: number): Promise<ReadyLine> {
   try {
     await until(() => ready ?? malformed ?? !child.isRunning, {
       what: `${child.name} is ready`,
-      withinMs,
+      ...limits,
     });
   } finally {
     unwatch();

@@ -7,21 +7,28 @@ import { RUNS_DIRECTORY, watchdogCommand } from "./own_program.ts";
  */
 export class Run implements AsyncDisposable {
   readonly directory: string;
+  /** Aborted when the run is to end early: waits and commands of a start give up then. */
+  readonly signal: AbortSignal;
   readonly #watchdog: Deno.ChildProcess;
   readonly #orders: WritableStreamDefaultWriter<Uint8Array>;
   #isKept = false;
   #isClosed = false;
 
-  private constructor(directory: string, watchdog: Deno.ChildProcess) {
+  private constructor(directory: string, watchdog: Deno.ChildProcess, signal: AbortSignal) {
     this.directory = directory;
+    this.signal = signal;
     this.#watchdog = watchdog;
     this.#orders = watchdog.stdin.getWriter();
   }
 
-  /** Makes a fresh directory under `parent` and sets the watchdog beside it. */
-  static async start(parent: string = RUNS_DIRECTORY): Promise<Run> {
-    await Deno.mkdir(parent, { recursive: true });
-    const directory = await Deno.makeTempDir({ dir: parent, prefix: "run-" });
+  /**
+   * Makes a fresh directory and sets the watchdog beside it.
+   *
+   * @param signal asks the run to end early. Default: never
+   */
+  static async start(signal: AbortSignal = new AbortController().signal): Promise<Run> {
+    await Deno.mkdir(RUNS_DIRECTORY, { recursive: true });
+    const directory = await Deno.makeTempDir({ dir: RUNS_DIRECTORY, prefix: "run-" });
     const { program, args } = watchdogCommand(directory);
     const watchdog = new Deno.Command(program, {
       args: [...args],
@@ -29,7 +36,7 @@ export class Run implements AsyncDisposable {
       stdout: "null",
       stderr: "inherit",
     }).spawn();
-    return new Run(directory, watchdog);
+    return new Run(directory, watchdog, signal);
   }
 
   /** True once something has asked for the directory to stay. */

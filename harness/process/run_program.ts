@@ -1,3 +1,11 @@
+import type { Run } from "./run.ts";
+
+/** Options of a program that runs to its end. */
+export interface ProgramOptions extends Pick<Deno.CommandOptions, "cwd" | "env"> {
+  /** Ends the program when the run is to end early, or when this process dies. */
+  readonly run?: Run;
+}
+
 /** Output and exit code of a program that has ended. */
 export interface ProgramOutput {
   readonly code: number;
@@ -12,16 +20,21 @@ export interface ProgramOutput {
 export async function runProgram(
   program: string,
   args: readonly string[],
-  options: Pick<Deno.CommandOptions, "cwd" | "env"> = {},
+  { run, ...options }: ProgramOptions = {},
 ): Promise<ProgramOutput | undefined> {
+  run?.signal.throwIfAborted();
   try {
-    const { code, stdout, stderr } = await new Deno.Command(program, {
+    const child = new Deno.Command(program, {
       ...options,
+      ...(run && { signal: run.signal }),
       args: [...args],
       stdin: "null",
       stdout: "piped",
       stderr: "piped",
-    }).output();
+    }).spawn();
+    run?.guard(child.pid);
+    const { code, stdout, stderr } = await child.output();
+    run?.unguard(child.pid);
     const decoder = new TextDecoder();
     return { code, output: decoder.decode(stdout), errors: decoder.decode(stderr) };
   } catch (thrown) {

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { until } from "../until.ts";
 import { Child } from "./child.ts";
 import { Run } from "./run.ts";
+import { runProgram } from "./run_program.ts";
 
 async function exists(path: string): Promise<boolean> {
   try {
@@ -29,6 +30,18 @@ Deno.test("Run.keep() leaves the directory", async () => {
   } finally {
     await Deno.remove(run.directory, { recursive: true });
   }
+});
+
+Deno.test("runProgram() ends the program of a run that is to end early, and starts none after that", async () => {
+  const ending = new AbortController();
+  await using run = await Run.start(ending.signal);
+  const file = run.path("begun");
+  const waits = `echo $$ >${file}; exec sleep 3600`;
+  const running = runProgram("sh", ["-c", waits], { run });
+  await until(() => exists(file), { what: "the program has begun" });
+  ending.abort();
+  assert.equal((await running)?.code, 143);
+  await assert.rejects(runProgram("sh", ["-c", waits], { run }), { name: "AbortError" });
 });
 
 /** A harness that starts a run with one child, which connects to `port`, and then waits. */

@@ -19,11 +19,14 @@ export interface RedisMaker {
 }
 
 /** Every way to run a Redis that this machine offers, in the order in which `auto` tries them. */
-export async function redisMakers(choice: RedisChoice): Promise<readonly RedisMaker[]> {
+export async function redisMakers(
+  choice: RedisChoice,
+  run?: Run,
+): Promise<readonly RedisMaker[]> {
   const makers: RedisMaker[] = [];
   const allows = (kind: RedisKind) => choice === kind || choice === "auto";
   if (allows("docker")) {
-    const engine = await findContainerEngine();
+    const engine = await findContainerEngine(run);
     if (engine !== undefined) {
       makers.push({
         kind: "docker",
@@ -54,7 +57,8 @@ export async function startRedises(
   options: { readonly run: Run; readonly password?: string },
 ): Promise<readonly RedisServer[]> {
   let failure: unknown;
-  for (const maker of await redisMakers(choice)) {
+  for (const maker of await redisMakers(choice, options.run)) {
+    options.run.signal.throwIfAborted();
     const servers = names.map((name) => maker.make({ ...options, name }));
     const starts = await Promise.allSettled(servers.map((server) => server.start()));
     const failed = starts.find((start) => start.status === "rejected");

@@ -59,9 +59,10 @@ export function parsePublishedPort(output: string): number {
 }
 
 /** The engine that answers, if one does. A client without its daemon does not count. */
-export async function findContainerEngine(): Promise<ContainerEngine | undefined> {
+export async function findContainerEngine(run?: Run): Promise<ContainerEngine | undefined> {
   for (const engine of CONTAINER_ENGINES) {
-    const answer = await runProgram(engine, ["version", "--format", "{{.Server.Version}}"]);
+    const args = ["version", "--format", "{{.Server.Version}}"];
+    const answer = await runProgram(engine, args, run && { run });
     if (answer?.code === 0) return engine;
   }
   return undefined;
@@ -103,13 +104,15 @@ export class ContainerRedis implements RedisServer {
 
   async start(): Promise<void> {
     this.#run.guardWith([this.#engine, ...this.#commands.remove]);
-    await this.#must(this.#commands.run(this.#port));
+    // To fetch the image may take minutes.
+    await this.#must(this.#commands.run(this.#port), this.#run);
     this.#isRunning = true;
     this.#port = parsePublishedPort(await this.#must(this.#commands.port));
     await using client = new RedisClient(this.address);
     await until(() => client.call("PING"), {
       what: "the container answers",
       withinMs: 2 * PATIENCE_MS,
+      signal: this.#run.signal,
     });
   }
 
@@ -137,8 +140,9 @@ export class ContainerRedis implements RedisServer {
     await this.stop();
   }
 
-  async #must(args: readonly string[]): Promise<string> {
-    const answer = await runProgram(this.#engine, args);
+  /** @param run the run that ends the command, if that is to end early */
+  async #must(args: readonly string[], run?: Run): Promise<string> {
+    const answer = await runProgram(this.#engine, args, run && { run });
     if (answer?.code === 0) return answer.output;
     throw new Error(
       `Cannot run ${this.#engine} ${args[0]}: ${answer?.errors.trim() ?? "not found"}`,

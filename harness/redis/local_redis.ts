@@ -131,6 +131,7 @@ export class LocalRedis implements RedisServer {
     await until(() => isReady() || !child.isRunning, {
       what: `${name} is ready`,
       everyMs: 5,
+      signal: run.signal,
       evidence: () => child.log.tail(),
     });
     if (!child.isRunning) {

@@ -1,7 +1,8 @@
 /**
  * Stands in for a node where only the harness is tested: reads its configuration, listens on what it
  * says, answers `NAME:TEXT` on its link port and a few figures on its admin port. `FAKE_EXIT` makes it
- * end instead.
+ * end instead. `FAKE_STUCK` names a directory, in which it writes a file named after its process; then
+ * it is never ready, and does not end at SIGTERM.
  */
 import { parse } from "smol-toml";
 import type { CausewayConfiguration } from "../causeway_configuration.ts";
@@ -26,6 +27,13 @@ const configuration = parse(text) as unknown as CausewayConfiguration;
 if (Deno.env.get("FAKE_EXIT") === configuration.node_name) {
   console.error("fake: told to fail");
   Deno.exit(2);
+}
+
+const stuck = Deno.env.get("FAKE_STUCK");
+if (stuck !== undefined) {
+  Deno.addSignalListener("SIGTERM", () => {});
+  Deno.writeTextFileSync(`${stuck}/${Deno.pid}`, "");
+  await new Promise(() => {});
 }
 
 const listen = (port: unknown) => Deno.listen({ hostname: "127.0.0.1", port: Number(port) });
