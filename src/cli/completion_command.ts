@@ -3,6 +3,8 @@ import type { CommandIo } from "./command_io.ts";
 import { describe } from "./command_docs.ts";
 
 const SHELLS = ["bash", "zsh", "fish"] as const;
+/** Commands whose arguments are the names of a command. */
+const TAKES_COMMAND: ReadonlySet<string> = new Set(["help", "man"]);
 
 /** Makes the command `causeway completion`, which knows the commands of `programOf()`. */
 export function completionCommand(io: CommandIo, programOf: () => Command): Command {
@@ -17,7 +19,7 @@ export function completionCommand(io: CommandIo, programOf: () => Command): Comm
     ],
   });
   return command.action((shell: (typeof SHELLS)[number]) => {
-    const words = wordsOf(programOf());
+    const words = withCommandPaths(wordsOf(programOf()));
     io.out({ bash: bashScript, zsh: zshScript, fish: fishScript }[shell](words));
   });
 }
@@ -27,10 +29,16 @@ export interface CompletedCommand {
   /** Names from the program on, without the program's: `["backends", "plan"]`. */
   readonly path: readonly string[];
   readonly about: string;
-  readonly commands: readonly string[];
+  readonly commands: readonly NamedCommand[];
   readonly options: readonly CompletedOption[];
   /** Words that its arguments may be; empty where they are free. */
   readonly words: readonly string[];
+}
+
+/** A name that may follow, and its description. */
+export interface NamedCommand {
+  readonly name: string;
+  readonly about: string;
 }
 
 /** An option of a command. */
@@ -50,7 +58,9 @@ export function wordsOf(program: Command, path: readonly string[] = []): Complet
     {
       path,
       about: program.description(),
-      commands: program.commands.map((command) => command.name()),
+      commands: program.commands.map((command) => (
+        { name: command.name(), about: command.description() }
+      )),
       options: [
         ...options.map(({ long, description, required, optional, flags, argChoices = [] }) => ({
           flag: long!,
@@ -66,13 +76,24 @@ export function wordsOf(program: Command, path: readonly string[] = []): Complet
   ];
 }
 
+/** Adds what may follow those commands whose arguments are the names of a command. */
+function withCommandPaths(commands: readonly CompletedCommand[]): readonly CompletedCommand[] {
+  const groups = commands.filter(({ commands }) => commands.length > 0);
+  return commands.flatMap((command) => {
+    if (!TAKES_COMMAND.has(command.path.join(" "))) return [command];
+    return groups.map(({ path, commands }) => (
+      { ...command, path: [...command.path, ...path], commands }
+    ));
+  });
+}
+
 function bashScript(commands: readonly CompletedCommand[]): string {
   const cases = commands.map(({ path, commands, options, words }) => {
     const key = JSON.stringify(path.join(" "));
     const flags = options.map(({ flag }) => flag).join(" ");
-    return `    ${key}) names=${quote([...commands, ...words].join(" "))}; flags=${
-      quote(flags)
-    } ;;`;
+    return `    ${key}) names=${
+      quote([...commands.map(({ name }) => name), ...words].join(" "))
+    }; flags=${quote(flags)} ;;`;
   });
   const valued = valuedOptions(commands).map(({ offer, choices, places }) => {
     const reply = {
@@ -135,15 +156,8 @@ function zshScript(commands: readonly CompletedCommand[]): string {
     lines.push(`    ${patternOf(places)}) ${action}; return ;;`);
   }
   lines.push("  esac", '  case "$path_" in');
-  for (const { path, commands: names, options, words } of commands) {
-    const abouts = new Map(
-      commands.filter((other) => other.path.length === path.length + 1).map((other) => {
-        return [other.path.join(" "), other.about];
-      }),
-    );
-    const described = names.map((name) => {
-      return described_(name, abouts.get([...path, name].join(" ")) ?? "");
-    });
+  for (const { path, commands: inner, options, words } of commands) {
+    const described = inner.map(({ name, about }) => described_(name, about));
     lines.push(
       `    ${JSON.stringify(path.join(" "))})`,
       `      names=(${[...described, ...words].map(quote).join(" ")})`,
@@ -187,11 +201,10 @@ function fishScript(commands: readonly CompletedCommand[]): string {
     "end",
     "complete -c causeway -f",
   ];
-  for (const { path, commands: names, options, words } of commands) {
+  for (const { path, commands: inner, options, words } of commands) {
     const where = `complete -c causeway -n ${quote(`__causeway_path ${quote(path.join(" "))}`)}`;
-    for (const name of names) {
-      const about = commands.find((other) => other.path.join(" ") === [...path, name].join(" "));
-      lines.push(`${where} -a ${quote(name)} -d ${quote(about?.about ?? "")}`);
+    for (const { name, about } of inner) {
+      lines.push(`${where} -a ${quote(name)} -d ${quote(about)}`);
     }
     if (words.length > 0) lines.push(`${where} -a ${quote(words.join(" "))}`);
     for (const { flag, about, value, choices } of options) {

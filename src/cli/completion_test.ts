@@ -46,6 +46,9 @@ const CASES: readonly (readonly [words: readonly string[], offers: readonly stri
   [["causeway", "stat"], ["status"]],
   [["causeway", "backends", "pl"], ["plan"]],
   [["causeway", "completion", "z"], ["zsh"]],
+  [["causeway", "help", "backends", "co"], ["copy"]],
+  [["causeway", "man", "arch"], ["archive"]],
+  [["causeway", "man", "--dir"], ["--directory"]],
   [["causeway", "where", "alice@example.com", "--tok"], ["--token-file"]],
   [["causeway", "links", "--datacenter", "dc2", "--js"], ["--json"]],
   // One name, and another kind of value.

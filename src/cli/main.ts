@@ -15,6 +15,7 @@ import { completionCommand } from "./completion_command.ts";
 import { doctorCommand } from "./doctor_command.ts";
 import { exportCommand } from "./export_command.ts";
 import { fromMongooseimCommand } from "./from_mongooseim_command.ts";
+import { helpCommand } from "./help_command.ts";
 import { importCommand } from "./import_command.ts";
 import { bounceCommand, linksCommand, sessionsCommand } from "./list_commands.ts";
 import { manCommand } from "./man_command.ts";
@@ -67,7 +68,9 @@ function buildProgram(io: CommandIo, done: (code: number) => void): Command {
   const program = new Command("causeway")
     .description("several XMPP datacenters, one XMPP domain")
     .version(BUILD)
-    .configureHelp({ showGlobalOptions: false })
+    // Commander's own `help` goes one word deep; `helpCommand` goes all the way.
+    .helpCommand(false)
+    .configureHelp({ showGlobalOptions: false, visibleCommands: ({ commands }) => [...commands] })
     .configureOutput({
       writeOut: (text) => io.out(text.trimEnd()),
       writeErr: (text) => io.error(text.trimEnd()),
@@ -120,6 +123,7 @@ function buildProgram(io: CommandIo, done: (code: number) => void): Command {
     backendsCommand(io, done),
     importCommand(io),
     exportCommand(io),
+    helpCommand(() => program),
     completionCommand(io, () => program),
     manCommand(io, () => program),
   ];

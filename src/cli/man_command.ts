@@ -4,6 +4,7 @@ import { VERSION } from "../config/mod.ts";
 import { CausewayError, describeError } from "../base/mod.ts";
 import { describe, docsOf, EXIT_MEANINGS } from "./command_docs.ts";
 import type { CommandIo } from "./command_io.ts";
+import { commandAt, commandsOf, pathOf } from "./command_tree.ts";
 
 /** Makes the command `causeway man`, which knows the commands of `programOf()`. */
 export function manCommand(io: CommandIo, programOf: () => Command): Command {
@@ -37,26 +38,6 @@ export function manCommand(io: CommandIo, programOf: () => Command): Command {
       }
     }
   });
-}
-
-function commandsOf(command: Command): readonly Command[] {
-  return [command, ...command.commands.flatMap(commandsOf)];
-}
-
-function commandAt(program: Command, names: readonly string[]): Command {
-  let found = program;
-  for (const name of names) {
-    const next = found.commands.find((command) => command.name() === name);
-    if (next === undefined) {
-      throw new CausewayError("cli/usage", `Cannot find a manual page: ${name} is no command`);
-    }
-    found = next;
-  }
-  return found;
-}
-
-function pathOf(command: Command): readonly string[] {
-  return command.parent === null ? [command.name()] : [...pathOf(command.parent), command.name()];
 }
 
 function pageName(command: Command): string {
