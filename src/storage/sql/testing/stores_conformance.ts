@@ -18,6 +18,7 @@ import { subscriptionRequestStoreConformance } from "../../testing/subscription_
 import { userStoreConformance } from "../../testing/user_store_conformance.ts";
 import { vcardStoreConformance } from "../../testing/vcard_store_conformance.ts";
 import { archiveStepsConformance } from "./archive_steps_conformance.ts";
+import { copiesOfUnits } from "./copies_of_units.ts";
 import { preparedDatabase, withConnection } from "./databases.ts";
 import {
   assertIndexed,
@@ -25,8 +26,9 @@ import {
   enlargeMysql,
   enlargePostgres,
   notingEngine,
+  ofOneArchive,
 } from "./explained.ts";
-import type { SentStatements } from "./explained.ts";
+import type { PlanOptions, SentStatements } from "./explained.ts";
 import { SERVER_KINDS, serverDuringTests } from "./servers.ts";
 import { assertParses, noting } from "./transact_sql.ts";
 import { sqlServerDatabase } from "../sql_server.ts";
@@ -161,32 +163,47 @@ export function storesConformance(name: string): void {
     }
   });
 
+  copiesOfUnits(kind.name, async () => {
+    const options = await preparedDatabase(server());
+    return sqlServerDatabase({ ...options, engine: notingEngine(options.engine, sent) });
+  });
+
   // Last, when all statements have been sent.
   // MariaDB starts again in the middle: its process is one that began before the test.
   const sanitize = kind.name !== "MariaDB";
   Deno.test({
     name:
-      `${kind.name}: every statement of every store finds its rows by an index in tables of a million`,
+      `${kind.name}: every statement of stores and of copying finds its rows by an index in tables of a million`,
     sanitizeOps: sanitize,
     sanitizeResources: sanitize,
     async fn() {
-      assert.ok(sent.size > 0);
-      const options = await preparedDatabase(server());
-      const { database } = options.address;
-      const root = await server().connect(database);
-      try {
-        const execute = async (sql: string) => (await root.execute(sql)).rows;
-        if (kind.driver === "pgsql") await enlargePostgres(execute);
-        else await enlargeMysql(execute, database);
-      } finally {
-        await root.close();
-      }
+      // Messages of all accounts, and of one account.
+      const searches = [...sent.keys()].filter((each) => /\bfrom archive_texts .*words/.test(each));
+      assert.ok(searches.length > 0 && sent.size > searches.length);
+      const enlarged = async (how: PlanOptions) => {
+        const options = await preparedDatabase(server());
+        const { database } = options.address;
+        const root = await server().connect(database);
+        try {
+          const execute = async (sql: string) => (await root.execute(sql)).rows;
+          if (kind.driver === "pgsql") await enlargePostgres(execute, how);
+          else await enlargeMysql(execute, database, how);
+        } finally {
+          await root.close();
+        }
+        return options;
+      };
+      const isOneArchive = true;
+      const [all, one] = [await enlarged({}), await enlarged({ isOneArchive })];
       if (kind.name === "MariaDB") {
         await server().kill();
         await server().launch();
       }
       const assertPlans = kind.driver === "pgsql" ? assertIndexed : assertKeyed;
-      await withConnection(options, (connection) => assertPlans(connection, sent));
+      await withConnection(all, (connection) => assertPlans(connection, sent));
+      const queries = ofOneArchive(sent);
+      assert.ok(queries.size > 0);
+      await withConnection(one, (connection) => assertPlans(connection, queries, { isOneArchive }));
     },
   });
 }
