@@ -232,10 +232,13 @@ export class SessionTable {
     return true;
   }
 
-  /** Drops what memory holds on `jid` and its bare JID, so that the next lookup asks Redis. */
+  /**
+   * Drops what memory holds on `jid` and its bare JID, so that the next lookup asks Redis. Stanzas
+   * whose lookup has just ended still find where the account's other sessions are.
+   */
   forget(jid: Jid): void {
     this.#cache.forget(jid);
-    this.#placements.forgetKey(jid.localpart === "" ? jid.domainpart : jid.text);
+    this.#placements.expireKey(jid.localpart === "" ? jid.domainpart : jid.text);
   }
 
   /** Has the next lookup of `jid` ask Redis; memory still answers while Redis is away. */

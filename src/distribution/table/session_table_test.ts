@@ -868,6 +868,9 @@ Deno.test("SessionTable tells in which datacenters an account is, while it is in
     await theirs.table.sessionOpened(fullJid("bob", "desk"));
     ours.table.forget(BOB);
     assert.deepEqual((await hosts()).toSorted(), [`${HERE} phone`, `${THERE} desk`]);
+    ours.table.forget(fullJid("bob", "gone"));
+    assert.equal(ours.table.spread(BOB).length, 2, "for a stanza whose lookup has just ended");
+    assert.ok(ours.table.isUnplaced(BOB), "and a later one asks again");
     await theirs.table.sessionClosed(fullJid("bob", "desk"));
     ours.table.forget(BOB);
     assert.deepEqual(await hosts(), []);

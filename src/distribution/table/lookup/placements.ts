@@ -114,12 +114,6 @@ export class Placements {
     }
   }
 
-  /** Drops the account or domain that `key` of the session table belongs to. */
-  forgetKey(key: string): void {
-    if (this.#entries.size > 0) this.#entries.delete(nameOf(key));
-    if (this.#spread.size > 0) this.#spread.delete(nameOf(key));
-  }
-
   /**
    * Has the next use of the account or domain that `key` belongs to wait for a lookup. A stanza whose
    * lookup has just ended still finds what that has read.
