@@ -172,6 +172,7 @@ export class Dispatcher {
    */
   routeTo(host: string, envelope: Envelope): void {
     if (host !== this.#domains.localHost) return this.#forward(envelope, host);
+    envelope.isSpread = true; // the other datacenters are told by stanzas of their own
     const pending = this.#dispatchLocal(envelope, "local-user");
     if (pending !== undefined) whenOver(pending, (finish) => void finish());
   }
@@ -640,6 +641,7 @@ export class Dispatcher {
    * to the address.
    */
   #deliverOrForward(envelope: Envelope, key: Jid, host: string): boolean {
+    if (this.#isForAllClients(envelope, key)) this.#sendPresenceElsewhere(envelope, key, host);
     const spread = this.#spreadOf(envelope, key);
     const hosts = spread.length === 0 ? undefined : this.#datacentersOf(envelope, spread, host);
     if (hosts === undefined) this.#copyToDevices(envelope, spread, host);
@@ -651,6 +653,38 @@ export class Dispatcher {
     } else if (this.#deliverHere(envelope, !isLocalUser(key, this.#domains))) return true;
     if (!this.#hidden.has(envelope)) this.#deps.locations.forget(key);
     return false;
+  }
+
+  /**
+   * True for presence that a client or component here sends to an account: it is for all available
+   * resources (RFC 6121 §8.5.2.1.2). A datacenter takes what comes over a link as its own share, if it
+   * has rosters.
+   */
+  #isForAllClients({ isSpread, isCopy, arrival, stanza }: Envelope, key: Jid): boolean {
+    const { kind, type } = stanza;
+    if (kind !== "presence" || (type !== "available" && type !== "unavailable")) return false;
+    if (isSpread || isCopy || arrival === "link" || key !== key.bare) return false;
+    return isUser(key, this.#domains) && !isLocalUser(key, this.#domains) &&
+      this.#deps.presence?.serves(key.domainpart) === true;
+  }
+
+  /** Sends presence to the account's sessions in all datacenters but `host`, which gets it itself. */
+  #sendPresenceElsewhere(envelope: Envelope, key: Jid, host: string): void {
+    const { locations, local } = this.#deps;
+    const { localHost } = this.#domains;
+    const hosts = new Set(locations.spread(key).map((session) => session.host));
+    // Sessions here are known before the table has them.
+    if (local.sessionsOf(key).isHere) hosts.add(localHost);
+    hosts.delete(host);
+    if (hosts.size === 0) return;
+    envelope.isSpread = true; // if it comes back, the others have had it
+    const copies = copyEnvelope(envelope, hosts.size);
+    for (const [i, each] of [...hosts].entries()) {
+      const copy = copies[i]!;
+      copy.isCopy = false; // each is as good as the first: another datacenter drops copies of presence
+      if (each !== localHost) this.#forward(copy, each);
+      else if (!this.#deliverHere(copy, true)) this.#refusals.drop(copy, "no-route");
+    }
   }
 
   /** Sessions of a message's recipient that are in several datacenters; none for other stanzas. */

@@ -72,9 +72,60 @@ Deno.test("Router takes presence over a link to an account as meant for this dat
   assert.deepEqual([fixture.sent, fixture.lookups, fixture.taken], [[], [], []]);
 });
 
+Deno.test("Router sends a client's presence for an account to every datacenter where that has sessions", () => {
+  const fixture = new Fixture();
+  const session = { resourcepart: "x" };
+  fixture.spread.set(
+    BOB,
+    ["dc1", "dc2", "dc3"].map((dc) => ({ ...session, host: `${dc}.example.com` })),
+  );
+  fixture.sessions.set(BOB, { isHere: true, isResourceHere: false, priority: -1 });
+  fixture.local.set(BOB, "delivered");
+  for (const host of ["dc1.example.com", "dc3.example.com"]) {
+    fixture.cache.set(BOB, host);
+    for (const type of ["available", "unavailable"] as const) {
+      let settled = 0;
+      fixture.router.accept(presence(type, BOB, `${ALICE}/x`), { settle: () => void settled++ });
+      const sent = fixture.sent.splice(0);
+      assert.deepEqual(sent.map((each) => each.host).toSorted(), [
+        "dc2.example.com",
+        "dc3.example.com",
+      ]);
+      assert.deepEqual(sent.map(({ envelope }) => envelope.isCopy), [false, false]);
+      assert.deepEqual(fixture.delivered.splice(0).map((each) => each.type), [type]);
+      for (const { envelope } of sent) {
+        assert.equal(settled, 0, "once all have it");
+        envelope.settle();
+      }
+      assert.equal(settled, 1);
+    }
+  }
+  fixture.router.accept(presence("error", BOB, `${ALICE}/x`));
+  assert.deepEqual(fixture.sent.map((each) => each.host), ["dc3.example.com"]);
+});
+
+Deno.test("Router sends presence that comes back to one datacenter alone", async () => {
+  const fixture = new Fixture();
+  fixture.spread.set(
+    BOB,
+    ["dc2", "dc3"].map((dc) => ({ host: `${dc}.example.com`, resourcepart: dc })),
+  );
+  fixture.table.set(BOB, "dc2.example.com");
+  fixture.cache.set(BOB, "dc2.example.com");
+  fixture.router.accept(presence("available", BOB, `${ALICE}/x`));
+  const [{ envelope }] = fixture.sent.splice(0) as [typeof fixture.sent[number]];
+  fixture.router.returned(envelope, "peer-gone");
+  await fixture.settled();
+  assert.deepEqual(fixture.sent.map(({ host }) => host), ["dc2.example.com"]);
+});
+
 Deno.test("Router.sendTo() sends to one datacenter, wherever else the account is", () => {
   const fixture = new Fixture();
   fixture.cache.set(BOB, "dc3.example.com");
+  fixture.spread.set(
+    BOB,
+    ["dc1", "dc2", "dc3"].map((dc) => ({ host: `${dc}.example.com`, resourcepart: dc })),
+  );
   fixture.local.set(BOB, "delivered");
   fixture.router.sendTo("dc2.example.com", presence("available", BOB, `${ALICE}/x`));
   fixture.router.sendTo("dc1.example.com", presence("available", BOB, `${ALICE}/x`));
