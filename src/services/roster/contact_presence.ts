@@ -28,6 +28,8 @@ export interface ContactPresenceDeps extends
   readonly metrics: RosterMetrics;
   /** See `RosterServerDeps.isCurrent`. */
   isCurrent?(client: Jid, use: AccountUse): () => Promise<boolean>;
+  /** See `ContactSightsDeps.asks`. */
+  asks?(owner: Jid, contact: Jid): void;
   /** Returns the full JIDs of the resources at other processes that a session here was told of. */
   toldTo(session: FullJid): readonly string[];
 }

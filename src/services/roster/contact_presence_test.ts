@@ -371,3 +371,18 @@ Deno.test("a session that comes from another node meets the sessions of this one
     `probe: ${PHONE} → ${BOB}`,
   ]);
 });
+
+Deno.test("a client that logs in later hears of contacts whose rosters lie elsewhere, though others have", async () => {
+  const fixture = withAlice();
+  const dave = "dave@dc2.example.com";
+  fixture.store.put(ALICE, item(dave, { subscription: "to" }));
+  await fixture.changePresence(PHONE);
+  const addresses = { from: parseJid(`${dave}/x`), to: parseJid(ALICE) };
+  const presence = buildStanza(element("presence"), addresses);
+  const saw = () => fixture.server.saw(presence, { origin: DC2, process: 2, sentAtUs: 1 });
+  assert.deepEqual([saw(), saw()], [true, false]);
+  fixture.routed.length = 0;
+  await fixture.changePresence(`${ALICE}/tablet`);
+  assert.deepEqual(lines(fixture.routed), [`probe: ${ALICE} → ${dave}`]);
+  assert.deepEqual([saw(), saw()], [true, false], "the answer to that");
+});

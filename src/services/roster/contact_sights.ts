@@ -11,6 +11,8 @@ import type { PresenceView, RosterDeps } from "./roster_ports.ts";
 export interface ContactSightsDeps
   extends Pick<RosterDeps, "hosts" | "routes" | "privacy" | "log"> {
   readonly metrics: RosterMetrics;
+  /** Called before a contact whose roster lies elsewhere is asked for its presence anew. */
+  asks?(owner: Jid, contact: Jid): void;
 }
 
 const OPEN_VIEW: PresenceView = { hidesFrom: () => false, isDeafTo: () => false };
@@ -55,7 +57,10 @@ export class ContactSights {
    */
   probedBy(session: FullJid, contacts: readonly RosterContact[]): readonly Jid[] {
     const { probed, elsewhere } = this.sightsOf(session, contacts);
-    for (const contact of elsewhere) this.#deps.routes.route(probe(session.bare, contact));
+    for (const contact of elsewhere) {
+      this.#deps.asks?.(session.bare, contact);
+      this.#deps.routes.route(probe(session.bare, contact));
+    }
     return probed;
   }
 

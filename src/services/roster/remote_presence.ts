@@ -207,12 +207,23 @@ export class RemotePresence {
     return resources.filter((from) => this.#known.get(from)?.some(isTold) === true);
   }
 
+  /**
+   * Notes that an account here asks for the presence of another one, for a session that has not heard of
+   * it: presence that says nothing new to the others is news.
+   */
+  asks(account: string, other: string): void {
+    for (const from of this.#byAccount.get(account) ?? []) {
+      if (!isResourceOf(from, other)) continue;
+      for (const { told } of this.#known.get(from) ?? []) {
+        const recipients = told.get(account);
+        if (recipients?.has(account) === true) recipients.set(account, Number.NaN); // equals no hash
+      }
+    }
+  }
+
   /** True when an account here was told of a resource of `other` elsewhere, and not of its end. */
   isTold(account: string, other: string): boolean {
-    for (const from of this.#byAccount.get(account) ?? []) {
-      if (from.startsWith(other) && from[other.length] === "/") return true;
-    }
-    return false;
+    return [...this.#byAccount.get(account) ?? []].some((from) => isResourceOf(from, other));
   }
 
   /** Forgets what a session here, which has ended, was told directly. */
@@ -581,6 +592,10 @@ export class RemotePresence {
       }
     }
   }
+}
+
+function isResourceOf(fullJid: string, account: string): boolean {
+  return fullJid.startsWith(account) && fullJid[account.length] === "/";
 }
 
 function partKey(from: string, process: number): string {

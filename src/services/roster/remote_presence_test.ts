@@ -84,6 +84,18 @@ function session(text: string, priority: number | undefined, sinceUs = 1): Prese
   return { jid, priority, lastPresence, isOpen: true };
 }
 
+Deno.test("RemotePresence takes the same presence for news once its account was asked for it again", () => {
+  const fixture = new Fixture();
+  assert.ok(fixture.saw("available"));
+  assert.ok(!fixture.saw("available"));
+  fixture.presence.asks(ALICE, "bob@example.co");
+  fixture.presence.asks("carol@example.com", "bob@example.com");
+  assert.ok(!fixture.saw("available"), "somebody else was asked, or asks");
+  fixture.presence.asks(ALICE, "bob@example.com");
+  assert.ok(fixture.saw("available"), "the session that asks has not heard of it");
+  assert.ok(!fixture.saw("available"));
+});
+
 Deno.test("a resource whose process is gone is withdrawn once, and asked for when it is back", async () => {
   const fixture = new Fixture();
   assert.equal(fixture.saw("available"), true);

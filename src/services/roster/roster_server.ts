@@ -84,6 +84,7 @@ export class RosterServer {
     const common = { ...deps, metrics, turns, reach };
     const presence = this.#presence = new ContactPresence({
       ...common,
+      asks: (owner, contact) => this.#remote.asks(owner.text, contact.text),
       toldTo: (session) => this.#remote.toldTo(session),
     });
     const rosters = this.#rosters = new Rosters({
