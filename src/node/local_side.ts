@@ -37,7 +37,7 @@ export interface LocalSideDeps extends UserHosts {
   /** Archives, which give messages to their accounts an id. @default there are none */
   readonly archive?: { stamped(message: Envelope): Stanza };
   /** Rosters and presence. */
-  readonly rosters?: Pick<RosterServer, "serves" | "probed" | "takes" | "saw">;
+  readonly rosters?: Pick<RosterServer, "serves" | "probed" | "takes" | "asTold" | "saw">;
   /** Privacy lists. @default nobody has any */
   readonly privacy?: Pick<PrivacyServer, "refusesPresence" | "takes">;
   /** Watch over the accounts of the sessions here. */
@@ -171,7 +171,11 @@ export class LocalSide implements NodeSide {
     const { stanza } = envelope;
     const { kind, type, to } = stanza;
     if (rosters === undefined || !rosters.serves(to.domainpart)) return undefined;
-    if (kind === "iq") return rosters.takes(stanza) ? "ignored" : undefined;
+    if (kind === "iq") {
+      if (rosters.takes(stanza)) return "ignored";
+      const told = rosters.asTold(stanza);
+      return told === stanza ? undefined : sessions.deliver(told, envelope);
+    }
     if (type === "probe") {
       rosters.probed(stanza);
       return "ignored"; // its answers are stanzas of their own

@@ -35,6 +35,8 @@ class Fixture {
   readonly seen: string[] = [];
   /** True while older messages for accounts are on their way. */
   isHolding = false;
+  /** The IQ that a client gets instead of another. */
+  told: Stanza | undefined;
   /** True while accounts have rosters. */
   hasRosters = false;
   /** Fate of notifications of personal eventing. */
@@ -90,6 +92,7 @@ class Fixture {
       saw: ({ type }) => this.seen.push(type) > 0,
       probed: (probe) => void this.handed.push(`probe of ${probe.from.text}`),
       takes: ({ to }) => to.text.endsWith("/uninterested"),
+      asTold: (iq) => this.told ?? iq,
     },
     pep: {
       notified: () => this.notified,
@@ -362,6 +365,11 @@ Deno.test("LocalSide drops roster pushes that the client does not want", () => {
   assert.deepEqual(fixture.handed, []);
   fixture.local.deliver(push("a@example.com/x"));
   assert.deepEqual(fixture.handed, ["session", "service"]);
+  const got: Stanza[] = [];
+  fixture.whenAsked = (stanza) => void got.push(stanza);
+  fixture.told = stanza("a@example.com/x", "iq");
+  fixture.local.deliver(push("a@example.com/x"));
+  assert.deepEqual(got, [fixture.told], "with a version that leaves nothing out");
 });
 
 Deno.test("LocalSide lets personal eventing decide on headlines, and on nothing else", () => {

@@ -15,6 +15,7 @@ import { AccountReach } from "./account_reach.ts";
 import { AccountTurns } from "./account_turns.ts";
 import { ContactPresence } from "./contact_presence.ts";
 import { InboundRetries } from "./inbound_retries.ts";
+import { MissedChanges } from "./missed_changes.ts";
 import { AGAIN_PAYLOAD, readSignal } from "./presence_signal.ts";
 import { probe } from "./presence_stanzas.ts";
 import type { PresenceOrigin } from "./remote_presence.ts";
@@ -26,6 +27,7 @@ import { RosterChangeService, RosterGet } from "./roster_services.ts";
 import { Rosters } from "./rosters.ts";
 import { SubscriptionServer } from "./subscription_server.ts";
 import type { SubscriptionError } from "./subscription_server.ts";
+import { ToldVersions } from "./told_versions.ts";
 
 /** Steps that may wait for the database or the session table at once. */
 const MAX_WAITING = 100_000;
@@ -73,8 +75,9 @@ export class RosterServer {
   readonly #subscriptions: SubscriptionServer;
   readonly #remote: RemotePresence;
   readonly #retries: InboundRetries;
-  /** Full JIDs of the clients here that get roster pushes. */
-  readonly #interested = new Set<string>();
+  readonly #missed: MissedChanges;
+  /** Clients here that get roster pushes. */
+  readonly #interested = new ToldVersions();
 
   constructor(deps: RosterServerDeps) {
     this.#deps = deps;
@@ -87,11 +90,14 @@ export class RosterServer {
       asks: (owner, contact) => this.#remote.asks(owner.text, contact.text),
       toldTo: (session) => this.#remote.toldTo(session),
     });
+    const missed = this.#missed = new MissedChanges(common);
     const rosters = this.#rosters = new Rosters({
       ...common,
+      told: (client, version) => this.#interested.told(client, version),
+      changed: (owner, contact) => missed.note(owner, contact, true),
       parted: (owner, contact, end) => this.#subscriptions.part(owner, contact, end),
     });
-    this.#subscriptions = new SubscriptionServer({ ...common, rosters, presence });
+    this.#subscriptions = new SubscriptionServer({ ...common, rosters, presence, missed });
     this.#retries = new InboundRetries({
       clock: deps.clock,
       apply: (stanza) => this.#subscriptions.inbound(stanza),
@@ -130,6 +136,7 @@ export class RosterServer {
       announce: (host) => {
         deps.datacenterBack?.();
         presence.announceAll(host);
+        missed.tell(host);
       },
     });
     this.services = [
@@ -253,6 +260,7 @@ export class RosterServer {
   close(): void {
     this.#remote.close();
     this.#presence.close();
+    this.#missed.close();
     this.#retries.close();
   }
 
@@ -282,6 +290,13 @@ export class RosterServer {
     if (this.isUnwantedPush(iq)) return true;
     if (iq.type === "set" && iq.from.text === iq.to.bare.text) this.#rosters.pushed(iq);
     return false;
+  }
+
+  /** Returns an IQ that `takes` leaves to a client as it gets it: a roster push may tell less. */
+  asTold(iq: Stanza): Stanza {
+    const isPush = iq.type === "set" && iq.from === iq.from.bare &&
+      iq.from.text === iq.to.bare.text;
+    return isPush ? this.#interested.asTold(iq) : iq;
   }
 
   /** True for a roster push to a client that has not asked for the roster. */
@@ -325,13 +340,13 @@ export class RosterServer {
     jid: FullJid,
     { isAvailable, isNew }: { readonly isAvailable: boolean; readonly isNew: boolean },
   ): void {
-    this.#interested.add(jid.text);
+    this.#interested.follow(jid);
     if (isAvailable) this.#presence.arrived(jid, isNew);
   }
 
   /** A session has ended, or has moved away. */
   closed(jid: FullJid): void {
-    this.#interested.delete(jid.text);
+    this.#interested.forget(jid);
     this.#presence.left(jid);
     this.#remote.closed(jid);
     const account = jid.bare.text;
@@ -364,9 +379,9 @@ export class RosterServer {
   }
 
   /** Notes that a client gets pushes, unless it is gone or only a peer speaks of it. */
-  #asked({ bare, text }: FullJid): void {
-    const here = this.#deps.sessions.here(bare.text);
-    if (here.some(({ jid }) => jid.text === text)) this.#interested.add(text);
+  #asked(client: FullJid): void {
+    const here = this.#deps.sessions.here(client.bare.text);
+    if (here.some(({ jid }) => jid.text === client.text)) this.#interested.follow(client);
   }
 
   #failed(thrown: unknown): void {

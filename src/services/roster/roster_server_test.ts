@@ -73,6 +73,30 @@ Deno.test("a client that knows a version gets what has changed since, after an e
   assert.equal(roster.elements.length, 2);
 });
 
+Deno.test("a client that missed a push does not hear of a version that has what it missed", async () => {
+  const fixture = withAlice(new RosterFixture({ maxItems: 10 }));
+  fixture.store.put(ALICE, item(BOB));
+  const versions = () =>
+    fixture.routed.splice(0).filter(({ to }) => to.text === PHONE)
+      .map((push) => stanzaElement(fixture.server.asTold(push)).elements[0]!.attribute("ver"));
+  await fixture.ask(PHONE, "get", element("query", { xmlns: ROSTER_NAMESPACE, ver: "" }));
+  await fixture.ask(PHONE, "set", query({ jid: BOB, name: "1" }));
+  assert.deepEqual(versions(), ["2"]);
+  fixture.store.put(ALICE, item(CAROL)); // its push is lost
+  await fixture.ask(PHONE, "set", query({ jid: BOB, name: "2" }));
+  assert.deepEqual(versions(), ["2"]);
+  assert.equal(
+    await fixture.ask(PHONE, "get", element("query", { xmlns: ROSTER_NAMESPACE, ver: "2" })),
+    "empty",
+  );
+  fixture.clock.advance(1);
+  assert.deepEqual(lines(fixture.routed), [
+    `push ${CAROL} none: ${ALICE} → ${PHONE}`,
+    `push ${BOB} none: ${ALICE} → ${PHONE}`,
+  ]);
+  assert.deepEqual(versions(), ["3", "4"]);
+});
+
 /** Delivers the pushes that were routed to alice's phone; returns those that its client gets. */
 function delivered(fixture: RosterFixture): readonly string[] {
   const pushes = fixture.routed.splice(0).filter(({ to }) => to.text === PHONE);

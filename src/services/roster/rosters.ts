@@ -21,6 +21,10 @@ export interface RostersDeps
   extends Pick<RosterDeps, "hosts" | "bounds" | "paced" | "clock" | "log"> {
   readonly reach: AccountReach;
   readonly metrics: RosterMetrics;
+  /** Called when a client is told a whole roster, or all that has changed up to this version. */
+  told(client: FullJid, version: number): void;
+  /** Called with each change that clients can see, before they are told. */
+  changed(owner: Jid, contact: string): void;
   /** Ends what the owner and a former contact see of each other: sends these stanzas, in order. */
   parted(owner: Jid, contact: Jid, end: {
     readonly hadFrom: boolean;
@@ -86,6 +90,7 @@ export class Rosters {
     const { hosts, clock, reach } = this.#deps;
     const hasVersions = known !== undefined && hosts.hasVersions(owner.domainpart);
     const changes = hasVersions ? changesSince(roster, known) : undefined;
+    this.#deps.told(client, roster.version);
     if (changes === undefined) {
       let items = "";
       for (const item of roster.items) if (item.isListed) items += writeItem(item);
@@ -139,6 +144,7 @@ export class Rosters {
     if (item === before) return change;
     metrics.changes.inc();
     if (!isVisibleChange(before, item)) return change;
+    this.#deps.changed(owner, contact);
     const told = item?.isListed === true ? writeItem(item) : writeRemoved(contact);
     const ver = hosts.hasVersions(owner.domainpart) ? version : undefined;
     try {

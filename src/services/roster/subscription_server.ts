@@ -5,6 +5,7 @@ import type { Jid, Stanza } from "../../xmpp/mod.ts";
 import { buildStanza, element, parseJid } from "../../xmpp/mod.ts";
 import type { AccountReach } from "./account_reach.ts";
 import type { ContactPresence } from "./contact_presence.ts";
+import type { MissedChanges } from "./missed_changes.ts";
 import type { RosterMetrics, SubscriptionOutcome } from "./roster_metrics.ts";
 import type { RosterDeps } from "./roster_ports.ts";
 import type { Rosters } from "./rosters.ts";
@@ -19,6 +20,7 @@ export interface SubscriptionServerDeps
   extends Pick<RosterDeps, "hosts" | "routes" | "bounds" | "privacy" | "exists" | "log"> {
   readonly rosters: Rosters;
   readonly presence: ContactPresence;
+  readonly missed: Pick<MissedChanges, "note">;
   readonly reach: AccountReach;
   readonly metrics: RosterMetrics;
   /** Bytes of a request that is kept whole. Of a longer one only the addresses are kept. */
@@ -121,7 +123,7 @@ export class SubscriptionServer {
   /** @throws CausewayError with a code `storage/…`; then nothing has happened */
   async #apply(stanza: Stanza): Promise<void> {
     const { from: contact, to: owner } = stanza;
-    const { rosters, bounds, presence, reach, privacy, exists } = this.#deps;
+    const { rosters, bounds, presence, missed, reach, privacy, exists } = this.#deps;
     const verb = stanza.type as SubscriptionVerb; // the callers pass subscriptions only
     if (verb === "subscribe" && !await exists(owner)) return void this.#count("ignored");
     // XEP-0016 §2.2: before all other rules. The contact hears nothing (§2.14).
@@ -140,6 +142,9 @@ export class SubscriptionServer {
     if (change.result === "full") return void this.#count("full");
     const step = change.result;
     this.#count(outcomeOf(change.before, step));
+    if (step.item?.request !== undefined && step.isPassedOn) {
+      missed.note(owner, contact.text, false);
+    }
     if (step.isPassedOn) await reach.toEachSession(owner, stanza);
     if (step.presence === "withdraw") await presence.hide(owner, contact);
     if (step.reply !== undefined) this.#send(owner, contact, step.reply);
