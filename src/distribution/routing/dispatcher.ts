@@ -177,6 +177,23 @@ export class Dispatcher {
     if (pending !== undefined) whenOver(pending, (finish) => void finish());
   }
 
+  /** True for a message that other datacenters have copies of, and that may still go to them. */
+  hasCopies({ isSpread, isCopy, ttl, stanza: { kind } }: Envelope): boolean {
+    return kind === "message" && isSpread && !isCopy && ttl > 0;
+  }
+
+  /**
+   * Sends a message that the datacenter of the newest login cannot take to another one that has a copy.
+   * @returns false when there is none
+   */
+  passBy(envelope: Envelope): boolean {
+    if (!this.hasCopies(envelope)) return false;
+    const { locations } = this.#deps;
+    const key = this.#lookups.keyOf(envelope.stanza.to);
+    const full = locations.cached(key);
+    return this.#passOn(envelope, locations.spread(key).filter(({ host }) => host !== full));
+  }
+
   /** Has messages wait only briefly for room in archives from now on. */
   hurry(): void {
     this.#deps.archive?.hurry();

@@ -289,11 +289,14 @@ export class Router {
       case "node-gone":
         return this.#routeAnew(envelope);
       case "full":
+        if (this.#dispatcher.passBy(envelope)) return;
         return this.#refusals.refuse(envelope, "resource-constraint", "returned");
       case "expired":
         // Forgets the place, as the recipient may have moved and later stanzas must not go there
         // too.
         this.#lookups.forget(envelope.stanza.to);
+        // Another datacenter may have delivered its copy: the sender gets an error from there, if any.
+        if (this.#dispatcher.hasCopies(envelope)) return this.#submitReturned(envelope);
         return this.#refusals.refuse(envelope, "remote-server-timeout", "returned");
       case "leaving":
         // An answer cannot leave any more: its request is left open to the node that sent it.

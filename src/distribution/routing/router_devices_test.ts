@@ -147,6 +147,43 @@ Deno.test("Router passes on what was spread to each datacenter once, without cop
   assert.deepEqual([...visited, at], hosts);
 });
 
+Deno.test("Router sends what was spread past a datacenter that cannot take it, as others may have delivered it", () => {
+  const fixture = bobAt(DC3, DC2);
+  fixture.cache.set(ALICE, DC1);
+  fixture.local.set(ALICE, "delivered");
+  fixture.router.accept(toBob());
+  const [{ envelope }] = fixture.sent.splice(0) as [typeof fixture.sent[number]];
+  for (let hops = 0; hops < 3; hops++) {
+    fixture.router.returned(envelope, "full");
+    assert.deepEqual(sent(fixture), [DC3]);
+    assert.ok(fixture.sent.splice(0)[0]!.envelope.isSpread, "dc3 recognises it");
+  }
+  fixture.router.returned(envelope, "full");
+  assert.deepEqual(
+    fixture.delivered.map(conditionOf),
+    ["resource-constraint"],
+    "it goes not for ever",
+  );
+});
+
+Deno.test("Router looks for another datacenter when the one of a message that was spread is out of reach", async () => {
+  const fixture = bobAt(DC3, DC2);
+  fixture.cache.set(ALICE, DC1);
+  fixture.local.set(ALICE, "delivered");
+  fixture.router.accept(toBob());
+  const [{ envelope }] = fixture.sent.splice(0) as [typeof fixture.sent[number]];
+  fixture.table.set(BOB, DC3); // the lease of dc2 has ended, too
+  fixture.spread.clear();
+  fixture.router.returned(envelope, "expired");
+  await fixture.settled();
+  assert.deepEqual(sent(fixture), [DC3]);
+  for (let hops = 1; hops < 4; hops++) {
+    fixture.router.returned(envelope, "expired");
+    await fixture.settled();
+  }
+  assert.deepEqual(fixture.delivered.map(conditionOf), ["remote-server-timeout"]);
+});
+
 Deno.test("Router holds what was spread when it has no hops left, and gives no error at once", () => {
   const fixture = bobAt(DC1, DC2, DC3);
   bobHere(fixture, undefined);
