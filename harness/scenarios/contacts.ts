@@ -93,6 +93,15 @@ export const CONTACTS: Scenario = {
     assert.deepEqual(presencesFrom(first, carol.jid), []);
     say("carol, a stranger, learns nothing by a probe, and nobody learns of her");
 
+    await carol.presence({ to: alice });
+    for (const client of [phone, laptop]) await expectPresence(client, carol.jid);
+    await carol.kill();
+    for (const client of [phone, laptop]) {
+      await expectPresence(client, carol.jid, "unavailable");
+      assert.deepEqual(presencesFrom(client, carol.jid), [undefined, "unavailable"], "once");
+    }
+    say("she shows herself to alice alone: both clients of alice see her come and go");
+
     const roster = await askForRoster(laptop, "");
     const version = /ver=["'](\d+)["']/.exec(roster)?.[1];
     assert.ok(version !== undefined, roster);

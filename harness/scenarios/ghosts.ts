@@ -6,6 +6,7 @@ import {
   befriend,
   expectMark,
   expectPresence,
+  expectPush,
   logInFully,
   presencesFrom,
 } from "./_contacts.ts";
@@ -54,6 +55,8 @@ export const GHOSTS: Scenario = {
     await expectPresence(bob, alice.jid, "unavailable");
     await expectPresence(bob, carol.jid, "unavailable");
     say("dc2 is cut off: both sides see the others go");
+    await carol.presence({ to: accountOf(bob), type: "subscribe" });
+    await expectPush(carol, accountOf(bob), { ask: "subscribe" });
     const late = await logInFully(await stage.enter("bob", "dc2", { resource: "late" }));
     cluster.rejoin("dc2");
     await expectPresence(alice, bob.jid);
@@ -64,7 +67,10 @@ export const GHOSTS: Scenario = {
     assert.deepEqual(presencesFrom(alice, bob.jid), [undefined, "unavailable", undefined], "once");
     assert.deepEqual(presencesFrom(alice, late.jid), [undefined], "once");
     assert.match((await expectPresence(bob, carol.jid)).xml, /<priority>7</, "as she has sent it");
-    say("it is back: everybody sees everybody again, once, and who has logged in meanwhile");
+    await expectPresence(bob, accountOf(carol), "subscribe");
+    say(
+      "it is back, and bob gets carol's request: everybody sees everybody again, once, and who has logged in meanwhile",
+    );
 
     const { node } = cluster.datacenter("dc3");
     const killed = await lookAt(cluster, { from: "dc3", at: "dc1" });

@@ -1,4 +1,10 @@
 import assert from "node:assert/strict";
+import { PacedWork } from "../../base/mod.ts";
+import { SILENT_LOGGER } from "../../observe/mod.ts";
+import { parseJid } from "../../xmpp/mod.ts";
+import { AccountTurns } from "./account_turns.ts";
+import { MissedChanges } from "./missed_changes.ts";
+import { RosterMetrics } from "./roster_metrics.ts";
 import { ALICE, BOB, CAROL, DC2, DOWN, PHONE, query, withAlice } from "./testing/alice_and_bob.ts";
 import { item, lines, RosterFixture } from "./testing/roster_fixture.ts";
 
@@ -55,4 +61,55 @@ Deno.test("missed roster changes are told at the second announcement when the da
   });
   assert.deepEqual(told, [`push ${BOB} none: ${TO_LAPTOP}`]);
   assert.equal(attempts, 2);
+});
+
+Deno.test("MissedChanges remembers changes for a day, and 10 000 of them at the most", async () => {
+  const { clock, metrics, store } = withAlice();
+  const pushes: string[] = [];
+  const turns = new AccountTurns({
+    maxWaiting: 10,
+    maxBytes: 100_000,
+    maxRunning: { prompt: 1, portioned: 1, patient: 1 },
+    failed: (thrown) => {
+      throw thrown;
+    },
+  });
+  const missed = new MissedChanges({
+    hosts: {
+      localHost: "dc1.example.com",
+      globalHost: "example.com",
+      store: () => store,
+      isShared: () => true,
+      hasVersions: () => true,
+    },
+    routes: { route() {}, sendTo() {}, deliver: () => true, offer: () => true },
+    reach: {
+      sessionsOf: (accounts) => {
+        const places = [{ host: DC2, resourcepart: "laptop", process: 2 }];
+        return Promise.resolve(new Map(accounts.map(({ text }) => [text, places])));
+      },
+      pushTo: (to, _owner, payload) => {
+        pushes.push(`${to.text} ${/jid='([^']*)'/.exec(payload)?.[1]}`);
+      },
+    },
+    turns,
+    paced: new PacedWork(),
+    metrics: new RosterMetrics(metrics, () => 0),
+    clock,
+    log: SILENT_LOGGER,
+  });
+  for (let i = 0; i <= 10_000; i++) missed.note(parseJid(ALICE), `user${i}@example.com`, true);
+  missed.note(parseJid("zoe@dc1.example.com"), BOB, true);
+  missed.tell(DC2);
+  await turns.settled();
+  const { length, 0: first } = pushes;
+  assert.deepEqual([length, first], [10_000, `${ALICE}/laptop user1@example.com`]);
+  pushes.length = 0;
+  missed.note(parseJid(ALICE), BOB, true);
+  clock.advance(86_399_999);
+  missed.note(parseJid(ALICE), CAROL, true);
+  clock.advance(1);
+  missed.tell(DC2);
+  await turns.settled();
+  assert.deepEqual(pushes, [`${ALICE}/laptop ${CAROL}`]);
 });
