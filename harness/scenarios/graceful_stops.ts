@@ -1,8 +1,15 @@
 import assert from "node:assert/strict";
 import { setTimeout as delay } from "node:timers/promises";
 import type { ChatClient } from "../clients/mod.ts";
-import { newId, openStream, RawClient, RawSocket } from "../clients/mod.ts";
-import type { CausewayConfiguration, Cluster, Datacenter } from "../cluster/mod.ts";
+import {
+  bindResource,
+  newId,
+  openAuthenticated,
+  openStream,
+  RawClient,
+  RawSocket,
+} from "../clients/mod.ts";
+import type { CausewayConfiguration, CausewayNode, Cluster, Datacenter } from "../cluster/mod.ts";
 import type { Scenario } from "../scenario.ts";
 import { Figures } from "./_figures.ts";
 import { bodiesOf, enterManaged, errorsOf, numbered } from "./_managed_client.ts";
@@ -10,6 +17,7 @@ import { becomeAvailable, Stage } from "./_stage.ts";
 import { PATIENCE_MS } from "../until.ts";
 
 const MESSAGES = 500;
+const ENABLE = "<enable xmlns='urn:xmpp:sm:3' resume='true'/>";
 /** Timers fire a little early now and then. */
 const SLACK_MS = 100;
 /**
@@ -84,6 +92,25 @@ const STOP_BESIDE_A_SLEEPER: Scenario = {
   run: stopBesideSleeper,
 };
 
+const STOP_RESENDS_NOTHING: Scenario = {
+  name: "stop-resends-nothing",
+  summary: "a stop tells a client that its messages were handled, though one is for a sleeper: " +
+    "the client sends none of them again",
+  options: {
+    datacenters: 1,
+    nodes: 2,
+    configure(configuration: CausewayConfiguration) {
+      stopWithinSeconds(AMPLE_S)(configuration);
+      // The message for the sleeper waits until she logs in again.
+      configuration.modules.mod_global_distrib["bounce"] = {
+        resend_after_ms: 200,
+        max_retries: 7,
+      };
+    },
+  },
+  run: stopResendsNothing,
+};
+
 const STOP_BETWEEN_TWO: Scenario = {
   name: "stop-between-two",
   summary: "a stopping node waits for an unresponsive one, and its clients get new messages once",
@@ -112,6 +139,7 @@ export const GRACEFUL_STOPS: readonly Scenario[] = [
   STOP_BESIDE_THE_DEAD,
   STOP_IN_A_HURRY,
   STOP_BESIDE_A_SLEEPER,
+  STOP_RESENDS_NOTHING,
   STOP_BETWEEN_TWO,
   STOP_HEARS_OUT,
   STOP_AT_ONCE,
@@ -269,6 +297,59 @@ async function stopBetweenTwo(cluster: Cluster, say: (line: string) => void): Pr
   assert.deepEqual(bodiesOf(again, "meanwhile"), [], "she has them");
   assert.deepEqual(errorsOf(writer), []);
   say("she logs in at dc3, and none of the messages arrives again");
+}
+
+async function stopResendsNothing(cluster: Cluster, say: (line: string) => void): Promise<void> {
+  await using stage = new Stage(cluster);
+  const dc1 = cluster.datacenter("dc1");
+  const [first, second] = dc1.nodes;
+  const entrance = (who: string, node: CausewayNode) => ({
+    ...dc1.clientAddress("none", node),
+    ...cluster.users.find(({ localpart }) => localpart === who)!,
+    domain: cluster.globalHost,
+    resource: "phone",
+  });
+  await using alice = await RawClient.login(entrance("alice", first!));
+  await alice.send(ENABLE);
+  const [, previd] = /id='([^']+)'/.exec(await alice.socket.readUntil("/>"))!;
+  await using sleeper = await RawClient.login(entrance("carol", first!));
+  await sleeper.send(ENABLE);
+  await sleeper.socket.readUntil("/>");
+  const bob = await stage.enterAvailable("bob", "dc1", { resource: "phone" });
+  const sent = [
+    chat("1", sleeper.jid, "for the sleeper"),
+    ...numbered("for bob", 1, 3).map((body, at) => chat(`${at + 2}`, bob.jid, body)),
+  ];
+  await alice.send(sent.join(""));
+  await bob.expectMessage("for bob 3");
+  await sleeper.socket.readUntil("for the sleeper"); // and she acknowledges nothing
+  const stopped = first!.stop(PATIENCE_MS);
+  const last = await alice.socket.readUntil("</stream:stream>");
+  await alice.send("</stream:stream>");
+  const { code } = await stopped;
+  if (code !== 0) throw new Error(`Expected exit code 0: got ${code}`);
+  const handled = Number(Array.from(last.matchAll(/<a [^>]*h='(\d+)'/g)).at(-1)?.[1]);
+  say(`the node has ended, and says that it has handled ${handled} of ${sent.length} messages`);
+
+  const bobAgain = await stage.enterAvailable("bob", "dc1", { node: 1, resource: "phone" });
+  const carol = await stage.enterAvailable("carol", "dc1", { node: 1, resource: "phone" });
+  await using again = await openAuthenticated(entrance("alice", second!));
+  await again.send(`<resume xmlns='urn:xmpp:sm:3' h='0' previd='${previd}'/>`);
+  await again.readUntil("</failed>");
+  await bindResource(again, "phone");
+  await again.send([...sent.slice(handled), chat("5", bob.jid, "for bob 4")].join(""));
+  await bobAgain.expectMessage("for bob 4");
+  await carol.expectMessage("for the sleeper");
+  assert.deepEqual([bodiesOf(bob, "for bob"), bodiesOf(bobAgain, "for bob")], [
+    numbered("for bob", 1, 3),
+    ["for bob 4"],
+  ]);
+  assert.equal(handled, sent.length);
+  say("they log in at the other node: each message has come to its recipient once");
+}
+
+function chat(id: string, to: string, body: string): string {
+  return `<message id='${id}' type='chat' to='${to}'><body>${body}</body></message>`;
 }
 
 async function stopHearsOut(cluster: Cluster, say: (line: string) => void): Promise<void> {

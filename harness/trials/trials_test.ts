@@ -19,8 +19,9 @@ const WITH_CONTACTS: ReadonlySet<string> = new Set([
 const MAY_BE_SKIPPED: ReadonlySet<string> = new Set(["disk-full"]);
 
 /**
- * Stanzas a second where 300 are too many. A node of 0.1.0 with archives that stops on a machine with
- * too much to do may change the order of what its clients send again.
+ * Stanzas a second where 300 are too many. Nodes of 0.1.0 cannot hold them on a machine that has six
+ * times too much to do: their archives are late then. A node that stops has its clients send messages
+ * again that it has delivered, and answers messages for which an archive has no room.
  */
 const PER_SECOND: Readonly<Record<string, number>> = { "rolling-upgrade": 100 };
 

@@ -33,9 +33,14 @@ interface DrainProgress {
 
 /**
  * Milliseconds that clients may take at a graceful stop to acknowledge their stanzas. This time and
- * the next two are part of `limits.shutdown_timeout`, which bounds them all.
+ * the next three are part of `limits.shutdown_timeout`, which bounds them all.
  */
 const COLLECT_MS = 2_000;
+/**
+ * Milliseconds that archives and other nodes may take at a graceful stop to take over what clients
+ * have sent. After that time it counts as covered anyway (`ack_hold_ms`).
+ */
+const COVER_MS = 5_000;
 /**
  * Milliseconds that clients and components may take at a graceful stop to notice that their streams
  * end.
@@ -242,11 +247,13 @@ export class CausewayNode {
       drain.giveUpStuck();
       await drainRouter();
     }
+    noteStep("acknowledgements");
     await parts.management?.collect(budget.halfMs(COLLECT_MS));
     parts.resumption?.stop();
-    pressure.thaw();
     // Every session that ends now tells its contacts, while the nodes that tell them are connected.
     parts.paced.hurry();
+    await parts.management?.cover(budget.halfMs(COVER_MS));
+    pressure.thaw();
     await wait("streams", edge.closeStreams());
     // Clients without stream management never resend what they had written by then, so it is read
     // here.

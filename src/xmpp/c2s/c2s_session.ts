@@ -193,6 +193,10 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
     return this.#management?.acks.unacknowledgedWrites ?? 0;
   }
 
+  get isCovered(): boolean {
+    return this.#management?.covered.isComplete ?? true;
+  }
+
   settleUp(): void {
     this.#isSettling = true;
     this.#management?.acks.settleUp();

@@ -15,7 +15,7 @@ import type { ScannedElement } from "../xml/scanner_types.ts";
 
 /** A session, as its own stream management sees it. */
 export interface ManagedStreamSession extends ManagedSession {
-  /** Ends the stream with `condition`; without a stream, only the session. */
+  /** As in `ManagedSession`. `content` stands beside the condition. */
   end(condition: StreamErrorCondition, content?: string): void;
   /** Ends the connection of a client that acknowledges nothing. */
   cutOff(): void;

@@ -334,3 +334,56 @@ Deno.test("StreamManagement.collect() reads acknowledgements from a client that 
   await collected;
   assert.equal(fixture.accepted.length, before, "a stanza that h does not cover is not taken");
 });
+
+Deno.test("StreamManagement.cover() waits until `h` can count all that clients sent, but not for ever", async () => {
+  const fates: { settle(): void }[] = [];
+  await using fixture = quiet({
+    sink: {
+      accept: (_stanza, _source, fate, number) => {
+        fates.push({ settle: () => fate!.settle(number!) });
+      },
+    },
+  });
+  const { peer } = await manage(fixture);
+  const slow = await manage(fixture, "bob");
+  peer.send("<message to='b@x'/><message to='b@x'/>");
+  slow.peer.send("<message to='b@x'/>");
+  await until(() => fates.length === 3);
+  await fixture.management!.collect(0);
+  let isOver = false;
+  const covered = fixture.management!.cover(100).then(() => isOver = true);
+  fates[1]!.settle();
+  await fixture.clock.advanceAsync(50);
+  fates[0]!.settle();
+  await fixture.clock.advanceAsync(49);
+  assert.ok(!isOver, "one stanza of bob's is still open");
+  await fixture.clock.advanceAsync(11);
+  await covered;
+  await fixture.listener.dismiss("system-shutdown");
+  await peer.expect(`${A(2)}<stream:error>`);
+  await slow.peer.expect(`${A(0)}<stream:error>`);
+});
+
+Deno.test("StreamManagement.cover() ends sessions that keep stanzas for silent clients, and no others", async () => {
+  await using fixture = quiet();
+  const { peer } = await manage(fixture);
+  const silent = await manage(fixture, "carol", "silent");
+  const gone = await manage(fixture, "carol", "gone");
+  const deliveries = ["silent", "gone"].map((resource) =>
+    message(resource, `carol@example.com/${resource}`)
+  );
+  for (const delivery of deliveries) fixture.route(delivery);
+  await expectMessages(silent.peer, "silent");
+  gone.peer.cut();
+  await until(() => metric(fixture, "xmpp_sm_hibernating_sessions") === 1);
+  await fixture.management!.collect(0);
+  await fixture.management!.cover(1_000);
+  await expectEnd(silent.peer, "<system-shutdown");
+  await until(() => deliveries.every((each) => each.isSettled));
+  assert.equal(metric(fixture, "xmpp_sm_rerouted_total"), 2);
+  assert.deepEqual(fixture.closed.toSorted(), [
+    "carol@example.com/gone",
+    "carol@example.com/silent",
+  ]);
+  await peer.exchange(R, A(0));
+});

@@ -5,6 +5,7 @@ import { SILENT_LOGGER } from "../../observe/mod.ts";
 import type { FullJid } from "../jid/jid.ts";
 import type { Stanza } from "../stanza/stanza.ts";
 import { isReply, isSubscription } from "../stanza/stanza.ts";
+import type { StreamErrorCondition } from "../stream/stream_error.ts";
 import type { Delivery, SessionReturn } from "./delivery.ts";
 import type {
   Fetching,
@@ -23,8 +24,8 @@ import { resolveStreamManagement } from "./sm_options.ts";
 import { StaleCounts } from "./stale_counts.ts";
 import { StreamSuspects } from "./stream_suspects.ts";
 
-/** Milliseconds between checks for outstanding acknowledgements. */
-const COLLECT_CHECK_MS = 10;
+/** Milliseconds between checks whether clients, or what covers their stanzas, are done. */
+const CHECK_MS = 10;
 
 /** A session with stream management, as code that searches for one sees it. */
 export interface ManagedSession {
@@ -32,12 +33,16 @@ export interface ManagedSession {
   readonly isHibernating: boolean;
   /** Stanzas that were written to its client and not acknowledged. */
   readonly owed: number;
+  /** True when its client may forget every stanza that was taken from it. */
+  readonly isCovered: boolean;
   /** Cost of the stanzas that its client has not acknowledged, in bytes. */
   readonly keptBytes: number;
   /** Takes and writes no more stanzas, and asks for outstanding acknowledgements. */
   settleUp(): void;
   /** Ends a hibernating session, because there is no room for the stanzas it keeps. */
   giveWay(): void;
+  /** Ends the stream with `condition`; without a stream, only the session. */
+  end(condition: StreamErrorCondition): void;
   /** Ends the session, because the session table has its full JID elsewhere by now. */
   moved(): void;
   /** Highest number of stanzas that its client may have handled. */
@@ -281,11 +286,39 @@ export class StreamManagement<Session extends ManagedSession = ManagedSession> {
   async collect(withinMs: number): Promise<void> {
     const connected = [...this.#sessions].filter((each) => !each.isHibernating);
     for (const session of connected) session.settleUp();
+    await this.#while(
+      withinMs,
+      () =>
+        connected.some((each) => this.#sessions.has(each) && !each.isHibernating && each.owed > 0),
+    );
+  }
+
+  /**
+   * Waits, at most `withinMs`, until every connected client can be told that all it has sent was handled.
+   * Called after `collect` and before the streams end: `h` has no gaps, so a client sends again
+   * everything behind one stanza that is still open. Another node cannot know which of that was delivered here.
+   *
+   * Sessions that keep a stanza for a client that does not acknowledge it end at once: the stanza goes
+   * on, and its sender's `h` covers it. An archive that is late takes what it has begun with.
+   */
+  async cover(withinMs: number): Promise<void> {
+    for (const session of [...this.#sessions]) {
+      const keeps = session.isHibernating ? session.keptBytes > 0 : session.owed > 0;
+      if (keeps) session.end("system-shutdown");
+    }
+    await this.#while(withinMs, () => {
+      for (const { isHibernating, isCovered } of this.#sessions) {
+        if (!isHibernating && !isCovered) return true;
+      }
+      return false;
+    });
+  }
+
+  /** Waits as long as `isSo`, but at most `withinMs`. */
+  async #while(withinMs: number, isSo: () => boolean): Promise<void> {
     const deadlineMs = this.clock.monotonicMs() + withinMs;
-    const isOwed = () =>
-      connected.some((each) => this.#sessions.has(each) && !each.isHibernating && each.owed > 0);
-    while (isOwed() && this.clock.monotonicMs() < deadlineMs) {
-      await new Promise<void>((resolve) => this.clock.after(COLLECT_CHECK_MS, resolve));
+    while (isSo() && this.clock.monotonicMs() < deadlineMs) {
+      await new Promise<void>((resolve) => this.clock.after(CHECK_MS, resolve));
     }
   }
 
