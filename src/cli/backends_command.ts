@@ -79,8 +79,9 @@ export function backendsCommand(io: CommandIo, done: (code: number) => void): Co
     .action(async (options: Options) => {
       const plans: unknown[] = [];
       for (const backend of backendsOf(loadConfig(options.config).storage)) {
-        const { name, place } = backend;
+        const { name } = backend;
         const statements = await backend.plan();
+        const { place } = backend; // the server has said which product it is
         if (options.json) plans.push({ backend: name, place, statements });
         else sayStatements(`${name}: ${place}`, statements, io);
       }
@@ -94,7 +95,7 @@ export function backendsCommand(io: CommandIo, done: (code: number) => void): Co
     .action(async (options: Options & PrepareCommandOptions) => {
       const prepared: unknown[] = [];
       for (const backend of backendsOf(loadConfig(options.config).storage)) {
-        const { name, place } = backend;
+        const { name } = backend;
         const { fixIsolation: fixesIsolation, adminCommand } = options;
         using slow = new SlowSteps(name, { io, clock: new SystemClock() });
         const statements = await backend.prepare({
@@ -104,6 +105,7 @@ export function backendsCommand(io: CommandIo, done: (code: number) => void): Co
         });
         const leftover = await backend.leftover?.() ?? [];
         if (leftover.length > 0) done(1);
+        const { place } = backend;
         if (options.json) prepared.push({ backend: name, place, statements, leftover });
         else sayPrepared(name, { statements, leftover }, io);
       }
@@ -116,8 +118,9 @@ export function backendsCommand(io: CommandIo, done: (code: number) => void): Co
     .action(async (options: Options & { readonly user?: string }) => {
       const reports: unknown[] = [];
       for (const backend of backendsOf(loadConfig(options.config).storage)) {
-        const { name, place } = backend;
+        const { name } = backend;
         const report = await backend.check({ user: options.user });
+        const { place } = backend;
         if (report.problems.length > 0) done(1);
         if (options.json) {
           reports.push({ backend: name, place, ...report });

@@ -37,11 +37,14 @@ for (const kind of SERVER_KINDS) {
     const driver = kind.engine.dialect.name;
     await using fixture = await CommandFixture.make(configFor(driver, address));
     const config = ["--config", fixture.config];
-    const place = `the database rdbms.default (${kind.engine.name} ${address.database} at ` +
-      `127.0.0.1:${address.port})`;
+    // A node names the engine; a command that has reached the server knows which product it is.
+    const placeAt = (name: string) =>
+      `the database rdbms.default (${name} ${address.database} at 127.0.0.1:${address.port})`;
+    const place = placeAt(kind.name);
 
-    const missing =
+    const missingAt = (place: string) =>
       `Cannot use ${place}: its tables are missing; run \`causeway backends prepare\``;
+    const missing = missingAt(place);
     const unprepared = await run("backends", "check", ...config);
     assert.equal(unprepared.code, 1);
     const isolation = "causeway: rdbms.default: READ_COMMITTED_SNAPSHOT is OFF: rooms that are " +
@@ -52,7 +55,10 @@ for (const kind of SERVER_KINDS) {
     ]);
     await using elsewhere = await CommandFixture.make(configFor(driver, address));
     const refused = await run("users", "list", "--config", elsewhere.config);
-    assert.deepEqual([refused.code, refused.error], [1, [`causeway: ${missing}`]]);
+    assert.deepEqual([refused.code, refused.error], [
+      1,
+      [`causeway: ${missingAt(placeAt(kind.engine.name))}`],
+    ]);
 
     const plan = await run("backends", "plan", ...config);
     assert.equal(plan.code, 0);

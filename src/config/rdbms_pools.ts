@@ -30,12 +30,14 @@ const DEFAULT_PORTS: Readonly<Record<SqlDriver, number>> = {
 /** Engines that a URL can name. */
 type UrlDriver = Exclude<SqlDriver, "mssql">;
 
-const URL_SCHEMES: ReadonlyMap<string, UrlDriver> = new Map([
-  ["postgresql:", "pgsql"],
-  ["postgres:", "pgsql"],
-  ["mysql:", "mysql"],
-  ["mariadb:", "mysql"],
-]);
+const URL_SCHEMES: ReadonlyMap<string, Pick<Place, "product"> & { readonly driver: UrlDriver }> =
+  new Map([
+    ["postgresql:", { driver: "pgsql" }],
+    ["postgres:", { driver: "pgsql" }],
+    // It may be MariaDB: both are reached in the same way.
+    ["mysql:", { driver: "mysql" }],
+    ["mariadb:", { driver: "mysql", product: "mariadb" }],
+  ]);
 /** Tag of the pool that is used where none is named. */
 const DEFAULT_TAG = "default";
 
@@ -71,6 +73,7 @@ interface Place {
   /** Password of `url` or `server`; undefined when it has none. */
   readonly password: string | undefined;
   readonly tdsVersion?: string;
+  readonly product?: "mariadb";
 }
 
 /** A mistake of one option; `problem` reads on from its path. */
@@ -348,14 +351,14 @@ function placeOfServer(
 function placeOfUrl(text: string): (Place & { readonly driver: UrlDriver }) | undefined {
   if (!URL.canParse(text)) return undefined;
   const { protocol, hostname, port, pathname, username, password, search, hash } = new URL(text);
-  const driver = URL_SCHEMES.get(protocol);
-  if (driver === undefined || hostname === "" || username === "") return undefined;
+  const scheme = URL_SCHEMES.get(protocol);
+  if (scheme === undefined || hostname === "" || username === "") return undefined;
   if (search !== "" || hash !== "" || !/^\/[^/]+$/.test(pathname)) return undefined;
   try {
     return {
-      driver,
+      ...scheme,
       host: hostname.replace(/^\[(.*)\]$/, "$1"),
-      port: port === "" ? DEFAULT_PORTS[driver] : Number(port),
+      port: port === "" ? DEFAULT_PORTS[scheme.driver] : Number(port),
       database: decodeURIComponent(pathname.slice(1)),
       username: decodeURIComponent(username),
       password: password === "" ? undefined : decodeURIComponent(password),

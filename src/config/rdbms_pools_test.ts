@@ -58,8 +58,8 @@ Deno.test("a pool by URL is the same as one by fields", () => {
       'url = "mariadb://edge@[::1]/causeway"\npassword = "x"\n',
   );
   assert.deepEqual(
-    [maria.driver, maria.host, maria.port, maria.password, maria.tls],
-    ["mysql", "::1", 3306, "x", undefined],
+    [maria.driver, maria.product, maria.host, maria.port, maria.password, maria.tls],
+    ["mysql", "mariadb", "::1", 3306, "x", undefined],
   );
 });
 

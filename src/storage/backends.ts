@@ -1,6 +1,7 @@
 import { DatabaseSync } from "node:sqlite";
 import { describeError } from "../base/mod.ts";
 import type { CausewayError } from "../base/mod.ts";
+import type { ServerProductId } from "./catalogue/catalogue.ts";
 import type { Backend, BackendCheckOptions, BackendReport, PrepareOptions } from "./backend.ts";
 import { SERVER_SCHEMAS, serverKindOf } from "./server_kinds.ts";
 import type { LdapUses } from "./ldap/ldap_check.ts";
@@ -102,7 +103,7 @@ export function backendsOf(options: StoresOptions): readonly Backend[] {
     const server = sqlServerOf(tag, pool);
     return new SqlBackend({
       name: server.pool,
-      place: placeOf(server),
+      place: (product) => placeOf(server, product),
       dialect: server.engine.dialect,
       connect: () => connectToServer(server),
       connectToPrepare: () =>
@@ -181,7 +182,7 @@ function builtInBackend(path: string): Backend {
   const place = `the built-in store ${path}`;
   return new SqlBackend({
     name: "internal",
-    place,
+    place: () => place,
     dialect: SQLITE,
     // A file that is not there yet is like an empty one. To look at a file must not change it.
     connect: () => Promise.resolve(new SqliteConnection(openToRead(path))),
@@ -202,7 +203,8 @@ function openToRead(path: string): DatabaseSync {
 
 interface SqlBackendDeps {
   readonly name: string;
-  readonly place: string;
+  /** Name in messages of a server that has said which product it is, or has not yet. */
+  place(product?: ServerProductId): string;
   readonly dialect: SqlDialect;
   connect(): Promise<SqlConnection>;
   /** As `connect`, with the rights and the time to change the schema. */
@@ -211,13 +213,17 @@ interface SqlBackendDeps {
 
 class SqlBackend implements Backend {
   readonly name: string;
-  readonly place: string;
   readonly #options: SqlBackendDeps;
+  #place: string;
 
   constructor(options: SqlBackendDeps) {
     this.name = options.name;
-    this.place = options.place;
+    this.#place = options.place();
     this.#options = options;
+  }
+
+  get place(): string {
+    return this.#place;
   }
 
   plan(): Promise<readonly string[]> {
@@ -311,6 +317,7 @@ class SqlBackend implements Backend {
       throw named(thrown, dialect.name === "sqlite" ? "open" : "connect to");
     }
     try {
+      this.#place = this.#options.place((await dialect.serverVersion(connection)).product);
       return await work(connection);
     } catch (thrown) {
       throw named(thrown, action);

@@ -24,7 +24,8 @@ export class ForeignDatabase implements AsyncDisposable {
 
   /** @throws CausewayError with a code `storage/…` */
   static async open(driver: ForeignDriver, address: SqlAddress): Promise<ForeignDatabase> {
-    const { name, connect, dialect } = sqlEngineOf(driver);
+    const { name: engineName, productNames = {}, connect, dialect } = sqlEngineOf(driver);
+    const name = (address.product && productNames[address.product]) ?? engineName;
     const place = `the database ${name} ${address.database} at ${address.host}:${address.port}`;
     try {
       return new ForeignDatabase(driver, place, await connect(address, LIMITS));

@@ -1,4 +1,5 @@
 import { CausewayError } from "../../base/mod.ts";
+import type { ServerProductId } from "../catalogue/catalogue.ts";
 import { versionProblem } from "../catalogue/catalogue.ts";
 import type { PoolBounds } from "./connection_pool.ts";
 import { resolvePoolBounds } from "./connection_pool.ts";
@@ -58,6 +59,8 @@ export interface SqlAddress {
   readonly tls?: SqlTls | undefined;
   /** Version of the protocol of SQL Server, such as `7.4`. @default the newest */
   readonly tdsVersion?: string | undefined;
+  /** Product of the server, where the configuration names it and its engine serves several. */
+  readonly product?: ServerProductId | undefined;
 }
 
 /** One SQL engine that is reached over the network. */
@@ -65,6 +68,8 @@ export interface SqlEngine {
   readonly dialect: SqlDialect;
   /** For messages: `PostgreSQL`. */
   readonly name: string;
+  /** Names of its products, for messages about a server of which the product is known. */
+  readonly productNames?: Readonly<Partial<Record<ServerProductId, string>>>;
   /**
    * Opens a connection, logs in, and makes the settings of the session: the server ends statements
    * and transactions by itself after `statementTimeoutMs`, whose client may be gone.
@@ -84,11 +89,19 @@ export interface SqlServerOptions {
   readonly bounds?: PoolBounds;
 }
 
-/** Returns the name of a database in messages: without its password. */
-export function placeOf({ engine, address, pool }: SqlServerOptions): string {
+/**
+ * Returns the name of a database in messages: without its password.
+ *
+ * @param product what the server says that it is. Default: what the configuration says
+ */
+export function placeOf(
+  { engine, address, pool }: SqlServerOptions,
+  product: ServerProductId | undefined = address.product,
+): string {
   const { host, port, database } = address;
   const server = host.startsWith("/") ? host : `${host}:${port}`;
-  return `the database ${pool} (${engine.name} ${database} at ${server})`;
+  const name = product === undefined ? undefined : engine.productNames?.[product];
+  return `the database ${pool} (${name ?? engine.name} ${database} at ${server})`;
 }
 
 /**
@@ -105,7 +118,7 @@ export async function connectToServer(options: SqlServerOptions): Promise<SqlCon
     if (problem === undefined) return connection;
     throw new CausewayError(
       "storage/server-too-old",
-      `Cannot use ${placeOf(options)}: ${problem}`,
+      `Cannot use ${placeOf(options, product)}: ${problem}`,
     );
   } catch (thrown) {
     connection.destroy();

@@ -181,7 +181,8 @@ const DIALECT: SqlDialect = {
 /** MySQL and MariaDB. */
 export const MYSQL: SqlEngine = {
   dialect: DIALECT,
-  name: "MySQL",
+  name: "MySQL or MariaDB",
+  productNames: { mysql: "MySQL", mariadb: "MariaDB" },
   connect: (address, limits) => MysqlConnection.open(address, limits),
 };
 
