@@ -61,10 +61,12 @@ export class Archiving {
   /** What archives have of a message already: it may be routed several times. */
   readonly #parts = new WeakMap<Envelope, Parts>();
   /**
-   * Number of each sender's queued messages with which its archive has not begun for lack of room, by
-   * the sender's address. They wait for their turn, and none that comes later goes before them.
+   * Each sender's queued messages with which its archive has not begun for lack of room, in order, by
+   * the sender's address. None that comes later goes before them. Once the first has room, the archive
+   * begins with as many of the others as it has room for: each would else wait for a transaction of
+   * its own.
    */
-  readonly #next = new Map<string, number>();
+  readonly #next = new Map<string, Set<Envelope>>();
 
   constructor(deps: ArchivingDeps) {
     this.#deps = deps;
@@ -80,15 +82,18 @@ export class Archiving {
     const parts = this.#partsOf(envelope);
     if (parts.sender !== undefined) return; // it comes back, and the archive has begun with it before
     const isFree = !this.#next.has(from.text);
-    if (isFree && this.forSender(envelope, true) !== "resource-constraint") return;
+    if (isFree && this.#beginForSender(envelope, parts, true) !== "resource-constraint") return;
     this.#isFirst(envelope, parts);
   }
 
   /** Notes that no later message of the sender's may come before this one in its archive. */
-  #isFirst({ stanza: { from } }: Envelope, parts: Parts): void {
+  #isFirst(envelope: Envelope, parts: Parts): void {
     if (parts.isNext === true) return;
     parts.isNext = true;
-    this.#next.set(from.text, (this.#next.get(from.text) ?? 0) + 1);
+    const { text } = envelope.stanza.from;
+    const next = this.#next.get(text);
+    if (next === undefined) this.#next.set(text, new Set([envelope]));
+    else next.add(envelope);
   }
 
   /**
@@ -98,16 +103,30 @@ export class Archiving {
   forSender(envelope: Envelope, isEarly = false): Noted {
     if (envelope.arrival !== "here" || envelope.isCopy) return undefined;
     const parts = this.#partsOf(envelope);
-    if (parts.sender === undefined) {
-      const noting = this.#deps.archive.note(envelope, "sender", isEarly);
-      if (noting === "resource-constraint") {
-        parts.without = "sender";
-        return noting;
-      }
-      parts.sender = { noting, hasGoneOn: false };
-      this.#isNoLonger(envelope, parts);
+    if (parts.sender !== undefined) return openOf(parts.sender);
+    const hadNoRoom = parts.isNext === true;
+    const noted = this.#beginForSender(envelope, parts, isEarly);
+    if (noted !== "resource-constraint" && hadNoRoom) this.#beginWithNext(envelope);
+    return noted;
+  }
+
+  #beginForSender(envelope: Envelope, parts: Parts, isEarly: boolean): Noted {
+    const noting = this.#deps.archive.note(envelope, "sender", isEarly);
+    if (noting === "resource-constraint") {
+      parts.without = "sender";
+      return noting;
     }
+    parts.sender = { noting, hasGoneOn: false };
+    this.#isNoLonger(envelope, parts);
     return openOf(parts.sender);
+  }
+
+  /** Has the archive begin with messages of the same sender for which there was no room before. */
+  #beginWithNext({ stanza: { from } }: Envelope): void {
+    for (const envelope of this.#next.get(from.text) ?? []) {
+      const noted = this.#beginForSender(envelope, this.#partsOf(envelope), true);
+      if (noted === "resource-constraint") return;
+    }
   }
 
   /** Notes that a message waits no longer for its sender's archive to begin with it. */
@@ -115,9 +134,9 @@ export class Archiving {
     if (parts.isNext !== true) return;
     parts.isNext = false;
     const sender = envelope.stanza.from.text;
-    const left = this.#next.get(sender)! - 1;
-    if (left > 0) this.#next.set(sender, left);
-    else this.#next.delete(sender);
+    const next = this.#next.get(sender)!;
+    next.delete(envelope);
+    if (next.size === 0) this.#next.delete(sender);
   }
 
   /**

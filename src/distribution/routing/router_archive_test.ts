@@ -33,6 +33,8 @@ class FakeArchive implements Archive {
   readonly #open = new Map<string, OpenNoting>();
   /** Sides whose archives have no room. */
   readonly full = new Set<ArchiveSide>();
+  /** Messages of senders for which there is room. */
+  room = Infinity;
   /** Messages that wait for room, by id, with the end of their wait. */
   readonly waits = new Map<string, WaitForRoom & { end(hasRoom: boolean): void }>();
   isHurried = false;
@@ -46,6 +48,7 @@ class FakeArchive implements Archive {
   note({ stanza }: Envelope, side: ArchiveSide) {
     if (stanza.type === "error") return undefined;
     if (this.full.has(side)) return "resource-constraint" as const;
+    if (side === "sender" && this.room-- <= 0) return "resource-constraint" as const;
     const name = `${idOf(stanza)} ${side}`;
     this.noted.push(name);
     const noting = new OpenNoting(() => void this.takenBack.push(name));
@@ -326,19 +329,37 @@ Deno.test("Router keeps the order in the sender's archive when there is room aga
   archive.endWait("1", true);
   router.accept(message("3"));
   router.accept(message("4"));
-  assert.deepEqual(archive.noted, ["1 sender"], "not before the second, which had no room");
-  await fixture.end("1 sender");
-  assert.deepEqual(archive.noted.filter((name) => name.endsWith("sender")), [
-    "1 sender",
-    "2 sender",
-  ]);
-  for (const id of ["2", "3", "4"]) await fixture.end(`${id} sender`);
+  assert.deepEqual(archive.noted, [1, 2, 3, 4].map((id) => `${id} sender`));
+  for (const id of ["1", "2", "3", "4"]) await fixture.end(`${id} sender`);
   router.accept(message("5"));
   await fixture.end("5 sender");
   assert.deepEqual(
     archive.noted.filter((name) => name.endsWith("sender")),
     [1, 2, 3, 4, 5].map((id) => `${id} sender`),
   );
+  fixture.close();
+});
+
+Deno.test("Router has the sender's archive begin with all for which there is room again, and no others", async () => {
+  const fixture = new Fixture();
+  const { archive, router } = fixture;
+  archive.full.add("sender");
+  for (const id of ["1", "2", "3", "4"]) router.accept(message(id));
+  await fixture.settled();
+  archive.room = 2;
+  archive.endWait("1", true);
+  assert.deepEqual(archive.noted, ["1 sender", "2 sender"], "without a transaction between them");
+  router.accept(message("5"));
+  assert.equal(archive.noted.length, 2);
+  await fixture.end("1 sender");
+  await fixture.end("2 sender");
+  archive.room = Infinity;
+  archive.endWait("3", true);
+  assert.deepEqual(
+    archive.noted.filter((name) => name.endsWith("sender")),
+    [1, 2, 3, 4, 5].map((id) => `${id} sender`),
+  );
+  for (const id of ["3", "4", "5"]) await fixture.end(`${id} sender`);
   fixture.close();
 });
 
