@@ -175,8 +175,6 @@ export interface ArchiveStore {
   readonly searchesText: boolean;
   /** Messages of one batch that suit it, where many wait. @default 256 */
   readonly batchMessages?: number;
-  /** Batches, each for other archives, that one node may add at the same time. @default 1 */
-  readonly batchesAtOnce?: number;
   /**
    * Adds messages, all in one step, those of one archive in their order. A message that its archive
    * has already is left as it is, whoever added it. Resolves to the outcome of each.

@@ -18,9 +18,7 @@ import { archiveIdText } from "./archive_id.ts";
 import { ArchiveRetention } from "./archive_retention.ts";
 import { ArchiveMetrics } from "./archive_metrics.ts";
 import type { ArchiveEntry } from "./archive_writer.ts";
-import { GRACE_MS } from "./archive_writer.ts";
-import type { ArchiveWriter } from "./archive_writer.ts";
-import { ArchiveWriters } from "./archive_writers.ts";
+import { ArchiveWriter, GRACE_MS } from "./archive_writer.ts";
 import { DepartedAccounts } from "./departed_accounts.ts";
 import type { DepartedAccountsDeps } from "./departed_accounts.ts";
 import { HeldMessage } from "./held_message.ts";
@@ -108,7 +106,7 @@ const BYTES_PER_UNIT = 2;
 export class MessageArchive {
   readonly metrics: ArchiveMetrics;
   readonly #deps: MessageArchiveDeps;
-  readonly #writers = new Map<ArchiveStore, ArchiveWriters>();
+  readonly #writers = new Map<ArchiveStore, ArchiveWriter>();
   readonly #absent: AbsentAccounts;
   readonly #departed: DepartedAccounts;
   readonly #retention: ArchiveRetention;
@@ -150,7 +148,7 @@ export class MessageArchive {
   /** Messages that wait to be written. */
   get pending(): number {
     let pending = 0;
-    for (const writers of this.#writers.values()) pending += writers.pending;
+    for (const writer of this.#writers.values()) pending += writer.pending;
     return pending;
   }
 
@@ -180,7 +178,7 @@ export class MessageArchive {
 
   /** Waits until everything is written. What the stores do not take now is counted as failed. */
   async close(): Promise<void> {
-    await Promise.all([...this.#writers.values()].map((writers) => writers.close()));
+    await Promise.all([...this.#writers.values()].map((writer) => writer.close()));
     await Promise.all([this.#departed.close(), this.#retention.stop()]);
   }
 
@@ -409,15 +407,15 @@ export class MessageArchive {
     this.metrics[outcome].inc();
   }
 
-  #writerFor(account: BareJid): ArchiveWriter {
-    const store = this.#deps.storeOf(account.domainpart);
-    let writers = this.#writers.get(store);
-    if (writers === undefined) {
+  #writerFor({ domainpart }: BareJid): ArchiveWriter {
+    const store = this.#deps.storeOf(domainpart);
+    let writer = this.#writers.get(store);
+    if (writer === undefined) {
       const { logger, clock } = this.#deps;
       const freed = () => this.#waits.freed();
-      this.#writers.set(store, writers = new ArchiveWriters({ store, logger, clock, freed }));
+      this.#writers.set(store, writer = new ArchiveWriter({ store, logger, clock, freed }));
     }
-    return writers.of(account);
+    return writer;
   }
 }
 

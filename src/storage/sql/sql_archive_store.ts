@@ -64,7 +64,6 @@ interface Span {
 /** The archives of all accounts and rooms, in an SQL database. */
 export class SqlArchiveStore implements ArchiveStore {
   readonly batchMessages: number;
-  readonly batchesAtOnce: number;
   readonly #database: SqlDatabase;
   /** Undefined where the engine has no statement for it. */
   readonly #steps: ArchiveSteps | undefined;
@@ -79,8 +78,6 @@ export class SqlArchiveStore implements ArchiveStore {
     // A batch costs some round trips and one flush of the disk, however large it is. SQLite is within
     // the process, which does nothing else meanwhile.
     this.batchMessages = database.dialect.name === "sqlite" ? 256 : 1_000;
-    // While the database works on one statement, the node makes or ends the other.
-    this.batchesAtOnce = this.#steps === undefined ? 1 : 2;
   }
 
   get searchesText(): boolean {
