@@ -21,8 +21,8 @@ export class TraceContexts {
   /** All of them, oldest first. */
   readonly #all = new Set<Waiting>();
   /**
-   * How many wait, by the lowest bits of the stanza's number: most stanzas have none, and see so without
-   * a look into the maps.
+   * Number of contexts that wait, by the lowest bits of the stanza's number: most stanzas have none, and
+   * see so without a look into the maps.
    */
   readonly #counts = new Uint16Array(SLOTS);
 

@@ -103,7 +103,7 @@ export function notingEngine(engine: SqlEngine, sent: SentStatements): SqlEngine
 /** A node of a plan of PostgreSQL. */
 interface PlanNode {
   readonly "Node Type": string;
-  /** How an aggregate finds its groups. */
+  /** Way in which an aggregate finds its groups. */
   readonly Strategy?: string;
   readonly "Relation Name"?: string;
   readonly "Index Name"?: string;
