@@ -16,8 +16,8 @@ const COUNT = /\| (\d+) ([a-z ]*[a-z])(?: \((\d+) steps?\))?/g;
 const SIGNALS = ["SIGINT", "SIGTERM"] as const;
 
 /**
- * Runs all of them at once, and writes what they say line by line. The report of failures of a run
- * stays in one piece. The last line counts the tests of all runs, in the words of `deno test`; there is
+ * Runs all of them at once, and writes what they say line by line. The reports of failures come last,
+ * each in one piece: whoever has only the end of a log can read what failed. The last line counts the tests of all runs, in the words of `deno test`; there is
  * none when a run was ended before it had counted its own.
  *
  * @returns the exit code: 0, or the highest of the runs
@@ -35,13 +35,16 @@ export async function runTests(
     return () => Deno.removeSignalListener(signal, forward);
   });
   try {
+    const reports: string[] = [];
     const codes = await Promise.all(children.map(async (child) => {
-      const { held, closing } = await follow(child, write);
+      const { report, closing } = await follow(child, write);
       if (closing !== undefined) closings.push(closing);
       const { code } = await child.exited;
-      write(`${held}${child.name}: ${closing ?? `ended with code ${code}, and counted nothing`}\n`);
+      write(`${child.name}: ${closing ?? `ended with code ${code}, and counted nothing`}\n`);
+      reports.push(report);
       return code;
     }));
+    for (const report of reports) write(report);
     const seconds = Math.round((performance.now() - startMs) / 1000);
     if (closings.length === runs.length) write(`\n${sumOf(closings, seconds)}\n`);
     return Math.max(0, ...codes);
@@ -67,23 +70,23 @@ export function sumOf(closings: readonly string[], seconds: number): string {
   return `${isOk ? "ok" : "FAILED"} | ${parts.join(" | ")} (${time})`;
 }
 
-/** Writes the lines of `child` as they come. Gives what is to be written in one piece at its end. */
+/** Writes the lines of `child` as they come, but for its report of failures and its last words. */
 async function follow(
   child: Child,
   write: (text: string) => void,
-): Promise<{ readonly held: string; readonly closing: string | undefined }> {
-  let held = "";
-  let isHolding = false;
+): Promise<{ readonly report: string; readonly closing: string | undefined }> {
+  let report = "";
+  let isReport = false;
   let closing: string | undefined;
   child.log.watch(({ text }) => {
     if (CLOSING.test(text)) {
       closing = text;
       return;
     }
-    isHolding ||= text === ERRORS;
-    if (isHolding) held += `${text}\n`;
+    isReport ||= text === ERRORS;
+    if (isReport) report += `${text}\n`;
     else write(`${text}\n`);
   });
   await child.exited;
-  return { held, closing };
+  return { report, closing };
 }
