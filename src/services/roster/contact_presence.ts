@@ -36,7 +36,7 @@ export interface ContactPresenceDeps extends
 
 /** Accounts that presence is sent to in one piece of paced work: half a millisecond or so. */
 const SENT_AT_ONCE = 8;
-/** Requests of one account that a login repeats: each costs the database several statements. */
+/** Requests that a login repeats: each costs the database several statements. */
 const MAX_REPEATED = 50;
 /** Attempts to tell of the end of a presence while the database fails: its session is gone. */
 const MAX_ATTEMPTS = 10;
@@ -384,9 +384,9 @@ export class ContactPresence {
     // If it has moved and come back, all are told by the second look of its return.
     if (isWhole) this.#meetings.afterLogin(jid, { found, probed });
     await this.#sendEach(probed, { hosts, isInitial, pace, make: (to) => probe(jid, to) });
-    await paced.run(() => {
+    await paced.run(async () => {
       this.#toOwnElsewhere(jid, probe(jid, jid.bare), hosts);
-      this.#bringRequests(jid, contacts);
+      await this.#bringRequests(jid, contacts);
     });
     return contacts;
   }
@@ -516,22 +516,35 @@ export class ContactPresence {
     }
   }
 
-  /** Brings open requests to the client, and repeats the account's own (RFC 6121 §3.1.2). */
-  #bringRequests(jid: FullJid, contacts: readonly RosterContact[]): void {
+  /**
+   * Brings open requests to the client, and repeats the account's own (RFC 6121 §3.1.2). Repeats the
+   * requests of contacts, too, who were accepted and still ask: they get the answer again. In both
+   * cases a node may have died when it had written one of the two rosters.
+   */
+  async #bringRequests(jid: FullJid, contacts: readonly RosterContact[]): Promise<void> {
     const { routes } = this.#deps;
+    const sights = this.#sights;
     for (const { jid: contact, request } of contacts) {
       if (request !== undefined) {
         routes.offer(jid, requestOf(parseJid(contact), jid.bare, request));
       }
     }
-    const view = this.#sights.viewOf(jid);
-    const asked = contacts.filter((each) => each.isAsking && !view.hidesFrom(parseJid(each.jid)));
-    const count = Math.min(asked.length, MAX_REPEATED);
-    for (let i = 0; i < count; i++) {
-      const { jid: contact } = asked[(this.#repeated + i) % asked.length]!;
-      routes.route(subscribe(jid.bare, parseJid(contact)));
-    }
+    const view = sights.viewOf(jid);
+    const open = contacts.filter((each) =>
+      (each.isAsking || sights.mayLackApproval(jid, each)) && !view.hidesFrom(parseJid(each.jid))
+    );
+    const count = Math.min(open.length, MAX_REPEATED);
+    const first = this.#repeated;
     this.#repeated += count;
+    for (let i = 0; i < count; i++) {
+      const each = open[(first + i) % open.length]!;
+      const contact = parseJid(each.jid);
+      if (each.isAsking) routes.route(subscribe(jid.bare, contact));
+      // The owner's roster decides anew: it may have changed since it was read.
+      if (sights.mayLackApproval(jid, each) && await sights.isAsked(jid.bare, contact)) {
+        routes.route(subscribe(contact, jid.bare));
+      }
+    }
   }
 
   #spawn(work: Promise<void>): void {

@@ -41,14 +41,8 @@ export class ContactSights {
     jid: FullJid,
     options = { withRequests: false },
   ): Promise<readonly RosterContact[] | undefined> {
-    const { hosts, log, metrics } = this.#deps;
-    try {
-      return await hosts.store(jid.domainpart)!.contacts(jid.bare.text, options); // asked before
-    } catch (thrown) {
-      metrics.failures.inc();
-      log.warn("roster.presence-failed", { error: describeError(thrown) });
-      return undefined;
-    }
+    const store = this.#deps.hosts.store(jid.domainpart)!; // asked before
+    return await this.#read(() => store.contacts(jid.bare.text, options));
   }
 
   /**
@@ -85,10 +79,38 @@ export class ContactSights {
     return { probed, elsewhere };
   }
 
+  /**
+   * True when a contact may see the owner's presence by the owner's roster, and does not by its own:
+   * the approval may be on its way, or have been lost with a node.
+   */
+  mayLackApproval(session: FullJid, { jid, subscription, reverse }: RosterContact): boolean {
+    // Without an item for the owner, the contact has not asked.
+    return seesPresence(subscription) && reverse !== undefined && !isSeen(reverse) &&
+      this.hasRosterHere(session, parseJid(jid));
+  }
+
+  /** True when a contact's own roster asks for the owner's presence, as far as the database tells. */
+  async isAsked(owner: Jid, contact: Jid): Promise<boolean> {
+    const store = this.#deps.hosts.store(contact.domainpart)!; // the contact has a roster here
+    const entry = await this.#read(() => store.find(contact.text, owner.text));
+    return entry?.item?.isAsking === true;
+  }
+
   /** True when one query finds what the rosters of an account and of its contact say. */
   hasRosterHere(owner: Jid, { domainpart }: Jid): boolean {
     const { hosts } = this.#deps;
     return hosts.store(domainpart) !== undefined && hosts.isShared(owner.domainpart, domainpart);
+  }
+
+  /** Returns undefined when the database failed. */
+  async #read<T>(work: () => Promise<T>): Promise<T | undefined> {
+    try {
+      return await work();
+    } catch (thrown) {
+      this.#deps.metrics.failures.inc();
+      this.#deps.log.warn("roster.presence-failed", { error: describeError(thrown) });
+      return undefined;
+    }
   }
 }
 

@@ -90,7 +90,8 @@ export function stepInbound(
   const isPendingIn = item.request !== undefined;
   switch (verb) {
     case "subscribe":
-      if (hasFrom) return { ...unchanged(before), reply: "subscribed" };
+      // Whoever asks again may have heard neither of the approval nor of the presence.
+      if (hasFrom) return { ...unchanged(before), reply: "subscribed", presence: "announce" };
       if (item.isApproved) {
         return { ...unchanged(withFrom(item)), reply: "subscribed", presence: "announce" };
       }

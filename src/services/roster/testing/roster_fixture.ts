@@ -1,8 +1,14 @@
 import { ManualClock, PacedWork } from "../../../base/mod.ts";
 import { MetricsRegistry, SILENT_LOGGER } from "../../../observe/mod.ts";
-import type { RosterItem } from "../../../storage/mod.ts";
+import type { RosterItem, RosterStore } from "../../../storage/mod.ts";
 import type { FullJid, Jid, Stanza, XmlElement } from "../../../xmpp/mod.ts";
-import { buildStanza, element, parseJid, stanzaElement } from "../../../xmpp/mod.ts";
+import {
+  buildStanza,
+  element,
+  isSubscription,
+  parseJid,
+  stanzaElement,
+} from "../../../xmpp/mod.ts";
 import type { IqAnswer } from "../../iq_service.ts";
 import { resolveRosterBounds } from "../roster_query.ts";
 import type { PresenceView, SessionPlace } from "../roster_ports.ts";
@@ -18,6 +24,8 @@ export class RosterFixture {
   /** Hosts whose accounts have rosters. */
   readonly hosts = new Set(["example.com"]);
   readonly accounts = new Set(["alice", "bob", "carol"].map((name) => `${name}@example.com`));
+  /** True while the rosters of all hosts lie in one database. */
+  isShared = true;
   /** Sessions of dc1's node, by full JID, with their last presence. */
   readonly here = new Map<string, Stanza | undefined>();
   /** Sessions at other nodes and datacenters, by account. */
@@ -43,10 +51,12 @@ export class RosterFixture {
   readonly server: RosterServer;
 
   constructor(
-    { maxItems = 3, maxRequests = 2, paced = new PacedWork() }: {
+    { maxItems = 3, maxRequests = 2, paced = new PacedWork(), rosters }: {
       readonly maxItems?: number;
       readonly maxRequests?: number;
       readonly paced?: Pick<PacedWork, "run" | "task">;
+      /** @default those of `store` */
+      readonly rosters?: RosterStore;
     } = {},
   ) {
     this.server = new RosterServer({
@@ -54,8 +64,8 @@ export class RosterFixture {
       hosts: {
         localHost: "dc1.example.com",
         globalHost: "example.com",
-        store: (domain) => this.hosts.has(domain) ? this.store : undefined,
-        isShared: () => true,
+        store: (domain) => this.hosts.has(domain) ? rosters ?? this.store : undefined,
+        isShared: () => this.isShared,
         hasVersions: () => true,
       },
       sessions: {
@@ -185,6 +195,16 @@ export class RosterFixture {
     });
     await this.server.settled();
     if (!isSettled) throw new Error("The stanza was not settled");
+  }
+
+  /** Takes subscription stanzas that were routed to accounts here, as the router does, and the answers. */
+  async takeRouted(): Promise<void> {
+    await this.server.settled();
+    for (const stanza of this.routed) { // it grows meanwhile
+      const { from, to } = stanza;
+      const isForAccount = to === to.bare && this.hosts.has(to.domainpart);
+      if (isForAccount && isSubscription(stanza)) await this.take(from.text, stanza.type, to.text);
+    }
   }
 
   /** True when the metrics have this line. */
