@@ -34,9 +34,14 @@ type Person = keyof typeof CLIENTS;
 const ACTS = {
   "logs in": (who) => (fixture) => fixture.changePresence(CLIENTS[who]),
   "asks": (who) => (fixture) => fixture.enter(CLIENTS[who], "subscribe", CONTACTS[who]),
+  "accepts": (who) => (fixture) => fixture.enter(CLIENTS[who], "subscribed", CONTACTS[who]),
   "unsubscribes": (who) => (fixture) => fixture.enter(CLIENTS[who], "unsubscribe", CONTACTS[who]),
   "refuses": (who) => (fixture) => fixture.enter(CLIENTS[who], "unsubscribed", CONTACTS[who]),
   "removes the contact": (who) => (fixture) => remove(fixture, who),
+  "adds and removes the contact": (who) => async (fixture) => {
+    await fixture.ask(CLIENTS[who], "set", query({ jid: CONTACTS[who] }));
+    await remove(fixture, who);
+  },
 } as const satisfies Record<string, (who: Person) => Act>;
 
 /** A case: what the node has left, who does what, both items then, and what clients are told. */
@@ -51,29 +56,47 @@ type Row = readonly [
 const ACCEPTED = [`subscribed: ${BOB} → ${PHONE}`];
 const SHOWN = [...ACCEPTED, `probe: ${ALICE} → ${BOB}`]; // bob's clients answer it
 const ASKED = [`subscribe: ${ALICE} → ${DESK}`];
+const ENDED = [`unsubscribed: ${BOB} → ${PHONE}`];
 const LEFT = [`unsubscribe: ${ALICE} → ${DESK}`];
 
 const ROWS: readonly Row[] = [
   ["bob has accepted", "alice", "logs in", ["to", "from"], SHOWN],
   ["bob has accepted", "alice", "asks", ["to", "from"], SHOWN],
   ["bob has accepted", "bob", "logs in", ["to", "from"], SHOWN],
+  ["bob has accepted", "bob", "accepts", ["to", "from"], ACCEPTED],
   ["alice has asked", "alice", "logs in", ["none ask", "none request"], ASKED],
   ["alice has asked", "alice", "asks", ["none ask", "none request"], ASKED],
   ["alice has asked", "bob", "logs in", ["none ask", ""], []],
   ["bob has refused", "alice", "logs in", ["none ask", "none request"], ASKED],
+  ["bob has refused", "bob", "refuses", ["none", "none"], ENDED],
   // An import may have left these, so that a login takes no subscription away.
   ["bob has taken his presence back", "alice", "logs in", ["to", "none"], []],
   ["bob has taken his presence back", "bob", "logs in", ["to", "none"], []],
+  ["bob has taken his presence back", "bob", "refuses", ["none", "none"], ENDED],
+  ["bob has taken his presence back", "bob", "removes the contact", ["none", ""], ENDED],
   ["bob has taken his presence back", "alice", "unsubscribes", ["none", "none"], []],
   ["bob has taken his presence back", "alice", "removes the contact", ["", "none"], []],
   ["bob has taken his presence back", "alice", "asks", ["to", "none request"], ASKED],
   ["bob has removed alice", "alice", "logs in", ["both", ""], []],
+  ["bob has removed alice", "bob", "removes the contact", ["none", ""], [
+    ...ENDED,
+    `unsubscribe: ${BOB} → ${PHONE}`,
+  ]],
+  ["bob has removed alice", "bob", "adds and removes the contact", ["none", ""], [
+    ...ENDED,
+    `unsubscribe: ${BOB} → ${PHONE}`,
+  ]],
   ["alice has unsubscribed", "alice", "logs in", ["none", "from"], []],
   ["alice has unsubscribed", "bob", "logs in", ["none", "from"], []],
   ["alice has unsubscribed", "alice", "unsubscribes", ["none", "none"], LEFT],
+  ["alice has unsubscribed", "alice", "removes the contact", ["", "none"], LEFT],
   ["alice has unsubscribed", "alice", "asks", ["to", "from"], SHOWN],
   ["alice has unsubscribed", "bob", "refuses", ["none", "none"], []],
   ["alice has removed bob", "bob", "logs in", ["", "both"], []],
+  ["alice has removed bob", "alice", "removes the contact", ["", "none"], [
+    `unsubscribed: ${ALICE} → ${DESK}`,
+    ...LEFT,
+  ]],
   ["alice has taken her request back", "alice", "unsubscribes", ["none", ""], LEFT],
 ];
 
@@ -129,6 +152,27 @@ Deno.test("an account that does not exist is asked, refused and removed without 
   await fixture.takeRouted();
   assert.deepEqual(await rosters.states(), ["", ""]);
   assert.deepEqual(toldIn(fixture), []);
+});
+
+Deno.test("a repeated end goes to no contact without a roster here, nor does the end of an approval in advance", async () => {
+  const fixture = withAlice();
+  for (const contact of ["dave@elsewhere.example", "room@rooms.example"]) {
+    await fixture.enter(PHONE, "unsubscribed", contact);
+    await fixture.ask(PHONE, "set", query({ jid: contact, subscription: "remove" }));
+  }
+  fixture.store.put(ALICE, item(BOB, { isApproved: true }));
+  await fixture.enter(PHONE, "subscribed", BOB);
+  await fixture.enter(PHONE, "unsubscribed", BOB);
+  assert.deepEqual(lines(fixture.routed).filter((line) => !line.startsWith("push")), []);
+});
+
+Deno.test("a request that waits is not refused by the removal of a contact whom clients do not see", async () => {
+  const fixture = withAlice();
+  fixture.store.put(ALICE, item(BOB, { request: REQUEST, isListed: false }));
+  fixture.store.put(BOB, item(ALICE, { isAsking: true }));
+  await remove(fixture, "alice");
+  await fixture.takeRouted();
+  assert.equal(fixture.store.item(BOB, ALICE)?.isAsking, true);
 });
 
 Deno.test("a login asks the database about contacts whose rosters differ, and about no others", async () => {

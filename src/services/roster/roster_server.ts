@@ -95,7 +95,7 @@ export class RosterServer {
       ...common,
       told: (client, version) => this.#interested.told(client, version),
       changed: (owner, contact) => missed.note(owner, contact, true),
-      parted: (owner, contact, end) => this.#subscriptions.part(owner, contact, end),
+      parted: (owner, contact, before) => this.#subscriptions.part(owner, contact, before),
     });
     this.#subscriptions = new SubscriptionServer({ ...common, rosters, presence, missed });
     this.#retries = new InboundRetries({

@@ -1,6 +1,5 @@
 import { describeError } from "../../base/mod.ts";
-import type { Roster, RosterStore } from "../../storage/mod.ts";
-import { seesPresence } from "../../storage/mod.ts";
+import type { Roster, RosterItem, RosterStore } from "../../storage/mod.ts";
 import type { FullJid, Jid, Stanza } from "../../xmpp/mod.ts";
 import { parseJid } from "../../xmpp/mod.ts";
 import type { IqAnswer } from "../iq_service.ts";
@@ -13,8 +12,7 @@ import type { RosterMetrics } from "./roster_metrics.ts";
 import type { RosterDeps } from "./roster_ports.ts";
 import type { RosterSet } from "./roster_query.ts";
 import { writeItem, writeRemoved, writeRosterQuery } from "./roster_query.ts";
-import type { SubscriptionVerb } from "./subscription_state.ts";
-import { endOf, isVisibleChange, unlistedItem } from "./subscription_state.ts";
+import { isVisibleChange, unlistedItem } from "./subscription_state.ts";
 
 /** Collaborators of `Rosters`. */
 export interface RostersDeps
@@ -25,11 +23,8 @@ export interface RostersDeps
   told(client: FullJid, version: number): void;
   /** Called with each change that clients can see, before they are told. */
   changed(owner: Jid, contact: string): void;
-  /** Ends what the owner and a former contact see of each other: sends these stanzas, in order. */
-  parted(owner: Jid, contact: Jid, end: {
-    readonly hadFrom: boolean;
-    readonly verbs: readonly SubscriptionVerb[];
-  }): Promise<void>;
+  /** Ends what the owner and a contact whose item was removed see of each other. */
+  parted(owner: Jid, contact: Jid, before: RosterItem | undefined): Promise<void>;
 }
 
 /** A client's request for its roster. */
@@ -160,11 +155,10 @@ export class Rosters {
       item: item?.isListed === true ? undefined : item,
       result: undefined,
     }));
-    if (before === undefined || item !== undefined) return { error: "item-not-found" };
-    const hadFrom = seesPresence(before.subscription);
-    const verbs = endOf(before);
-    if (verbs.length > 0) await this.#deps.parted(owner, parseJid(contact), { hadFrom, verbs });
-    return "empty";
+    if (item !== undefined) return { error: "item-not-found" }; // a request, which clients do not see
+    // Without an item, too: a client repeats what a node that has died did not answer.
+    await this.#deps.parted(owner, parseJid(contact), before);
+    return before === undefined ? { error: "item-not-found" } : "empty";
   }
 
   #store({ domainpart }: Jid): RosterStore {

@@ -4,6 +4,7 @@ import { seesPresence } from "../../storage/mod.ts";
 import type { Jid, Stanza } from "../../xmpp/mod.ts";
 import { buildStanza, element, parseJid } from "../../xmpp/mod.ts";
 import type { AccountReach } from "./account_reach.ts";
+import type { RosterChange } from "./change_roster.ts";
 import type { ContactPresence } from "./contact_presence.ts";
 import type { MissedChanges } from "./missed_changes.ts";
 import type { RosterMetrics, SubscriptionOutcome } from "./roster_metrics.ts";
@@ -14,6 +15,9 @@ import { endOf, stepInbound, stepOutbound } from "./subscription_state.ts";
 
 /** Contacts that an account which is deleted leaves at once. Others need the database too. */
 const PARTED_AT_ONCE = 20;
+
+/** Stanzas that end whatever two accounts have shared, in the order of `endOf`. */
+const BOTH_ENDS: readonly SubscriptionVerb[] = ["unsubscribed", "unsubscribe"];
 
 /** Collaborators of `SubscriptionServer`. */
 export interface SubscriptionServerDeps
@@ -67,7 +71,7 @@ export class SubscriptionServer {
       const step = change.result;
       this.#count(outcomeOf(change.before, step));
       if (step.presence === "withdraw") await presence.hide(owner, contact);
-      if (step.isPassedOn) routes.route(stanza);
+      if (step.isPassedOn || this.#mayBeMissed(change, contact)) routes.route(stanza);
       if (step.presence === "announce") await presence.announce(owner, contact);
       return undefined;
     });
@@ -151,13 +155,30 @@ export class SubscriptionServer {
     if (step.presence === "announce") await presence.announce(owner, contact);
   }
 
-  /** Ends what the owner and a contact, who is no longer in the roster, see of each other. */
-  async part(owner: Jid, contact: Jid, { hadFrom, verbs }: {
-    readonly hadFrom: boolean;
-    readonly verbs: readonly SubscriptionVerb[];
-  }): Promise<void> {
-    if (hadFrom) await this.#deps.presence.hide(owner, contact);
-    for (const verb of verbs) this.#send(owner, contact, verb);
+  /**
+   * Ends what the owner and a contact, who is no longer in the roster, see of each other. A contact
+   * whose roster is ours is told both ends: it may have missed an earlier one, and drops the others.
+   *
+   * @param before the item that the roster had; undefined: it had none
+   */
+  async part(owner: Jid, contact: Jid, before: RosterItem | undefined): Promise<void> {
+    if (seesPresence(before?.subscription)) await this.#deps.presence.hide(owner, contact);
+    const ends = before === undefined ? [] : endOf(before);
+    for (const verb of this.#isOurs(contact) ? BOTH_ENDS : ends) this.#send(owner, contact, verb);
+  }
+
+  /**
+   * True for an approval or its end that has changed nothing in its sender's roster, if the contact's
+   * roster is ours. A node may have died before it wrote that roster. RFC 6121, appendix A.2, keeps
+   * such a stanza from the contact, and so does the contact's roster unless it has missed it.
+   */
+  #mayBeMissed({ before, item }: RosterChange<unknown>, contact: Jid): boolean {
+    // The contact has never been told of an approval in advance.
+    return item === before && before?.isApproved !== true && this.#isOurs(contact);
+  }
+
+  #isOurs({ domainpart }: Jid): boolean {
+    return this.#deps.hosts.store(domainpart) !== undefined;
   }
 
   /** True when the contact's roster lets `asker` see its presence. */
