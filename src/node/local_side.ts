@@ -148,10 +148,18 @@ export class LocalSide implements NodeSide {
     return isOwn ? this.#deps.sessions.find(from) : undefined;
   }
 
-  /** Takes a service's answer, at once or later. */
-  answered(reply: Stanza, request: Stanza): void {
+  /**
+   * Takes a service's answer, at once or later.
+   * @param isLast true when the session that asked ends next. The answer then passes by what else goes
+   * out in the account's name, behind which it would come too late.
+   */
+  answered(reply: Stanza, request: Stanza, isLast = false): void {
     const envelope = this.#asked.get(request);
     this.#asked.delete(request);
+    const client = isLast && reply.to instanceof FullJid
+      ? this.#deps.sessions.find(reply.to)
+      : undefined;
+    if (client?.send(reply) === true) return envelope?.settle();
     this.#deps.answer(reply, envelope);
   }
 

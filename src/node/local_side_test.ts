@@ -242,6 +242,30 @@ function session(resourcepart: string, priority?: number): Fixture["sessions"][n
   return { jid, priority, lastPresence: priority === undefined ? undefined : presence };
 }
 
+Deno.test("LocalSide sends the last answer to a session at once, whatever else is on its way", () => {
+  for (const isOpen of [true, false]) {
+    const fixture = new Fixture();
+    const sent: Stanza[] = [];
+    const jid = new FullJid(BOB, "x");
+    fixture.client = {
+      jid,
+      priority: undefined,
+      isConfidential: true,
+      hasCarbons: false,
+      send: (stanza) => isOpen && sent.push(stanza) > 0,
+    };
+    const request = buildStanza(element("iq", { type: "set", id: "r1" }), { from: jid, to: BOB });
+    const reply = buildStanza(element("iq", { type: "result", id: "r1" }), { from: BOB, to: jid });
+    fixture.whenAsked = () => fixture.local.answered(reply, request, true);
+    const envelope = fixture.envelope("b@example.com", "iq");
+    envelope.stanza = request;
+    fixture.local.deliver(envelope);
+    assert.deepEqual(sent, isOpen ? [reply] : []);
+    assert.deepEqual(fixture.answers.map(({ request }) => request), isOpen ? [] : [envelope]);
+    assert.deepEqual(fixture.settled, [7], "by the answer's envelope, if there is one");
+  }
+});
+
 Deno.test("LocalSide.ownSessions() lists the account's sessions here", () => {
   const fixture = new Fixture();
   const own = (to: string) => fixture.local.ownSessions(parseJid(to));

@@ -69,7 +69,7 @@ export function makeServices(config: Config, parts: Surroundings & ServiceParts)
       if (host !== globalHost) return found;
       return [...found, ...roomDomainsOf(config).map((domain) => ({ domain, host: localHost }))];
     },
-    reply: (answer, request) => parts.local.answered(answer, request),
+    reply: (answer, request, isLast) => parts.local.answered(answer, request, isLast),
     accounts: new PepDisco(
       parts.pep.hosts,
       (host) => (config.modules.get(host)?.mod_vcard ?? false) !== false,

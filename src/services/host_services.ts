@@ -75,9 +75,9 @@ export interface HostServicesDeps extends HostServicesOptions {
   readonly publicDomains: PublicDomains;
   /**
    * Takes the answer to `request`, a stanza for which `handle` returned `delivered`. Called exactly
-   * once for each such stanza, inside `handle` or later.
+   * once for each such stanza, inside `handle` or later. `isLast`: the client's session ends next.
    */
-  readonly reply: (answer: Stanza, request: Stanza) => void;
+  readonly reply: (answer: Stanza, request: Stanza, isLast?: boolean) => void;
   readonly metrics: Metrics;
   readonly logger?: Logger;
   readonly clock?: Clock;
@@ -381,8 +381,8 @@ export class HostServices {
     const { stanza, id } = request;
     const result = iqResult(answer, { id, from: stanza.to, to: stanza.from });
     this.#metrics.answered.inc();
-    this.#reply(result, stanza);
-    if (answer === "empty" || !("farewell" in answer)) return;
+    if (answer === "empty" || !("farewell" in answer)) return this.#reply(result, stanza);
+    this.#reply(result, stanza, true);
     answer.farewell.endSessions();
     this.runInTurn(stanza.from.bare.text, () => answer.farewell.cleanUp());
   }

@@ -36,7 +36,7 @@ export interface IqRequest {
 
 /** Steps that follow the last result of an account that has been deleted. */
 export interface Farewell {
-  /** Ends the account's sessions. Called once the result is on its way. */
+  /** Ends the account's sessions. Called once the client has been sent the result. */
   endSessions(): void;
   /** Called behind all requests that the sessions had sent by then. */
   cleanUp(): Promise<void>;

@@ -182,6 +182,7 @@ Deno.test("ownAccount() deletes an account, answers, ends its sessions, and clea
     "result",
   ]);
   deepStrictEqual(setup.steps, [`remove ${ALICE}`, `end ${ALICE}`, `clean up ${ALICE}`]);
+  deepStrictEqual(setup.account.lastAnswers, [answers[1]]);
   const users = setup.account.store.users("example.com");
   deepStrictEqual(await users.list(), ["bob"]);
   deepStrictEqual(await setup.account.store.privateStorage("example.com").all("alice"), []);

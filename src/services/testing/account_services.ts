@@ -30,6 +30,8 @@ export class AccountServices implements AsyncDisposable {
   readonly services: HostServices;
   /** The client from which requests come. */
   client: OwnClient = { isConfidential: true, hasCarbons: false };
+  /** Results behind which the session of a client ends. */
+  readonly lastAnswers: string[] = [];
   readonly #directory: string;
   readonly #answers: string[] = [];
 
@@ -45,7 +47,11 @@ export class AccountServices implements AsyncDisposable {
     this.services = new HostServices({
       software: { name: "Causeway", version: "1.2.3" },
       publicDomains: () => Promise.resolve([]),
-      reply: ({ bytes }) => this.#answers.push(new TextDecoder().decode(bytes)),
+      reply: ({ bytes }, _request, isLast = false) => {
+        const answer = new TextDecoder().decode(bytes);
+        this.#answers.push(answer);
+        if (isLast) this.lastAnswers.push(answer);
+      },
       metrics: new MetricsRegistry(clock),
       logger: this.logger,
       clock,
