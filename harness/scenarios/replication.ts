@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { basename, dirname, join } from "node:path";
 import type { ChatClient } from "../clients/mod.ts";
 import type { CausewayConfiguration, Cluster, Datacenter } from "../cluster/mod.ts";
 import { causewayCommand, skewedCommand } from "../process/mod.ts";
@@ -221,7 +222,8 @@ async function forget(datacenter: Datacenter): Promise<void> {
 
 function pretend(configuration: CausewayConfiguration, localHost: string): void {
   const own = configuration.modules.mod_global_distrib;
-  const swap = (path: string) => path.replaceAll("dc3", "dc2");
+  // The name of the folder is random, and may have `dc3` in it.
+  const swap = (path: string) => join(dirname(path), basename(path).replace("dc3", "dc2"));
   configuration.hosts = configuration.hosts.map((host) =>
     host === own.local_host ? localHost : host
   );
