@@ -1,8 +1,7 @@
 import { MATH_RANDOM } from "../../base/mod.ts";
 import { FullJid, isReply, isSubscription, ruleForAccount } from "../../xmpp/mod.ts";
 import type { Jid, Stanza } from "../../xmpp/mod.ts";
-import { isFromRoom, isRoomDomain, isUserHost, senderKey } from "../mod.ts";
-import type { StanzaTrace } from "../mod.ts";
+import { isFromRoom, senderKey } from "../mod.ts";
 import type { Envelope } from "../envelope.ts";
 import { isLocalUser, isUser } from "./addresses.ts";
 import { ArchiveWaits } from "./archive_waits.ts";
@@ -11,14 +10,14 @@ import { BounceStore } from "./bounce_store.ts";
 import type { BounceFailure, BounceOptions } from "./bounce_options.ts";
 import { decide } from "./decision.ts";
 import type { Decision, Domains } from "./decision.ts";
-import type { DeliveryMemory } from "./delivery_memory.ts";
+import { Delivery } from "./delivery.ts";
+import type { DeliveryDeps } from "./delivery.ts";
 import { holdersOf } from "./holders_of.ts";
 import type { LookupRates } from "./lookup_rates.ts";
 import type { Lookups } from "./lookups.ts";
-import type { LocalOutcome, SessionHost } from "./ports.ts";
+import type { SessionHost } from "./ports.ts";
 import type { Refusals } from "./refusals.ts";
 import type { RouterDeps } from "./router_options.ts";
-import type { RoutingMetrics } from "./routing_metrics.ts";
 import { whenOver } from "./sender_workers.ts";
 import type { Finish, Pending } from "./sender_workers.ts";
 import { copyEnvelope } from "./copy_envelope.ts";
@@ -27,27 +26,14 @@ import type { StopOrder } from "./stop_order.ts";
 
 /** The parts that `Dispatcher` works with. */
 export interface DispatcherDeps extends
+  DeliveryDeps,
   Pick<
     RouterDeps,
-    | "process"
-    | "outbound"
-    | "locations"
-    | "local"
-    | "carbons"
-    | "requests"
-    | "presence"
-    | "archive"
-    | "clock"
-    | "random"
-    | "budget"
+    "locations" | "carbons" | "requests" | "presence" | "archive" | "clock" | "random" | "budget"
   > {
-  readonly domains: Domains;
-  readonly memory: DeliveryMemory;
   readonly lookups: Lookups;
   readonly rates: LookupRates;
-  readonly refusals: Refusals;
   readonly stop: StopOrder;
-  readonly metrics: RoutingMetrics;
   /** Slows the sender of a stanza that waits for something scarce. */
   slow(envelope: Envelope): void;
 }
@@ -61,11 +47,9 @@ export class Dispatcher {
   readonly bounce: BounceStore | undefined;
   readonly #deps: DispatcherDeps;
   readonly #domains: Domains;
-  readonly #memory: DeliveryMemory;
+  readonly #delivery: Delivery;
   readonly #lookups: Lookups;
   readonly #refusals: Refusals;
-  /** Requests to clients that are here and must seem not to be. */
-  readonly #hidden = new WeakSet<Envelope>();
   /** Undefined where no host has archives. */
   readonly #archiving: Archiving | undefined;
   readonly #waits: ArchiveWaits | undefined;
@@ -76,7 +60,7 @@ export class Dispatcher {
   constructor(bounce: BounceOptions | undefined, deps: DispatcherDeps) {
     this.#deps = deps;
     this.#domains = deps.domains;
-    this.#memory = deps.memory;
+    this.#delivery = new Delivery(deps);
     this.#lookups = deps.lookups;
     this.#refusals = deps.refusals;
     const { archive } = deps;
@@ -171,7 +155,7 @@ export class Dispatcher {
    * account may be.
    */
   routeTo(host: string, envelope: Envelope): void {
-    if (host !== this.#domains.localHost) return this.#forward(envelope, host);
+    if (host !== this.#domains.localHost) return this.#delivery.forward(envelope, host);
     envelope.isSpread = true; // the other datacenters are told by stanzas of their own
     const pending = this.#dispatchLocal(envelope, "local-user");
     if (pending !== undefined) whenOver(pending, (finish) => void finish());
@@ -244,8 +228,8 @@ export class Dispatcher {
 
   /** Sends a bounced stanza on its way; false when nobody answers to its address after all. */
   #release(envelope: Envelope, key: Jid, host: string): boolean {
-    if (this.#hidden.has(envelope)) return this.#deliverHere(envelope, true);
-    if (this.#isKeptBehind(envelope)) return true;
+    if (this.#delivery.isHidden(envelope)) return this.#delivery.deliverHere(envelope, true);
+    if (this.#delivery.isKeptBehind(envelope)) return true;
     // All that a message may wait for is over.
     if (this.#waits?.noteDelivery(envelope) === "resource-constraint") {
       this.#refusals.refuseForRoom(envelope, "archive");
@@ -328,7 +312,7 @@ export class Dispatcher {
       case "local-user":
         return this.#dispatchLocal(envelope, decision);
       case "other-datacenter":
-        this.#forward(envelope, to.domainpart);
+        this.#delivery.forward(envelope, to.domainpart);
         return undefined;
       case "component":
       case "outside":
@@ -435,7 +419,7 @@ export class Dispatcher {
       const sendAgain = (host: string | null | undefined) => {
         const isThere = host === copyFor ||
           locations.spread(key).some((session) => session.host === copyFor);
-        if (isThere) this.#forward(envelope, copyFor);
+        if (isThere) this.#delivery.forward(envelope, copyFor);
         else this.#refusals.drop(envelope, "returned");
       };
       const host = this.#lookups.cached(envelope, key);
@@ -526,16 +510,16 @@ export class Dispatcher {
   #sendCopy(copy: Envelope, host: string): void {
     copy.copyFor = host;
     if (host === this.#domains.localHost) this.#deliverCopy(copy);
-    else this.#forward(copy, host);
+    else this.#delivery.forward(copy, host);
   }
 
   /** Delivers a copy to the sessions of this datacenter. The original answers for it. */
   #deliverCopy(envelope: Envelope): void {
-    if (this.#isKeptBehind(envelope)) return;
+    if (this.#delivery.isKeptBehind(envelope)) return;
     const { localHost } = this.#domains;
     const key = this.#lookups.keyOf(envelope.stanza.to);
     if (this.bounce?.holds(key) === true) this.bounce.flush(key, localHost);
-    if (!this.#deliverHere(envelope, true)) this.#refusals.drop(envelope, "no-route");
+    if (!this.#delivery.deliverHere(envelope, true)) this.#refusals.drop(envelope, "no-route");
   }
 
   #deliverElsewhere(envelope: Envelope): Pending | undefined {
@@ -561,12 +545,12 @@ export class Dispatcher {
 
   /** Delivers to a component that is connected here, whatever the table says. */
   #deliverToDomain(envelope: Envelope, decision: Decision): void {
-    if (this.#isKeptBehind(envelope)) return;
+    if (this.#delivery.isKeptBehind(envelope)) return;
     const key = this.#lookups.keyOf(envelope.stanza.to);
     if (this.bounce?.holds(key) === true && !this.bounce.flush(key, this.#domains.localHost)) {
       return this.bounce.hold(envelope, key);
     }
-    if (!this.#deliverHere(envelope, true)) this.#noRoute(envelope, decision, key);
+    if (!this.#delivery.deliverHere(envelope, true)) this.#noRoute(envelope, decision, key);
   }
 
   #deliverHandedOverArchived(
@@ -592,19 +576,10 @@ export class Dispatcher {
     }
     const waiting = this.#waits && this.#deliverHandedOverArchived(envelope, decision);
     if (waiting !== undefined) return waiting;
-    if (this.#deliverHere(envelope, true)) return undefined;
-    if (!this.#hidden.has(envelope)) this.#deps.locations.forget(key);
+    if (this.#delivery.deliverHere(envelope, true)) return undefined;
+    if (!this.#delivery.isHidden(envelope)) this.#deps.locations.forget(key);
     this.#noRoute(envelope, decision, key);
     return undefined;
-  }
-
-  /**
-   * True when the stanza is dealt with: it waits for earlier ones, or was refused for lack of room.
-   */
-  #isKeptBehind(envelope: Envelope): boolean {
-    const kept = this.#deps.local.keepBehind?.(envelope);
-    if (kept === "full") this.#refusals.refuseForRoom(envelope, "handover");
-    return kept === true || kept === "full";
   }
 
   /** A method of its own: without archives, a message costs no closure. */
@@ -630,7 +605,7 @@ export class Dispatcher {
     host: string | null,
     isFixed = false,
   ): Pending | undefined {
-    if (this.#isKeptBehind(envelope)) return undefined;
+    if (this.#delivery.isKeptBehind(envelope)) return undefined;
     const isOwn = decision === "own-resource";
     if (!isOwn && this.bounce?.holds(key) === true && !(host === null && envelope.hasKeeper)) {
       // With a route, presence and answers wait too, lest they overtake. Without one they are not
@@ -645,7 +620,7 @@ export class Dispatcher {
     if (isOwn) {
       return host === null || host === this.#domains.localHost
         ? this.#deliverFinally(envelope)
-        : void this.#forward(envelope, host);
+        : void this.#delivery.forward(envelope, host);
     }
     if (host === null || !this.#deliverOrForward(envelope, key, host)) {
       this.#noRoute(envelope, decision, key);
@@ -665,10 +640,10 @@ export class Dispatcher {
     if (hosts !== undefined) {
       if (this.#deliverToAll(envelope, hosts) || this.#passOn(envelope, spread)) return true;
     } else if (host !== this.#domains.localHost) {
-      this.#forward(envelope, host);
+      this.#delivery.forward(envelope, host);
       return true;
-    } else if (this.#deliverHere(envelope, !isLocalUser(key, this.#domains))) return true;
-    if (!this.#hidden.has(envelope)) this.#deps.locations.forget(key);
+    } else if (this.#delivery.deliverHere(envelope, !isLocalUser(key, this.#domains))) return true;
+    if (!this.#delivery.isHidden(envelope)) this.#deps.locations.forget(key);
     return false;
   }
 
@@ -699,8 +674,8 @@ export class Dispatcher {
     for (const [i, each] of [...hosts].entries()) {
       const copy = copies[i]!;
       copy.isCopy = false; // each is as good as the first: another datacenter drops copies of presence
-      if (each !== localHost) this.#forward(copy, each);
-      else if (!this.#deliverHere(copy, true)) this.#refusals.drop(copy, "no-route");
+      if (each !== localHost) this.#delivery.forward(copy, each);
+      else if (!this.#delivery.deliverHere(copy, true)) this.#refusals.drop(copy, "no-route");
     }
   }
 
@@ -745,14 +720,18 @@ export class Dispatcher {
     const { localHost } = this.#domains;
     const [first, ...others] = hosts;
     // All have been asked, or enough of them. It waits for somebody to become available here.
-    if (envelope.isSpread && envelope.ttl === 0) return this.#deliverHere(envelope, true, true);
-    if (others.length === 0 && first === localHost) return this.#deliverHere(envelope, true, true);
+    if (envelope.isSpread && envelope.ttl === 0) {
+      return this.#delivery.deliverHere(envelope, true, true);
+    }
+    if (others.length === 0 && first === localHost) {
+      return this.#delivery.deliverHere(envelope, true, true);
+    }
     if (others.length > 0) envelope.isSpread = true;
     const copies = others.length === 0 ? [] : [...copyEnvelope(envelope, others.length)];
-    if (first !== localHost) this.#forward(envelope, first!);
-    else if (!this.#deliverHere(envelope, true, true)) {
+    if (first !== localHost) this.#delivery.forward(envelope, first!);
+    else if (!this.#delivery.deliverHere(envelope, true, true)) {
       copies.shift()!.settle(); // the envelope itself goes there
-      this.#forward(envelope, others.shift()!);
+      this.#delivery.forward(envelope, others.shift()!);
     }
     for (const [i, copy] of copies.entries()) this.#sendCopy(copy, others[i]!);
     return true;
@@ -767,28 +746,8 @@ export class Dispatcher {
     if (!envelope.isSpread || envelope.ttl === 0) return false;
     const next = nextDatacenter(envelope, { localHost: this.#domains.localHost, spread });
     if (next === undefined) return false;
-    this.#forward(envelope, next);
+    this.#delivery.forward(envelope, next);
     return true;
-  }
-
-  #forward(envelope: Envelope, host: string): void {
-    // The recipient got it here and has moved since. The new place does not know of the delivery.
-    // A copy is for other sessions than those that got it here.
-    const mayComeTwice = !envelope.isCopy &&
-      (envelope.mayBeRepeat || envelope.entry === "resent");
-    if (mayComeTwice && this.#memory.hasDelivered(envelope, true)) {
-      return this.#refusals.drop(envelope, "repeat");
-    }
-    if (envelope.ttl > 0) {
-      envelope.ttl--;
-      this.#deps.outbound.send(host, envelope);
-      return;
-    }
-    this.#deps.metrics.stopTtlZero.inc();
-    if (envelope.isCopy) return this.#refusals.drop(envelope, "ttl");
-    if (!this.#deliverHere(envelope, false)) {
-      this.#refusals.refuse(envelope, "service-unavailable", "ttl");
-    }
   }
 
   #deliverFinallyArchived(envelope: Envelope): Pending | undefined {
@@ -797,64 +756,10 @@ export class Dispatcher {
 
   #deliverFinally(envelope: Envelope): Pending | undefined {
     const waiting = this.#waits && this.#deliverFinallyArchived(envelope);
-    if (waiting === undefined && !this.#deliverHere(envelope, false)) {
+    if (waiting === undefined && !this.#delivery.deliverHere(envelope, false)) {
       this.#refusals.refuse(envelope, "service-unavailable", "no-route");
     }
     return waiting;
-  }
-
-  /**
-   * Delivers here. False when nothing here answers to the address; otherwise the envelope is dealt
-   * with.
-   * @param isSpread true when other datacenters get it too: what fails here is then no error
-   */
-  #deliverHere(envelope: Envelope, isRouted: boolean, isSpread = false): boolean {
-    // A stanza that entered here can come to this place only once, unless it went to another node
-    // and came back. The first node, or the lane that led to it, may have kept a copy. So may
-    // another datacenter that got it too.
-    const mayComeTwice = isSpread || envelope.process !== this.#deps.process ||
-      envelope.mayBeRepeat ||
-      envelope.arrival === "handed-over" || envelope.isHeldBefore;
-    if (this.#memory.hasDelivered(envelope, mayComeTwice)) {
-      this.#refusals.drop(envelope, "repeat");
-      return true;
-    }
-    const ttl = envelope.ttl;
-    const { trace } = envelope; // it loses that when it is settled within the call
-    const outcome = this.#deps.local.deliver(envelope);
-    if (trace !== undefined) noteOutcome(trace, outcome);
-    switch (outcome) {
-      case "no-session":
-        return false;
-      case "hidden":
-        this.#hidden.add(envelope);
-        return false;
-      case "handed-over":
-        return true;
-      case "delivered":
-        if (isRouted && ttl > 0) this.#deps.metrics.deliveredWithTtl.observe(ttl);
-        // A resent stanza may overtake the first one, whose node has died.
-        if (mayComeTwice || envelope.entry === "resent") {
-          this.#memory.noteDelivered(envelope, this.#isForServer(envelope.stanza));
-        }
-        return true;
-      case "ignored":
-        this.#refusals.drop(envelope, "ignored");
-        return true;
-      default:
-        if (isSpread || envelope.isCopy) return false;
-        this.#refusals.refuse(envelope, outcome, "ignored");
-        return true;
-    }
-  }
-
-  /**
-   * True for stanzas that no client gets: requests to accounts, and all for hosts (RFC 6121 §8.5).
-   */
-  #isForServer(stanza: Stanza): boolean {
-    if (isRoomDomain(stanza.to.domainpart, this.#domains)) return true;
-    if (!isUserHost(stanza.to.domainpart, this.#domains)) return false;
-    return stanza.to.localpart === "" || ruleForAccount(stanza) !== undefined;
   }
 
   /**
@@ -880,7 +785,7 @@ export class Dispatcher {
     const host = envelope.answersTo;
     envelope.answersTo = undefined; // once: it may come back
     if (host === undefined || !this.#domains.isOtherLocalHost(host)) return false;
-    this.#forward(envelope, host);
+    this.#delivery.forward(envelope, host);
     return true;
   }
 
@@ -894,7 +799,8 @@ export class Dispatcher {
     if (isUnheld) return this.#refusals.drop(envelope, "no-route");
     if (this.#goesBack(envelope)) return;
     if (this.bounce !== undefined && mayWait(envelope) && !envelope.hasKeeper) {
-      return this.bounce.hold(envelope, this.#hidden.has(envelope) ? absentResourceOf(key) : key);
+      const isHidden = this.#delivery.isHidden(envelope);
+      return this.bounce.hold(envelope, isHidden ? absentResourceOf(key) : key);
     }
     this.#refusals.refuse(envelope, "service-unavailable", "no-route");
   }
@@ -920,15 +826,6 @@ function mayWait({ isOwed, stanza }: Envelope): boolean {
  */
 function absentResourceOf(key: Jid): Jid {
   return key instanceof FullJid ? new FullJid(key.bare, `${key.resourcepart}\0`) : key;
-}
-
-/** Notes what became of a stanza at its place. An error, or its end, is noted where it is made. */
-function noteOutcome(trace: StanzaTrace, outcome: LocalOutcome): void {
-  if (outcome === "delivered") trace.note("delivered");
-  else if (outcome === "no-session") trace.note("not-delivered", { reason: "nobody is here" });
-  else if (outcome === "hidden") {
-    trace.note("not-delivered", { reason: "the sender must not learn who is here" });
-  }
 }
 
 const NO_SPREAD: readonly SessionHost[] = [];
