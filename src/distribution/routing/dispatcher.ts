@@ -12,16 +12,14 @@ import { decide } from "./decision.ts";
 import type { Decision, Domains } from "./decision.ts";
 import { Delivery } from "./delivery.ts";
 import type { DeliveryDeps } from "./delivery.ts";
+import { FanOut } from "./fan_out.ts";
 import { holdersOf } from "./holders_of.ts";
 import type { LookupRates } from "./lookup_rates.ts";
 import type { Lookups } from "./lookups.ts";
-import type { SessionHost } from "./ports.ts";
 import type { Refusals } from "./refusals.ts";
 import type { RouterDeps } from "./router_options.ts";
 import { whenOver } from "./sender_workers.ts";
 import type { Finish, Pending } from "./sender_workers.ts";
-import { copyEnvelope } from "./copy_envelope.ts";
-import { isConnected, nextDatacenter, spreadOverDatacenters } from "./spread_over_datacenters.ts";
 import type { StopOrder } from "./stop_order.ts";
 
 /** The parts that `Dispatcher` works with. */
@@ -45,6 +43,8 @@ export interface DispatcherDeps extends
 export class Dispatcher {
   /** Stanzas without a known route; undefined while bouncing is off. */
   readonly bounce: BounceStore | undefined;
+  /** Stanzas for accounts with sessions in several datacenters. */
+  readonly fanOut: FanOut;
   readonly #deps: DispatcherDeps;
   readonly #domains: Domains;
   readonly #delivery: Delivery;
@@ -60,14 +60,15 @@ export class Dispatcher {
   constructor(bounce: BounceOptions | undefined, deps: DispatcherDeps) {
     this.#deps = deps;
     this.#domains = deps.domains;
-    this.#delivery = new Delivery(deps);
+    const delivery = this.#delivery = new Delivery(deps);
     this.#lookups = deps.lookups;
     this.#refusals = deps.refusals;
     const { archive } = deps;
     const archiving = this.#archiving = archive && new Archiving({ ...deps, archive });
-    this.#waits = archiving &&
+    const waits = this.#waits = archiving &&
       new ArchiveWaits(archiving, deps.refusals, (envelope) => deps.slow(envelope));
-    this.bounce = bounce && this.#bounceStore(bounce);
+    const store = this.bounce = bounce && this.#bounceStore(bounce);
+    this.fanOut = new FanOut({ ...deps, delivery, bounce: store, waits });
   }
 
   /**
@@ -80,7 +81,7 @@ export class Dispatcher {
     const isForArchive = this.#archiving !== undefined && envelope.arrival === "here" &&
       envelope.stanza.kind === "message";
     if (!isForArchive && this.#followsOnStop(envelope)) return undefined;
-    if (envelope.arrival === "link" && !this.#isFairCopy(envelope)) {
+    if (envelope.arrival === "link" && !this.fanOut.isFair(envelope)) {
       return void this.#refusals.drop(envelope, "ignored");
     }
     const decision = decide(from, to, this.#domains);
@@ -140,17 +141,6 @@ export class Dispatcher {
   }
 
   /**
-   * False for a copy that no datacenter sends: only messages for people of the global host are copied
-   * between datacenters. A peer that marks anything else as a copy wants it handled unchecked, as the
-   * nodes of one datacenter handle each other's copies.
-   */
-  #isFairCopy({ isCopy, isCarbon, stanza: { kind, to } }: Envelope): boolean {
-    if (!isCopy) return !isCarbon;
-    return kind === "message" && to.localpart !== "" &&
-      to.domainpart === this.#domains.globalHost;
-  }
-
-  /**
    * Sends presence of the server's own to an account at the datacenter `host`, wherever else the
    * account may be.
    */
@@ -159,23 +149,6 @@ export class Dispatcher {
     envelope.isSpread = true; // the other datacenters are told by stanzas of their own
     const pending = this.#dispatchLocal(envelope, "local-user");
     if (pending !== undefined) whenOver(pending, (finish) => void finish());
-  }
-
-  /** True for a message that other datacenters have copies of, and that may still go to them. */
-  hasCopies({ isSpread, isCopy, ttl, stanza: { kind } }: Envelope): boolean {
-    return kind === "message" && isSpread && !isCopy && ttl > 0;
-  }
-
-  /**
-   * Sends a message that the datacenter of the newest login cannot take to another one that has a copy.
-   * @returns false when there is none
-   */
-  passBy(envelope: Envelope): boolean {
-    if (!this.hasCopies(envelope)) return false;
-    const { locations } = this.#deps;
-    const key = this.#lookups.keyOf(envelope.stanza.to);
-    const full = locations.cached(key);
-    return this.#passOn(envelope, locations.spread(key).filter(({ host }) => host !== full));
   }
 
   /** Has messages wait only briefly for room in archives from now on. */
@@ -302,7 +275,7 @@ export class Dispatcher {
     if (envelope.arrival === "handed-over") {
       return this.#deliverHandedOver(envelope, decision);
     }
-    if (envelope.isCopy) return this.#routeCopy(envelope);
+    if (envelope.isCopy) return this.fanOut.routeCopy(envelope);
     if (this.#isAnsweredHere(envelope.stanza)) return this.#deliverFinally(envelope);
     switch (decision) {
       case "local":
@@ -328,9 +301,10 @@ export class Dispatcher {
         decision satisfies never;
     }
     const key = this.#lookups.keyOf(to);
-    if (this.#isSpreadHere(envelope)) return this.#dispatchLocal(envelope, decision);
+    if (this.fanOut.isSpreadHere(envelope)) return this.#dispatchLocal(envelope, decision);
     const host = this.#lookups.cached(envelope, key);
-    const isForDevices = typeof host === "string" && this.#mayHaveDevicesElsewhere(envelope, key);
+    const isForDevices = typeof host === "string" &&
+      this.fanOut.mayHaveDevicesElsewhere(envelope, key);
     if (isForDevices && !this.#isForeseen(envelope)) {
       return this.#findDevices(envelope, decision, key, host);
     }
@@ -370,17 +344,6 @@ export class Dispatcher {
     });
   }
 
-  /**
-   * True for a message to one device of an account, as long as memory does not know where the others
-   * are that are due its carbon. A device logs in without anybody asking where the others are.
-   */
-  #mayHaveDevicesElsewhere({ isSpread, stanza }: Envelope, key: Jid): boolean {
-    if (stanza.kind !== "message" || isSpread || key === key.bare) return false;
-    if (!this.#deps.locations.isUnplaced(key.bare)) return false;
-    return isUser(key, this.#domains) && !isLocalUser(key, this.#domains) &&
-      this.#deps.carbons?.copies(stanza) === true;
-  }
-
   /** True for a message to the sender's own account, whose sessions may be anywhere. */
   #isForOwnDevices({ stanza: { kind, to } }: Envelope): boolean {
     return kind === "message" && to.localpart !== "" &&
@@ -399,134 +362,6 @@ export class Dispatcher {
       return this.#lookups.find(envelope, key).then(() => deliver);
     }
     return deliver();
-  }
-
-  /** True for a message that other datacenters have too, and that a session here can get. */
-  #isSpreadHere({ isSpread, arrival, stanza: { to } }: Envelope): boolean {
-    if (!isSpread || arrival !== "link" || to !== to.bare) return false;
-    if (!isUser(to, this.#domains)) return false;
-    const { priority } = this.#deps.local.sessionsOf(to);
-    return priority !== undefined && priority >= 0;
-  }
-
-  /** Routes a copy: to the sessions here, to the datacenter that it is for, or to other nodes. */
-  #routeCopy(envelope: Envelope): Pending | undefined {
-    const { copyFor } = envelope;
-    const { local, locations } = this.#deps;
-    if (copyFor === this.#domains.localHost) return void this.#deliverCopy(envelope);
-    if (copyFor !== undefined) {
-      const key = this.#lookups.keyOf(envelope.stanza.to);
-      const sendAgain = (host: string | null | undefined) => {
-        const isThere = host === copyFor ||
-          locations.spread(key).some((session) => session.host === copyFor);
-        if (isThere) this.#delivery.forward(envelope, copyFor);
-        else this.#refusals.drop(envelope, "returned");
-      };
-      const host = this.#lookups.cached(envelope, key);
-      if (host !== undefined) return void sendAgain(host);
-      return this.#lookups.find(envelope, key).then((found) => () => sendAgain(found));
-    }
-    if (envelope.arrival !== "link") {
-      return envelope.isCarbon ? this.#tellElsewhere(envelope) : this.#deliverElsewhere(envelope);
-    }
-    const waiting = local.prepare?.(envelope, this.#lookups.turn);
-    if (waiting !== undefined) return waiting.then(() => () => this.#deliverLinkedCopy(envelope));
-    return this.#deliverLinkedCopy(envelope);
-  }
-
-  /** Delivers a copy that came from another datacenter. */
-  #deliverLinkedCopy(envelope: Envelope): Pending | undefined {
-    const waiting = this.#waits &&
-      this.#waits.beforeDelivery(envelope, () => this.#deliverLinkedCopy(envelope));
-    if (waiting === undefined) this.#deliverCopy(envelope);
-    return waiting;
-  }
-
-  /** Sends a carbon to the account's other nodes, in this datacenter and in others. */
-  #tellElsewhere(envelope: Envelope): Pending | undefined {
-    const { locations, local } = this.#deps;
-    const { to } = envelope.stanza;
-    if (isLocalUser(to, this.#domains)) return this.#deliverElsewhere(envelope);
-    const tell = () => {
-      this.#sendCarbons(envelope, locations.spread(to), this.#domains.localHost);
-      if (local.deliverElsewhere === undefined) envelope.settle();
-      else local.deliverElsewhere(envelope);
-    };
-    if (this.#lookups.cached(envelope, to) === undefined) {
-      return this.#lookups.find(envelope, to).then(() => tell);
-    }
-    tell();
-    return undefined;
-  }
-
-  /**
-   * Has a message that a session here has just sent bring its carbon to another datacenter of the
-   * sender's account.
-   * @returns that datacenter, and whether all sessions elsewhere get the carbon so; undefined when
-   *   none does
-   */
-  bringCarbon(
-    sender: Jid,
-    id: Pick<Envelope, "process" | "sequence">,
-  ): { readonly host: string; readonly isAll: boolean } | undefined {
-    const { locations, local, outbound } = this.#deps;
-    const account = sender.bare;
-    if (outbound.bringCarbon === undefined || account.domainpart !== this.#domains.globalHost) {
-      return undefined;
-    }
-    // The table must have been asked: only then does it know the account's datacenters.
-    if (typeof locations.cached(account) !== "string") return undefined;
-    const spread = locations.spread(account);
-    const { localHost } = this.#domains;
-    let host: string | undefined;
-    for (const each of spread) {
-      if (each.host === localHost || !outbound.bringCarbon(each.host, sender, id)) continue;
-      host = each.host;
-      break;
-    }
-    if (host === undefined) return undefined;
-    const isElsewhere = spread.some((each) => each.host !== localHost && each.host !== host);
-    return { host, isAll: !isElsewhere && local.mayBeElsewhere?.(account) !== true };
-  }
-
-  /** Sends a carbon copy to each datacenter in `spread` but one. */
-  #sendCarbons(envelope: Envelope, spread: readonly SessionHost[], but: string): void {
-    const hosts: string[] = [];
-    const { boundAs, broughtTo } = envelope;
-    for (const { host } of spread) {
-      if (host !== but && host !== broughtTo && !hosts.includes(host)) hosts.push(host);
-    }
-    if (hosts.length === 0) return;
-    const copies = copyEnvelope(envelope, hosts.length);
-    for (let i = 0; i < hosts.length; i++) {
-      const copy = copies[i]!;
-      copy.isCarbon = true;
-      copy.isSpread = true;
-      copy.boundAs = boundAs;
-      this.#sendCopy(copy, hosts[i]!);
-    }
-  }
-
-  #sendCopy(copy: Envelope, host: string): void {
-    copy.copyFor = host;
-    if (host === this.#domains.localHost) this.#deliverCopy(copy);
-    else this.#delivery.forward(copy, host);
-  }
-
-  /** Delivers a copy to the sessions of this datacenter. The original answers for it. */
-  #deliverCopy(envelope: Envelope): void {
-    if (this.#delivery.isKeptBehind(envelope)) return;
-    const { localHost } = this.#domains;
-    const key = this.#lookups.keyOf(envelope.stanza.to);
-    if (this.bounce?.holds(key) === true) this.bounce.flush(key, localHost);
-    if (!this.#delivery.deliverHere(envelope, true)) this.#refusals.drop(envelope, "no-route");
-  }
-
-  #deliverElsewhere(envelope: Envelope): Pending | undefined {
-    const { local } = this.#deps;
-    const waiting = local.prepare?.(envelope, this.#lookups.turn);
-    if (waiting === undefined) local.deliverElsewhere?.(envelope);
-    return waiting?.then(() => () => local.deliverElsewhere?.(envelope));
   }
 
   #deliverLocal(envelope: Envelope): Pending | undefined {
@@ -633,121 +468,17 @@ export class Dispatcher {
    * to the address.
    */
   #deliverOrForward(envelope: Envelope, key: Jid, host: string): boolean {
-    if (this.#isForAllClients(envelope, key)) this.#sendPresenceElsewhere(envelope, key, host);
-    const spread = this.#spreadOf(envelope, key);
-    const hosts = spread.length === 0 ? undefined : this.#datacentersOf(envelope, spread, host);
-    if (hosts === undefined) this.#copyToDevices(envelope, spread, host);
-    if (hosts !== undefined) {
-      if (this.#deliverToAll(envelope, hosts) || this.#passOn(envelope, spread)) return true;
-    } else if (host !== this.#domains.localHost) {
-      this.#delivery.forward(envelope, host);
-      return true;
-    } else if (this.#delivery.deliverHere(envelope, !isLocalUser(key, this.#domains))) return true;
+    const isTaken = this.fanOut.send(envelope, key, host);
+    if (isTaken === true) return true;
+    if (isTaken === undefined) {
+      if (host !== this.#domains.localHost) {
+        this.#delivery.forward(envelope, host);
+        return true;
+      }
+      if (this.#delivery.deliverHere(envelope, !isLocalUser(key, this.#domains))) return true;
+    }
     if (!this.#delivery.isHidden(envelope)) this.#deps.locations.forget(key);
     return false;
-  }
-
-  /**
-   * True for presence that a client or component here sends to an account: it is for all available
-   * resources (RFC 6121 §8.5.2.1.2). A datacenter takes what comes over a link as its own share, if it
-   * has rosters.
-   */
-  #isForAllClients({ isSpread, isCopy, arrival, stanza }: Envelope, key: Jid): boolean {
-    const { kind, type } = stanza;
-    if (kind !== "presence" || (type !== "available" && type !== "unavailable")) return false;
-    if (isSpread || isCopy || arrival === "link" || key !== key.bare) return false;
-    return isUser(key, this.#domains) && !isLocalUser(key, this.#domains) &&
-      this.#deps.presence?.serves(key.domainpart) === true;
-  }
-
-  /** Sends presence to the account's sessions in all datacenters but `host`, which gets it itself. */
-  #sendPresenceElsewhere(envelope: Envelope, key: Jid, host: string): void {
-    const { locations, local } = this.#deps;
-    const { localHost } = this.#domains;
-    const hosts = new Set(locations.spread(key).map((session) => session.host));
-    // Sessions here are known before the table has them.
-    if (local.sessionsOf(key).isHere) hosts.add(localHost);
-    hosts.delete(host);
-    if (hosts.size === 0) return;
-    envelope.isSpread = true; // if it comes back, the others have had it
-    const copies = copyEnvelope(envelope, hosts.size);
-    for (const [i, each] of [...hosts].entries()) {
-      const copy = copies[i]!;
-      copy.isCopy = false; // each is as good as the first: another datacenter drops copies of presence
-      if (each !== localHost) this.#delivery.forward(copy, each);
-      else if (!this.#delivery.deliverHere(copy, true)) this.#refusals.drop(copy, "no-route");
-    }
-  }
-
-  /** Sessions of a message's recipient that are in several datacenters; none for other stanzas. */
-  #spreadOf({ stanza: { kind }, isCopy }: Envelope, key: Jid): readonly SessionHost[] {
-    if (kind !== "message" || isCopy) return NO_SPREAD;
-    const spread = this.#deps.locations.spread(key);
-    if (spread.length === 0) return spread;
-    return isUser(key, this.#domains) && !isLocalUser(key, this.#domains) ? spread : NO_SPREAD;
-  }
-
-  /** Datacenters of a message for an account with sessions in several; else undefined. */
-  #datacentersOf(
-    envelope: Envelope,
-    spread: readonly SessionHost[],
-    host: string,
-  ): readonly string[] | undefined {
-    const { localHost } = this.#domains;
-    const own = this.#deps.local.sessionsOf(envelope.stanza.to);
-    const fromRoom = isFromRoom(envelope.stanza, this.#domains);
-    return spreadOverDatacenters(envelope, { localHost, host, spread, own, isFromRoom: fromRoom });
-  }
-
-  /** Has the account's sessions in other datacenters than `host` get carbons of a message. */
-  #copyToDevices(envelope: Envelope, spread: readonly SessionHost[], host: string): void {
-    if (spread.length === 0 || envelope.isSpread) return;
-    const { carbons, local } = this.#deps;
-    const { stanza } = envelope;
-    if (carbons?.copies(stanza) !== true) return;
-    // What no session gets comes back to its sender, and is none of the account's conversations.
-    if (!isConnected(stanza.to, { spread, own: local.sessionsOf(stanza.to) })) return;
-    envelope.isSpread = true;
-    this.#sendCarbons(envelope, spread, host);
-  }
-
-  /**
-   * Delivers or sends a message to several datacenters. The first of `hosts` answers for it, or the
-   * second if the first is ours and nobody here gets it after all.
-   * @returns false when the only one within reach is ours and nobody here gets it
-   */
-  #deliverToAll(envelope: Envelope, hosts: readonly string[]): boolean {
-    const { localHost } = this.#domains;
-    const [first, ...others] = hosts;
-    // All have been asked, or enough of them. It waits for somebody to become available here.
-    if (envelope.isSpread && envelope.ttl === 0) {
-      return this.#delivery.deliverHere(envelope, true, true);
-    }
-    if (others.length === 0 && first === localHost) {
-      return this.#delivery.deliverHere(envelope, true, true);
-    }
-    if (others.length > 0) envelope.isSpread = true;
-    const copies = others.length === 0 ? [] : [...copyEnvelope(envelope, others.length)];
-    if (first !== localHost) this.#delivery.forward(envelope, first!);
-    else if (!this.#delivery.deliverHere(envelope, true, true)) {
-      copies.shift()!.settle(); // the envelope itself goes there
-      this.#delivery.forward(envelope, others.shift()!);
-    }
-    for (const [i, copy] of copies.entries()) this.#sendCopy(copy, others[i]!);
-    return true;
-  }
-
-  /**
-   * Sends on a message that the sessions here could not take, and that other datacenters have copies
-   * of. The next one drops it if somebody there has it: then the sender gets no error.
-   * @returns false when there is no such datacenter
-   */
-  #passOn(envelope: Envelope, spread: readonly SessionHost[]): boolean {
-    if (!envelope.isSpread || envelope.ttl === 0) return false;
-    const next = nextDatacenter(envelope, { localHost: this.#domains.localHost, spread });
-    if (next === undefined) return false;
-    this.#delivery.forward(envelope, next);
-    return true;
   }
 
   #deliverFinallyArchived(envelope: Envelope): Pending | undefined {
@@ -827,8 +558,6 @@ function mayWait({ isOwed, stanza }: Envelope): boolean {
 function absentResourceOf(key: Jid): Jid {
   return key instanceof FullJid ? new FullJid(key.bare, `${key.resourcepart}\0`) : key;
 }
-
-const NO_SPREAD: readonly SessionHost[] = [];
 
 /**
  * True for stanzas worth holding: messages, IQ requests, subscriptions (docs/promises.md,

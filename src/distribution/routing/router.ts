@@ -192,7 +192,10 @@ export class Router {
     let broughtTo: string | undefined;
     // No carbon may overtake those that wait.
     if (!this.#workers.isBusy(queueKey({ from: from.bare, to: from.bare }, this.#domains))) {
-      const brought = this.#dispatcher.bringCarbon(from, { process: this.#deps.process, sequence });
+      const brought = this.#dispatcher.fanOut.bringCarbon(from, {
+        process: this.#deps.process,
+        sequence,
+      });
       if (brought?.isAll === true) return;
       broughtTo = brought?.host;
     }
@@ -289,14 +292,14 @@ export class Router {
       case "node-gone":
         return this.#routeAnew(envelope);
       case "full":
-        if (this.#dispatcher.passBy(envelope)) return;
+        if (this.#dispatcher.fanOut.passBy(envelope)) return;
         return this.#refusals.refuse(envelope, "resource-constraint", "returned");
       case "expired":
         // Forgets the place, as the recipient may have moved and later stanzas must not go there
         // too.
         this.#lookups.forget(envelope.stanza.to);
         // Another datacenter may have delivered its copy: the sender gets an error from there, if any.
-        if (this.#dispatcher.hasCopies(envelope)) return this.#submitReturned(envelope);
+        if (this.#dispatcher.fanOut.hasCopies(envelope)) return this.#submitReturned(envelope);
         return this.#refusals.refuse(envelope, "remote-server-timeout", "returned");
       case "leaving":
         // An answer cannot leave any more: its request is left open to the node that sent it.
