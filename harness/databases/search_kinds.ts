@@ -47,14 +47,18 @@ export function findJavaHome(): string | undefined {
   return undefined;
 }
 
-/** Megabytes of heap that suffice for tests. */
-const TEST_HEAP = 256;
+/** Megabytes of heap that suffice for tests, and from which on a server is one as operators run it. */
+const [TEST_HEAP, SERVICE_HEAP] = [256, 1_024];
 
-/** Options for a small machine: one thread collects garbage, and code is compiled once. */
+/**
+ * Options for a small machine: one thread collects garbage. Code is compiled once with the small heap of
+ * tests, whose servers live for seconds, and again when it is hot with a larger one, as by default.
+ */
 export function javaOptions(heapMegabytes: number): readonly string[] {
   return [
     ...[`-Xms${heapMegabytes}m`, `-Xmx${heapMegabytes}m`],
-    ...["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto"],
+    ...["-XX:+UseSerialGC", "-Xshare:auto"],
+    ...(heapMegabytes < SERVICE_HEAP ? ["-XX:TieredStopAtLevel=1"] : []),
   ];
 }
 
