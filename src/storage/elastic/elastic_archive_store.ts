@@ -38,9 +38,16 @@ const AT_ONCE = 1_000;
 /**
  * Positions of the first search for a page, for each of its messages, and the growth from one search
  * to the next. A server sorts everything that a search finds before it returns the first ones. In a
- * large archive the first search finds enough, and a small one is found at once however wide it is.
+ * large archive the first search finds enough, and a small one is found at once however wide it is. A
+ * search that finds few begins with the second width.
  */
 const [FIRST_WINDOW, WINDOW_GROWTH] = [8, 32];
+
+/**
+ * Milliseconds of the first search for a message near a time, of the last one, and the growth from one
+ * to the next. An archive that is silent for longer is read from its end instead.
+ */
+const [FIRST_SPAN_MS, LAST_SPAN_MS, SPAN_GROWTH] = [1_000, 200 * 86_400_000, 256];
 
 const READ = "read an archive from";
 const REMOVE = "remove messages from";
@@ -89,20 +96,27 @@ export class ElasticArchiveStore implements ArchiveStore {
     filter: ArchiveFilter,
     { limit, from, after, before }: ArchivePageRequest,
   ): Promise<ArchivePage | undefined> {
-    const view = await this.#view(archive, filter, { after, before });
+    const [view, found] = await Promise.all([
+      this.#view(archive, filter, { after, before }),
+      after === undefined && before === undefined
+        ? this.#positionNear(archive, filter, from)
+        : undefined,
+    ]);
     if (view === undefined) return undefined;
     const messages: StoredMessage[] = [];
     let { after: behind, before: ahead } = view;
-    let width = FIRST_WINDOW * (limit + 1);
+    // The first search begins at the end all the same: almost nothing up to there is of the page.
+    const near = found ?? (from === "start" ? behind : ahead);
+    let width = FIRST_WINDOW * (limit + 1) * (isSelective(filter) ? WINDOW_GROWTH : 1);
     for (;;) {
       const wanted = Math.min(limit + 1 - messages.length, AT_ONCE);
-      const low = from === "start" ? behind : Math.max(behind, ahead - 1 - width);
-      const high = from === "start" ? Math.min(ahead, behind + 1 + width) : ahead;
+      const low = from === "start" ? behind : Math.max(behind, Math.min(near, ahead - 1) - width);
+      const high = from === "start" ? Math.min(ahead, Math.max(near, behind + 1) + width) : ahead;
       const { hits } = await this.#search<MessageDocument>({ ...view, after: low, before: high }, {
         filter,
         body: {
           size: wanted,
-          sort: [{ position: from === "start" ? "asc" : "desc" }],
+          sort: sortOf(from),
           _source: ["process", "sequence", "sent_at", "stanza", "position"],
         },
       });
@@ -291,6 +305,32 @@ export class ElasticArchiveStore implements ArchiveStore {
     };
   }
 
+  /**
+   * Returns the position of a message that was sent when a page begins, or little away from that. Most
+   * messages become visible in the order in which they were sent, so that the page begins there; but
+   * some of its messages may lie elsewhere. Undefined when the page begins at no time, or nothing was
+   * sent near it.
+   */
+  async #positionNear(
+    archive: string,
+    { startMs, endMs }: ArchiveFilter,
+    from: ArchivePageRequest["from"],
+  ): Promise<number | undefined> {
+    const timeMs = from === "start" ? startMs : endMs;
+    if (timeMs === undefined) return undefined;
+    const place = await this.#placeOf(archive);
+    const all = { place, head: EMPTY_HEAD, after: 0, before: Number.MAX_SAFE_INTEGER };
+    const body = { size: 1, sort: sortOf(from), _source: ["position"] };
+    for (let spanMs = FIRST_SPAN_MS; spanMs <= LAST_SPAN_MS; spanMs *= SPAN_GROWTH) {
+      const filter = from === "start"
+        ? { startMs: timeMs, endMs: timeMs + spanMs }
+        : { startMs: timeMs - spanMs, endMs: timeMs };
+      const { hits } = await this.#search<Pick<MessageDocument, "position">>(all, { filter, body });
+      if (hits[0] !== undefined) return contentOf(hits[0]).position;
+    }
+    return undefined;
+  }
+
   async #makeSearchable(bucket: number, position: number): Promise<void> {
     if ((this.#searchable.get(bucket) ?? 0) >= position) return;
     await this.#index.refresh(READ);
@@ -341,6 +381,16 @@ function conditionsOf(
     // The text is cut into words as those of messages are. None of its characters is an operator.
     ...(text === undefined ? [] : [{ match: { text: { query: text, operator: "and" } } }]),
   ];
+}
+
+/** True for a filter by which most messages of an archive may be left out wherever one looks. */
+function isSelective({ peer, ids, text }: ArchiveFilter): boolean {
+  return peer !== undefined || ids !== undefined || text !== undefined;
+}
+
+/** Returns the order in which a page is read. */
+function sortOf(from: ArchivePageRequest["from"]) {
+  return [{ position: from === "start" ? "asc" : "desc" }];
 }
 
 function contentOf<T>({ _source }: FoundDocument<T>): T {

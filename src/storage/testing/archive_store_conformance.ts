@@ -222,6 +222,42 @@ const CHECKS: Readonly<Record<string, Check>> = {
     assert.deepEqual(await read(store, { startMs: NOW + 49_000 }), ["49"]);
   },
 
+  async "pages by time hold what they should, whatever the order in which messages came"(store) {
+    // Seconds, hours and months apart; some came much later than they were sent, or were sent later
+    // than those that came behind them.
+    const steps = [400, 3_000, 40, 7_200_000, 900_000, 86_400_000 * 3, 86_400_000 * 220];
+    const messages: ArchivedMessage[] = [];
+    let sentAtMs = NOW - 86_400_000 * 2_000;
+    for (let i = 0; i < 56; i++) {
+      sentAtMs += steps[i % steps.length]!;
+      const out = i % 5 === 3 ? -86_400_000 * 500 : i % 11 === 4 ? 86_400_000 * 90 : 0;
+      const peer = { bare: i % 3 === 0 ? CAROL : BOB, resourcepart: "" };
+      messages.push(conformanceArchived(i, { sentAtMs: Math.min(sentAtMs + out, NOW), peer }));
+    }
+    await append(store, ...messages);
+    for (let i = 0; i < 56; i += 11) {
+      const time = messages[i]!.sentAtMs;
+      for (
+        const filter of [{ startMs: time }, { endMs: time }, { startMs: time, endMs: NOW - 9 }]
+      ) {
+        for (const peer of [undefined, messages[i]!.peer]) {
+          const expected = messages.filter((each) =>
+            each.sentAtMs >= (filter.startMs ?? 0) && each.sentAtMs <= (filter.endMs ?? NOW) &&
+            (peer === undefined || each.peer.bare === peer.bare)
+          ).map(({ sequence }) => `${sequence}`);
+          const whole = { ...filter, ...(peer === undefined ? {} : { peer }) };
+          for (const from of ["start", "end"] as const) {
+            const page = (await store.read(ALICE, whole, { limit: 4, from }))!;
+            const wanted = from === "start" ? expected.slice(0, 4) : expected.slice(-4);
+            assert.deepEqual(textsOf(page.messages), wanted, JSON.stringify({ whole, from }));
+            assert.equal(page.isComplete, expected.length <= 4);
+          }
+          assert.deepEqual(await read(store, whole), expected);
+        }
+      }
+    }
+  },
+
   async "times at the ends of the calendar bound a query, and leave nothing out by themselves"(
     store,
   ) {
