@@ -25,10 +25,9 @@ import type {
   PageName,
   RemovalName,
 } from "./archive_protocol.ts";
+import { WAITING_INSERTIONS } from "./archive_protocol.ts";
 import { openArchives } from "./open_archives.ts";
 
-/** Messages that wait for the writer at all times: it always finds a whole batch. */
-const WAITING = 4_096;
 /** Messages of one step of filling. */
 const FILL_BATCH = 1_000;
 const PAGE = 50;
@@ -75,7 +74,7 @@ class Insertions {
         writer.add({ message, late: () => {}, done });
       }
     };
-    add(WAITING);
+    add(WAITING_INSERTIONS);
     await sleep(warmUpMs);
     const [before, startMs] = [this.#stored, performance.now()];
     await sleep(measureMs);

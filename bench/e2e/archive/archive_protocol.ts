@@ -10,6 +10,9 @@ export const ARCHIVE_DATABASES = [
 ] as const;
 export type ArchiveDatabase = typeof ARCHIVE_DATABASES[number];
 
+/** Messages that wait for the writer at all times: it always finds a whole batch. */
+export const WAITING_INSERTIONS = 4_096;
+
 /** Place of the archives, for a process that opens them. */
 export interface ArchivePlace {
   readonly database: ArchiveDatabase;

@@ -48,6 +48,8 @@ export interface RemovalFigures {
 
 /** Messages between datacenters, with archives on both sides and without. */
 export interface ArchivedMessagesFigures {
+  /** Messages on their way at once for each pair, at full load. */
+  readonly inFlight: number;
   /** Insertions into the archives of one process, with nothing beside it. */
   readonly insertsPerSecond: number;
   readonly without: ClusterFigures;
@@ -223,7 +225,10 @@ function rowsOfMessages(figures: ArchivedMessagesFigures): ReportRow[] {
   const rate = ({ full }: ClusterFigures) =>
     showSpread(spreadOf(full.map((run) => run.messagesPerSecond)), 0);
   return [
-    ["messages/s between datacenters, without archives", rate(figures.without)],
+    [
+      "messages/s between datacenters, without archives",
+      `${rate(figures.without)}, ${figures.inFlight} in flight each`,
+    ],
     [
       "messages/s, with archives on both sides",
       `${rate(figures.with)}, ${round(messagesRatio(figures) * 100)} % of what ` +

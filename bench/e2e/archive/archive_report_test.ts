@@ -27,6 +27,7 @@ const POSTGRESQL: ArchiveFigures = {
 };
 const MESSAGES: ArchivedMessagesFigures = {
   insertsPerSecond: 20_000,
+  inFlight: 410,
   without: clusterFigures(30_000, 1_000),
   with: clusterFigures(6_000, 3_000),
 };

@@ -12,7 +12,7 @@ import type {
   ArchivePlace,
   ArchivePlan,
 } from "./archive_protocol.ts";
-import { COUNTS, PAGES, REMOVALS } from "./archive_protocol.ts";
+import { COUNTS, PAGES, REMOVALS, WAITING_INSERTIONS } from "./archive_protocol.ts";
 import type {
   ArchivedMessagesFigures,
   ArchiveFigures,
@@ -189,10 +189,14 @@ async function measureArchivedMessages(
     const rates = await measureInsertions(product, plan, { ...options, runs: 1 });
     insertsPerSecond = rates.insertsPerSecond[0]!;
   }
-  progress("messages between datacenters without archives");
-  const without = await measureMessages(false, options, progress);
+  // As many messages as wait for the writer there: a batch cannot have more than are on their way.
+  const inFlight = Math.max(options.inFlight, Math.ceil(WAITING_INSERTIONS / options.pairs));
+  const messages = { ...options, inFlight };
+  progress(`messages between datacenters without archives, ${inFlight} in flight for each pair`);
+  const without = await measureMessages(false, messages, progress);
   progress("messages between datacenters with archives on both sides");
-  return { insertsPerSecond, without, with: await measureMessages(true, options, progress) };
+  const archived = await measureMessages(true, messages, progress);
+  return { insertsPerSecond, inFlight, without, with: archived };
 }
 
 function measureMessages(
