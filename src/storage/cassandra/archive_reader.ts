@@ -25,7 +25,7 @@ import {
 import type { LogEnd, LogRow } from "./archive_log.ts";
 import type { CassandraSession, CqlRow } from "./cassandra_session.ts";
 
-/** Rows that one statement reads where most may not match. */
+/** Rows that one statement reads of a bucket. */
 const SCAN_ROWS = 512;
 /** Rows of the tables of buckets and peers that one statement reads. */
 const INDEX_ROWS = 1_000;
@@ -194,7 +194,7 @@ async function rowsOf(
     return await plainRows(view, direction, limit);
   }
   const candidates = filter.peer === undefined
-    ? scanTimes(view, direction)
+    ? scanTimes(view, direction, limit)
     : scanPeer(view, direction, limit);
   const rows: CqlRow[] = [];
   for await (const some of candidates) {
@@ -379,26 +379,34 @@ function partOf(
 async function* scanTimes(
   view: View,
   direction: Direction,
+  first: number,
 ): AsyncGenerator<readonly LogRow[]> {
-  for await (const part of timedSpans(view, direction)) yield* scanPart(view, part, direction);
+  for await (const part of timedSpans(view, direction)) {
+    yield* scanPart(view, part, { direction, first });
+  }
 }
 
+/** Finds the messages of one bucket that were sent at the wanted times, in steps. */
 async function* scanPart(
   { session, log, level, filter }: View,
   { bucket, lo, hi }: CountedSpan,
-  direction: Direction,
+  { direction, first }: { readonly direction: Direction; readonly first: number },
 ): AsyncGenerator<readonly LogRow[]> {
+  const { startMs = Number.MIN_SAFE_INTEGER, endMs = Number.MAX_SAFE_INTEGER } = filter;
   let [from, to] = [lo, hi];
-  for (;;) {
+  // Few at first: most pages need no more.
+  for (let atOnce = Math.min(SCAN_ROWS, first);; atOnce = SCAN_ROWS) {
+    // The server passes over the rows of other times: those of one bucket at most.
     const rows = await session.select(
       "SELECT position, process, sequence, sent_at FROM archive_messages " +
         "WHERE log = ? AND bucket = ? AND position >= ? AND position <= ? " +
-        `ORDER BY position ${direction === "asc" ? "ASC" : "DESC"} LIMIT ?`,
-      [log, bucket, from, to, SCAN_ROWS],
+        "AND sent_at >= ? AND sent_at <= ? " +
+        `ORDER BY position ${direction === "asc" ? "ASC" : "DESC"} LIMIT ? ALLOW FILTERING`,
+      [log, bucket, from, to, Math.ceil(startMs), Math.floor(endMs), atOnce],
       level,
     );
-    yield rows.map(logRowOf).filter(({ sentAtMs }) => isInTime(filter, sentAtMs));
-    if (rows.length < SCAN_ROWS) return;
+    yield rows.map(logRowOf);
+    if (rows.length < atOnce) return;
     const last = rows.at(-1)!.integer("position");
     if (direction === "asc") from = last + 1;
     else to = last - 1;
@@ -504,7 +512,8 @@ async function countIn(view: View, limit: number): Promise<number> {
   for await (const part of timedSpans(view, "asc")) {
     if (part.isWhole) total += part.hi - part.lo + 1;
     else if (hasTimes(filter)) {
-      for await (const some of scanPart(view, part, "asc")) total += some.length;
+      const scan = { direction: "asc", first: limit - total } as const;
+      for await (const some of scanPart(view, part, scan)) total += some.length;
     } else {
       const [row] = await session.select(
         "SELECT COUNT(*) AS total FROM archive_messages " +
