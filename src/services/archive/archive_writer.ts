@@ -3,6 +3,8 @@ import { CausewayError, describeError } from "../../base/mod.ts";
 import type { Logger } from "../../observe/mod.ts";
 import type { ArchivedMessage, ArchiveOutcome, ArchiveStore } from "../../storage/mod.ts";
 import { Refusals } from "./refusals.ts";
+import type { Placed } from "./waiting_entries.ts";
+import { WaitingEntries } from "./waiting_entries.ts";
 
 /** Messages of a transaction where the store names no number. */
 const USUAL_AT_ONCE = 256;
@@ -25,7 +27,7 @@ const DOUBTFUL: ReadonlySet<string> = new Set(["storage/io", "storage/garbled"])
 const DOUBTFUL_ATTEMPTS = 20;
 
 /** A message on its way into its archive. */
-export interface ArchiveEntry {
+export interface ArchiveEntry extends Placed {
   readonly message: ArchivedMessage;
   /** It has waited for so long that those who wait for it go on. It stays on its way. */
   late(): void;
@@ -59,10 +61,8 @@ export interface ArchiveWriterDeps {
  */
 export class ArchiveWriter {
   readonly #deps: ArchiveWriterDeps;
-  /** Entries that are not done, in order. */
-  readonly #waiting = new Set<ArchiveEntry>();
-  /** Those that others wait for still, with the monotonic milliseconds until which these do. */
-  readonly #punctual = new Map<ArchiveEntry, number>();
+  /** Entries that are not done. */
+  readonly #waiting = new WaitingEntries<ArchiveEntry>();
   /** Entries of the present transaction; they are the first ones of those that wait. */
   #underWay: ReadonlySet<ArchiveEntry> = new Set();
   /** Entries of the present transaction that are not to be tried again. */
@@ -101,9 +101,10 @@ export class ArchiveWriter {
   /** Takes an entry over. One of its callbacks may be called at once. */
   add(entry: ArchiveEntry): void {
     if (this.#isClosed) return entry.done("failed");
-    this.#waiting.add(entry);
-    if (this.#isLate) entry.late();
-    else this.#punctual.set(entry, this.#deps.clock.monotonicMs() + GRACE_MS);
+    const isLate = this.#isLate;
+    const dueMs = isLate ? undefined : this.#deps.clock.monotonicMs() + GRACE_MS;
+    this.#waiting.add(entry, dueMs);
+    if (isLate) entry.late();
     this.#watch();
     if (this.#isWriting) return;
     this.#isWriting = true;
@@ -120,7 +121,6 @@ export class ArchiveWriter {
       return false;
     }
     if (!this.#waiting.delete(entry)) return false;
-    this.#punctual.delete(entry);
     this.#refusals.forget(entry);
     return true;
   }
@@ -231,7 +231,6 @@ export class ArchiveWriter {
   ): void {
     for (const entry of entries) {
       this.#waiting.delete(entry);
-      this.#punctual.delete(entry);
       this.#refusals.forget(entry);
     }
     for (const [i, entry] of entries.entries()) entry.done(outcomeOf(i));
@@ -241,7 +240,7 @@ export class ArchiveWriter {
 
   /** Lets those go who wait, once the oldest entry has waited for too long. */
   #watch(): void {
-    const [dueMs] = this.#punctual.values();
+    const dueMs = this.#waiting.firstDueMs;
     if (dueMs === undefined) {
       this.#cancelGrace?.();
       this.#cancelGrace = undefined;
@@ -249,17 +248,15 @@ export class ArchiveWriter {
     }
     this.#cancelGrace ??= this.#deps.clock.after(dueMs - this.#deps.clock.monotonicMs(), () => {
       this.#cancelGrace = undefined;
-      const [dueMs = Infinity] = this.#punctual.values();
-      if (dueMs <= this.#deps.clock.monotonicMs()) this.#letGo();
+      const { firstDueMs = Infinity } = this.#waiting;
+      if (firstDueMs <= this.#deps.clock.monotonicMs()) this.#letGo();
       else this.#watch();
     });
   }
 
   #letGo(): void {
     this.#isLate = true;
-    const late = [...this.#punctual.keys()];
-    this.#punctual.clear();
-    for (const entry of late) entry.late();
+    for (const entry of this.#waiting.letGo()) entry.late();
   }
 
   async #pause(): Promise<void> {
