@@ -107,6 +107,12 @@ export class Envelope extends Duty implements EnvelopeFields {
   broughtTo: string | undefined;
   /** Local host of the datacenter where the stanza entered that this error made here answers. */
   answersTo: string | undefined;
+  /**
+   * State of the stanza in archives; `Archiving` alone reads and writes it. In a WeakMap it would
+   * outlive the stanza until the next major garbage collection: minor ones take all of its values for
+   * reachable, and copy them.
+   */
+  archiving: object | undefined;
   #arrival: Arrival = "here";
   #cameFrom: string | undefined;
   /** Sessions that keep it until their client has acknowledged it. */

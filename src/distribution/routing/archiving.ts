@@ -31,7 +31,7 @@ interface Part {
   isForeseen?: boolean;
 }
 
-/** State of one message in the archives. */
+/** State of one message in the archives: it may be routed several times. */
 interface Parts {
   sender?: Part;
   /** For the recipient, before anybody is there to get the message. */
@@ -58,8 +58,6 @@ interface Parts {
  */
 export class Archiving {
   readonly #deps: ArchivingDeps;
-  /** What archives have of a message already: it may be routed several times. */
-  readonly #parts = new WeakMap<Envelope, Parts>();
   /**
    * Each sender's queued messages with which its archive has not begun for lack of room, in order, by
    * the sender's address. None that comes later goes before them. Once the first has room, the archive
@@ -191,7 +189,7 @@ export class Archiving {
 
   /** True for a message that goes the way of an earlier one, without a lookup of its own. */
   isForeseen(envelope: Envelope): boolean {
-    return this.#parts.get(envelope)?.recipient?.isForeseen === true;
+    return partsIn(envelope)?.recipient?.isForeseen === true;
   }
 
   /**
@@ -283,11 +281,8 @@ export class Archiving {
   }
 
   #partsOf(envelope: Envelope): Parts {
-    let parts = this.#parts.get(envelope);
-    if (parts === undefined) {
-      parts = { sinceMs: this.#deps.clock.monotonicMs() };
-      this.#parts.set(envelope, parts);
-    }
+    const parts = partsIn(envelope) ?? { sinceMs: this.#deps.clock.monotonicMs() };
+    envelope.archiving = parts;
     return parts;
   }
 
@@ -307,6 +302,10 @@ export class Archiving {
     }
     return priority !== undefined && priority >= 0;
   }
+}
+
+function partsIn({ archiving }: Envelope): Parts | undefined {
+  return archiving as Parts | undefined; // nobody else writes it
 }
 
 /** Returns what a message still has to wait for. */

@@ -57,6 +57,9 @@ export interface SenderWorkersDeps<T> {
   slowAfar?(item: T): (() => void) | undefined;
 }
 
+/** Handled items at the head of a queue from which on they are cut off. */
+const MOST_HANDLED = 64;
+
 /** The place of an item in its sender's order. */
 export interface Standing {
   /** True for a returned item: it goes before all that have not been sent. */
@@ -211,6 +214,8 @@ export class SenderWorkers<T> {
     queue.isWorking = false;
     if (queue.isWaiting) return;
     this.#queues.delete(sender);
+    // A table that a Map has left still has the queue, for all minor garbage collections.
+    queue.items.length = queue.started.length = 0;
     if (queue.heldBy !== undefined) this.#pressure(queue.heldBy, false);
     queue.endSlowing?.();
     if (this.#queues.size > 0) return;
@@ -238,7 +243,7 @@ export class SenderWorkers<T> {
     } else if (queue.next < items.length) {
       const item = items[queue.next++]!;
       const pending = this.#handleNext(item, queue);
-      if (queue.next === 1024) {
+      if (queue.next === MOST_HANDLED) {
         // Handled items must not pile up in the array of a sender who never pauses.
         items.splice(0, queue.next);
         queue.foreseen = Math.max(0, queue.foreseen - queue.next);
