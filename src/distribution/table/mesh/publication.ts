@@ -134,7 +134,8 @@ export class Publication {
       const key = clusterKey(localHost);
       renewals.push(["HSET", key, nodeName, this.#clusterAddress], ["EXPIRE", key, expire]);
     }
-    const [, claimed, , stored] = await ask(this.#redis, [
+    const [leaseNow, , claimed, , stored] = await ask(this.#redis, [
+      ["GET", leaseKey(localHost, nodeName)],
       ["SET", leaseKey(localHost, nodeName), lease, "EX", expire],
       // In a Redis that lost our lease, an id is that of a node that started since. The mesh
       // knows our datacenter by our id.
@@ -150,16 +151,22 @@ export class Publication {
       layoutRenewal(layout, longExpire),
       ...renewals,
     ]);
-    // Redis lost its data since our read: the id lives for days and is never missing otherwise
-    if (claimed === "OK" && !isFirst) this.hasBeenForgotten = true;
-    const id = tryParseDatacenterId(stored) ?? await this.#replaceId(longExpire);
+    // Redis may have lost its data since our read: the id lives for days, and is never missing
+    // otherwise, and the lease was there.
+    const isLost = claimed === "OK" || tryParseLease(leaseNow) === undefined;
+    const isLostSince = isLost && !isFirst && !this.hasBeenForgotten;
+    if (isLostSince) this.hasBeenForgotten = true;
+    let id = tryParseDatacenterId(stored) ?? await this.#replaceId(longExpire);
+    // A node that has started in between has made one up.
+    if (isLostSince && id !== this.#datacenterId) id = await this.#replaceId(longExpire);
     this.hasNewId = !isFirst && id !== this.#datacenterId;
     this.#datacenterId = id;
     return true;
   }
 
   /**
-   * Replaces a value in the id's place that is no id, and would keep nodes from agreeing on one.
+   * Replaces a value in the id's place that is no id, and would keep nodes from agreeing on one, or
+   * another id than that by which the mesh knows our datacenter.
    */
   async #replaceId(expire: string): Promise<string> {
     const key = datacenterKey(this.#options.localHost);
