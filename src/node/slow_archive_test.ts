@@ -19,7 +19,8 @@ Deno.test("a client that floods a slow archive is not read, and others are", asy
   for (let i = 0; i < 10; i++) await ping(bob, BOB, `before-${i}`);
   const read = world.read.length;
   assert.ok(read < count / 2, `${read} of ${count} messages are read`);
-  assert.ok(world.budget.bytes <= MOST_BYTES, `${world.budget.bytes} bytes`);
+  // Both archives have begun with what waits.
+  assert.ok(world.budget.bytes <= 2 * MOST_BYTES, `${world.budget.bytes} bytes`);
   assert.ok(world.routed.router.queued <= MOST_BYTES / TEXT.length);
   for (let i = 0; i < 10; i++) await ping(bob, BOB, `after-${i}`);
   assert.equal(world.read.length, read, "nothing more is read");

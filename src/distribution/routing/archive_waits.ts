@@ -4,7 +4,7 @@ import type { Noting } from "./ports.ts";
 import type { Refusals } from "./refusals.ts";
 import type { DirectWait, Finish, Pending } from "./sender_workers.ts";
 
-/** Waits of messages for archives, before they are routed and before they are delivered. */
+/** Waits of messages for room in archives, and for their recipients' archives before they are delivered. */
 export class ArchiveWaits {
   readonly #archiving: Archiving;
   readonly #refusals: Refusals;
@@ -17,8 +17,8 @@ export class ArchiveWaits {
     this.#slow = slow;
   }
 
-  /** Has the sender's archive take a message before it is routed. */
-  askSender(envelope: Envelope): Noted {
+  /** Has the sender's archive take a message before it is routed. Returns false when there is no room. */
+  askSender(envelope: Envelope): boolean {
     return this.#archiving.forSender(envelope, this.#archiving.mayWait(envelope));
   }
 
@@ -36,10 +36,10 @@ export class ArchiveWaits {
     const mayWait = this.#archiving.mayWait(envelope);
     const noted = this.noteDelivery(envelope, mayWait);
     if (noted === "resource-constraint") {
-      const ask = () => this.noteDelivery(envelope, mayWait);
+      const ask = () => this.noteDelivery(envelope, mayWait) !== "resource-constraint";
       return this.#withoutRoom(envelope, { ask, again });
     }
-    return noted && this.whenNoted(envelope, noted, again);
+    return noted && this.#whenNoted(envelope, noted, again);
   }
 
   /**
@@ -48,7 +48,7 @@ export class ArchiveWaits {
    */
   async #withoutRoom(
     envelope: Envelope,
-    { ask, again }: { ask(): Noted; readonly again: Finish },
+    { ask, again }: { ask(): boolean; readonly again: Finish },
   ): Promise<Finish> {
     const refuse: Finish = () => {
       this.#archiving.refused(envelope);
@@ -65,7 +65,7 @@ export class ArchiveWaits {
    * Waits for an archive before `finish`. No promise is between the two: the archive ends one message
    * after the other, and each is delivered before the next one is ended.
    */
-  whenNoted(envelope: Envelope, noted: Noting, finish: Finish): DirectWait {
+  #whenNoted(envelope: Envelope, noted: Noting, finish: Finish): DirectWait {
     const rest: Finish = () => {
       this.#archiving.goOn(envelope, noted);
       return finish();

@@ -16,7 +16,7 @@ export interface ArchivingDeps {
   readonly clock: Clock;
 }
 
-/** The wait of a message for an archive, or the reason why it cannot wait. Undefined: none. */
+/** The wait of a message for its recipient's archive, or the reason why it cannot wait. Undefined: none. */
 export type Noted = Noting | "resource-constraint" | undefined;
 
 /** A message on its way into one archive. */
@@ -51,7 +51,8 @@ interface Parts {
 /**
  * Has archives take messages on their way.
  *
- * The sender's archive takes a message where it enters the mesh. The recipient's archive takes it on
+ * The sender's archive takes a message where it enters the mesh. The message goes on meanwhile, and is
+ * unsettled until the archive has it. The recipient's archive takes it on
  * each node that is about to deliver it, when its turn has come: only then is its place among the other
  * messages that reach the account certain. It also takes a message that begins to bounce, which may
  * find nobody in the end.
@@ -80,7 +81,7 @@ export class Archiving {
     const parts = this.#partsOf(envelope);
     if (parts.sender !== undefined) return; // it comes back, and the archive has begun with it before
     const isFree = !this.#next.has(from.text);
-    if (isFree && this.#beginForSender(envelope, parts, true) !== "resource-constraint") return;
+    if (isFree && this.#beginForSender(envelope, parts, true)) return;
     this.#isFirst(envelope, parts);
   }
 
@@ -95,35 +96,40 @@ export class Archiving {
   }
 
   /**
-   * Returns what a message waits for before it is routed.
-   * @param isEarly true when its turn has not come
+   * Has the sender's archive take a message before it is routed. Returns false when there is no room.
+   * @param isEarly true when the router asks again in the end, if there is no room now
    */
-  forSender(envelope: Envelope, isEarly = false): Noted {
-    if (envelope.arrival !== "here" || envelope.isCopy) return undefined;
+  forSender(envelope: Envelope, isEarly = false): boolean {
+    if (envelope.arrival !== "here" || envelope.isCopy) return true;
     const parts = this.#partsOf(envelope);
-    if (parts.sender !== undefined) return openOf(parts.sender);
-    const hadNoRoom = parts.isNext === true;
-    const noted = this.#beginForSender(envelope, parts, isEarly);
-    if (noted !== "resource-constraint" && hadNoRoom) this.#beginWithNext(envelope);
-    return noted;
+    if (parts.sender === undefined) {
+      const hadNoRoom = parts.isNext === true;
+      if (!this.#beginForSender(envelope, parts, isEarly)) return false;
+      if (hadNoRoom) this.#beginWithNext(envelope);
+    }
+    const sender = parts.sender!;
+    const open = openOf(sender);
+    sender.hasGoneOn = true;
+    open?.whenSettled(keepOpen(envelope));
+    return true;
   }
 
-  #beginForSender(envelope: Envelope, parts: Parts, isEarly: boolean): Noted {
+  /** Returns false when there is no room. */
+  #beginForSender(envelope: Envelope, parts: Parts, isEarly: boolean): boolean {
     const noting = this.#deps.archive.note(envelope, "sender", isEarly);
     if (noting === "resource-constraint") {
       parts.without = "sender";
-      return noting;
+      return false;
     }
     parts.sender = { noting, hasGoneOn: false };
     this.#isNoLonger(envelope, parts);
-    return openOf(parts.sender);
+    return true;
   }
 
   /** Has the archive begin with messages of the same sender for which there was no room before. */
   #beginWithNext({ stanza: { from } }: Envelope): void {
     for (const envelope of this.#next.get(from.text) ?? []) {
-      const noted = this.#beginForSender(envelope, this.#partsOf(envelope), true);
-      if (noted === "resource-constraint") return;
+      if (!this.#beginForSender(envelope, this.#partsOf(envelope), true)) return;
     }
   }
 
@@ -154,7 +160,7 @@ export class Archiving {
    * @param ask begins with it, if there is room now
    * @returns false when it has waited for too long
    */
-  async whenRoom(envelope: Envelope, ask: () => Noted): Promise<boolean> {
+  async whenRoom(envelope: Envelope, ask: () => boolean): Promise<boolean> {
     const parts = this.#partsOf(envelope);
     const { sinceMs, without } = parts;
     if (without === undefined || parts.isRefused === true) return true;
@@ -162,7 +168,7 @@ export class Archiving {
     return await this.#deps.archive.whenRoom(envelope, {
       side: without,
       sinceMs,
-      attempt: () => parts.isRefused === true || ask() !== "resource-constraint",
+      attempt: () => parts.isRefused === true || ask(),
     });
   }
 
@@ -177,9 +183,7 @@ export class Archiving {
     if (!goesAfter(envelope, before)) return false;
     const { sender, absent } = this.#partsOf(envelope);
     if (absent !== undefined) return false;
-    if (envelope.arrival === "here" && (sender === undefined || openOf(sender) !== undefined)) {
-      return false;
-    }
+    if (envelope.arrival === "here" && sender === undefined) return false;
     this.forRecipient(envelope, true);
     const { recipient: own } = this.#partsOf(envelope);
     if (own === undefined) return false;
@@ -254,30 +258,39 @@ export class Archiving {
     for (const part of [parts.sender, parts.absent, parts.recipient]) part?.noting?.takeBack();
   }
 
-  /** Notes the end of the wait for `noting`. */
+  /** Notes the end of the wait for `noting`, of the recipient's archive. */
   goOn(envelope: Envelope, noting: Noting): void {
-    const { sender, absent, recipient } = this.#partsOf(envelope);
-    for (const part of [sender, absent, recipient]) {
+    const { absent, recipient } = this.#partsOf(envelope);
+    for (const part of [absent, recipient]) {
       if (part === undefined || part.noting !== noting || part.hasGoneOn) continue;
-      if (part !== sender && noting.isStored) envelope.isArchived = true;
-      if (noting.isSettled) continue;
-      part.hasGoneOn = true;
-      const settle = keepOpen(envelope);
-      void noting.settled.then(() => this.#catchUp(envelope, part)).then(settle);
+      if (noting.isStored) envelope.isArchived = true;
+      if (!noting.isSettled) this.#goOn(envelope, part);
     }
+  }
+
+  /** Keeps a message unsettled that goes on before an archive has it. */
+  #goOn(envelope: Envelope, part: Part): void {
+    part.hasGoneOn = true;
+    const settle = keepOpen(envelope);
+    part.noting!.whenSettled(() => {
+      const again = this.#catchUp(envelope, part);
+      if (again === undefined) settle();
+      else again.whenSettled(settle);
+    });
   }
 
   /**
    * Has the recipient's archive take a message after all that was delivered while it was being asked
    * whether there is an account: the answer was that there is none, or failed, and there is one.
    */
-  async #catchUp(envelope: Envelope, { noting, isDelivered }: Part): Promise<void> {
+  #catchUp(envelope: Envelope, { noting, isDelivered }: Part): Noting | undefined {
+    if (isDelivered !== true || noting!.isStored) return undefined;
     const parts = this.#partsOf(envelope);
-    if (isDelivered !== true || noting!.isStored || parts.recipient !== undefined) return;
+    if (parts.recipient !== undefined) return undefined;
     const again = this.#deps.archive.note(envelope, "recipient");
-    if (again === "resource-constraint") return; // counted by the archive
+    if (again === "resource-constraint") return undefined; // counted by the archive
     parts.recipient = { noting: again, hasGoneOn: true };
-    await again?.settled;
+    return again;
   }
 
   #partsOf(envelope: Envelope): Parts {

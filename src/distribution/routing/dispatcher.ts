@@ -125,18 +125,12 @@ export class Dispatcher {
       !locations.isUnplaced(to.bare);
   }
 
-  /** Routes a message once its sender's archive has it. */
+  /** Routes a message once its sender's archive has begun with it. */
   #routeMessage(envelope: Envelope, decision: Decision): Pending | undefined {
     if (this.#waits === undefined) return this.#routeBy(decision, envelope);
-    const noted = this.#waits.askSender(envelope);
-    if (noted === undefined) return this.#goOn(envelope, decision);
-    if (noted === "resource-constraint") {
+    if (!this.#waits.askSender(envelope)) {
       return this.#waits.forSenderRoom(envelope, () => this.#routeMessage(envelope, decision));
     }
-    return this.#waits.whenNoted(envelope, noted, () => this.#goOn(envelope, decision));
-  }
-
-  #goOn(envelope: Envelope, decision: Decision): Pending | undefined {
     return this.#followsOnStop(envelope) ? undefined : this.#routeBy(decision, envelope);
   }
 

@@ -157,9 +157,9 @@ export type ArchiveSide = "sender" | "recipient" | "absent";
 export interface Noting {
   /** Calls `goOn` when the message may go on: within this call if that is so already. */
   whenReady(goOn: () => void): void;
-  /** Resolves when it needs no longer be kept for the archive. Never rejects. */
-  readonly settled: Promise<void>;
-  /** True once `settled` is resolved. */
+  /** Calls `call` when the message need no longer be kept for the archive, at once if that is so already. */
+  whenSettled(call: () => void): void;
+  /** True once it need no longer be kept for the archive. */
   readonly isSettled: boolean;
   /** True when the archive has the message. */
   readonly isStored: boolean;

@@ -93,6 +93,7 @@ class QuerySet extends ArchiveService implements IqService {
     if (options === undefined) return { error: "service-unavailable" };
     const own = this.archiveOf(stanza);
     if (own === undefined) return GONE;
+    await this.archive.caughtUp(owner.bare, own.key);
     const searchesText = this.archive.searchesText(owner.domainpart);
     return await answerQuery(payload, {
       ...own,
@@ -114,6 +115,7 @@ class Metadata extends ArchiveService implements IqService {
   async answer({ stanza }: IqRequest): Promise<IqAnswer> {
     const own = this.archiveOf(stanza);
     if (own === undefined) return GONE;
+    await this.archive.caughtUp(stanza.to.bare, own.key);
     return await answerMetadata({ ...own, ids: ARCHIVE_IDS });
   }
 }
@@ -142,6 +144,7 @@ class PreferencesSet extends ArchiveService implements IqService {
     if (typeof preferences === "string") return { error: preferences };
     const own = this.archiveOf(stanza);
     if (own === undefined) return GONE;
+    await this.archive.caughtUp(stanza.to.bare, own.key); // what was sent before them is not theirs
     await own.store.setPreferences(own.key, preferences);
     return { payload: preferencesElement(preferences) };
   }

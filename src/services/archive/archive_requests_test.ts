@@ -3,7 +3,7 @@ import { FairShares } from "../../base/mod.ts";
 import { MetricsRegistry, SILENT_LOGGER } from "../../observe/mod.ts";
 import type { ArchiveFilter, ArchiveStore, InternalStore } from "../../storage/mod.ts";
 import type { Stanza } from "../../xmpp/mod.ts";
-import { isAsItSays } from "../../xmpp/mod.ts";
+import { isAsItSays, parseJid } from "../../xmpp/mod.ts";
 import { AccountServices } from "../testing/account_services.ts";
 import { archiveIdText } from "./archive_id.ts";
 import { archiveRequests } from "./archive_requests.ts";
@@ -24,6 +24,8 @@ class Setup implements AsyncDisposable {
   isHere = true;
   /** Texts that the store was asked for. */
   readonly searched: string[] = [];
+  #archive: MessageArchive | undefined;
+  #sequence = 0;
   #services: AccountServices | undefined;
   #store: InternalStore | undefined;
 
@@ -32,7 +34,7 @@ class Setup implements AsyncDisposable {
     const setup = new Setup();
     setup.#services = await AccountServices.open((store, clock) => {
       setup.#store = store;
-      const archive = new MessageArchive({
+      const archive = setup.#archive = new MessageArchive({
         hosts: new Map([["example.com", {
           defaultLimit: maxLimit,
           maxLimit,
@@ -112,6 +114,21 @@ class Setup implements AsyncDisposable {
       })),
       NOW,
     );
+  }
+
+  /** Has alice write a message. */
+  write(body: string): void {
+    const text = `<message to='${BOB}' type='chat'><body>${body}</body></message>`;
+    const stanza: Stanza = {
+      kind: "message",
+      type: "chat",
+      from: parseJid(`${ALICE}/desk`),
+      to: parseJid(BOB),
+      bytes: new TextEncoder().encode(text),
+    };
+    const id = { process: PROCESS, sequence: ++this.#sequence };
+    const noting = this.#archive!.note({ stanza, ...id, sentAtUs: NOW * 1_000 }, "sender");
+    strictEqual(typeof noting, "object");
   }
 
   /** Sends a request, and returns its answer. */
@@ -403,4 +420,17 @@ Deno.test("archiveRequests() keeps preferences, and refuses others", async () =>
     match(await setup.ask("set", request), new RegExp(`<${condition} `), request.slice(0, 200));
   }
   ok((await setup.ask("get", prefs(""))).includes(expected));
+});
+
+Deno.test("archiveRequests() finds what its owner wrote before, and judges it by the preferences of then", async () => {
+  await using setup = await Setup.open();
+  setup.write("first");
+  strictEqual((await setup.query())[0], "first");
+  setup.write("second");
+  const metadata = await setup.ask("get", "<metadata xmlns='urn:xmpp:mam:2'/>");
+  ok(metadata.includes(`<end id='${id(2)}'`), metadata);
+  setup.write("third");
+  await setup.ask("set", "<prefs xmlns='urn:xmpp:mam:2' default='never'><always/><never/></prefs>");
+  setup.write("fourth");
+  strictEqual((await setup.query())[0], "first second third");
 });

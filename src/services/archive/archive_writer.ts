@@ -26,9 +26,14 @@ const DOUBTFUL: ReadonlySet<string> = new Set(["storage/io", "storage/garbled"])
  */
 const DOUBTFUL_ATTEMPTS = 20;
 
+/** Milliseconds for which messages gather that nobody waits for. */
+export const GATHERING_MS = 10;
+
 /** A message on its way into its archive. */
 export interface ArchiveEntry extends Placed {
   readonly message: ArchivedMessage;
+  /** False when nobody waits for it. @default true */
+  readonly isAwaited?: boolean;
   /** It has waited for so long that those who wait for it go on. It stays on its way. */
   late(): void;
   /** The store refuses whatever is tried, this too, without a name for the failure. It stays on its way. */
@@ -52,7 +57,8 @@ export interface ArchiveWriterDeps {
 
 /**
  * Writes messages to the archives of one store, in the order in which they came: one transaction at a
- * time, with all that has gathered meanwhile. While the store fails, the messages wait, and are tried
+ * time, with all that has gathered meanwhile. Messages that nobody waits for gather for some time, or
+ * until one comes that somebody waits for. While the store fails, the messages wait, and are tried
  * again. The caller bounds how many there are.
  *
  * A message that is too large for the store is given up at once. Other messages that the store cannot
@@ -72,6 +78,9 @@ export class ArchiveWriter {
   readonly #doubts = new WeakMap<ArchiveEntry, number>();
   #writing: Promise<void> = Promise.resolve();
   #isWriting = false;
+  /** Place of the last entry for which no others are to gather first. */
+  #lastAwaited = -1;
+  #cancelGathering: CancelTimer | undefined;
   #cancelGrace: CancelTimer | undefined;
   #endPause: (() => void) | undefined;
   /** True since an entry has waited for too long: no other waits, until the store takes some. */
@@ -106,9 +115,38 @@ export class ArchiveWriter {
     this.#waiting.add(entry, dueMs);
     if (isLate) entry.late();
     this.#watch();
+    if (entry.isAwaited !== false) this.begin();
+    else if (this.#mayBegin) this.#start();
+    else if (!this.#isWriting) this.#gather();
+  }
+
+  /** Begins to write all that waits. */
+  begin(): void {
+    this.#lastAwaited = this.#waiting.lastPlace;
+    if (this.#waiting.size > 0) this.#start();
+  }
+
+  /** Returns the entry of an archive that came last, of those that are not done. */
+  lastOf(archive: string): ArchiveEntry | undefined {
+    return this.#waiting.findLast(({ message }) => message.archive === archive);
+  }
+
+  /** True when entries wait, and no others are to gather first. */
+  get #mayBegin(): boolean {
+    const { size, firstPlace } = this.#waiting;
+    return size >= this.#atOnce || (size > 0 && firstPlace <= this.#lastAwaited);
+  }
+
+  #start(): void {
+    this.#cancelGathering?.();
+    this.#cancelGathering = undefined;
     if (this.#isWriting) return;
     this.#isWriting = true;
     this.#writing = this.#write();
+  }
+
+  #gather(): void {
+    this.#cancelGathering ??= this.#deps.clock.after(GATHERING_MS, () => this.begin());
   }
 
   /**
@@ -129,12 +167,13 @@ export class ArchiveWriter {
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#endPause?.();
+    this.begin();
     while (this.#isWriting) await this.#writing;
   }
 
   async #write(): Promise<void> {
     await Promise.resolve(); // all messages of this turn go together
-    while (this.#waiting.size > 0) {
+    while (this.#mayBegin) {
       const batch = this.#nextBatch();
       if (batch === "pause") {
         for (const entry of this.#refusals.pause()) entry.refused?.();
@@ -148,6 +187,8 @@ export class ArchiveWriter {
       const cancelled = [...this.#cancelled];
       this.#cancelled.clear();
       if (typeof outcomes === "string") this.#finish(cancelled, () => "failed");
+      // Those that are to be tried again have gathered for long enough.
+      if (typeof outcomes === "string") this.begin();
       if (outcomes === "refused" || outcomes === "too-large") {
         this.#refuse(batch, outcomes);
         continue;
@@ -165,6 +206,7 @@ export class ArchiveWriter {
     this.#refusals.clear();
     this.#isLate = false; // what it was late with was stored, has failed or was taken back
     this.#isWriting = false; // at once: the next entry begins anew
+    if (this.#waiting.size > 0) this.#gather();
   }
 
   #nextBatch(): readonly ArchiveEntry[] | "pause" {

@@ -3,7 +3,7 @@ import { CausewayError, ManualClock } from "../../base/mod.ts";
 import { SILENT_LOGGER } from "../../observe/mod.ts";
 import type { ArchivedMessage, ArchiveOutcome, ArchiveStore } from "../../storage/mod.ts";
 import { conformanceArchived } from "../../storage/testing/archive_store_conformance.ts";
-import { ArchiveWriter, GRACE_MS } from "./archive_writer.ts";
+import { ArchiveWriter, GATHERING_MS, GRACE_MS } from "./archive_writer.ts";
 
 /** A store that the test lets answer. */
 class HeldStore {
@@ -75,9 +75,10 @@ function withWriter<S extends HeldStore | RuledStore>(store: S) {
     clock,
   });
   const told: string[] = [];
-  const add = (sequence: number, archive?: string) => {
+  const add = (sequence: number, archive?: string, isAwaited = true) => {
     const entry = {
       message: conformanceArchived(sequence, archive === undefined ? {} : { archive }),
+      isAwaited,
       late: () => void told.push(`${sequence} late`),
       refused: () => void told.push(`${sequence} refused`),
       done: (outcome: string) => void told.push(`${sequence} ${outcome}`),
@@ -310,4 +311,80 @@ Deno.test("ArchiveWriter.close() writes what it has, or gives it up when the sto
   deepStrictEqual(told, ["1 stored", "2 failed"]);
   add(3);
   strictEqual(told.at(-1), "3 failed");
+});
+
+Deno.test("ArchiveWriter gathers what nobody waits for, for a while or until somebody waits", async () => {
+  const { store, clock, told, add } = open();
+  const addIdly = (sequence: number) => add(sequence, undefined, false);
+  addIdly(1);
+  clock.advance(GATHERING_MS - 1);
+  addIdly(2);
+  await turn();
+  deepStrictEqual(store.batches, []);
+  clock.advance(1);
+  await turn();
+  deepStrictEqual(store.batches, [[1, 2]]);
+  addIdly(3);
+  await store.answer();
+  deepStrictEqual([store.batches, told], [[[1, 2]], ["1 stored", "2 stored"]]);
+  clock.advance(GATHERING_MS);
+  await turn();
+  deepStrictEqual(store.last, [3]);
+  addIdly(4);
+  add(5);
+  addIdly(6);
+  await store.answer();
+  deepStrictEqual(store.last, [4, 5, 6], "somebody waits for the fifth");
+  addIdly(7);
+  await store.answer();
+  deepStrictEqual(store.last, [4, 5, 6]);
+  add(8);
+  await turn();
+  deepStrictEqual(store.last, [7, 8]);
+  await store.answer();
+  clock.advance(GATHERING_MS);
+  await turn();
+  strictEqual(store.batches.length, 4, "nothing is left to write");
+});
+
+Deno.test("ArchiveWriter writes a whole batch at once, though nobody waits", async () => {
+  const { store, clock, add } = open(2);
+  for (let sequence = 1; sequence <= 5; sequence++) add(sequence, undefined, false);
+  await turn();
+  await store.answer();
+  await store.answer();
+  deepStrictEqual(store.batches, [[1, 2], [3, 4]]);
+  clock.advance(GATHERING_MS);
+  await turn();
+  deepStrictEqual(store.last, [5]);
+});
+
+Deno.test("ArchiveWriter tries again what has gathered when the store fails, and closes with it", async () => {
+  const { store, clock, writer, told, add } = open();
+  add(1, undefined, false);
+  writer.begin();
+  await turn();
+  await store.answer(DOWN);
+  clock.advance(500);
+  await turn();
+  deepStrictEqual(store.batches, [[1], [1]]);
+  await store.answer();
+  add(2, undefined, false);
+  const closing = writer.close();
+  await turn();
+  await store.answer();
+  await closing;
+  deepStrictEqual(told, ["1 stored", "2 stored"]);
+});
+
+Deno.test("ArchiveWriter.lastOf() returns the entry of an archive that came last", async () => {
+  const { store, writer, add } = open();
+  add(1, "one");
+  const second = add(2, "one");
+  add(3, "other");
+  strictEqual(writer.lastOf("one"), second);
+  strictEqual(writer.lastOf("none"), undefined);
+  await turn();
+  await store.answer();
+  strictEqual(writer.lastOf("one"), undefined);
 });

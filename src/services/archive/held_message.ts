@@ -1,13 +1,16 @@
 import type { ArchivedMessage } from "../../storage/mod.ts";
 import type { BareJid, Jid, StanzaErrorCondition } from "../../xmpp/mod.ts";
 
+/** Archive that is to have a message; docs at `ArchiveSide` of the router. */
+export type ArchiveSide = "sender" | "recipient" | "absent";
+
 /** A message on its way into an archive. */
 export interface Noting {
   /** Calls `goOn` when the message may go on: within this call if that is so already. */
   whenReady(goOn: () => void): void;
-  /** Resolves when it needs no longer be kept for the archive. Never rejects. */
-  readonly settled: Promise<void>;
-  /** True once `settled` is resolved. */
+  /** Calls `call` when the message need no longer be kept for the archive, at once if that is so already. */
+  whenSettled(call: () => void): void;
+  /** True once it need no longer be kept for the archive. */
   readonly isSettled: boolean;
   /** True when the archive has the message. */
   readonly isStored: boolean;
@@ -23,36 +26,49 @@ export class HeldMessage implements Noting {
   archived: ArchivedMessage;
   /** Takes it back from its writer; false when a transaction has it. */
   leaveWriter: (() => boolean) | undefined;
+  /** True when others wait until the archive has it. */
+  isAwaited: boolean;
   readonly #release: () => void;
-  /** Those who wait for it; undefined once it may go on. */
-  #waits: (() => void)[] | undefined = [];
-  readonly #settled = Promise.withResolvers<void>();
-  readonly #answer = Promise.withResolvers<StanzaErrorCondition | undefined>();
+  /** Those who wait for it, if anybody does. */
+  #waits: (() => void)[] | undefined;
+  #isReady = false;
+  /** Those who are told that it is settled, if anybody is. */
+  #told: (() => void)[] | undefined;
+  #answer: PromiseWithResolvers<StanzaErrorCondition | undefined> | undefined;
+  #condition: StanzaErrorCondition | undefined;
   #state: "open" | "given-up" | "stored" | "not-stored" = "open";
 
   /** @param release gives its room back */
   constructor(
-    { account, peer }: { readonly account: BareJid; readonly peer: Jid },
+    { account, peer, side }: {
+      readonly account: BareJid;
+      readonly peer: Jid;
+      readonly side: ArchiveSide;
+    },
     archived: ArchivedMessage,
     release: () => void,
   ) {
     this.account = account;
     this.peer = peer;
     this.archived = archived;
+    this.isAwaited = side !== "sender";
     this.#release = release;
   }
 
   whenReady(goOn: () => void): void {
-    if (this.#waits === undefined) goOn();
-    else this.#waits.push(goOn);
+    if (this.#isReady) goOn();
+    else (this.#waits ??= []).push(goOn);
   }
 
-  get settled(): Promise<void> {
-    return this.#settled.promise;
+  whenSettled(call: () => void): void {
+    if (this.isSettled) call();
+    else (this.#told ??= []).push(call);
   }
 
   /** Resolves to the error for its sender; undefined when the sender gets none. */
   get answer(): Promise<StanzaErrorCondition | undefined> {
+    this.#answer ??= Promise.withResolvers();
+    if (this.#state !== "open") this.#answer.resolve(this.#condition);
     return this.#answer.promise;
   }
 
@@ -71,16 +87,17 @@ export class HeldMessage implements Noting {
 
   /** Lets those go on who wait for it. It stays on its way. */
   goOn(): void {
-    const waits = this.#waits ?? [];
+    this.#isReady = true;
+    const waits = this.#waits;
     this.#waits = undefined;
-    for (const goOn of waits) goOn();
+    for (const goOn of waits ?? []) goOn();
   }
 
   /** Answers for it at once. It ends now, if it can be taken back, and else at its time. */
   giveUp(condition: StanzaErrorCondition): void {
     if (this.isSettled) return;
     this.#state = "given-up";
-    this.#answer.resolve(condition);
+    this.#answered(condition);
     if (this.leaveWriter?.() === true) this.end();
   }
 
@@ -99,10 +116,18 @@ export class HeldMessage implements Noting {
   }
 
   #finish(state: "stored" | "not-stored", condition: StanzaErrorCondition | undefined): void {
+    const isAnswered = this.#state === "given-up";
     this.#state = state;
     this.#release();
-    this.#answer.resolve(condition);
-    this.#settled.resolve();
+    if (!isAnswered) this.#answered(condition);
     this.goOn();
+    const told = this.#told;
+    this.#told = undefined;
+    for (const call of told ?? []) call();
+  }
+
+  #answered(condition: StanzaErrorCondition | undefined): void {
+    this.#condition = condition;
+    this.#answer?.resolve(condition);
   }
 }

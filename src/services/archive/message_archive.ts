@@ -22,7 +22,7 @@ import { ArchiveWriter, GRACE_MS } from "./archive_writer.ts";
 import { DepartedAccounts } from "./departed_accounts.ts";
 import type { DepartedAccountsDeps } from "./departed_accounts.ts";
 import { HeldMessage } from "./held_message.ts";
-import type { Noting } from "./held_message.ts";
+import type { ArchiveSide, Noting } from "./held_message.ts";
 import { WaitsForRoom } from "./waits_for_room.ts";
 import { RosterQuestions } from "./roster_questions.ts";
 
@@ -45,9 +45,6 @@ export interface ArchivableMessage extends ArchiveId {
   /** Wall-clock microseconds when it was accepted. */
   readonly sentAtUs: number;
 }
-
-/** Archive that is to have a message; docs at `ArchiveSide` of the router. */
-export type ArchiveSide = "sender" | "recipient" | "absent";
 
 /** Objects behind the archives. */
 export interface MessageArchiveDeps
@@ -94,9 +91,10 @@ const BYTES_PER_UNIT = 2;
 /**
  * Archives the messages of accounts (XEP-0313).
  *
- * The sender's archive has a message where it enters the mesh. The recipient's archive has it where it
- * is about to be delivered, or where it turns out that nobody is there: by then its place among the
- * others that reach the account is certain. A message goes on when it is durable. The store knows it by
+ * The sender's archive has a message where it enters the mesh. The message goes on meanwhile, and is
+ * unsettled until it is durable. The recipient's archive has it where it is about to be delivered, or
+ * where it turns out that nobody is there: by then its place among the others that reach the account is
+ * certain. It goes on when it is durable there. The store knows it by
  * its id inside Causeway, so that two nodes, or one node twice, may write the same.
  *
  * While the store is slow or fails, messages go on after a second, and stay unsettled until they are
@@ -113,6 +111,8 @@ export class MessageArchive {
   /** The bound of messages while their store is late. All of them count for it at all times. */
   readonly #late: FairShares;
   readonly #rosters: RosterQuestions;
+  /** Messages of which it is being asked whether an archive takes them. */
+  readonly #asked = new Set<HeldMessage>();
   readonly #waits: WaitsForRoom;
 
   constructor(deps: MessageArchiveDeps) {
@@ -217,7 +217,7 @@ export class MessageArchive {
     const account = this.#accountOf(own, stanza);
     if (account === undefined) return undefined;
     const creation = side === "absent" ? undefined : this.#deps.creationHere(own);
-    const held = this.#hold({ account, creation, peer, message });
+    const held = this.#hold({ account, creation, peer, side, message });
     if (held === undefined) {
       if (!isEarly) this.metrics.refused.inc();
       return "resource-constraint";
@@ -271,8 +271,32 @@ export class MessageArchive {
     const { stanza } = message;
     const account = this.#accountOf(stanza.to, stanza);
     if (account === undefined || stanza.type === "groupchat") return false;
-    void this.#keep({ account, creation: undefined, peer: stanza.from, message }, outcome);
+    const part: Part = { account, creation: undefined, peer: stanza.from, side: "absent", message };
+    void this.#keep(part, outcome);
     return true;
+  }
+
+  /**
+   * Waits until an archive has what this node has taken for it so far: people find what they have
+   * written. Nobody waits for a store that is slow or fails. Never rejects.
+   * @param archive its key
+   */
+  async caughtUp(account: BareJid, archive: string): Promise<void> {
+    const writer = this.#writerFor(account);
+    const last = writer.lastOf(archive);
+    const open = [...this.#asked].filter((held) => held.account.text === account.text);
+    if (last !== undefined) open.push((last as HeldEntry).held);
+    if (open.length === 0 || writer.isLate) return;
+    writer.begin();
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const cancel = this.#deps.clock.after(GRACE_MS, resolve);
+    let left = open.length;
+    for (const held of open) {
+      held.isAwaited = true;
+      held.whenSettled(() => --left === 0 && resolve());
+    }
+    await promise;
+    cancel();
   }
 
   /** Never rejects. */
@@ -363,8 +387,10 @@ export class MessageArchive {
 
   #write(held: HeldMessage): void {
     const writer = this.#writerFor(held.account);
-    const entry: ArchiveEntry = {
+    const entry: HeldEntry = {
+      held,
       message: held.archived,
+      isAwaited: held.isAwaited,
       late: () => {
         this.metrics.late.inc();
         // Its owner's preferences may keep it out: nobody is told an id that may not be there.
@@ -391,6 +417,8 @@ export class MessageArchive {
 
   /** Writes a message again, once it is known whether it is from or for a contact. Never rejects. */
   async #askRoster(held: HeldMessage): Promise<void> {
+    this.#asked.add(held);
+    held.whenSettled(() => this.#asked.delete(held));
     try {
       const isContact = await this.#rosters.ask(held.account, held.peer.bare);
       held.archived = { ...held.archived, isContact };
@@ -419,6 +447,11 @@ export class MessageArchive {
   }
 }
 
+/** An entry of a writer, with its message. */
+interface HeldEntry extends ArchiveEntry {
+  readonly held: HeldMessage;
+}
+
 /** A message for one archive. */
 interface Part {
   readonly account: BareJid;
@@ -426,6 +459,7 @@ interface Part {
   readonly creation: string | undefined;
   /** The other side. */
   readonly peer: Jid;
+  readonly side: ArchiveSide;
   readonly message: ArchivableMessage;
 }
 

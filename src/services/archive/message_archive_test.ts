@@ -5,6 +5,7 @@ import type { ArchivedMessage, ArchiveFilter, ArchiveStore } from "../../storage
 import { archiveKeyOf, InternalStore } from "../../storage/mod.ts";
 import { parseJid } from "../../xmpp/mod.ts";
 import type { Stanza } from "../../xmpp/mod.ts";
+import { GATHERING_MS } from "./archive_writer.ts";
 import { MessageArchive } from "./message_archive.ts";
 import type { Noting } from "./held_message.ts";
 import type { ArchivableMessage } from "./message_archive.ts";
@@ -12,7 +13,7 @@ import type { ArchivableMessage } from "./message_archive.ts";
 const [ALICE, BOB] = ["alice@example.com", "bob@example.com"];
 const CREATIONS: ReadonlyMap<string, string> = new Map([[ALICE, "0a"], [BOB, "0b"]]);
 const SIDES = ["sender", "recipient", "absent"] as const;
-const BOB_ARCHIVE = archiveKeyOf(BOB, "0b");
+const [ALICE_ARCHIVE, BOB_ARCHIVE] = [archiveKeyOf(ALICE, "0a"), archiveKeyOf(BOB, "0b")];
 const BODY = "<body>hi</body>";
 
 /** Archives over a store of their own. */
@@ -163,10 +164,14 @@ async function ready(noting: Noting): Promise<void> {
   await new Promise<void>((resolve) => noting.whenReady(resolve));
 }
 
-async function settled(noting: ReturnType<MessageArchive["note"]>): Promise<Noting> {
+async function settled(
+  { clock }: World,
+  noting: ReturnType<MessageArchive["note"]>,
+): Promise<Noting> {
   ok(typeof noting === "object");
+  clock.advance(GATHERING_MS);
   await ready(noting);
-  await noting.settled;
+  await new Promise<void>((resolve) => noting.whenSettled(resolve));
   strictEqual(noting.isSettled, true);
   return noting;
 }
@@ -175,7 +180,7 @@ Deno.test("MessageArchive gives a message to both archives, each with the other 
   await using world = await World.open();
   const message = world.message(`${ALICE}/desk`, BOB);
   for (const side of ["sender", "recipient"] as const) {
-    strictEqual((await settled(world.archive.note(message, side))).isStored, true);
+    strictEqual((await settled(world, world.archive.note(message, side))).isStored, true);
   }
   const filter = (bare: string, resourcepart = "") => ({ peer: { bare, resourcepart } });
   deepStrictEqual(await world.sequences(ALICE, filter(BOB)), [1]);
@@ -183,7 +188,7 @@ Deno.test("MessageArchive gives a message to both archives, each with the other 
   deepStrictEqual(await world.sequences(BOB, filter(BOB)), []);
   const again = world.message(ALICE, ALICE);
   for (const side of ["sender", "recipient"] as const) {
-    strictEqual((await settled(world.archive.note(again, side))).isStored, true);
+    strictEqual((await settled(world, world.archive.note(again, side))).isStored, true);
   }
   deepStrictEqual(await world.sequences(ALICE), [1, 2], "a note to oneself is there once");
   strictEqual(world.budget.bytes, 0);
@@ -193,7 +198,7 @@ Deno.test("MessageArchive gives a store the text of messages where it searches t
   await using world = await World.open();
   const note = async (content?: string) => {
     const message = world.message(`${ALICE}/desk`, BOB, content);
-    for (const side of SIDES) await settled(world.archive.note(message, side));
+    for (const side of SIDES) await settled(world, world.archive.note(message, side));
     return world.given.splice(0).map(({ text }) => text);
   };
   strictEqual(world.archive.searchesText("example.com"), false);
@@ -218,7 +223,7 @@ Deno.test("MessageArchive counts the text of a message that waits", async () => 
     const noting = world.archive.note(world.message(`${ALICE}/desk`, BOB, long), "sender");
     const { bytes } = world.budget;
     resolve();
-    await settled(noting);
+    await settled(world, noting);
     return bytes;
   };
   const without = await waiting();
@@ -230,7 +235,7 @@ Deno.test("MessageArchive counts the text of a message that waits", async () => 
 Deno.test("MessageArchive keeps accounts apart that had one name one after another", async () => {
   await using world = await World.open();
   const note = (side: typeof SIDES[number]) =>
-    settled(world.archive.note(world.message(`${ALICE}/desk`, BOB), side));
+    settled(world, world.archive.note(world.message(`${ALICE}/desk`, BOB), side));
   await note("recipient");
   world.accounts.set(BOB, "0c"); // bob's client is still the one of the account before
   await note("recipient");
@@ -268,7 +273,8 @@ const OUTCOME = { kept: () => {}, refused: () => {} };
 
 Deno.test("MessageArchive takes a message for somebody absent if the account is there", async () => {
   await using world = await World.open();
-  const note = (to: string) => settled(world.archive.note(world.message(ALICE, to), "absent"));
+  const note = (to: string) =>
+    settled(world, world.archive.note(world.message(ALICE, to), "absent"));
   strictEqual((await note(BOB)).isStored, true);
   strictEqual((await note("nobody@example.com")).isStored, false);
   world.isBlocked = true;
@@ -286,7 +292,7 @@ Deno.test("MessageArchive.keep() accepts what the archive has, and what a blocke
       ok(world.archive.keep(message, outcome));
     });
   const message = world.message(ALICE, `${BOB}/gone`);
-  await settled(world.archive.note(message, "absent"));
+  await settled(world, world.archive.note(message, "absent"));
   strictEqual(await keep(message), "kept");
   strictEqual(await keep(world.message(ALICE, BOB)), "kept");
   deepStrictEqual(await world.sequences(BOB), [1, 2]);
@@ -369,7 +375,7 @@ Deno.test("MessageArchive does not store a message later that was given up while
   strictEqual(world.budget.bytes, 0);
   strictEqual(await world.value('causeway_archive_messages_total{outcome="failed"}'), 1);
   // Nothing waits for the store any more, so the next message is not late from the beginning.
-  const next = await settled(world.archive.note(world.message(ALICE, BOB), "recipient"));
+  const next = await settled(world, world.archive.note(world.message(ALICE, BOB), "recipient"));
   strictEqual(next.isStored, true);
   strictEqual(await world.value("causeway_archive_late_total"), 1);
   deepStrictEqual(await world.sequences(BOB), [2]);
@@ -390,7 +396,7 @@ Deno.test("MessageArchive keeps the order of messages for somebody offline", asy
   await turn();
   // The answers to later questions come first.
   for (const { answer } of world.questions.toReversed()) answer();
-  await settled(second);
+  await settled(world, second);
   await world.until(() => kept.length === 2);
   deepStrictEqual(await world.sequences(BOB), [1, 2, 3]);
   strictEqual(world.asked, 1);
@@ -409,7 +415,7 @@ Deno.test("MessageArchive keeps the order of messages whose sender is looked for
     strictEqual(rosters.length, 1, "one question at a time");
     rosters.pop()!();
   }
-  for (const noting of notings) await settled(noting);
+  for (const noting of notings) await settled(world, noting);
   deepStrictEqual(await world.sequences(BOB), [1, 2, 3]);
 });
 
@@ -435,7 +441,7 @@ Deno.test("MessageArchive lets messages go on when the store fails, and settles 
   ok(world.budget.bytes > 0);
   world.isDown = false;
   world.clock.advance(10_000);
-  await noting.settled;
+  await new Promise<void>((resolve) => noting.whenSettled(resolve));
   deepStrictEqual([noting.isStored, await world.sequences(BOB)], [true, [1]]);
   strictEqual(world.budget.bytes, 0);
 });
@@ -455,6 +461,7 @@ Deno.test("MessageArchive leaves lanes room while the store is late, however muc
   await using world = await World.open();
   world.isDown = true;
   const noting = world.archive.note(world.message(ALICE, BOB), "sender");
+  world.clock.advance(GATHERING_MS);
   await turn();
   world.clock.advance(1_000);
   ok(typeof noting === "object");
@@ -561,9 +568,9 @@ Deno.test("MessageArchive takes a refused message back", async () => {
     const noting = world.archive.note(world.message(ALICE, BOB), side);
     ok(typeof noting === "object");
     noting.takeBack();
-    strictEqual((await settled(noting)).isStored, false, side);
+    strictEqual((await settled(world, noting)).isStored, false, side);
   }
-  await settled(world.archive.note(world.message(ALICE, BOB), "sender"));
+  await settled(world, world.archive.note(world.message(ALICE, BOB), "sender"));
   deepStrictEqual([await world.sequences(ALICE), await world.sequences(BOB)], [[4], []]);
   strictEqual(world.budget.bytes, 0);
 });
@@ -571,11 +578,46 @@ Deno.test("MessageArchive takes a refused message back", async () => {
 Deno.test("MessageArchive asks the roster where preferences want contacts alone", async () => {
   await using world = await World.open();
   await world.store.setPreferences(BOB_ARCHIVE, { byDefault: "roster", always: [], never: [] });
-  const note = () => settled(world.archive.note(world.message(ALICE, BOB), "recipient"));
+  const note = () => settled(world, world.archive.note(world.message(ALICE, BOB), "recipient"));
   strictEqual((await note()).isStored, false);
   world.isContact = true;
   strictEqual((await note()).isStored, true);
   deepStrictEqual(await world.sequences(BOB), [2]);
+});
+
+Deno.test("MessageArchive.caughtUp() waits for what an archive is still to have, and for no other", async () => {
+  await using world = await World.open();
+  const { archive, clock } = world;
+  const caughtUp = (account: string) => {
+    const key = archiveKeyOf(account, CREATIONS.get(account)!);
+    return archive.caughtUp(parseJid(account).bare, key);
+  };
+  await caughtUp(ALICE);
+  const { promise: answer, resolve } = Promise.withResolvers<void>();
+  world.hanging = answer;
+  archive.note(world.message(ALICE, BOB), "sender");
+  await caughtUp(BOB);
+  let isOver = false;
+  const over = caughtUp(ALICE).then(() => isOver = true);
+  await turn();
+  strictEqual(isOver, false);
+  resolve();
+  await over;
+  deepStrictEqual(await world.sequences(ALICE), [1], "nobody had to wait until it had gathered");
+  // The roster is asked first.
+  await world.store.setPreferences(ALICE_ARCHIVE, { byDefault: "roster", always: [], never: [] });
+  world.isContact = true;
+  archive.note(world.message(ALICE, BOB), "sender");
+  await caughtUp(ALICE);
+  deepStrictEqual(await world.sequences(ALICE), [1, 2]);
+  // A store that fails holds nobody up for long, and then nobody at all.
+  world.isDown = true;
+  archive.note(world.message(ALICE, BOB), "sender");
+  const later = caughtUp(ALICE);
+  await turn();
+  clock.advance(1_000);
+  await later;
+  await caughtUp(ALICE);
 });
 
 Deno.test("MessageArchive.stamped() tells the recipient the id of an archived message alone", async () => {

@@ -34,6 +34,16 @@ export class WaitingEntries<E extends Placed> {
     return this.#size;
   }
 
+  /** Place of the first entry, if any waits. */
+  get firstPlace(): number {
+    return this.#base + this.#head;
+  }
+
+  /** Place of the entry that came last, whether or not it still waits. */
+  get lastPlace(): number {
+    return this.#base + this.#items.length - 1;
+  }
+
   /** @param dueMs monotonic milliseconds until which others wait for it; undefined: nobody does */
   add(entry: E, dueMs: number | undefined): void {
     entry.place = this.#base + this.#items.length;
@@ -71,6 +81,15 @@ export class WaitingEntries<E extends Placed> {
     const items = this.#items.slice(this.#firstPunctual);
     this.#punctualFrom = this.#base + this.#items.length;
     return items.flatMap((item) => item === undefined ? [] : [item.entry]);
+  }
+
+  /** Returns the last entry of those that `isWanted` is true of. */
+  findLast(isWanted: (entry: E) => boolean): E | undefined {
+    for (let i = this.#items.length - 1; i >= this.#head; i--) {
+      const item = this.#items[i];
+      if (item !== undefined && isWanted(item.entry)) return item.entry;
+    }
+    return undefined;
   }
 
   *[Symbol.iterator](): Generator<E> {

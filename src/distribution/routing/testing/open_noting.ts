@@ -4,18 +4,19 @@ import type { Noting } from "../ports.ts";
 export class OpenNoting implements Noting {
   isSettled = false;
   isStored = false;
-  readonly #settled = Promise.withResolvers<void>();
   readonly #takenBack: () => void;
   #goOn: (() => void) | undefined;
   #isReady = false;
+  readonly #told: (() => void)[] = [];
 
   /** @param takenBack called when it is taken back */
   constructor(takenBack: () => void) {
     this.#takenBack = takenBack;
   }
 
-  get settled(): Promise<void> {
-    return this.#settled.promise;
+  whenSettled(call: () => void): void {
+    if (this.isSettled) call();
+    else this.#told.push(call);
   }
 
   whenReady(goOn: () => void): void {
@@ -38,7 +39,7 @@ export class OpenNoting implements Noting {
   end(isStored: boolean): void {
     this.isStored = isStored;
     this.isSettled = true;
-    this.#settled.resolve();
     this.goOn();
+    for (const call of this.#told.splice(0)) call();
   }
 }
