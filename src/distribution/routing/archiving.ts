@@ -181,13 +181,15 @@ export class Archiving {
     const { recipient } = this.#partsOf(head);
     if (recipient === undefined || openOf(recipient) === undefined) return false;
     if (!goesAfter(envelope, before)) return false;
-    const { sender, absent } = this.#partsOf(envelope);
-    if (absent !== undefined) return false;
-    if (envelope.arrival === "here" && sender === undefined) return false;
+    const parts = this.#partsOf(envelope);
+    if (parts.absent !== undefined) return false;
+    if (envelope.arrival === "here") {
+      this.foresee(envelope);
+      if (parts.sender === undefined) return false;
+    }
     this.forRecipient(envelope, true);
-    const { recipient: own } = this.#partsOf(envelope);
-    if (own === undefined) return false;
-    own.isForeseen = true;
+    if (parts.recipient === undefined) return false;
+    parts.recipient.isForeseen = true;
     return true;
   }
 

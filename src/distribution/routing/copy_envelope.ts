@@ -37,14 +37,51 @@ export function copyEnvelope(envelope: Envelope, count: number): readonly Envelo
   return copiesOf(envelope, count, shared);
 }
 
-/** Keeps a stanza unsettled until the function that is returned has been called, too. */
+/** Keeps the reports on a stanza back for a while: that it is settled, and that another node holds it. */
+class KeptOpen implements Fate {
+  readonly held?: () => void;
+  readonly leftOpen?: () => void;
+  readonly slow?: () => () => void;
+  readonly #duty: Duty;
+  #isOver = false;
+  #report: "settled" | "held" | undefined;
+
+  constructor(duty: Duty) {
+    this.#duty = duty;
+    if (duty.wantsHeld) this.held = () => this.#hold();
+    if (duty.isHeldBefore) this.leftOpen = () => duty.leaveOpen();
+    if (duty.fate?.slow !== undefined) this.slow = () => duty.slowSender() ?? (() => {});
+  }
+
+  settle(): void {
+    if (this.#isOver) this.#duty.settle();
+    else this.#report = "settled";
+  }
+
+  /** Gives the reports on. */
+  end(): void {
+    this.#isOver = true;
+    if (this.#report === "settled") this.#duty.settle();
+    else if (this.#report === "held") this.#duty.held();
+  }
+
+  #hold(): void {
+    if (this.#isOver) this.#duty.held();
+    else this.#report = "held";
+  }
+}
+
+/**
+ * Keeps a stanza unsettled until the function that is returned has been called, too. Nobody is told
+ * before that another node holds it.
+ */
 export function keepOpen(envelope: Envelope): () => void {
   if (envelope.hasKeeper || envelope.fate === undefined) return () => {};
   const duty = new Duty();
   duty.adoptDuty(envelope);
-  const shared = new SharedDuty(duty, 2);
-  envelope.adoptDuty(new Duty(shared));
-  return () => shared.settle();
+  const kept = new KeptOpen(duty);
+  envelope.fate = kept;
+  return () => kept.end();
 }
 
 /** A loop: `Array.from` takes longer than all the rest. */

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { Envelope } from "../envelope.ts";
 import { FakeLink, stanza } from "./testing/router_fixture.ts";
-import { copyEnvelope } from "./copy_envelope.ts";
+import { copyEnvelope, keepOpen } from "./copy_envelope.ts";
 
 function envelopeOf(settled: number[]): Envelope {
   return new Envelope(
@@ -64,4 +64,43 @@ Deno.test("copyEnvelope() can leave open only a stanza that the node before hold
   const own = envelopeOf([]);
   copyEnvelope(own, 1);
   assert.equal(own.isHeldBefore, false);
+});
+
+Deno.test("keepOpen() keeps the reports on a stanza back until it is over, the last of them alone", () => {
+  const rows: readonly (readonly [string, readonly string[]])[] = [
+    ["held end settle", ["held", "settle"]],
+    ["held settle end", ["settle"]],
+    ["settle end", ["settle"]],
+    ["end held settle", ["held", "settle"]],
+    ["end settle end", ["settle"]],
+  ];
+  for (const [steps, expected] of rows) {
+    const told: string[] = [];
+    const envelope = envelopeOf([]);
+    envelope.fate = {
+      settle: (number) => void told.push(number === 7 ? "settle" : "?"),
+      held: (number) => void told.push(number === 7 ? "held" : "?"),
+    };
+    const end = keepOpen(envelope);
+    assert.equal(envelope.wantsHeld, true);
+    for (const step of steps.split(" ")) {
+      if (step === "held") envelope.held();
+      else if (step === "settle") envelope.settle();
+      else end();
+    }
+    assert.deepEqual(told, expected, steps);
+  }
+});
+
+Deno.test("keepOpen() leaves a stanza open that the node before holds, and nothing without a duty", () => {
+  const link = new FakeLink();
+  const carried = new Envelope(envelopeOf([]), link, 7);
+  const end = keepOpen(carried);
+  assert.deepEqual([carried.isHeldBefore, carried.wantsHeld], [true, false]);
+  carried.leaveOpen();
+  end();
+  assert.deepEqual([link.left, link.settled], [[7], []]);
+  const without = new Envelope(envelopeOf([]));
+  keepOpen(without)();
+  assert.equal(without.fate, undefined);
 });

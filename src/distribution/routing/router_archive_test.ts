@@ -187,6 +187,17 @@ Deno.test("Router gives a message a place in its recipient's archive at its turn
   fixture.close();
 });
 
+Deno.test("Router has both archives begin at once with messages from a session here to one address here", async () => {
+  const fixture = new Fixture();
+  fixture.isHere();
+  for (const id of ["1", "2", "3"]) fixture.router.accept(message(id));
+  const both = ["1", "2", "3"].flatMap((id) => [`${id} sender`, `${id} recipient`]);
+  assert.deepEqual(fixture.archive.noted, both);
+  for (const name of both) await fixture.end(name);
+  assert.deepEqual(fixture.ids, ["1", "2", "3"]);
+  fixture.close();
+});
+
 Deno.test("Router has the recipient's archive take messages from one session to one address at once", async () => {
   const fixture = new Fixture();
   fixture.isHere();

@@ -29,7 +29,7 @@ export class ArchiveMetrics {
     this.refused = counter("refused");
     this.late = metrics.counter({
       name: "causeway_archive_late_total",
-      help: "Messages that went on before they were in an archive, because the store was too slow",
+      help: "Messages that an archive did not have after a second, because the store was too slow",
     });
     this.queries = metrics.counter({
       name: "causeway_archive_queries_total",

@@ -126,9 +126,11 @@ export class ArchiveWriter {
     if (this.#waiting.size > 0) this.#start();
   }
 
-  /** Returns the entry of an archive that came last, of those that are not done. */
-  lastOf(archive: string): ArchiveEntry | undefined {
-    return this.#waiting.findLast(({ message }) => message.archive === archive);
+  /** Returns the entries of an archive that are not done. */
+  entriesOf(archive: string): readonly ArchiveEntry[] {
+    const entries: ArchiveEntry[] = [];
+    for (const entry of this.#waiting) if (entry.message.archive === archive) entries.push(entry);
+    return entries;
   }
 
   /** True when entries wait, and no others are to gather first. */
@@ -146,7 +148,10 @@ export class ArchiveWriter {
   }
 
   #gather(): void {
-    this.#cancelGathering ??= this.#deps.clock.after(GATHERING_MS, () => this.begin());
+    this.#cancelGathering ??= this.#deps.clock.after(GATHERING_MS, () => {
+      this.#cancelGathering = undefined;
+      this.begin();
+    });
   }
 
   /**

@@ -377,14 +377,23 @@ Deno.test("ArchiveWriter tries again what has gathered when the store fails, and
   deepStrictEqual(told, ["1 stored", "2 stored"]);
 });
 
-Deno.test("ArchiveWriter.lastOf() returns the entry of an archive that came last", async () => {
+Deno.test("ArchiveWriter writes what gathers after an entry was taken back before its time", async () => {
+  const { store, clock, writer, add } = open();
+  writer.cancel(add(1, undefined, false));
+  clock.advance(GATHERING_MS);
+  add(2, undefined, false);
+  clock.advance(GATHERING_MS);
+  await turn();
+  deepStrictEqual(store.batches, [[2]]);
+});
+
+Deno.test("ArchiveWriter.entriesOf() returns the entries of an archive that are not done", async () => {
   const { store, writer, add } = open();
-  add(1, "one");
-  const second = add(2, "one");
+  const entries = [add(1, "one"), add(2, "one")];
   add(3, "other");
-  strictEqual(writer.lastOf("one"), second);
-  strictEqual(writer.lastOf("none"), undefined);
+  deepStrictEqual(writer.entriesOf("one"), entries);
+  deepStrictEqual(writer.entriesOf("none"), []);
   await turn();
   await store.answer();
-  strictEqual(writer.lastOf("one"), undefined);
+  deepStrictEqual(writer.entriesOf("one"), []);
 });

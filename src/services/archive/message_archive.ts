@@ -93,8 +93,8 @@ const BYTES_PER_UNIT = 2;
  *
  * The sender's archive has a message where it enters the mesh. The message goes on meanwhile, and is
  * unsettled until it is durable. The recipient's archive has it where it is about to be delivered, or
- * where it turns out that nobody is there: by then its place among the others that reach the account is
- * certain. It goes on when it is durable there. The store knows it by
+ * where it turns out that nobody is there: by then its place among the others that reach the account
+ * is certain. It goes on when it is durable there. The store knows it by
  * its id inside Causeway, so that two nodes, or one node twice, may write the same.
  *
  * While the store is slow or fails, messages go on after a second, and stay unsettled until they are
@@ -111,7 +111,7 @@ export class MessageArchive {
   /** The bound of messages while their store is late. All of them count for it at all times. */
   readonly #late: FairShares;
   readonly #rosters: RosterQuestions;
-  /** Messages of which it is being asked whether an archive takes them. */
+  /** Messages for which it is being asked whether an archive takes them: the roster, or the accounts. */
   readonly #asked = new Set<HeldMessage>();
   readonly #waits: WaitsForRoom;
 
@@ -178,6 +178,7 @@ export class MessageArchive {
 
   /** Waits until everything is written. What the stores do not take now is counted as failed. */
   async close(): Promise<void> {
+    await this.#whenSettled([...this.#asked]);
     await Promise.all([...this.#writers.values()].map((writer) => writer.close()));
     await Promise.all([this.#departed.close(), this.#retention.stop()]);
   }
@@ -278,16 +279,22 @@ export class MessageArchive {
 
   /**
    * Waits until an archive has what this node has taken for it so far: people find what they have
-   * written. Nobody waits for a store that is slow or fails. Never rejects.
+   * written. It waits for a second at most, and not at all for a store that is late. Never rejects.
    * @param archive its key
    */
   async caughtUp(account: BareJid, archive: string): Promise<void> {
     const writer = this.#writerFor(account);
-    const last = writer.lastOf(archive);
-    const open = [...this.#asked].filter((held) => held.account.text === account.text);
-    if (last !== undefined) open.push((last as HeldEntry).held);
-    if (open.length === 0 || writer.isLate) return;
+    if (writer.isLate) return;
+    const open = writer.entriesOf(archive).map((entry) => (entry as HeldEntry).held);
+    for (const held of this.#asked) if (held.account.text === account.text) open.push(held);
+    if (open.length === 0) return;
     writer.begin();
+    await this.#whenSettled(open);
+  }
+
+  /** Waits until messages are settled, for a second at most. */
+  async #whenSettled(open: readonly HeldMessage[]): Promise<void> {
+    if (open.length === 0) return;
     const { promise, resolve } = Promise.withResolvers<void>();
     const cancel = this.#deps.clock.after(GRACE_MS, resolve);
     let left = open.length;
@@ -338,6 +345,7 @@ export class MessageArchive {
 
   /** Writes a message for an account whose session has gone meanwhile. Never rejects. */
   async #writeIfThere(held: HeldMessage): Promise<void> {
+    this.#note(held);
     const { logger, clock } = this.#deps;
     const cancel = clock.after(GRACE_MS, () => held.goOn());
     try {
@@ -415,10 +423,15 @@ export class MessageArchive {
     void this.#askRoster(held);
   }
 
-  /** Writes a message again, once it is known whether it is from or for a contact. Never rejects. */
-  async #askRoster(held: HeldMessage): Promise<void> {
+  /** Notes that something is being asked about a message. */
+  #note(held: HeldMessage): void {
     this.#asked.add(held);
     held.whenSettled(() => this.#asked.delete(held));
+  }
+
+  /** Writes a message again, once it is known whether it is from or for a contact. Never rejects. */
+  async #askRoster(held: HeldMessage): Promise<void> {
+    this.#note(held);
     try {
       const isContact = await this.#rosters.ask(held.account, held.peer.bare);
       held.archived = { ...held.archived, isContact };

@@ -6,7 +6,7 @@ export interface Placed {
 /** An entry that waits. */
 interface Waiting<E> {
   readonly entry: E;
-  /** Monotonic milliseconds until which others wait for it. */
+  /** Monotonic milliseconds from which on nobody waits for it. */
   readonly dueMs: number;
 }
 
@@ -44,7 +44,7 @@ export class WaitingEntries<E extends Placed> {
     return this.#base + this.#items.length - 1;
   }
 
-  /** @param dueMs monotonic milliseconds until which others wait for it; undefined: nobody does */
+  /** @param dueMs monotonic milliseconds from which on nobody waits for it; undefined: nobody does now */
   add(entry: E, dueMs: number | undefined): void {
     entry.place = this.#base + this.#items.length;
     this.#items.push({ entry, dueMs: dueMs ?? Infinity });
@@ -67,7 +67,7 @@ export class WaitingEntries<E extends Placed> {
     return true;
   }
 
-  /** Milliseconds until which others wait for the first entry of those for which they wait. */
+  /** Milliseconds at which the first entry is due, of those that are not late. */
   get firstDueMs(): number | undefined {
     for (let i = this.#firstPunctual; i < this.#items.length; i++) {
       const item = this.#items[i];
@@ -76,20 +76,11 @@ export class WaitingEntries<E extends Placed> {
     return undefined;
   }
 
-  /** Returns the entries for which others wait. They wait for them no longer. */
+  /** Returns the entries that are not late. They are late from now on. */
   letGo(): readonly E[] {
     const items = this.#items.slice(this.#firstPunctual);
     this.#punctualFrom = this.#base + this.#items.length;
     return items.flatMap((item) => item === undefined ? [] : [item.entry]);
-  }
-
-  /** Returns the last entry of those that `isWanted` is true of. */
-  findLast(isWanted: (entry: E) => boolean): E | undefined {
-    for (let i = this.#items.length - 1; i >= this.#head; i--) {
-      const item = this.#items[i];
-      if (item !== undefined && isWanted(item.entry)) return item.entry;
-    }
-    return undefined;
   }
 
   *[Symbol.iterator](): Generator<E> {
