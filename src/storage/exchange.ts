@@ -32,8 +32,11 @@ export class Exchange<D extends Closable> {
   #current: D;
   /** Stores by name. */
   readonly #shared = new Map<string, object>();
-  /** Calls under way, by database. */
-  readonly #calls = new Map<D, number>();
+  /**
+   * Numbers of calls under way, by database, of those that have had one. A `Map` that loses an entry
+   * with each call takes new tables again and again, which outlive minor garbage collections.
+   */
+  readonly #calls = new Map<D, { open: number }>();
   /** Functions that close a replaced database, by database. */
   readonly #retired = new Map<D, Retired>();
 
@@ -94,6 +97,7 @@ export class Exchange<D extends Closable> {
       if (hasEnded) return;
       hasEnded = true;
       cancel();
+      this.#calls.delete(former);
       void former.close().catch(() => {}) // its connections are lost anyway
         .finally(() => {
           this.#retired.delete(former);
@@ -101,7 +105,7 @@ export class Exchange<D extends Closable> {
         });
     };
     this.#retired.set(former, { end, ended });
-    if (!this.#calls.has(former)) end();
+    if ((this.#calls.get(former)?.open ?? 0) === 0) end();
     else cancel = this.#clock.after(DRAIN_MS, end);
   }
 
@@ -119,14 +123,11 @@ export class Exchange<D extends Closable> {
     }
     const result: unknown = Reflect.apply(method, store, args);
     if (!(result instanceof Promise)) return result;
-    this.#calls.set(database, (this.#calls.get(database) ?? 0) + 1);
+    let calls = this.#calls.get(database);
+    if (calls === undefined) this.#calls.set(database, calls = { open: 0 });
+    calls.open++;
     return result.finally(() => {
-      const left = this.#calls.get(database)! - 1; // set above
-      if (left > 0) this.#calls.set(database, left);
-      else {
-        this.#calls.delete(database);
-        this.#retired.get(database)?.end();
-      }
+      if (--calls.open === 0) this.#retired.get(database)?.end();
     });
   }
 }

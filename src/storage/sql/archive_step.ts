@@ -97,13 +97,19 @@ const CHANGED = " update archives set last_position = last_position + change.mes
   "from unnest($1::bytea[], $4::bigint[], $5::bigint[]) as change (key, messages, oldest) " +
   "where account_key = change.key and exists (select 1 from expected)";
 
+/** Whole texts: the driver compares the text of each statement with that which it has prepared. */
+const [WITHOUT_WORDS, WITH_WORDS] = [
+  EXPECTED + ADDED + CHANGED,
+  EXPECTED + ADDED + WORDS + CHANGED,
+];
+
 /** One statement of PostgreSQL, prepared, with a list for each column. */
 export const POSTGRES_STEP: ArchiveStep = {
   statement: ({ archives, messages, nowMs }): NamedQuery => {
     const texts = messages.filter(({ words }) => words !== undefined);
     const [text, name] = texts.length === 0
-      ? [EXPECTED + ADDED + CHANGED, "archive_step"]
-      : [EXPECTED + ADDED + WORDS + CHANGED, "archive_step_words"];
+      ? [WITHOUT_WORDS, "archive_step"]
+      : [WITH_WORDS, "archive_step_words"];
     const values = [
       byteaArray(archives.map(({ key }) => key)),
       byteaArray(archives.map(({ owner }) => owner)),

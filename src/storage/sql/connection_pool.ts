@@ -82,7 +82,11 @@ export class ConnectionPool<C extends PooledConnection = SqlConnection> {
   readonly #bounds: Required<PoolBounds>;
   readonly #clock: Clock;
   readonly #idle: C[] = [];
-  readonly #used = new Set<C>();
+  /**
+   * Connections that are lent. An array: a `Set` that loses an entry with each
+   * request takes new tables again and again, which outlive minor garbage collections.
+   */
+  readonly #used: C[] = [];
   /** Connections that the closed pool takes leave of. */
   readonly #ending = new Set<C>();
   readonly #waiting: Waiter<C>[] = [];
@@ -143,7 +147,10 @@ export class ConnectionPool<C extends PooledConnection = SqlConnection> {
 
   /** Takes a connection back. One that was lost or cut makes room for a new one. */
   release(connection: C): void {
-    if (!this.#used.delete(connection)) return;
+    const place = this.#used.indexOf(connection);
+    if (place < 0) return;
+    this.#used[place] = this.#used.at(-1)!;
+    this.#used.pop();
     if (this.#isClosed) this.#end(connection);
     else if (connection.isOpen) this.#give(connection);
     else {
@@ -173,7 +180,7 @@ export class ConnectionPool<C extends PooledConnection = SqlConnection> {
   }
 
   get #open(): number {
-    return this.#idle.length + this.#used.size + this.#connecting;
+    return this.#idle.length + this.#used.length + this.#connecting;
   }
 
   #takeIdle(): C | undefined {
@@ -184,7 +191,7 @@ export class ConnectionPool<C extends PooledConnection = SqlConnection> {
   }
 
   #lend(connection: C): C {
-    this.#used.add(connection);
+    this.#used.push(connection);
     return connection;
   }
 

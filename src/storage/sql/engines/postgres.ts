@@ -1,6 +1,6 @@
 import { Socket } from "node:net";
 // @ts-types="@types/pg"
-import type { Client } from "pg";
+import type { Client, QueryConfig, QueryResult } from "pg";
 import { PostgresQueryCompiler, sql as raw } from "kysely";
 import type { StorageFailure } from "../../storage_error.ts";
 import { codeOf, connectionFailureOf } from "../../storage_error.ts";
@@ -203,13 +203,26 @@ class PostgresConnection implements SqlConnection {
   async execute(sql: string, values?: readonly unknown[], name?: string): Promise<SqlResult> {
     const query = { text: sql, ...(values && { values: [...values] }), ...(name && { name }) };
     try {
-      const { command, rows, rowCount } = await this.#client.query<SqlRow>(query);
+      const { command, rows, rowCount } = await this.#query(query);
       return { rows, affectedRows: command === "SELECT" ? 0 : rowCount ?? 0 };
     } catch (thrown) {
       // A new connection prepares it anew.
       if (name !== undefined && UNPREPARED.has(codeOf(thrown))) this.destroy();
       throw thrown;
     }
+  }
+
+  /**
+   * Has the driver answer by a call. The promise that it makes otherwise, and all that belongs to the
+   * statement, outlive each minor garbage collection.
+   */
+  #query(query: QueryConfig): Promise<QueryResult<SqlRow>> {
+    return new Promise((resolve, reject) => {
+      this.#client.query<SqlRow>(query, (error: Error | null, result) => {
+        if (error) reject(error);
+        else resolve(result);
+      });
+    });
   }
 
   async close(): Promise<void> {
