@@ -178,6 +178,7 @@ export class MessageArchive {
 
   /** Waits until everything is written. What the stores do not take now is counted as failed. */
   async close(): Promise<void> {
+    for (const writer of this.#writers.values()) writer.begin();
     await this.#whenSettled([...this.#asked]);
     await Promise.all([...this.#writers.values()].map((writer) => writer.close()));
     await Promise.all([this.#departed.close(), this.#retention.stop()]);

@@ -620,6 +620,25 @@ Deno.test("MessageArchive.caughtUp() waits for what an archive is still to have,
   await caughtUp(ALICE);
 });
 
+Deno.test("MessageArchive waits for a message that the roster is asked about, when it is read and closed", async () => {
+  await using world = await World.open();
+  const { archive } = world;
+  const carol = "carol@example.com";
+  const preferences = { byDefault: "roster", always: [carol], never: [] } as const;
+  await world.store.setPreferences(ALICE_ARCHIVE, preferences);
+  world.isContact = true;
+  for (const to of [BOB, carol]) archive.note(world.message(ALICE, to), "sender");
+  await archive.caughtUp(parseJid(ALICE).bare, ALICE_ARCHIVE);
+  deepStrictEqual(await world.sequences(ALICE), [2, 1], "not for the last one alone");
+  archive.note(world.message(ALICE, BOB), "recipient");
+  archive.note(world.message(ALICE, BOB), "sender");
+  world.clock.advance(GATHERING_MS);
+  await turn();
+  await archive.close();
+  strictEqual(await world.value('causeway_archive_messages_total{outcome="failed"}'), 0);
+  deepStrictEqual(await world.sequences(ALICE), [2, 1, 4]);
+});
+
 Deno.test("MessageArchive.stamped() tells the recipient the id of an archived message alone", async () => {
   await using world = await World.open();
   const { stanza, ...id } = world.message(
