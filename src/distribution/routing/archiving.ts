@@ -52,10 +52,9 @@ interface Parts {
  * Has archives take messages on their way.
  *
  * The sender's archive takes a message where it enters the mesh. The message goes on meanwhile, and is
- * unsettled until the archive has it. The recipient's archive takes it on
- * each node that is about to deliver it, when its turn has come: only then is its place among the other
- * messages that reach the account certain. It also takes a message that begins to bounce, which may
- * find nobody in the end.
+ * unsettled until the archive has it. The recipient's archive takes it on each node that is about to
+ * deliver it, when its turn has come: only then is its place among the other messages that reach the
+ * account certain. It also takes a message that begins to bounce, which may find nobody in the end.
  */
 export class Archiving {
   readonly #deps: ArchivingDeps;

@@ -191,9 +191,10 @@ export class ArchiveWriter {
       this.#underWay = new Set();
       const cancelled = [...this.#cancelled];
       this.#cancelled.clear();
-      if (typeof outcomes === "string") this.#finish(cancelled, () => "failed");
-      // Those that are to be tried again have gathered for long enough.
-      if (typeof outcomes === "string") this.begin();
+      if (typeof outcomes === "string") {
+        this.#finish(cancelled, () => "failed");
+        this.begin(); // those that are to be tried again have gathered for long enough
+      }
       if (outcomes === "refused" || outcomes === "too-large") {
         this.#refuse(batch, outcomes);
         continue;

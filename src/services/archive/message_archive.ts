@@ -94,8 +94,8 @@ const BYTES_PER_UNIT = 2;
  * The sender's archive has a message where it enters the mesh. The message goes on meanwhile, and is
  * unsettled until it is durable. The recipient's archive has it where it is about to be delivered, or
  * where it turns out that nobody is there: by then its place among the others that reach the account
- * is certain. It goes on when it is durable there. The store knows it by
- * its id inside Causeway, so that two nodes, or one node twice, may write the same.
+ * is certain. It goes on when it is durable there. The store knows it by its id inside Causeway, so
+ * that two nodes, or one node twice, may write the same.
  *
  * While the store is slow or fails, messages go on after a second, and stay unsettled until they are
  * durable. Their number is bounded. Beyond that a message waits for room, and its session or component
@@ -111,7 +111,7 @@ export class MessageArchive {
   /** The bound of messages while their store is late. All of them count for it at all times. */
   readonly #late: FairShares;
   readonly #rosters: RosterQuestions;
-  /** Messages for which it is being asked whether an archive takes them: the roster, or the accounts. */
+  /** Messages about which the roster, or the store of accounts, is being asked. */
   readonly #asked = new Set<HeldMessage>();
   readonly #waits: WaitsForRoom;
 
@@ -346,7 +346,7 @@ export class MessageArchive {
 
   /** Writes a message for an account whose session has gone meanwhile. Never rejects. */
   async #writeIfThere(held: HeldMessage): Promise<void> {
-    this.#note(held);
+    this.#markAsked(held);
     const { logger, clock } = this.#deps;
     const cancel = clock.after(GRACE_MS, () => held.goOn());
     try {
@@ -424,15 +424,15 @@ export class MessageArchive {
     void this.#askRoster(held);
   }
 
-  /** Notes that something is being asked about a message. */
-  #note(held: HeldMessage): void {
+  /** Notes that something is being asked about a message, until it is settled. */
+  #markAsked(held: HeldMessage): void {
     this.#asked.add(held);
     held.whenSettled(() => this.#asked.delete(held));
   }
 
   /** Writes a message again, once it is known whether it is from or for a contact. Never rejects. */
   async #askRoster(held: HeldMessage): Promise<void> {
-    this.#note(held);
+    this.#markAsked(held);
     try {
       const isContact = await this.#rosters.ask(held.account, held.peer.bare);
       held.archived = { ...held.archived, isContact };

@@ -83,8 +83,8 @@ export class ConnectionPool<C extends PooledConnection = SqlConnection> {
   readonly #clock: Clock;
   readonly #idle: C[] = [];
   /**
-   * Connections that are lent. An array: a `Set` that loses an entry with each
-   * request takes new tables again and again, which outlive minor garbage collections.
+   * Connections that are lent. An array: a `Set` that loses an entry with each request takes new
+   * tables again and again, which outlive minor garbage collections.
    */
   readonly #used: C[] = [];
   /** Connections that the closed pool takes leave of. */
