@@ -18,6 +18,8 @@ export interface MeasuredCluster {
   readonly nodes: readonly MeasuredNode[];
   /** The name and password of an account of its own for each client, known at every node. */
   readonly account: (index: number) => { readonly localpart: string; readonly password: string };
+  /** Waited for before the run at a fixed rate. @default nothing */
+  readonly beforePaced?: () => Promise<void>;
   /** False leaves out the runs with a second device of each sender. @default true */
   readonly hasDevices?: boolean;
 }
@@ -61,6 +63,7 @@ export async function measureCluster(
     full.push(figures);
     progress(`run ${run} of ${options.runs}: ${Math.round(figures.messagesPerSecond)} messages/s`);
   }
+  await cluster.beforePaced?.();
   const perSecond = options.pacePerSecond;
   const command = { do: "pace", perSecond, warmUpMs: SETTLE_MS, measureMs } as const;
   const paced = await measureRun(cluster, load, options, command);

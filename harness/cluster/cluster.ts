@@ -179,6 +179,7 @@ export class Cluster implements AsyncDisposable {
         run: this.run,
         nodes: this.options.datacenters * this.options.nodes,
         args: this.options.databaseArgs,
+        statements: this.options.databaseStatements,
       }),
     );
     this.run.signal.throwIfAborted();

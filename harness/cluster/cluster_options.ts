@@ -43,6 +43,11 @@ export interface ClusterOptions {
   /** Further arguments of that database's server. @default none: it is to take little memory */
   readonly databaseArgs?: readonly string[];
   /**
+   * Statements, one line each, that the first user of that database's server runs before it answers
+   * anybody. @default none
+   */
+  readonly databaseStatements?: readonly string[];
+  /**
    * Puts a proxy between each datacenter and the database, a server, so that it can be cut off alone
    * (`Datacenter.databaseLink`). @default false
    */
@@ -157,6 +162,7 @@ export function resolveClusterOptions(options: ClusterOptions): ResolvedClusterO
     redisForm: options.redisForm ?? "single",
     database: options.database ?? "internal",
     databaseArgs: options.databaseArgs ?? [],
+    databaseStatements: options.databaseStatements ?? [],
     databaseLinks: options.databaseLinks ?? false,
     redisPassword: options.redisPassword ?? "",
     replication: options.replication ?? "builtin",

@@ -52,6 +52,8 @@ export interface SharedDatabaseOptions {
   readonly nodes: number;
   /** Further arguments of its server. @default none */
   readonly args?: readonly string[];
+  /** Further statements of its first user, before it answers anybody. @default none */
+  readonly statements?: readonly string[];
 }
 
 /** Connections of a node: enough for the crowds of the harness, few enough for its largest cluster. */
@@ -136,13 +138,13 @@ class SharedServer implements SharedDatabase {
   static async start(
     kind: DatabaseKind,
     server: ServerKind,
-    { run, nodes, args = [] }: SharedDatabaseOptions,
+    { run, nodes, args = [], statements = [] }: SharedDatabaseOptions,
   ): Promise<SharedServer> {
     const password = crypto.randomUUID();
     const started = await DatabaseServer.start(server, {
       run,
       args: [...server.connections(nodes * WORKERS + SPARE_CONNECTIONS), ...args],
-      statements: server.grants(USER, password, DATABASE),
+      statements: [...server.grants(USER, password, DATABASE), ...statements],
     });
     return new SharedServer(kind, started, password);
   }

@@ -1,9 +1,13 @@
+// @ts-types="@types/pg"
+import pg from "pg";
+import type { CausewayConfiguration } from "../../../harness/mod.ts";
 import { withCluster } from "../../../harness/mod.ts";
 import { BenchChild } from "../bench_child.ts";
 import type { BenchOptions, BenchRow } from "../bench_options.ts";
 import { spreadOf } from "../bench_format.ts";
 import { measureCluster } from "../cluster_measurement.ts";
 import type { ClusterFigures } from "../cluster_measurement.ts";
+import type { DatabasePlace } from "../people/accounts.ts";
 import { processUsage } from "../process_usage.ts";
 import type {
   ArchiveCommand,
@@ -35,6 +39,8 @@ const MANY = 2_000_000;
 const SAMPLE_MS = 200;
 const PASSWORD = "bench";
 const PERMISSIONS = ["--allow-read", "--allow-write", "--allow-sys"];
+/** Lets the nodes' user make checkpoints (PostgreSQL 15). */
+const MAY_CHECKPOINT = "GRANT pg_checkpoint TO causeway";
 
 /**
  * Measures those of the rows about archives that the options name.
@@ -206,6 +212,7 @@ function measureMessages(
 ): Promise<ClusterFigures> {
   const account = (index: number) => ({ localpart: `bench${index}`, password: PASSWORD });
   const users = Array.from({ length: 2 * options.pairs }, (_, index) => account(index));
+  let place: DatabasePlace | undefined;
   return withCluster({
     datacenters: 2,
     users,
@@ -214,8 +221,11 @@ function measureMessages(
     components: [],
     database: "postgresql",
     databaseArgs: POSTGRESQL_ARGS,
-    configure: ({ modules }) => {
+    databaseStatements: [MAY_CHECKPOINT],
+    configure: (configuration) => {
       if (!archives) return;
+      place = databaseOf(configuration);
+      const { modules } = configuration;
       const table = { full_text_search: options.hasSearch };
       modules["mod_mam"] = { ...modules["mod_mam"] as object, ...table };
     },
@@ -230,8 +240,32 @@ function measureMessages(
         })),
         account,
         hasDevices: false,
+        ...(archives && { beforePaced: () => makeCheckpoint(place!) }), // each node has been configured
       },
       options,
       progress,
     ));
+}
+
+function databaseOf(configuration: CausewayConfiguration): DatabasePlace {
+  const { rdbms } = configuration["outgoing_pools"] as {
+    rdbms: { default: { connection: DatabasePlace } };
+  };
+  return rdbms.default.connection;
+}
+
+/**
+ * Has PostgreSQL make a checkpoint. From then on it writes over the files of its log that the run at
+ * full load has filled, as one does that has run for a while. A server that is new fills each file
+ * with zeros first, and all its users wait.
+ */
+async function makeCheckpoint(place: DatabasePlace): Promise<void> {
+  const { username: user, ...connection } = place;
+  const client = new pg.Client({ ...connection, user });
+  await client.connect();
+  try {
+    await client.query("CHECKPOINT");
+  } finally {
+    await client.end();
+  }
 }
