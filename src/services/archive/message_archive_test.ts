@@ -169,6 +169,7 @@ async function settled(
   noting: ReturnType<MessageArchive["note"]>,
 ): Promise<Noting> {
   ok(typeof noting === "object");
+  await turn(); // a writer with nothing left to write rests
   clock.advance(GATHERING_MS);
   await ready(noting);
   await new Promise<void>((resolve) => noting.whenSettled(resolve));
