@@ -28,7 +28,7 @@ const DOUBTFUL: ReadonlySet<string> = new Set(["storage/io", "storage/garbled"])
 const DOUBTFUL_ATTEMPTS = 20;
 
 /** Milliseconds for which messages gather that nobody waits for. */
-export const GATHERING_MS = 10;
+export const GATHERING_MS = 30;
 
 /** A message on its way into its archive. */
 export interface ArchiveEntry extends Placed {
