@@ -1,13 +1,28 @@
 import assert from "node:assert/strict";
+// @ts-types="@types/pg"
+import pg from "pg";
 import { Run } from "../process/mod.ts";
 import { DatabaseServer } from "./database_server.ts";
 import { MARIADB, POSTGRESQL } from "./server_kinds.ts";
+import type { SharedDatabase } from "./shared_database.ts";
 import { startSharedDatabase } from "./shared_database.ts";
 
 /** The connection that a node's configuration names. */
 interface Connection {
   readonly driver: string;
   readonly port: number;
+  readonly database: string;
+  readonly username: string;
+  readonly password: string;
+}
+
+function connectionOf(database: SharedDatabase): Connection {
+  const { outgoing_pools: pools } = database.sections("store.sqlite") as unknown as {
+    readonly outgoing_pools: {
+      readonly rdbms: { readonly default: { readonly connection: Connection } };
+    };
+  };
+  return pools.rdbms.default.connection;
 }
 
 async function accepts(port: number): Promise<boolean> {
@@ -25,14 +40,8 @@ for (const kind of ["postgresql", "mariadb"] as const) {
     let port: number;
     {
       await using database = await startSharedDatabase(kind, { run, nodes: 3 });
-      const sections = database.sections("store.sqlite") as unknown as {
-        readonly auth: unknown;
-        readonly outgoing_pools: {
-          readonly rdbms: { readonly default: { readonly connection: Connection } };
-        };
-      };
-      assert.deepEqual(sections.auth, { backend: "rdbms" });
-      const { connection } = sections.outgoing_pools.rdbms.default;
+      assert.deepEqual(database.sections("store.sqlite")["auth"], { backend: "rdbms" });
+      const connection = connectionOf(database);
       assert.equal(connection.driver, kind === "mariadb" ? "mysql" : "pgsql");
       port = connection.port;
       assert.match(database.description, new RegExp(`^(PostgreSQL|MariaDB) :${port}$`));
@@ -45,6 +54,29 @@ for (const kind of ["postgresql", "mariadb"] as const) {
     assert.equal(await accepts(port), false);
   });
 }
+
+Deno.test("startSharedDatabase() runs statements of the first user before it answers", async () => {
+  await using run = await Run.start();
+  const checkpoint = async (statements: readonly string[]) => {
+    await using database = await startSharedDatabase("postgresql", { run, nodes: 1, statements });
+    const { port, database: name, username, password } = connectionOf(database);
+    const client = new pg.Client({
+      host: "127.0.0.1",
+      port,
+      database: name,
+      user: username,
+      password,
+    });
+    await client.connect();
+    try {
+      await client.query("CHECKPOINT");
+    } finally {
+      await client.end();
+    }
+  };
+  await checkpoint(["GRANT pg_checkpoint TO causeway"]);
+  await assert.rejects(checkpoint([]), /checkpoint/i);
+});
 
 Deno.test("startSharedDatabase() takes PostgreSQL by itself where it is installed", async () => {
   await using run = await Run.start();
