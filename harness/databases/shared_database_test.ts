@@ -10,6 +10,7 @@ import { startSharedDatabase } from "./shared_database.ts";
 /** The connection that a node's configuration names. */
 interface Connection {
   readonly driver: string;
+  readonly host: string;
   readonly port: number;
   readonly database: string;
   readonly username: string;
@@ -59,14 +60,8 @@ Deno.test("startSharedDatabase() runs statements of the first user before it ans
   await using run = await Run.start();
   const checkpoint = async (statements: readonly string[]) => {
     await using database = await startSharedDatabase("postgresql", { run, nodes: 1, statements });
-    const { port, database: name, username, password } = connectionOf(database);
-    const client = new pg.Client({
-      host: "127.0.0.1",
-      port,
-      database: name,
-      user: username,
-      password,
-    });
+    const { username: user, ...place } = connectionOf(database);
+    const client = new pg.Client({ ...place, user });
     await client.connect();
     try {
       await client.query("CHECKPOINT");

@@ -178,7 +178,7 @@ export class ArchiveWriter {
   }
 
   async #write(): Promise<void> {
-    await nextTurn();
+    await endOfTurn();
     while (this.#mayBegin) {
       const batch = this.#nextBatch();
       if (batch === "pause") {
@@ -209,7 +209,7 @@ export class ArchiveWriter {
       if (outcomes.includes("stored")) this.#refusals.taken();
       this.#isLate = false;
       this.#finish(batch, (i) => outcomes[i]!);
-      if (this.#mayBegin) await nextTurn();
+      if (this.#mayBegin) await endOfTurn();
     }
     this.#refusals.clear();
     this.#isLate = false; // what it was late with was stored, has failed or was taken back
@@ -320,10 +320,10 @@ export class ArchiveWriter {
 }
 
 /**
- * Waits for the next turn of the event loop. All messages of this turn go into one transaction, and
- * what the last one has let go leaves first: a database on the same machine takes the processor as
- * soon as it gets work.
+ * Waits for the end of this turn of the event loop. All messages of the turn go into one transaction,
+ * and those that the last one has let go are written to their clients first: a database on the same
+ * machine takes the processor as soon as it gets work.
  */
-function nextTurn(): Promise<void> {
+function endOfTurn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }

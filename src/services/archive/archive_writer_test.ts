@@ -112,6 +112,20 @@ Deno.test("ArchiveWriter writes what gathers while it writes, in one transaction
   strictEqual(told.at(-1), "5 stored");
 });
 
+Deno.test("ArchiveWriter begins a transaction after what the last one has let go", async () => {
+  const { store, writer, told, add } = open();
+  const { message } = add(1);
+  // A connection writes so at the end of the turn.
+  const done = () => void setImmediate(() => told.push(`left at batch ${store.batches.length}`));
+  writer.add({ message, late() {}, done });
+  await turn();
+  add(2);
+  await store.answer();
+  deepStrictEqual(told, ["1 stored", "left at batch 1"]);
+  strictEqual(store.batches.length, 2);
+  await store.answer();
+});
+
 Deno.test("ArchiveWriter adds as many messages at once as its store likes, else 256", async () => {
   for (const [batchMessages, expected] of [[undefined, 256], [300, 300]] as const) {
     const { store, add } = open(batchMessages);
