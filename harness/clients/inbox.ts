@@ -1,4 +1,4 @@
-import { withDeadline } from "./deadline.ts";
+import { withDeadline } from "../deadline.ts";
 import type { ReceivedStanza, StanzaPredicate } from "./received_stanza.ts";
 import { describeStanza, matchesStanza } from "./received_stanza.ts";
 

@@ -1,4 +1,4 @@
-import { withDeadline } from "./deadline.ts";
+import { withDeadline } from "../deadline.ts";
 import { PATIENCE_MS } from "../until.ts";
 
 /** Trust settings of a raw client for a server's certificate. */

@@ -1,7 +1,7 @@
 import { fileURLToPath } from "node:url";
 import type { ChatClientOptions, MessageOptions, PresenceOptions } from "./chat_client.ts";
 import { ChatClient, EXPECT_WITHIN_MS, newId } from "./chat_client.ts";
-import { withDeadline } from "./deadline.ts";
+import { withDeadline } from "../deadline.ts";
 import { Inbox } from "./inbox.ts";
 import type { ReceivedStanza } from "./received_stanza.ts";
 

@@ -3,7 +3,7 @@ import { client, xml } from "@xmpp/client";
 import type { ChatClientOptions, MessageOptions, PresenceOptions } from "./chat_client.ts";
 import { EXPECT_WITHIN_MS, newId, selfContained } from "./chat_client.ts";
 import { until } from "../until.ts";
-import { withDeadline } from "./deadline.ts";
+import { withDeadline } from "../deadline.ts";
 import type { XmppJsElement, XmppJsStreamManagement } from "./xmpp_js_entity.ts";
 import { ANSWER_WITHIN_MS } from "./xmpp_js_entity.ts";
 import { startEntity, XmppJsPeer } from "./xmpp_js_peer.ts";

@@ -1,5 +1,5 @@
 import { ChatClient, EXPECT_WITHIN_MS } from "./chat_client.ts";
-import { withDeadline } from "./deadline.ts";
+import { withDeadline } from "../deadline.ts";
 import { Inbox } from "./inbox.ts";
 import type { XmppJsEntity } from "./xmpp_js_entity.ts";
 import { destroySocket, toReceivedStanza } from "./xmpp_js_entity.ts";

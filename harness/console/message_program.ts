@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { withDeadline } from "../clients/deadline.ts";
+import { withDeadline } from "../deadline.ts";
 import { Child } from "../process/mod.ts";
 import { until } from "../until.ts";
 import type { ConsoleAccount } from "./console_account.ts";

@@ -1,4 +1,4 @@
-import { Patience } from "../patience.ts";
+import { Patience } from "./patience.ts";
 
 /** Description of a wait, so that its failure explains itself. */
 export interface DeadlineOptions {
