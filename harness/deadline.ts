@@ -10,7 +10,10 @@ export interface DeadlineOptions {
 }
 
 /** `promise`, or a rejection that names what did not come when `withinMs` pass first. */
-export async function withDeadline<T>(promise: Promise<T>, options: DeadlineOptions): Promise<T> {
+export async function withDeadline<T>(
+  promise: PromiseLike<T>,
+  options: DeadlineOptions,
+): Promise<T> {
   const late = Promise.withResolvers<never>();
   using _patience = new Patience(options.withinMs, () => {
     const seen = options.seen === undefined ? "" : `; seen so far: ${options.seen()}`;

@@ -1,6 +1,5 @@
 import { Buffer } from "node:buffer";
-import type { AddressInfo } from "node:net";
-import { createServer, type Server, type TLSSocket } from "node:tls";
+import { createServer, type TLSSocket } from "node:tls";
 import type { SeededRandom } from "../../src/base/mod.ts";
 import type { Hello } from "../../src/distribution/wire/mod.ts";
 import {
@@ -18,6 +17,7 @@ import {
   surveyFrame,
 } from "../../src/distribution/wire/mod.ts";
 import type { Certificate } from "../certificates.ts";
+import { type Listening, listenOn } from "../net/listening.ts";
 import { helloOf } from "./link_peer.ts";
 
 const MAX_FRAME_BYTES = 1_000_000;
@@ -88,22 +88,15 @@ const MANNERS: readonly Manner[] = [
 
 /** Listener of a malicious datacenter. Each link that a node makes gets another misbehaviour. */
 export class MaliciousListener implements AsyncDisposable {
-  readonly #server: Server;
-  readonly #sockets = new Set<TLSSocket>();
   readonly #localHost: string;
   /** Index of the first misbehaviour. */
   readonly #first: number;
+  #listening: Listening | undefined;
   #links = 0;
 
-  private constructor(localHost: string, certificate: Certificate, random: SeededRandom) {
+  private constructor(localHost: string, random: SeededRandom) {
     this.#localHost = localHost;
     this.#first = Math.floor(random.unit() * MANNERS.length);
-    this.#server = createServer({
-      cert: certificate.certificatePem,
-      key: certificate.privateKeyPem,
-      requestCert: true,
-      rejectUnauthorized: false, // it takes anybody
-    }, (socket) => this.#accept(socket));
   }
 
   static async listen(
@@ -111,14 +104,20 @@ export class MaliciousListener implements AsyncDisposable {
     certificate: Certificate,
     random: SeededRandom,
   ): Promise<MaliciousListener> {
-    const listener = new MaliciousListener(localHost, certificate, random);
-    await new Promise<void>((resolve) => listener.#server.listen(0, "127.0.0.1", resolve));
+    const listener = new MaliciousListener(localHost, random);
+    const server = createServer({
+      cert: certificate.certificatePem,
+      key: certificate.privateKeyPem,
+      requestCert: true,
+      rejectUnauthorized: false, // it takes anybody
+    }, (socket) => listener.#accept(socket));
+    listener.#listening = await listenOn(server);
     return listener;
   }
 
   /** As a LEASE tells it. */
   get endpoint(): string {
-    return `127.0.0.1#${(this.#server.address() as AddressInfo).port}`;
+    return `127.0.0.1#${this.#listening!.port}`; // `listen` has set it
   }
 
   /** Links that nodes have made. */
@@ -127,12 +126,10 @@ export class MaliciousListener implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    for (const socket of this.#sockets) socket.destroy();
-    await new Promise<void>((resolve) => this.#server.close(() => resolve()));
+    await this.#listening?.close();
   }
 
   #accept(socket: TLSSocket): void {
-    this.#sockets.add(socket);
     const manner = MANNERS[(this.#first + this.#links++) % MANNERS.length]!;
     const decoder = new FrameDecoder({ maxFrameBytes: MAX_FRAME_BYTES }, {
       frame: (type, buffer, start, end) => {
@@ -145,8 +142,7 @@ export class MaliciousListener implements AsyncDisposable {
       },
     });
     socket.on("data", (chunk: Buffer) => decoder.push(new Uint8Array(chunk)));
-    socket.on("error", () => {}); // `close` follows
-    socket.on("close", () => this.#sockets.delete(socket));
+    socket.on("error", () => {}); // it ends with its connection
   }
 }
 

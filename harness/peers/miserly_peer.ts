@@ -1,6 +1,5 @@
 import { Buffer } from "node:buffer";
-import type { AddressInfo } from "node:net";
-import { createServer, type Server, type TLSSocket } from "node:tls";
+import { createServer, type TLSSocket } from "node:tls";
 import {
   ackFrame,
   decodeHello,
@@ -13,6 +12,7 @@ import {
 } from "../../src/distribution/wire/mod.ts";
 import type { Certificate } from "../certificates.ts";
 import type { Target } from "../faults/mod.ts";
+import { type Listening, listenOn } from "../net/listening.ts";
 import { helloOf } from "./link_peer.ts";
 
 const MAX_FRAME_BYTES = 1_000_000;
@@ -25,31 +25,31 @@ const ALL_CREDIT = 1_000_000_000;
  * them.
  */
 export class MiserlyPeer implements AsyncDisposable {
-  readonly #server: Server;
   readonly #sockets = new Set<TLSSocket>();
   readonly #localHost: string;
+  #listening: Listening | undefined;
   #isGenerous = false;
   #received = 0;
   #pings = 0;
 
-  private constructor(localHost: string, certificate: Certificate) {
+  private constructor(localHost: string) {
     this.#localHost = localHost;
-    this.#server = createServer({
+  }
+
+  static async listen(localHost: string, certificate: Certificate): Promise<MiserlyPeer> {
+    const peer = new MiserlyPeer(localHost);
+    const server = createServer({
       cert: certificate.certificatePem,
       key: certificate.privateKeyPem,
       requestCert: true,
       rejectUnauthorized: false, // it trusts anybody: it is the other side that is looked at
-    }, (socket) => this.#accept(socket));
-  }
-
-  static async listen(localHost: string, certificate: Certificate): Promise<MiserlyPeer> {
-    const peer = new MiserlyPeer(localHost, certificate);
-    await new Promise<void>((resolve) => peer.#server.listen(0, "127.0.0.1", resolve));
+    }, (socket) => peer.#accept(socket));
+    peer.#listening = await listenOn(server);
     return peer;
   }
 
   get address(): Target {
-    return { host: "127.0.0.1", port: (this.#server.address() as AddressInfo).port };
+    return { host: "127.0.0.1", port: this.#listening!.port }; // `listen` has set it
   }
 
   /** Links that stand. */
@@ -74,8 +74,7 @@ export class MiserlyPeer implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    for (const socket of this.#sockets) socket.destroy();
-    await new Promise<void>((resolve) => this.#server.close(() => resolve()));
+    await this.#listening?.close();
   }
 
   #accept(socket: TLSSocket): void {
