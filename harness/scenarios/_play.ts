@@ -1,5 +1,6 @@
 import type { Cluster, ClusterOptions } from "../cluster/mod.ts";
 import { withCluster } from "../cluster/mod.ts";
+import { withDeadline } from "../deadline.ts";
 import type { Replication, Scenario } from "../scenario.ts";
 import { PATIENT_BOUNCE } from "./_patient_bounce.ts";
 import { shareOf, SHARES } from "./_shares.ts";
@@ -8,6 +9,9 @@ import { SCENARIOS } from "./mod.ts";
 
 /** A real Redis server: the results must not depend on a replacement. */
 const REDIS: ClusterOptions = { redis: "local" };
+
+/** Milliseconds after which a scenario is taken to hang. No machine comes near to them. */
+const LIMIT_MS = 900_000;
 
 /** Options of the clusters that several scenarios share, because a cluster takes long to start. */
 const SHARED: ReadonlyMap<ClusterOptions | undefined, string> = new Map([
@@ -74,7 +78,10 @@ function playedWith(replication: Replication): readonly Scenario[] {
  */
 async function play(scenario: Scenario, cluster: Cluster): Promise<void> {
   try {
-    await scenario.run(cluster, () => {});
+    await withDeadline(scenario.run(cluster, () => {}), {
+      what: `the end of ${scenario.name}`,
+      withinMs: LIMIT_MS,
+    });
   } catch (thrown) {
     await cluster.keep();
     throw new Error(`${scenario.name} failed; see ${cluster.run.directory}\n${cluster.tails()}`, {

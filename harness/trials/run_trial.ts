@@ -16,6 +16,7 @@ import {
   rosterFindings,
   rosterLine,
 } from "../ledger/mod.ts";
+import { withDeadline } from "../deadline.ts";
 import { Load, type LoadClient, type Mix, type NodeEnd } from "../load/mod.ts";
 import { liveMs } from "../live_clock.ts";
 import { MaliciousPeer } from "../peers/mod.ts";
@@ -50,6 +51,8 @@ export interface TrialOptions {
   /** Added to what the trial asks of its cluster. */
   readonly cluster?: ClusterOptions;
   readonly say?: (line: string) => void;
+  /** Milliseconds after which it is taken to hang. @default ten times the fault, and 15 min */
+  readonly limitMs?: number;
 }
 
 /** Result of a trial. */
@@ -77,8 +80,10 @@ const BOUNCE = { resend_after_ms: 200, max_retries: 7 };
 const SHUTDOWN_S = 20;
 /** Milliseconds in which late duplicates and errors show up. */
 const QUIET_MS = 1_500;
+/** Limits of a trial, in milliseconds and in times of its fault. No machine comes near to them. */
+const LIMIT = { restMs: 900_000, faults: 10 };
 
-/** Plays one trial on a cluster of its own. Rejects only when there cannot be one. */
+/** Plays one trial on a cluster of its own. Rejects only when there cannot be one, or it hangs. */
 export async function runTrial(trial: Trial, options: TrialOptions): Promise<TrialResult> {
   const startMs = performance.now();
   const say = options.say ?? (() => {});
@@ -106,7 +111,11 @@ export async function runTrial(trial: Trial, options: TrialOptions): Promise<Tri
     ...options.cluster,
   };
   const seen = await withCluster(clusterOptions, async (cluster) => {
-    const result = await playOn(cluster, trial, { ...options, say });
+    const result = await withDeadline(playOn(cluster, trial, { ...options, say }), {
+      what: `the end of the trial ${trial.name}`,
+      withinMs: options.limitMs ?? LIMIT.restMs + LIMIT.faults * options.faultMs,
+      seen: () => cluster.tails(),
+    });
     if (result.findings.length > 0) {
       await cluster.keep();
       say(`the files of this run are in ${cluster.run.directory}`);
