@@ -16,11 +16,22 @@ export interface MoreDirectories {
   readonly write?: readonly string[];
 }
 
+/** Flags of the engine, with a node in mind. */
+const ENGINE_FLAGS: readonly string[] = [
+  // Most objects of a node live as long as its stanzas. Under load at its start, the engine takes
+  // them for long-lived and would put all later ones among its old objects.
+  "--no-allocation-site-pretenuring",
+  "--min-semi-space-size=16",
+  "--max-semi-space-size=16",
+  // It would look through all old objects whenever there are a tenth more. Each time stanzas wait.
+  "--heap-growing-percent=100",
+];
+
 /** Directory of the demonstration cluster, below the one in which the executable is run. */
 const CLUSTER_DIRECTORY = "causeway-cluster";
 
 /**
- * Returns the flags built into the executable: its permissions, and how the engine keeps young objects.
+ * Returns the flags built into the executable: its permissions, and how the engine keeps objects.
  * All commands but `cluster` give up `run`, `uid` and the directory of the cluster when they start.
  */
 export function programFlags(
@@ -34,9 +45,7 @@ export function programFlags(
   const notify = target === "windows-x64" ? [] : ["/run/systemd/notify"];
   return [
     "--no-prompt",
-    // Most objects of a node live as long as its stanzas. Under load at its start, the engine takes
-    // them for long-lived and would put all later ones among its old objects.
-    "--v8-flags=--no-allocation-site-pretenuring,--min-semi-space-size=16,--max-semi-space-size=16",
+    `--v8-flags=${ENGINE_FLAGS.join(",")}`,
     ...["--unstable-net", "--allow-net"],
     `--allow-read=${[etc, ...written, CLUSTER_DIRECTORY, ...read].join(",")}`,
     `--allow-write=${[...written, ...notify, CLUSTER_DIRECTORY, ...write].join(",")}`,

@@ -100,11 +100,12 @@ function nodeCommands(page: string): readonly string[] {
     .filter((line) => /^deno (run .* serve\b|compile\b)/.test(line));
 }
 
-Deno.test("every command that starts a node has the engine keep young objects alike", async () => {
+Deno.test("every command that starts a node has the engine keep its objects alike", async () => {
   const { tasks } = project;
   const [wanted] = engineFlags(tasks.serve);
   assert.match(wanted!, /=--no-allocation-site-pretenuring,/);
-  assert.match(wanted!, /--min-semi-space-size=(\d+),--max-semi-space-size=\1$/);
+  assert.match(wanted!, /--min-semi-space-size=(\d+),--max-semi-space-size=\1,/);
+  assert.match(wanted!, /,--heap-growing-percent=100$/);
   const pages = [await read("docs/security.md"), await read("docs/operations.md")];
   const commands = pages.map(nodeCommands);
   assert.deepEqual(commands.map(({ length }) => length), [1, 1]);
