@@ -1,15 +1,22 @@
 import { fileURLToPath } from "node:url";
 import type { BenchContext } from "./bench_report.ts";
+import type { MachinePauses } from "./machine_pauses.ts";
+
+/** State of the machine before a bench. */
+export interface MachineBefore {
+  /** Load averages over 1, 5 and 15 minutes. */
+  readonly load: readonly number[];
+  readonly pauses: MachinePauses;
+}
 
 /**
  * Says what machine, program and commit the figures of this process belong to.
  *
  * @param command line that runs the bench
- * @param loadBefore load averages before the bench began
  */
 export async function benchContext(
   command: readonly string[],
-  loadBefore: readonly number[],
+  { load, pauses }: MachineBefore,
 ): Promise<BenchContext> {
   return {
     date: new Date().toISOString().slice(0, 16).replace("T", " "),
@@ -17,7 +24,8 @@ export async function benchContext(
     commit: await commit(),
     cores: navigator.hardwareConcurrency,
     processor: await processor(),
-    load: [loadBefore, Deno.loadavg()],
+    load: [load, Deno.loadavg()],
+    pauses,
     versions: { deno: Deno.version.deno, v8: Deno.version.v8, redis: await redis() },
   };
 }

@@ -3,6 +3,7 @@ import type { ArchivesFigures } from "./archive/archive_report.ts";
 import type { ReportRow } from "./bench_format.ts";
 import { round } from "./bench_format.ts";
 import type { BenchOptions } from "./bench_options.ts";
+import { type MachinePauses, pausesLine } from "./machine_pauses.ts";
 import type { MessageFigures } from "./message_report.ts";
 import { FLOORS, messageRows, missedByMessages, summarizeMessages } from "./message_report.ts";
 import type { PeopleFigures } from "./people/people_report.ts";
@@ -20,6 +21,8 @@ export interface BenchContext {
   /** Load averages over 1, 5 and 15 minutes before the bench and after it. */
   readonly load: readonly [before: readonly number[], after: readonly number[]];
   readonly versions: Readonly<Record<string, string>>;
+  /** Pauses of the machine before the bench. They count in every p99 and p99.9. */
+  readonly pauses: MachinePauses;
 }
 
 /** Everything that one call of the bench has found out. What was left out is undefined. */
@@ -71,6 +74,7 @@ export function formatReport(report: ReturnType<typeof summarize>): string {
     `load average ${
       context.load.map((each) => each.map((one) => round(one, 1)).join(" ")).join(" → ")
     }`,
+    pausesLine(context.pauses),
     "",
     `| ${"".padEnd(width)} | |`,
     `| ${"-".repeat(width)} | --- |`,

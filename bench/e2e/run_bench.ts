@@ -2,6 +2,7 @@ import { fullMessage } from "../../harness/command/run_scenario.ts";
 import { ProgressBar } from "../../harness/screen/progress_bar.ts";
 import { benchContext } from "./bench_context.ts";
 import type { BenchContext } from "./bench_report.ts";
+import { watchPauses } from "./machine_pauses.ts";
 
 const EXIT_FAILED = 1;
 const EXIT_USAGE = 2;
@@ -66,10 +67,10 @@ async function run<Options extends CommonOptions, Measured>(
     return 0;
   }
   using bar = ProgressBar.ofProcess("stderr");
-  const loadBefore = Deno.loadavg();
+  const before = { load: Deno.loadavg(), pauses: await watchPauses() };
   const measured = await bench.measure(options, bar);
   bar[Symbol.dispose]();
-  const context = await benchContext([bench.command, ...args], loadBefore);
+  const context = await benchContext([bench.command, ...args], before);
   const { figures, text, isMissed = false } = bench.report({ context, options }, measured);
   if (options.json !== undefined) {
     await Deno.writeTextFile(options.json, `${JSON.stringify(figures, null, 2)}\n`);

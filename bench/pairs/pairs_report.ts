@@ -1,4 +1,5 @@
 import type { BenchContext } from "../e2e/bench_report.ts";
+import { pausesLine } from "../e2e/machine_pauses.ts";
 import type { Spread } from "../e2e/bench_format.ts";
 import { round, showSpread, showUs, spreadOf } from "../e2e/bench_format.ts";
 import type { MedianBounds } from "./median_bounds.ts";
@@ -106,6 +107,7 @@ export function formatPairs(
     `${context.cores} × ${context.processor}; ${versions.join(", ")}`,
     `2 datacenters, ${pairs} pairs one-way, ${inFlight} in flight each, ${messageBytes}-byte ` +
     `messages; ${starts} × ${blocks} blocks; ratios to ${before}: median (95 % bounds)`,
+    pausesLine(context.pauses),
     "",
     head,
     `| ${widths.map((width) => "-".repeat(width)).join(" | ")} |`,
