@@ -9,7 +9,7 @@ export interface MachinePauses {
   readonly longestMs: number;
 }
 
-/** What a thread that only reads the clock has seen of pauses. */
+/** Pauses that a thread has seen that only reads the clock. */
 export type SeenPauses = Pick<MachinePauses, "count" | "longestMs">;
 
 const PAUSE_MS = 1;
