@@ -157,7 +157,7 @@ Deno.test("formatReport() says which floors are missed and with what", () => {
 Deno.test("formatReport() shows the load of the machine", () => {
   const report = formatReport(summarize(figures([run(50_000, [10, 14])])));
   match(report, /^load average 0\.5 0\.3 0\.1 → 2\.0 1\.0 0\.5$/m);
-  match(report, /^2 idle cores .* 1 pauses .* 1\.5 ms$/m);
+  match(report, /^2 idle cores .* 1 pause of .* 1\.5 ms$/m);
 });
 
 Deno.test("formatReport() leaves out what was not measured", () => {

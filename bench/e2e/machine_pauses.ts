@@ -45,7 +45,9 @@ export function seePauses(clock: () => number, forMs: number): SeenPauses {
 /** Says it in a line for people. */
 export function pausesLine({ cores, seconds, count, longestMs }: MachinePauses): string {
   const longest = count === 0 ? "" : `, the longest of ${longestMs.toFixed(1)} ms`;
-  return `${cores} idle cores watched for ${seconds} s before: ${count} pauses of more than ` +
+  return `${cores} idle cores watched for ${seconds} s before: ${count} ${
+    count === 1 ? "pause" : "pauses"
+  } of more than ` +
     `${PAUSE_MS} ms${longest}`;
 }
 

@@ -58,7 +58,7 @@ Deno.test("formatPairs() shows a row for each arm, and the ratio of each start",
     json: undefined,
   };
   const text = formatPairs({ context, options }, summarizePairs(STARTS, ["before", "now"]));
-  match(text, /^2 idle cores .* 1 pauses .* 1\.5 ms$/m);
+  match(text, /^2 idle cores .* 1 pause of .* 1\.5 ms$/m);
   match(text, /^\| before +\| 55 001 \(10 000 – 100 000\) +\| +\| 18\.3 /m);
   match(text, /^\| now +\| .+ \| 0\.97 \(0\.90 – 1\.00\) \| .+ \| 5 000 µs +\| 1\.00 /m);
   match(text, /^now by start: messages\/s 0\.90, 1\.00; CPU 1\.11, 1\.00$/m);

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { type Cluster, type ClusterOptions, withCluster } from "../cluster/mod.ts";
+import { withDeadline } from "../deadline.ts";
 import {
   type ArchiveBalance,
   archiveFindings,
@@ -16,7 +17,6 @@ import {
   rosterFindings,
   rosterLine,
 } from "../ledger/mod.ts";
-import { withDeadline } from "../deadline.ts";
 import { Load, type LoadClient, type Mix, type NodeEnd } from "../load/mod.ts";
 import { liveMs } from "../live_clock.ts";
 import { MaliciousPeer } from "../peers/mod.ts";
