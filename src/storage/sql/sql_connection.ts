@@ -1,4 +1,7 @@
-/** One row of a result, by the names of its columns. */
+/**
+ * One row of a result: its columns are to be read by their names. They need not be properties of the row
+ * itself, which a copy of it would have.
+ */
 export type SqlRow = Readonly<Record<string, unknown>>;
 
 /** Result of one statement. */

@@ -1,15 +1,14 @@
 import { Socket } from "node:net";
-// @ts-types="@types/pg"
-import type { Client, QueryConfig, QueryResult } from "pg";
 import { PostgresQueryCompiler, sql as raw } from "kysely";
 import type { StorageFailure } from "../../storage_error.ts";
 import { codeOf, connectionFailureOf } from "../../storage_error.ts";
 import { POSTGRES_STEP } from "../archive_step.ts";
-import type { SqlConnection, SqlResult, SqlRow } from "../sql_connection.ts";
+import type { SqlConnection, SqlResult } from "../sql_connection.ts";
 import type { SqlDialect } from "../sql_dialect.ts";
 import type { SessionLimits, SqlAddress, SqlEngine } from "../sql_server.ts";
 import { readTls } from "../sql_server.ts";
 import { POSTGRES_SEARCH } from "../text_search.ts";
+import type { PostgresClient } from "./postgres_client.ts";
 import schema0 from "../schema/pgsql/0.sql" with { type: "text" };
 import schema1 from "../schema/pgsql/1.sql" with { type: "text" };
 import schema2 from "../schema/pgsql/2.sql" with { type: "text" };
@@ -154,11 +153,11 @@ export const POSTGRES: SqlEngine = {
 };
 
 class PostgresConnection implements SqlConnection {
-  readonly #client: Client;
+  readonly #client: PostgresClient;
   readonly #socket: Socket;
   #isOpen = true;
 
-  private constructor(client: Client, socket: Socket) {
+  private constructor(client: PostgresClient, socket: Socket) {
     this.#client = client;
     this.#socket = socket;
     // Without a listener, a connection that is lost while idle would end the process.
@@ -171,9 +170,9 @@ class PostgresConnection implements SqlConnection {
     const password = address.password.reveal();
     const material = tls === undefined ? undefined : await readTls(tls);
     // Loaded at need: most commands and many nodes use no such server.
-    const { postgresClient } = await import("./postgres_client.ts");
+    const { PostgresClient } = await import("./postgres_client.ts");
     const socket = new Socket();
-    const client = postgresClient({
+    const client = new PostgresClient({
       host,
       port,
       database,
@@ -203,26 +202,13 @@ class PostgresConnection implements SqlConnection {
   async execute(sql: string, values?: readonly unknown[], name?: string): Promise<SqlResult> {
     const query = { text: sql, ...(values && { values: [...values] }), ...(name && { name }) };
     try {
-      const { command, rows, rowCount } = await this.#query(query);
+      const { command, rows, rowCount } = await this.#client.run(query);
       return { rows, affectedRows: command === "SELECT" ? 0 : rowCount ?? 0 };
     } catch (thrown) {
       // A new connection prepares it anew.
       if (name !== undefined && UNPREPARED.has(codeOf(thrown))) this.destroy();
       throw thrown;
     }
-  }
-
-  /**
-   * Has the driver answer by a call. The promise that it makes otherwise, and all that belongs to the
-   * statement, outlive each minor garbage collection.
-   */
-  #query(query: QueryConfig): Promise<QueryResult<SqlRow>> {
-    return new Promise((resolve, reject) => {
-      this.#client.query<SqlRow>(query, (error: Error | null, result) => {
-        if (error) reject(error);
-        else resolve(result);
-      });
-    });
   }
 
   async close(): Promise<void> {
@@ -253,6 +239,6 @@ class PostgresConnection implements SqlConnection {
     // A commit is reported once it is on the disk, also where the server's default says otherwise.
     const durable = "CASE WHEN current_setting('synchronous_commit') = 'off' " +
       "THEN set_config('synchronous_commit', 'on', false) END";
-    await this.#client.query(`SELECT ${[...calls, durable].join(", ")}`);
+    await this.#client.run({ text: `SELECT ${[...calls, durable].join(", ")}` });
   }
 }

@@ -12,7 +12,7 @@ Deno.test("PostgreSQL prepares a statement with a name once, and others not at a
   try {
     for (const value of [1, 2]) {
       const { rows } = await connection.execute("SELECT $1::INT AS value", [value], "one");
-      assert.deepEqual(rows, [{ value }]);
+      assert.deepEqual(rows.map((row) => row["value"]), [value]);
       await connection.execute("SELECT $1::INT AS other", [value]);
     }
     const { rows } = await connection.execute("SELECT name, statement FROM pg_prepared_statements");
