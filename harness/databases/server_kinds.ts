@@ -67,7 +67,7 @@ export const POSTGRESQL: ServerKind = {
     postgresProgram("postgres"),
     ...["-D", join(directory, "data"), "-k", directory, "-p", String(port)],
     ...["-c", "listen_addresses=127.0.0.1", "-c", "shared_buffers=16MB"],
-    ...["-c", "max_connections=40", "-c", "autovacuum=off"],
+    ...["-c", "max_connections=40"],
   ],
   readyText: "database system is ready to accept connections",
   // Its sessions are processes of their own. They would outlive a SIGKILL for a while, and answer.

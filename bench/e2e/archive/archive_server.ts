@@ -41,7 +41,6 @@ interface SqlKind {
 /** Arguments of PostgreSQL. */
 export const POSTGRESQL_ARGS = [
   ...["-c", "shared_buffers=512MB", "-c", "max_wal_size=4GB", "-c", "min_wal_size=2GB"],
-  ...["-c", "autovacuum=on"],
 ] as const;
 
 const SQL_KINDS: Readonly<Record<"postgresql" | "mariadb" | "mysql", SqlKind>> = {

@@ -37,7 +37,7 @@ export interface PostgresResult extends Pick<QueryResult, "command" | "rowCount"
   readonly rows: readonly SqlRow[];
 }
 
-/** A client of the driver that reads rows by `readRows`. */
+/** A client of the driver that reads rows by `readRows`. Its statements are to be run by `run` alone. */
 export class PostgresClient extends pg.Client {
   constructor(config: ClientConfig) {
     const withConnection = { ...config, connection: new RowsConnection(config) };

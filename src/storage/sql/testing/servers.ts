@@ -57,6 +57,8 @@ const WITHOUT_PASSWORD = { reveal: () => "" };
 
 const POSTGRES_KIND: ServerKind = {
   ...POSTGRESQL,
+  // No table of a test lives long enough to need it.
+  run: (directory, port) => [...POSTGRESQL.run(directory, port), "-c", "autovacuum=off"],
   engine: POSTGRES,
   root: (directory, port) => ({
     host: directory,
