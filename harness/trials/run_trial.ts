@@ -147,7 +147,7 @@ async function playOn(
   await using _prepared = await trial.prepare?.(cluster);
   await using malice = hasMalice ? await MaliciousPeer.beside(cluster) : undefined;
   await using load = new Load(clients, ledger, {
-    perSecond,
+    perSecond: Math.min(perSecond, trial.mostPerSecond ?? Infinity),
     ...(side && { side }),
     ...(mix && { mix }),
   });
