@@ -85,8 +85,10 @@ class RowsConnection extends DriverConnection {
 
 /**
  * A query of the driver that reads its rows itself, and asks for the columns of a prepared statement only
- * once: the server refuses to execute one whose result would have others by now. The driver decodes each
- * value by a call of its own, raises two events for each row, and sets each column by its name.
+ * once: a session of the server refuses to execute one whose result would have others by now. (A pooler may
+ * go on in another session, where that is not seen: a statement whose columns change their types needs
+ * another name.) The driver decodes each value by a call of its own, raises two events for each row, and
+ * sets each column by its name.
  */
 class RowsQuery extends DriverQuery {
   readonly read: SqlRow[] = [];

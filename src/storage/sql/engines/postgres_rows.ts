@@ -7,6 +7,9 @@ import type { RowTexts } from "./postgres_messages.ts";
 /** Object identifier of the type BIGINT, whose values stay text. */
 const BIGINT = 20;
 
+/** SQLSTATE of a prepared statement whose result has other columns by now. */
+const RESULT_CHANGED = "0A000";
+
 type ColumnReader = (text: string) => unknown;
 
 /** Makes a row of its values, in the order of the columns. */
@@ -41,9 +44,17 @@ export class ResultShape {
     return new ResultShape(fields, (values) => new View(values));
   }
 
-  /** Returns the row of these values as text. */
+  /**
+   * Returns the row of these values as text.
+   *
+   * @throws with the code that the server has for this, when the row has other columns
+   */
   rowOf(texts: RowTexts): SqlRow {
     const readers = this.#readers;
+    if (texts.length !== readers.length) {
+      const error = new Error(`A row has ${texts.length} columns instead of ${readers.length}`);
+      throw Object.assign(error, { code: RESULT_CHANGED });
+    }
     const values: unknown[] = new Array(texts.length);
     for (let i = 0; i < texts.length; i++) {
       const text = texts[i]!;
@@ -78,6 +89,7 @@ function viewOf(names: readonly string[]): ViewClass {
   for (const [index, name] of names.entries()) {
     Object.defineProperty(View.prototype, name, {
       enumerable: true,
+      configurable: true, // of two columns with one name the last one counts
       get(this: View) {
         return this[VALUES][index];
       },

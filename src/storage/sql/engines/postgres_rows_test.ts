@@ -71,3 +71,17 @@ Deno.test("ResultShape.ofPrepared() makes rows of one class for all connections"
   assert.notEqual(classOf("a", "b"), classOf("b", "a"));
   assert.notEqual(classOf('a","b'), classOf("a", "b"));
 });
+
+for (const kind of ["of", "ofPrepared"] as const) {
+  Deno.test(`ResultShape.${kind}() takes the last of two columns with one name`, () => {
+    const shape = ResultShape[kind]([field("same", TEXT), field("same", INT4)]);
+    assert.equal(shape.rowOf(["1", "2"])["same"], 2);
+  });
+
+  Deno.test(`ResultShape.${kind}() refuses a row with another number of columns`, () => {
+    const shape = ResultShape[kind]([field("first", TEXT), field("second", TEXT)]);
+    for (const texts of [["1"], ["1", "2", "3"]]) {
+      assert.throws(() => shape.rowOf(texts), { code: "0A000" });
+    }
+  });
+}

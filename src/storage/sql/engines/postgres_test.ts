@@ -36,6 +36,23 @@ Deno.test("PostgreSQL: a prepared statement that the schema has outgrown costs i
   }
 });
 
+Deno.test("PostgreSQL: a statement that a pooler has prepared anew with other columns costs its connection", async () => {
+  const connection = await connectToServer(await preparedDatabase(server()));
+  const ask = () => connection.execute("SELECT * FROM changing", [], "ask");
+  try {
+    await connection.execute("CREATE TEMPORARY TABLE changing (value INT)");
+    await connection.execute("INSERT INTO changing VALUES (1)");
+    await ask();
+    await connection.execute("ALTER TABLE changing ADD COLUMN other INT");
+    await connection.execute("DEALLOCATE ask");
+    await connection.execute("PREPARE ask AS SELECT * FROM changing");
+    await assert.rejects(ask, { code: "0A000" });
+    assert.equal(connection.isOpen, false);
+  } finally {
+    await connection.close();
+  }
+});
+
 Deno.test("PostgreSQL returns the rows of a long result in their order", async () => {
   const connection = await connectToServer(await preparedDatabase(server()));
   try {
