@@ -8,7 +8,7 @@ import type { MessageRun } from "./postgres_messages.ts";
 import { MessageRuns, readRows } from "./postgres_messages.ts";
 import { ResultShape } from "./postgres_rows.ts";
 
-/** What the driver calls at the end of a query. */
+/** A function that the driver calls at the end of a query. */
 type Callback = (error: Error | null | undefined, result: QueryResult) => void;
 
 /** The driver's connection, with methods that its types leave out. */
