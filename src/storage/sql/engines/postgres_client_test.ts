@@ -27,6 +27,7 @@ class NotingSocket extends Socket {
   }
 }
 
+/** Runs `work` with a client, and a function that returns the types of the messages it has sent since. */
 async function withClient(
   work: (client: PostgresClient, sent: () => string) => Promise<void>,
 ): Promise<void> {

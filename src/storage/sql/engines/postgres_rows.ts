@@ -28,10 +28,11 @@ export class ResultShape {
 
   static of(fields: readonly FieldDef[]): ResultShape {
     const names = fields.map(({ name }) => name);
-    return new ResultShape(
-      fields,
-      (values) => Object.fromEntries(names.map((name, index) => [name, values[index]])),
-    );
+    return new ResultShape(fields, (values) => {
+      const row: Record<string, unknown> = {};
+      for (let i = 0; i < names.length; i++) row[names[i]!] = values[i];
+      return row;
+    });
   }
 
   /**
