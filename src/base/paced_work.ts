@@ -15,7 +15,7 @@ export interface PacedWorkOptions {
   readonly maxPauseMs?: number;
   /** Milliseconds of work in the turn after such a pause, at the least. @default 0.5 */
   readonly lateSliceMs?: number;
-  /** The same at the most: they grow with the time for which the oldest piece waits. @default 10 */
+  /** The same at the most. @default 10 */
   readonly maxLateSliceMs?: number;
   /** Returns a time in milliseconds that does not stand still during a turn. @default the machine's */
   readonly nowMs?: () => number;
@@ -55,7 +55,7 @@ const LATE_PLACE_MS = 50;
 
 /** Turns so many times `maxTurnMs` long have too many pieces under way. */
 const LONG_TURN = 2;
-/** Milliseconds after which a waiting piece adds another `lateSliceMs` to the late slices. */
+/** Milliseconds after which a waiting piece adds to the share of the time as much as it was at first. */
 const AGE_MS = 150;
 /** Milliseconds of work in one turn while `PacedWork` hurries. */
 const HURRIED_SLICE_MS = 50;
@@ -71,9 +71,11 @@ interface UnderWay {
  * time. So many logins at once delay conversations only a little.
  *
  * - The loop does pieces for `sliceMs` in a turn. It does none in the turn after one that took longer
- *   than `maxTurnMs` for everything else. When no piece was done for `maxPauseMs`, so that a login
- *   would take too long, it does pieces for `lateSliceMs` in whatever turn. That slice grows while
- *   the oldest piece waits, up to `maxLateSliceMs`: so no load keeps pieces waiting ever longer.
+ *   than `maxTurnMs` for everything else. While all turns take so long, pieces have a share of the
+ *   time, as a login would take too long otherwise: `lateSliceMs` in `maxPauseMs` at first, and more
+ *   the longer the oldest piece waits, so that no load keeps pieces waiting ever longer. The loop does
+ *   them as soon as their share is `lateSliceMs`: many small slices delay a conversation less than a
+ *   large one.
  * - An asynchronous piece is under way until its promise settles, or for `COUNTED_MS`. What it waits
  *   for causes work when it comes, outside of any slice. Fewer pieces may be under way after a turn
  *   that took very long, and more while turns are short, or once the oldest piece has waited long.
@@ -113,6 +115,8 @@ export class PacedWork {
   #usedMs = 0;
   /** True when a slice of work has begun in this turn. */
   #hasSlice = false;
+  /** Milliseconds of work in this turn at the most, if the one before took too long. */
+  #lateMs = 0;
   #lastWorkMs = -Infinity;
   /** True when the last turn that was measured took too long. */
   #isBehind = false;
@@ -224,14 +228,20 @@ export class PacedWork {
     if (this.#isHurried) return this.#usedMs < HURRIED_SLICE_MS;
     if (this.#isFull) return false;
     if (!this.#isBehind) return this.#usedMs < this.#sliceMs;
-    if (this.#hasSlice) return this.#usedMs < this.#lateSlice();
-    return this.#nowMs() - this.#lastWorkMs >= this.#maxPauseMs;
+    if (!this.#hasSlice) this.#lateMs = this.#lateSlice();
+    return this.#usedMs < this.#lateMs;
   }
 
-  /** Returns the milliseconds of work in this turn, which follows a pause. Some piece waits. */
+  /** Returns the milliseconds of work in this turn, although turns are long. Some piece waits. */
   #lateSlice(): number {
-    const sliceMs = Math.max(1, this.#waitedMs() / AGE_MS) * this.#lateSliceMs;
-    return Math.min(sliceMs, this.#maxLateSliceMs);
+    const [firstMs, mostMs] = [this.#lateSliceMs, this.#maxLateSliceMs];
+    const waitedMs = this.#waitedMs();
+    const perPauseMs = Math.min(Math.max(1, waitedMs / AGE_MS) * firstMs, mostMs);
+    const share = perPauseMs / this.#maxPauseMs;
+    const pausedMs = this.#nowMs() - this.#lastWorkMs;
+    if (share * pausedMs < firstMs) return 0;
+    // Only what has waited all the time has a share of all of it.
+    return Math.min(Math.max(firstMs, share * Math.min(pausedMs, waitedMs)), mostMs);
   }
 
   get #isFull(): boolean {

@@ -83,20 +83,20 @@ Deno.test("PacedWork.run() takes a piece from within another one", async () => {
 
 Deno.test("PacedWork waits while turns are long, but not for ever", () => {
   const { done, add, nextTurn } = setUp({ sliceMs: 1 });
-  for (const piece of [1, 2, 3, 4, 5, 6]) void add(piece);
+  for (const piece of [1, 2, 3, 4, 5, 6, 7]) void add(piece);
   nextTurn(3);
   assert.deepEqual(done, [1, 2], "a turn at the bound");
   nextTurn(4);
   nextTurn(15);
   assert.deepEqual(done, [1, 2], "turns over the bound");
   nextTurn(4);
-  assert.deepEqual(done, [1, 2, 3, 4], "20 ms without work, and a longer slice");
+  assert.deepEqual(done, [1, 2, 3, 4, 5], "their share of 23 ms without work");
   nextTurn(4);
-  assert.deepEqual(done, [1, 2, 3, 4]);
+  assert.deepEqual(done, [1, 2, 3, 4, 5]);
   nextTurn(1);
-  assert.deepEqual(done, [1, 2, 3, 4, 5], "a short turn again");
+  assert.deepEqual(done, [1, 2, 3, 4, 5, 6], "a short turn again");
   nextTurn(1);
-  assert.deepEqual(done, [1, 2, 3, 4, 5, 6]);
+  assert.deepEqual(done, [1, 2, 3, 4, 5, 6, 7]);
 });
 
 Deno.test("PacedWork does more in late turns the longer pieces wait, up to a bound", () => {
@@ -109,11 +109,29 @@ Deno.test("PacedWork does more in late turns the longer pieces wait, up to a bou
     nextTurn(4);
     return done.length - before;
   };
-  assert.equal(late(), 2);
+  assert.equal(late(), 3);
   clock.advance(270);
-  assert.equal(late(), 5, "the oldest piece has waited for about 300 ms");
+  assert.equal(late(), 6, "the oldest piece has waited for about 300 ms");
   clock.advance(1_000);
   assert.deepEqual([late(), late()], [10, 10]);
+});
+
+Deno.test("PacedWork does little in each of many long turns rather than much in a few", () => {
+  const { clock, done, add, nextTurn } = setUp({ sliceMs: 1 });
+  for (let piece = 0; piece < 100; piece++) void add(piece);
+  const inTurns = (count: number) =>
+    Array.from({ length: count }, () => {
+      const before = done.length;
+      nextTurn(4);
+      return done.length - before;
+    });
+  inTurns(1);
+  clock.advance(440);
+  inTurns(2);
+  assert.deepEqual(inTurns(8), [3, 0, 3, 0, 3, 0, 3, 0], "a third of 8 ms, as it waits for 450 ms");
+  clock.advance(600);
+  inTurns(2);
+  assert.deepEqual(inTurns(4), [2, 2, 2, 2], "half of the 4 ms of each, which is the most");
 });
 
 Deno.test("PacedWork.hurry() makes no pauses, and begins all asynchronous pieces", () => {
