@@ -1,3 +1,4 @@
+import { DATABASE_LOST } from "./database_trials.ts";
 import { ALL_LINKS_CUT, BLACK_HOLE, LINK_CUT, PARTITION } from "./link_trials.ts";
 import { MISERLY_PEER } from "./lane_trials.ts";
 import {
@@ -30,6 +31,7 @@ export const TRIALS: readonly Trial[] = [
   NODE_STOPPED,
   PARTITION,
   REDIS_LOST,
+  DATABASE_LOST,
   ENDPOINTS_MOVED,
   ROLLING_RESTART,
   ROLLING_UPGRADE,

@@ -246,7 +246,7 @@ async function versionOf(datacenter: Datacenter, node: CausewayNode): Promise<st
  * Ends a node and starts it again, and waits until its clients are back, who cannot send meanwhile.
  * @throws when it did not drain and end by itself
  */
-async function restart(stage: TrialStage, node: CausewayNode): Promise<void> {
+export async function restart(stage: TrialStage, node: CausewayNode): Promise<void> {
   await stage.during(async () => {
     const { code, signal } = await stage.stop(node);
     if (code !== 0 || signal !== null) {

@@ -1,7 +1,7 @@
 import { type Flow, longestSilenceMs, type Span } from "../ledger/mod.ts";
 import { liveMs } from "../live_clock.ts";
 import type { LoadClient } from "../load/mod.ts";
-import { parsePrometheusText, sumOf } from "../screen/mod.ts";
+import { sumOf } from "../screen/mod.ts";
 import type { Trial } from "./trial.ts";
 import type { TrialStage } from "./trial_stage.ts";
 
@@ -86,13 +86,7 @@ async function meetBounds(stage: TrialStage, before: readonly number[]): Promise
 
 /** Returns how often each bound was met, at all nodes together. */
 async function boundsMet(stage: TrialStage): Promise<readonly number[]> {
-  const texts = await Promise.all(
-    stage.nodes().map(async ({ datacenter, node }) => {
-      const response = await fetch(datacenter.adminUrl("/metrics", node));
-      return await response.text();
-    }),
-  );
-  const samples = texts.flatMap((text) => parsePrometheusText(text));
+  const samples = await stage.metrics();
   return BOUNDS.map((limit) => sumOf(samples, "xmpp_limit_hits_total", { limit }));
 }
 

@@ -5,6 +5,7 @@ import type { Flow, Span } from "../ledger/mod.ts";
 import { liveMs } from "../live_clock.ts";
 import type { Load, LoadPlace, NodeEnd } from "../load/mod.ts";
 import type { ChildExit } from "../process/mod.ts";
+import { parsePrometheusText, type Sample } from "../screen/mod.ts";
 import { PATIENCE_MS } from "../until.ts";
 
 /** Longer than any deadline of a node's own: a node that is killed after this time hangs. */
@@ -127,6 +128,17 @@ export class TrialStage {
 
   node(datacenter: string, index = 0): CausewayNode {
     return this.cluster.datacenter(datacenter).nodes[index]!;
+  }
+
+  /** The metrics of all nodes together. */
+  async metrics(): Promise<readonly Sample[]> {
+    const texts = await Promise.all(
+      this.nodes().map(async ({ datacenter, node }) => {
+        const response = await fetch(datacenter.adminUrl("/metrics", node));
+        return await response.text();
+      }),
+    );
+    return texts.flatMap((text) => parsePrometheusText(text));
   }
 
   /** SIGKILL, and proof of it. */

@@ -25,8 +25,11 @@ const MAY_BE_SKIPPED: ReadonlySet<string> = new Set(["disk-full"]);
  */
 const PER_SECOND: Readonly<Record<string, number>> = { "rolling-upgrade": 100 };
 
-/** Left to `deno task test:faults`, for the time that it takes. `rolling-upgrade` is like it. */
-const LONG_RUNS_ONLY: ReadonlySet<string> = new Set(["mixed-releases"]);
+/**
+ * Left to `deno task test:faults`, for the time that they take. `rolling-upgrade` is like the first,
+ * and scenarios with a database that is away are like the second.
+ */
+const LONG_RUNS_ONLY: ReadonlySet<string> = new Set(["mixed-releases", "database-lost"]);
 
 // A short version of `deno task test:faults`: long enough for each fault to be seen.
 for (const trial of TRIALS) {
