@@ -4,7 +4,7 @@ import { controlCluster, visitorAccounts } from "../control/mod.ts";
 import type { Scenario } from "../scenario.ts";
 import { describeCluster, loginCard, type Palette, palette, showLive } from "../screen/mod.ts";
 import { type ClusterCommand, parseClusterCommand } from "./cluster_command.ts";
-import { friendlyPorts } from "./friendly_ports.ts";
+import { FriendlyPorts } from "./friendly_ports.ts";
 import { fullMessage, runScenario } from "./run_scenario.ts";
 import { Termination } from "./termination.ts";
 
@@ -115,13 +115,14 @@ async function stayUp(
     if (isTerminal && !isJson) write(`\r\x1b[2K${paint.dim(`Starting ${step} …`)}`);
   };
   starting("certificates");
+  using friendly = new FriendlyPorts();
   try {
     await using cluster = await Cluster.start({
       database: "auto",
       archives: true, // so that they can be tried
       ...options,
       users: [...users, ...visitors],
-      ports: friendlyPorts,
+      ports: (place) => friendly.of(place),
       starting,
       signal,
     });
