@@ -34,7 +34,8 @@ async function loseDatabase(stage: TrialStage): Promise<void> {
     const before = await failures(stage);
     await database.kill();
     await stage.pass(AWAY_MS);
-    stage.prove("killed databases that nodes missed", await failures(stage) > before ? 1 : 0);
+    if (await failures(stage) === before) throw new Error("No node missed the killed database");
+    stage.prove("killed databases that nodes missed");
     await database.restart();
     await stage.untilReady();
   }, { afterMs: BACK_MS });
