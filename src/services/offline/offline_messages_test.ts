@@ -7,7 +7,7 @@ import type { OfflineStore } from "../../storage/mod.ts";
 import type { BareJid, Fate, FullJid, Stanza } from "../../xmpp/mod.ts";
 import { FullJid as Full, parseJid } from "../../xmpp/mod.ts";
 import { OfflineMessages } from "./offline_messages.ts";
-import type { OfflineSession } from "./offline_messages.ts";
+import type { OfflineSession } from "./offline_messages_deps.ts";
 
 const HOST = "example.org";
 const BOB = `bob@${HOST}`;
