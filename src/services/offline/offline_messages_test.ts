@@ -1,41 +1,22 @@
 import assert from "node:assert/strict";
-import { setImmediate } from "node:timers";
 import { FairShares, ManualClock } from "../../base/mod.ts";
 import { MemoryLogger, MetricsRegistry } from "../../observe/mod.ts";
-import { InternalStore } from "../../storage/mod.ts";
 import type { OfflineStore } from "../../storage/mod.ts";
-import type { BareJid, Fate, FullJid, Stanza } from "../../xmpp/mod.ts";
-import { FullJid as Full, parseJid } from "../../xmpp/mod.ts";
+import type { BareJid, FullJid } from "../../xmpp/mod.ts";
 import { OfflineMessages } from "./offline_messages.ts";
-import type { OfflineSession } from "./offline_messages_deps.ts";
-
-const HOST = "example.org";
-const BOB = `bob@${HOST}`;
-const OPTIONS = { maxMessages: 10, maxBytes: 100_000, lifetimeMs: 1_000_000 };
-
-interface Delivered {
-  readonly to: string;
-  readonly text: string;
-  readonly fate: Fate & { stays(number: number): void };
-  readonly number: number;
-}
-
-interface TestSession extends OfflineSession {
-  priority: number | undefined;
-  isOpen: boolean;
-}
-
-function fullJid(text: string): FullJid {
-  const jid = parseJid(text);
-  assert.ok(jid instanceof Full);
-  return jid;
-}
-
-function message(text: string, from = "alice@example.com/desk", to = BOB): Stanza {
-  const xml = `<message from='${from}' to='${to}' type='chat'><body>${text}</body></message>`;
-  const bytes = new TextEncoder().encode(xml);
-  return { kind: "message", type: "chat", from: parseJid(from), to: parseJid(to), bytes };
-}
+import type { Delivered, TestSession } from "./testing/offline_fixture.ts";
+import {
+  BOB,
+  fullJid,
+  HOST,
+  message,
+  OPTIONS,
+  pass,
+  settle,
+  textOf,
+  WatchedStore,
+  withStore,
+} from "./testing/offline_fixture.ts";
 
 /** One node over a store that it may share with others. */
 class Node implements AsyncDisposable {
@@ -51,14 +32,7 @@ class Node implements AsyncDisposable {
   readonly former = new Set<string>();
   readonly logger = new MemoryLogger();
   readonly offline: OfflineMessages;
-  /** Set to make the store fail. */
-  failure: Error | undefined;
-  /** Set to make the store wait. */
-  gate: Promise<void> | undefined;
-  /** Calls of the store by method. */
-  readonly calls = new Map<string, number>();
-  /** Methods of the store that `gate` and `failure` are for. */
-  isTouched: (method: string) => boolean = () => true;
+  readonly watched: WatchedStore;
   /** Answers whether an account exists. */
   exists = (account: string) => Promise.resolve(this.people.has(account));
   /** Messages that clients still take. */
@@ -69,9 +43,10 @@ class Node implements AsyncDisposable {
 
   constructor(name: number, { store, clock }: { store: OfflineStore; clock: ManualClock }) {
     this.clock = clock;
+    this.watched = new WatchedStore(store);
     this.offline = new OfflineMessages({
       hosts: new Map([[HOST, OPTIONS]]),
-      storeOf: () => this.#watched(store),
+      storeOf: () => this.watched.store,
       exists: ({ text }: BareJid) => this.exists(text),
       maySee: (asker) => Promise.resolve(this.contacts.has(asker.bare.text)),
       isUserHost: (domain) => domain === HOST || domain === "example.com",
@@ -82,8 +57,7 @@ class Node implements AsyncDisposable {
       deliver: (to, stanza, { fate, number }) => {
         if (this.room === 0) return false;
         this.room--;
-        const [, text] = /<body>(.*)<\/body>/.exec(new TextDecoder().decode(stanza.bytes))!;
-        this.delivered.push({ to: to.text, text: text!, fate, number });
+        this.delivered.push({ to: to.text, text: textOf(stanza), fate, number });
         return true;
       },
       randomId: () => this.lastId = new Uint8Array(16).fill(name * 50 + ++this.#ids),
@@ -126,50 +100,17 @@ class Node implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.offline.close();
   }
-
-  #watched(store: OfflineStore): OfflineStore {
-    return new Proxy(store, {
-      get: (target, key) => async (...values: unknown[]) => {
-        this.calls.set(key as string, (this.calls.get(key as string) ?? 0) + 1);
-        if (this.isTouched(key as string)) {
-          await this.gate;
-          if (this.failure !== undefined) throw this.failure;
-        }
-        // Every member of a store is a method.
-        return await (target[key as keyof OfflineStore] as (...all: unknown[]) => unknown)
-          .apply(target, values);
-      },
-    });
-  }
-}
-
-/** Lets everything happen that needs no time: the store answers within the turn. */
-async function settle(): Promise<void> {
-  for (let turns = 0; turns < 20; turns++) await new Promise((resolve) => setImmediate(resolve));
 }
 
 async function withNodes(
   work: (one: Node, other: Node, store: OfflineStore, clock: ManualClock) => Promise<void>,
 ): Promise<void> {
-  const path = await Deno.makeTempFile({ prefix: "causeway-offline-" });
-  await Deno.remove(path);
-  try {
-    await using internal = await InternalStore.open({ path });
-    const store = internal.offlineMessages(HOST);
+  await withStore(async (store) => {
     const clock = new ManualClock();
     await using one = new Node(1, { store, clock });
     await using other = new Node(2, { store, clock });
     await work(one, other, store, clock);
-  } finally {
-    for (const end of ["", "-wal", "-shm"]) await Deno.remove(path + end).catch(() => {});
-  }
-}
-
-async function pass(clock: ManualClock, ms: number, stepMs = 1_000): Promise<void> {
-  for (let passed = 0; passed < ms; passed += stepMs) {
-    clock.advance(stepMs);
-    await settle();
-  }
+  });
 }
 
 Deno.test("OfflineMessages keeps messages, and delivers them in order to the first client", () =>
@@ -217,7 +158,7 @@ Deno.test("OfflineMessages writes nothing for a login while no message waits", (
   withNodes(async (one) => {
     one.logIn("desk");
     await settle();
-    assert.deepEqual([...one.calls], [["waiting", 1]]);
+    assert.deepEqual([...one.watched.calls], [["waiting", 1]]);
   }));
 
 Deno.test("OfflineMessages gives each message to one of two clients that log in at once", () =>
@@ -274,7 +215,7 @@ Deno.test("OfflineMessages holds its claim for as long as a client takes to ackn
     other.logIn("phone");
     await pass(clock, 200_000);
     assert.deepEqual(other.delivered, []);
-    assert.equal(one.calls.get("renew"), 10, "each time before a third of it is over");
+    assert.equal(one.watched.calls.get("renew"), 10, "each time before a third of it is over");
     one.acknowledge();
     await pass(clock, 1_000);
     assert.deepEqual(await store.all("bob"), []);
@@ -287,7 +228,7 @@ Deno.test("OfflineMessages lets messages wait behind older ones, and not for lon
     one.keep("1");
     await settle();
     const gate = Promise.withResolvers<void>();
-    one.gate = gate.promise;
+    one.watched.gate = gate.promise;
     one.logIn("desk");
     assert.equal(one.offline.holds(later), true);
     assert.equal(one.offline.holds({ ...later, type: "headline" }), false);
@@ -296,9 +237,9 @@ Deno.test("OfflineMessages lets messages wait behind older ones, and not for lon
     await settle();
     assert.deepEqual([one.texts, one.revealed], [["1"], [BOB]]);
     assert.equal(one.offline.holds(later), false);
-    one.gate = Promise.withResolvers<void>().promise;
+    one.watched.gate = Promise.withResolvers<void>().promise;
     const slow = Promise.withResolvers<void>();
-    one.gate = slow.promise;
+    one.watched.gate = slow.promise;
     one.logIn("phone");
     clock.advance(1_999);
     assert.equal(one.offline.holds(later), true);
@@ -311,7 +252,7 @@ Deno.test("OfflineMessages lets messages wait behind older ones, and not for lon
 Deno.test("OfflineMessages delivers a message that was being written when its client came", () =>
   withNodes(async (one, other, _store, clock) => {
     const gate = Promise.withResolvers<void>();
-    one.gate = gate.promise;
+    one.watched.gate = gate.promise;
     one.keep("1");
     one.sessions.push({ jid: fullJid(`${BOB}/desk`), priority: 0, isOpen: true });
     gate.resolve();
@@ -361,7 +302,7 @@ Deno.test("OfflineMessages refuses what it cannot keep with the error that says 
     await settle();
     assert.deepEqual(one.outcomes, ["contact resource-constraint"], "who may see that bob is away");
     one.outcomes.length = 0;
-    one.failure = new Error("away");
+    one.watched.failure = new Error("away");
     one.keep("6", "carol@example.com/x");
     await settle();
     assert.deepEqual(one.outcomes, ["6 internal-server-error"]);
@@ -387,7 +328,7 @@ const FAILS = {
 Deno.test("OfflineMessages leaves nothing behind of an account that is deleted meanwhile", () =>
   withNodes(async (one, _other, store) => {
     const gate = Promise.withResolvers<void>();
-    one.gate = gate.promise;
+    one.watched.gate = gate.promise;
     one.keep("1");
     await settle(); // the account was found, and the store is asked
     one.people.clear();
@@ -433,16 +374,16 @@ Deno.test("OfflineMessages turns at once to a client that comes while another on
     const desk = one.logIn("desk");
     await settle();
     const [page, rest] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-    one.gate = page.promise;
+    one.watched.gate = page.promise;
     one.logOut(desk);
     one.clock.advance(100);
     await settle();
     page.resolve();
-    one.gate = rest.promise; // the node has found that nobody is there, and reads what is left
+    one.watched.gate = rest.promise; // the node has found that nobody is there, and reads what is left
     await settle();
     one.room = Infinity;
     one.logIn("phone");
-    one.gate = undefined;
+    one.watched.gate = undefined;
     rest.resolve();
     await settle();
     assert.deepEqual(one.delivered.map(({ to, text }) => `${to} ${text}`), [
@@ -457,7 +398,7 @@ Deno.test("OfflineMessages.close() leaves no timer when a claim is made meanwhil
     one.keep("1");
     await settle();
     const gate = Promise.withResolvers<void>();
-    one.gate = gate.promise;
+    one.watched.gate = gate.promise;
     one.logIn("desk");
     const closed = one.offline.close();
     gate.resolve();
@@ -471,18 +412,18 @@ Deno.test("OfflineMessages holds its claims for longer before it removes anythin
     await settle();
     one.logIn("desk");
     await settle();
-    one.isTouched = (method) => method === "remove";
-    one.failure = new Error("away");
+    one.watched.isTouched = (method) => method === "remove";
+    one.watched.failure = new Error("away");
     one.delivered[0]!.fate.settle(one.delivered[0]!.number);
     await pass(clock, 1_000);
-    one.failure = undefined;
+    one.watched.failure = undefined;
     const gate = Promise.withResolvers<void>();
-    one.gate = gate.promise; // the next removal takes very long
+    one.watched.gate = gate.promise; // the next removal takes very long
     other.offline.start();
     other.logIn("phone");
     await pass(clock, 75_000);
     assert.deepEqual(other.delivered, [], "the claim still holds");
-    assert.ok(one.calls.get("renew")! >= 1, "before the removal that takes so long");
+    assert.ok(one.watched.calls.get("renew")! >= 1, "before the removal that takes so long");
     gate.resolve();
     await settle();
   }));
