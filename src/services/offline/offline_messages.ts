@@ -1,8 +1,9 @@
-import type { CancelTimer, Holders } from "../../base/mod.ts";
+import type { Holders } from "../../base/mod.ts";
 import { CausewayError, describeError, RETAINED_OVERHEAD_BYTES } from "../../base/mod.ts";
 import type { OfflineMessage, OfflineStore, WaitingMessage } from "../../storage/mod.ts";
 import type { BareJid, FullJid, Jid, Stanza, StanzaErrorCondition } from "../../xmpp/mod.ts";
 import { recipientHolders, senderHolders } from "../../xmpp/mod.ts";
+import { BackgroundWork } from "./background_work.ts";
 import { MessageClaim } from "./message_claim.ts";
 import { isForOffline, readOffline, withDelay } from "./offline_form.ts";
 import type {
@@ -78,6 +79,7 @@ interface Busy {
  */
 export class OfflineMessages {
   readonly #deps: OfflineMessagesDeps;
+  readonly #background: BackgroundWork;
   readonly #metrics: OfflineMetrics;
   readonly #silentEnds: SilentEnds;
   readonly #stores = new Map<string, OfflineStore>();
@@ -85,15 +87,13 @@ export class OfflineMessages {
   /** Available clients with a priority of 0 or more, by full JID. */
   readonly #available = new Map<string, FullJid>();
   readonly #claims = new Set<MessageClaim>();
-  readonly #tasks = new Set<Promise<void>>();
-  #cancelLook: CancelTimer | undefined;
-  #cancelRenewal: CancelTimer | undefined;
-  #cancelFlush: CancelTimer | undefined;
+  #isRenewalSet = false;
+  #isFlushSet = false;
   #lastExpiryMs = -Infinity;
-  #isClosed = false;
 
   constructor(deps: OfflineMessagesDeps) {
     this.#deps = deps;
+    this.#background = new BackgroundWork(deps);
     this.#silentEnds = new SilentEnds(deps);
     this.#metrics = new OfflineMetrics(deps.metrics, () => this.pending);
   }
@@ -117,11 +117,7 @@ export class OfflineMessages {
 
   /** Ends the looking, and waits for unfinished writes. Messages under way stay claimed. */
   async close(): Promise<void> {
-    this.#isClosed = true;
-    this.#cancelLook?.();
-    this.#cancelRenewal?.();
-    this.#cancelFlush?.();
-    while (this.#tasks.size > 0) await Promise.all(this.#tasks);
+    await this.#background.close();
     await this.#flush();
   }
 
@@ -132,10 +128,10 @@ export class OfflineMessages {
    * @param sentAtMs wall-clock milliseconds when the server accepted it
    */
   keep(stanza: Stanza, sentAtMs: number, outcome: KeepOutcome): boolean {
-    if (this.#isClosed) return false;
+    if (this.#background.isClosed) return false;
     if (this.#keep(stanza, sentAtMs, outcome)) return true;
     const ending = this.#silentEnds.take(stanza, outcome);
-    if (ending !== undefined) this.#spawn(ending);
+    if (ending !== undefined) this.#background.spawn(ending);
     return ending !== undefined;
   }
 
@@ -166,7 +162,7 @@ export class OfflineMessages {
       expiresAtMs: this.#deps.clock.wallMs() + host.lifetimeMs,
     };
     busy.pending.push({ from, message, outcome, holders, bytes: cost });
-    if (!busy.isWriting) this.#spawn(this.#write(busy, host));
+    if (!busy.isWriting) this.#background.spawn(this.#write(busy, host));
     return true;
   }
 
@@ -323,10 +319,10 @@ export class OfflineMessages {
 
   /** Begins to deliver the messages of an account to a client of this node. */
   #open(account: BareJid): void {
-    if (this.#isClosed) return;
+    if (this.#background.isClosed) return;
     const busy = this.#busyWith(account);
     if (busy.isDelivering) busy.isAgain = true;
-    else this.#spawn(this.#deliverAll(busy));
+    else this.#background.spawn(this.#deliverAll(busy));
   }
 
   /** Returns the available client of this node with the highest priority; the latest of several. */
@@ -404,7 +400,7 @@ export class OfflineMessages {
       }
       if (count === page.length) continue;
       const hasTarget = this.#targetOf(account) !== undefined;
-      isTaking &&= hasTarget && !this.#isClosed && ++refusals < SLOW_ATTEMPTS;
+      isTaking &&= hasTarget && !this.#background.isClosed && ++refusals < SLOW_ATTEMPTS;
       if (isTaking) await this.#pause(SLOW_PAUSE_MS);
       else {
         claim.giveBack(page.slice(count).map((each) => each.sequence));
@@ -436,7 +432,7 @@ export class OfflineMessages {
       claim.settle(sequence);
       return true;
     }
-    const target = this.#isClosed ? undefined : this.#targetOf(account);
+    const target = this.#background.isClosed ? undefined : this.#targetOf(account);
     if (target === undefined) return false;
     claim.sending(sequence);
     if (this.#deps.deliver(target, stanza, { fate: claim, number: sequence, sentAtMs })) {
@@ -462,10 +458,11 @@ export class OfflineMessages {
   }
 
   #renewLater(): void {
-    if (this.#isClosed || this.#claims.size === 0) return;
-    this.#cancelRenewal ??= this.#deps.clock.after(RENEW_MS, () => {
-      this.#cancelRenewal = undefined;
-      this.#spawn(this.#renewAll().finally(() => this.#renewLater()));
+    if (this.#claims.size === 0 || this.#isRenewalSet) return;
+    this.#isRenewalSet = true;
+    this.#background.after(RENEW_MS, () => {
+      this.#isRenewalSet = false;
+      return this.#renewAll().finally(() => this.#renewLater());
     });
   }
 
@@ -489,10 +486,11 @@ export class OfflineMessages {
   }
 
   #flushLater(): void {
-    if (this.#isClosed) return;
-    this.#cancelFlush ??= this.#deps.clock.after(GATHER_MS, () => {
-      this.#cancelFlush = undefined;
-      this.#spawn(this.#flush());
+    if (this.#isFlushSet) return;
+    this.#isFlushSet = true;
+    this.#background.after(GATHER_MS, () => {
+      this.#isFlushSet = false;
+      return this.#flush();
     });
   }
 
@@ -519,10 +517,7 @@ export class OfflineMessages {
   // ---- looking -----------------------------------------------------------------------------
 
   #lookLater(): void {
-    if (this.#isClosed) return;
-    this.#cancelLook = this.#deps.clock.after(LOOK_MS, () => {
-      this.#spawn(this.#look().finally(() => this.#lookLater()));
-    });
+    this.#background.after(LOOK_MS, () => this.#look().finally(() => this.#lookLater()));
   }
 
   /** Opens the mailboxes of clients that are here and have not got all of theirs. Never rejects. */
@@ -537,7 +532,7 @@ export class OfflineMessages {
       const store = this.#storeOf(host);
       try {
         for (let from = 0; from < jids.length; from += ACCOUNTS_AT_ONCE) {
-          if (this.#isClosed) return;
+          if (this.#background.isClosed) return;
           const some = jids.slice(from, from + ACCOUNTS_AT_ONCE);
           const names = new Set(
             await store.waiting(some.map(({ localpart }) => localpart), clock.wallMs()),
@@ -569,13 +564,5 @@ export class OfflineMessages {
 
   #pause(forMs: number): Promise<void> {
     return new Promise((resolve) => this.#deps.clock.after(forMs, resolve));
-  }
-
-  /** Runs `work` in the background. `close` waits for it. */
-  #spawn(work: Promise<void>): void {
-    const task: Promise<void> = work
-      .catch((thrown) => this.#deps.logger.error("offline.bug", { error: describeError(thrown) }))
-      .finally(() => this.#tasks.delete(task));
-    this.#tasks.add(task);
   }
 }
