@@ -31,6 +31,7 @@ export class MessageClaim implements Fate {
   readonly #underWay = new Set<number>();
   #toRemove: number[] = [];
   #toRelease: number[] = [];
+  #isFinished = false;
   #isFlushing = false;
 
   constructor(store: OfflineStore, localpart: string, id: Uint8Array, events: ClaimEvents) {
@@ -42,8 +43,13 @@ export class MessageClaim implements Fate {
 
   /** True when no message of the claim needs anything any more. */
   get isDone(): boolean {
-    return this.#underWay.size === 0 && this.#toRemove.length === 0 &&
+    return this.#isFinished && this.#underWay.size === 0 && this.#toRemove.length === 0 &&
       this.#toRelease.length === 0 && !this.#isFlushing;
+  }
+
+  /** Notes that no further message of the claim goes to a client. */
+  finish(): void {
+    this.#isFinished = true;
   }
 
   /** Notes that a message is on its way to a client. */

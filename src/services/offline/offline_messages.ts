@@ -4,7 +4,8 @@ import type { OfflineMessage, OfflineStore, WaitingMessage } from "../../storage
 import type { BareJid, FullJid, Jid, Stanza, StanzaErrorCondition } from "../../xmpp/mod.ts";
 import { recipientHolders, senderHolders } from "../../xmpp/mod.ts";
 import { BackgroundWork } from "./background_work.ts";
-import { MessageClaim } from "./message_claim.ts";
+import { HeldClaims } from "./held_claims.ts";
+import type { MessageClaim } from "./message_claim.ts";
 import { isForOffline, readOffline, withDelay } from "./offline_form.ts";
 import type {
   KeepOutcome,
@@ -22,14 +23,6 @@ const MAX_PENDING_OF_ACCOUNT = 1_000;
 const PAGE = 50;
 /** Milliseconds for which messages to an account wait for older ones. A slow store holds up no longer. */
 const HOLD_MS = 2_000;
-/** Milliseconds for which a claim holds. Another node may deliver the messages of a dead one then. */
-const LEASE_MS = 60_000;
-/** Milliseconds between two renewals of a claim. */
-const RENEW_MS = 20_000;
-/** Claims that one query renews. */
-const CLAIMS_AT_ONCE = 500;
-/** Milliseconds in which removals gather. */
-const GATHER_MS = 20;
 /** Milliseconds between two looks for messages that wait for clients which are here already. */
 const LOOK_MS = 15_000;
 /** Accounts that one query looks for. */
@@ -82,13 +75,11 @@ export class OfflineMessages {
   readonly #background: BackgroundWork;
   readonly #metrics: OfflineMetrics;
   readonly #silentEnds: SilentEnds;
+  readonly #claims: HeldClaims;
   readonly #stores = new Map<string, OfflineStore>();
   readonly #busy = new Map<string, Busy>();
   /** Available clients with a priority of 0 or more, by full JID. */
   readonly #available = new Map<string, FullJid>();
-  readonly #claims = new Set<MessageClaim>();
-  #isRenewalSet = false;
-  #isFlushSet = false;
   #lastExpiryMs = -Infinity;
 
   constructor(deps: OfflineMessagesDeps) {
@@ -96,6 +87,8 @@ export class OfflineMessages {
     this.#background = new BackgroundWork(deps);
     this.#silentEnds = new SilentEnds(deps);
     this.#metrics = new OfflineMetrics(deps.metrics, () => this.pending);
+    const [background, metrics] = [this.#background, this.#metrics];
+    this.#claims = new HeldClaims({ ...deps, background, metrics });
   }
 
   /** True for a host that keeps messages. */
@@ -118,7 +111,7 @@ export class OfflineMessages {
   /** Ends the looking, and waits for unfinished writes. Messages under way stay claimed. */
   async close(): Promise<void> {
     await this.#background.close();
-    await this.#flush();
+    await this.#claims.flush();
   }
 
   /**
@@ -347,8 +340,7 @@ export class OfflineMessages {
         const claim = await this.#claim(store, account);
         if (claim === undefined && !busy.isAgain) break;
         if (claim === undefined) continue;
-        this.#hold(claim);
-        if (await this.#deliverPages(store, claim, account)) continue;
+        if (await this.#deliverPages(claim, account).finally(() => claim.finish())) continue;
         // Another client may have come since the last one went. The rest is free before it asks.
         if (!busy.isAgain || this.#targetOf(account) === undefined) break;
         await claim.flush();
@@ -357,15 +349,12 @@ export class OfflineMessages {
       this.#deps.logger.debug("offline.not-delivered", { error: describeError(thrown) });
     } finally {
       busy.isDelivering = false;
-      this.#flushLater();
+      this.#claims.flushLater(); // claims that are done are forgotten
       this.#rest(busy);
     }
   }
 
-  /**
-   * Claims what waits for an account; undefined: nothing. Sequences begin anew in an empty mailbox, so
-   * each round has a claim of its own.
-   */
+  /** Claims what waits for an account; undefined: nothing, or nobody may have it. */
   async #claim(store: OfflineStore, account: BareJid): Promise<MessageClaim | undefined> {
     const { localpart } = account;
     const nowMs = this.#deps.clock.wallMs();
@@ -373,25 +362,20 @@ export class OfflineMessages {
     if ((await store.waiting([localpart], nowMs)).length === 0) return undefined;
     const target = this.#targetOf(account);
     if (target !== undefined && !await this.#deps.isCurrent(target)) return undefined;
-    const claim = this.#claimOf(store, localpart);
-    const found = await store.claim(localpart, { id: claim.id, nowMs, forMs: LEASE_MS });
-    return found === 0 ? undefined : claim;
+    return await this.#claims.claim(store, { localpart, nowMs });
   }
 
   /**
    * Delivers what is claimed, page by page. Resolves to false when no client takes messages any more:
    * then the rest is free again.
    */
-  async #deliverPages(
-    store: OfflineStore,
-    claim: MessageClaim,
-    account: BareJid,
-  ): Promise<boolean> {
+  async #deliverPages(claim: MessageClaim, account: BareJid): Promise<boolean> {
+    const { store, localpart, id } = claim;
     let isTaking = true;
     for (let after = 0, refusals = 0;;) {
       // A client that reads slowly is asked with one message at a time. None waits in memory for it.
       const limit = refusals === 0 ? PAGE : 1;
-      const page = await store.claimed(account.localpart, claim.id, { after, limit });
+      const page = await store.claimed(localpart, id, { after, limit });
       if (page.length === 0) return isTaking;
       const count = isTaking ? this.#deliverPage(account, claim, page) : 0;
       if (count > 0) {
@@ -439,78 +423,6 @@ export class OfflineMessages {
       return true;
     }
     claim.unsent(sequence);
-    return false;
-  }
-
-  #claimOf(store: OfflineStore, localpart: string): MessageClaim {
-    return new MessageClaim(store, localpart, this.#deps.randomId(), {
-      changed: () => this.#flushLater(),
-      delivered: () => this.#metrics.delivered.inc(),
-      returned: () => this.#metrics.returned.inc(),
-    });
-  }
-
-  // ---- claims ------------------------------------------------------------------------------
-
-  #hold(claim: MessageClaim): void {
-    this.#claims.add(claim);
-    this.#renewLater();
-  }
-
-  #renewLater(): void {
-    if (this.#claims.size === 0 || this.#isRenewalSet) return;
-    this.#isRenewalSet = true;
-    this.#background.after(RENEW_MS, () => {
-      this.#isRenewalSet = false;
-      return this.#renewAll().finally(() => this.#renewLater());
-    });
-  }
-
-  /**
-   * Holds all claims for longer, and then tries again what could not be removed. Claims come first
-   * and many at once: with a slow store, the last of many would end before its turn. Never rejects.
-   */
-  async #renewAll(): Promise<void> {
-    const stores = Map.groupBy(this.#claims, ({ store }) => store);
-    for (const [store, claims] of stores) {
-      for (let from = 0; from < claims.length; from += CLAIMS_AT_ONCE) {
-        try {
-          const some = claims.slice(from, from + CLAIMS_AT_ONCE);
-          await store.renew(some, LEASE_MS);
-        } catch (thrown) {
-          this.#deps.logger.debug("offline.not-renewed", { error: describeError(thrown) });
-        }
-      }
-    }
-    await this.#flush();
-  }
-
-  #flushLater(): void {
-    if (this.#isFlushSet) return;
-    this.#isFlushSet = true;
-    this.#background.after(GATHER_MS, () => {
-      this.#isFlushSet = false;
-      return this.#flush();
-    });
-  }
-
-  /** Removes and releases what waits for it, and forgets claims that are done. */
-  async #flush(): Promise<void> {
-    for (const claim of [...this.#claims]) {
-      try {
-        await claim.flush();
-      } catch (thrown) {
-        // The next renewal tries again.
-        this.#deps.logger.debug("offline.not-removed", { error: describeError(thrown) });
-      }
-      if (claim.isDone && !this.#isDeliveringTo(claim.localpart)) this.#claims.delete(claim);
-    }
-  }
-
-  #isDeliveringTo(localpart: string): boolean {
-    for (const { account, isDelivering } of this.#busy.values()) {
-      if (isDelivering && account.localpart === localpart) return true;
-    }
     return false;
   }
 

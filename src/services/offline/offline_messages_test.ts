@@ -406,28 +406,6 @@ Deno.test("OfflineMessages.close() leaves no timer when a claim is made meanwhil
     assert.equal(clock.pendingTimers, timersBefore);
   }));
 
-Deno.test("OfflineMessages holds its claims for longer before it removes anything", () =>
-  withNodes(async (one, other, _store, clock) => {
-    for (const text of ["1", "2"]) one.keep(text);
-    await settle();
-    one.logIn("desk");
-    await settle();
-    one.watched.isTouched = (method) => method === "remove";
-    one.watched.failure = new Error("away");
-    one.delivered[0]!.fate.settle(one.delivered[0]!.number);
-    await pass(clock, 1_000);
-    one.watched.failure = undefined;
-    const gate = Promise.withResolvers<void>();
-    one.watched.gate = gate.promise; // the next removal takes very long
-    other.offline.start();
-    other.logIn("phone");
-    await pass(clock, 75_000);
-    assert.deepEqual(other.delivered, [], "the claim still holds");
-    assert.ok(one.watched.calls.get("renew")! >= 1, "before the removal that takes so long");
-    gate.resolve();
-    await settle();
-  }));
-
 Deno.test("OfflineMessages answers no error for a message that is on the disk", () =>
   withNodes(async (one, _other, store) => {
     let isAway = false;
