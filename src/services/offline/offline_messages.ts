@@ -5,6 +5,7 @@ import type { BareJid, FullJid, Jid, Stanza, StanzaErrorCondition } from "../../
 import { recipientHolders, senderHolders } from "../../xmpp/mod.ts";
 import { BackgroundWork } from "./background_work.ts";
 import { HeldClaims } from "./held_claims.ts";
+import { MailboxRounds } from "./mailbox_rounds.ts";
 import type { MessageClaim } from "./message_claim.ts";
 import { isForOffline, readOffline, withDelay } from "./offline_form.ts";
 import type {
@@ -23,14 +24,6 @@ const MAX_PENDING_OF_ACCOUNT = 1_000;
 const PAGE = 50;
 /** Milliseconds for which messages to an account wait for older ones. A slow store holds up no longer. */
 const HOLD_MS = 2_000;
-/** Milliseconds between two looks for messages that wait for clients which are here already. */
-const LOOK_MS = 15_000;
-/** Accounts that one query looks for. */
-const ACCOUNTS_AT_ONCE = 500;
-/** Milliseconds between two removals of expired messages. Until then they take room from others. */
-const EXPIRY_MS = 60_000;
-/** Queries of one removal of expired messages. */
-const EXPIRY_STEPS = 100;
 /** Attempts to give a message to a client that reads slowly, and milliseconds between them. */
 const [SLOW_ATTEMPTS, SLOW_PAUSE_MS] = [50, 100];
 
@@ -65,10 +58,6 @@ interface Busy {
  *
  * The messages of an account go to one client, in their order (`MessageClaim` says how). Messages
  * that arrive for the account meanwhile wait behind them (`holds`), for two seconds at most.
- *
- * A client may become available while another node, or another datacenter that serves the host, still
- * writes a message for its account. Every node therefore looks again and again for messages that wait
- * for clients which it has.
  */
 export class OfflineMessages {
   readonly #deps: OfflineMessagesDeps;
@@ -76,11 +65,9 @@ export class OfflineMessages {
   readonly #metrics: OfflineMetrics;
   readonly #silentEnds: SilentEnds;
   readonly #claims: HeldClaims;
+  readonly #rounds: MailboxRounds;
   readonly #stores = new Map<string, OfflineStore>();
   readonly #busy = new Map<string, Busy>();
-  /** Available clients with a priority of 0 or more, by full JID. */
-  readonly #available = new Map<string, FullJid>();
-  #lastExpiryMs = -Infinity;
 
   constructor(deps: OfflineMessagesDeps) {
     this.#deps = deps;
@@ -89,6 +76,13 @@ export class OfflineMessages {
     this.#metrics = new OfflineMetrics(deps.metrics, () => this.pending);
     const [background, metrics] = [this.#background, this.#metrics];
     this.#claims = new HeldClaims({ ...deps, background, metrics });
+    this.#rounds = new MailboxRounds({
+      ...deps,
+      storeOf: (host) => this.#storeOf(host),
+      background,
+      metrics,
+      found: (account) => this.#open(account),
+    });
   }
 
   /** True for a host that keeps messages. */
@@ -105,7 +99,7 @@ export class OfflineMessages {
 
   /** Begins to look for waiting messages, again and again. */
   start(): void {
-    this.#lookLater();
+    this.#rounds.start();
   }
 
   /** Ends the looking, and waits for unfinished writes. Messages under way stay claimed. */
@@ -173,20 +167,18 @@ export class OfflineMessages {
   presence(jid: FullJid, priority: number | undefined): void {
     if (!this.#deps.hosts.has(jid.domainpart)) return;
     if (priority === undefined || priority < 0) return this.closed(jid);
-    if (this.#available.has(jid.text)) return;
-    this.#available.set(jid.text, jid);
-    this.#open(jid.bare);
+    if (this.#rounds.add(jid)) this.#open(jid.bare);
   }
 
   /** Notes a session that came from another node, which has delivered what waited. */
   arrived(jid: FullJid, priority: number | undefined): void {
     if (priority === undefined || priority < 0) return;
-    if (this.#deps.hosts.has(jid.domainpart)) this.#available.set(jid.text, jid);
+    if (this.#deps.hosts.has(jid.domainpart)) this.#rounds.add(jid);
   }
 
   /** Notes the end of a session. */
   closed(jid: FullJid): void {
-    if (this.#available.size > 0) this.#available.delete(jid.text);
+    this.#rounds.delete(jid);
   }
 
   /** Returns the one store of a host that all its claims have. */
@@ -424,54 +416,6 @@ export class OfflineMessages {
     }
     claim.unsent(sequence);
     return false;
-  }
-
-  // ---- looking -----------------------------------------------------------------------------
-
-  #lookLater(): void {
-    this.#background.after(LOOK_MS, () => this.#look().finally(() => this.#lookLater()));
-  }
-
-  /** Opens the mailboxes of clients that are here and have not got all of theirs. Never rejects. */
-  async #look(): Promise<void> {
-    const accounts = new Map<string, BareJid>();
-    for (const { bare } of this.#available.values()) accounts.set(bare.text, bare);
-    const hosts = Map.groupBy(accounts.values(), ({ domainpart }) => domainpart);
-    const { clock } = this.#deps;
-    const isExpiryDue = clock.monotonicMs() - this.#lastExpiryMs >= EXPIRY_MS;
-    if (isExpiryDue) this.#lastExpiryMs = clock.monotonicMs();
-    for (const [host, jids] of hosts) {
-      const store = this.#storeOf(host);
-      try {
-        for (let from = 0; from < jids.length; from += ACCOUNTS_AT_ONCE) {
-          if (this.#background.isClosed) return;
-          const some = jids.slice(from, from + ACCOUNTS_AT_ONCE);
-          const names = new Set(
-            await store.waiting(some.map(({ localpart }) => localpart), clock.wallMs()),
-          );
-          for (const jid of some) if (names.has(jid.localpart)) this.#open(jid);
-        }
-      } catch (thrown) {
-        this.#deps.logger.debug("offline.not-looked", { host, error: describeError(thrown) });
-      }
-    }
-    if (isExpiryDue) await this.#removeExpired();
-  }
-
-  /** Never rejects. */
-  async #removeExpired(): Promise<void> {
-    for (const host of this.#deps.hosts.keys()) {
-      const store = this.#storeOf(host);
-      try {
-        for (let step = 0; step < EXPIRY_STEPS; step++) {
-          const count = await store.removeExpired(this.#deps.clock.wallMs());
-          this.#metrics.expired.inc(count);
-          if (count === 0) break;
-        }
-      } catch (thrown) {
-        this.#deps.logger.debug("offline.not-expired", { host, error: describeError(thrown) });
-      }
-    }
   }
 
   #pause(forMs: number): Promise<void> {
