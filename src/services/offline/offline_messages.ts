@@ -1,52 +1,26 @@
-import type { Holders } from "../../base/mod.ts";
-import { CausewayError, describeError, RETAINED_OVERHEAD_BYTES } from "../../base/mod.ts";
-import type { OfflineMessage, OfflineStore, WaitingMessage } from "../../storage/mod.ts";
-import type { BareJid, FullJid, Jid, Stanza, StanzaErrorCondition } from "../../xmpp/mod.ts";
-import { recipientHolders, senderHolders } from "../../xmpp/mod.ts";
+import { describeError } from "../../base/mod.ts";
+import type { OfflineStore, WaitingMessage } from "../../storage/mod.ts";
+import type { BareJid, FullJid, Stanza } from "../../xmpp/mod.ts";
 import { BackgroundWork } from "./background_work.ts";
+import { BusyAccounts } from "./busy_accounts.ts";
 import { HeldClaims } from "./held_claims.ts";
 import { MailboxRounds } from "./mailbox_rounds.ts";
+import { MailboxWriter } from "./mailbox_writer.ts";
 import type { MessageClaim } from "./message_claim.ts";
-import { isForOffline, readOffline, withDelay } from "./offline_form.ts";
-import type {
-  KeepOutcome,
-  OfflineHostOptions,
-  OfflineMessagesDeps,
-} from "./offline_messages_deps.ts";
+import { readOffline } from "./offline_form.ts";
+import type { KeepOutcome, OfflineMessagesDeps } from "./offline_messages_deps.ts";
 import { OfflineMetrics } from "./offline_metrics.ts";
 import { SilentEnds } from "./silent_ends.ts";
 
-/** Messages that one step writes. */
-const MESSAGES_AT_ONCE = 64;
-/** Messages of one account that may wait to be written. */
-const MAX_PENDING_OF_ACCOUNT = 1_000;
 /** Messages that are read at once to be delivered. */
 const PAGE = 50;
-/** Milliseconds for which messages to an account wait for older ones. A slow store holds up no longer. */
-const HOLD_MS = 2_000;
 /** Attempts to give a message to a client that reads slowly, and milliseconds between them. */
 const [SLOW_ATTEMPTS, SLOW_PAUSE_MS] = [50, 100];
 
-/** A message that is to be kept. */
-interface Pending {
-  readonly from: Jid;
-  readonly message: OfflineMessage;
-  readonly outcome: KeepOutcome;
-  readonly holders: Holders;
-  readonly bytes: number;
-}
-
-/** State of an account whose messages are being written or delivered at this node. */
-interface Busy {
-  readonly account: BareJid;
-  /** Messages to write, in their order. */
-  readonly pending: Pending[];
-  isWriting: boolean;
-  isDelivering: boolean;
-  /** True when messages may have been kept since the delivery began. */
+/** Delivery of one account's messages. */
+interface Delivery {
+  /** True when messages may have been kept, or a client may have come, since it looked. */
   isAgain: boolean;
-  /** Monotonic milliseconds until which new messages wait. */
-  holdUntilMs: number;
 }
 
 /**
@@ -62,23 +36,44 @@ interface Busy {
 export class OfflineMessages {
   readonly #deps: OfflineMessagesDeps;
   readonly #background: BackgroundWork;
-  readonly #metrics: OfflineMetrics;
   readonly #silentEnds: SilentEnds;
+  readonly #busy: BusyAccounts;
+  readonly #writer: MailboxWriter;
   readonly #claims: HeldClaims;
   readonly #rounds: MailboxRounds;
   readonly #stores = new Map<string, OfflineStore>();
-  readonly #busy = new Map<string, Busy>();
+  /** Deliveries that go on, by bare JID. */
+  readonly #deliveries = new Map<string, Delivery>();
 
   constructor(deps: OfflineMessagesDeps) {
+    const metrics = new OfflineMetrics(deps.metrics, () => this.pending);
+    const background = new BackgroundWork(deps);
+    const busy = new BusyAccounts({
+      clock: deps.clock,
+      rested: (account) => {
+        if (this.#targetOf(account) !== undefined) deps.revealed(account);
+      },
+    });
+    const storeOf = (host: string) => this.#storeOf(host);
     this.#deps = deps;
-    this.#background = new BackgroundWork(deps);
+    this.#background = background;
     this.#silentEnds = new SilentEnds(deps);
-    this.#metrics = new OfflineMetrics(deps.metrics, () => this.pending);
-    const [background, metrics] = [this.#background, this.#metrics];
+    this.#busy = busy;
     this.#claims = new HeldClaims({ ...deps, background, metrics });
+    this.#writer = new MailboxWriter({
+      ...deps,
+      storeOf,
+      busy,
+      background,
+      metrics,
+      written: (account) => {
+        // A client may have come while the messages were written.
+        if (this.#targetOf(account) !== undefined) this.#open(account);
+      },
+    });
     this.#rounds = new MailboxRounds({
       ...deps,
-      storeOf: (host) => this.#storeOf(host),
+      storeOf,
       background,
       metrics,
       found: (account) => this.#open(account),
@@ -92,9 +87,7 @@ export class OfflineMessages {
 
   /** Messages that wait to be written. */
   get pending(): number {
-    let count = 0;
-    for (const { pending } of this.#busy.values()) count += pending.length;
-    return count;
+    return this.#writer.pending;
   }
 
   /** Begins to look for waiting messages, again and again. */
@@ -116,51 +109,18 @@ export class OfflineMessages {
    */
   keep(stanza: Stanza, sentAtMs: number, outcome: KeepOutcome): boolean {
     if (this.#background.isClosed) return false;
-    if (this.#keep(stanza, sentAtMs, outcome)) return true;
+    if (this.#writer.keep(stanza, sentAtMs, outcome)) return true;
     const ending = this.#silentEnds.take(stanza, outcome);
     if (ending !== undefined) this.#background.spawn(ending);
     return ending !== undefined;
-  }
-
-  #keep(stanza: Stanza, sentAtMs: number, outcome: KeepOutcome): boolean {
-    const { to: { bare: account }, from } = stanza;
-    const host = this.#deps.hosts.get(account.domainpart);
-    if (host === undefined || account.localpart === "") return false;
-    if (!isForOffline(stanza)) return false;
-    const isOfUser = this.#deps.isUserHost(from.domainpart);
-    const own = senderHolders(from, isOfUser);
-    const theirs = recipientHolders(account.text);
-    const holders = { ...own, singles: [...own.singles, ...theirs.singles] };
-    const bytes = withDelay(stanza, account.domainpart, sentAtMs);
-    const cost = bytes.length + RETAINED_OVERHEAD_BYTES;
-    const busy = this.#busyWith(account);
-    const isCrowded = busy.pending.length >= MAX_PENDING_OF_ACCOUNT;
-    if (isCrowded || !this.#deps.budget.mayHold(holders, cost)) {
-      this.#metrics.refused.inc();
-      outcome.refused("resource-constraint");
-      this.#rest(busy);
-      return true;
-    }
-    this.#deps.budget.hold(holders, cost);
-    const message = {
-      sender: isOfUser && from.localpart !== "" ? from.bare.text : from.domainpart,
-      stanza: bytes,
-      sentAtMs,
-      expiresAtMs: this.#deps.clock.wallMs() + host.lifetimeMs,
-    };
-    busy.pending.push({ from, message, outcome, holders, bytes: cost });
-    if (!busy.isWriting) this.#background.spawn(this.#write(busy, host));
-    return true;
   }
 
   /**
    * Returns true for a message that has to wait, because older ones for its account are on their
    * way. Costs a comparison while there are none.
    */
-  holds({ to, type }: Stanza): boolean {
-    if (this.#busy.size === 0 || (type !== "chat" && type !== "normal")) return false;
-    const busy = this.#busy.get(to.bare.text);
-    return busy !== undefined && this.#deps.clock.monotonicMs() < busy.holdUntilMs;
+  holds(stanza: Stanza): boolean {
+    return this.#busy.holds(stanza);
   }
 
   /** Notes presence that a client of this node has broadcast. */
@@ -188,126 +148,14 @@ export class OfflineMessages {
     return store;
   }
 
-  // ---- keeping -----------------------------------------------------------------------------
-
-  #busyWith(account: BareJid): Busy {
-    let busy = this.#busy.get(account.text);
-    if (busy === undefined) {
-      busy = {
-        account,
-        pending: [],
-        isWriting: false,
-        isDelivering: false,
-        isAgain: false,
-        holdUntilMs: this.#deps.clock.monotonicMs() + HOLD_MS,
-      };
-      this.#busy.set(account.text, busy);
-    }
-    return busy;
-  }
-
-  /** Forgets an account with which nothing more is to be done, and lets its other messages pass. */
-  #rest(busy: Busy): void {
-    if (busy.isWriting || busy.isDelivering || busy.pending.length > 0) return;
-    this.#busy.delete(busy.account.text);
-    if (this.#targetOf(busy.account) !== undefined) this.#deps.revealed(busy.account);
-  }
-
-  async #write(busy: Busy, host: OfflineHostOptions): Promise<void> {
-    busy.isWriting = true;
-    while (busy.pending.length > 0) {
-      const batch = busy.pending.slice(0, MESSAGES_AT_ONCE);
-      const outcomes = await this.#keepAll(busy.account, batch, host);
-      busy.pending.splice(0, batch.length);
-      for (const [index, { outcome, holders, bytes }] of batch.entries()) {
-        this.#deps.budget.release(holders, bytes);
-        const condition = outcomes[index];
-        if (condition === undefined) outcome.kept();
-        else if (condition === "dropped") outcome.dropped();
-        else outcome.refused(condition);
-      }
-    }
-    busy.isWriting = false;
-    // A client may have come while the messages were written.
-    if (this.#targetOf(busy.account) !== undefined) this.#open(busy.account);
-    this.#rest(busy);
-  }
-
-  /** Resolves to what becomes of each message that was not kept. Never rejects. */
-  async #keepAll(
-    account: BareJid,
-    batch: readonly Pending[],
-    host: OfflineHostOptions,
-  ): Promise<readonly (StanzaErrorCondition | "dropped" | undefined)[]> {
-    const { exists, logger } = this.#deps;
-    const store = this.#storeOf(account.domainpart);
-    const refusal = batch.map((): StanzaErrorCondition => "service-unavailable");
-    try {
-      if (!await exists(account)) {
-        this.#metrics.refused.inc(batch.length);
-        return refusal;
-      }
-      const messages = batch.map(({ message }) => message);
-      const kept = await store.keep(account.localpart, messages, host);
-      if (!await this.#stillExists(account)) {
-        // It was deleted meanwhile. Nobody who takes the name later gets its messages.
-        await store.removeAll(account.localpart);
-        this.#metrics.refused.inc(batch.length);
-        return refusal;
-      }
-      const count = kept.filter((isKept) => isKept).length;
-      this.#metrics.kept.inc(count);
-      this.#metrics.refused.inc(kept.length - count);
-      const refusals = new Map<string, StanzaErrorCondition | "dropped">();
-      // One after another: a flood at a full mailbox must not take all connections to the database.
-      for (const [index, { from }] of batch.entries()) {
-        if (kept[index] || refusals.has(from.bare.text)) continue;
-        refusals.set(from.bare.text, await this.#withoutRoom(from, account));
-      }
-      return batch.map(({ from }, index) => kept[index] ? undefined : refusals.get(from.bare.text));
-    } catch (thrown) {
-      this.#metrics.failed.inc(batch.length);
-      logger.debug("offline.not-kept", { error: describeError(thrown) });
-      const isFull = thrown instanceof CausewayError && thrown.code === "storage/pool-full";
-      return batch.map(() => isFull ? "resource-constraint" : "internal-server-error");
-    }
-  }
-
-  /**
-   * Returns what becomes of a message for a full mailbox. An error would show that the account is
-   * offline: XEP-0160 §2 names that of an account which does not exist, and a client that is online
-   * takes all. Only those who may know it get one. It is that of a client without room.
-   */
-  async #withoutRoom(from: Jid, account: BareJid): Promise<StanzaErrorCondition | "dropped"> {
-    try {
-      return await this.#deps.maySee(from, account) ? "resource-constraint" : "dropped";
-    } catch (thrown) {
-      this.#deps.logger.debug("offline.not-checked", { error: describeError(thrown) });
-      return "dropped";
-    }
-  }
-
-  /**
-   * Returns false for an account that was deleted since its messages were kept. When nobody can
-   * tell, the messages are on the disk: a sender who got an error would send them again.
-   */
-  async #stillExists(account: BareJid): Promise<boolean> {
-    try {
-      return await this.#deps.exists(account);
-    } catch (thrown) {
-      this.#deps.logger.debug("offline.not-checked", { error: describeError(thrown) });
-      return true;
-    }
-  }
-
   // ---- delivering --------------------------------------------------------------------------
 
   /** Begins to deliver the messages of an account to a client of this node. */
   #open(account: BareJid): void {
     if (this.#background.isClosed) return;
-    const busy = this.#busyWith(account);
-    if (busy.isDelivering) busy.isAgain = true;
-    else this.#background.spawn(this.#deliverAll(busy));
+    const delivery = this.#deliveries.get(account.text);
+    if (delivery !== undefined) delivery.isAgain = true;
+    else this.#background.spawn(this.#deliverAll(account));
   }
 
   /** Returns the available client of this node with the highest priority; the latest of several. */
@@ -320,29 +168,29 @@ export class OfflineMessages {
     return target;
   }
 
-  async #deliverAll(busy: Busy): Promise<void> {
-    const { account } = busy;
-    busy.isDelivering = true;
-    busy.holdUntilMs = this.#deps.clock.monotonicMs() + HOLD_MS;
-    const { domainpart } = account;
-    const store = this.#storeOf(domainpart);
+  async #deliverAll(account: BareJid): Promise<void> {
+    const delivery = { isAgain: false };
+    this.#deliveries.set(account.text, delivery);
+    this.#busy.begin(account);
+    this.#busy.holdAnew(account);
+    const store = this.#storeOf(account.domainpart);
     try {
       for (;;) {
-        busy.isAgain = false;
+        delivery.isAgain = false;
         const claim = await this.#claim(store, account);
-        if (claim === undefined && !busy.isAgain) break;
+        if (claim === undefined && !delivery.isAgain) break;
         if (claim === undefined) continue;
         if (await this.#deliverPages(claim, account).finally(() => claim.finish())) continue;
         // Another client may have come since the last one went. The rest is free before it asks.
-        if (!busy.isAgain || this.#targetOf(account) === undefined) break;
+        if (!delivery.isAgain || this.#targetOf(account) === undefined) break;
         await claim.flush();
       }
     } catch (thrown) {
       this.#deps.logger.debug("offline.not-delivered", { error: describeError(thrown) });
     } finally {
-      busy.isDelivering = false;
+      this.#deliveries.delete(account.text);
       this.#claims.flushLater(); // claims that are done are forgotten
-      this.#rest(busy);
+      this.#busy.end(account);
     }
   }
 

@@ -26,15 +26,11 @@ class Node implements AsyncDisposable {
   readonly revealed: string[] = [];
   readonly outcomes: string[] = [];
   readonly people = new Set([BOB]);
-  /** Those who may see whether an account is online, by bare JID. */
-  readonly contacts = new Set<string>();
   /** Resources of sessions whose account is gone. */
   readonly former = new Set<string>();
   readonly logger = new MemoryLogger();
   readonly offline: OfflineMessages;
   readonly watched: WatchedStore;
-  /** Answers whether an account exists. */
-  exists = (account: string) => Promise.resolve(this.people.has(account));
   /** Messages that clients still take. */
   room = Infinity;
   /** The id of the latest claim. */
@@ -47,8 +43,8 @@ class Node implements AsyncDisposable {
     this.offline = new OfflineMessages({
       hosts: new Map([[HOST, OPTIONS]]),
       storeOf: () => this.watched.store,
-      exists: ({ text }: BareJid) => this.exists(text),
-      maySee: (asker) => Promise.resolve(this.contacts.has(asker.bare.text)),
+      exists: ({ text }: BareJid) => Promise.resolve(this.people.has(text)),
+      maySee: () => Promise.resolve(false),
       isUserHost: (domain) => domain === HOST || domain === "example.com",
       hasRosters: (domain) => domain === HOST || domain === "example.com",
       sessionsOf: () => this.sessions,
@@ -286,30 +282,6 @@ Deno.test("OfflineMessages leaves the rest to a later look when a client reads t
     assert.deepEqual(one.texts, ["1", "2", "3"]);
   }));
 
-Deno.test("OfflineMessages refuses what it cannot keep with the error that says why", () =>
-  withNodes(async (one, _other, store) => {
-    one.keep("stranger", undefined, `nobody@${HOST}`);
-    for (let i = 0; i < 6; i++) one.keep(`${i}`);
-    await settle();
-    assert.deepEqual(one.outcomes.toSorted(), [
-      ...["0", "1", "2", "3", "4"].map((text) => `${text} kept`),
-      "5 dropped",
-      "stranger service-unavailable",
-    ]);
-    one.outcomes.length = 0;
-    one.contacts.add("alice@example.com");
-    one.keep("contact");
-    await settle();
-    assert.deepEqual(one.outcomes, ["contact resource-constraint"], "who may see that bob is away");
-    one.outcomes.length = 0;
-    one.watched.failure = new Error("away");
-    one.keep("6", "carol@example.com/x");
-    await settle();
-    assert.deepEqual(one.outcomes, ["6 internal-server-error"]);
-    assert.equal((await store.all("bob")).length, 5);
-    assert.deepEqual(await store.all("nobody"), []);
-  }));
-
 Deno.test("OfflineMessages takes no message for hosts without it, and none of a chat state", () =>
   withNodes((one) => {
     assert.equal(one.keep("1", undefined, "bob@example.com"), false);
@@ -324,19 +296,6 @@ const FAILS = {
   kept: () => assert.fail("it is not to be kept"),
   refused: () => assert.fail("it is not to be taken"),
 };
-
-Deno.test("OfflineMessages leaves nothing behind of an account that is deleted meanwhile", () =>
-  withNodes(async (one, _other, store) => {
-    const gate = Promise.withResolvers<void>();
-    one.watched.gate = gate.promise;
-    one.keep("1");
-    await settle(); // the account was found, and the store is asked
-    one.people.clear();
-    gate.resolve();
-    await settle();
-    assert.deepEqual(one.outcomes, ["1 service-unavailable"]);
-    assert.deepEqual(await store.all("bob"), []);
-  }));
 
 Deno.test("OfflineMessages skips bytes that nobody can read, and delivers what is behind them", () =>
   withNodes(async (one, _other, store, clock) => {
@@ -404,20 +363,6 @@ Deno.test("OfflineMessages.close() leaves no timer when a claim is made meanwhil
     gate.resolve();
     await closed;
     assert.equal(clock.pendingTimers, timersBefore);
-  }));
-
-Deno.test("OfflineMessages answers no error for a message that is on the disk", () =>
-  withNodes(async (one, _other, store) => {
-    let isAway = false;
-    one.exists = () => {
-      if (isAway) return Promise.reject(new Error("away"));
-      isAway = true;
-      return Promise.resolve(true);
-    };
-    one.keep("1");
-    await settle();
-    assert.deepEqual(one.outcomes, ["1 kept"]);
-    assert.equal((await store.all("bob")).length, 1);
   }));
 
 Deno.test("OfflineMessages gives the room of messages that have expired to others soon", () =>

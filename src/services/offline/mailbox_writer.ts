@@ -1,0 +1,210 @@
+import type { Holders } from "../../base/mod.ts";
+import { CausewayError, describeError, RETAINED_OVERHEAD_BYTES } from "../../base/mod.ts";
+import type { OfflineMessage } from "../../storage/mod.ts";
+import type { BareJid, Jid, Stanza, StanzaErrorCondition } from "../../xmpp/mod.ts";
+import { recipientHolders, senderHolders } from "../../xmpp/mod.ts";
+import type { BackgroundWork } from "./background_work.ts";
+import type { BusyAccounts } from "./busy_accounts.ts";
+import { isForOffline, withDelay } from "./offline_form.ts";
+import type {
+  KeepOutcome,
+  OfflineHostOptions,
+  OfflineMessagesDeps,
+} from "./offline_messages_deps.ts";
+import type { OfflineMetrics } from "./offline_metrics.ts";
+
+/** Messages that one step writes. */
+const MESSAGES_AT_ONCE = 64;
+/** Messages of one account that may wait to be written. */
+const MAX_PENDING_OF_ACCOUNT = 1_000;
+
+/** Objects behind `MailboxWriter`. */
+export interface MailboxWriterDeps extends
+  Pick<
+    OfflineMessagesDeps,
+    "hosts" | "storeOf" | "exists" | "maySee" | "isUserHost" | "budget" | "logger" | "clock"
+  > {
+  readonly busy: BusyAccounts;
+  readonly background: BackgroundWork;
+  readonly metrics: Pick<OfflineMetrics, "kept" | "refused" | "failed">;
+  /** Nothing of the account waits to be written any more. */
+  written(account: BareJid): void;
+}
+
+/** A message that is to be kept. */
+interface Pending {
+  readonly from: Jid;
+  readonly message: OfflineMessage;
+  readonly outcome: KeepOutcome;
+  readonly holders: Holders;
+  readonly bytes: number;
+}
+
+/** Messages of one account that are to be kept, in their order. */
+interface Queue {
+  readonly account: BareJid;
+  readonly pending: Pending[];
+  isWriting: boolean;
+}
+
+/**
+ * Writes messages for accounts of which no resource takes them to the store. One write at a time goes
+ * on for an account, so that its messages keep their order.
+ */
+export class MailboxWriter {
+  readonly #deps: MailboxWriterDeps;
+  /** Queues that are not empty, by bare JID. */
+  readonly #queues = new Map<string, Queue>();
+
+  constructor(deps: MailboxWriterDeps) {
+    this.#deps = deps;
+  }
+
+  /** Messages that wait to be written. */
+  get pending(): number {
+    let count = 0;
+    for (const { pending } of this.#queues.values()) count += pending.length;
+    return count;
+  }
+
+  /**
+   * Takes over a message. Returns false for one that no store keeps.
+   *
+   * @param sentAtMs wall-clock milliseconds when the server accepted it
+   */
+  keep(stanza: Stanza, sentAtMs: number, outcome: KeepOutcome): boolean {
+    const { hosts, isUserHost, budget, background, metrics, clock } = this.#deps;
+    const { to: { bare: account }, from } = stanza;
+    const host = hosts.get(account.domainpart);
+    if (host === undefined || account.localpart === "") return false;
+    if (!isForOffline(stanza)) return false;
+    const isOfUser = isUserHost(from.domainpart);
+    const own = senderHolders(from, isOfUser);
+    const theirs = recipientHolders(account.text);
+    const holders = { ...own, singles: [...own.singles, ...theirs.singles] };
+    const bytes = withDelay(stanza, account.domainpart, sentAtMs);
+    const cost = bytes.length + RETAINED_OVERHEAD_BYTES;
+    const queue = this.#queueOf(account);
+    const isCrowded = queue.pending.length >= MAX_PENDING_OF_ACCOUNT;
+    if (isCrowded || !budget.mayHold(holders, cost)) {
+      metrics.refused.inc();
+      outcome.refused("resource-constraint");
+      this.#rest(queue);
+      return true;
+    }
+    budget.hold(holders, cost);
+    const message = {
+      sender: isOfUser && from.localpart !== "" ? from.bare.text : from.domainpart,
+      stanza: bytes,
+      sentAtMs,
+      expiresAtMs: clock.wallMs() + host.lifetimeMs,
+    };
+    queue.pending.push({ from, message, outcome, holders, bytes: cost });
+    if (!queue.isWriting) background.spawn(this.#write(queue, host));
+    return true;
+  }
+
+  #queueOf(account: BareJid): Queue {
+    let queue = this.#queues.get(account.text);
+    if (queue === undefined) {
+      queue = { account, pending: [], isWriting: false };
+      this.#queues.set(account.text, queue);
+      this.#deps.busy.begin(account);
+    }
+    return queue;
+  }
+
+  /** Forgets a queue with which nothing more is to be done. */
+  #rest({ account, pending, isWriting }: Queue): void {
+    if (isWriting || pending.length > 0) return;
+    this.#queues.delete(account.text);
+    this.#deps.busy.end(account);
+  }
+
+  async #write(queue: Queue, host: OfflineHostOptions): Promise<void> {
+    const { account, pending } = queue;
+    queue.isWriting = true;
+    while (pending.length > 0) {
+      const batch = pending.slice(0, MESSAGES_AT_ONCE);
+      const outcomes = await this.#keepAll(account, batch, host);
+      pending.splice(0, batch.length);
+      for (const [index, { outcome, holders, bytes }] of batch.entries()) {
+        this.#deps.budget.release(holders, bytes);
+        const condition = outcomes[index];
+        if (condition === undefined) outcome.kept();
+        else if (condition === "dropped") outcome.dropped();
+        else outcome.refused(condition);
+      }
+    }
+    queue.isWriting = false;
+    this.#deps.written(account);
+    this.#rest(queue);
+  }
+
+  /** Resolves to what becomes of each message that was not kept. Never rejects. */
+  async #keepAll(
+    account: BareJid,
+    batch: readonly Pending[],
+    host: OfflineHostOptions,
+  ): Promise<readonly (StanzaErrorCondition | "dropped" | undefined)[]> {
+    const { storeOf, exists, metrics, logger } = this.#deps;
+    const store = storeOf(account.domainpart);
+    const refusal = batch.map((): StanzaErrorCondition => "service-unavailable");
+    try {
+      if (!await exists(account)) {
+        metrics.refused.inc(batch.length);
+        return refusal;
+      }
+      const messages = batch.map(({ message }) => message);
+      const kept = await store.keep(account.localpart, messages, host);
+      if (!await this.#stillExists(account)) {
+        // It was deleted meanwhile. Nobody who takes the name later gets its messages.
+        await store.removeAll(account.localpart);
+        metrics.refused.inc(batch.length);
+        return refusal;
+      }
+      const count = kept.filter((isKept) => isKept).length;
+      metrics.kept.inc(count);
+      metrics.refused.inc(kept.length - count);
+      const refusals = new Map<string, StanzaErrorCondition | "dropped">();
+      // One after another: a flood at a full mailbox must not take all connections to the database.
+      for (const [index, { from }] of batch.entries()) {
+        if (kept[index] || refusals.has(from.bare.text)) continue;
+        refusals.set(from.bare.text, await this.#withoutRoom(from, account));
+      }
+      return batch.map(({ from }, index) => kept[index] ? undefined : refusals.get(from.bare.text));
+    } catch (thrown) {
+      metrics.failed.inc(batch.length);
+      logger.debug("offline.not-kept", { error: describeError(thrown) });
+      const isFull = thrown instanceof CausewayError && thrown.code === "storage/pool-full";
+      return batch.map(() => isFull ? "resource-constraint" : "internal-server-error");
+    }
+  }
+
+  /**
+   * Returns what becomes of a message for a full mailbox. An error would show that the account is
+   * offline: XEP-0160 §2 names that of an account which does not exist, and a client that is online
+   * takes all. Only those who may know it get one. It is that of a client without room.
+   */
+  async #withoutRoom(from: Jid, account: BareJid): Promise<StanzaErrorCondition | "dropped"> {
+    try {
+      return await this.#deps.maySee(from, account) ? "resource-constraint" : "dropped";
+    } catch (thrown) {
+      this.#deps.logger.debug("offline.not-checked", { error: describeError(thrown) });
+      return "dropped";
+    }
+  }
+
+  /**
+   * Returns false for an account that was deleted since its messages were kept. When nobody can
+   * tell, the messages are on the disk: a sender who got an error would send them again.
+   */
+  async #stillExists(account: BareJid): Promise<boolean> {
+    try {
+      return await this.#deps.exists(account);
+    } catch (thrown) {
+      this.#deps.logger.debug("offline.not-checked", { error: describeError(thrown) });
+      return true;
+    }
+  }
+}

@@ -1,0 +1,162 @@
+import assert from "node:assert/strict";
+import { FairShares, ManualClock } from "../../base/mod.ts";
+import { MemoryLogger, MetricsRegistry } from "../../observe/mod.ts";
+import type { OfflineStore } from "../../storage/mod.ts";
+import type { BareJid } from "../../xmpp/mod.ts";
+import { BackgroundWork } from "./background_work.ts";
+import { BusyAccounts } from "./busy_accounts.ts";
+import { MailboxWriter } from "./mailbox_writer.ts";
+import { OfflineMetrics } from "./offline_metrics.ts";
+import {
+  BOB,
+  HOST,
+  message,
+  OPTIONS,
+  settle,
+  WatchedStore,
+  withStore,
+} from "./testing/offline_fixture.ts";
+
+class Fixture implements AsyncDisposable {
+  readonly clock = new ManualClock();
+  readonly logger = new MemoryLogger();
+  readonly background = new BackgroundWork(this);
+  readonly rested: string[] = [];
+  readonly written: string[] = [];
+  readonly outcomes: string[] = [];
+  readonly people = new Set([BOB]);
+  /** Those who may see whether an account is online, by bare JID. */
+  readonly contacts = new Set<string>();
+  readonly budget = new FairShares();
+  readonly watched: WatchedStore;
+  readonly writer: MailboxWriter;
+  /** Answers whether an account exists. */
+  exists = (account: string) => Promise.resolve(this.people.has(account));
+
+  constructor(store: OfflineStore) {
+    const { clock, logger, background, budget } = this;
+    this.watched = new WatchedStore(store);
+    this.writer = new MailboxWriter({
+      hosts: new Map([[HOST, OPTIONS]]),
+      storeOf: () => this.watched.store,
+      exists: ({ text }: BareJid) => this.exists(text),
+      maySee: (asker) => Promise.resolve(this.contacts.has(asker.bare.text)),
+      isUserHost: (domain) => domain === HOST || domain === "example.com",
+      busy: new BusyAccounts({ clock, rested: ({ text }) => void this.rested.push(text) }),
+      background,
+      budget,
+      metrics: new OfflineMetrics(new MetricsRegistry(clock), () => 0),
+      written: ({ text }) => void this.written.push(text),
+      logger,
+      clock,
+    });
+  }
+
+  keep(text: string, from?: string, to?: string): boolean {
+    return this.writer.keep(message(text, from, to), this.clock.wallMs(), {
+      kept: () => void this.outcomes.push(`${text} kept`),
+      refused: (condition) => void this.outcomes.push(`${text} ${condition}`),
+      dropped: () => void this.outcomes.push(`${text} dropped`),
+    });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.background.close();
+  }
+}
+
+async function withWriter(
+  work: (fixture: Fixture, store: OfflineStore) => Promise<void>,
+): Promise<void> {
+  await withStore(async (store) => {
+    await using fixture = new Fixture(store);
+    await work(fixture, store);
+  });
+}
+
+Deno.test("MailboxWriter writes messages that come meanwhile together, behind the first", () =>
+  withWriter(async (fixture, store) => {
+    const { writer, watched, budget } = fixture;
+    const gate = Promise.withResolvers<void>();
+    watched.gate = gate.promise;
+    for (const text of ["1", "2", "3"]) assert.equal(fixture.keep(text), true);
+    assert.equal(writer.pending, 3);
+    assert.ok(budget.bytes > 0);
+    gate.resolve();
+    await settle();
+    assert.deepEqual(fixture.outcomes, ["1 kept", "2 kept", "3 kept"]);
+    assert.deepEqual([fixture.written, fixture.rested], [[BOB], [BOB]]);
+    assert.deepEqual([writer.pending, budget.bytes, watched.calls.get("keep")], [0, 0, 2]);
+    assert.equal((await store.all("bob")).length, 3);
+  }));
+
+Deno.test("MailboxWriter refuses more messages of an account than may wait to be written", () =>
+  withWriter(async (fixture) => {
+    const { writer, watched } = fixture;
+    const gate = Promise.withResolvers<void>();
+    watched.gate = gate.promise;
+    for (let i = 0; i < 1_000; i++) fixture.keep(`${i}`);
+    assert.deepEqual(fixture.outcomes, []);
+    assert.equal(fixture.keep("crowd"), true);
+    assert.deepEqual(fixture.outcomes, ["crowd resource-constraint"]);
+    assert.equal(writer.pending, 1_000);
+    watched.failure = new Error("away");
+    gate.resolve();
+    await settle();
+    assert.equal(writer.pending, 0);
+  }));
+
+Deno.test("MailboxWriter refuses what it cannot keep with the error that says why", () =>
+  withWriter(async (fixture, store) => {
+    fixture.keep("stranger", undefined, `nobody@${HOST}`);
+    for (let i = 0; i < 6; i++) fixture.keep(`${i}`);
+    await settle();
+    assert.deepEqual(fixture.outcomes.toSorted(), [
+      ...["0", "1", "2", "3", "4"].map((text) => `${text} kept`),
+      "5 dropped",
+      "stranger service-unavailable",
+    ]);
+    fixture.outcomes.length = 0;
+    fixture.contacts.add("alice@example.com");
+    fixture.keep("contact");
+    await settle();
+    assert.deepEqual(
+      fixture.outcomes,
+      ["contact resource-constraint"],
+      "who may see that bob is away",
+    );
+    fixture.outcomes.length = 0;
+    fixture.watched.failure = new Error("away");
+    fixture.keep("6", "carol@example.com/x");
+    await settle();
+    assert.deepEqual(fixture.outcomes, ["6 internal-server-error"]);
+    assert.equal((await store.all("bob")).length, 5);
+    assert.deepEqual(await store.all("nobody"), []);
+  }));
+
+Deno.test("MailboxWriter leaves nothing behind of an account that is deleted meanwhile", () =>
+  withWriter(async (fixture, store) => {
+    const gate = Promise.withResolvers<void>();
+    fixture.watched.gate = gate.promise;
+    fixture.keep("1");
+    await settle(); // the account was found, and the store is asked
+    fixture.people.clear();
+    gate.resolve();
+    await settle();
+    assert.deepEqual(fixture.outcomes, ["1 service-unavailable"]);
+    assert.deepEqual(await store.all("bob"), []);
+  }));
+
+Deno.test("MailboxWriter answers no error for a message that is on the disk", () =>
+  withWriter(async (fixture, store) => {
+    let isAway = false;
+    fixture.exists = () => {
+      if (isAway) return Promise.reject(new Error("away"));
+      isAway = true;
+      return Promise.resolve(true);
+    };
+    fixture.keep("1");
+    await settle();
+    assert.deepEqual(fixture.outcomes, ["1 kept"]);
+    assert.equal((await store.all("bob")).length, 1);
+  }));
