@@ -1,0 +1,170 @@
+import { describeError } from "../../base/mod.ts";
+import type { OfflineStore, WaitingMessage } from "../../storage/mod.ts";
+import type { BareJid, FullJid, Stanza } from "../../xmpp/mod.ts";
+import type { BackgroundWork } from "./background_work.ts";
+import type { BusyAccounts } from "./busy_accounts.ts";
+import type { HeldClaims } from "./held_claims.ts";
+import type { MessageClaim } from "./message_claim.ts";
+import { readOffline } from "./offline_form.ts";
+import type { OfflineMessagesDeps } from "./offline_messages_deps.ts";
+
+/** Messages that are read at once to be delivered. */
+const PAGE = 50;
+/** Attempts to give a message to a client that reads slowly, and milliseconds between them. */
+const [SLOW_ATTEMPTS, SLOW_PAUSE_MS] = [50, 100];
+
+/** Objects behind `MailboxDelivery`. */
+export interface MailboxDeliveryDeps extends
+  Pick<
+    OfflineMessagesDeps,
+    "storeOf" | "sessionsOf" | "isCurrent" | "deliver" | "logger" | "clock"
+  > {
+  readonly claims: HeldClaims;
+  readonly busy: BusyAccounts;
+  readonly background: BackgroundWork;
+}
+
+/** Delivery of one account's messages. */
+interface Delivery {
+  /** True when messages may have been kept, or a client may have come, since it looked. */
+  isAgain: boolean;
+}
+
+/**
+ * Delivers the messages that wait for accounts, in their order, to the client of each account with the
+ * highest priority. It claims them first (`MessageClaim` says why).
+ */
+export class MailboxDelivery {
+  readonly #deps: MailboxDeliveryDeps;
+  /** Deliveries that go on, by bare JID. */
+  readonly #deliveries = new Map<string, Delivery>();
+
+  constructor(deps: MailboxDeliveryDeps) {
+    this.#deps = deps;
+  }
+
+  /** Begins to deliver the messages of an account to a client of this node. */
+  open(account: BareJid): void {
+    if (this.#deps.background.isClosed) return;
+    const delivery = this.#deliveries.get(account.text);
+    if (delivery !== undefined) delivery.isAgain = true;
+    else this.#deps.background.spawn(this.#deliverAll(account));
+  }
+
+  /** True while the account has a client at this node that takes messages. */
+  hasTarget(account: BareJid): boolean {
+    return this.#targetOf(account) !== undefined;
+  }
+
+  /** Returns the available client of this node with the highest priority; the latest of several. */
+  #targetOf({ text }: BareJid): FullJid | undefined {
+    let [target, highest]: [FullJid | undefined, number] = [undefined, 0];
+    for (const { jid, priority, isOpen } of this.#deps.sessionsOf(text)) {
+      if (!isOpen || priority === undefined || priority < highest) continue;
+      [target, highest] = [jid, priority];
+    }
+    return target;
+  }
+
+  async #deliverAll(account: BareJid): Promise<void> {
+    const { busy, claims, storeOf, logger } = this.#deps;
+    const delivery = { isAgain: false };
+    this.#deliveries.set(account.text, delivery);
+    busy.begin(account);
+    busy.holdAnew(account);
+    const store = storeOf(account.domainpart);
+    try {
+      for (;;) {
+        delivery.isAgain = false;
+        const claim = await this.#claim(store, account);
+        if (claim === undefined && !delivery.isAgain) break;
+        if (claim === undefined) continue;
+        if (await this.#deliverPages(claim, account).finally(() => claim.finish())) continue;
+        // Another client may have come since the last one went. The rest is free before it asks.
+        if (!delivery.isAgain || !this.hasTarget(account)) break;
+        await claim.flush();
+      }
+    } catch (thrown) {
+      logger.debug("offline.not-delivered", { error: describeError(thrown) });
+    } finally {
+      this.#deliveries.delete(account.text);
+      claims.flushLater(); // claims that are done are forgotten
+      busy.end(account);
+    }
+  }
+
+  /** Claims what waits for an account; undefined: nothing, or nobody may have it. */
+  async #claim(store: OfflineStore, account: BareJid): Promise<MessageClaim | undefined> {
+    const { localpart } = account;
+    const nowMs = this.#deps.clock.wallMs();
+    // Nothing waits for most logins, and to look is no write.
+    if ((await store.waiting([localpart], nowMs)).length === 0) return undefined;
+    const target = this.#targetOf(account);
+    if (target !== undefined && !await this.#deps.isCurrent(target)) return undefined;
+    return await this.#deps.claims.claim(store, { localpart, nowMs });
+  }
+
+  /**
+   * Delivers what is claimed, page by page. Resolves to false when no client takes messages any more:
+   * then the rest is free again.
+   */
+  async #deliverPages(claim: MessageClaim, account: BareJid): Promise<boolean> {
+    const { store, localpart, id } = claim;
+    let isTaking = true;
+    for (let after = 0, refusals = 0;;) {
+      // A client that reads slowly is asked with one message at a time. None waits in memory for it.
+      const limit = refusals === 0 ? PAGE : 1;
+      const page = await store.claimed(localpart, id, { after, limit });
+      if (page.length === 0) return isTaking;
+      const count = isTaking ? this.#deliverPage(account, claim, page) : 0;
+      if (count > 0) {
+        after = page[count - 1]!.sequence;
+        refusals = 0;
+      }
+      if (count === page.length) continue;
+      const isServed = this.hasTarget(account) && !this.#deps.background.isClosed;
+      isTaking &&= isServed && ++refusals < SLOW_ATTEMPTS;
+      if (isTaking) await this.#pause(SLOW_PAUSE_MS);
+      else {
+        claim.giveBack(page.slice(count).map((each) => each.sequence));
+        after = page.at(-1)!.sequence;
+        refusals = 0;
+      }
+    }
+  }
+
+  /** Gives messages to clients until none takes the next one. Returns how many were taken. */
+  #deliverPage(account: BareJid, claim: MessageClaim, page: readonly WaitingMessage[]): number {
+    const count = page.findIndex((message) => !this.#deliverOne(account, claim, message));
+    return count < 0 ? page.length : count;
+  }
+
+  /** Returns false when no client takes the message now. */
+  #deliverOne(
+    account: BareJid,
+    claim: MessageClaim,
+    { stanza: bytes, sequence, sentAtMs }: WaitingMessage,
+  ): boolean {
+    const { deliver, background, logger } = this.#deps;
+    let stanza: Stanza;
+    try {
+      stanza = readOffline(bytes);
+    } catch (thrown) {
+      // Nobody could ever get it, and everything behind it would wait for ever.
+      logger.error("offline.unreadable", { error: describeError(thrown) });
+      claim.sending(sequence);
+      claim.settle(sequence);
+      return true;
+    }
+    const target = background.isClosed ? undefined : this.#targetOf(account);
+    if (target === undefined) return false;
+    claim.sending(sequence);
+    if (deliver(target, stanza, { fate: claim, number: sequence, sentAtMs })) return true;
+    claim.unsent(sequence);
+    return false;
+  }
+
+  #pause(forMs: number): Promise<void> {
+    return new Promise((resolve) => this.#deps.clock.after(forMs, resolve));
+  }
+}

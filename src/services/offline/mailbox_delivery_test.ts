@@ -1,0 +1,200 @@
+import assert from "node:assert/strict";
+import { ManualClock } from "../../base/mod.ts";
+import { MemoryLogger, MetricsRegistry } from "../../observe/mod.ts";
+import type { OfflineStore } from "../../storage/mod.ts";
+import type { FullJid } from "../../xmpp/mod.ts";
+import { BackgroundWork } from "./background_work.ts";
+import { BusyAccounts } from "./busy_accounts.ts";
+import { HeldClaims } from "./held_claims.ts";
+import { MailboxDelivery } from "./mailbox_delivery.ts";
+import { OfflineMetrics } from "./offline_metrics.ts";
+import type { Delivered, TestSession } from "./testing/offline_fixture.ts";
+import {
+  BOB,
+  fullJid,
+  message,
+  OPTIONS,
+  pass,
+  settle,
+  textOf,
+  WatchedStore,
+  withStore,
+} from "./testing/offline_fixture.ts";
+
+/** Deliveries of one node to the clients of bob. */
+class Fixture implements AsyncDisposable {
+  readonly clock = new ManualClock();
+  readonly logger = new MemoryLogger();
+  readonly background = new BackgroundWork(this);
+  readonly delivered: Delivered[] = [];
+  readonly sessions: TestSession[] = [];
+  /** Resources of sessions whose account is gone. */
+  readonly former = new Set<string>();
+  readonly watched: WatchedStore;
+  readonly claims: HeldClaims;
+  readonly delivery: MailboxDelivery;
+  /** Messages that clients still take. */
+  room = Infinity;
+  readonly #store: OfflineStore;
+
+  constructor(store: OfflineStore) {
+    const { clock, logger, background } = this;
+    this.#store = store;
+    this.watched = new WatchedStore(store);
+    this.claims = new HeldClaims({
+      randomId: () => crypto.getRandomValues(new Uint8Array(16)),
+      background,
+      metrics: new OfflineMetrics(new MetricsRegistry(clock), () => 0),
+      logger,
+    });
+    this.delivery = new MailboxDelivery({
+      storeOf: () => this.watched.store,
+      sessionsOf: () => this.sessions,
+      isCurrent: ({ resourcepart }) => Promise.resolve(!this.former.has(resourcepart)),
+      deliver: (to, stanza, { fate, number }) => {
+        if (this.room === 0) return false;
+        this.room--;
+        this.delivered.push({ to: to.text, text: textOf(stanza), fate, number });
+        return true;
+      },
+      claims: this.claims,
+      busy: new BusyAccounts({ clock, rested: () => {} }),
+      background,
+      logger,
+      clock,
+    });
+  }
+
+  get texts(): string[] {
+    return this.delivered.map(({ text }) => text);
+  }
+
+  /** Puts messages for bob into the store. */
+  async fill(...texts: readonly string[]): Promise<void> {
+    const expiresAtMs = this.clock.wallMs() + OPTIONS.lifetimeMs;
+    const messages = texts.map((text) => {
+      const { bytes: stanza, from } = message(text);
+      return { sender: from.bare.text, stanza, sentAtMs: this.clock.wallMs(), expiresAtMs };
+    });
+    await this.#store.keep("bob", messages, OPTIONS);
+  }
+
+  logIn(resource: string, priority = 0): FullJid {
+    const jid = fullJid(`${BOB}/${resource}`);
+    this.sessions.push({ jid, priority, isOpen: true });
+    this.delivery.open(jid.bare);
+    return jid;
+  }
+
+  logOut(jid: FullJid): void {
+    this.sessions.splice(this.sessions.findIndex((each) => each.jid === jid), 1);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.background.close();
+    await this.claims.flush();
+  }
+}
+
+async function withDelivery(
+  work: (fixture: Fixture, store: OfflineStore) => Promise<void>,
+): Promise<void> {
+  await withStore(async (store) => {
+    await using fixture = new Fixture(store);
+    await work(fixture, store);
+  });
+}
+
+Deno.test("MailboxDelivery gives messages to the latest client of the highest priority", () =>
+  withDelivery(async (fixture) => {
+    const { sessions, delivery } = fixture;
+    const add = (resource: string, priority: number | undefined, isOpen = true) =>
+      sessions.push({ jid: fullJid(`${BOB}/${resource}`), priority, isOpen });
+    add("negative", -1);
+    add("unavailable", undefined);
+    add("closed", 7, false);
+    const bob = fullJid(`${BOB}/x`).bare;
+    assert.equal(delivery.hasTarget(bob), false);
+    for (const [resource, priority] of [["low", 0], ["early", 5], ["late", 5]] as const) {
+      add(resource, priority);
+    }
+    assert.equal(delivery.hasTarget(bob), true);
+    await fixture.fill("1");
+    delivery.open(bob);
+    await settle();
+    assert.deepEqual(fixture.delivered.map(({ to }) => to), [`${BOB}/late`]);
+  }));
+
+Deno.test("MailboxDelivery delivers nothing to a session whose account is gone, and all to the new owner's", () =>
+  withDelivery(async (fixture) => {
+    await fixture.fill("1", "2");
+    fixture.former.add("old");
+    const old = fixture.logIn("old");
+    await settle();
+    assert.deepEqual(fixture.delivered, []);
+    fixture.logOut(old);
+    fixture.logIn("new");
+    await settle();
+    assert.deepEqual(fixture.delivered.map(({ to, text }) => `${to} ${text}`), [
+      `${BOB}/new 1`,
+      `${BOB}/new 2`,
+    ]);
+  }));
+
+Deno.test("MailboxDelivery writes nothing for a login while no message waits", () =>
+  withDelivery(async (fixture) => {
+    fixture.logIn("desk");
+    await settle();
+    assert.deepEqual([...fixture.watched.calls], [["waiting", 1]]);
+  }));
+
+Deno.test("MailboxDelivery skips bytes that nobody can read, and delivers what is behind them", () =>
+  withDelivery(async (fixture, store) => {
+    const bad = { sender: "x", stanza: new Uint8Array([60, 1]), sentAtMs: 0, expiresAtMs: 9e15 };
+    await store.keep("bob", [bad], OPTIONS);
+    await fixture.fill("1");
+    fixture.logIn("desk");
+    await settle();
+    assert.deepEqual(fixture.texts, ["1"]);
+    await pass(fixture.clock, 1_000);
+    assert.equal((await store.all("bob")).length, 1);
+    assert.deepEqual(fixture.logger.entries.map(({ event }) => event), ["offline.unreadable"]);
+  }));
+
+Deno.test("MailboxDelivery holds no message in memory for a client that reads slowly", () =>
+  withDelivery(async (fixture, store) => {
+    await fixture.fill("1", "2", "3");
+    fixture.room = 1;
+    fixture.logIn("desk");
+    await pass(fixture.clock, 1_000, 100);
+    assert.deepEqual(fixture.texts, ["1"]);
+    await store.removeAll("bob");
+    fixture.room = Infinity;
+    await pass(fixture.clock, 1_000, 100);
+    assert.deepEqual(fixture.texts, ["1"], "what was removed meanwhile is not delivered");
+  }));
+
+Deno.test("MailboxDelivery turns at once to a client that comes while another one leaves", () =>
+  withDelivery(async (fixture) => {
+    await fixture.fill("1", "2");
+    fixture.room = 1;
+    const desk = fixture.logIn("desk");
+    await settle();
+    const [page, rest] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    fixture.watched.gate = page.promise;
+    fixture.logOut(desk);
+    fixture.clock.advance(100);
+    await settle();
+    page.resolve();
+    fixture.watched.gate = rest.promise; // the node has found that nobody is there, and reads what is left
+    await settle();
+    fixture.room = Infinity;
+    fixture.logIn("phone");
+    fixture.watched.gate = undefined;
+    rest.resolve();
+    await settle();
+    assert.deepEqual(fixture.delivered.map(({ to, text }) => `${to} ${text}`), [
+      `${BOB}/desk 1`,
+      `${BOB}/phone 2`,
+    ]);
+  }));
