@@ -28,7 +28,10 @@ export class HeldClaims {
   readonly #deps: HeldClaimsDeps;
   readonly #claims = new Set<MessageClaim>();
   #isRenewalSet = false;
+  /** True from the moment a flush is planned until it has ended. */
   #isFlushSet = false;
+  /** True when something waits for a flush since the last one began. */
+  #isFlushDue = false;
 
   constructor(deps: HeldClaimsDeps) {
     this.#deps = deps;
@@ -59,13 +62,16 @@ export class HeldClaims {
     return claim;
   }
 
-  /** Calls `flush` soon. */
+  /** Calls `flush` soon, or again after one that goes on: a slow store never has several at work. */
   flushLater(): void {
+    this.#isFlushDue = true;
     if (this.#isFlushSet) return;
     this.#isFlushSet = true;
-    this.#deps.background.after(GATHER_MS, () => {
+    this.#deps.background.after(GATHER_MS, async () => {
+      this.#isFlushDue = false;
+      await this.flush();
       this.#isFlushSet = false;
-      return this.flush();
+      if (this.#isFlushDue) this.flushLater();
     });
   }
 
@@ -92,8 +98,9 @@ export class HeldClaims {
   }
 
   /**
-   * Holds all claims for longer, and then tries again what could not be removed. Claims come first
-   * and many at once: with a slow store, the last of many would end before its turn. Never rejects.
+   * Holds all claims for longer, many at once: with a slow store, the last of many would end before its
+   * turn. Then lets a flush try again what could not be removed. The next renewal does not wait for
+   * that flush, which takes as long as its slowest removals. Never rejects.
    */
   async #renewAll(): Promise<void> {
     const stores = Map.groupBy(this.#claims, ({ store }) => store);
@@ -107,6 +114,6 @@ export class HeldClaims {
         }
       }
     }
-    await this.flush();
+    this.flushLater();
   }
 }

@@ -16,6 +16,8 @@ class Fixture implements AsyncDisposable {
   readonly calls: string[] = [];
   /** Set to make the store fail. */
   failure: Error | undefined;
+  /** Set to make removals wait. */
+  gate: Promise<void> | undefined;
   /** Messages that the next claim finds. */
   found = 1;
   readonly claims = new HeldClaims({
@@ -28,7 +30,7 @@ class Fixture implements AsyncDisposable {
   readonly #store = {
     claim: (localpart) => this.#call(`claim ${localpart}`).then(() => this.found),
     renew: (claims) => this.#call(`renew ${namesOf(claims)}`),
-    remove: (localpart, _id, which) => this.#call(`remove ${localpart} ${which}`),
+    remove: (localpart, _id, which) => this.#call(`remove ${localpart} ${which}`, this.gate),
     release: (localpart, _id, which) => this.#call(`release ${localpart} ${which}`),
   } as Partial<OfflineStore> as OfflineStore;
 
@@ -52,9 +54,9 @@ class Fixture implements AsyncDisposable {
     return this.claims.claim(this.#store, { localpart, nowMs: this.clock.wallMs() });
   }
 
-  async #call(what: string): Promise<void> {
+  async #call(what: string, gate = Promise.resolve()): Promise<void> {
     this.calls.push(what);
-    await Promise.resolve();
+    await gate;
     if (this.failure !== undefined) throw this.failure;
   }
 }
@@ -121,6 +123,45 @@ Deno.test("HeldClaims holds its claims for longer before it removes anything", a
   fixture.failure = undefined;
   await pass(clock, 40_000);
   assert.deepEqual(calls, ["remove bob 1", "renew bob", "remove bob 1"]);
+});
+
+Deno.test("HeldClaims renews its claims while a removal that it tries again takes long", async () => {
+  await using fixture = new Fixture();
+  const { clock, calls } = fixture;
+  const claim = await fixture.claim("bob");
+  for (const sequence of [1, 2]) claim.sending(sequence);
+  claim.settle(1);
+  fixture.failure = new Error("away");
+  await pass(clock, 1_000);
+  fixture.failure = undefined;
+  const gate = Promise.withResolvers<void>();
+  fixture.gate = gate.promise;
+  await pass(clock, 120_000);
+  const renewals = calls.filter((call) => call === "renew bob").length;
+  gate.resolve();
+  assert.deepEqual([renewals, calls.length - renewals], [6, 2]);
+});
+
+Deno.test("HeldClaims gathers what comes during a slow removal for one flush behind it", async () => {
+  await using fixture = new Fixture();
+  const { clock, calls } = fixture;
+  const bobs = await fixture.claim("bob");
+  const carols = await fixture.claim("carol");
+  for (const sequence of [1, 2, 3]) carols.sending(sequence);
+  const gate = Promise.withResolvers<void>();
+  fixture.gate = gate.promise;
+  bobs.sending(1);
+  bobs.settle(1);
+  await pass(clock, 20, 20);
+  for (const sequence of [1, 2, 3]) {
+    carols.settle(sequence);
+    await pass(clock, 1_000);
+  }
+  const callsMeanwhile = [...calls];
+  gate.resolve();
+  await pass(clock, 20, 20);
+  assert.deepEqual(callsMeanwhile, ["remove bob 1"]);
+  assert.deepEqual(calls, ["remove bob 1", "remove carol 1,2,3"]);
 });
 
 Deno.test("HeldClaims goes on after a renewal that failed", async () => {
