@@ -198,3 +198,34 @@ Deno.test("MailboxDelivery turns at once to a client that comes while another on
       `${BOB}/phone 2`,
     ]);
   }));
+
+Deno.test("MailboxDelivery waits until the rest is free before it turns to another client", () =>
+  withDelivery(async (fixture) => {
+    const { watched, clock } = fixture;
+    await fixture.fill("1", "2");
+    fixture.room = 1;
+    const desk = fixture.logIn("desk");
+    await settle();
+    fixture.logOut(desk);
+    const [page, rest, release] = Array.from({ length: 3 }, () => Promise.withResolvers<void>());
+    watched.gate = page!.promise;
+    clock.advance(100);
+    await settle();
+    page!.resolve();
+    watched.gate = rest!.promise; // the node gives the rest back, and reads what is left
+    await settle();
+    watched.gate = release!.promise;
+    clock.advance(20);
+    await settle();
+    watched.gate = undefined;
+    fixture.room = Infinity;
+    fixture.logIn("phone");
+    rest!.resolve(); // it turns to the phone, for which the rest is not free yet
+    await settle();
+    release!.resolve();
+    await settle();
+    assert.deepEqual(fixture.delivered.map(({ to, text }) => `${to} ${text}`), [
+      `${BOB}/desk 1`,
+      `${BOB}/phone 2`,
+    ]);
+  }));

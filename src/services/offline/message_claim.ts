@@ -29,10 +29,11 @@ export class MessageClaim implements Fate {
   readonly id: Uint8Array;
   readonly #events: ClaimEvents;
   readonly #underWay = new Set<number>();
-  #toRemove: number[] = [];
-  #toRelease: number[] = [];
+  readonly #toRemove: number[] = [];
+  readonly #toRelease: number[] = [];
   #isFinished = false;
-  #isFlushing = false;
+  /** Resolves when all flushes so far have ended, whether or not they succeeded. */
+  #flushed = Promise.resolve();
 
   constructor(store: OfflineStore, localpart: string, id: Uint8Array, events: ClaimEvents) {
     this.store = store;
@@ -44,7 +45,7 @@ export class MessageClaim implements Fate {
   /** True when no message of the claim needs anything any more. */
   get isDone(): boolean {
     return this.#isFinished && this.#underWay.size === 0 && this.#toRemove.length === 0 &&
-      this.#toRelease.length === 0 && !this.#isFlushing;
+      this.#toRelease.length === 0;
   }
 
   /** Notes that no further message of the claim goes to a client. */
@@ -86,25 +87,23 @@ export class MessageClaim implements Fate {
   }
 
   /**
-   * Removes and releases what waits for it. What fails is tried again with the next call.
+   * Removes and releases what waits for it, once an earlier call has ended. What fails is tried again
+   * with the next call.
    *
    * @throws CausewayError with a code `storage/…`
    */
-  async flush(): Promise<void> {
-    if (this.#isFlushing) return;
-    this.#isFlushing = true;
-    const [removed, released] = [this.#toRemove, this.#toRelease];
-    try {
-      this.#toRemove = [];
-      this.#toRelease = [];
-      if (removed.length > 0) await this.store.remove(this.localpart, this.id, removed);
-      removed.length = 0;
-      if (released.length > 0) await this.store.release(this.localpart, this.id, released);
-      released.length = 0;
-    } finally {
-      this.#toRemove.unshift(...removed);
-      this.#toRelease.unshift(...released);
-      this.#isFlushing = false;
-    }
+  flush(): Promise<void> {
+    const flush = this.#flushed.then(() => this.#flushNow());
+    this.#flushed = flush.catch(() => {}); // its own caller is told
+    return flush;
+  }
+
+  async #flushNow(): Promise<void> {
+    const removed = [...this.#toRemove];
+    if (removed.length > 0) await this.store.remove(this.localpart, this.id, removed);
+    this.#toRemove.splice(0, removed.length);
+    const released = [...this.#toRelease];
+    if (released.length > 0) await this.store.release(this.localpart, this.id, released);
+    this.#toRelease.splice(0, released.length);
   }
 }

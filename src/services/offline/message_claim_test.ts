@@ -68,6 +68,40 @@ Deno.test("MessageClaim.flush() tries again what failed", async () => {
   assert.deepEqual(calls, ["remove 1", "remove 1", "release 2"]);
 });
 
+Deno.test("MessageClaim.flush() waits for an earlier one, and then flushes what is left", async () => {
+  const fixture = new Fixture();
+  const { claim, calls } = fixture;
+  const gate = Promise.withResolvers<void>();
+  fixture.gate = gate.promise;
+  claim.giveBack([1]);
+  const earlier = claim.flush();
+  await Promise.resolve();
+  claim.giveBack([2]);
+  let isFlushed = false;
+  const later = claim.flush().then(() => isFlushed = true);
+  for (let turns = 0; turns < 20; turns++) await Promise.resolve();
+  const [callsMeanwhile, wasFlushed] = [[...calls], isFlushed];
+  gate.resolve();
+  await Promise.all([earlier, later]);
+  assert.deepEqual([callsMeanwhile, wasFlushed], [["release 1"], false]);
+  assert.deepEqual(calls, ["release 1", "release 2"]);
+});
+
+Deno.test("MessageClaim.flush() flushes although an earlier one fails", async () => {
+  const fixture = new Fixture();
+  const { claim, calls } = fixture;
+  const answer = Promise.withResolvers<void>();
+  fixture.gate = answer.promise;
+  claim.giveBack([1]);
+  const [earlier, later] = [claim.flush(), claim.flush()];
+  await Promise.resolve();
+  fixture.gate = undefined;
+  answer.reject(new Error("away"));
+  await assert.rejects(earlier, /away/);
+  await later;
+  assert.deepEqual(calls, ["release 1", "release 1"]);
+});
+
 Deno.test("MessageClaim is done once it is finished and nothing of it is left", async () => {
   const fixture = new Fixture();
   const { claim } = fixture;
