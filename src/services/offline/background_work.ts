@@ -8,9 +8,10 @@ export interface BackgroundWorkDeps {
   readonly clock: Clock;
 }
 
-/** Work that nobody awaits, and timers that begin some. `close` cancels the timers and awaits the work. */
+/** Work that nobody awaits, and its timers. `close` ends the timers and awaits the work. */
 export class BackgroundWork {
   readonly #deps: BackgroundWorkDeps;
+  /** What ends each timer early. */
   readonly #timers = new Set<CancelTimer>();
   readonly #tasks = new Set<Promise<void>>();
   #isClosed = false;
@@ -41,10 +42,24 @@ export class BackgroundWork {
     this.#timers.add(cancel);
   }
 
-  /** Cancels all timers, and resolves once no work is left. */
+  /** Resolves `forMs` from now, or with `close`. */
+  async pause(forMs: number): Promise<void> {
+    if (this.#isClosed) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const cancel = this.#deps.clock.after(forMs, resolve);
+    const end = () => {
+      cancel();
+      resolve();
+    };
+    this.#timers.add(end);
+    await promise;
+    this.#timers.delete(end);
+  }
+
+  /** Begins nothing more, ends all pauses, and resolves once no work is left. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    for (const cancel of this.#timers) cancel();
+    for (const end of this.#timers) end();
     this.#timers.clear();
     while (this.#tasks.size > 0) await Promise.all(this.#tasks);
   }

@@ -34,6 +34,26 @@ Deno.test("BackgroundWork.after() begins work when its time has come", async () 
   await background.close();
 });
 
+Deno.test("BackgroundWork.pause() ends when its time is over, or with close()", async () => {
+  const { background, clock } = new Fixture();
+  const ended: string[] = [];
+  const pause = (name: string, forMs: number) =>
+    background.spawn(background.pause(forMs).then(() => void ended.push(name)));
+  pause("short", 100);
+  pause("long", 10_000);
+  clock.advance(99);
+  for (let turns = 0; turns < 20; turns++) await Promise.resolve();
+  assert.deepEqual(ended, []);
+  clock.advance(1);
+  for (let turns = 0; turns < 20; turns++) await Promise.resolve();
+  assert.deepEqual(ended, ["short"]);
+  const closed = background.close();
+  pause("late", 100);
+  await closed;
+  assert.deepEqual(ended.slice(1).toSorted(), ["late", "long"]);
+  assert.equal(clock.pendingTimers, 0);
+});
+
 Deno.test("BackgroundWork leaves no timer after close()", async () => {
   const { background, clock } = new Fixture();
   const begin = () => assert.fail("it is closed");

@@ -1,4 +1,5 @@
-import { describeError } from "../../base/mod.ts";
+import type { BackoffOptions } from "../../base/mod.ts";
+import { backoffMs, describeError } from "../../base/mod.ts";
 import type { OfflineStore, WaitingMessage } from "../../storage/mod.ts";
 import type { BareJid, FullJid, Stanza } from "../../xmpp/mod.ts";
 import type { BackgroundWork } from "./background_work.ts";
@@ -12,6 +13,8 @@ import type { OfflineMessagesDeps } from "./offline_messages_deps.ts";
 const PAGE = 50;
 /** Attempts to give a message to a client that reads slowly, and milliseconds between them. */
 const [SLOW_ATTEMPTS, SLOW_PAUSE_MS] = [50, 100];
+/** Pauses before a store that failed is read again. */
+const READ_PAUSES: BackoffOptions = { firstMs: 500, maxMs: 15_000 };
 
 /** Objects behind `MailboxDelivery`. */
 export interface MailboxDeliveryDeps extends
@@ -109,12 +112,11 @@ export class MailboxDelivery {
    * then the rest is free again.
    */
   async #deliverPages(claim: MessageClaim, account: BareJid): Promise<boolean> {
-    const { store, localpart, id } = claim;
     let isTaking = true;
     for (let after = 0, refusals = 0;;) {
       // A client that reads slowly is asked with one message at a time. None waits in memory for it.
       const limit = refusals === 0 ? PAGE : 1;
-      const page = await store.claimed(localpart, id, { after, limit });
+      const page = await this.#readPage(claim, { after, limit });
       if (page.length === 0) return isTaking;
       const count = isTaking ? this.#deliverPage(account, claim, page) : 0;
       if (count > 0) {
@@ -124,12 +126,32 @@ export class MailboxDelivery {
       if (count === page.length) continue;
       const isServed = this.hasTarget(account) && !this.#deps.background.isClosed;
       isTaking &&= isServed && ++refusals < SLOW_ATTEMPTS;
-      if (isTaking) await this.#pause(SLOW_PAUSE_MS);
+      if (isTaking) await this.#deps.background.pause(SLOW_PAUSE_MS);
       else {
         claim.giveBack(page.slice(count).map((each) => each.sequence));
         after = page.at(-1)!.sequence;
         refusals = 0;
       }
+    }
+  }
+
+  /**
+   * Reads the next messages of a claim. When the store fails, it is asked again and again: what is not
+   * read goes to no client, here or elsewhere, for as long as messages under way need the claim.
+   */
+  async #readPage(
+    { store, localpart, id }: MessageClaim,
+    options: { readonly after: number; readonly limit: number },
+  ): Promise<readonly WaitingMessage[]> {
+    const { background, logger } = this.#deps;
+    for (let failures = 1;; failures++) {
+      try {
+        return await store.claimed(localpart, id, options);
+      } catch (thrown) {
+        if (background.isClosed) throw thrown;
+        logger.debug("offline.not-delivered", { error: describeError(thrown) });
+      }
+      await background.pause(backoffMs(failures, READ_PAUSES));
     }
   }
 
@@ -162,9 +184,5 @@ export class MailboxDelivery {
     if (deliver(target, stanza, { fate: claim, number: sequence, sentAtMs })) return true;
     claim.unsent(sequence);
     return false;
-  }
-
-  #pause(forMs: number): Promise<void> {
-    return new Promise((resolve) => this.#deps.clock.after(forMs, resolve));
   }
 }

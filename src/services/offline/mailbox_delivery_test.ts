@@ -31,6 +31,7 @@ class Fixture implements AsyncDisposable {
   /** Resources of sessions whose account is gone. */
   readonly former = new Set<string>();
   readonly watched: WatchedStore;
+  readonly busy = new BusyAccounts({ clock: this.clock, rested: () => {} });
   readonly claims: HeldClaims;
   readonly delivery: MailboxDelivery;
   /** Messages that clients still take. */
@@ -38,7 +39,7 @@ class Fixture implements AsyncDisposable {
   readonly #store: OfflineStore;
 
   constructor(store: OfflineStore) {
-    const { clock, logger, background } = this;
+    const { clock, logger, background, busy } = this;
     this.#store = store;
     this.watched = new WatchedStore(store);
     this.claims = new HeldClaims({
@@ -58,7 +59,7 @@ class Fixture implements AsyncDisposable {
         return true;
       },
       claims: this.claims,
-      busy: new BusyAccounts({ clock, rested: () => {} }),
+      busy,
       background,
       logger,
       clock,
@@ -76,7 +77,21 @@ class Fixture implements AsyncDisposable {
       const { bytes: stanza, from } = message(text);
       return { sender: from.bare.text, stanza, sentAtMs: this.clock.wallMs(), expiresAtMs };
     });
-    await this.#store.keep("bob", messages, OPTIONS);
+    await this.#store.keep("bob", messages, { maxMessages: 1_000, maxBytes: 1_000_000 });
+  }
+
+  /** Lets the store fail once it has given the first page. */
+  failAfterOnePage(): void {
+    const { watched } = this;
+    watched.isTouched = (method) => {
+      if (method === "claimed" && this.delivered.length > 0) watched.failure = new Error("away");
+      return method === "claimed";
+    };
+  }
+
+  /** Lets the store answer again. */
+  recover(): void {
+    this.watched.isTouched = () => false;
   }
 
   logIn(resource: string, priority = 0): FullJid {
@@ -228,4 +243,56 @@ Deno.test("MailboxDelivery waits until the rest is free before it turns to anoth
       `${BOB}/desk 1`,
       `${BOB}/phone 2`,
     ]);
+  }));
+
+const SIXTY = Array.from({ length: 60 }, (_, index) => `${index}`);
+
+Deno.test("MailboxDelivery reads on after a failure, while newer messages wait", () =>
+  withDelivery(async (fixture) => {
+    await fixture.fill(...SIXTY);
+    fixture.failAfterOnePage();
+    fixture.logIn("desk");
+    await settle();
+    assert.deepEqual(fixture.texts, SIXTY.slice(0, 50));
+    fixture.recover();
+    assert.equal(fixture.busy.holds(message("newer")), true);
+    await pass(fixture.clock, 1_000);
+    assert.deepEqual(fixture.texts, SIXTY);
+    assert.equal(fixture.busy.holds(message("newer")), false);
+    assert.deepEqual(
+      fixture.logger.entries.map(({ event }) => event),
+      ["offline.not-delivered"],
+    );
+  }));
+
+Deno.test("MailboxDelivery frees what it could not read once the store answers and no client is there", () =>
+  withDelivery(async (fixture, store) => {
+    const { clock } = fixture;
+    await fixture.fill(...SIXTY);
+    fixture.failAfterOnePage();
+    const desk = fixture.logIn("desk");
+    await pass(clock, 60_000);
+    fixture.logOut(desk);
+    fixture.recover();
+    assert.deepEqual(await store.waiting(["bob"], clock.wallMs()), []);
+    await pass(clock, 20_000);
+    assert.deepEqual(await store.waiting(["bob"], clock.wallMs()), ["bob"]);
+    fixture.logIn("phone");
+    await settle();
+    assert.deepEqual(
+      fixture.delivered.slice(50).map(({ to, text }) => `${to} ${text}`),
+      SIXTY.slice(50).map((text) => `${BOB}/phone ${text}`),
+    );
+  }));
+
+Deno.test("MailboxDelivery ends with the background work while the store fails", () =>
+  withDelivery(async (fixture) => {
+    const timersBefore = fixture.clock.pendingTimers;
+    await fixture.fill(...SIXTY);
+    fixture.failAfterOnePage();
+    fixture.logIn("desk");
+    await settle();
+    await fixture.background.close();
+    assert.equal(fixture.watched.calls.get("claimed"), 3, "the second page is asked for twice");
+    assert.equal(fixture.clock.pendingTimers, timersBefore);
   }));
