@@ -1,13 +1,13 @@
 import type { BackoffOptions } from "../../base/mod.ts";
 import { backoffMs, describeError } from "../../base/mod.ts";
 import type { OfflineStore, WaitingMessage } from "../../storage/mod.ts";
-import type { BareJid, FullJid, Stanza } from "../../xmpp/mod.ts";
+import type { BareJid, Stanza } from "../../xmpp/mod.ts";
 import type { BackgroundWork } from "./background_work.ts";
 import type { BusyAccounts } from "./busy_accounts.ts";
 import type { HeldClaims } from "./held_claims.ts";
 import type { MessageClaim } from "./message_claim.ts";
 import { readOffline } from "./offline_form.ts";
-import type { OfflineMessagesDeps } from "./offline_messages_deps.ts";
+import type { OfflineMessagesDeps, OfflineSession } from "./offline_messages_deps.ts";
 
 /** Messages that are read at once to be delivered. */
 const PAGE = 50;
@@ -35,7 +35,8 @@ interface Delivery {
 
 /**
  * Delivers the messages that wait for accounts, in their order, to the client of each account with the
- * highest priority. It claims them first (`MessageClaim` says why).
+ * highest priority. It claims them first (`MessageClaim` says why). A session whose account is gone gets
+ * none: the name may have a new owner, whose messages these are.
  */
 export class MailboxDelivery {
   readonly #deps: MailboxDeliveryDeps;
@@ -56,17 +57,24 @@ export class MailboxDelivery {
 
   /** True while the account has a client at this node that takes messages. */
   hasTarget(account: BareJid): boolean {
-    return this.#targetOf(account) !== undefined;
+    return this.#takersOf(account).length > 0;
   }
 
-  /** Returns the available client of this node with the highest priority; the latest of several. */
-  #targetOf({ text }: BareJid): FullJid | undefined {
-    let [target, highest]: [FullJid | undefined, number] = [undefined, 0];
-    for (const { jid, priority, isOpen } of this.#deps.sessionsOf(text)) {
-      if (!isOpen || priority === undefined || priority < highest) continue;
-      [target, highest] = [jid, priority];
+  /**
+   * Returns the client that messages go to: of those whose account still exists, the one with the
+   * highest priority, and the latest of several. Undefined: nobody takes messages. Never rejects.
+   */
+  async #findTarget(account: BareJid): Promise<OfflineSession | undefined> {
+    for (const session of this.#takersOf(account)) {
+      if (await this.#deps.isCurrent(session.jid) && takesMessages(session)) return session;
     }
-    return target;
+    return undefined;
+  }
+
+  /** Returns the sessions of this node that take messages, the one that is to have them first. */
+  #takersOf({ text }: BareJid): readonly OfflineSession[] {
+    return this.#deps.sessionsOf(text).filter(takesMessages).reverse()
+      .sort((one, other) => other.priority! - one.priority!);
   }
 
   async #deliverAll(account: BareJid): Promise<void> {
@@ -102,8 +110,7 @@ export class MailboxDelivery {
     const nowMs = this.#deps.clock.wallMs();
     // Nothing waits for most logins, and to look is no write.
     if ((await store.waiting([localpart], nowMs)).length === 0) return undefined;
-    const target = this.#targetOf(account);
-    if (target !== undefined && !await this.#deps.isCurrent(target)) return undefined;
+    if (await this.#findTarget(account) === undefined) return undefined;
     return await this.#deps.claims.claim(store, { localpart, nowMs });
   }
 
@@ -112,21 +119,24 @@ export class MailboxDelivery {
    * then the rest is free again.
    */
   async #deliverPages(claim: MessageClaim, account: BareJid): Promise<boolean> {
+    const { background } = this.#deps;
     let isTaking = true;
     for (let after = 0, refusals = 0;;) {
       // A client that reads slowly is asked with one message at a time. None waits in memory for it.
       const limit = refusals === 0 ? PAGE : 1;
       const page = await this.#readPage(claim, { after, limit });
       if (page.length === 0) return isTaking;
-      const count = isTaking ? this.#deliverPage(account, claim, page) : 0;
+      const target: OfflineSession | undefined = isTaking
+        ? await this.#findTarget(account)
+        : undefined;
+      const count = target === undefined ? 0 : this.#deliverPage(target, claim, page);
       if (count > 0) {
         after = page[count - 1]!.sequence;
         refusals = 0;
       }
       if (count === page.length) continue;
-      const isServed = this.hasTarget(account) && !this.#deps.background.isClosed;
-      isTaking &&= isServed && ++refusals < SLOW_ATTEMPTS;
-      if (isTaking) await this.#deps.background.pause(SLOW_PAUSE_MS);
+      isTaking = target !== undefined && !background.isClosed && ++refusals < SLOW_ATTEMPTS;
+      if (isTaking) await background.pause(SLOW_PAUSE_MS);
       else {
         claim.giveBack(page.slice(count).map((each) => each.sequence));
         after = page.at(-1)!.sequence;
@@ -155,15 +165,19 @@ export class MailboxDelivery {
     }
   }
 
-  /** Gives messages to clients until none takes the next one. Returns how many were taken. */
-  #deliverPage(account: BareJid, claim: MessageClaim, page: readonly WaitingMessage[]): number {
-    const count = page.findIndex((message) => !this.#deliverOne(account, claim, message));
+  /** Gives messages to a client until it does not take the next one. Returns how many were taken. */
+  #deliverPage(
+    target: OfflineSession,
+    claim: MessageClaim,
+    page: readonly WaitingMessage[],
+  ): number {
+    const count = page.findIndex((message) => !this.#deliverOne(target, claim, message));
     return count < 0 ? page.length : count;
   }
 
-  /** Returns false when no client takes the message now. */
+  /** Returns false when the client does not take the message now. */
   #deliverOne(
-    account: BareJid,
+    target: OfflineSession,
     claim: MessageClaim,
     { stanza: bytes, sequence, sentAtMs }: WaitingMessage,
   ): boolean {
@@ -178,11 +192,14 @@ export class MailboxDelivery {
       claim.settle(sequence);
       return true;
     }
-    const target = background.isClosed ? undefined : this.#targetOf(account);
-    if (target === undefined) return false;
+    if (background.isClosed || !takesMessages(target)) return false;
     claim.sending(sequence);
-    if (deliver(target, stanza, { fate: claim, number: sequence, sentAtMs })) return true;
+    if (deliver(target.jid, stanza, { fate: claim, number: sequence, sentAtMs })) return true;
     claim.unsent(sequence);
     return false;
   }
+}
+
+function takesMessages({ isOpen, priority }: OfflineSession): boolean {
+  return isOpen && priority !== undefined && priority >= 0;
 }

@@ -28,6 +28,8 @@ class Fixture implements AsyncDisposable {
   readonly background = new BackgroundWork(this);
   readonly delivered: Delivered[] = [];
   readonly sessions: TestSession[] = [];
+  /** Set to make the check of accounts wait. */
+  check: Promise<void> | undefined;
   /** Resources of sessions whose account is gone. */
   readonly former = new Set<string>();
   readonly watched: WatchedStore;
@@ -51,7 +53,10 @@ class Fixture implements AsyncDisposable {
     this.delivery = new MailboxDelivery({
       storeOf: () => this.watched.store,
       sessionsOf: () => this.sessions,
-      isCurrent: ({ resourcepart }) => Promise.resolve(!this.former.has(resourcepart)),
+      isCurrent: async ({ resourcepart }) => {
+        await this.check;
+        return !this.former.has(resourcepart);
+      },
       deliver: (to, stanza, { fate, number }) => {
         if (this.room === 0) return false;
         this.room--;
@@ -154,6 +159,53 @@ Deno.test("MailboxDelivery delivers nothing to a session whose account is gone, 
       `${BOB}/new 1`,
       `${BOB}/new 2`,
     ]);
+  }));
+
+Deno.test("MailboxDelivery passes by a session whose account is gone, whatever its priority", () =>
+  withDelivery(async (fixture) => {
+    await fixture.fill("1", "2");
+    fixture.former.add("old");
+    fixture.logIn("old", 5);
+    fixture.logIn("new", 0);
+    await settle();
+    assert.deepEqual(fixture.delivered.map(({ to, text }) => `${to} ${text}`), [
+      `${BOB}/new 1`,
+      `${BOB}/new 2`,
+    ]);
+  }));
+
+Deno.test("MailboxDelivery gives the rest to no session whose account is gone when a client leaves", () =>
+  withDelivery(async (fixture) => {
+    await fixture.fill("1", "2");
+    fixture.former.add("old");
+    fixture.logIn("old", 0);
+    fixture.room = 1;
+    const desk = fixture.logIn("desk", 5);
+    await settle();
+    fixture.logOut(desk);
+    fixture.room = Infinity;
+    await pass(fixture.clock, 1_000, 100);
+    assert.deepEqual(fixture.texts, ["1"]);
+    fixture.logIn("phone");
+    await settle();
+    assert.deepEqual(fixture.delivered.map(({ to, text }) => `${to} ${text}`), [
+      `${BOB}/desk 1`,
+      `${BOB}/phone 2`,
+    ]);
+  }));
+
+Deno.test("MailboxDelivery turns from a client that left while its account was checked", () =>
+  withDelivery(async (fixture) => {
+    await fixture.fill("1");
+    const check = Promise.withResolvers<void>();
+    fixture.check = check.promise;
+    fixture.logIn("phone", 0);
+    fixture.logIn("desk", 5);
+    await settle();
+    fixture.sessions[1]!.isOpen = false;
+    check.resolve();
+    await settle();
+    assert.deepEqual(fixture.delivered.map(({ to }) => to), [`${BOB}/phone`]);
   }));
 
 Deno.test("MailboxDelivery writes nothing for a login while no message waits", () =>
