@@ -1,5 +1,5 @@
 import type { BackoffOptions } from "../../base/mod.ts";
-import { backoffMs, describeError } from "../../base/mod.ts";
+import { backoffMs, CausewayError, describeError } from "../../base/mod.ts";
 import type { OfflineStore, WaitingMessage } from "../../storage/mod.ts";
 import type { BareJid, Stanza } from "../../xmpp/mod.ts";
 import type { BackgroundWork } from "./background_work.ts";
@@ -83,8 +83,8 @@ export class MailboxDelivery {
     this.#deliveries.set(account.text, delivery);
     busy.begin(account);
     busy.holdAnew(account);
-    const store = storeOf(account.domainpart);
     try {
+      const store = storeOf(account.domainpart);
       for (;;) {
         delivery.isAgain = false;
         const claim = await this.#claim(store, account);
@@ -96,6 +96,7 @@ export class MailboxDelivery {
         await claim.flush();
       }
     } catch (thrown) {
+      if (!(thrown instanceof CausewayError)) throw thrown; // a bug
       logger.debug("offline.not-delivered", { error: describeError(thrown) });
     } finally {
       this.#deliveries.delete(account.text);
@@ -194,9 +195,13 @@ export class MailboxDelivery {
     }
     if (background.isClosed || !takesMessages(target)) return false;
     claim.sending(sequence);
-    if (deliver(target.jid, stanza, { fate: claim, number: sequence, sentAtMs })) return true;
-    claim.unsent(sequence);
-    return false;
+    let isTaken = false;
+    try {
+      isTaken = deliver(target.jid, stanza, { fate: claim, number: sequence, sentAtMs });
+    } finally {
+      if (!isTaken) claim.unsent(sequence);
+    }
+    return isTaken;
   }
 }
 

@@ -36,6 +36,10 @@ class Fixture implements AsyncDisposable {
   readonly busy = new BusyAccounts({ clock: this.clock, rested: () => {} });
   readonly claims: HeldClaims;
   readonly delivery: MailboxDelivery;
+  /** Returns the store of the host. */
+  storeOf = () => this.watched.store;
+  /** Called before a message is given to a client. */
+  delivering = (_text: string) => {};
   /** Messages that clients still take. */
   room = Infinity;
   readonly #store: OfflineStore;
@@ -51,13 +55,14 @@ class Fixture implements AsyncDisposable {
       logger,
     });
     this.delivery = new MailboxDelivery({
-      storeOf: () => this.watched.store,
+      storeOf: () => this.storeOf(),
       sessionsOf: () => this.sessions,
       isCurrent: async ({ resourcepart }) => {
         await this.check;
         return !this.former.has(resourcepart);
       },
       deliver: (to, stanza, { fate, number }) => {
+        this.delivering(textOf(stanza));
         if (this.room === 0) return false;
         this.room--;
         this.delivered.push({ to: to.text, text: textOf(stanza), fate, number });
@@ -347,4 +352,37 @@ Deno.test("MailboxDelivery ends with the background work while the store fails",
     await fixture.background.close();
     assert.equal(fixture.watched.calls.get("claimed"), 3, "the second page is asked for twice");
     assert.equal(fixture.clock.pendingTimers, timersBefore);
+  }));
+
+Deno.test("MailboxDelivery rests when it cannot get the store, and delivers once it can", () =>
+  withDelivery(async (fixture) => {
+    const { storeOf, busy, logger } = fixture;
+    await fixture.fill("1");
+    fixture.storeOf = () => {
+      throw new TypeError("a bug");
+    };
+    const desk = fixture.logIn("desk");
+    await settle();
+    assert.equal(busy.holds(message("newer")), false);
+    assert.deepEqual(logger.entries.map(({ event }) => event), ["offline.bug"]);
+    fixture.storeOf = storeOf;
+    fixture.delivery.open(desk.bare);
+    await settle();
+    assert.deepEqual(fixture.texts, ["1"]);
+  }));
+
+Deno.test("MailboxDelivery holds no claim for a message that it failed to give to a client", () =>
+  withDelivery(async (fixture) => {
+    const { clock, busy, logger } = fixture;
+    const timersBefore = clock.pendingTimers;
+    await fixture.fill("1");
+    fixture.delivering = () => {
+      throw new TypeError("a bug");
+    };
+    fixture.logIn("desk");
+    await settle();
+    assert.equal(busy.holds(message("newer")), false);
+    assert.deepEqual(logger.entries.map(({ event }) => event), ["offline.bug"]);
+    await pass(clock, 21_000);
+    assert.equal(clock.pendingTimers, timersBefore, "nothing is renewed any more");
   }));

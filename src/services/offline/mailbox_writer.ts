@@ -40,12 +40,8 @@ interface Pending {
   readonly bytes: number;
 }
 
-/** Messages of one account that are to be kept, in their order. */
-interface Queue {
-  readonly account: BareJid;
-  readonly pending: Pending[];
-  isWriting: boolean;
-}
+/** What becomes of a message: it is kept, dropped, or refused with that condition. */
+type End = "kept" | "dropped" | StanzaErrorCondition;
 
 /**
  * Writes messages for accounts of which no resource takes them to the store. One write at a time goes
@@ -53,8 +49,8 @@ interface Queue {
  */
 export class MailboxWriter {
   readonly #deps: MailboxWriterDeps;
-  /** Queues that are not empty, by bare JID. */
-  readonly #queues = new Map<string, Queue>();
+  /** Messages that are to be kept, in their order, by the bare JIDs of accounts that are written for. */
+  readonly #queues = new Map<string, Pending[]>();
 
   constructor(deps: MailboxWriterDeps) {
     this.#deps = deps;
@@ -63,7 +59,7 @@ export class MailboxWriter {
   /** Messages that wait to be written. */
   get pending(): number {
     let count = 0;
-    for (const { pending } of this.#queues.values()) count += pending.length;
+    for (const queue of this.#queues.values()) count += queue.length;
     return count;
   }
 
@@ -84,12 +80,11 @@ export class MailboxWriter {
     const holders = { ...own, singles: [...own.singles, ...theirs.singles] };
     const bytes = withDelay(stanza, account.domainpart, sentAtMs);
     const cost = bytes.length + RETAINED_OVERHEAD_BYTES;
-    const queue = this.#queueOf(account);
-    const isCrowded = queue.pending.length >= MAX_PENDING_OF_ACCOUNT;
+    const queue = this.#queues.get(account.text);
+    const isCrowded = queue !== undefined && queue.length >= MAX_PENDING_OF_ACCOUNT;
     if (isCrowded || !budget.mayHold(holders, cost)) {
       metrics.refused.inc();
       outcome.refused("resource-constraint");
-      this.#rest(queue);
       return true;
     }
     budget.hold(holders, cost);
@@ -99,58 +94,43 @@ export class MailboxWriter {
       sentAtMs,
       expiresAtMs: clock.wallMs() + host.lifetimeMs,
     };
-    queue.pending.push({ from, message, outcome, holders, bytes: cost });
-    if (!queue.isWriting) background.spawn(this.#write(queue, host));
+    const pending = { from, message, outcome, holders, bytes: cost };
+    if (queue !== undefined) queue.push(pending);
+    else background.spawn(this.#write(account, pending, host));
     return true;
   }
 
-  #queueOf(account: BareJid): Queue {
-    let queue = this.#queues.get(account.text);
-    if (queue === undefined) {
-      queue = { account, pending: [], isWriting: false };
-      this.#queues.set(account.text, queue);
-      this.#deps.busy.begin(account);
-    }
-    return queue;
-  }
-
-  /** Forgets a queue with which nothing more is to be done. */
-  #rest({ account, pending, isWriting }: Queue): void {
-    if (isWriting || pending.length > 0) return;
-    this.#queues.delete(account.text);
-    this.#deps.busy.end(account);
-  }
-
-  async #write(queue: Queue, host: OfflineHostOptions): Promise<void> {
-    const { account, pending } = queue;
-    queue.isWriting = true;
-    while (pending.length > 0) {
-      const batch = pending.slice(0, MESSAGES_AT_ONCE);
-      const outcomes = await this.#keepAll(account, batch, host);
-      pending.splice(0, batch.length);
+  /** Writes a message for an account, and all that come meanwhile. */
+  async #write(account: BareJid, first: Pending, host: OfflineHostOptions): Promise<void> {
+    const { budget, busy, background, written } = this.#deps;
+    const queue = [first];
+    this.#queues.set(account.text, queue);
+    busy.begin(account);
+    while (queue.length > 0) {
+      const batch = queue.slice(0, MESSAGES_AT_ONCE);
+      const ends = await this.#keepAll(account, batch, host);
+      queue.splice(0, batch.length);
       for (const [index, { outcome, holders, bytes }] of batch.entries()) {
-        this.#deps.budget.release(holders, bytes);
-        const condition = outcomes[index];
-        if (condition === undefined) outcome.kept();
-        else if (condition === "dropped") outcome.dropped();
-        else outcome.refused(condition);
+        budget.release(holders, bytes);
+        // Work of its own: what one of them throws concerns no other message.
+        background.spawn(Promise.try(tell, outcome, ends[index]!));
       }
     }
-    queue.isWriting = false;
-    this.#deps.written(account);
-    this.#rest(queue);
+    this.#queues.delete(account.text);
+    written(account);
+    busy.end(account);
   }
 
-  /** Resolves to what becomes of each message that was not kept. Never rejects. */
+  /** Resolves to what becomes of each message. Never rejects. */
   async #keepAll(
     account: BareJid,
     batch: readonly Pending[],
     host: OfflineHostOptions,
-  ): Promise<readonly (StanzaErrorCondition | "dropped" | undefined)[]> {
+  ): Promise<readonly End[]> {
     const { storeOf, exists, metrics, logger } = this.#deps;
-    const store = storeOf(account.domainpart);
-    const refusal = batch.map((): StanzaErrorCondition => "service-unavailable");
+    const refusal = batch.map((): End => "service-unavailable");
     try {
+      const store = storeOf(account.domainpart);
       if (!await exists(account)) {
         metrics.refused.inc(batch.length);
         return refusal;
@@ -166,13 +146,13 @@ export class MailboxWriter {
       const count = kept.filter((isKept) => isKept).length;
       metrics.kept.inc(count);
       metrics.refused.inc(kept.length - count);
-      const refusals = new Map<string, StanzaErrorCondition | "dropped">();
+      const refusals = new Map<string, End>();
       // One after another: a flood at a full mailbox must not take all connections to the database.
       for (const [index, { from }] of batch.entries()) {
         if (kept[index] || refusals.has(from.bare.text)) continue;
         refusals.set(from.bare.text, await this.#withoutRoom(from, account));
       }
-      return batch.map(({ from }, index) => kept[index] ? undefined : refusals.get(from.bare.text));
+      return batch.map(({ from }, index) => kept[index] ? "kept" : refusals.get(from.bare.text)!);
     } catch (thrown) {
       metrics.failed.inc(batch.length);
       logger.debug("offline.not-kept", { error: describeError(thrown) });
@@ -186,7 +166,7 @@ export class MailboxWriter {
    * offline: XEP-0160 §2 names that of an account which does not exist, and a client that is online
    * takes all. Only those who may know it get one. It is that of a client without room.
    */
-  async #withoutRoom(from: Jid, account: BareJid): Promise<StanzaErrorCondition | "dropped"> {
+  async #withoutRoom(from: Jid, account: BareJid): Promise<End> {
     try {
       return await this.#deps.maySee(from, account) ? "resource-constraint" : "dropped";
     } catch (thrown) {
@@ -207,4 +187,10 @@ export class MailboxWriter {
       return true;
     }
   }
+}
+
+function tell(outcome: KeepOutcome, end: End): void {
+  if (end === "kept") outcome.kept();
+  else if (end === "dropped") outcome.dropped();
+  else outcome.refused(end);
 }

@@ -30,15 +30,19 @@ class Fixture implements AsyncDisposable {
   readonly budget = new FairShares();
   readonly watched: WatchedStore;
   readonly writer: MailboxWriter;
+  /** Text of a message whose sender cannot be told its end. */
+  untold = "";
   /** Answers whether an account exists. */
   exists = (account: string) => Promise.resolve(this.people.has(account));
+  /** Returns the store of the host. */
+  storeOf = () => this.watched.store;
 
   constructor(store: OfflineStore) {
     const { clock, logger, background, budget } = this;
     this.watched = new WatchedStore(store);
     this.writer = new MailboxWriter({
       hosts: new Map([[HOST, OPTIONS]]),
-      storeOf: () => this.watched.store,
+      storeOf: () => this.storeOf(),
       exists: ({ text }: BareJid) => this.exists(text),
       maySee: (asker) => Promise.resolve(this.contacts.has(asker.bare.text)),
       isUserHost: (domain) => domain === HOST || domain === "example.com",
@@ -54,7 +58,10 @@ class Fixture implements AsyncDisposable {
 
   keep(text: string, from?: string, to?: string): boolean {
     return this.writer.keep(message(text, from, to), this.clock.wallMs(), {
-      kept: () => void this.outcomes.push(`${text} kept`),
+      kept: () => {
+        if (text === this.untold) throw new TypeError("a bug");
+        this.outcomes.push(`${text} kept`);
+      },
       refused: (condition) => void this.outcomes.push(`${text} ${condition}`),
       dropped: () => void this.outcomes.push(`${text} dropped`),
     });
@@ -159,4 +166,27 @@ Deno.test("MailboxWriter answers no error for a message that is on the disk", ()
     await settle();
     assert.deepEqual(fixture.outcomes, ["1 kept"]);
     assert.equal((await store.all("bob")).length, 1);
+  }));
+
+Deno.test("MailboxWriter goes on when the end of a message cannot be told", () =>
+  withWriter(async (fixture) => {
+    const { writer, budget, logger } = fixture;
+    fixture.untold = "2";
+    for (const text of ["1", "2", "3"]) fixture.keep(text);
+    await settle();
+    assert.deepEqual(fixture.outcomes, ["1 kept", "3 kept"]);
+    assert.deepEqual([writer.pending, budget.bytes], [0, 0]);
+    assert.deepEqual([fixture.written, fixture.rested], [[BOB], [BOB]]);
+    assert.deepEqual(logger.entries.map(({ event }) => event), ["offline.bug"]);
+  }));
+
+Deno.test("MailboxWriter refuses messages of a host whose store it cannot get", () =>
+  withWriter(async (fixture) => {
+    fixture.storeOf = () => {
+      throw new TypeError("a bug");
+    };
+    fixture.keep("1");
+    await settle();
+    assert.deepEqual(fixture.outcomes, ["1 internal-server-error"]);
+    assert.deepEqual([fixture.writer.pending, fixture.rested], [0, [BOB]]);
   }));
