@@ -1,10 +1,11 @@
 import type { Holders } from "../../base/mod.ts";
 import { CausewayError, describeError, RETAINED_OVERHEAD_BYTES } from "../../base/mod.ts";
 import type { OfflineMessage } from "../../storage/mod.ts";
-import type { BareJid, Jid, Stanza, StanzaErrorCondition } from "../../xmpp/mod.ts";
+import type { BareJid, Stanza, StanzaErrorCondition } from "../../xmpp/mod.ts";
 import { recipientHolders, senderHolders } from "../../xmpp/mod.ts";
 import type { BackgroundWork } from "./background_work.ts";
 import type { BusyAccounts } from "./busy_accounts.ts";
+import type { DiscreetRefusals } from "./discreet_refusals.ts";
 import { isForOffline, withDelay } from "./offline_form.ts";
 import type {
   KeepOutcome,
@@ -22,8 +23,9 @@ const MAX_PENDING_OF_ACCOUNT = 1_000;
 export interface MailboxWriterDeps extends
   Pick<
     OfflineMessagesDeps,
-    "hosts" | "storeOf" | "exists" | "maySee" | "isUserHost" | "budget" | "logger" | "clock"
+    "hosts" | "storeOf" | "exists" | "isUserHost" | "budget" | "logger" | "clock"
   > {
+  readonly refusals: DiscreetRefusals;
   readonly busy: BusyAccounts;
   readonly background: BackgroundWork;
   readonly metrics: Pick<OfflineMetrics, "kept" | "refused" | "failed">;
@@ -33,15 +35,15 @@ export interface MailboxWriterDeps extends
 
 /** A message that is to be kept. */
 interface Pending {
-  readonly from: Jid;
+  readonly stanza: Stanza;
   readonly message: OfflineMessage;
   readonly outcome: KeepOutcome;
   readonly holders: Holders;
   readonly bytes: number;
 }
 
-/** What becomes of a message: it is kept, dropped, or refused with that condition. */
-type End = "kept" | "dropped" | StanzaErrorCondition;
+/** What becomes of a message: it is kept, finds no room, or is refused with that condition. */
+type End = "kept" | "no-room" | StanzaErrorCondition;
 
 /**
  * Writes messages for accounts of which no resource takes them to the store. One write at a time goes
@@ -69,7 +71,7 @@ export class MailboxWriter {
    * @param sentAtMs wall-clock milliseconds when the server accepted it
    */
   keep(stanza: Stanza, sentAtMs: number, outcome: KeepOutcome): boolean {
-    const { hosts, isUserHost, budget, background, metrics, clock } = this.#deps;
+    const { hosts, isUserHost, refusals, budget, background, metrics, clock } = this.#deps;
     const { to: { bare: account }, from } = stanza;
     const host = hosts.get(account.domainpart);
     if (host === undefined || account.localpart === "") return false;
@@ -84,7 +86,7 @@ export class MailboxWriter {
     const isCrowded = queue !== undefined && queue.length >= MAX_PENDING_OF_ACCOUNT;
     if (isCrowded || !budget.mayHold(holders, cost)) {
       metrics.refused.inc();
-      outcome.refused("resource-constraint");
+      background.spawn(refusals.refuse(stanza, "resource-constraint", outcome));
       return true;
     }
     budget.hold(holders, cost);
@@ -94,7 +96,7 @@ export class MailboxWriter {
       sentAtMs,
       expiresAtMs: clock.wallMs() + host.lifetimeMs,
     };
-    const pending = { from, message, outcome, holders, bytes: cost };
+    const pending = { stanza, message, outcome, holders, bytes: cost };
     if (queue !== undefined) queue.push(pending);
     else background.spawn(this.#write(account, pending, host));
     return true;
@@ -110,15 +112,21 @@ export class MailboxWriter {
       const batch = queue.slice(0, MESSAGES_AT_ONCE);
       const ends = await this.#keepAll(account, batch, host);
       queue.splice(0, batch.length);
-      for (const [index, { outcome, holders, bytes }] of batch.entries()) {
-        budget.release(holders, bytes);
+      for (const [index, pending] of batch.entries()) {
+        budget.release(pending.holders, pending.bytes);
         // Work of its own: what one of them throws concerns no other message.
-        background.spawn(Promise.try(tell, outcome, ends[index]!));
+        background.spawn(this.#end(pending, ends[index]!));
       }
     }
     this.#queues.delete(account.text);
     written(account);
     busy.end(account);
+  }
+
+  async #end({ stanza, outcome }: Pending, end: End): Promise<void> {
+    if (end === "kept") outcome.kept();
+    else if (end !== "no-room") outcome.refused(end);
+    else await this.#deps.refusals.refuse(stanza, "resource-constraint", outcome);
   }
 
   /** Resolves to what becomes of each message. Never rejects. */
@@ -146,32 +154,12 @@ export class MailboxWriter {
       const count = kept.filter((isKept) => isKept).length;
       metrics.kept.inc(count);
       metrics.refused.inc(kept.length - count);
-      const refusals = new Map<string, End>();
-      // One after another: a flood at a full mailbox must not take all connections to the database.
-      for (const [index, { from }] of batch.entries()) {
-        if (kept[index] || refusals.has(from.bare.text)) continue;
-        refusals.set(from.bare.text, await this.#withoutRoom(from, account));
-      }
-      return batch.map(({ from }, index) => kept[index] ? "kept" : refusals.get(from.bare.text)!);
+      return kept.map((isKept) => isKept ? "kept" : "no-room");
     } catch (thrown) {
       metrics.failed.inc(batch.length);
       logger.debug("offline.not-kept", { error: describeError(thrown) });
       const isFull = thrown instanceof CausewayError && thrown.code === "storage/pool-full";
       return batch.map(() => isFull ? "resource-constraint" : "internal-server-error");
-    }
-  }
-
-  /**
-   * Returns what becomes of a message for a full mailbox. An error would show that the account is
-   * offline: XEP-0160 §2 names that of an account which does not exist, and a client that is online
-   * takes all. Only those who may know it get one. It is that of a client without room.
-   */
-  async #withoutRoom(from: Jid, account: BareJid): Promise<End> {
-    try {
-      return await this.#deps.maySee(from, account) ? "resource-constraint" : "dropped";
-    } catch (thrown) {
-      this.#deps.logger.debug("offline.not-checked", { error: describeError(thrown) });
-      return "dropped";
     }
   }
 
@@ -187,10 +175,4 @@ export class MailboxWriter {
       return true;
     }
   }
-}
-
-function tell(outcome: KeepOutcome, end: End): void {
-  if (end === "kept") outcome.kept();
-  else if (end === "dropped") outcome.dropped();
-  else outcome.refused(end);
 }

@@ -5,6 +5,7 @@ import type { OfflineStore } from "../../storage/mod.ts";
 import type { BareJid } from "../../xmpp/mod.ts";
 import { BackgroundWork } from "./background_work.ts";
 import { BusyAccounts } from "./busy_accounts.ts";
+import { DiscreetRefusals } from "./discreet_refusals.ts";
 import { MailboxWriter } from "./mailbox_writer.ts";
 import { OfflineMetrics } from "./offline_metrics.ts";
 import {
@@ -27,7 +28,7 @@ class Fixture implements AsyncDisposable {
   readonly people = new Set([BOB]);
   /** Those who may see whether an account is online, by bare JID. */
   readonly contacts = new Set<string>();
-  readonly budget = new FairShares();
+  readonly budget = new FairShares({ maxBytes: 10_000_000 });
   readonly watched: WatchedStore;
   readonly writer: MailboxWriter;
   /** Text of a message whose sender cannot be told its end. */
@@ -39,13 +40,19 @@ class Fixture implements AsyncDisposable {
 
   constructor(store: OfflineStore) {
     const { clock, logger, background, budget } = this;
+    const isUserHost = (domain: string) => domain === HOST || domain === "example.com";
     this.watched = new WatchedStore(store);
     this.writer = new MailboxWriter({
       hosts: new Map([[HOST, OPTIONS]]),
       storeOf: () => this.storeOf(),
       exists: ({ text }: BareJid) => this.exists(text),
-      maySee: (asker) => Promise.resolve(this.contacts.has(asker.bare.text)),
-      isUserHost: (domain) => domain === HOST || domain === "example.com",
+      isUserHost,
+      refusals: new DiscreetRefusals({
+        maySee: (asker) => Promise.resolve(this.contacts.has(asker.bare.text)),
+        isUserHost,
+        budget,
+        clock,
+      }),
       busy: new BusyAccounts({ clock, rested: ({ text }) => void this.rested.push(text) }),
       background,
       budget,
@@ -97,20 +104,37 @@ Deno.test("MailboxWriter writes messages that come meanwhile together, behind th
     assert.equal((await store.all("bob")).length, 3);
   }));
 
-Deno.test("MailboxWriter refuses more messages of an account than may wait to be written", () =>
+Deno.test("MailboxWriter tells no stranger that more messages of an account wait than may", () =>
   withWriter(async (fixture) => {
     const { writer, watched } = fixture;
     const gate = Promise.withResolvers<void>();
     watched.gate = gate.promise;
     for (let i = 0; i < 1_000; i++) fixture.keep(`${i}`);
-    assert.deepEqual(fixture.outcomes, []);
-    assert.equal(fixture.keep("crowd"), true);
-    assert.deepEqual(fixture.outcomes, ["crowd resource-constraint"]);
+    assert.equal(fixture.keep("stranger", "carol@example.com/desk"), true);
+    fixture.contacts.add("dave@example.com");
+    assert.equal(fixture.keep("contact", "dave@example.com/desk"), true);
+    await settle();
+    assert.deepEqual(fixture.outcomes, ["stranger dropped", "contact resource-constraint"]);
     assert.equal(writer.pending, 1_000);
     watched.failure = new Error("away");
     gate.resolve();
     await settle();
     assert.equal(writer.pending, 0);
+  }));
+
+Deno.test("MailboxWriter tells no stranger who floods that the node has no room for more", () =>
+  withWriter(async (fixture) => {
+    const { writer, watched, budget } = fixture;
+    const gate = Promise.withResolvers<void>();
+    watched.gate = gate.promise;
+    const large = "x".repeat(200_000);
+    for (let i = 0; i < 20; i++) fixture.keep(large, undefined, `user${i}@${HOST}`);
+    assert.ok(writer.pending < 20, `${writer.pending}`);
+    assert.deepEqual(fixture.outcomes, Array(20 - writer.pending).fill(`${large} dropped`));
+    watched.failure = new Error("away");
+    gate.resolve();
+    await settle();
+    assert.deepEqual([writer.pending, budget.bytes], [0, 0]);
   }));
 
 Deno.test("MailboxWriter refuses what it cannot keep with the error that says why", () =>

@@ -2,6 +2,7 @@ import type { OfflineStore } from "../../storage/mod.ts";
 import type { FullJid, Stanza } from "../../xmpp/mod.ts";
 import { BackgroundWork } from "./background_work.ts";
 import { BusyAccounts } from "./busy_accounts.ts";
+import { DiscreetRefusals } from "./discreet_refusals.ts";
 import { HeldClaims } from "./held_claims.ts";
 import { MailboxDelivery } from "./mailbox_delivery.ts";
 import { MailboxRounds } from "./mailbox_rounds.ts";
@@ -43,18 +44,20 @@ export class OfflineMessages {
         if (delivery.hasTarget(account)) deps.revealed(account);
       },
     });
+    const refusals = new DiscreetRefusals(deps);
     const claims = new HeldClaims({ ...deps, background, metrics });
     const storeOf = (host: string) => this.#storeOf(host);
     const delivery = new MailboxDelivery({ ...deps, storeOf, claims, busy, background });
     this.#deps = deps;
     this.#background = background;
-    this.#silentEnds = new SilentEnds(deps);
+    this.#silentEnds = new SilentEnds({ ...deps, refusals });
     this.#busy = busy;
     this.#claims = claims;
     this.#delivery = delivery;
     this.#writer = new MailboxWriter({
       ...deps,
       storeOf,
+      refusals,
       busy,
       background,
       metrics,

@@ -17,7 +17,7 @@ export interface OfflineSession {
   readonly isOpen: boolean;
 }
 
-/** Result of keeping a message. One of the two is called. */
+/** Result of keeping a message. One of the three is called. */
 export interface KeepOutcome {
   /** The message is on the disk. */
   kept(): void;

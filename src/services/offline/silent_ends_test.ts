@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { FairShares, ManualClock } from "../../base/mod.ts";
 import type { MessageType, Stanza } from "../../xmpp/mod.ts";
 import { parseJid } from "../../xmpp/mod.ts";
+import { DiscreetRefusals } from "./discreet_refusals.ts";
 import { isForPerson, SilentEnds } from "./silent_ends.ts";
 
 const CHAT_STATE = "<composing xmlns='http://jabber.org/protocol/chatstates'/>";
@@ -20,22 +21,27 @@ function message(
   return { kind: "message", type, from: parseJid(from), to: parseJid(to), bytes };
 }
 
+function isUserHost(domain: string): boolean {
+  return domain === "example.com" || domain === "example.org";
+}
+
 class Fixture {
   readonly outcomes: string[] = [];
   readonly asked: string[] = [];
-  /** Answers of the roster. */
-  maySee: () => Promise<boolean> = () => Promise.resolve(false);
-  readonly clock = new ManualClock();
-  readonly budget = new FairShares({ maxItems: 8 });
+  /** The answer of the roster. */
+  isContact = false;
   readonly ends = new SilentEnds({
-    maySee: (asker, account) => {
-      this.asked.push(`${asker.text} ${account.text}`);
-      return this.maySee();
-    },
     hasRosters: (domain) => domain === "example.com",
-    isUserHost: (domain) => domain === "example.com" || domain === "example.org",
-    budget: this.budget,
-    clock: this.clock,
+    isUserHost,
+    refusals: new DiscreetRefusals({
+      maySee: (asker, account) => {
+        this.asked.push(`${asker.text} ${account.text}`);
+        return Promise.resolve(this.isContact);
+      },
+      isUserHost,
+      budget: new FairShares(),
+      clock: new ManualClock(),
+    }),
   });
 
   take(stanza: Stanza): Promise<void> | undefined {
@@ -49,12 +55,11 @@ class Fixture {
 Deno.test("SilentEnds tells only those who see the presence that a chat state found nobody", async () => {
   for (const [isContact, outcome] of [[true, "service-unavailable"], [false, "dropped"]] as const) {
     const fixture = new Fixture();
-    fixture.maySee = () => Promise.resolve(isContact);
+    fixture.isContact = isContact;
     await fixture.take(message(CHAT_STATE));
     await fixture.take(message(CHAT_STATE, { type: "normal", to: `${BOB}/gone` }));
     assert.deepEqual(fixture.outcomes, [outcome, outcome]);
     assert.deepEqual(fixture.asked, Array(2).fill("alice@example.com bob@example.com"));
-    assert.equal(fixture.budget.bytes, 0);
   }
 });
 
@@ -75,33 +80,6 @@ Deno.test("SilentEnds leaves other messages to the error that they get anyway", 
     assert.equal(fixture.take(stanza), undefined, what);
     assert.deepEqual([fixture.asked, fixture.outcomes], [[], []], what);
   }
-});
-
-Deno.test("SilentEnds loses nothing in silence when the roster cannot tell, or not in time", async () => {
-  const fixture = new Fixture();
-  fixture.maySee = () => Promise.reject(new Error("no database"));
-  await fixture.take(message(CHAT_STATE));
-  const roster = Promise.withResolvers<boolean>();
-  fixture.maySee = () => roster.promise;
-  const late = fixture.take(message(CHAT_STATE));
-  fixture.clock.advance(5_000);
-  await late;
-  assert.deepEqual(fixture.outcomes, Array(2).fill("service-unavailable"));
-  roster.resolve(false);
-});
-
-Deno.test("SilentEnds holds a sender's share of messages, and drops more of them in silence", async () => {
-  const fixture = new Fixture();
-  const roster = Promise.withResolvers<boolean>();
-  fixture.maySee = () => roster.promise;
-  const taken = Array.from({ length: 8 }, () => fixture.take(message(CHAT_STATE)));
-  const held = fixture.budget.items;
-  assert.ok(held > 0 && held < 8, `${held}`);
-  assert.deepEqual(fixture.outcomes, Array(8 - held).fill("dropped"));
-  roster.resolve(true);
-  await Promise.all(taken);
-  assert.deepEqual(fixture.outcomes.slice(8 - held), Array(held).fill("service-unavailable"));
-  assert.equal(fixture.budget.items, 0);
 });
 
 Deno.test("isForPerson() is true for texts, encrypted payloads and invitations alone", () => {
