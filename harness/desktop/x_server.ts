@@ -25,12 +25,16 @@ export class XServer implements AsyncDisposable {
   static async start(run: Run): Promise<XServer> {
     const directory = run.path("screen");
     await Deno.mkdir(directory);
-    // It takes a display that is free and says which on its standard output.
-    const args = ["-displayfd", "1", "-screen", "0", `${WIDTH}x${HEIGHT}x24`, "-nolisten", "tcp"];
     const child = new Child({
       name: "Xvfb",
       program: "Xvfb",
-      args: [...args, "-fbdir", directory],
+      args: [
+        // It takes a display that is free and says which on its standard output.
+        ...["-displayfd", "1", "-screen", "0", `${WIDTH}x${HEIGHT}x24`, "-nolisten", "tcp"],
+        // Otherwise it starts anew when its last program leaves, and drops those that come just then.
+        "-noreset",
+        ...["-fbdir", directory],
+      ],
       run,
     });
     try {
