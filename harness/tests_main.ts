@@ -1,7 +1,8 @@
 /**
  * Entry of `deno task test`. Scenarios and trials mostly wait, so that they run beside the rest, which
- * mostly computes: one after the other, both take half as long again. With arguments there is one run
- * of what they name.
+ * mostly computes: one after the other, both take half as long again. The types of all files are
+ * checked once before, as each run would check those that it shares with the other. With arguments
+ * there is one run of what they name.
  */
 import { PROJECT_DIRECTORY } from "./process/mod.ts";
 import { runTests, type TestRun } from "./test_runs.ts";
@@ -15,6 +16,12 @@ const LONGEST = "harness/trials/trials_test.ts";
 
 /** Files that each run has under way at once. More take longer than their tests are patient. */
 const JOBS = "2";
+
+/** Checks the types in all files and in the examples of docstrings. Returns the exit code. */
+async function checkTypes(): Promise<number> {
+  const check = new Deno.Command(Deno.execPath(), { args: ["check", "--doc", "--quiet"] });
+  return (await check.spawn().status).code;
+}
 
 function testRun(name: string, args: readonly string[]): TestRun {
   return {
@@ -30,10 +37,20 @@ function testRun(name: string, args: readonly string[]): TestRun {
 
 if (import.meta.main) {
   Deno.chdir(PROJECT_DIRECTORY);
-  const runs = Deno.args.length > 0 ? [testRun("tests", Deno.args)] : [
-    testRun("scenarios and trials", [LONGEST, ...WAITING]),
-    testRun("all other tests", [`--ignore=${[...WAITING, ...LEFT_OUT].join()}`]),
-  ];
+  const isAll = Deno.args.length === 0;
+  if (isAll) {
+    const code = await checkTypes();
+    if (code !== 0) Deno.exit(code);
+  }
+  const runs = isAll
+    ? [
+      testRun("scenarios and trials", ["--no-check", LONGEST, ...WAITING]),
+      testRun("all other tests", [
+        "--no-check",
+        `--ignore=${[...WAITING, ...LEFT_OUT].join()}`,
+      ]),
+    ]
+    : [testRun("tests", Deno.args)];
   const encoder = new TextEncoder();
   Deno.exit(await runTests(runs, (text) => Deno.stdout.writeSync(encoder.encode(text))));
 }
