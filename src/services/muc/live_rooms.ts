@@ -130,6 +130,12 @@ export class LiveRooms {
     return live.seats.all().filter(({ process }) => process === this.#process);
   }
 
+  /** Returns the seat of a session of this node in a room. */
+  ownSeat(room: string, jid: string): Seat | undefined {
+    const seat = this.#rooms.get(room)?.seats.of(jid);
+    return seat?.process === this.#process ? seat : undefined;
+  }
+
   /** Returns all seats of a process. */
   ofProcess(process: number): readonly Seat[] {
     return this.all().flatMap(({ seats }) =>

@@ -306,7 +306,7 @@ export class MucServer<Taken extends RoomStanza> {
     if (new TextEncoder().encode(nick).length > MAX_NICK_BYTES) {
       return this.#refuse(taken, "not-acceptable");
     }
-    const own = this.#ownSeat(room, from.text);
+    const own = this.#rooms.ownSeat(room, from.text);
     const join = presence.child("x", NS.MUC);
     if (own === undefined && join === undefined) return this.#refuse(taken, "not-acceptable");
     if (join !== undefined && (own === undefined || own.nick === nick)) {
@@ -349,7 +349,7 @@ export class MucServer<Taken extends RoomStanza> {
       // Sessions of this node are in an earlier room of that name: its end was not heard of yet.
       this.#changes.clear(room, { creation, notes: { destroyed: {} } });
     }
-    const before = this.#ownSeat(room, from.text);
+    const before = this.#rooms.ownSeat(room, from.text);
     const seats = this.#rooms.get(room)?.seats;
     const refusal = entryRefusal(affiliation, settings, {
       password: join.child("password", NS.MUC)?.text,
@@ -460,7 +460,7 @@ export class MucServer<Taken extends RoomStanza> {
     const session = from.text;
     const isLeave = kind === "presence" && type === "unavailable";
     const isOver = () => isLeave || !this.#deps.isHere(from as FullJid); // seats have full JIDs
-    const isSeated = this.#ownSeat(room, session) !== undefined && isOver();
+    const isSeated = this.#rooms.ownSeat(room, session) !== undefined && isOver();
     const done = this.#leaves.ends(isLeave ? "leave" : "error", stanza, { isSeated });
     if (done === undefined) return;
     const isShown = isLeave && bytes.length <= MAX_PRESENCE_BYTES;
@@ -469,7 +469,7 @@ export class MucServer<Taken extends RoomStanza> {
       : { notes: { codes: ["333"] } };
     void this.#intake.inTurn(room, () => {
       done();
-      const seat = this.#ownSeat(room, session);
+      const seat = this.#rooms.ownSeat(room, session);
       if (seat !== undefined && isOver()) this.#remove(seat, about);
       return Promise.resolve();
     });
@@ -508,11 +508,6 @@ export class MucServer<Taken extends RoomStanza> {
   #isTaken(room: string, nick: string, account: string): boolean {
     const entry = this.#rooms.get(room)?.seats.entry(nick);
     return entry !== undefined && entry.account !== account;
-  }
-
-  #ownSeat(room: string, jid: string): Seat | undefined {
-    const seat = this.#rooms.get(room)?.seats.of(jid);
-    return seat?.process === this.#deps.process ? seat : undefined;
   }
 
   // ---- requests ----------------------------------------------------------------------------

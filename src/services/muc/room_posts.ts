@@ -23,7 +23,7 @@ const STORE_PATIENCE_MS = 2_000;
 
 /** Collaborators of `RoomPosts`. */
 export interface RoomPostsDeps<Taken extends RoomStanza>
-  extends Pick<MucServerDeps<Taken>, "service" | "process" | "send" | "clock"> {
+  extends Pick<MucServerDeps<Taken>, "service" | "send" | "clock"> {
   readonly rooms: LiveRooms;
   readonly order: MessageOrder;
   readonly peers: Peers;
@@ -83,7 +83,7 @@ export class RoomPosts<Taken extends RoomStanza> {
     const { from, to, type } = stanza;
     const room = to.bare.text;
     const message = stanzaElement(stanza);
-    const seat = this.#ownSeat(room, from.text);
+    const seat = this.#deps.rooms.ownSeat(room, from.text);
     if (type !== "groupchat" && !(to instanceof FullJid)) {
       const { voice, invitations } = this.#deps;
       const form = voiceForm(message);
@@ -267,10 +267,5 @@ export class RoomPosts<Taken extends RoomStanza> {
       } else this.#tellPosted(live, { ...message, number });
       taken.settle();
     }
-  }
-
-  #ownSeat(room: string, jid: string): Seat | undefined {
-    const seat = this.#deps.rooms.get(room)?.seats.of(jid);
-    return seat?.process === this.#deps.process ? seat : undefined;
   }
 }
