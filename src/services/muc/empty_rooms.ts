@@ -1,8 +1,8 @@
 import type { LiveRooms } from "./live_rooms.ts";
 import type { MucMetrics } from "./muc_metrics.ts";
 import type { MucServerDeps } from "./muc_ports.ts";
-import type { MucRequests } from "./muc_requests.ts";
 import type { Peers } from "./peers.ts";
+import type { RoomRecords } from "./room_records.ts";
 
 /** Rooms that are removed late at most. Others stay, until somebody enters and leaves them. */
 const MAX_LEFT_ROOMS = 10_000;
@@ -13,7 +13,7 @@ const LEFT_LONG_MS = 600_000;
 export interface EmptyRoomsDeps extends Pick<MucServerDeps<never>, "service" | "clock" | "logger"> {
   readonly rooms: LiveRooms;
   readonly peers: Peers;
-  readonly requests: MucRequests;
+  readonly records: Pick<RoomRecords, "settingsOf">;
   readonly counters: MucMetrics;
   inTurn(room: string, step: () => Promise<void>): Promise<void>;
 }
@@ -50,14 +50,14 @@ export class EmptyRooms {
 
   /** While there may be occupants that this node does not know, the room stays. */
   async #remove(room: string, creation: number): Promise<void> {
-    const { rooms, peers, requests, counters, service: { store, archives } } = this.#deps;
+    const { rooms, peers, records, counters, service: { store, archives } } = this.#deps;
     if (!peers.isWhole) {
       if (this.#left.size < MAX_LEFT_ROOMS) this.#left.set(room, creation);
       return;
     }
     const stored = await store.read(room);
     if (stored?.creation !== creation || rooms.get(room) !== undefined) return;
-    const { persistent, isLocked } = requests.settingsOf(stored);
+    const { persistent, isLocked } = records.settingsOf(stored);
     if (persistent && !isLocked) return;
     if (!await store.destroy(room, stored.version)) return;
     counters.destroyed.inc();

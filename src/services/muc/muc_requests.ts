@@ -12,6 +12,7 @@ import type { MucService } from "./muc_options.ts";
 import * as NS from "./namespaces.ts";
 import { accountOf } from "./occupants.ts";
 import type { Entry, Seat } from "./occupants.ts";
+import type { RoomRecords } from "./room_records.ts";
 import {
   affiliationOf,
   affiliationRefusal,
@@ -25,12 +26,10 @@ import {
   changeCodes,
   changeSettings,
   infoForm,
-  readSettings,
   settingsFeatures,
   settingsForm,
   writeSettings,
 } from "./room_settings.ts";
-import type { RoomSettings } from "./room_settings.ts";
 import type { PresenceNotes } from "./room_xml.ts";
 
 /** Attempts at a change that others get in the way of. */
@@ -56,6 +55,7 @@ export interface MucRequest {
 export interface MucRequestsDeps {
   readonly service: MucService;
   readonly rooms: LiveRooms;
+  readonly records: Pick<RoomRecords, "settingsOf">;
   readonly counters: MucMetrics;
   /** Has all nodes take notice of a change that is in the database. */
   changed(
@@ -114,12 +114,6 @@ export class MucRequests {
     }
   }
 
-  /** Settings of a room as they are in the database. */
-  settingsOf(stored: Pick<StoredMucRoom, "config">): RoomSettings {
-    const { options: { defaultRoom } } = this.#deps.service;
-    return readSettings(stored.config, { ...defaultRoom, isLocked: false, secret: "" });
-  }
-
   get #store(): MucStore {
     return this.#deps.service.store;
   }
@@ -135,7 +129,7 @@ export class MucRequests {
   async #describe({ to, account }: MucRequest): Promise<IqAnswer> {
     const stored = await this.#store.read(to.text);
     if (stored === undefined) return { error: "item-not-found" };
-    const settings = this.settingsOf(stored);
+    const settings = this.#deps.records.settingsOf(stored);
     if (this.#isHidden(to, account, stored)) return { error: "item-not-found" };
     const identity = element("identity", {
       category: "conference",
@@ -167,7 +161,7 @@ export class MucRequests {
 
   /** True when a room does not exist for somebody. */
   #isHidden(to: BareJid, account: string, stored: StoredMucRoom): boolean {
-    const settings = this.settingsOf(stored);
+    const settings = this.#deps.records.settingsOf(stored);
     // A hidden room does not exist for strangers, and a locked one for others than its owner.
     const isKnown = this.#isIn(to, account) ||
       !["none", "outcast"].includes(affiliationOf(stored.affiliates, account));
@@ -183,7 +177,7 @@ export class MucRequests {
     if (stored === undefined || this.#isHidden(to, account, stored)) {
       return { error: "item-not-found" };
     }
-    const settings = this.settingsOf(stored);
+    const settings = this.#deps.records.settingsOf(stored);
     const affiliation = affiliationOf(stored.affiliates, account);
     const isMember = affiliation !== "none" && affiliation !== "outcast";
     // Whoever is in a members-only room without being a member is on the way out.
@@ -218,7 +212,7 @@ export class MucRequests {
     if (written !== undefined && after === undefined) return { error: "item-not-found" };
     const rooms = await this.#store.list({ limit, ...after !== undefined && { after } });
     const items = rooms.map(({ room, config }) => {
-      const { title } = this.settingsOf({ config });
+      const { title } = this.#deps.records.settingsOf({ config });
       return element("item", {
         jid: room,
         name: title === "" ? room.slice(0, room.indexOf("@")) : title,
@@ -239,7 +233,7 @@ export class MucRequests {
     const [affiliation, role] = [item?.attribute("affiliation"), item?.attribute("role")];
     const stored = await this.#store.read(to.text);
     if (stored === undefined) return { error: "item-not-found" };
-    const settings = this.settingsOf(stored);
+    const settings = this.#deps.records.settingsOf(stored);
     const own = affiliationOf(stored.affiliates, account);
     const entry = this.#entryOf(to, account);
     if (role !== undefined) {
@@ -367,7 +361,7 @@ export class MucRequests {
     const stored = await this.#store.read(to.text);
     if (stored === undefined) return { error: "item-not-found" };
     if (affiliationOf(stored.affiliates, account) !== "owner") return { error: "forbidden" };
-    const form = settingsForm(this.settingsOf(stored));
+    const form = settingsForm(this.#deps.records.settingsOf(stored));
     return { payload: element("query", { xmlns: NS.MUC_OWNER }, form) };
   }
 
@@ -383,7 +377,9 @@ export class MucRequests {
       switch (form!.attribute("type")) {
         case "cancel":
           // The owner has thought better of a new room (§10.1.3).
-          return this.settingsOf(stored).isLocked ? await this.#destroy(to, stored) : "empty";
+          return this.#deps.records.settingsOf(stored).isLocked
+            ? await this.#destroy(to, stored)
+            : "empty";
         case "submit":
           return await this.#configure(to, stored, form!);
         default:
@@ -398,7 +394,7 @@ export class MucRequests {
     form: XmlElement,
   ): Promise<IqAnswer | undefined> {
     const { service: { options }, counters, changed } = this.#deps;
-    const before = this.settingsOf(stored);
+    const before = this.#deps.records.settingsOf(stored);
     const settings = changeSettings(before, form, options);
     if ("error" in settings) return settings;
     const version = await this.#store.change(to.text, {

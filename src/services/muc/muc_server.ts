@@ -1,5 +1,4 @@
-import { randomHex } from "../../base/mod.ts";
-import type { RoomMessage, StoredMucRoom } from "../../storage/mod.ts";
+import type { RoomMessage } from "../../storage/mod.ts";
 import type { BareJid, Stanza, StanzaErrorCondition, XmlElement } from "../../xmpp/mod.ts";
 import {
   buildStanza,
@@ -20,7 +19,6 @@ import { EmptyRooms } from "./empty_rooms.ts";
 import { chooseHistory, pastOf, readHistoryRequest } from "./history_request.ts";
 import { Invitations } from "./invitations.ts";
 import { LiveRooms } from "./live_rooms.ts";
-import type { RoomRecord } from "./live_rooms.ts";
 import { KEPT_MESSAGES, MessageOrder, shownNumber } from "./message_order.ts";
 import { mucMetrics } from "./muc_metrics.ts";
 import type { MucMetrics } from "./muc_metrics.ts";
@@ -33,8 +31,8 @@ import type { Seat } from "./occupants.ts";
 import { Peers } from "./peers.ts";
 import { RoomChanges } from "./room_changes.ts";
 import { RoomPosts } from "./room_posts.ts";
+import { RoomRecords } from "./room_records.ts";
 import { affiliationOf, entryRefusal, entryRole } from "./room_standing.ts";
-import { writeSettings } from "./room_settings.ts";
 import { numberedMessage, ownElements, pastMessage } from "./room_xml.ts";
 import type { PresenceNotes } from "./room_xml.ts";
 import { VoiceRequests } from "./voice_requests.ts";
@@ -50,15 +48,6 @@ const ABSENT_MS = 60_000;
 /** Messages that are read for each one that a newcomer may get. */
 const HISTORY_READ = 3;
 
-/** A room that somebody may enter. */
-interface FoundRoom {
-  readonly record: RoomRecord;
-  /** True when it was made for them. */
-  readonly isNew: boolean;
-  /** Number of the room's last message; 0 when it is not known. */
-  readonly lastNumber: number;
-}
-
 /**
  * The Multi-User Chat rooms of one domain (XEP-0045). Every node serves all of them.
  *
@@ -69,6 +58,7 @@ export class MucServer<Taken extends RoomStanza> {
   readonly #deps: MucServerDeps<Taken>;
   readonly #metrics: MucMetrics;
   readonly #rooms: LiveRooms;
+  readonly #records: RoomRecords;
   readonly #order: MessageOrder;
   readonly #peers: Peers;
   readonly #requests: MucRequests;
@@ -100,6 +90,12 @@ export class MucServer<Taken extends RoomStanza> {
       // The session has moved to another node, which will tell of it.
       if (!deps.deliver(to, stanza) && !deps.isHere(to)) deps.send(stanza);
     }, counters);
+    const records = this.#records = new RoomRecords({
+      service,
+      rooms,
+      counters,
+      note: (thrown) => intake.note(thrown),
+    });
     const order = this.#order = new MessageOrder({
       service,
       rooms,
@@ -122,16 +118,17 @@ export class MucServer<Taken extends RoomStanza> {
       peers,
       counters,
       inTurn,
-      recordOf: (stored) => this.#recordOf(stored),
+      recordOf: (stored) => records.recordOf(stored),
       remove: (seat, about) => this.#remove(seat, about),
     });
     const giveRole: MucRequestsDeps["giveRole"] = (room, about) => {
       peers.tell({ kind: "role", room, ...about });
       changes.giveRole(room, about);
     };
-    const requests = this.#requests = new MucRequests({
+    this.#requests = new MucRequests({
       service,
       rooms,
+      records,
       counters,
       changed: (room, { codes, notes }) => {
         peers.tellChange({ kind: "changed", room, codes, notes });
@@ -143,7 +140,7 @@ export class MucServer<Taken extends RoomStanza> {
       },
       giveRole,
     });
-    this.#empty = new EmptyRooms({ ...deps, rooms, peers, requests, counters, inTurn });
+    this.#empty = new EmptyRooms({ ...deps, rooms, peers, records, counters, inTurn });
     this.#passed = new OccupantRequests({
       rooms,
       send: (stanza, settled) => deps.send(stanza, settled),
@@ -337,7 +334,7 @@ export class MucServer<Taken extends RoomStanza> {
     const account = from.bare.text;
     const room = to.bare.text;
     await this.#peers.met();
-    const found = await this.#readOrMake(to.bare, account);
+    const found = await this.#records.findOrMake(to.bare, account);
     if (typeof found === "string") return this.#refuse(taken, found);
     const { record, isNew, lastNumber } = found;
     const { settings } = record;
@@ -398,44 +395,6 @@ export class MucServer<Taken extends RoomStanza> {
     taken.settle();
   }
 
-  /** Returns a room that is there, or makes it; the condition that refuses it. */
-  async #readOrMake(
-    jid: BareJid,
-    account: string,
-  ): Promise<FoundRoom | StanzaErrorCondition> {
-    const { store, options } = this.#deps.service;
-    const room = jid.text;
-    let stored: StoredMucRoom | undefined;
-    try {
-      stored = await store.read(room);
-    } catch (thrown) {
-      // People may still come while the database is away, if somebody is here.
-      const { record } = this.#rooms.get(room) ?? {};
-      if (record === undefined || !isStorageFailure(thrown)) throw thrown;
-      this.#intake.note(thrown);
-      return { record, isNew: false, lastNumber: 0 };
-    }
-    if (stored !== undefined) {
-      return { record: this.#recordOf(stored), isNew: false, lastNumber: stored.lastNumber };
-    }
-    if (new TextEncoder().encode(jid.localpart).length > options.maxRoomId) return "not-acceptable";
-    const settings = { ...options.defaultRoom, isLocked: true, secret: randomHex(16) };
-    const affiliates = [{ jid: account, affiliation: "owner" as const, reason: "" }];
-    const config = writeSettings(settings);
-    const content = { config, isListed: settings.public, affiliates };
-    const version = await store.create(room, content);
-    if (version === undefined) return await this.#readOrMake(jid, account); // others made it
-    this.#metrics.created.inc();
-    // Creations and numbers begin with the first version.
-    const record = { version, creation: version, settings, affiliates, subject: "" };
-    return { record, isNew: true, lastNumber: version };
-  }
-
-  #recordOf(stored: StoredMucRoom): RoomRecord {
-    const { version, creation, affiliates, subject } = stored;
-    return { version, creation, affiliates, subject, settings: this.#requests.settingsOf(stored) };
-  }
-
   /** Returns what a room keeps. None while the database is away. */
   async #historyOf(room: string): Promise<readonly RoomMessage[]> {
     const { store, options: { historySize } } = this.#deps.service;
@@ -494,7 +453,7 @@ export class MucServer<Taken extends RoomStanza> {
     if (stored === undefined) return;
     const seat = this.#rooms.get(room)?.seats.of(jid.text);
     if (seat === undefined || seat.process === process || !this.#deps.isHere(jid)) return;
-    this.#rooms.remember(room, this.#recordOf(stored));
+    this.#rooms.remember(room, this.#records.recordOf(stored));
     const own = { ...seat, process, host: localHost, changedMs: this.#nowMs() };
     this.#peers.put(own);
     this.#noteHistory(own, stored.lastNumber);

@@ -1,0 +1,94 @@
+import { randomHex } from "../../base/mod.ts";
+import type { StoredMucRoom } from "../../storage/mod.ts";
+import type { BareJid, StanzaErrorCondition } from "../../xmpp/mod.ts";
+import { isStorageFailure } from "../rooms/mod.ts";
+import type { LiveRooms, RoomRecord } from "./live_rooms.ts";
+import type { MucMetrics } from "./muc_metrics.ts";
+import type { MucService } from "./muc_options.ts";
+import { readSettings, writeSettings } from "./room_settings.ts";
+import type { RoomSettings } from "./room_settings.ts";
+
+/** Collaborators of `RoomRecords`. */
+export interface RoomRecordsDeps {
+  readonly service: {
+    readonly options: Pick<MucService["options"], "defaultRoom" | "maxRoomId">;
+    readonly store: Pick<MucService["store"], "read" | "create">;
+  };
+  readonly rooms: Pick<LiveRooms, "get">;
+  readonly counters: Pick<MucMetrics, "created">;
+  /** Takes note of a failure. */
+  note(thrown: unknown): void;
+}
+
+/** A room that is in the database. */
+export interface FoundRoom {
+  readonly record: RoomRecord;
+  /** True when it was made a moment ago, for the one who enters it. */
+  readonly isNew: boolean;
+  /** Number of the room's last message; 0 when it is not known. */
+  readonly lastNumber: number;
+}
+
+/** Reads rooms from the database, and makes those that somebody is the first to enter. */
+export class RoomRecords {
+  readonly #deps: RoomRecordsDeps;
+
+  constructor(deps: RoomRecordsDeps) {
+    this.#deps = deps;
+  }
+
+  /** Returns the settings of a room as they are in the database. */
+  settingsOf({ config }: Pick<StoredMucRoom, "config">): RoomSettings {
+    const { defaultRoom } = this.#deps.service.options;
+    return readSettings(config, { ...defaultRoom, isLocked: false, secret: "" });
+  }
+
+  recordOf(stored: StoredMucRoom): RoomRecord {
+    const { version, creation, affiliates, subject } = stored;
+    return { version, creation, affiliates, subject, settings: this.settingsOf(stored) };
+  }
+
+  /**
+   * Returns a room for somebody who enters it, or makes it; the condition that refuses it. While the
+   * database is away, people may still come where somebody of this node is.
+   *
+   * @param account bare JID of the owner of a new room
+   * @throws CausewayError `storage/…`
+   */
+  async findOrMake(jid: BareJid, account: string): Promise<FoundRoom | StanzaErrorCondition> {
+    const { service: { store, options }, rooms, note } = this.#deps;
+    const room = jid.text;
+    let stored: StoredMucRoom | undefined;
+    try {
+      stored = await store.read(room);
+    } catch (thrown) {
+      const { record } = rooms.get(room) ?? {};
+      if (record === undefined || !isStorageFailure(thrown)) throw thrown;
+      note(thrown);
+      return { record, isNew: false, lastNumber: 0 };
+    }
+    if (stored !== undefined) {
+      return { record: this.recordOf(stored), isNew: false, lastNumber: stored.lastNumber };
+    }
+    if (new TextEncoder().encode(jid.localpart).length > options.maxRoomId) return "not-acceptable";
+    // Others may have made it since it was read.
+    return await this.#make(room, account) ?? await this.findOrMake(jid, account);
+  }
+
+  /** Makes a room, which is locked until its owner configures it; undefined when it is there. */
+  async #make(room: string, account: string): Promise<FoundRoom | undefined> {
+    const { service: { store, options }, counters } = this.#deps;
+    const settings = { ...options.defaultRoom, isLocked: true, secret: randomHex(16) };
+    const affiliates = [{ jid: account, affiliation: "owner" as const, reason: "" }];
+    const version = await store.create(room, {
+      config: writeSettings(settings),
+      isListed: settings.public,
+      affiliates,
+    });
+    if (version === undefined) return undefined;
+    counters.created.inc();
+    // Creations and numbers begin with the first version.
+    const record = { version, creation: version, settings, affiliates, subject: "" };
+    return { record, isNew: true, lastNumber: version };
+  }
+}
