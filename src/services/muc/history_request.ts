@@ -34,6 +34,11 @@ export function readHistoryRequest(join: XmlElement, nowMs: number): HistoryRequ
   };
 }
 
+/** Returns a wish that asks for no more messages than a newcomer gets at most. Pure. */
+export function limitedTo(wish: HistoryRequest, historySize: number): HistoryRequest {
+  return { ...wish, maxStanzas: Math.min(wish.maxStanzas ?? historySize, historySize) };
+}
+
 /** Returns the messages that newcomers may get, without changes of the subject. Pure. */
 export function pastOf(
   messages: readonly RoomMessage[],

@@ -184,7 +184,7 @@ export class MessageOrder {
 
 /** Returns the number that a message shows as its id: its archive, if there is one, finds it by that. */
 export function shownNumber(
-  { archives }: Pick<MucService, "archives">,
+  { archives }: { readonly archives?: Pick<NonNullable<MucService["archives"]>, "takes"> },
   text: string,
   number: number | undefined,
 ): number | undefined {

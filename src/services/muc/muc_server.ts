@@ -1,5 +1,4 @@
-import type { RoomMessage } from "../../storage/mod.ts";
-import type { BareJid, Stanza, StanzaErrorCondition, XmlElement } from "../../xmpp/mod.ts";
+import type { Stanza, StanzaErrorCondition, XmlElement } from "../../xmpp/mod.ts";
 import {
   buildStanza,
   element,
@@ -12,14 +11,13 @@ import {
   stanzaId,
 } from "../../xmpp/mod.ts";
 import type { IqAnswer } from "../iq_service.ts";
-import { isStorageFailure, RoomIntake } from "../rooms/mod.ts";
+import { RoomIntake } from "../rooms/mod.ts";
 import type { RoomStanza } from "../rooms/mod.ts";
-import { isArchivable } from "../archive/mod.ts";
 import { EmptyRooms } from "./empty_rooms.ts";
-import { chooseHistory, pastOf, readHistoryRequest } from "./history_request.ts";
+import { readHistoryRequest } from "./history_request.ts";
 import { Invitations } from "./invitations.ts";
 import { LiveRooms } from "./live_rooms.ts";
-import { KEPT_MESSAGES, MessageOrder, shownNumber } from "./message_order.ts";
+import { MessageOrder } from "./message_order.ts";
 import { mucMetrics } from "./muc_metrics.ts";
 import type { MucMetrics } from "./muc_metrics.ts";
 import type { MucServerDeps } from "./muc_ports.ts";
@@ -30,10 +28,11 @@ import { OccupantRequests } from "./occupant_requests.ts";
 import type { Seat } from "./occupants.ts";
 import { Peers } from "./peers.ts";
 import { RoomChanges } from "./room_changes.ts";
+import { RoomHistory } from "./room_history.ts";
 import { RoomPosts } from "./room_posts.ts";
 import { RoomRecords } from "./room_records.ts";
 import { affiliationOf, entryRefusal, entryRole } from "./room_standing.ts";
-import { numberedMessage, ownElements, pastMessage } from "./room_xml.ts";
+import { ownElements, subjectMessage } from "./room_xml.ts";
 import type { PresenceNotes } from "./room_xml.ts";
 import { VoiceRequests } from "./voice_requests.ts";
 import { WaitingLeaves } from "./waiting_leaves.ts";
@@ -44,9 +43,6 @@ const MAX_PRESENCE_BYTES = 4_096;
 const MAX_NICK_BYTES = 256;
 /** Milliseconds without its session after which a seat of this node ends. */
 const ABSENT_MS = 60_000;
-
-/** Messages that are read for each one that a newcomer may get. */
-const HISTORY_READ = 3;
 
 /**
  * The Multi-User Chat rooms of one domain (XEP-0045). Every node serves all of them.
@@ -59,6 +55,7 @@ export class MucServer<Taken extends RoomStanza> {
   readonly #metrics: MucMetrics;
   readonly #rooms: LiveRooms;
   readonly #records: RoomRecords;
+  readonly #history: RoomHistory;
   readonly #order: MessageOrder;
   readonly #peers: Peers;
   readonly #requests: MucRequests;
@@ -84,6 +81,7 @@ export class MucServer<Taken extends RoomStanza> {
       clock,
     });
     const inTurn = (room: string, step: () => Promise<void>) => intake.inTurn(room, step);
+    const note = (thrown: unknown) => intake.note(thrown);
     const refuse = (taken: Taken, condition: StanzaErrorCondition) =>
       this.#refuse(taken, condition);
     const rooms = this.#rooms = new LiveRooms(process, (to, stanza) => {
@@ -94,8 +92,9 @@ export class MucServer<Taken extends RoomStanza> {
       service,
       rooms,
       counters,
-      note: (thrown) => intake.note(thrown),
+      note,
     });
+    this.#history = new RoomHistory({ service, rooms, note });
     const order = this.#order = new MessageOrder({
       service,
       rooms,
@@ -173,7 +172,7 @@ export class MucServer<Taken extends RoomStanza> {
       counters,
       inTurn,
       refuse,
-      note: (thrown) => intake.note(thrown),
+      note,
       clear: (room, about) => changes.clear(room, about),
     });
     metrics.gauge({
@@ -339,7 +338,7 @@ export class MucServer<Taken extends RoomStanza> {
     const { record, isNew, lastNumber } = found;
     const { settings } = record;
     const affiliation = affiliationOf(record.affiliates, account);
-    const history = await this.#historyOf(room);
+    const history = await this.#history.read(room);
     // From here on nothing is waited for: what was found out stays true.
     const { creation = record.creation } = this.#rooms.get(room)?.record ?? {};
     if (creation !== record.creation) {
@@ -378,35 +377,9 @@ export class MucServer<Taken extends RoomStanza> {
     this.#metrics.joins.inc();
     this.#peers.put(seat, { codes });
     this.#noteHistory(seat, Math.max(lastNumber, history.at(-1)?.number ?? 0));
-    const past = pastOf(history, {
-      takes: (message) => isPast(message),
-      oldestMs: service.archives?.oldestMs ?? -Infinity,
-    });
-    const wanted = chooseHistory(past, {
-      maxStanzas: options.historySize,
-      ...limitedTo(readHistoryRequest(join, nowMs), options.historySize),
-    });
-    for (const { number, sentAtMs, stanza: text } of wanted) {
-      const shown = shownNumber(service, text, number);
-      const message = pastMessage(text, { room, number: shown, sentAtMs });
-      this.#rooms.write(seat, buildStanza(message, { to: from }));
-    }
+    this.#history.give(seat, history, readHistoryRequest(join, nowMs));
     this.#rooms.write(seat, subjectMessage(to.bare, from, record.subject));
     taken.settle();
-  }
-
-  /** Returns what a room keeps. None while the database is away. */
-  async #historyOf(room: string): Promise<readonly RoomMessage[]> {
-    const { store, options: { historySize } } = this.#deps.service;
-    try {
-      // Some of them newcomers do not get: the others are to be enough.
-      const limit = Math.max(1, Math.min(KEPT_MESSAGES, HISTORY_READ * historySize));
-      return await store.messages(room, { limit });
-    } catch (thrown) {
-      if (!isStorageFailure(thrown)) throw thrown;
-      this.#intake.note(thrown);
-      return [];
-    }
   }
 
   /**
@@ -545,14 +518,6 @@ function fullRoomError(presence: Stanza): Stanza {
   return buildStanza(answer, { from: presence.to, to: presence.from });
 }
 
-/** True for a message that newcomers get as history. */
-function isPast(message: Uint8Array): boolean {
-  return isArchivable(
-    { kind: "message", type: "groupchat", bytes: message },
-    { hasChatMarkers: false, hasGroupchats: true },
-  );
-}
-
 /** True for a leave, and for the error of a stanza that a session did not get. */
 function isEnd({ kind, type }: Stanza): boolean {
   return kind === "presence" && type === "unavailable" || kind !== "iq" && type === "error";
@@ -564,21 +529,4 @@ function isReplyType(type: string): boolean {
 
 function parseOf(bytes: Uint8Array): XmlElement {
   return stanzaElement({ bytes } as Stanza);
-}
-
-/** Returns a wish for history within the bound of the service. */
-function limitedTo(
-  wish: ReturnType<typeof readHistoryRequest>,
-  historySize: number,
-): ReturnType<typeof readHistoryRequest> {
-  return { ...wish, maxStanzas: Math.min(wish.maxStanzas ?? historySize, historySize) };
-}
-
-/** Returns the message that tells a newcomer the subject; an empty one without any (§7.2.15). */
-function subjectMessage(room: BareJid, to: Stanza["to"], subject: string): Stanza {
-  if (subject === "") {
-    const message = element("message", { type: "groupchat" }, element("subject"));
-    return buildStanza(message, { from: room, to });
-  }
-  return buildStanza(numberedMessage(subject, { room: room.text, number: undefined }), { to });
 }

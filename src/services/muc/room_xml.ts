@@ -79,6 +79,15 @@ export function statusMessage(room: BareJid, to: Jid, codes: readonly string[]):
   return buildStanza(element("message", { type: "groupchat" }, x), { from: room, to });
 }
 
+/** Returns the message that tells a newcomer the subject; an empty one without any (§7.2.15). */
+export function subjectMessage(room: BareJid, to: Jid, subject: string): Stanza {
+  if (subject === "") {
+    const message = element("message", { type: "groupchat" }, element("subject"));
+    return buildStanza(message, { from: room, to });
+  }
+  return buildStanza(numberedMessage(subject, { room: room.text, number: undefined }), { to });
+}
+
 /** True for an element that only the room itself may put into a stanza. */
 export function isRooms(child: XmlElement, room: string): boolean {
   switch (child.namespace) {
