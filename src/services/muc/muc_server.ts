@@ -25,24 +25,21 @@ import { MucRequests } from "./muc_requests.ts";
 import type { MucRequestsDeps } from "./muc_requests.ts";
 import * as NS from "./namespaces.ts";
 import { OccupantRequests } from "./occupant_requests.ts";
+import { MAX_PRESENCE_BYTES } from "./occupants.ts";
 import type { Seat } from "./occupants.ts";
 import { Peers } from "./peers.ts";
 import { RoomChanges } from "./room_changes.ts";
+import { RoomExit } from "./room_exit.ts";
 import { RoomHistory } from "./room_history.ts";
 import { RoomPosts } from "./room_posts.ts";
 import { RoomRecords } from "./room_records.ts";
 import { affiliationOf, entryRefusal, entryRole } from "./room_standing.ts";
 import { ownElements, subjectMessage } from "./room_xml.ts";
-import type { PresenceNotes } from "./room_xml.ts";
 import { VoiceRequests } from "./voice_requests.ts";
 import { WaitingLeaves } from "./waiting_leaves.ts";
 
-/** Bytes of the presence of an occupant, which every node keeps. */
-const MAX_PRESENCE_BYTES = 4_096;
 /** Bytes of a nickname: it is part of every message. */
 const MAX_NICK_BYTES = 256;
-/** Milliseconds without its session after which a seat of this node ends. */
-const ABSENT_MS = 60_000;
 
 /**
  * The Multi-User Chat rooms of one domain (XEP-0045). Every node serves all of them.
@@ -64,9 +61,8 @@ export class MucServer<Taken extends RoomStanza> {
   readonly #changes: RoomChanges;
   readonly #intake: RoomIntake<Taken>;
   readonly #empty: EmptyRooms;
+  readonly #exit: RoomExit;
   readonly #leaves = new WaitingLeaves();
-  /** Monotonic milliseconds since when a seat of this node has no session here, by full JID. */
-  readonly #absent = new Map<string, number>();
 
   constructor(deps: MucServerDeps<Taken>) {
     this.#deps = deps;
@@ -110,6 +106,22 @@ export class MucServer<Taken extends RoomStanza> {
       mayHaveMissed: () => this.#changes.reviewAll(),
       looked: () => this.#looked(),
     });
+    const empty = this.#empty = new EmptyRooms({
+      ...deps,
+      rooms,
+      peers,
+      records,
+      counters,
+      inTurn,
+    });
+    const exit = this.#exit = new RoomExit({
+      ...deps,
+      rooms,
+      peers,
+      leaves: this.#leaves,
+      empty,
+      inTurn,
+    });
     const changes = this.#changes = new RoomChanges({
       ...deps,
       rooms,
@@ -118,7 +130,7 @@ export class MucServer<Taken extends RoomStanza> {
       counters,
       inTurn,
       recordOf: (stored) => records.recordOf(stored),
-      remove: (seat, about) => this.#remove(seat, about),
+      remove: (seat, about) => exit.remove(seat, about),
     });
     const giveRole: MucRequestsDeps["giveRole"] = (room, about) => {
       peers.tell({ kind: "role", room, ...about });
@@ -139,7 +151,6 @@ export class MucServer<Taken extends RoomStanza> {
       },
       giveRole,
     });
-    this.#empty = new EmptyRooms({ ...deps, rooms, peers, records, counters, inTurn });
     this.#passed = new OccupantRequests({
       rooms,
       send: (stanza, settled) => deps.send(stanza, settled),
@@ -227,7 +238,7 @@ export class MucServer<Taken extends RoomStanza> {
       return "delivered";
     }
     if (isEnd(stanza)) {
-      this.#takeEnd(stanza);
+      this.#exit.take(stanza);
       taken.settle(); // a seat ends with its node, too
       return "delivered";
     }
@@ -382,44 +393,6 @@ export class MucServer<Taken extends RoomStanza> {
     taken.settle();
   }
 
-  /**
-   * Takes a leave, or an error of a session that could not be reached. Those have no bound but that
-   * they must concern a seat: nothing is kept of others, and of a stanza only what others are shown.
-   */
-  #takeEnd(stanza: Stanza): void {
-    const { kind, type, from, to, bytes } = stanza;
-    const room = to.bare.text;
-    const session = from.text;
-    const isLeave = kind === "presence" && type === "unavailable";
-    const isOver = () => isLeave || !this.#deps.isHere(from as FullJid); // seats have full JIDs
-    const isSeated = this.#rooms.ownSeat(room, session) !== undefined && isOver();
-    const done = this.#leaves.ends(isLeave ? "leave" : "error", stanza, { isSeated });
-    if (done === undefined) return;
-    const isShown = isLeave && bytes.length <= MAX_PRESENCE_BYTES;
-    const about = isLeave
-      ? { payload: isShown ? ownElements(parseOf(bytes), room) : [] }
-      : { notes: { codes: ["333"] } };
-    void this.#intake.inTurn(room, () => {
-      done();
-      const seat = this.#rooms.ownSeat(room, session);
-      if (seat !== undefined && isOver()) this.#remove(seat, about);
-      return Promise.resolve();
-    });
-  }
-
-  #remove(
-    seat: Seat,
-    about: { readonly notes?: PresenceNotes; readonly payload?: Seat["payload"] },
-  ): void {
-    const live = this.#rooms.get(seat.room);
-    const { creation, settings } = live?.record ?? {};
-    this.#peers.remove(seat, about);
-    const isEmpty = live?.seats.size === 0 && !live.mayHaveOthers;
-    if (isEmpty && creation !== undefined && (!settings!.persistent || settings!.isLocked)) {
-      this.#empty.remove(seat.room, creation);
-    }
-  }
-
   async #takeOver(room: string, jid: FullJid): Promise<void> {
     const { service: { store }, process, localHost } = this.#deps;
     const stored = await store.read(room);
@@ -482,16 +455,7 @@ export class MucServer<Taken extends RoomStanza> {
     this.#changes.retry();
     const nowMs = this.#deps.clock.monotonicMs();
     this.#empty.look(nowMs);
-    const absent = new Set<string>();
-    for (const seat of this.#rooms.ofProcess(this.#deps.process)) {
-      const jid = parseJid(seat.jid);
-      if (!(jid instanceof FullJid) || this.#deps.isHere(jid)) continue;
-      absent.add(seat.jid);
-      const since = this.#absent.get(seat.jid);
-      if (since === undefined) this.#absent.set(seat.jid, nowMs);
-      else if (nowMs - since >= ABSENT_MS) this.#remove(seat, { notes: { codes: ["333"] } });
-    }
-    for (const jid of this.#absent.keys()) if (!absent.has(jid)) this.#absent.delete(jid);
+    this.#exit.look(nowMs);
   }
 
   // ---- endings -----------------------------------------------------------------------------
@@ -525,8 +489,4 @@ function isEnd({ kind, type }: Stanza): boolean {
 
 function isReplyType(type: string): boolean {
   return type === "result" || type === "error";
-}
-
-function parseOf(bytes: Uint8Array): XmlElement {
-  return stanzaElement({ bytes } as Stanza);
 }

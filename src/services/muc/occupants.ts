@@ -1,6 +1,9 @@
 import type { XmlElement } from "../../xmpp/mod.ts";
 import type { Standing } from "./room_standing.ts";
 
+/** Bytes of the presence of an occupant, which every node keeps. */
+export const MAX_PRESENCE_BYTES = 4_096;
+
 /** A session in a room, as all nodes know it. Several sessions of one person may share a nickname. */
 export interface Seat extends Standing {
   /** Bare JID of the room. */

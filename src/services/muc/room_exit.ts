@@ -1,0 +1,95 @@
+import type { Stanza } from "../../xmpp/mod.ts";
+import { FullJid, parseJid, stanzaElement } from "../../xmpp/mod.ts";
+import type { RoomStanza } from "../rooms/mod.ts";
+import type { EmptyRooms } from "./empty_rooms.ts";
+import type { LiveRooms } from "./live_rooms.ts";
+import type { MucServerDeps } from "./muc_ports.ts";
+import { MAX_PRESENCE_BYTES } from "./occupants.ts";
+import type { Seat } from "./occupants.ts";
+import type { Peers } from "./peers.ts";
+import { ownElements } from "./room_xml.ts";
+import type { PresenceNotes } from "./room_xml.ts";
+import type { WaitingLeaves } from "./waiting_leaves.ts";
+
+/** Milliseconds without its session after which a seat of this node ends. */
+const ABSENT_MS = 60_000;
+
+/** Collaborators of `RoomExit`. */
+export interface RoomExitDeps extends Pick<MucServerDeps<RoomStanza>, "process" | "isHere"> {
+  readonly rooms: LiveRooms;
+  readonly peers: Pick<Peers, "remove">;
+  readonly leaves: WaitingLeaves;
+  readonly empty: Pick<EmptyRooms, "remove">;
+  /** Runs a step of a room behind all earlier ones. Never rejects. */
+  inTurn(room: string, step: () => Promise<void>): Promise<void>;
+}
+
+/**
+ * Takes sessions of this node out of rooms: those that leave, those that a stanza did not reach, and
+ * those that are long gone.
+ */
+export class RoomExit {
+  readonly #deps: RoomExitDeps;
+  /** Monotonic milliseconds since when a seat of this node has no session here, by full JID. */
+  readonly #absent = new Map<string, number>();
+
+  constructor(deps: RoomExitDeps) {
+    this.#deps = deps;
+  }
+
+  /**
+   * Takes a leave, or an error of a session that could not be reached. Those have no bound but that
+   * they must concern a seat: nothing is kept of others, and of a stanza only what others are shown.
+   */
+  take(stanza: Stanza): void {
+    const { rooms, isHere, leaves, inTurn } = this.#deps;
+    const { kind, type, from, to, bytes } = stanza;
+    const room = to.bare.text;
+    const session = from.text;
+    const isLeave = kind === "presence" && type === "unavailable";
+    const isOver = () => isLeave || !isHere(from as FullJid); // seats have full JIDs
+    const isSeated = rooms.ownSeat(room, session) !== undefined && isOver();
+    const done = leaves.ends(isLeave ? "leave" : "error", stanza, { isSeated });
+    if (done === undefined) return;
+    const isShown = isLeave && bytes.length <= MAX_PRESENCE_BYTES;
+    const about = isLeave
+      ? { payload: isShown ? ownElements(stanzaElement(stanza), room) : [] }
+      : { notes: { codes: ["333"] } };
+    void inTurn(room, () => {
+      done();
+      const seat = rooms.ownSeat(room, session);
+      if (seat !== undefined && isOver()) this.remove(seat, about);
+      return Promise.resolve();
+    });
+  }
+
+  /** Takes a session of this node out of its room. The room may end with it. */
+  remove(
+    seat: Seat,
+    about: { readonly notes?: PresenceNotes; readonly payload?: Seat["payload"] },
+  ): void {
+    const { rooms, peers, empty } = this.#deps;
+    const live = rooms.get(seat.room);
+    const { creation, settings } = live?.record ?? {};
+    peers.remove(seat, about);
+    const isEmpty = live?.seats.size === 0 && !live.mayHaveOthers;
+    if (isEmpty && creation !== undefined && (!settings!.persistent || settings!.isLocked)) {
+      empty.remove(seat.room, creation);
+    }
+  }
+
+  /** Ends the seats of this node whose session has been gone for long. */
+  look(nowMs: number): void {
+    const { rooms, process, isHere } = this.#deps;
+    const absent = new Set<string>();
+    for (const seat of rooms.ofProcess(process)) {
+      const jid = parseJid(seat.jid);
+      if (!(jid instanceof FullJid) || isHere(jid)) continue;
+      absent.add(seat.jid);
+      const since = this.#absent.get(seat.jid);
+      if (since === undefined) this.#absent.set(seat.jid, nowMs);
+      else if (nowMs - since >= ABSENT_MS) this.remove(seat, { notes: { codes: ["333"] } });
+    }
+    for (const jid of this.#absent.keys()) if (!absent.has(jid)) this.#absent.delete(jid);
+  }
+}

@@ -1,0 +1,151 @@
+import { deepStrictEqual, strictEqual } from "node:assert/strict";
+import { ManualClock } from "../../base/mod.ts";
+import { MetricsRegistry } from "../../observe/mod.ts";
+import { buildStanza, parseElement } from "../../xmpp/mod.ts";
+import type { Stanza } from "../../xmpp/mod.ts";
+import { LiveRooms } from "./live_rooms.ts";
+import { mucMetrics } from "./muc_metrics.ts";
+import type { Seat } from "./occupants.ts";
+import { RoomExit } from "./room_exit.ts";
+import { COVEN, DEFAULT_ROOM } from "./testing/muc_world.ts";
+import { WaitingLeaves } from "./waiting_leaves.ts";
+
+const ALICE = "alice@example.com/a";
+const SEAT: Seat = {
+  room: COVEN,
+  jid: ALICE,
+  nick: "witch",
+  affiliation: "none",
+  role: "participant",
+  payload: [],
+  joinedMs: 1,
+  changedMs: 1,
+  host: "dc1.example.com",
+  process: 1,
+};
+
+/** A seat of alice at this node, the exit of its room, and what became of both. */
+function withSeat(settings: Partial<typeof DEFAULT_ROOM> = {}) {
+  const counters = mucMetrics(new MetricsRegistry(new ManualClock()));
+  const rooms = new LiveRooms(1, () => {}, counters);
+  rooms.put(SEAT);
+  rooms.remember(COVEN, {
+    version: 5,
+    creation: 4,
+    settings: { ...DEFAULT_ROOM, ...settings, isLocked: false, secret: "" },
+    affiliates: [],
+    subject: "",
+  });
+  const sessions = new Set([ALICE]);
+  const removed: Parameters<RoomExit["remove"]>[1][] = [];
+  const emptied: [string, number][] = [];
+  const steps: (() => void)[] = [];
+  const leaves = new WaitingLeaves();
+  const exit = new RoomExit({
+    process: 1,
+    isHere: (jid) => sessions.has(jid.text),
+    rooms,
+    peers: {
+      remove: (seat, about) => {
+        removed.push(about);
+        rooms.remove(seat.room, seat.jid, about);
+      },
+    },
+    leaves,
+    empty: { remove: (room, creation) => void emptied.push([room, creation]) },
+    inTurn: (_room, step) => {
+      steps.push(() => void step());
+      return Promise.resolve();
+    },
+  });
+  const runSteps = () => {
+    for (const step of steps.splice(0)) step();
+  };
+  return { exit, rooms, sessions, leaves, removed, emptied, steps, runSteps };
+}
+
+function stanzaOf(xml: string): Stanza {
+  return buildStanza(parseElement(new TextEncoder().encode(xml)));
+}
+
+function leaveOf(content = ""): Stanza {
+  return stanzaOf(
+    `<presence from='${ALICE}' to='${COVEN}/witch' type='unavailable'>${content}</presence>`,
+  );
+}
+
+const ERROR = stanzaOf(`<message from='${ALICE}' to='${COVEN}' type='error'/>`);
+
+Deno.test("RoomExit.take() ends a seat in the turn of its room, with what the leave says", () => {
+  const { exit, removed, runSteps } = withSeat();
+  exit.take(leaveOf("<status>bye</status>"));
+  strictEqual(removed.length, 0);
+  runSteps();
+  deepStrictEqual(removed.map(({ payload }) => payload?.map(({ text }) => text)), [["bye"]]);
+});
+
+Deno.test("RoomExit.take() shows nothing of a leave that is larger than presence may be", () => {
+  const { exit, removed, runSteps } = withSeat();
+  exit.take(leaveOf(`<status>${"x".repeat(5_000)}</status>`));
+  runSteps();
+  deepStrictEqual(removed, [{ payload: [] }]);
+});
+
+Deno.test("RoomExit.take() ends the seat of a session that an error came from, once it is gone", () => {
+  const { exit, sessions, removed, steps, runSteps } = withSeat();
+  exit.take(ERROR);
+  strictEqual(steps.length, 0, "it is still there");
+  sessions.delete(ALICE);
+  exit.take(ERROR);
+  sessions.add(ALICE);
+  runSteps();
+  deepStrictEqual(removed, [], "it is there again");
+  sessions.delete(ALICE);
+  exit.take(ERROR);
+  runSteps();
+  deepStrictEqual(removed, [{ notes: { codes: ["333"] } }]);
+});
+
+Deno.test("RoomExit.take() keeps nothing of a leave without a seat, but for presence that waits", () => {
+  const { exit, rooms, leaves, steps } = withSeat();
+  rooms.remove(COVEN, ALICE);
+  exit.take(leaveOf());
+  strictEqual(steps.length, 0);
+  leaves.joins(leaveOf());
+  exit.take(leaveOf());
+  exit.take(leaveOf());
+  strictEqual(steps.length, 1);
+});
+
+Deno.test("RoomExit.remove() ends a temporary room with its last occupant", () => {
+  for (
+    const { settings, expected } of [
+      { settings: {}, expected: [[COVEN, 4]] },
+      { settings: { persistent: true }, expected: [] },
+    ]
+  ) {
+    const { exit, emptied } = withSeat(settings);
+    exit.remove(SEAT, {});
+    deepStrictEqual(emptied, expected);
+  }
+  const { exit, rooms, emptied } = withSeat();
+  rooms.put({ ...SEAT, jid: "bob@example.com/b", nick: "bard", process: 2 });
+  exit.remove(SEAT, {});
+  deepStrictEqual(emptied, [], "bob is there");
+});
+
+Deno.test("RoomExit.look() ends a seat whose session has been gone for a minute without a break", () => {
+  const { exit, sessions, removed } = withSeat();
+  exit.look(0);
+  sessions.delete(ALICE);
+  exit.look(1_000);
+  exit.look(60_999);
+  sessions.add(ALICE);
+  exit.look(61_000);
+  sessions.delete(ALICE);
+  exit.look(62_000);
+  exit.look(121_999);
+  deepStrictEqual(removed, []);
+  exit.look(122_000);
+  deepStrictEqual(removed, [{ notes: { codes: ["333"] } }]);
+});
