@@ -1,4 +1,4 @@
-import type { Stanza, StanzaErrorCondition, XmlElement } from "../../xmpp/mod.ts";
+import type { Stanza, StanzaErrorCondition } from "../../xmpp/mod.ts";
 import {
   buildStanza,
   element,
@@ -14,7 +14,6 @@ import type { IqAnswer } from "../iq_service.ts";
 import { RoomIntake } from "../rooms/mod.ts";
 import type { RoomStanza } from "../rooms/mod.ts";
 import { EmptyRooms } from "./empty_rooms.ts";
-import { readHistoryRequest } from "./history_request.ts";
 import { Invitations } from "./invitations.ts";
 import { LiveRooms } from "./live_rooms.ts";
 import { MessageOrder } from "./message_order.ts";
@@ -23,23 +22,17 @@ import type { MucMetrics } from "./muc_metrics.ts";
 import type { MucServerDeps } from "./muc_ports.ts";
 import { MucRequests } from "./muc_requests.ts";
 import type { MucRequestsDeps } from "./muc_requests.ts";
-import * as NS from "./namespaces.ts";
 import { OccupantRequests } from "./occupant_requests.ts";
 import { MAX_PRESENCE_BYTES } from "./occupants.ts";
-import type { Seat } from "./occupants.ts";
 import { Peers } from "./peers.ts";
 import { RoomChanges } from "./room_changes.ts";
+import { RoomEntrance } from "./room_entrance.ts";
 import { RoomExit } from "./room_exit.ts";
 import { RoomHistory } from "./room_history.ts";
 import { RoomPosts } from "./room_posts.ts";
 import { RoomRecords } from "./room_records.ts";
-import { affiliationOf, entryRefusal, entryRole } from "./room_standing.ts";
-import { ownElements, subjectMessage } from "./room_xml.ts";
 import { VoiceRequests } from "./voice_requests.ts";
 import { WaitingLeaves } from "./waiting_leaves.ts";
-
-/** Bytes of a nickname: it is part of every message. */
-const MAX_NICK_BYTES = 256;
 
 /**
  * The Multi-User Chat rooms of one domain (XEP-0045). Every node serves all of them.
@@ -51,8 +44,6 @@ export class MucServer<Taken extends RoomStanza> {
   readonly #deps: MucServerDeps<Taken>;
   readonly #metrics: MucMetrics;
   readonly #rooms: LiveRooms;
-  readonly #records: RoomRecords;
-  readonly #history: RoomHistory;
   readonly #order: MessageOrder;
   readonly #peers: Peers;
   readonly #requests: MucRequests;
@@ -62,6 +53,7 @@ export class MucServer<Taken extends RoomStanza> {
   readonly #intake: RoomIntake<Taken>;
   readonly #empty: EmptyRooms;
   readonly #exit: RoomExit;
+  readonly #entrance: RoomEntrance<Taken>;
   readonly #leaves = new WaitingLeaves();
 
   constructor(deps: MucServerDeps<Taken>) {
@@ -84,13 +76,13 @@ export class MucServer<Taken extends RoomStanza> {
       // The session has moved to another node, which will tell of it.
       if (!deps.deliver(to, stanza) && !deps.isHere(to)) deps.send(stanza);
     }, counters);
-    const records = this.#records = new RoomRecords({
+    const records = new RoomRecords({
       service,
       rooms,
       counters,
       note,
     });
-    this.#history = new RoomHistory({ service, rooms, note });
+    const history = new RoomHistory({ service, rooms, note });
     const order = this.#order = new MessageOrder({
       service,
       rooms,
@@ -131,6 +123,17 @@ export class MucServer<Taken extends RoomStanza> {
       inTurn,
       recordOf: (stored) => records.recordOf(stored),
       remove: (seat, about) => exit.remove(seat, about),
+    });
+    this.#entrance = new RoomEntrance({
+      ...deps,
+      rooms,
+      records,
+      history,
+      order,
+      peers,
+      counters,
+      clear: (room, about) => changes.clear(room, about),
+      refuse,
     });
     const giveRole: MucRequestsDeps["giveRole"] = (room, about) => {
       peers.tell({ kind: "role", room, ...about });
@@ -257,7 +260,7 @@ export class MucServer<Taken extends RoomStanza> {
     for (const { room, process } of this.#rooms.ofSession(jid.text)) {
       if (process === this.#deps.process) continue;
       const done = this.#leaves.joins({ from: jid, to: parseJid(room) });
-      void this.#intake.inTurn(room, () => this.#takeOver(room, jid).finally(done));
+      void this.#intake.inTurn(room, () => this.#entrance.takeOver(room, jid).finally(done));
     }
   }
 
@@ -287,7 +290,7 @@ export class MucServer<Taken extends RoomStanza> {
     const { stanza } = taken;
     switch (stanza.kind) {
       case "presence":
-        return await this.#present(taken);
+        return await this.#entrance.take(taken);
       case "message":
         return await this.#posts.take(taken);
       case "iq":
@@ -297,122 +300,6 @@ export class MucServer<Taken extends RoomStanza> {
         }
         return await this.#request(taken);
     }
-  }
-
-  // ---- entering and leaving ----------------------------------------------------------------
-
-  async #present(taken: Taken): Promise<void> {
-    const { stanza } = taken;
-    const { from, to } = stanza;
-    const room = to.bare.text;
-    if (!(from instanceof FullJid) || !this.#deps.isHere(from)) {
-      return this.#refuse(taken, "not-allowed");
-    }
-    const presence = stanzaElement(stanza);
-    const nick = (to as FullJid).resourcepart; // others are refused
-    if (new TextEncoder().encode(nick).length > MAX_NICK_BYTES) {
-      return this.#refuse(taken, "not-acceptable");
-    }
-    const own = this.#rooms.ownSeat(room, from.text);
-    const join = presence.child("x", NS.MUC);
-    if (own === undefined && join === undefined) return this.#refuse(taken, "not-acceptable");
-    if (join !== undefined && (own === undefined || own.nick === nick)) {
-      return await this.#enter(taken, { presence, join, nick });
-    }
-    const changed: Seat = {
-      ...own!, // one of the two is there
-      nick,
-      payload: ownElements(presence, room),
-      changedMs: this.#nowMs(),
-    };
-    if (this.#isTaken(room, nick, from.bare.text)) return this.#refuse(taken, "conflict");
-    this.#peers.put(changed);
-    taken.settle();
-  }
-
-  async #enter(
-    taken: Taken,
-    { presence, join, nick }: {
-      readonly presence: XmlElement;
-      readonly join: XmlElement;
-      readonly nick: string;
-    },
-  ): Promise<void> {
-    const { stanza: { from, to } } = taken;
-    const { service } = this.#deps;
-    const { options } = service;
-    const account = from.bare.text;
-    const room = to.bare.text;
-    await this.#peers.met();
-    const found = await this.#records.findOrMake(to.bare, account);
-    if (typeof found === "string") return this.#refuse(taken, found);
-    const { record, isNew, lastNumber } = found;
-    const { settings } = record;
-    const affiliation = affiliationOf(record.affiliates, account);
-    const history = await this.#history.read(room);
-    // From here on nothing is waited for: what was found out stays true.
-    const { creation = record.creation } = this.#rooms.get(room)?.record ?? {};
-    if (creation !== record.creation) {
-      // Sessions of this node are in an earlier room of that name: its end was not heard of yet.
-      this.#changes.clear(room, { creation, notes: { destroyed: {} } });
-    }
-    const before = this.#rooms.ownSeat(room, from.text);
-    const seats = this.#rooms.get(room)?.seats;
-    const refusal = entryRefusal(affiliation, settings, {
-      password: join.child("password", NS.MUC)?.text,
-      occupants: before === undefined ? seats?.nickCount ?? 0 : 0,
-    });
-    if (refusal !== undefined) return this.#refuse(taken, refusal);
-    if (this.#isTaken(room, nick, account)) return this.#refuse(taken, "conflict");
-    const isInside = seats?.has(account) === true;
-    if (!isInside && this.#rooms.countOf(account) >= options.maxUserConferences) {
-      return this.#refuse(taken, "resource-constraint");
-    }
-    if (this.#rooms.isFull) return this.#refuse(taken, "resource-constraint");
-    if (!this.#deps.isHere(from as FullJid)) return taken.settle(); // it has ended meanwhile
-    const nowMs = this.#nowMs();
-    const seat: Seat = {
-      room,
-      jid: from.text,
-      nick,
-      affiliation,
-      role: before?.role ?? entryRole(affiliation, settings),
-      payload: ownElements(presence, room),
-      joinedMs: before?.joinedMs ?? nowMs,
-      changedMs: nowMs,
-      host: this.#deps.localHost,
-      process: this.#deps.process,
-    };
-    this.#rooms.remember(room, record);
-    const codes = [...settings.anonymous ? [] : ["100"], ...isNew ? ["201"] : []];
-    this.#metrics.joins.inc();
-    this.#peers.put(seat, { codes });
-    this.#noteHistory(seat, Math.max(lastNumber, history.at(-1)?.number ?? 0));
-    this.#history.give(seat, history, readHistoryRequest(join, nowMs));
-    this.#rooms.write(seat, subjectMessage(to.bare, from, record.subject));
-    taken.settle();
-  }
-
-  async #takeOver(room: string, jid: FullJid): Promise<void> {
-    const { service: { store }, process, localHost } = this.#deps;
-    const stored = await store.read(room);
-    if (stored === undefined) return;
-    const seat = this.#rooms.get(room)?.seats.of(jid.text);
-    if (seat === undefined || seat.process === process || !this.#deps.isHere(jid)) return;
-    this.#rooms.remember(room, this.#records.recordOf(stored));
-    const own = { ...seat, process, host: localHost, changedMs: this.#nowMs() };
-    this.#peers.put(own);
-    this.#noteHistory(own, stored.lastNumber);
-  }
-
-  #noteHistory(seat: Seat, number: number): void {
-    const begun = this.#rooms.noteHistory(seat, number);
-    if (begun !== undefined) this.#order.catchUpSoon(begun);
-  }
-
-  #isTaken(room: string, nick: string, account: string): boolean {
-    const entry = this.#rooms.get(room)?.seats.entry(nick);
-    return entry !== undefined && entry.account !== account;
   }
 
   // ---- requests ----------------------------------------------------------------------------
@@ -465,10 +352,6 @@ export class MucServer<Taken extends RoomStanza> {
     const { stanza } = taken;
     const isFull = stanza.kind === "presence" && condition === "service-unavailable";
     this.#intake.refuse(taken, condition, isFull ? fullRoomError(stanza) : undefined);
-  }
-
-  #nowMs(): number {
-    return this.#deps.clock.wallMs();
   }
 }
 

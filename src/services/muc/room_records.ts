@@ -49,26 +49,36 @@ export class RoomRecords {
   }
 
   /**
-   * Returns a room for somebody who enters it, or makes it; the condition that refuses it. While the
-   * database is away, people may still come where somebody of this node is.
+   * Returns a room; undefined when there is none of that name.
+   *
+   * @throws CausewayError `storage/…`
+   */
+  async read(room: string): Promise<FoundRoom | undefined> {
+    const stored = await this.#deps.service.store.read(room);
+    return stored === undefined
+      ? undefined
+      : { record: this.recordOf(stored), isNew: false, lastNumber: stored.lastNumber };
+  }
+
+  /**
+   * Returns the room that somebody enters, and makes it when there is none; or the error that keeps
+   * them from making it. While the database is away, the room is as the sessions of this node in it
+   * know it.
    *
    * @param account bare JID of the owner of a new room
    * @throws CausewayError `storage/…`
    */
   async findOrMake(jid: BareJid, account: string): Promise<FoundRoom | StanzaErrorCondition> {
-    const { service: { store, options }, rooms, note } = this.#deps;
+    const { service: { options }, rooms, note } = this.#deps;
     const room = jid.text;
-    let stored: StoredMucRoom | undefined;
     try {
-      stored = await store.read(room);
+      const found = await this.read(room);
+      if (found !== undefined) return found;
     } catch (thrown) {
       const { record } = rooms.get(room) ?? {};
       if (record === undefined || !isStorageFailure(thrown)) throw thrown;
       note(thrown);
       return { record, isNew: false, lastNumber: 0 };
-    }
-    if (stored !== undefined) {
-      return { record: this.recordOf(stored), isNew: false, lastNumber: stored.lastNumber };
     }
     if (new TextEncoder().encode(jid.localpart).length > options.maxRoomId) return "not-acceptable";
     // Others may have made it since it was read.

@@ -1,0 +1,197 @@
+import type { BareJid, StanzaErrorCondition, XmlElement } from "../../xmpp/mod.ts";
+import { FullJid, stanzaElement } from "../../xmpp/mod.ts";
+import type { RoomStanza } from "../rooms/mod.ts";
+import { readHistoryRequest } from "./history_request.ts";
+import type { LiveRooms, RoomRecord } from "./live_rooms.ts";
+import type { MessageOrder } from "./message_order.ts";
+import type { MucMetrics } from "./muc_metrics.ts";
+import type { MucOptions } from "./muc_options.ts";
+import type { MucServerDeps } from "./muc_ports.ts";
+import * as NS from "./namespaces.ts";
+import type { Seat } from "./occupants.ts";
+import type { Peers } from "./peers.ts";
+import type { RoomHistory } from "./room_history.ts";
+import type { RoomRecords } from "./room_records.ts";
+import { affiliationOf, entryRefusal, entryRole } from "./room_standing.ts";
+import { ownElements, subjectMessage } from "./room_xml.ts";
+import type { PresenceNotes } from "./room_xml.ts";
+
+/** Bytes of a nickname: it is part of every message. */
+const MAX_NICK_BYTES = 256;
+
+/** Collaborators of `RoomEntrance`. */
+export interface RoomEntranceDeps<Taken extends RoomStanza>
+  extends Pick<MucServerDeps<Taken>, "localHost" | "process" | "isHere" | "clock"> {
+  readonly service: { readonly options: Pick<MucOptions, "maxUserConferences"> };
+  readonly rooms: LiveRooms;
+  readonly records: Pick<RoomRecords, "read" | "findOrMake">;
+  readonly history: Pick<RoomHistory, "read" | "give">;
+  readonly order: Pick<MessageOrder, "catchUpSoon">;
+  readonly peers: Pick<Peers, "met" | "put">;
+  readonly counters: Pick<MucMetrics, "joins">;
+  /** Takes all sessions of this node out of a room that is gone. */
+  clear(
+    room: string,
+    about: { readonly creation: number; readonly notes: PresenceNotes },
+  ): void;
+  /** Answers a stanza with an error. */
+  refuse(taken: Taken, condition: StanzaErrorCondition): void;
+}
+
+/** A session that wants to enter a room. */
+interface Newcomer {
+  readonly room: BareJid;
+  readonly jid: FullJid;
+  readonly nick: string;
+  readonly presence: XmlElement;
+  /** The element in its presence that says so. */
+  readonly join: XmlElement;
+}
+
+/**
+ * Lets sessions of this node into rooms (XEP-0045 §7.2), and takes their presence and nicknames while
+ * they are there. Each step runs in the turn of its room.
+ */
+export class RoomEntrance<Taken extends RoomStanza> {
+  readonly #deps: RoomEntranceDeps<Taken>;
+
+  constructor(deps: RoomEntranceDeps<Taken>) {
+    this.#deps = deps;
+  }
+
+  /**
+   * Takes presence of a session: it enters a room, or changes its presence or its nickname there.
+   *
+   * @param taken is for an occupant's full JID
+   * @throws CausewayError `storage/…`
+   */
+  async take(taken: Taken): Promise<void> {
+    const { stanza } = taken;
+    const { from, to } = stanza;
+    const { rooms, peers, isHere, refuse } = this.#deps;
+    const room = to.bare.text;
+    if (!(from instanceof FullJid) || !isHere(from)) return refuse(taken, "not-allowed");
+    const presence = stanzaElement(stanza);
+    const nick = (to as FullJid).resourcepart; // others are refused
+    if (new TextEncoder().encode(nick).length > MAX_NICK_BYTES) {
+      return refuse(taken, "not-acceptable");
+    }
+    const own = rooms.ownSeat(room, from.text);
+    const join = presence.child("x", NS.MUC);
+    if (own === undefined && join === undefined) return refuse(taken, "not-acceptable");
+    if (join !== undefined && (own === undefined || own.nick === nick)) {
+      return await this.#enter(taken, { room: to.bare, jid: from, nick, presence, join });
+    }
+    const changed: Seat = {
+      ...own!, // one of the two is there
+      nick,
+      payload: ownElements(presence, room),
+      changedMs: this.#nowMs(),
+    };
+    if (this.#isTaken(room, nick, from.bare.text)) return refuse(taken, "conflict");
+    peers.put(changed);
+    taken.settle();
+  }
+
+  /**
+   * Takes over the seat of a session that has come from another node.
+   *
+   * @throws CausewayError `storage/…`
+   */
+  async takeOver(room: string, jid: FullJid): Promise<void> {
+    const { rooms, records, peers, process, localHost, isHere } = this.#deps;
+    const found = await records.read(room);
+    if (found === undefined) return;
+    const seat = rooms.get(room)?.seats.of(jid.text);
+    if (seat === undefined || seat.process === process || !isHere(jid)) return;
+    rooms.remember(room, found.record);
+    const own = { ...seat, process, host: localHost, changedMs: this.#nowMs() };
+    peers.put(own);
+    this.#noteHistory(own, found.lastNumber);
+  }
+
+  async #enter(taken: Taken, newcomer: Newcomer): Promise<void> {
+    const { rooms, records, history, peers, counters, isHere, refuse } = this.#deps;
+    const { jid } = newcomer;
+    const room = newcomer.room.text;
+    await peers.met();
+    const found = await records.findOrMake(newcomer.room, jid.bare.text);
+    if (typeof found === "string") return refuse(taken, found);
+    const { record, isNew, lastNumber } = found;
+    const messages = await history.read(room);
+    // From here on nothing is waited for: what was found out stays true.
+    const { creation = record.creation } = rooms.get(room)?.record ?? {};
+    if (creation !== record.creation) {
+      // Sessions of this node are in an earlier room of that name: its end was not heard of yet.
+      this.#deps.clear(room, { creation, notes: { destroyed: {} } });
+    }
+    const refusal = this.#refusalOf(newcomer, record);
+    if (refusal !== undefined) return refuse(taken, refusal);
+    if (!isHere(jid)) return taken.settle(); // it has ended meanwhile
+    const seat = this.#seatFor(newcomer, record);
+    const codes = [...record.settings.anonymous ? [] : ["100"], ...isNew ? ["201"] : []];
+    rooms.remember(room, record);
+    counters.joins.inc();
+    peers.put(seat, { codes });
+    this.#noteHistory(seat, Math.max(lastNumber, messages.at(-1)?.number ?? 0));
+    history.give(seat, messages, readHistoryRequest(newcomer.join, seat.changedMs));
+    rooms.write(seat, subjectMessage(newcomer.room, jid, record.subject));
+    taken.settle();
+  }
+
+  /** Returns the error that keeps a session out of a room; undefined when it may enter. */
+  #refusalOf(
+    { room: { text: room }, jid, nick, join }: Newcomer,
+    { affiliates, settings }: RoomRecord,
+  ): StanzaErrorCondition | undefined {
+    const { service: { options }, rooms } = this.#deps;
+    const account = jid.bare.text;
+    const seats = rooms.get(room)?.seats;
+    const isSeated = rooms.ownSeat(room, jid.text) !== undefined;
+    const refusal = entryRefusal(affiliationOf(affiliates, account), settings, {
+      password: join.child("password", NS.MUC)?.text,
+      occupants: isSeated ? 0 : seats?.nickCount ?? 0,
+    });
+    if (refusal !== undefined) return refusal;
+    if (this.#isTaken(room, nick, account)) return "conflict";
+    const isInside = seats?.has(account) === true;
+    if (!isInside && rooms.countOf(account) >= options.maxUserConferences) {
+      return "resource-constraint";
+    }
+    return rooms.isFull ? "resource-constraint" : undefined;
+  }
+
+  /** Returns the seat of a session that enters; one that is there already keeps its role. */
+  #seatFor({ room, jid, nick, presence }: Newcomer, { affiliates, settings }: RoomRecord): Seat {
+    const { rooms, localHost, process } = this.#deps;
+    const affiliation = affiliationOf(affiliates, jid.bare.text);
+    const before = rooms.ownSeat(room.text, jid.text);
+    const nowMs = this.#nowMs();
+    return {
+      room: room.text,
+      jid: jid.text,
+      nick,
+      affiliation,
+      role: before?.role ?? entryRole(affiliation, settings),
+      payload: ownElements(presence, room.text),
+      joinedMs: before?.joinedMs ?? nowMs,
+      changedMs: nowMs,
+      host: localHost,
+      process,
+    };
+  }
+
+  #noteHistory(seat: Seat, number: number): void {
+    const begun = this.#deps.rooms.noteHistory(seat, number);
+    if (begun !== undefined) this.#deps.order.catchUpSoon(begun);
+  }
+
+  #isTaken(room: string, nick: string, account: string): boolean {
+    const entry = this.#deps.rooms.get(room)?.seats.entry(nick);
+    return entry !== undefined && entry.account !== account;
+  }
+
+  #nowMs(): number {
+    return this.#deps.clock.wallMs();
+  }
+}

@@ -1,0 +1,177 @@
+import { deepStrictEqual, match, strictEqual } from "node:assert/strict";
+import { ManualClock } from "../../base/mod.ts";
+import { MetricsRegistry } from "../../observe/mod.ts";
+import { buildStanza, parseElement, parseJid } from "../../xmpp/mod.ts";
+import type { FullJid, StanzaErrorCondition } from "../../xmpp/mod.ts";
+import type { RoomStanza } from "../rooms/mod.ts";
+import { LiveRooms } from "./live_rooms.ts";
+import type { RoomRecord } from "./live_rooms.ts";
+import { mucMetrics } from "./muc_metrics.ts";
+import type { Seat } from "./occupants.ts";
+import { RoomEntrance } from "./room_entrance.ts";
+import type { FoundRoom } from "./room_records.ts";
+import { COVEN, DEFAULT_ROOM, MUC, SERVICE } from "./testing/muc_world.ts";
+
+const [ALICE, BOB] = ["alice@example.com/a", "bob@example.com/b"];
+
+function recordOf(settings: Partial<RoomRecord["settings"]> = {}): RoomRecord {
+  return {
+    version: 1,
+    creation: 1,
+    settings: { ...DEFAULT_ROOM, isLocked: false, secret: "", ...settings },
+    affiliates: [],
+    subject: "",
+  };
+}
+
+function seatOf(jid: string, nick: string, rest: Partial<Seat> = {}): Seat {
+  return {
+    room: COVEN,
+    jid,
+    nick,
+    affiliation: "none",
+    role: "participant",
+    payload: [],
+    joinedMs: 1,
+    changedMs: 1,
+    host: "dc1.example.com",
+    process: 1,
+    ...rest,
+  };
+}
+
+/** The entrance of this node's rooms, to which alice's session belongs, and what comes of it. */
+function entranceOf(
+  { found = { record: recordOf(), isNew: false, lastNumber: 7 }, seats = [] }: {
+    readonly found?: FoundRoom | StanzaErrorCondition;
+    readonly seats?: readonly Seat[];
+  } = {},
+) {
+  const clock = new ManualClock();
+  const counters = mucMetrics(new MetricsRegistry(clock));
+  const written: string[] = [];
+  const rooms = new LiveRooms(1, (to, { bytes }) => {
+    if (to.text === ALICE) written.push(new TextDecoder().decode(bytes));
+  }, counters);
+  for (const seat of seats) rooms.put(seat);
+  const sessions = new Set([ALICE]);
+  const outcomes: string[] = [];
+  const told: Seat[] = [];
+  const cleared: number[] = [];
+  const entrance = new RoomEntrance<RoomStanza>({
+    service: { options: { maxUserConferences: 2 } },
+    localHost: "dc1.example.com",
+    process: 1,
+    isHere: (jid) => sessions.has(jid.text),
+    clock,
+    rooms,
+    records: {
+      read: () => Promise.resolve(typeof found === "string" ? undefined : found),
+      findOrMake: () => Promise.resolve(found),
+    },
+    history: {
+      read: () => Promise.resolve([]),
+      give: ({ jid }) => void written.push(`<history to='${jid}'/>`),
+    },
+    order: { catchUpSoon() {} },
+    peers: {
+      met: () => Promise.resolve(),
+      put: (seat, { codes } = {}) => {
+        told.push(seat);
+        if (codes === undefined) rooms.put(seat);
+        else rooms.enter(seat, codes);
+      },
+    },
+    counters,
+    clear: (_room, { creation }) => void cleared.push(creation),
+    refuse: (_taken, condition) => void outcomes.push(condition),
+  });
+  const enter = async (nick: string, content = `<x xmlns='${MUC}'/>`, room = COVEN) => {
+    const xml = `<presence from='${ALICE}' to='${room}/${nick}'>${content}</presence>`;
+    const stanza = buildStanza(parseElement(new TextEncoder().encode(xml)));
+    await entrance.take({ stanza, process: 1, sequence: 1, settle: () => outcomes.push("in") });
+    return outcomes.at(-1);
+  };
+  return { entrance, enter, rooms, sessions, written, told, cleared };
+}
+
+Deno.test("RoomEntrance.take() shows a newcomer who is there, itself, the history and the subject, in this order", async () => {
+  const { enter, written, rooms } = entranceOf({
+    found: { record: recordOf({ anonymous: false }), isNew: true, lastNumber: 7 },
+    seats: [seatOf(BOB, "bard", { process: 2 })],
+  });
+  strictEqual(await enter("witch"), "in");
+  const [bob, self, history, subject, ...more] = written;
+  match(bob!, /\/bard'/);
+  match(self!, /\/witch'.*code='100'.*code='201'.*code='110'/);
+  match(history!, /<history /);
+  match(subject!, /<subject\/>/);
+  deepStrictEqual(more, []);
+  const live = rooms.get(COVEN)!;
+  deepStrictEqual([live.delivered, live.since.get(ALICE)], [7, { number: 7, position: 1 }]);
+});
+
+Deno.test("RoomEntrance.take() refuses presence of a session that is neither in the room nor joins it", async () => {
+  const { enter, sessions, told } = entranceOf();
+  strictEqual(await enter("witch", ""), "not-acceptable");
+  strictEqual(await enter("x".repeat(257)), "not-acceptable");
+  sessions.delete(ALICE);
+  strictEqual(await enter("witch"), "not-allowed");
+  deepStrictEqual(told, []);
+});
+
+Deno.test("RoomEntrance.take() keeps out those whom the room, another occupant or a bound keeps out", async () => {
+  const locked = { record: recordOf({ isLocked: true }), isNew: false, lastNumber: 1 };
+  const bob = seatOf(BOB, "witch", { process: 2 });
+  const elsewhere = ["a", "b"].map((name) =>
+    seatOf("alice@example.com/phone", "witch", { room: `${name}@${SERVICE}`, process: 2 })
+  );
+  for (
+    const [world, expected] of [
+      [{ found: "not-acceptable" }, "not-acceptable"],
+      [{ found: locked }, "item-not-found"],
+      [{ seats: [bob] }, "conflict"],
+      [{ seats: elsewhere }, "resource-constraint"],
+    ] as const
+  ) {
+    const { enter, told } = entranceOf(world);
+    strictEqual(await enter("witch"), expected);
+    deepStrictEqual(told, []);
+  }
+});
+
+Deno.test("RoomEntrance.take() changes presence and nickname of an occupant, who keeps the seat", async () => {
+  const { enter, told } = entranceOf({ seats: [seatOf(BOB, "bard", { process: 2 })] });
+  await enter("witch");
+  strictEqual(await enter("witch", "<show>away</show>"), "in");
+  strictEqual(await enter("crone", ""), "in");
+  strictEqual(await enter("bard", ""), "conflict");
+  deepStrictEqual(
+    told.map(({ nick, payload }) => [nick, ...payload.map(({ text }) => text)]),
+    [["witch"], ["witch", "away"], ["crone"]],
+  );
+});
+
+Deno.test("RoomEntrance.take() clears an earlier room of the name before somebody enters the next one", async () => {
+  const { enter, rooms, cleared } = entranceOf({ seats: [seatOf("carol@example.com/c", "crone")] });
+  rooms.remember(COVEN, { ...recordOf(), creation: 0 });
+  strictEqual(await enter("witch"), "in");
+  deepStrictEqual(cleared, [0]);
+  await enter("witch");
+  deepStrictEqual(cleared, [0], "it is the same room");
+});
+
+Deno.test("RoomEntrance.takeOver() makes the seat of a session this node's, if that has it", async () => {
+  const seat = seatOf(ALICE, "witch", { host: "dc2.example.com", process: 2 });
+  const { entrance, rooms, sessions, told } = entranceOf({ seats: [seat] });
+  const alice = parseJid(ALICE) as FullJid;
+  sessions.delete(ALICE);
+  await entrance.takeOver(COVEN, alice);
+  strictEqual(told.length, 0);
+  sessions.add(ALICE);
+  for (let i = 0; i < 2; i++) await entrance.takeOver(COVEN, alice);
+  deepStrictEqual(told.map(({ nick, host, process }) => [nick, host, process]), [
+    ["witch", "dc1.example.com", 1],
+  ]);
+  strictEqual(rooms.get(COVEN)?.delivered, 7);
+});
