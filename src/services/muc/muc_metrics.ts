@@ -28,3 +28,23 @@ export function mucMetrics(metrics: Metrics): MucMetrics {
   ]);
   return Object.fromEntries(counters) as MucMetrics; // the keys of that very object
 }
+
+/** Help texts of the gauges, by the ends of their names. */
+const MEASURED = {
+  pending: "Stanzas to Multi-User Chat rooms that wait for their turn",
+  waiting_messages:
+    "Messages of Multi-User Chat rooms that occupants have and the database has not",
+  occupants: "Sessions at all nodes that are in Multi-User Chat rooms, once for each room",
+  rooms: "Multi-User Chat rooms in which somebody is, at any node",
+} as const;
+
+/** Declares the gauges, which are read when somebody asks for them. */
+export function declareGauges(
+  metrics: Metrics,
+  reads: Readonly<Record<keyof typeof MEASURED, () => number>>,
+): void {
+  const names = Object.keys(MEASURED) as (keyof typeof MEASURED)[]; // the keys of that very object
+  for (const name of names) {
+    metrics.gauge({ name: `causeway_muc_${name}`, help: MEASURED[name] }, reads[name]);
+  }
+}

@@ -33,7 +33,8 @@ export const DEFAULT_ROOM: MucOptions["defaultRoom"] = {
   maxUsers: 10,
 };
 
-const OPTIONS: MucOptions = {
+/** Options of the rooms. */
+export const OPTIONS: MucOptions = {
   historySize: 5,
   maxUsers: 10,
   maxUserConferences: 3,
