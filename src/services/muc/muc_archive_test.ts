@@ -1,9 +1,17 @@
 import { deepStrictEqual, match, ok, strictEqual } from "node:assert/strict";
 import { roomArchiveKeyOf } from "../../storage/mod.ts";
-import { COVEN, MUC, MucWorld, SWEEP_WITHIN_MS } from "./testing/muc_world.ts";
+import {
+  ALICE,
+  BOB,
+  CAROL,
+  COVEN,
+  field,
+  MUC,
+  SWEEP_WITHIN_MS,
+  withRoom,
+} from "./testing/muc_world.ts";
 import type { MucNode } from "./testing/muc_world.ts";
 
-const [ALICE, BOB, CAROL] = ["alice@example.com/a", "bob@example.com/b", "carol@example.com/c"];
 const MAM = "urn:xmpp:mam:2";
 
 /** A message of an archive. */
@@ -41,23 +49,9 @@ function form(name: string, value: string): string {
     `</field><field var='${name}'><value>${value}</value></field></x>`;
 }
 
-function field(name: string, value: string): string {
-  return `<field var='${name}'><value>${value}</value></field>`;
-}
-
-/** Two datacenters, a room of alice at dc1, and bob in it at dc2. */
-async function withRoom(
-  fields = "",
-  archiveAgeMs = Infinity,
-): Promise<[MucWorld, MucNode, MucNode]> {
-  const hosts = ["dc1.example.com", "dc2.example.com"];
-  const world = await MucWorld.open(hosts, {}, { hasArchives: true, archiveAgeMs });
-  const [one, two] = world.nodes as [MucNode, MucNode];
-  await one.make(ALICE, "witch", fields);
-  await two.enter(BOB, "bard");
-  one.got(ALICE);
-  two.got(BOB);
-  return [world, one, two];
+/** The same two datacenters and room, with archives. */
+function withArchive(fields = "", archiveAgeMs = Infinity) {
+  return withRoom(fields, { hasArchives: true, archiveAgeMs });
 }
 
 function idsOf(got: readonly string[]): readonly string[] {
@@ -65,7 +59,7 @@ function idsOf(got: readonly string[]): readonly string[] {
 }
 
 Deno.test("the archive of a room has each message once, in the order and by the ids that occupants saw", async () => {
-  const [world, one, two] = await withRoom();
+  const [world, one, two] = await withArchive();
   await using _ = world;
   await Promise.all(
     Array.from(
@@ -86,7 +80,7 @@ Deno.test("the archive of a room has each message once, in the order and by the 
 });
 
 Deno.test("the archive of a room is read in pages, either way, by nickname and by id", async () => {
-  const [world, one] = await withRoom();
+  const [world, one] = await withArchive();
   await using _ = world;
   for (let i = 0; i < 5; i++) await one.say(ALICE, `${i}`);
   await world.nodes[1]!.say(BOB, "5");
@@ -115,7 +109,7 @@ Deno.test("the archive of a room is read in pages, either way, by nickname and b
 });
 
 Deno.test("members and occupants read the archive of a room, and nobody else", async () => {
-  const [world, one, two] = await withRoom();
+  const [world, one, two] = await withArchive();
   await using _ = world;
   await one.say(ALICE, "secret");
   const refused = async (node: MucNode, jid: string) => {
@@ -143,7 +137,7 @@ Deno.test("members and occupants read the archive of a room, and nobody else", a
 });
 
 Deno.test("the archive of a room shows real addresses to those who may see them", async () => {
-  const [world, one, two] = await withRoom();
+  const [world, one, two] = await withArchive();
   await using _ = world;
   await two.say(BOB, "hello");
   ok(!one.got(ALICE).join("").includes("bob@"), "a message itself shows none");
@@ -161,7 +155,7 @@ Deno.test("the archive of a room shows real addresses to those who may see them"
 });
 
 Deno.test("a message that is not to be kept is in no archive and no history, and has no id", async () => {
-  const [world, one, two] = await withRoom();
+  const [world, one, two] = await withArchive();
   await using _ = world;
   const send = (content: string) =>
     one.take(`<message from='${ALICE}' to='${COVEN}' type='groupchat' id='m'>${content}</message>`);
@@ -183,7 +177,7 @@ Deno.test("a message that is not to be kept is in no archive and no history, and
 });
 
 Deno.test("a node that could not write to the archive leaves its messages to others", async () => {
-  const [world, one, two] = await withRoom();
+  const [world, one, two] = await withArchive();
   await using _ = world;
   one.isArchiveDown = true;
   for (const text of ["a", "b"]) await one.say(ALICE, text);
@@ -197,7 +191,7 @@ Deno.test("a node that could not write to the archive leaves its messages to oth
 });
 
 Deno.test("messages that a dead node left come into the archive though nobody writes or reads", async () => {
-  const [world, one, two] = await withRoom();
+  const [world, one, two] = await withArchive();
   await using _ = world;
   two.archives!.start();
   one.isArchiveDown = true;
@@ -220,7 +214,7 @@ Deno.test("messages that a dead node left come into the archive though nobody wr
 });
 
 Deno.test("messages that waited for the database are in the archive once, in one order", async () => {
-  const [world, one, two] = await withRoom();
+  const [world, one, two] = await withArchive();
   await using _ = world;
   one.isStoreDown = true;
   world.cut.add("dc1.example.com dc2.example.com").add("dc2.example.com dc1.example.com");
@@ -235,7 +229,7 @@ Deno.test("messages that waited for the database are in the archive once, in one
 });
 
 Deno.test("the archive of a room goes with it", async () => {
-  const [world, one] = await withRoom();
+  const [world, one] = await withArchive();
   await using _ = world;
   await one.say(ALICE, "old");
   strictEqual((await page(one, ALICE)).found.length, 1);
@@ -249,7 +243,7 @@ Deno.test("the archive of a room goes with it", async () => {
 });
 
 Deno.test("whoever might read the archive of a room reads none of the next room of its name", async () => {
-  const [world, one, two] = await withRoom();
+  const [world, one, two] = await withArchive();
   await using _ = world;
   // The room is removed and made again after it was found that bob may read.
   two.beforeUnarchived = async () => {
@@ -269,7 +263,7 @@ Deno.test("whoever might read the archive of a room reads none of the next room 
 });
 
 Deno.test("newcomers get no message that is older than the archive keeps", async () => {
-  const [world, one] = await withRoom("", 3_600_000);
+  const [world, one] = await withArchive("", 3_600_000);
   await using _ = world;
   await one.say(ALICE, "old");
   world.clock.advance(3_600_001);
@@ -280,7 +274,7 @@ Deno.test("newcomers get no message that is older than the archive keeps", async
 });
 
 Deno.test("readers of an archive that is not written in time get an error, and wait for one step", async () => {
-  const [world, one] = await withRoom();
+  const [world, one] = await withArchive();
   await using _ = world;
   one.isArchiveDown = true;
   await one.say(ALICE, "a");
@@ -302,7 +296,7 @@ Deno.test("readers of an archive that is not written in time get an error, and w
 });
 
 Deno.test("readers of an archive get an error at once while its database is away for long", async () => {
-  const [world, one] = await withRoom();
+  const [world, one] = await withArchive();
   await using _ = world;
   one.isArchiveDown = true;
   await one.say(ALICE, "a");
@@ -311,7 +305,7 @@ Deno.test("readers of an archive get an error at once while its database is away
 });
 
 Deno.test("messages stay with their room while the database of archives fails without a name", async () => {
-  const [world, one] = await withRoom();
+  const [world, one] = await withArchive();
   await using _ = world;
   one.refuses = () => true;
   for (const text of ["a", "b"]) await one.say(ALICE, text);
@@ -322,7 +316,7 @@ Deno.test("messages stay with their room while the database of archives fails wi
 });
 
 Deno.test("the archive of a room keeps its order when a message fails for a moment", async () => {
-  const [world, one] = await withRoom();
+  const [world, one] = await withArchive();
   await using _ = world;
   one.isArchiveDown = true;
   for (const text of ["a", "b", "c"]) await one.say(ALICE, text);
@@ -335,7 +329,7 @@ Deno.test("the archive of a room keeps its order when a message fails for a mome
 });
 
 Deno.test("a message that the database of archives cannot hold is given up, and no other", async () => {
-  const [world, one] = await withRoom();
+  const [world, one] = await withArchive();
   await using _ = world;
   one.refuses = (stanza) => stanza.includes("odd");
   await one.say(ALICE, "odd");
@@ -347,7 +341,7 @@ Deno.test("a message that the database of archives cannot hold is given up, and 
 });
 
 Deno.test("the archive of a room is searched for words", async () => {
-  const [world, one, two] = await withRoom();
+  const [world, one, two] = await withArchive();
   await using _ = world;
   for (const text of ["toil and trouble", "fire burn"]) await one.say(ALICE, text);
   const { found } = await page(two, BOB, form("{urn:xmpp:fulltext:0}fulltext", "trouble"));

@@ -1,29 +1,22 @@
 import { deepStrictEqual, match, ok, strictEqual } from "node:assert/strict";
 import { buildStanza, parseElement, parseJid } from "../../xmpp/mod.ts";
 import type { FullJid } from "../../xmpp/mod.ts";
-import { COVEN, MUC, MucWorld, SERVICE } from "./testing/muc_world.ts";
+import {
+  ALICE,
+  BOB,
+  CAROL,
+  COVEN,
+  DAVE,
+  field,
+  MUC,
+  MucWorld,
+  SERVICE,
+  withRoom,
+} from "./testing/muc_world.ts";
 import type { MucNode } from "./testing/muc_world.ts";
-
-const [ALICE, BOB, CAROL] = ["alice@example.com/a", "bob@example.com/b", "carol@example.com/c"];
-const DAVE = "dave@example.com/d";
 
 function admin(item: string): string {
   return `<query xmlns='${MUC}#admin'>${item}</query>`;
-}
-
-function field(name: string, value: string): string {
-  return `<field var='${name}'><value>${value}</value></field>`;
-}
-
-/** Two datacenters, a room of alice at dc1, and bob in it at dc2. */
-async function withRoom(fields = ""): Promise<[MucWorld, MucNode, MucNode]> {
-  const world = await MucWorld.open(["dc1.example.com", "dc2.example.com"]);
-  const [one, two] = world.nodes as [MucNode, MucNode];
-  await one.make(ALICE, "witch", fields);
-  await two.enter(BOB, "bard");
-  one.got(ALICE);
-  two.got(BOB);
-  return [world, one, two];
 }
 
 Deno.test("MucServer makes a room, which is locked until its owner configures it", async () => {
@@ -43,45 +36,6 @@ Deno.test("MucServer makes a room, which is locked until its owner configures it
   two.got(BOB);
   await two.enter(BOB, "bard");
   match(two.got(BOB)[0]!, /from='coven@conference.example.com\/witch'/);
-});
-
-Deno.test("MucServer shows newcomers who is there, themselves last, and everybody the newcomer", async () => {
-  const [world, one, two] = await withRoom();
-  await using _ = world;
-  await one.enter(CAROL, "crone");
-  const got = one.got(CAROL);
-  deepStrictEqual(
-    got.filter((xml) => xml.startsWith("<presence")).map((xml) => /from='([^']*)'/.exec(xml)![1]),
-    [`${COVEN}/witch`, `${COVEN}/bard`, `${COVEN}/crone`],
-  );
-  match(got[2]!, /code='110'/);
-  ok(!got[0]!.includes("alice@"), "real addresses are for moderators");
-  match(one.got(ALICE)[0]!, /jid='carol@example.com\/c'/);
-  const [atBob] = two.got(BOB);
-  match(atBob!, new RegExp(`from='${COVEN}/crone'`));
-  ok(!atBob!.includes("carol@"));
-  await one.leave(CAROL, "crone");
-  match(one.got(CAROL)[0]!, /type='unavailable'.*code='110'/);
-  match(two.got(BOB)[0]!, /type='unavailable'.*role='none'/);
-  await one.enter(CAROL, "bard");
-  match(one.got(CAROL)[0]!, /<conflict /);
-});
-
-Deno.test("MucServer knows which nicknames are taken before it lets the first one in", async () => {
-  const [world, one, two] = await withRoom();
-  await using _ = world;
-  const three = world.begin("dc3.example.com");
-  await three.enter(CAROL, "witch");
-  match(three.got(CAROL)[0]!, /<conflict /);
-  await world.look();
-  const neighbour = world.begin("dc1.example.com");
-  await neighbour.enter("frank@example.com/f", "bard");
-  match(neighbour.got("frank@example.com/f")[0]!, /<conflict /);
-  // The others tell the new node of changes at once, without having looked.
-  await one.enter(DAVE, "cat");
-  await three.enter("erin@example.com/e", "cat");
-  match(three.got("erin@example.com/e")[0]!, /<conflict /);
-  deepStrictEqual(two.got(BOB).filter((xml) => xml.includes("code='303'")), []);
 });
 
 Deno.test("MucServer does not wait long for a node that tells nothing of its seats", async () => {
@@ -544,26 +498,6 @@ Deno.test("MucServer passes private messages and requests between occupants", as
   match(one.got(ALICE).at(-1)!, new RegExp(`from='${COVEN}/bard' to='${ALICE}'`));
 });
 
-Deno.test("MucServer lets an occupant change the nickname, and share it with another device", async () => {
-  const [world, one, two] = await withRoom();
-  await using _ = world;
-  await two.take(`<presence from='${BOB}' to='${COVEN}/piper'/>`);
-  match(one.got(ALICE)[0]!, /type='unavailable'.*nick='piper'.*code='303'/);
-  await one.enter("bob@example.com/phone", "piper");
-  strictEqual(
-    one.got("bob@example.com/phone").filter((xml) => xml.includes("code='110'")).length,
-    1,
-  );
-  two.got(BOB);
-  await one.say(ALICE, "both");
-  deepStrictEqual([two.texts(BOB), one.texts("bob@example.com/phone")], [["both"], ["both"]]);
-  one.got(ALICE);
-  await two.leave(BOB, "piper");
-  ok(!one.got(ALICE).join("").includes("unavailable"), "he is still there");
-  await one.leave("bob@example.com/phone", "piper");
-  match(one.got(ALICE).join(""), /unavailable/);
-});
-
 Deno.test("MucServer destroys a room for everybody, and an empty temporary one by itself", async () => {
   const [world, one, two] = await withRoom();
   await using _ = world;
@@ -578,40 +512,6 @@ Deno.test("MucServer destroys a room for everybody, and an empty temporary one b
   await one.make(ALICE, "witch", field("muc#roomconfig_persistentroom", "1"));
   await one.leave(ALICE, "witch");
   ok(await world.store.read(COVEN) !== undefined);
-});
-
-Deno.test("MucServer takes over the seat of a session that moves to another node", async () => {
-  const [world, one, two] = await withRoom();
-  await using _ = world;
-  two.sessions.delete(BOB);
-  one.sessions.add(BOB);
-  one.server.arrived(parseJid(BOB) as FullJid);
-  await world.settled();
-  await one.say(BOB, "moved");
-  deepStrictEqual(one.texts(ALICE), ["moved"]);
-  world.dead.add(two);
-  world.isLeaseOver = true;
-  await world.look(3);
-  deepStrictEqual(one.got(ALICE), [], "the dead node has nobody");
-});
-
-Deno.test("MucServer obeys a leave that comes while it takes over the seat of its session", async () => {
-  const [world, one, two] = await withRoom();
-  await using _ = world;
-  const { promise: gate, resolve: open } = Promise.withResolvers<void>();
-  one.beforeRead = () => gate;
-  two.sessions.delete(BOB);
-  one.sessions.add(BOB);
-  one.server.arrived(parseJid(BOB) as FullJid);
-  const leave = `<presence from='${BOB}' to='${COVEN}/bard' type='unavailable'/>`;
-  const stanza = buildStanza(parseElement(new TextEncoder().encode(leave)));
-  strictEqual(one.server.take(world.taken(stanza)), "delivered");
-  open();
-  await world.settled();
-  match(one.got(ALICE).at(-1)!, / type='unavailable' from='coven@conference.example.com\/bard'/);
-  one.got(BOB);
-  await one.say(ALICE, "gone");
-  deepStrictEqual([one.texts(BOB), two.texts(BOB)], [[], []]);
 });
 
 Deno.test("MucServer keeps leaves and errors of no use from the places of other stanzas", async () => {
@@ -667,20 +567,6 @@ Deno.test("MucServer does not end a room that was made again when it hears of th
   deepStrictEqual(two.got(BOB).filter((xml) => xml.includes("<destroy")), []);
   await two.say(BOB, "here");
   deepStrictEqual(two.texts(BOB), ["here"]);
-});
-
-Deno.test("MucServer takes people out of an old room before somebody enters the one made again", async () => {
-  const [world, one, two] = await withRoom();
-  await using _ = world;
-  world.held = [];
-  await one.ask(ALICE, "set", `<query xmlns='${MUC}#owner'><destroy/></query>`);
-  world.clock.advance(1);
-  await two.enter(CAROL, "crone");
-  match(two.got(BOB).join(""), /type='unavailable'.*<destroy/);
-  match(two.got(CAROL).join(""), /affiliation='owner'.*code='201'/);
-  world.release();
-  await world.settled();
-  deepStrictEqual(two.got(CAROL).filter((xml) => xml.includes(`${COVEN}/crone`)), []);
 });
 
 Deno.test("MucServer removes no room that was made again after it had been left", async () => {

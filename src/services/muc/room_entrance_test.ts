@@ -1,4 +1,4 @@
-import { deepStrictEqual, match, strictEqual } from "node:assert/strict";
+import { deepStrictEqual, match, ok, strictEqual } from "node:assert/strict";
 import { ManualClock } from "../../base/mod.ts";
 import { MetricsRegistry } from "../../observe/mod.ts";
 import { buildStanza, parseElement, parseJid } from "../../xmpp/mod.ts";
@@ -10,9 +10,17 @@ import { mucMetrics } from "./muc_metrics.ts";
 import type { Seat } from "./occupants.ts";
 import { RoomEntrance } from "./room_entrance.ts";
 import type { FoundRoom } from "./room_records.ts";
-import { COVEN, DEFAULT_ROOM, MUC, SERVICE } from "./testing/muc_world.ts";
-
-const [ALICE, BOB] = ["alice@example.com/a", "bob@example.com/b"];
+import {
+  ALICE,
+  BOB,
+  CAROL,
+  COVEN,
+  DAVE,
+  DEFAULT_ROOM,
+  MUC,
+  SERVICE,
+  withRoom,
+} from "./testing/muc_world.ts";
 
 function recordOf(settings: Partial<RoomRecord["settings"]> = {}): RoomRecord {
   return {
@@ -174,4 +182,92 @@ Deno.test("RoomEntrance.takeOver() makes the seat of a session this node's, if t
     ["witch", "dc1.example.com", 1],
   ]);
   strictEqual(rooms.get(COVEN)?.delivered, 7);
+});
+
+Deno.test("RoomEntrance.take() shows newcomers who is there, themselves last, and everybody the newcomer", async () => {
+  const [world, one, two] = await withRoom();
+  await using _ = world;
+  await one.enter(CAROL, "crone");
+  const got = one.got(CAROL);
+  deepStrictEqual(
+    got.filter((xml) => xml.startsWith("<presence")).map((xml) => /from='([^']*)'/.exec(xml)![1]),
+    [`${COVEN}/witch`, `${COVEN}/bard`, `${COVEN}/crone`],
+  );
+  match(got[2]!, /code='110'/);
+  ok(!got[0]!.includes("alice@"), "real addresses are for moderators");
+  match(one.got(ALICE)[0]!, /jid='carol@example.com\/c'/);
+  const [atBob] = two.got(BOB);
+  match(atBob!, new RegExp(`from='${COVEN}/crone'`));
+  ok(!atBob!.includes("carol@"));
+  await one.leave(CAROL, "crone");
+  match(one.got(CAROL)[0]!, /type='unavailable'.*code='110'/);
+  match(two.got(BOB)[0]!, /type='unavailable'.*role='none'/);
+  await one.enter(CAROL, "bard");
+  match(one.got(CAROL)[0]!, /<conflict /);
+});
+
+Deno.test("RoomEntrance.take() knows which nicknames are taken before it lets the first one in", async () => {
+  const [world, one, two] = await withRoom();
+  await using _ = world;
+  const three = world.begin("dc3.example.com");
+  await three.enter(CAROL, "witch");
+  match(three.got(CAROL)[0]!, /<conflict /);
+  await world.look();
+  const neighbour = world.begin("dc1.example.com");
+  await neighbour.enter("frank@example.com/f", "bard");
+  match(neighbour.got("frank@example.com/f")[0]!, /<conflict /);
+  // The others tell the new node of changes at once, without having looked.
+  await one.enter(DAVE, "cat");
+  await three.enter("erin@example.com/e", "cat");
+  match(three.got("erin@example.com/e")[0]!, /<conflict /);
+  deepStrictEqual(two.got(BOB).filter((xml) => xml.includes("code='303'")), []);
+});
+
+Deno.test("RoomEntrance.take() lets an occupant change the nickname, and share it with another device", async () => {
+  const [world, one, two] = await withRoom();
+  await using _ = world;
+  await two.take(`<presence from='${BOB}' to='${COVEN}/piper'/>`);
+  match(one.got(ALICE)[0]!, /type='unavailable'.*nick='piper'.*code='303'/);
+  await one.enter("bob@example.com/phone", "piper");
+  strictEqual(
+    one.got("bob@example.com/phone").filter((xml) => xml.includes("code='110'")).length,
+    1,
+  );
+  two.got(BOB);
+  await one.say(ALICE, "both");
+  deepStrictEqual([two.texts(BOB), one.texts("bob@example.com/phone")], [["both"], ["both"]]);
+  one.got(ALICE);
+  await two.leave(BOB, "piper");
+  ok(!one.got(ALICE).join("").includes("unavailable"), "he is still there");
+  await one.leave("bob@example.com/phone", "piper");
+  match(one.got(ALICE).join(""), /unavailable/);
+});
+
+Deno.test("RoomEntrance.takeOver() gives a session that moves to another node its seat there", async () => {
+  const [world, one, two] = await withRoom();
+  await using _ = world;
+  two.sessions.delete(BOB);
+  one.sessions.add(BOB);
+  one.server.arrived(parseJid(BOB) as FullJid);
+  await world.settled();
+  await one.say(BOB, "moved");
+  deepStrictEqual(one.texts(ALICE), ["moved"]);
+  world.dead.add(two);
+  world.isLeaseOver = true;
+  await world.look(3);
+  deepStrictEqual(one.got(ALICE), [], "the dead node has nobody");
+});
+
+Deno.test("RoomEntrance.take() takes people out of an old room before somebody enters the one made again", async () => {
+  const [world, one, two] = await withRoom();
+  await using _ = world;
+  world.held = [];
+  await one.ask(ALICE, "set", `<query xmlns='${MUC}#owner'><destroy/></query>`);
+  world.clock.advance(1);
+  await two.enter(CAROL, "crone");
+  match(two.got(BOB).join(""), /type='unavailable'.*<destroy/);
+  match(two.got(CAROL).join(""), /affiliation='owner'.*code='201'/);
+  world.release();
+  await world.settled();
+  deepStrictEqual(two.got(CAROL).filter((xml) => xml.includes(`${COVEN}/crone`)), []);
 });

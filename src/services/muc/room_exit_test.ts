@@ -1,16 +1,15 @@
-import { deepStrictEqual, strictEqual } from "node:assert/strict";
+import { deepStrictEqual, match, strictEqual } from "node:assert/strict";
 import { ManualClock } from "../../base/mod.ts";
 import { MetricsRegistry } from "../../observe/mod.ts";
-import { buildStanza, parseElement } from "../../xmpp/mod.ts";
-import type { Stanza } from "../../xmpp/mod.ts";
+import { buildStanza, parseElement, parseJid } from "../../xmpp/mod.ts";
+import type { FullJid, Stanza } from "../../xmpp/mod.ts";
 import { LiveRooms } from "./live_rooms.ts";
 import { mucMetrics } from "./muc_metrics.ts";
 import type { Seat } from "./occupants.ts";
 import { RoomExit } from "./room_exit.ts";
-import { COVEN, DEFAULT_ROOM } from "./testing/muc_world.ts";
+import { ALICE, BOB, COVEN, DEFAULT_ROOM, withRoom } from "./testing/muc_world.ts";
 import { WaitingLeaves } from "./waiting_leaves.ts";
 
-const ALICE = "alice@example.com/a";
 const SEAT: Seat = {
   room: COVEN,
   jid: ALICE,
@@ -148,4 +147,22 @@ Deno.test("RoomExit.look() ends a seat whose session has been gone for a minute 
   deepStrictEqual(removed, []);
   exit.look(122_000);
   deepStrictEqual(removed, [{ notes: { codes: ["333"] } }]);
+});
+
+Deno.test("RoomExit.take() obeys a leave that comes while the seat of its session is taken over", async () => {
+  const [world, one, two] = await withRoom();
+  await using _ = world;
+  const { promise: gate, resolve: open } = Promise.withResolvers<void>();
+  one.beforeRead = () => gate;
+  two.sessions.delete(BOB);
+  one.sessions.add(BOB);
+  one.server.arrived(parseJid(BOB) as FullJid);
+  const leave = stanzaOf(`<presence from='${BOB}' to='${COVEN}/bard' type='unavailable'/>`);
+  strictEqual(one.server.take(world.taken(leave)), "delivered");
+  open();
+  await world.settled();
+  match(one.got(ALICE).at(-1)!, / type='unavailable' from='coven@conference.example.com\/bard'/);
+  one.got(BOB);
+  await one.say(ALICE, "gone");
+  deepStrictEqual([one.texts(BOB), two.texts(BOB)], [[], []]);
 });

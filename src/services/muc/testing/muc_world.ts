@@ -13,6 +13,10 @@ import { MucServer } from "../muc_server.ts";
 export const SWEEP_WITHIN_MS = 120_000;
 export const SERVICE = "conference.example.com";
 export const COVEN = `coven@${SERVICE}`;
+export const ALICE = "alice@example.com/a";
+export const BOB = "bob@example.com/b";
+export const CAROL = "carol@example.com/c";
+export const DAVE = "dave@example.com/d";
 export const MUC = "http://jabber.org/protocol/muc";
 
 /** Settings of a room that nobody has configured. */
@@ -369,4 +373,23 @@ export class MucWorld {
     await this.#internal.close();
     await Deno.remove(this.#directory, { recursive: true });
   }
+}
+
+/** Returns a field of a submitted form. */
+export function field(name: string, value: string): string {
+  return `<field var='${name}'><value>${value}</value></field>`;
+}
+
+/** Two datacenters, a room of alice at dc1, and bob in it at dc2. */
+export async function withRoom(
+  fields = "",
+  archives: { readonly hasArchives?: boolean; readonly archiveAgeMs?: number } = {},
+): Promise<[MucWorld, MucNode, MucNode]> {
+  const world = await MucWorld.open(["dc1.example.com", "dc2.example.com"], {}, archives);
+  const [one, two] = world.nodes as [MucNode, MucNode];
+  await one.make(ALICE, "witch", fields);
+  await two.enter(BOB, "bard");
+  one.got(ALICE);
+  two.got(BOB);
+  return [world, one, two];
 }
