@@ -12,7 +12,7 @@ import type { Seat } from "./occupants.ts";
 import type { Peers } from "./peers.ts";
 import type { RoomHistory } from "./room_history.ts";
 import type { RoomRecords } from "./room_records.ts";
-import { affiliationOf, entryRefusal, entryRole } from "./room_standing.ts";
+import { affiliationOf, entryRefusal, entryRole, roleAfter } from "./room_standing.ts";
 import { ownElements, subjectMessage } from "./room_xml.ts";
 import type { PresenceNotes } from "./room_xml.ts";
 
@@ -161,7 +161,10 @@ export class RoomEntrance<Taken extends RoomStanza> {
     return rooms.isFull ? "resource-constraint" : undefined;
   }
 
-  /** Returns the seat of a session that enters; one that is there already keeps its role. */
+  /**
+   * Returns the seat of a session that enters. One that is there already keeps its role, unless its
+   * affiliation has changed.
+   */
   #seatFor({ room, jid, nick, presence }: Newcomer, { affiliates, settings }: RoomRecord): Seat {
     const { rooms, localHost, process } = this.#deps;
     const affiliation = affiliationOf(affiliates, jid.bare.text);
@@ -172,7 +175,9 @@ export class RoomEntrance<Taken extends RoomStanza> {
       jid: jid.text,
       nick,
       affiliation,
-      role: before?.role ?? entryRole(affiliation, settings),
+      role: before === undefined
+        ? entryRole(affiliation, settings)
+        : roleAfter(before, affiliation, settings),
       payload: ownElements(presence, room.text),
       joinedMs: before?.joinedMs ?? nowMs,
       changedMs: nowMs,

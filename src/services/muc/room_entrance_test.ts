@@ -271,3 +271,32 @@ Deno.test("RoomEntrance.take() takes people out of an old room before somebody e
   await world.settled();
   deepStrictEqual(two.got(CAROL).filter((xml) => xml.includes(`${COVEN}/crone`)), []);
 });
+
+Deno.test("RoomEntrance.take() gives an occupant who enters again the role of a new affiliation, before its node has heard of that", async () => {
+  const [world, one, two] = await withRoom();
+  await using _ = world;
+  const appoint = (affiliation: string) =>
+    one.ask(
+      ALICE,
+      "set",
+      `<query xmlns='${MUC}#admin'><item jid='bob@example.com' affiliation='${affiliation}'/></query>`,
+    );
+  await appoint("admin");
+  for (
+    const { affiliation, role } of [
+      { affiliation: "none", role: "participant" },
+      { affiliation: "admin", role: "moderator" },
+    ]
+  ) {
+    world.held = [];
+    await appoint(affiliation);
+    two.got(BOB);
+    await two.enter(BOB, "bard");
+    world.release();
+    await world.settled();
+    match(
+      two.got(BOB).join(""),
+      new RegExp(`/bard'.*<item affiliation='${affiliation}' role='${role}'`),
+    );
+  }
+});
