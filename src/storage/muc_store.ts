@@ -16,7 +16,7 @@ export interface MucAffiliate {
 export interface StoredMucRoom {
   /** Grows with each change. A room that is made again has no version of an earlier one. */
   readonly version: number;
-  /** Tells the room from earlier ones of its name. */
+  /** Wall-clock milliseconds when it was made. They tell the room from earlier ones of its name. */
   readonly creation: number;
   /** Configuration as the service wrote it. */
   readonly config: string;

@@ -110,6 +110,7 @@ export function makeMucParts<Taken extends RoomStanza>(
     history,
     order,
     peers,
+    empty,
     counters,
     clear,
     refuse,

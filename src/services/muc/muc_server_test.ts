@@ -598,7 +598,7 @@ Deno.test("MucServer bounds nicknames, presence, rooms of a person and occupants
     ),
     "policy-violation",
   );
-  for (const room of ["a", "b", "c", "d", "x".repeat(21)]) {
+  for (const room of ["x".repeat(21), "a", "b", "c", "d"]) {
     await one.take(
       `<presence from='${CAROL}' to='${room}@${SERVICE}/c'><x xmlns='${MUC}'/></presence>`,
     );
@@ -606,7 +606,7 @@ Deno.test("MucServer bounds nicknames, presence, rooms of a person and occupants
   const errors = one.got(CAROL).flatMap((xml) =>
     /<error type='\w+'><([\w-]+)/.exec(xml)?.[1] ?? []
   );
-  deepStrictEqual(errors, ["resource-constraint", "not-acceptable"]);
+  deepStrictEqual(errors, ["not-acceptable", "resource-constraint"]);
   match(await one.ask(CAROL, "get", admin("<item affiliation='owner'/>")), /<forbidden /);
   strictEqual(await one.take(`<message from='example.com' to='${COVEN}'/>`), "not-allowed");
 });

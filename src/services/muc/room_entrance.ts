@@ -1,6 +1,7 @@
 import type { BareJid, StanzaErrorCondition, XmlElement } from "../../xmpp/mod.ts";
 import { FullJid, stanzaElement } from "../../xmpp/mod.ts";
 import type { RoomStanza } from "../rooms/mod.ts";
+import type { EmptyRooms } from "./empty_rooms.ts";
 import { readHistoryRequest } from "./history_request.ts";
 import type { LiveRooms, RoomRecord } from "./live_rooms.ts";
 import type { MessageOrder } from "./message_order.ts";
@@ -18,6 +19,8 @@ import type { PresenceNotes } from "./room_xml.ts";
 
 /** Bytes of a nickname: it is part of every message. */
 const MAX_NICK_BYTES = 256;
+/** Milliseconds after which every node knows whether somebody is in a room that was made. */
+const ABANDONED_MS = 60_000;
 
 /** Collaborators of `RoomEntrance`. */
 export interface RoomEntranceDeps<Taken extends RoomStanza>
@@ -28,6 +31,7 @@ export interface RoomEntranceDeps<Taken extends RoomStanza>
   readonly history: Pick<RoomHistory, "read" | "give">;
   readonly order: Pick<MessageOrder, "catchUpSoon">;
   readonly peers: Pick<Peers, "met" | "put">;
+  readonly empty: Pick<EmptyRooms, "remove">;
   readonly counters: Pick<MucMetrics, "joins">;
   /** Takes all sessions of this node out of a room that is gone. */
   clear(
@@ -111,10 +115,13 @@ export class RoomEntrance<Taken extends RoomStanza> {
   }
 
   async #enter(taken: Taken, newcomer: Newcomer): Promise<void> {
-    const { rooms, records, history, peers, counters, isHere, refuse } = this.#deps;
+    const { rooms, records, history, peers, empty, counters, isHere, refuse } = this.#deps;
     const { jid } = newcomer;
     const room = newcomer.room.text;
     await peers.met();
+    // So that no room is made for somebody who may not enter it.
+    if (!isHere(jid)) return taken.settle();
+    if (this.#isPastBounds(newcomer)) return refuse(taken, "resource-constraint");
     const found = await records.findOrMake(newcomer.room, jid.bare.text);
     if (typeof found === "string") return refuse(taken, found);
     const { record, isNew, lastNumber } = found;
@@ -126,8 +133,11 @@ export class RoomEntrance<Taken extends RoomStanza> {
       this.#deps.clear(room, { creation, notes: { destroyed: {} } });
     }
     const refusal = this.#refusalOf(newcomer, record);
-    if (refusal !== undefined) return refuse(taken, refusal);
-    if (!isHere(jid)) return taken.settle(); // it has ended meanwhile
+    if (refusal !== undefined || !isHere(jid)) {
+      // Nobody else could ever enter a locked room.
+      if (isNew || this.#isAbandoned(room, record)) empty.remove(room, record.creation);
+      return refusal === undefined ? taken.settle() : refuse(taken, refusal);
+    }
     const seat = this.#seatFor(newcomer, record);
     const codes = [...record.settings.anonymous ? [] : ["100"], ...isNew ? ["201"] : []];
     rooms.remember(room, record);
@@ -141,24 +151,35 @@ export class RoomEntrance<Taken extends RoomStanza> {
 
   /** Returns the error that keeps a session out of a room; undefined when it may enter. */
   #refusalOf(
-    { room: { text: room }, jid, nick, join }: Newcomer,
+    newcomer: Newcomer,
     { affiliates, settings }: RoomRecord,
   ): StanzaErrorCondition | undefined {
-    const { service: { options }, rooms } = this.#deps;
+    const { rooms } = this.#deps;
+    const { room: { text: room }, jid, nick, join } = newcomer;
     const account = jid.bare.text;
-    const seats = rooms.get(room)?.seats;
     const isSeated = rooms.ownSeat(room, jid.text) !== undefined;
     const refusal = entryRefusal(affiliationOf(affiliates, account), settings, {
       password: join.child("password", NS.MUC)?.text,
-      occupants: isSeated ? 0 : seats?.nickCount ?? 0,
+      occupants: isSeated ? 0 : rooms.get(room)?.seats.nickCount ?? 0,
     });
     if (refusal !== undefined) return refusal;
     if (this.#isTaken(room, nick, account)) return "conflict";
-    const isInside = seats?.has(account) === true;
-    if (!isInside && rooms.countOf(account) >= options.maxUserConferences) {
-      return "resource-constraint";
-    }
-    return rooms.isFull ? "resource-constraint" : undefined;
+    return this.#isPastBounds(newcomer) ? "resource-constraint" : undefined;
+  }
+
+  /** True for somebody who is in too many other rooms, and for all at a node with too many seats. */
+  #isPastBounds({ room: { text: room }, jid }: Newcomer): boolean {
+    const { service: { options }, rooms } = this.#deps;
+    const account = jid.bare.text;
+    const isInside = rooms.get(room)?.seats.has(account) === true;
+    if (!isInside && rooms.countOf(account) >= options.maxUserConferences) return true;
+    return rooms.isFull;
+  }
+
+  /** True for a locked room that nobody is in: the node of its owner has died. */
+  #isAbandoned(room: string, { creation, settings }: RoomRecord): boolean {
+    const isOld = this.#nowMs() - creation >= ABANDONED_MS;
+    return settings.isLocked && isOld && this.#deps.rooms.get(room) === undefined;
   }
 
   /**

@@ -50,7 +50,10 @@ function seatOf(jid: string, nick: string, rest: Partial<Seat> = {}): Seat {
 
 /** The entrance of this node's rooms, to which alice's session belongs, and what comes of it. */
 function entranceOf(
-  { found = { record: recordOf(), isNew: false, lastNumber: 7 }, seats = [] }: {
+  {
+    found = { record: recordOf(), isNew: false, lastNumber: 7 },
+    seats = [],
+  }: {
     readonly found?: FoundRoom | StanzaErrorCondition;
     readonly seats?: readonly Seat[];
   } = {},
@@ -66,6 +69,8 @@ function entranceOf(
   const outcomes: string[] = [];
   const told: Seat[] = [];
   const cleared: number[] = [];
+  const asked: string[] = [];
+  const emptied: [string, number][] = [];
   const entrance = new RoomEntrance<RoomStanza>({
     service: { options: { maxUserConferences: 2 } },
     localHost: "dc1.example.com",
@@ -75,7 +80,10 @@ function entranceOf(
     rooms,
     records: {
       read: () => Promise.resolve(typeof found === "string" ? undefined : found),
-      findOrMake: () => Promise.resolve(found),
+      findOrMake: (jid) => {
+        asked.push(jid.text);
+        return Promise.resolve(found);
+      },
     },
     history: {
       read: () => Promise.resolve([]),
@@ -90,6 +98,7 @@ function entranceOf(
         else rooms.enter(seat, codes);
       },
     },
+    empty: { remove: (room, creation) => void emptied.push([room, creation]) },
     counters,
     clear: (_room, { creation }) => void cleared.push(creation),
     refuse: (_taken, condition) => void outcomes.push(condition),
@@ -100,7 +109,7 @@ function entranceOf(
     await entrance.take({ stanza, process: 1, sequence: 1, settle: () => outcomes.push("in") });
     return outcomes.at(-1);
   };
-  return { entrance, enter, rooms, sessions, written, told, cleared };
+  return { entrance, enter, rooms, sessions, clock, written, told, cleared, asked, emptied };
 }
 
 Deno.test("RoomEntrance.take() shows a newcomer who is there, itself, the history and the subject, in this order", async () => {
@@ -145,6 +154,34 @@ Deno.test("RoomEntrance.take() keeps out those whom the room, another occupant o
     const { enter, told } = entranceOf(world);
     strictEqual(await enter("witch"), expected);
     deepStrictEqual(told, []);
+  }
+});
+
+Deno.test("RoomEntrance.take() makes no room for somebody who is in too many", async () => {
+  const seats = ["a", "b"].map((name) =>
+    seatOf("alice@example.com/phone", "witch", { room: `${name}@${SERVICE}`, process: 2 })
+  );
+  const { enter, asked } = entranceOf({ seats });
+  strictEqual(await enter("witch"), "resource-constraint");
+  deepStrictEqual(asked, []);
+  await enter("witch", undefined, `a@${SERVICE}`);
+  deepStrictEqual(asked, [`a@${SERVICE}`], "she is in this one");
+});
+
+Deno.test("RoomEntrance.take() has a locked room removed whose maker has been gone for a minute", async () => {
+  const found = { record: recordOf({ isLocked: true }), isNew: false, lastNumber: 1 };
+  for (
+    const { ageMs, seats, expected } of [
+      { ageMs: 59_999, seats: [], expected: [] },
+      { ageMs: 60_000, seats: [seatOf(BOB, "bard", { process: 2 })], expected: [] },
+      { ageMs: 60_000, seats: [], expected: [[COVEN, 1_700_000_000_000]] },
+    ]
+  ) {
+    const record = { ...found.record, creation: 1_700_000_000_000 };
+    const { enter, clock, emptied } = entranceOf({ found: { ...found, record }, seats });
+    clock.advance(record.creation + ageMs - clock.wallMs());
+    strictEqual(await enter("witch"), "item-not-found");
+    deepStrictEqual(emptied, expected);
   }
 });
 
@@ -299,4 +336,32 @@ Deno.test("RoomEntrance.take() gives an occupant who enters again the role of a 
       new RegExp(`/bard'.*<item affiliation='${affiliation}' role='${role}'`),
     );
   }
+});
+
+Deno.test("RoomEntrance.take() leaves no room behind of somebody who enters too many at once", async () => {
+  const [world, one] = await withRoom();
+  await using _ = world;
+  const { promise: gate, resolve: open } = Promise.withResolvers<void>();
+  one.beforeRead = () => gate;
+  one.sessions.add(CAROL);
+  const rooms = ["a", "b", "c", "d", "e"].map((name) => `${name}@${SERVICE}`);
+  for (const room of rooms) {
+    const xml = `<presence from='${CAROL}' to='${room}/crone'><x xmlns='${MUC}'/></presence>`;
+    one.server.take(world.taken(buildStanza(parseElement(new TextEncoder().encode(xml)))));
+  }
+  open();
+  await world.settled();
+  const made = await Promise.all(rooms.map((room) => world.store.read(room)));
+  strictEqual(made.filter((room) => room !== undefined).length, 3);
+});
+
+Deno.test("RoomEntrance.take() leaves no room behind of a session that ends meanwhile", async () => {
+  const [world, one] = await withRoom();
+  await using _ = world;
+  one.beforeRead = () => {
+    one.sessions.delete(CAROL);
+    return Promise.resolve();
+  };
+  await one.take(`<presence from='${CAROL}' to='e@${SERVICE}/c'><x xmlns='${MUC}'/></presence>`);
+  strictEqual(await world.store.read(`e@${SERVICE}`), undefined);
 });
