@@ -110,9 +110,9 @@ export function makeMucParts<Taken extends RoomStanza>(
     history,
     order,
     peers,
+    changes,
     empty,
     counters,
-    clear,
     refuse,
   });
   const requests = new MucRequests({

@@ -110,11 +110,20 @@ export class RoomChanges {
     if (stored?.creation !== live.record.creation) {
       return this.clear(room, { notes: { destroyed: {} } });
     }
-    const record = this.#deps.recordOf(stored);
-    live.record = record;
-    const { settings } = record;
+    live.record = this.#deps.recordOf(stored);
+    this.enforce(room, { codes, notes });
+  }
+
+  /** Gives the sessions of this node the affiliations and roles that the record of a room says. */
+  enforce(
+    room: string,
+    { codes, notes }: { readonly codes: readonly string[]; readonly notes: PresenceNotes },
+  ): void {
+    const live = this.#deps.rooms.get(room);
+    if (live?.record === undefined) return; // nobody is here
+    const { affiliates, settings } = live.record;
     for (const seat of this.#deps.rooms.own(live)) {
-      const affiliation = affiliationOf(record.affiliates, accountOf(seat));
+      const affiliation = affiliationOf(affiliates, accountOf(seat));
       const role = roleAfter(seat, affiliation, settings);
       if (role === "none") {
         const wasConfigured = affiliation === seat.affiliation;

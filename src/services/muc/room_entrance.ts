@@ -11,11 +11,11 @@ import type { MucServerDeps } from "./muc_ports.ts";
 import * as NS from "./namespaces.ts";
 import type { Seat } from "./occupants.ts";
 import type { Peers } from "./peers.ts";
+import type { RoomChanges } from "./room_changes.ts";
 import type { RoomHistory } from "./room_history.ts";
 import type { RoomRecords } from "./room_records.ts";
 import { affiliationOf, entryRefusal, entryRole, roleAfter } from "./room_standing.ts";
 import { ownElements, subjectMessage } from "./room_xml.ts";
-import type { PresenceNotes } from "./room_xml.ts";
 
 /** Bytes of a nickname: it is part of every message. */
 const MAX_NICK_BYTES = 256;
@@ -31,13 +31,9 @@ export interface RoomEntranceDeps<Taken extends RoomStanza>
   readonly history: Pick<RoomHistory, "read" | "give">;
   readonly order: Pick<MessageOrder, "catchUpSoon">;
   readonly peers: Pick<Peers, "met" | "put">;
+  readonly changes: Pick<RoomChanges, "clear" | "enforce">;
   readonly empty: Pick<EmptyRooms, "remove">;
   readonly counters: Pick<MucMetrics, "joins">;
-  /** Takes all sessions of this node out of a room that is gone. */
-  clear(
-    room: string,
-    about: { readonly creation: number; readonly notes: PresenceNotes },
-  ): void;
   /** Answers a stanza with an error. */
   refuse(taken: Taken, condition: StanzaErrorCondition): void;
 }
@@ -103,7 +99,7 @@ export class RoomEntrance<Taken extends RoomStanza> {
    * @throws CausewayError `storage/…`
    */
   async takeOver(room: string, jid: FullJid): Promise<void> {
-    const { rooms, records, peers, process, localHost, isHere } = this.#deps;
+    const { rooms, records, peers, changes, process, localHost, isHere } = this.#deps;
     const found = await records.read(room);
     if (found === undefined) return;
     const seat = rooms.get(room)?.seats.of(jid.text);
@@ -112,10 +108,12 @@ export class RoomEntrance<Taken extends RoomStanza> {
     const own = { ...seat, process, host: localHost, changedMs: this.#nowMs() };
     peers.put(own);
     this.#noteHistory(own, found.lastNumber);
+    // Its old node may not have heard of a ban, and this node heard of it when it had no seat.
+    changes.enforce(room, { codes: [], notes: {} });
   }
 
   async #enter(taken: Taken, newcomer: Newcomer): Promise<void> {
-    const { rooms, records, history, peers, empty, counters, isHere, refuse } = this.#deps;
+    const { rooms, records, history, peers, changes, empty, counters, isHere, refuse } = this.#deps;
     const { jid } = newcomer;
     const room = newcomer.room.text;
     await peers.met();
@@ -130,7 +128,7 @@ export class RoomEntrance<Taken extends RoomStanza> {
     const { creation = record.creation } = rooms.get(room)?.record ?? {};
     if (creation !== record.creation) {
       // Sessions of this node are in an earlier room of that name: its end was not heard of yet.
-      this.#deps.clear(room, { creation, notes: { destroyed: {} } });
+      changes.clear(room, { creation, notes: { destroyed: {} } });
     }
     const refusal = this.#refusalOf(newcomer, record);
     if (refusal !== undefined || !isHere(jid)) {

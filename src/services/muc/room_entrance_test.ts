@@ -98,9 +98,12 @@ function entranceOf(
         else rooms.enter(seat, codes);
       },
     },
+    changes: {
+      clear: (_room, { creation }) => void cleared.push(creation!),
+      enforce() {},
+    },
     empty: { remove: (room, creation) => void emptied.push([room, creation]) },
     counters,
-    clear: (_room, { creation }) => void cleared.push(creation),
     refuse: (_taken, condition) => void outcomes.push(condition),
   });
   const enter = async (nick: string, content = `<x xmlns='${MUC}'/>`, room = COVEN) => {
@@ -293,6 +296,25 @@ Deno.test("RoomEntrance.takeOver() gives a session that moves to another node it
   world.isLeaseOver = true;
   await world.look(3);
   deepStrictEqual(one.got(ALICE), [], "the dead node has nobody");
+});
+
+Deno.test("RoomEntrance.takeOver() takes a session out that was banned before it came, though its old node has not heard of that", async () => {
+  const [world, one, two] = await withRoom();
+  await using _ = world;
+  const three = world.begin("dc3.example.com");
+  await world.look(4);
+  two.isStoreDown = true;
+  const ban = "<item jid='bob@example.com' affiliation='outcast'/>";
+  await one.ask(ALICE, "set", `<query xmlns='${MUC}#admin'>${ban}</query>`);
+  two.sessions.delete(BOB);
+  three.sessions.add(BOB);
+  one.got(ALICE);
+  three.server.arrived(parseJid(BOB) as FullJid);
+  await world.settled();
+  match(three.got(BOB).join(""), /type='unavailable'.*code='301'/);
+  match(one.got(ALICE).join(""), /\/bard'.*affiliation='outcast' role='none'.*code='301'/);
+  await three.say(BOB, "still here");
+  deepStrictEqual(one.texts(ALICE), []);
 });
 
 Deno.test("RoomEntrance.take() takes people out of an old room before somebody enters the one made again", async () => {
