@@ -1,6 +1,7 @@
 import type { Stanza, StanzaErrorCondition } from "../../xmpp/mod.ts";
 import { RoomIntake } from "../rooms/mod.ts";
 import type { RoomStanza } from "../rooms/mod.ts";
+import { Arrivals } from "./arrivals.ts";
 import { EmptyRooms } from "./empty_rooms.ts";
 import { Invitations } from "./invitations.ts";
 import { LiveRooms } from "./live_rooms.ts";
@@ -31,6 +32,7 @@ export interface MucParts<Taken extends RoomStanza> {
   readonly order: MessageOrder;
   readonly peers: Peers;
   readonly leaves: WaitingLeaves;
+  readonly arrivals: Arrivals;
   readonly entrance: RoomEntrance<Taken>;
   readonly exit: RoomExit;
   readonly posts: RoomPosts<Taken>;
@@ -74,6 +76,7 @@ export function makeMucParts<Taken extends RoomStanza>(
     looked: () => {
       posts.retry();
       changes.retry();
+      arrivals.look();
       const nowMs = clock.monotonicMs();
       empty.look(nowMs);
       exit.look(nowMs);
@@ -82,7 +85,15 @@ export function makeMucParts<Taken extends RoomStanza>(
 
   const leaves = new WaitingLeaves();
   const empty = new EmptyRooms({ ...deps, rooms, peers, records, counters, inTurn });
-  const exit = new RoomExit({ ...deps, rooms, peers, leaves, empty, inTurn });
+  const exit = new RoomExit({
+    ...deps,
+    rooms,
+    peers,
+    leaves,
+    empty,
+    left: (room, session) => arrivals.left(room, session),
+    inTurn,
+  });
   const changes = new RoomChanges({
     ...deps,
     rooms,
@@ -115,6 +126,7 @@ export function makeMucParts<Taken extends RoomStanza>(
     counters,
     refuse,
   });
+  const arrivals = new Arrivals({ process, rooms, leaves, entrance, inTurn });
   const requests = new MucRequests({
     service,
     rooms,
@@ -166,6 +178,7 @@ export function makeMucParts<Taken extends RoomStanza>(
     order,
     peers,
     leaves,
+    arrivals,
     entrance,
     exit,
     posts,

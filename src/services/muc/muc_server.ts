@@ -1,12 +1,5 @@
 import type { Stanza, StanzaErrorCondition } from "../../xmpp/mod.ts";
-import {
-  FullJid,
-  isReply,
-  MAX_ID_BYTES,
-  parseJid,
-  stanzaElement,
-  stanzaId,
-} from "../../xmpp/mod.ts";
+import { FullJid, isReply, MAX_ID_BYTES, stanzaElement, stanzaId } from "../../xmpp/mod.ts";
 import type { RoomStanza } from "../rooms/mod.ts";
 import { makeMucParts } from "./muc_parts.ts";
 import type { MucParts } from "./muc_parts.ts";
@@ -80,12 +73,7 @@ export class MucServer<Taken extends RoomStanza> {
 
   /** Takes over the seats of a session that has come from another node. */
   arrived(jid: FullJid): void {
-    const { rooms, leaves, intake, entrance } = this.#parts;
-    for (const { room, process } of rooms.ofSession(jid.text)) {
-      if (process === this.#deps.process) continue;
-      const done = leaves.joins({ from: jid, to: parseJid(room) });
-      void intake.inTurn(room, () => entrance.takeOver(room, jid).finally(done));
-    }
+    this.#parts.arrivals.take(jid);
   }
 
   /** True for news of another node: nobody else writes from the local host of a datacenter. */

@@ -94,16 +94,21 @@ export class RoomEntrance<Taken extends RoomStanza> {
   }
 
   /**
-   * Takes over the seat of a session that has come from another node.
+   * Takes over the seat of a session that has come from another node, if both are still there. In the
+   * turn of the room.
    *
    * @throws CausewayError `storage/…`
    */
   async takeOver(room: string, jid: FullJid): Promise<void> {
     const { rooms, records, peers, changes, process, localHost, isHere } = this.#deps;
+    const seatElsewhere = () => {
+      const seat = rooms.get(room)?.seats.of(jid.text);
+      return seat?.process === process || !isHere(jid) ? undefined : seat;
+    };
+    if (seatElsewhere() === undefined) return;
     const found = await records.read(room);
-    if (found === undefined) return;
-    const seat = rooms.get(room)?.seats.of(jid.text);
-    if (seat === undefined || seat.process === process || !isHere(jid)) return;
+    const seat = seatElsewhere();
+    if (found === undefined || seat === undefined) return;
     rooms.remember(room, found.record);
     const own = { ...seat, process, host: localHost, changedMs: this.#nowMs() };
     peers.put(own);

@@ -20,6 +20,8 @@ export interface RoomExitDeps extends Pick<MucServerDeps<RoomStanza>, "process" 
   readonly peers: Pick<Peers, "remove">;
   readonly leaves: WaitingLeaves;
   readonly empty: Pick<EmptyRooms, "remove">;
+  /** Called when a session has left whose seat is not this node's, or not yet. */
+  left(room: string, session: string): void;
   /** Runs a step of a room behind all earlier ones. Never rejects. */
   inTurn(room: string, step: () => Promise<void>): Promise<void>;
 }
@@ -42,7 +44,7 @@ export class RoomExit {
    * they must concern a seat: nothing is kept of others, and of a stanza only what others are shown.
    */
   take(stanza: Stanza): void {
-    const { rooms, isHere, leaves, inTurn } = this.#deps;
+    const { rooms, isHere, leaves, left, inTurn } = this.#deps;
     const { kind, type, from, to, bytes } = stanza;
     const room = to.bare.text;
     const session = from.text;
@@ -58,7 +60,10 @@ export class RoomExit {
     void inTurn(room, () => {
       done();
       const seat = rooms.ownSeat(room, session);
-      if (seat !== undefined && isOver()) this.remove(seat, about);
+      if (isOver()) {
+        if (seat !== undefined) this.remove(seat, about);
+        else left(room, session);
+      }
       return Promise.resolve();
     });
   }

@@ -92,7 +92,11 @@ export class RoomPosts<Taken extends RoomStanza> {
         : voice.take(form, { room: to.bare, seat });
       return outcome === "sent" ? taken.settle() : this.#deps.refuse(taken, outcome);
     }
-    if (seat === undefined) return this.#deps.refuse(taken, "not-acceptable");
+    if (seat === undefined) {
+      // The session has come from another node, and its seat there is still to be taken over.
+      const isDue = this.#deps.rooms.get(room)?.seats.of(from.text) !== undefined;
+      return this.#deps.refuse(taken, isDue ? "resource-constraint" : "not-acceptable");
+    }
     const live = this.#deps.rooms.get(room)!; // the seat is there
     const settings = live.record!.settings; // a session of this node is there
     if (to instanceof FullJid) {

@@ -49,40 +49,40 @@ export class RoomRecords {
   }
 
   /**
-   * Returns a room; undefined when there is none of that name.
+   * Returns a room; undefined when there is none of that name. While the database is away, the room is
+   * as the sessions of this node in it know it.
    *
    * @throws CausewayError `storage/…`
    */
   async read(room: string): Promise<FoundRoom | undefined> {
-    const stored = await this.#deps.service.store.read(room);
-    return stored === undefined
-      ? undefined
-      : { record: this.recordOf(stored), isNew: false, lastNumber: stored.lastNumber };
-  }
-
-  /**
-   * Returns the room that somebody enters, and makes it when there is none; or the error that keeps
-   * them from making it. While the database is away, the room is as the sessions of this node in it
-   * know it.
-   *
-   * @param account bare JID of the owner of a new room
-   * @throws CausewayError `storage/…`
-   */
-  async findOrMake(jid: BareJid, account: string): Promise<FoundRoom | StanzaErrorCondition> {
-    const { service: { options }, rooms, note } = this.#deps;
-    const room = jid.text;
+    const { service: { store }, rooms, note } = this.#deps;
     try {
-      const found = await this.read(room);
-      if (found !== undefined) return found;
+      const stored = await store.read(room);
+      return stored === undefined
+        ? undefined
+        : { record: this.recordOf(stored), isNew: false, lastNumber: stored.lastNumber };
     } catch (thrown) {
       const { record } = rooms.get(room) ?? {};
       if (record === undefined || !isStorageFailure(thrown)) throw thrown;
       note(thrown);
       return { record, isNew: false, lastNumber: 0 };
     }
+  }
+
+  /**
+   * Returns the room that somebody enters, as `read` does, and makes it when there is none; or the
+   * error that keeps them from making it.
+   *
+   * @param account bare JID of the owner of a new room
+   * @throws CausewayError `storage/…`
+   */
+  async findOrMake(jid: BareJid, account: string): Promise<FoundRoom | StanzaErrorCondition> {
+    const { options } = this.#deps.service;
+    const found = await this.read(jid.text);
+    if (found !== undefined) return found;
     if (new TextEncoder().encode(jid.localpart).length > options.maxRoomId) return "not-acceptable";
     // Others may have made it since it was read.
-    return await this.#make(room, account) ?? await this.findOrMake(jid, account);
+    return await this.#make(jid.text, account) ?? await this.findOrMake(jid, account);
   }
 
   /** Makes a room, which is locked until its owner configures it; undefined when it is there. */

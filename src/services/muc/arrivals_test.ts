@@ -1,0 +1,105 @@
+import { deepStrictEqual, match } from "node:assert/strict";
+import { parseJid } from "../../xmpp/mod.ts";
+import type { FullJid } from "../../xmpp/mod.ts";
+import { Arrivals } from "./arrivals.ts";
+import type { LiveRoom } from "./live_rooms.ts";
+import type { Seat } from "./occupants.ts";
+import { ALICE, BOB, COVEN, SERVICE, withRoom } from "./testing/muc_world.ts";
+import type { MucNode, MucWorld } from "./testing/muc_world.ts";
+
+const SEAT: Seat = {
+  room: COVEN,
+  jid: BOB,
+  nick: "bard",
+  affiliation: "none",
+  role: "participant",
+  payload: [],
+  joinedMs: 1,
+  changedMs: 1,
+  host: "dc2.example.com",
+  process: 2,
+};
+
+/** A room of alice at dc1, with bob, whose session moves from dc2 to dc3 while dc3 has no database. */
+async function withArrival(): Promise<[MucWorld, MucNode, MucNode]> {
+  const [world, one, two] = await withRoom();
+  const three = world.begin("dc3.example.com");
+  await world.look(4);
+  three.isStoreDown = true;
+  two.sessions.delete(BOB);
+  three.sessions.add(BOB);
+  three.server.arrived(parseJid(BOB) as FullJid);
+  await world.settled();
+  await world.look();
+  return [world, one, three];
+}
+
+Deno.test("Arrivals.look() takes over the seat of a session once the database is back", async () => {
+  const [world, one, three] = await withArrival();
+  await using _ = world;
+  await three.say(BOB, "too early");
+  match(three.got(BOB).at(-1)!, /<resource-constraint /);
+  three.isStoreDown = false;
+  await world.look();
+  await three.say(BOB, "moved");
+  deepStrictEqual(one.texts(ALICE), ["moved"]);
+  world.clock.advance(60_000);
+  await world.look();
+  await one.say(ALICE, "still there");
+  deepStrictEqual(three.texts(BOB), ["moved", "still there"]);
+});
+
+Deno.test("Arrivals.look() takes over no seat that its session has left", async () => {
+  const [world, one, three] = await withArrival();
+  await using _ = world;
+  await three.leave(BOB, "bard");
+  three.isStoreDown = false;
+  await world.look();
+  world.clock.advance(60_000);
+  await world.look();
+  match(one.got(ALICE).join(""), new RegExp(`type='unavailable' from='${COVEN}/bard'`));
+});
+
+Deno.test("Arrivals.take() needs no database where somebody of the node is in the room", async () => {
+  const [world, one, two] = await withRoom();
+  await using _ = world;
+  one.isStoreDown = true;
+  two.sessions.delete(BOB);
+  one.sessions.add(BOB);
+  one.server.arrived(parseJid(BOB) as FullJid);
+  await world.settled();
+  await one.say(BOB, "moved");
+  deepStrictEqual(one.texts(ALICE), ["moved"]);
+});
+
+Deno.test("Arrivals.look() asks the database for one seat while it is away", async () => {
+  const seats = ["coven", "heath"].map((name) => ({ ...SEAT, room: `${name}@${SERVICE}` }));
+  const tried: string[] = [];
+  let isAway = true;
+  const arrivals = new Arrivals({
+    process: 1,
+    rooms: {
+      get: (room) => ({ jid: parseJid(room) }) as LiveRoom, // nothing else of it is read
+      ofSession: () => seats,
+    },
+    leaves: { joins: () => () => {} },
+    entrance: {
+      takeOver: (room) => {
+        tried.push(room);
+        return isAway ? Promise.reject(new Error("away")) : Promise.resolve();
+      },
+    },
+    inTurn: (_room, step) => step().catch(() => {}),
+  });
+  const look = async () => {
+    tried.length = 0;
+    arrivals.look();
+    await new Promise((resolve) => setTimeout(resolve));
+    return tried.map((room) => room.slice(0, 5));
+  };
+  arrivals.take(parseJid(BOB) as FullJid);
+  deepStrictEqual(await look(), ["coven"]);
+  isAway = false;
+  deepStrictEqual(await look(), ["coven", "heath"]);
+  deepStrictEqual(await look(), []);
+});
