@@ -6,26 +6,38 @@ import type { RoomRecords } from "./room_records.ts";
 
 /** Rooms that are removed late at most. Others stay, until somebody enters and leaves them. */
 const MAX_LEFT_ROOMS = 10_000;
+/**
+ * Looks with all occupants known, after which the nodes of those who were left in a room know that
+ * nobody of this node is in it. The last of them removes it then.
+ */
+const LOOKS = 10;
 /** Milliseconds after which a warning tells that such rooms are still there. */
 const LEFT_LONG_MS = 600_000;
 
 /** Collaborators of `EmptyRooms`. */
 export interface EmptyRoomsDeps extends Pick<MucServerDeps<never>, "service" | "clock" | "logger"> {
-  readonly rooms: LiveRooms;
-  readonly peers: Peers;
+  readonly rooms: Pick<LiveRooms, "get">;
+  readonly peers: Pick<Peers, "isWhole" | "unheard" | "tellChange">;
   readonly records: Pick<RoomRecords, "settingsOf">;
-  readonly counters: MucMetrics;
+  readonly counters: Pick<MucMetrics, "destroyed">;
   inTurn(room: string, step: () => Promise<void>): Promise<void>;
 }
 
-/** Removes rooms that are not to stay when nobody is in them. */
+/** A room that the sessions of this node have left. */
+interface LeftRoom {
+  readonly creation: number;
+  /** Looks until it is the matter of other nodes. */
+  looks: number;
+}
+
+/**
+ * Removes rooms that are not to stay when nobody is in them. The last occupants may leave at different
+ * nodes at once, each of which still sees the other's. So a node looks for a while at what it has left.
+ */
 export class EmptyRooms {
   readonly #deps: EmptyRoomsDeps;
-  /**
-   * Rooms that go if nobody is in them, once this node knows all occupants again, with their
-   * creations.
-   */
-  readonly #left = new Map<string, number>();
+  /** Rooms that go once this node knows all occupants, and nobody is in them. */
+  readonly #left = new Map<string, LeftRoom>();
   /** Monotonic milliseconds since when there are such rooms; infinite after the warning of them. */
   #leftSinceMs: number | undefined;
 
@@ -33,30 +45,34 @@ export class EmptyRooms {
     this.#deps = deps;
   }
 
-  /** Removes a room in its turn, unless it is to stay or somebody is in it. */
+  /** Removes a room, unless it is to stay, in its turn or soon after that, when nobody is in it. */
   remove(room: string, creation: number): void {
     void this.#deps.inTurn(room, () => this.#remove(room, creation));
   }
 
   /** Removes the rooms that had to stay, if this node knows all occupants by now. */
   look(nowMs: number): void {
-    if (this.#left.size > 0 && this.#deps.peers.isWhole) {
-      const left = [...this.#left];
-      this.#left.clear();
-      for (const [room, creation] of left) this.remove(room, creation);
+    const { rooms, peers } = this.#deps;
+    if (this.#left.size > 0 && peers.isWhole) {
+      for (const [room, left] of [...this.#left]) {
+        const isEmpty = rooms.get(room) === undefined;
+        if (isEmpty || --left.looks === 0) this.#left.delete(room);
+        if (isEmpty) this.remove(room, left.creation);
+      }
     }
     this.#warn(nowMs);
   }
 
-  /** While there may be occupants that this node does not know, the room stays. */
+  /** While there are occupants, or may be some that this node does not know, the room stays. */
   async #remove(room: string, creation: number): Promise<void> {
     const { rooms, peers, records, counters, service: { store, archives } } = this.#deps;
-    if (!peers.isWhole) {
-      if (this.#left.size < MAX_LEFT_ROOMS) this.#left.set(room, creation);
-      return;
-    }
+    const later = () => {
+      if (this.#left.size < MAX_LEFT_ROOMS) this.#left.set(room, { creation, looks: LOOKS });
+    };
+    if (!peers.isWhole || rooms.get(room) !== undefined) return later();
     const stored = await store.read(room);
-    if (stored?.creation !== creation || rooms.get(room) !== undefined) return;
+    if (stored?.creation !== creation) return;
+    if (rooms.get(room) !== undefined) return later();
     const { persistent, isLocked } = records.settingsOf(stored);
     if (persistent && !isLocked) return;
     if (!await store.destroy(room, stored.version)) return;
@@ -68,10 +84,12 @@ export class EmptyRooms {
 
   /** Warns once of empty rooms that stay for long: a live node without rooms is never heard. */
   #warn(nowMs: number): void {
-    const { size: rooms } = this.#left;
+    const { rooms: live, peers, logger } = this.#deps;
+    const empty = [...this.#left.keys()].filter((room) => live.get(room) === undefined);
+    const rooms = peers.isWhole ? 0 : empty.length;
     this.#leftSinceMs = rooms === 0 ? undefined : this.#leftSinceMs ?? nowMs;
     if (this.#leftSinceMs === undefined || nowMs - this.#leftSinceMs < LEFT_LONG_MS) return;
     this.#leftSinceMs = Infinity;
-    this.#deps.logger.warn("muc.rooms-stay", { rooms, unheard: this.#deps.peers.unheard });
+    logger.warn("muc.rooms-stay", { rooms, unheard: peers.unheard });
   }
 }

@@ -68,7 +68,7 @@ export class RoomExit {
     });
   }
 
-  /** Takes a session of this node out of its room. The room may end with it. */
+  /** Takes a session of this node out of its room. The room may end with the last one. */
   remove(
     seat: Seat,
     about: { readonly notes?: PresenceNotes; readonly payload?: Seat["payload"] },
@@ -77,8 +77,8 @@ export class RoomExit {
     const live = rooms.get(seat.room);
     const { creation, settings } = live?.record ?? {};
     peers.remove(seat, about);
-    const isEmpty = live?.seats.size === 0 && !live.mayHaveOthers;
-    if (isEmpty && creation !== undefined && (!settings!.persistent || settings!.isLocked)) {
+    const isLast = live !== undefined && rooms.own(live).length === 0 && !live.mayHaveOthers;
+    if (isLast && creation !== undefined && (!settings!.persistent || settings!.isLocked)) {
       empty.remove(seat.room, creation);
     }
   }
