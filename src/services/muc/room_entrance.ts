@@ -14,7 +14,7 @@ import type { Peers } from "./peers.ts";
 import type { RoomChanges } from "./room_changes.ts";
 import type { RoomHistory } from "./room_history.ts";
 import type { RoomRecords } from "./room_records.ts";
-import { affiliationOf, entryRefusal, entryRole, roleAfter } from "./room_standing.ts";
+import { affiliationOf, entryRefusal, entryRole, hasPlace, roleAfter } from "./room_standing.ts";
 import { ownElements, subjectMessage } from "./room_xml.ts";
 
 /** Bytes of a nickname: it is part of every message. */
@@ -89,6 +89,10 @@ export class RoomEntrance<Taken extends RoomStanza> {
       changedMs: this.#nowMs(),
     };
     if (this.#isTaken(room, nick, from.bare.text)) return refuse(taken, "conflict");
+    const { settings } = rooms.get(room)!.record!; // a session of this node is there
+    if (!hasPlace(changed.affiliation, settings, this.#occupantsBeside(room, from, nick))) {
+      return refuse(taken, "service-unavailable");
+    }
     peers.put(changed);
     taken.settle();
   }
@@ -157,13 +161,11 @@ export class RoomEntrance<Taken extends RoomStanza> {
     newcomer: Newcomer,
     { affiliates, settings }: RoomRecord,
   ): StanzaErrorCondition | undefined {
-    const { rooms } = this.#deps;
     const { room: { text: room }, jid, nick, join } = newcomer;
     const account = jid.bare.text;
-    const isSeated = rooms.ownSeat(room, jid.text) !== undefined;
     const refusal = entryRefusal(affiliationOf(affiliates, account), settings, {
       password: join.child("password", NS.MUC)?.text,
-      occupants: isSeated ? 0 : rooms.get(room)?.seats.nickCount ?? 0,
+      occupants: this.#occupantsBeside(room, jid, nick),
     });
     if (refusal !== undefined) return refusal;
     if (this.#isTaken(room, nick, account)) return "conflict";
@@ -213,6 +215,15 @@ export class RoomEntrance<Taken extends RoomStanza> {
   #noteHistory(seat: Seat, number: number): void {
     const begun = this.#deps.rooms.noteHistory(seat, number);
     if (begun !== undefined) this.#deps.order.catchUpSoon(begun);
+  }
+
+  /** Returns the nicknames in a room; 0 for a session that would take no further one. */
+  #occupantsBeside(room: string, jid: FullJid, nick: string): number {
+    const seats = this.#deps.rooms.get(room)?.seats;
+    if (seats === undefined || seats.entry(nick)?.account === jid.bare.text) return 0;
+    const own = seats.of(jid.text);
+    const isAlone = own !== undefined && seats.entry(own.nick)?.seats.length === 1;
+    return isAlone ? 0 : seats.nickCount; // it gives up the one that it has
   }
 
   #isTaken(room: string, nick: string, account: string): boolean {

@@ -283,6 +283,26 @@ Deno.test("RoomEntrance.take() lets an occupant change the nickname, and share i
   match(one.got(ALICE).join(""), /unavailable/);
 });
 
+Deno.test("RoomEntrance.take() counts the nicknames in a room, not the devices of a person under one", async () => {
+  const [world, , two] = await withRoom(
+    "<field var='muc#roomconfig_maxusers'><value>2</value></field>",
+  );
+  await using _ = world;
+  const phone = "bob@example.com/phone";
+  const rename = async (jid: string, nick: string) => {
+    two.got(jid);
+    await two.take(`<presence from='${jid}' to='${COVEN}/${nick}'/>`);
+    return two.got(jid).join("");
+  };
+  await two.enter(phone, "piper");
+  match(two.got(phone).join(""), /<service-unavailable /);
+  await two.enter(phone, "bard");
+  match(two.got(phone).join(""), /\/bard'.*code='110'/);
+  match(await rename(phone, "piper"), /<service-unavailable /);
+  await two.leave(phone, "bard");
+  match(await rename(BOB, "piper"), /code='303'/);
+});
+
 Deno.test("RoomEntrance.takeOver() gives a session that moves to another node its seat there", async () => {
   const [world, one, two] = await withRoom();
   await using _ = world;

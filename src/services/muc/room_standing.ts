@@ -144,6 +144,18 @@ export function entryRefusal(
   if (settings.membersOnly && affiliation === "none") return "registration-required";
   const needsPassword = settings.passwordProtected && affiliation !== "owner";
   if (needsPassword && password !== settings.password) return "not-authorized";
-  if (occupants >= settings.maxUsers && !isAdmin(affiliation)) return "service-unavailable";
-  return undefined;
+  return hasPlace(affiliation, settings, occupants) ? undefined : "service-unavailable";
+}
+
+/**
+ * True when a room has place for the nickname of one more occupant. Pure.
+ *
+ * @param occupants nicknames in the room
+ */
+export function hasPlace(
+  affiliation: Affiliation,
+  { maxUsers }: RoomSettings,
+  occupants: number,
+): boolean {
+  return occupants < maxUsers || isAdmin(affiliation);
 }
