@@ -172,13 +172,14 @@ export class RoomEntrance<Taken extends RoomStanza> {
     return this.#isPastBounds(newcomer) ? "resource-constraint" : undefined;
   }
 
-  /** True for somebody who is in too many other rooms, and for all at a node with too many seats. */
+  /** True for a session without a seat whose person has too many rooms, or whose node too many seats. */
   #isPastBounds({ room: { text: room }, jid }: Newcomer): boolean {
     const { service: { options }, rooms } = this.#deps;
     const account = jid.bare.text;
-    const isInside = rooms.get(room)?.seats.has(account) === true;
-    if (!isInside && rooms.countOf(account) >= options.maxUserConferences) return true;
-    return rooms.isFull;
+    const seats = rooms.get(room)?.seats;
+    if (seats?.of(jid.text) !== undefined) return false; // it takes no further seat
+    if (rooms.isFull) return true;
+    return seats?.has(account) !== true && rooms.countOf(account) >= options.maxUserConferences;
   }
 
   /** True for a locked room that nobody is in: the node of its owner has died. */

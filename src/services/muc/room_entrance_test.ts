@@ -53,9 +53,11 @@ function entranceOf(
   {
     found = { record: recordOf(), isNew: false, lastNumber: 7 },
     seats = [],
+    isFull = false,
   }: {
     readonly found?: FoundRoom | StanzaErrorCondition;
     readonly seats?: readonly Seat[];
+    readonly isFull?: boolean;
   } = {},
 ) {
   const clock = new ManualClock();
@@ -65,6 +67,7 @@ function entranceOf(
     if (to.text === ALICE) written.push(new TextDecoder().decode(bytes));
   }, counters);
   for (const seat of seats) rooms.put(seat);
+  if (isFull) Object.defineProperty(rooms, "isFull", { value: true });
   const sessions = new Set([ALICE]);
   const outcomes: string[] = [];
   const told: Seat[] = [];
@@ -169,6 +172,12 @@ Deno.test("RoomEntrance.take() makes no room for somebody who is in too many", a
   deepStrictEqual(asked, []);
   await enter("witch", undefined, `a@${SERVICE}`);
   deepStrictEqual(asked, [`a@${SERVICE}`], "she is in this one");
+});
+
+Deno.test("RoomEntrance.take() lets a session that has a seat enter again at a full node", async () => {
+  const { enter } = entranceOf({ seats: [seatOf(ALICE, "witch")], isFull: true });
+  strictEqual(await enter("witch"), "in");
+  strictEqual(await enter("witch", undefined, `a@${SERVICE}`), "resource-constraint");
 });
 
 Deno.test("RoomEntrance.take() has a locked room removed whose maker has been gone for a minute", async () => {
