@@ -15,7 +15,7 @@ import type { RoomChanges } from "./room_changes.ts";
 import type { RoomHistory } from "./room_history.ts";
 import type { RoomRecords } from "./room_records.ts";
 import { affiliationOf, entryRefusal, entryRole, hasPlace, roleAfter } from "./room_standing.ts";
-import { ownElements, subjectMessage } from "./room_xml.ts";
+import { ownElements, readMessage, setsSubject, subjectMessage } from "./room_xml.ts";
 
 /** Bytes of a nickname: it is part of every message. */
 const MAX_NICK_BYTES = 256;
@@ -152,7 +152,11 @@ export class RoomEntrance<Taken extends RoomStanza> {
     peers.put(seat, { codes });
     this.#noteHistory(seat, Math.max(lastNumber, messages.at(-1)?.number ?? 0));
     history.give(seat, messages, readHistoryRequest(newcomer.join, seat.changedMs));
-    rooms.write(seat, subjectMessage(newcomer.room, jid, record.subject));
+    // The history leaves out a subject that was set after the room was read.
+    const later = messages.findLast(({ number, stanza }) =>
+      number > lastNumber && setsSubject(readMessage(stanza))
+    );
+    rooms.write(seat, subjectMessage(newcomer.room, jid, later?.stanza ?? record.subject));
     taken.settle();
   }
 

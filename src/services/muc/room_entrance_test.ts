@@ -1,6 +1,7 @@
 import { deepStrictEqual, match, ok, strictEqual } from "node:assert/strict";
 import { ManualClock } from "../../base/mod.ts";
 import { MetricsRegistry } from "../../observe/mod.ts";
+import type { RoomMessage } from "../../storage/mod.ts";
 import { buildStanza, parseElement, parseJid } from "../../xmpp/mod.ts";
 import type { FullJid, StanzaErrorCondition } from "../../xmpp/mod.ts";
 import type { RoomStanza } from "../rooms/mod.ts";
@@ -54,10 +55,13 @@ function entranceOf(
     found = { record: recordOf(), isNew: false, lastNumber: 7 },
     seats = [],
     isFull = false,
+    messages = [],
   }: {
     readonly found?: FoundRoom | StanzaErrorCondition;
     readonly seats?: readonly Seat[];
     readonly isFull?: boolean;
+    /** Last messages of the room. */
+    readonly messages?: readonly RoomMessage[];
   } = {},
 ) {
   const clock = new ManualClock();
@@ -89,7 +93,7 @@ function entranceOf(
       },
     },
     history: {
-      read: () => Promise.resolve([]),
+      read: () => Promise.resolve(messages),
       give: ({ jid }) => void written.push(`<history to='${jid}'/>`),
     },
     order: { catchUpSoon() {} },
@@ -132,6 +136,27 @@ Deno.test("RoomEntrance.take() shows a newcomer who is there, itself, the histor
   deepStrictEqual(more, []);
   const live = rooms.get(COVEN)!;
   deepStrictEqual([live.delivered, live.since.get(ALICE)], [7, { number: 7, position: 1 }]);
+});
+
+Deno.test("RoomEntrance.take() shows a subject that was set between reading the room and its messages", async () => {
+  const message = (number: number, content: string) => ({
+    id: `m${number}`,
+    number,
+    sentAtMs: number,
+    stanza:
+      `<message from='${COVEN}/bard' type='groupchat' xmlns='jabber:client'>${content}</message>`,
+  });
+  const messages = [
+    message(7, "<subject>known to the room that was read</subject>"),
+    message(8, "<subject>potions</subject>"),
+    message(9, "<subject>re: potions</subject><body>hum</body>"),
+  ];
+  const { enter, written } = entranceOf({ messages });
+  await enter("witch");
+  match(written.at(-1)!, /<subject>potions</);
+  const before = entranceOf({ messages: messages.slice(0, 1) });
+  await before.enter("witch");
+  match(before.written.at(-1)!, /<subject\/>/);
 });
 
 Deno.test("RoomEntrance.take() refuses presence of a session that is neither in the room nor joins it", async () => {

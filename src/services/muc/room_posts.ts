@@ -12,7 +12,7 @@ import * as NS from "./namespaces.ts";
 import { accountOf } from "./occupants.ts";
 import type { Seat } from "./occupants.ts";
 import type { Peers } from "./peers.ts";
-import { occupantIdElement, ownElements, writeMessage } from "./room_xml.ts";
+import { occupantIdElement, ownElements, setsSubject, writeMessage } from "./room_xml.ts";
 import type { PresenceNotes } from "./room_xml.ts";
 import { voiceForm } from "./voice_requests.ts";
 import type { VoiceRequests } from "./voice_requests.ts";
@@ -107,8 +107,7 @@ export class RoomPosts<Taken extends RoomStanza> {
       return this.#whisper(taken, { live, seat, message });
     }
     if (seat.role === "visitor") return this.#deps.refuse(taken, "forbidden");
-    const isSubject = message.child("subject") !== undefined &&
-      message.child("body") === undefined && message.child("thread") === undefined;
+    const isSubject = setsSubject(message);
     const maySetSubject = settings.allowChangeSubject || seat.role === "moderator";
     if (isSubject && !maySetSubject) return this.#deps.refuse(taken, "forbidden");
     await this.#post(taken, { live, seat, message, isSubject });

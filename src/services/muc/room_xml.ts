@@ -166,3 +166,9 @@ export function writeMessage(
 export function readMessage(text: string): XmlElement {
   return parseElement(new TextEncoder().encode(text));
 }
+
+/** True for a message that sets the subject of its room (XEP-0045 §8.1). */
+export function setsSubject(message: XmlElement): boolean {
+  const has = (name: string) => message.child(name) !== undefined;
+  return has("subject") && !has("body") && !has("thread");
+}
