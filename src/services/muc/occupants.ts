@@ -13,7 +13,10 @@ export interface Seat extends Standing {
   readonly nick: string;
   /** Child elements of the session's presence, without those of Multi-User Chat. */
   readonly payload: readonly XmlElement[];
-  /** Wall-clock milliseconds when the session came. */
+  /**
+   * Wall-clock milliseconds when the session came. Each node that takes the seat over from another one
+   * makes it later: of two seats of one session the later one counts.
+   */
   readonly joinedMs: number;
   /** Wall-clock milliseconds when anything of it changed for the last time. */
   readonly changedMs: number;

@@ -114,7 +114,13 @@ export class RoomEntrance<Taken extends RoomStanza> {
     const seat = seatElsewhere();
     if (found === undefined || seat === undefined) return;
     rooms.remember(room, found.record);
-    const own = { ...seat, process, host: localHost, changedMs: this.#nowMs() };
+    const own: Seat = {
+      ...seat,
+      joinedMs: seat.joinedMs + 1, // what the other node still tells of its seat comes too late
+      changedMs: this.#nowMs(),
+      host: localHost,
+      process,
+    };
     peers.put(own);
     this.#noteHistory(own, found.lastNumber);
     // Its old node may not have heard of a ban, and this node heard of it when it had no seat.
@@ -200,6 +206,7 @@ export class RoomEntrance<Taken extends RoomStanza> {
     const { rooms, localHost, process } = this.#deps;
     const affiliation = affiliationOf(affiliates, jid.bare.text);
     const before = rooms.ownSeat(room.text, jid.text);
+    const known = rooms.get(room.text)?.seats.of(jid.text);
     const nowMs = this.#nowMs();
     return {
       room: room.text,
@@ -210,7 +217,8 @@ export class RoomEntrance<Taken extends RoomStanza> {
         ? entryRole(affiliation, settings)
         : roleAfter(before, affiliation, settings),
       payload: ownElements(presence, room.text),
-      joinedMs: before?.joinedMs ?? nowMs,
+      // Another node that still has a seat of it may have a clock that is ahead.
+      joinedMs: before?.joinedMs ?? Math.max(nowMs, (known?.joinedMs ?? 0) + 1),
       changedMs: nowMs,
       host: localHost,
       process,

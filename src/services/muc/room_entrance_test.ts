@@ -258,6 +258,14 @@ Deno.test("RoomEntrance.takeOver() makes the seat of a session this node's, if t
   strictEqual(rooms.get(COVEN)?.delivered, 7);
 });
 
+Deno.test("RoomEntrance.take() gives a session a later seat than another node has of it", async () => {
+  const joinedMs = 2_000_000_000_000; // that node's clock is ahead
+  const seat = seatOf(ALICE, "witch", { process: 2, joinedMs });
+  const { enter, told } = entranceOf({ seats: [seat] });
+  for (let i = 0; i < 2; i++) await enter("witch");
+  deepStrictEqual(told.map((each) => each.joinedMs), [joinedMs + 1, joinedMs + 1]);
+});
+
 Deno.test("RoomEntrance.take() shows newcomers who is there, themselves last, and everybody the newcomer", async () => {
   const [world, one, two] = await withRoom();
   await using _ = world;
@@ -350,6 +358,28 @@ Deno.test("RoomEntrance.takeOver() gives a session that moves to another node it
   world.isLeaseOver = true;
   await world.look(3);
   deepStrictEqual(one.got(ALICE), [], "the dead node has nobody");
+});
+
+Deno.test("RoomEntrance.takeOver() keeps a seat of which its old node tells late", async () => {
+  const [world, one, two] = await withRoom();
+  await using _ = world;
+  const three = world.begin("dc3.example.com");
+  await three.enter(CAROL, "crone");
+  await world.look();
+  world.held = [];
+  await two.take(`<presence from='${BOB}' to='${COVEN}/bard'><show>away</show></presence>`);
+  const late = world.held;
+  world.held = undefined;
+  two.sessions.delete(BOB);
+  one.sessions.add(BOB);
+  one.server.arrived(parseJid(BOB) as FullJid);
+  await world.settled();
+  for (const take of late) take();
+  await world.settled();
+  await one.say(BOB, "moved");
+  deepStrictEqual([one.texts(ALICE), three.texts(CAROL)], [["moved"], ["moved"]]);
+  await one.leave(BOB, "bard");
+  match(three.got(CAROL).join(""), new RegExp(`type='unavailable' from='${COVEN}/bard'`));
 });
 
 Deno.test("RoomEntrance.takeOver() takes a session out that was banned before it came, though its old node has not heard of that", async () => {
