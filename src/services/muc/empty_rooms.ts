@@ -1,3 +1,4 @@
+import type { StoredMucRoom } from "../../storage/mod.ts";
 import type { LiveRooms } from "./live_rooms.ts";
 import type { MucMetrics } from "./muc_metrics.ts";
 import type { MucServerDeps } from "./muc_ports.ts";
@@ -20,6 +21,7 @@ export interface EmptyRoomsDeps extends Pick<MucServerDeps<never>, "service" | "
   readonly peers: Pick<Peers, "isWhole" | "unheard" | "tellChange">;
   readonly records: Pick<RoomRecords, "settingsOf">;
   readonly counters: Pick<MucMetrics, "destroyed">;
+  /** Runs a step of a room behind all earlier ones. Never rejects. */
   inTurn(room: string, step: () => Promise<void>): Promise<void>;
 }
 
@@ -40,6 +42,7 @@ export class EmptyRooms {
   readonly #left = new Map<string, LeftRoom>();
   /** Monotonic milliseconds since when there are such rooms; infinite after the warning of them. */
   #leftSinceMs: number | undefined;
+  #isLooking = false;
 
   constructor(deps: EmptyRoomsDeps) {
     this.#deps = deps;
@@ -47,39 +50,59 @@ export class EmptyRooms {
 
   /** Removes a room, unless it is to stay, in its turn or soon after that, when nobody is in it. */
   remove(room: string, creation: number): void {
-    void this.#deps.inTurn(room, () => this.#remove(room, creation));
+    const left = { creation, looks: LOOKS };
+    if (this.#left.size < MAX_LEFT_ROOMS) this.#left.set(room, left);
+    void this.#deps.inTurn(room, () => this.#remove(room, left));
   }
 
   /** Removes the rooms that had to stay, if this node knows all occupants by now. */
   look(nowMs: number): void {
-    const { rooms, peers } = this.#deps;
-    if (this.#left.size > 0 && peers.isWhole) {
-      for (const [room, left] of [...this.#left]) {
-        const isEmpty = rooms.get(room) === undefined;
-        if (isEmpty || --left.looks === 0) this.#left.delete(room);
-        if (isEmpty) this.remove(room, left.creation);
-      }
+    if (!this.#isLooking && this.#deps.peers.isWhole) {
+      this.#isLooking = true;
+      void this.#lookAtAll().finally(() => this.#isLooking = false);
     }
     this.#warn(nowMs);
   }
 
-  /** While there are occupants, or may be some that this node does not know, the room stays. */
-  async #remove(room: string, creation: number): Promise<void> {
-    const { rooms, peers, records, counters, service: { store, archives } } = this.#deps;
-    const later = () => {
-      if (this.#left.size < MAX_LEFT_ROOMS) this.#left.set(room, { creation, looks: LOOKS });
-    };
-    if (!peers.isWhole || rooms.get(room) !== undefined) return later();
+  /** Never rejects. */
+  async #lookAtAll(): Promise<void> {
+    const { rooms, inTurn } = this.#deps;
+    for (const [room, left] of [...this.#left]) {
+      if (rooms.get(room) !== undefined) {
+        if (--left.looks === 0) this.#left.delete(room);
+        continue;
+      }
+      await inTurn(room, () => this.#remove(room, left));
+      if (this.#left.get(room) === left) return; // the database is away, for the others too
+    }
+  }
+
+  /**
+   * While there are occupants, or may be some that this node does not know, the room stays.
+   *
+   * @throws CausewayError `storage/…`
+   */
+  async #remove(room: string, left: LeftRoom): Promise<void> {
+    const { rooms, peers, service: { store } } = this.#deps;
+    if (!peers.isWhole || rooms.get(room) !== undefined) return;
     const stored = await store.read(room);
-    if (stored?.creation !== creation) return;
-    if (rooms.get(room) !== undefined) return later();
+    if (rooms.get(room) !== undefined) return;
+    if (stored?.creation === left.creation && !await this.#destroy(room, stored)) return;
+    if (this.#left.get(room) === left) this.#left.delete(room);
+  }
+
+  /** Destroys a room, unless it is to stay. Returns false when it has changed meanwhile. */
+  async #destroy(room: string, stored: StoredMucRoom): Promise<boolean> {
+    const { peers, records, counters, service: { store, archives } } = this.#deps;
     const { persistent, isLocked } = records.settingsOf(stored);
-    if (persistent && !isLocked) return;
-    if (!await store.destroy(room, stored.version)) return;
+    if (persistent && !isLocked) return true;
+    if (!await store.destroy(room, stored.version)) return false;
     counters.destroyed.inc();
     archives?.removed(room);
     // Somebody may have entered it elsewhere a moment ago.
+    const { creation } = stored;
     peers.tellChange({ kind: "destroyed", room, creation, notes: { destroyed: {} } });
+    return true;
   }
 
   /** Warns once of empty rooms that stay for long: a live node without rooms is never heard. */

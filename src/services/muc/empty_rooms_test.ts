@@ -24,12 +24,21 @@ const STORED: StoredMucRoom = {
   affiliates: [],
 };
 
-/** A temporary room that a node has left, and whether somebody is in it at another node. */
-function withLeftRoom({ isOccupied }: { readonly isOccupied: boolean }) {
-  const state = { isOccupied, isWhole: true };
+/** A temporary room that a node has left. Somebody may be in it at another node. */
+function withLeftRoom(
+  { isOccupied = false, isAway = false }: {
+    readonly isOccupied?: boolean;
+    readonly isAway?: boolean;
+  },
+) {
+  const state = { isOccupied, isWhole: true, isAway };
+  const read: string[] = [];
   const destroyed: [string, number][] = [];
   const store: Pick<MucStore, "read" | "destroy"> = {
-    read: () => Promise.resolve(STORED),
+    read: (room) => {
+      read.push(room);
+      return state.isAway ? Promise.reject(new Error("away")) : Promise.resolve(STORED);
+    },
     destroy: (room, version) => Promise.resolve(destroyed.push([room, version]) > 0),
   };
   const clock = new ManualClock();
@@ -46,17 +55,19 @@ function withLeftRoom({ isOccupied }: { readonly isOccupied: boolean }) {
     },
     records: { settingsOf: () => ({ ...DEFAULT_ROOM, isLocked: false, secret: "" }) },
     counters: mucMetrics(new MetricsRegistry(clock)),
-    inTurn: (_room, step) => step(),
+    inTurn: (_room, step) => step().catch(() => {}),
     clock,
     logger: log,
   });
   let nowMs = 0;
-  const look = async (times: number) => {
-    for (let i = 0; i < times; i++) empty.look(nowMs += 1_000);
-    await new Promise((resolve) => setTimeout(resolve));
+  const look = async (times: number, everyMs = 1_000) => {
+    for (let i = 0; i < times; i++) {
+      empty.look(nowMs += everyMs);
+      await new Promise((resolve) => setTimeout(resolve));
+    }
   };
   empty.remove(COVEN, STORED.creation);
-  return { state, destroyed, log, look };
+  return { empty, state, read, destroyed, log, look };
 }
 
 Deno.test("EmptyRooms.look() removes a room that others left soon after this node", async () => {
@@ -79,13 +90,28 @@ Deno.test("EmptyRooms.look() leaves a room to the nodes of its occupants after a
 Deno.test("EmptyRooms.look() keeps a room in mind while other nodes may not have heard of its leave", async () => {
   const { state, destroyed, log, look } = withLeftRoom({ isOccupied: true });
   state.isWhole = false;
-  await look(700);
+  await look(20, 60_000);
   deepStrictEqual(log.named("muc.rooms-stay"), [], "somebody is in it");
   state.isWhole = true;
   await look(9);
   state.isOccupied = false;
   await look(1);
   deepStrictEqual(destroyed, [[COVEN, 5]]);
+});
+
+Deno.test("EmptyRooms.look() removes rooms once the database is back, and asks for one until then", async () => {
+  const { empty, state, read, destroyed, look } = withLeftRoom({ isAway: true });
+  const other = `heath@${SERVICE}`;
+  empty.remove(other, STORED.creation);
+  read.length = 0;
+  await look(1);
+  deepStrictEqual(read, [COVEN]);
+  state.isAway = false;
+  await look(1);
+  deepStrictEqual(destroyed, [[COVEN, 5], [other, 5]]);
+  read.length = 0;
+  await look(1);
+  deepStrictEqual(read, []);
 });
 
 Deno.test("EmptyRooms removes a temporary room that its last occupants leave at once, at two nodes", async () => {
