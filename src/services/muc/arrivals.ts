@@ -2,14 +2,18 @@ import type { BareJid, FullJid } from "../../xmpp/mod.ts";
 import type { RoomStanza } from "../rooms/mod.ts";
 import type { LiveRooms } from "./live_rooms.ts";
 import type { MucServerDeps } from "./muc_ports.ts";
+import type { Peers } from "./peers.ts";
 import type { RoomEntrance } from "./room_entrance.ts";
 import type { WaitingLeaves } from "./waiting_leaves.ts";
 
 /** Collaborators of `Arrivals`. */
 export interface ArrivalsDeps extends Pick<MucServerDeps<RoomStanza>, "process"> {
   readonly rooms: Pick<LiveRooms, "get" | "ofSession">;
+  readonly peers: Pick<Peers, "met">;
   readonly leaves: Pick<WaitingLeaves, "joins">;
   readonly entrance: Pick<RoomEntrance<never>, "takeOver">;
+  /** Takes note of a failure. */
+  note(thrown: unknown): void;
   /** Runs a step of a room behind all earlier ones. Never rejects. */
   inTurn(room: string, step: () => Promise<void>): Promise<void>;
 }
@@ -37,6 +41,13 @@ export class Arrivals {
 
   /** Takes over the seats of a session. */
   take(jid: FullJid): void {
+    const { peers, note } = this.#deps;
+    this.#takeKnown(jid);
+    // A node that has just begun learns of the seats at others a little later.
+    peers.met().then(() => this.#takeKnown(jid)).catch(note);
+  }
+
+  #takeKnown(jid: FullJid): void {
     const { rooms, leaves, process } = this.#deps;
     for (const seat of rooms.ofSession(jid.text)) {
       const key = keyOf(seat.room, jid.text);

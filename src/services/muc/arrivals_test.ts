@@ -82,6 +82,7 @@ Deno.test("Arrivals.look() asks the database for one seat while it is away", asy
       get: (room) => ({ jid: parseJid(room) }) as LiveRoom, // nothing else of it is read
       ofSession: () => seats,
     },
+    peers: { met: () => Promise.resolve() },
     leaves: { joins: () => () => {} },
     entrance: {
       takeOver: (room) => {
@@ -89,6 +90,7 @@ Deno.test("Arrivals.look() asks the database for one seat while it is away", asy
         return isAway ? Promise.reject(new Error("away")) : Promise.resolve();
       },
     },
+    note() {},
     inTurn: (_room, step) => step().catch(() => {}),
   });
   const look = async () => {
@@ -102,4 +104,16 @@ Deno.test("Arrivals.look() asks the database for one seat while it is away", asy
   isAway = false;
   deepStrictEqual(await look(), ["coven", "heath"]);
   deepStrictEqual(await look(), []);
+});
+
+Deno.test("Arrivals.take() takes over the seat of a session that comes before the node has heard of it", async () => {
+  const [world, one, two] = await withRoom();
+  await using _ = world;
+  const three = world.begin("dc3.example.com");
+  two.sessions.delete(BOB);
+  three.sessions.add(BOB);
+  three.server.arrived(parseJid(BOB) as FullJid);
+  await world.look();
+  await three.say(BOB, "moved");
+  deepStrictEqual(one.texts(ALICE), ["moved"]);
 });

@@ -126,7 +126,7 @@ export function makeMucParts<Taken extends RoomStanza>(
     counters,
     refuse,
   });
-  const arrivals = new Arrivals({ process, rooms, leaves, entrance, inTurn });
+  const arrivals = new Arrivals({ process, rooms, peers, leaves, entrance, note, inTurn });
   const requests = new MucRequests({
     service,
     rooms,
