@@ -167,6 +167,7 @@ export class ClientCaps {
     client.question = undefined;
     this.#take(client, question, stanza);
     this.#ended(question);
+    this.#askAboutChange(client, question);
     return true;
   }
 
@@ -230,11 +231,7 @@ export class ClientCaps {
     };
     question.cancel = clock.after(ANSWER_WITHIN_MS, () => {
       this.#ended(question);
-      // The client may have other capabilities by now.
-      if (client.caps !== undefined && client.interests === undefined) {
-        const current = keyOf(client.caps, client.jid);
-        if (current !== key && this.#waiting.get(current)?.has(client)) this.#ask(client, current);
-      }
+      this.#askAboutChange(client, question);
     });
     this.#asked++;
     this.#askedOf.set(key, askedAlike + 1);
@@ -248,6 +245,13 @@ export class ClientCaps {
     client.failedKey = key;
     this.#ended(question);
     return false;
+  }
+
+  /** Asks a client that got other capabilities while it was asked about its earlier ones. */
+  #askAboutChange(client: Client, { key }: Question): void {
+    if (client.caps === undefined) return;
+    const current = keyOf(client.caps, client.jid);
+    if (current !== key && this.#waiting.get(current)?.has(client)) this.#ask(client, current);
   }
 
   #mayCauseQuestion(client: Client): boolean {

@@ -222,6 +222,29 @@ Deno.test("ClientCaps asks a client that changes its capabilities often only so 
   strictEqual(asked, 7);
 });
 
+Deno.test("ClientCaps asks a client that changes its capabilities while it is asked, too", () => {
+  for (const before of [undefined, featuresOf("urn:a+notify")]) {
+    for (const answers of [true, false]) {
+      const clients = new Clients();
+      if (before !== undefined) {
+        clients.online("alice", hashOf(before));
+        clients.answer("alice", before);
+      }
+      const [first, second] = [featuresOf("urn:b+notify"), featuresOf("urn:c+notify")];
+      clients.online("alice", hashOf(first));
+      clients.online("alice", hashOf(second));
+      if (answers) clients.answer("alice", first);
+      else {
+        clients.questions.length = 0;
+        clients.clock.advance(10_000);
+      }
+      deepStrictEqual(clients.asked(), ["alice"]);
+      clients.answer("alice", second);
+      deepStrictEqual(clients.interests("alice"), ["urn:c"]);
+    }
+  }
+});
+
 Deno.test("ClientCaps believes capabilities without a known hash for their own client", () => {
   const clients = new Clients();
   for (const name of ["alice", "bob"]) clients.online(name, "1.0", "");
