@@ -8,6 +8,8 @@ import type { FoundPerson, SearchOptions, SearchTerm } from "./vcard_search.ts";
  * cannot do it. A change that was reported as done is on the disk.
  */
 export interface VcardStore {
+  /** True for vCards that are only read here. A change rejects with `storage/managed-elsewhere`. */
+  readonly isReadOnly?: true;
   /** Returns the vCard as XML; undefined when there is none. */
   read(localpart: string): Promise<string | undefined>;
   /**

@@ -207,7 +207,8 @@ export class AvatarPhotos {
     const { hosts } = this.#deps;
     const vcards = hosts.vcards(domainpart);
     const [avatar] = await hosts.store(domainpart)?.newest(localpart, AVATAR_METADATA, 1) ?? [];
-    if (vcards === undefined || avatar === undefined) return;
+    // The photo of a directory stays.
+    if (vcards === undefined || vcards.isReadOnly === true || avatar === undefined) return;
     let removed: string | undefined;
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
       const xml = await vcards.read(localpart);

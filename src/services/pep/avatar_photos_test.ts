@@ -268,6 +268,26 @@ Deno.test("AvatarPhotos keeps the photo of a vCard that never was an avatar", as
   match(await pep.ask(BOB, "get", VCARD, "alice@example.com"), /<BINVAL>/);
 });
 
+Deno.test("AvatarPhotos takes no photo from a vCard that a directory does not let anybody store", async () => {
+  await using pep = await PepFixture.open();
+  pep.hasDirectory = true;
+  match(await pep.ask(ALICE, "set", vcard(photo())), /<not-allowed /);
+  match(await pep.items(ALICE, METADATA), /<item-not-found /);
+});
+
+Deno.test("AvatarPhotos removes an avatar whose owner has a photo in a directory, too", async () => {
+  await using pep = await PepFixture.open();
+  const portrait = photo(btoa("portrait"));
+  await pep.store.vcards("example.com").write("alice", vcard(portrait));
+  pep.hasDirectory = true;
+  await publishAvatar(pep, "open");
+  const read = () => pep.ask(BOB, "get", VCARD, "alice@example.com");
+  match(await read(), new RegExp(photo()));
+  const remove = `<pubsub xmlns='${OWNER}'><delete node='${METADATA}'/></pubsub>`;
+  match(await pep.ask(ALICE, "set", remove), /type='result'/);
+  match(await read(), new RegExp(portrait));
+});
+
 Deno.test("AvatarPhotos reads the avatars of many logins with few queries", async () => {
   await using pep = await PepFixture.open();
   for (let count = 0; count < 21; count++) {

@@ -43,7 +43,7 @@ export interface PepHosts {
   /** Returns the rosters of a host's accounts; undefined: they have none here. */
   rosters(domain: string): RosterStore | undefined;
   /** Returns the vCards of a host's accounts; undefined: they have none here. */
-  vcards(domain: string): Pick<VcardStore, "read" | "replace"> | undefined;
+  vcards(domain: string): Pick<VcardStore, "isReadOnly" | "read" | "replace"> | undefined;
   limits(domain: string): PepLimits;
   /** True for a domain whose accounts belong to another datacenter of the mesh. */
   isElsewhere(domain: string): boolean;

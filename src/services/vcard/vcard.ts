@@ -99,6 +99,8 @@ class VcardSet extends VcardService implements IqService {
   async answer({ stanza, payload }: IqRequest): Promise<IqAnswer> {
     const { localpart, domainpart } = stanza.to;
     const store = this.deps.storeOf(domainpart);
+    // Its photo must not become the avatar either.
+    if (store.isReadOnly === true) return { error: "not-allowed" };
     if (payload.elements.length === 0) await store.remove(localpart);
     else {
       const xml = serialize(payload);

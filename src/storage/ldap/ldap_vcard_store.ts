@@ -24,6 +24,7 @@ const MAPPED: Readonly<Record<Exclude<SearchField, "user">, string>> = {
 
 /** The vCards of the accounts of one domain in a directory, which is never changed. */
 export class LdapVcardStore implements VcardStore {
+  readonly isReadOnly = true;
   readonly #accounts: LdapAccounts;
   readonly #map: readonly VcardMapping[];
 

@@ -83,6 +83,7 @@ Deno.test("LdapVcardStore searches by fields and begins, and takes metacharacter
 Deno.test("LdapVcardStore changes nothing", async () => {
   await using stores = storesAt(poolOf(directory().port));
   const vcards = stores.vcards(placeOf(), "example.com");
+  assert.equal(vcards.isReadOnly, true);
   const before = await vcards.read("bob");
   await assert.rejects(vcards.write("bob", "<vCard xmlns='vcard-temp'/>"), {
     code: "storage/managed-elsewhere",

@@ -1,4 +1,4 @@
-import { ManualClock, PacedWork } from "../../../base/mod.ts";
+import { CausewayError, ManualClock, PacedWork } from "../../../base/mod.ts";
 import { MemoryLogger, MetricsRegistry } from "../../../observe/mod.ts";
 import { InternalStore } from "../../../storage/mod.ts";
 import type {
@@ -7,6 +7,7 @@ import type {
   RosterContact,
   RosterStore,
   Subscription,
+  VcardStore,
 } from "../../../storage/mod.ts";
 import type { FullJid, Stanza } from "../../../xmpp/mod.ts";
 import { parseJid, readdress } from "../../../xmpp/mod.ts";
@@ -55,6 +56,8 @@ export class PepFixture implements AsyncDisposable {
   itemReadings = 0;
   /** Called after each reading of a vCard by the conversion of avatars. */
   vcardRead: (() => Promise<void>) | undefined;
+  /** True while vCards lie in a directory, which is only read. */
+  hasDirectory = false;
   /** Sessions that were told to send their presence anew. */
   readonly repeated: string[] = [];
   readonly #answers: string[] = [];
@@ -92,8 +95,9 @@ export class PepFixture implements AsyncDisposable {
         store: (domain) => domain === "example.com" ? pep : undefined,
         rosters: (domain) => domain === "example.com" ? rosters : undefined,
         vcards: (domain) => {
-          const vcards = store.vcards(domain);
+          const vcards = this.#vcards(domain);
           return {
+            ...vcards.isReadOnly === true && { isReadOnly: true },
             read: async (localpart) => {
               const found = await vcards.read(localpart);
               await this.vcardRead?.();
@@ -148,7 +152,7 @@ export class PepFixture implements AsyncDisposable {
       accounts: new PepDisco(hosts, () => true),
       services: [
         ...pepRequests({ server: this.server, hosts }),
-        ...vcards({ storeOf: (host) => store.vcards(host), maxBytesOf: () => 100_000, photos }),
+        ...vcards({ storeOf: (host) => this.#vcards(host), maxBytesOf: () => 100_000, photos }),
       ],
     });
   }
@@ -277,6 +281,26 @@ export class PepFixture implements AsyncDisposable {
     await this.server.settled();
     await this.store.close();
     await Deno.remove(this.#directory, { recursive: true });
+  }
+
+  #vcards(domain: string): VcardStore {
+    const stored = this.store.vcards(domain);
+    if (!this.hasDirectory) return stored;
+    const refuse = () =>
+      Promise.reject(
+        new CausewayError(
+          "storage/managed-elsewhere",
+          "Cannot change a vCard: the directory has it",
+        ),
+      );
+    return {
+      isReadOnly: true,
+      read: (localpart) => stored.read(localpart),
+      search: (...each) => stored.search(...each),
+      write: refuse,
+      replace: refuse,
+      remove: refuse,
+    };
   }
 
   #sessions() {
