@@ -83,8 +83,8 @@ export interface PepStore {
     bounds: PepBounds,
   ): Promise<"published" | "changed" | "full">;
   /**
-   * Replaces the configuration of a node, and removes items beyond `maxItems`. False when the node
-   * has another configuration than `expected`.
+   * Replaces the configuration of a node, and removes items beyond `maxItems`, which may be 0. False
+   * when the node has another configuration than `expected`.
    */
   configure(
     localpart: string,

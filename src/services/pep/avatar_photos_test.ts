@@ -244,6 +244,16 @@ for (
   });
 }
 
+Deno.test("AvatarPhotos shows no photo once its owner's avatars are not to be kept", async () => {
+  await using pep = await PepFixture.open();
+  match(await pep.ask(ALICE, "set", vcard(`<FN>Alice</FN>${photo()}`)), /type='result'/);
+  const configure = `<pubsub xmlns='${OWNER}'><configure node='${METADATA}'>` +
+    `${form({ "pubsub#persist_items": "0" })}</configure></pubsub>`;
+  match(await pep.ask(ALICE, "set", configure), /type='result'/);
+  const shown = await pep.ask(BOB, "get", VCARD, "alice@example.com");
+  match(shown, /<vCard [^>]+><FN>Alice<\/FN><\/vCard>/);
+});
+
 Deno.test("AvatarPhotos changes no vCard that is stored while its photo is removed", async () => {
   for (const newer of ["<FN>New</FN>", photo(btoa("newer")), photo()]) {
     await using pep = await PepFixture.open();

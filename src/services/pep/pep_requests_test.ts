@@ -294,6 +294,22 @@ Deno.test("pepRequests() makes, configures, purges and removes nodes for their o
   match(await own("get", "<default/>"), /<default><x /);
 });
 
+Deno.test("pepRequests() removes the items of a node that is to keep none any more", async () => {
+  await using pep = await PepFixture.open();
+  const interested = [`${TUNE}+notify`];
+  await pep.online(ALICE, interested);
+  await pep.publish(ALICE, TUNE, tune("one"));
+  const values = submitted(CONFIG, { "pubsub#persist_items": "false" });
+  const configure = pubsub(`<configure node='${TUNE}'>${values}</configure>`, OWNER);
+  match(await pep.ask(ALICE, "set", configure), /type='result'/);
+  await pep.publish(ALICE, TUNE, tune("two"));
+  match((await pep.received(ALICE)).at(-1)!, /<item id='two'/);
+  deepStrictEqual(idsIn(await pep.items(ALICE, TUNE)), []);
+  const later = "alice@example.com/later";
+  await pep.online(later, interested);
+  deepStrictEqual(await pep.received(later), [], "one is not the last item any more");
+});
+
 Deno.test("pepRequests() gives bookmarks to their owner alone, all of them (XEP-0402)", async () => {
   await using pep = await PepFixture.open();
   await pep.subscribe("alice@example.com", "bob@example.com");

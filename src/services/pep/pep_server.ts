@@ -234,11 +234,14 @@ export class PepServer {
       if (found === undefined) return "no-node";
       const config = changed(found.config);
       if (typeof config === "string") return config;
+      const isEmptied = found.config.persists && !config.persists;
+      if (isEmptied) await this.#removing(owner, node);
       const isDone = await store.configure(owner.localpart, {
         node,
         expected: found.text,
         config: config.encode(),
-        maxItems: config.maxItems(limits),
+        // What is published from now on is not kept: an older item must not pass for the last one.
+        maxItems: config.persists ? config.maxItems(limits) : 0,
       });
       if (!isDone) return "changed";
       this.#tell(owner, node, config, { kind: "configuration" });

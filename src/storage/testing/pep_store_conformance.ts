@@ -66,6 +66,9 @@ const CHECKS: Readonly<Record<string, Check>> = {
     assert.equal(await store.configure("alice", change), true);
     assert.deepEqual(await store.node("alice", TUNE), { name: TUNE, config: "d" });
     assert.deepEqual(await idsIn(store), ["four", "three"]);
+    const none = { node: TUNE, expected: "d", config: "e", maxItems: 0 };
+    assert.equal(await store.configure("alice", none), true);
+    assert.deepEqual(await idsIn(store), []);
   },
 
   async "publish() can make a node without an item"(fixture) {
