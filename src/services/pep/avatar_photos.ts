@@ -119,7 +119,6 @@ export class AvatarPhotos {
     const photo = update?.child("photo");
     // An empty one says that the client does not want to show any.
     if (photo !== undefined && (photo.text === "" || photo.text === hash)) return presence;
-    if (hash === "" && update === undefined) return presence;
     const { from, to } = presence;
     const others = written.children.filter((each) => each !== update);
     const { name, attributes } = written;

@@ -142,7 +142,7 @@ Deno.test("AvatarPhotos adds the hash of the photo to presence, as XEP-0398 §4 
   strictEqual(pep.server.photos.complete(other), other, "bob has no avatar");
 });
 
-Deno.test("AvatarPhotos sends presence anew when the avatar changes, and when it ends", async () => {
+Deno.test("AvatarPhotos sends presence anew when the avatar changes, and says so when it ends", async () => {
   await using pep = await PepFixture.open();
   await pep.online(ALICE);
   doesNotMatch(textOf(pep.here.get(ALICE)!), /vcard-temp:x:update/);

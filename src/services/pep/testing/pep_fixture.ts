@@ -60,6 +60,8 @@ export class PepFixture implements AsyncDisposable {
   hasDirectory = false;
   /** Sessions that were told to send their presence anew. */
   readonly repeated: string[] = [];
+  /** The last presence of sessions as their clients wrote it. */
+  readonly #written = new Map<string, Stanza>();
   readonly #answers: string[] = [];
   readonly #directory: string;
 
@@ -135,7 +137,7 @@ export class PepFixture implements AsyncDisposable {
       paced: new PacedWork(),
       presenceAgain: (jid) => {
         this.repeated.push(jid.text);
-        this.presence(jid.text, this.here.get(jid.text)!);
+        this.#broadcast(jid.text, this.#written.get(jid.text) ?? this.here.get(jid.text)!);
       },
       clock: this.clock,
       metrics: this.metrics,
@@ -198,9 +200,8 @@ export class PepFixture implements AsyncDisposable {
 
   /** A client of this node broadcasts presence. */
   presence(jid: string, presence: Stanza): void {
-    const completed = this.server.photos.complete(presence);
-    this.here.set(jid, presence.type === "available" ? completed : undefined);
-    this.server.presenceChanged(fullJid(jid), completed);
+    this.#written.set(jid, presence);
+    this.#broadcast(jid, presence);
   }
 
   /** A client answers a question of the server. */
@@ -305,6 +306,12 @@ export class PepFixture implements AsyncDisposable {
 
   #sessions() {
     return [...this.here].map(([jid, lastPresence]) => ({ jid: fullJid(jid), lastPresence }));
+  }
+
+  #broadcast(jid: string, presence: Stanza): void {
+    const completed = this.server.photos.complete(presence);
+    this.here.set(jid, presence.type === "available" ? completed : undefined);
+    this.server.presenceChanged(fullJid(jid), completed);
   }
 
   /** Plays the node: what is for a session here meets the filter. */
