@@ -7,6 +7,7 @@ import {
   buildStanza,
   element,
   findChild,
+  parseJid,
   serialize,
   stanzaElement,
   stanzaSource,
@@ -72,6 +73,9 @@ export class AvatarPhotos {
   readonly #deps: AvatarPhotosDeps;
   readonly #photos = new Map<string, Photo>();
   readonly #loading = new Set<Promise<void>>();
+  /** Accounts whose avatars are to be read again, by bare JID. */
+  readonly #outdated = new Set<string>();
+  #isCatchingUp = false;
   /** Last metadata of accounts, by host. */
   readonly #metadata = new Map<string, GatheredLookup<LastPepItem>>();
 
@@ -92,7 +96,7 @@ export class AvatarPhotos {
       isRead: false,
       hasChanged: false,
     });
-    this.#load(account);
+    this.#follow(this.#load(account));
   }
 
   /** Forgets a session that has ended. */
@@ -104,7 +108,15 @@ export class AvatarPhotos {
 
   /** Takes the news that an account's metadata have changed. */
   changed(account: Jid): void {
-    if (this.#photos.has(account.text)) this.#load(account);
+    this.#follow(this.#load(account));
+  }
+
+  /** Reads the avatars of all accounts with sessions here again: news of them may have been lost. */
+  readAgain(): void {
+    for (const account of this.#photos.keys()) this.#outdated.add(account);
+    if (this.#isCatchingUp) return;
+    this.#isCatchingUp = true;
+    this.#follow(this.#catchUp());
   }
 
   /** Returns presence of a client of this node with the hash of the account's photo (XEP-0398 §4). */
@@ -260,14 +272,34 @@ export class AvatarPhotos {
     );
   }
 
-  /** Reads the hash of an account's photo. Its clients' presence is sent anew when that is news. */
-  #load(account: Jid): void {
-    const photo = this.#photos.get(account.text)!; // asked before
+  /**
+   * Reads the hash of an account's photo, if the account has sessions here. Their presence is sent anew
+   * when that is news. Never rejects.
+   */
+  async #load(account: Jid): Promise<void> {
+    const photo = this.#photos.get(account.text);
+    if (photo === undefined) return;
     photo.hasChanged = true;
     // All sessions of an account here hear of a change.
     if (photo.isRead) return;
     photo.isRead = true;
-    const task = this.#readAll(account, photo).finally(() => this.#loading.delete(task));
+    await this.#readAll(account, photo);
+  }
+
+  /** Reads outdated avatars, as many at once as one query does. Never rejects. */
+  async #catchUp(): Promise<void> {
+    while (this.#outdated.size > 0) {
+      const some = this.#outdated.values().take(ACCOUNTS_AT_ONCE).toArray();
+      for (const account of some) this.#outdated.delete(account);
+      await this.#deps.paced.run(() =>
+        Promise.all(some.map((account) => this.#load(parseJid(account))))
+      );
+    }
+    this.#isCatchingUp = false;
+  }
+
+  #follow(reading: Promise<void>): void {
+    const task = reading.finally(() => this.#loading.delete(task)); // it never rejects
     this.#loading.add(task);
   }
 

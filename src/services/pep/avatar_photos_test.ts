@@ -298,6 +298,22 @@ Deno.test("AvatarPhotos removes an avatar whose owner has a photo in a directory
   match(await read(), new RegExp(portrait));
 });
 
+Deno.test("AvatarPhotos sends presence anew for an avatar that changed at a datacenter that was cut off", async () => {
+  await using pep = await PepFixture.open();
+  await publishAvatar(pep, "presence", btoa("older"));
+  await pep.online(ALICE);
+  // dc2 writes to the same store, and its notifications do not come here.
+  const info = `<info id='${ID}' bytes='20' type='image/png'/>`;
+  const item = { id: ID, xml: `<metadata xmlns='${METADATA}'>${info}</metadata>` };
+  const store = pep.store.pep("example.com");
+  const config = (await store.node("alice", METADATA))!.config;
+  const publication = { node: METADATA, expected: config, config, item, maxItems: 1 };
+  await store.publish("alice", publication, { maxNodes: 10, maxBytes: 10_000 });
+  pep.server.datacenterBack();
+  await pep.settled();
+  match(textOf(pep.here.get(ALICE)!), new RegExp(`<photo>${ID}</photo>`));
+});
+
 Deno.test("AvatarPhotos reads the avatars of many logins with few queries", async () => {
   await using pep = await PepFixture.open();
   for (let count = 0; count < 21; count++) {

@@ -111,6 +111,7 @@ export class PepServer {
 
   /** Sends clients here what they may have missed while a datacenter was cut off. */
   datacenterBack(): void {
+    this.photos.readAgain();
     const sinceMs = this.#deps.clock.wallMs() - MISSED_WITHIN_MS;
     for (const { jid } of this.#deps.sessions.all()) {
       const interests = this.#caps.interests(jid);
