@@ -1,5 +1,6 @@
 import { Buffer } from "node:buffer";
 import { createHash } from "node:crypto";
+import type { CancelTimer } from "../../base/mod.ts";
 import { CausewayError, describeError, GatheredLookup } from "../../base/mod.ts";
 import type { LastPepItem } from "../../storage/mod.ts";
 import type { FullJid, Jid, Stanza, StanzaErrorCondition, XmlElement } from "../../xmpp/mod.ts";
@@ -33,6 +34,9 @@ const MAX_METADATA_BYTES = 16_384;
 /** Attempts at a change of a vCard that others change at the same moment. */
 const MAX_ATTEMPTS = 8;
 
+/** Milliseconds after which avatars that could not be read are read again. */
+const RETRY_MS = 5_000;
+
 /** Accounts whose metadata one query reads. */
 const ACCOUNTS_AT_ONCE = 100;
 
@@ -61,6 +65,8 @@ interface Photo {
   /** True while the avatar is read; changes of that time make it be read once more. */
   isRead: boolean;
   hasChanged: boolean;
+  /** True once a reading has failed, until the next one that does not. */
+  hasFailed: boolean;
 }
 
 /**
@@ -76,6 +82,7 @@ export class AvatarPhotos {
   /** Accounts whose avatars are to be read again, by bare JID. */
   readonly #outdated = new Set<string>();
   #isCatchingUp = false;
+  #cancelRetry: CancelTimer | undefined;
   /** Last metadata of accounts, by host. */
   readonly #metadata = new Map<string, GatheredLookup<LastPepItem>>();
 
@@ -95,6 +102,7 @@ export class AvatarPhotos {
       isOpen: false,
       isRead: false,
       hasChanged: false,
+      hasFailed: false,
     });
     this.#follow(this.#load(account));
   }
@@ -104,6 +112,9 @@ export class AvatarPhotos {
     const photo = this.#photos.get(jid.bare.text);
     photo?.sessions.delete(jid.text);
     if (photo?.sessions.size === 0) this.#photos.delete(jid.bare.text);
+    if (this.#photos.size > 0) return;
+    this.#cancelRetry?.();
+    this.#cancelRetry = undefined;
   }
 
   /** Takes the news that an account's metadata have changed. */
@@ -114,9 +125,7 @@ export class AvatarPhotos {
   /** Reads the avatars of all accounts with sessions here again: news of them may have been lost. */
   readAgain(): void {
     for (const account of this.#photos.keys()) this.#outdated.add(account);
-    if (this.#isCatchingUp) return;
-    this.#isCatchingUp = true;
-    this.#follow(this.#catchUp());
+    this.#catchUp();
   }
 
   /** Returns presence of a client of this node with the hash of the account's photo (XEP-0398 §4). */
@@ -286,16 +295,31 @@ export class AvatarPhotos {
     await this.#readAll(account, photo);
   }
 
-  /** Reads outdated avatars, as many at once as one query does. Never rejects. */
-  async #catchUp(): Promise<void> {
-    while (this.#outdated.size > 0) {
-      const some = this.#outdated.values().take(ACCOUNTS_AT_ONCE).toArray();
-      for (const account of some) this.#outdated.delete(account);
+  #catchUp(): void {
+    if (this.#isCatchingUp) return;
+    this.#isCatchingUp = true;
+    const accounts = [...this.#outdated];
+    this.#outdated.clear();
+    this.#follow(this.#readOutdated(accounts));
+  }
+
+  /** Reads the avatars of accounts, as many at once as one query does. Never rejects. */
+  async #readOutdated(accounts: readonly string[]): Promise<void> {
+    for (let start = 0; start < accounts.length; start += ACCOUNTS_AT_ONCE) {
+      const some = accounts.slice(start, start + ACCOUNTS_AT_ONCE);
       await this.#deps.paced.run(() =>
         Promise.all(some.map((account) => this.#load(parseJid(account))))
       );
     }
     this.#isCatchingUp = false;
+    if (this.#outdated.size > 0) this.#catchUpLater();
+  }
+
+  #catchUpLater(): void {
+    this.#cancelRetry ??= this.#deps.clock.after(RETRY_MS, () => {
+      this.#cancelRetry = undefined;
+      this.#catchUp();
+    });
   }
 
   #follow(reading: Promise<void>): void {
@@ -309,8 +333,15 @@ export class AvatarPhotos {
       photo.hasChanged = false;
       try {
         await this.#read(account, photo);
+        photo.hasFailed = false;
       } catch (thrown) {
-        this.#deps.log.warn("pep.photo-unread", { error: describeError(thrown) });
+        if (!photo.hasFailed) {
+          this.#deps.log.warn("pep.photo-unread", { error: describeError(thrown) });
+        }
+        photo.hasFailed = true;
+        if (this.#photos.get(account.text) !== photo) break;
+        this.#outdated.add(account.text);
+        if (!this.#isCatchingUp) this.#catchUpLater();
       }
     }
     photo.isRead = false;

@@ -314,6 +314,33 @@ Deno.test("AvatarPhotos sends presence anew for an avatar that changed at a data
   match(textOf(pep.here.get(ALICE)!), new RegExp(`<photo>${ID}</photo>`));
 });
 
+Deno.test("AvatarPhotos reads an avatar again that could not be read, while there are sessions", async () => {
+  await using pep = await PepFixture.open();
+  await publishAvatar(pep, "presence");
+  pep.lastItemsFailure = new Error("the database is away");
+  await pep.online(ALICE);
+  for (let count = 0; count < 3; count++) {
+    pep.clock.advance(5_000);
+    await pep.settled();
+  }
+  strictEqual(pep.log.named("pep.photo-unread").length, 1);
+  pep.lastItemsFailure = undefined;
+  pep.clock.advance(5_000);
+  await pep.settled();
+  match(textOf(pep.here.get(ALICE)!), new RegExp(`<photo>${ID}</photo>`));
+  const before = pep.readings.length;
+  pep.clock.advance(60_000);
+  strictEqual(pep.readings.length, before, "once is enough");
+  pep.lastItemsFailure = new Error("the database is away again");
+  pep.server.datacenterBack();
+  await pep.settled();
+  const failed = pep.readings.length;
+  pep.server.closed(parseJid(ALICE) as FullJid);
+  pep.clock.advance(60_000);
+  await pep.settled();
+  strictEqual(pep.readings.length, failed, "nobody is there any more");
+});
+
 Deno.test("AvatarPhotos reads the avatars of many logins with few queries", async () => {
   await using pep = await PepFixture.open();
   for (let count = 0; count < 21; count++) {

@@ -46,6 +46,8 @@ export class PepFixture implements AsyncDisposable {
   readonly delivered: { readonly to: string; readonly stanza: Stanza }[] = [];
   /** Readings of last items so far. */
   readonly readings: LastItemsQuery[] = [];
+  /** While set, no last items can be read. */
+  lastItemsFailure: Error | undefined;
   /** Contacts that are being told the presence of every session; undefined: nobody is. */
   told: readonly RosterContact[] | undefined;
   /** While set, nobody's contacts can be read. */
@@ -75,6 +77,7 @@ export class PepFixture implements AsyncDisposable {
         if (name !== "lastItems") return stored[name].bind(stored);
         return (query: LastItemsQuery) => {
           this.readings.push(query);
+          if (this.lastItemsFailure !== undefined) return Promise.reject(this.lastItemsFailure);
           return stored.lastItems(query);
         };
       },
