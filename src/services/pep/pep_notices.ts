@@ -134,7 +134,7 @@ export class PepNotices {
     { node, id }: { readonly node: string; readonly id: string },
     clients: readonly FullJid[],
   ): Promise<void> {
-    const { routes, counters, log } = this.#deps;
+    const { sessions, routes, counters, log } = this.#deps;
     const { from } = stanza;
     let told: Stanza | undefined = stanza;
     try {
@@ -151,7 +151,12 @@ export class PepNotices {
       log.warn("pep.payload-unread", { error: describeError(thrown) });
     }
     if (told === undefined) return;
-    for (const jid of clients) routes.deliver(jid, readdress(told, jid));
+    for (const jid of clients) {
+      if (routes.deliver(jid, readdress(told, jid))) continue;
+      const isHere = sessions.here(jid.bare.text).some((session) => session.jid.text === jid.text);
+      // A session that has moved meanwhile is followed. Its node reads the payload again.
+      if (!isHere) routes.route(readdress(stanza, jid));
+    }
   }
 
   /** Reads an item, once for all sessions here that the same notification is for. */

@@ -140,6 +140,17 @@ Deno.test("PepNotices reads a large item once for all sessions that a notificati
   }
 });
 
+Deno.test("PepNotices follows a session that moves while a large item is read for it", async () => {
+  await using pep = await PepFixture.open();
+  await pep.subscribe("alice@example.com", "bob@example.com");
+  for (const jid of [BOB, "bob@example.com/tv"]) await pep.online(jid, [`${TUNE}+notify`]);
+  pep.itemsAsked = () => void pep.here.delete(BOB);
+  await pep.publish(ALICE, TUNE, item("one", "x".repeat(10_000)));
+  deepStrictEqual(changesIn(await pep.received("bob@example.com/tv")), ["one"]);
+  deepStrictEqual(pep.routed.map(({ to }) => to.text), [BOB]);
+  match(textOf(pep.routed[0]!), /<item id='one'\/>/);
+});
+
 Deno.test("PepNotices gives nobody a large item of a node that was hidden meanwhile", async () => {
   await using pep = await PepFixture.open();
   await pep.subscribe("alice@example.com", "bob@example.com", ["Friends"]);

@@ -56,6 +56,8 @@ export class PepFixture implements AsyncDisposable {
   rosterReadings = 0;
   /** Readings of items by their ids so far. */
   itemReadings = 0;
+  /** Called when items are asked for by their ids. */
+  itemsAsked: (() => void) | undefined;
   /** Called after each reading of a vCard by the conversion of avatars. */
   vcardRead: (() => Promise<void>) | undefined;
   /** True while vCards lie in a directory, which is only read. */
@@ -73,7 +75,10 @@ export class PepFixture implements AsyncDisposable {
     const stored = store.pep("example.com");
     const pep = new Proxy(stored, {
       get: (_, name: keyof PepStore) => {
-        if (name === "items") this.itemReadings++;
+        if (name === "items") {
+          this.itemReadings++;
+          this.itemsAsked?.();
+        }
         if (name !== "lastItems") return stored[name].bind(stored);
         return (query: LastItemsQuery) => {
           this.readings.push(query);
