@@ -1,7 +1,8 @@
+import { Buffer } from "node:buffer";
 import { randomHex } from "../../base/mod.ts";
 import type { PepItem, PepStore } from "../../storage/mod.ts";
 import type { Jid, StanzaErrorCondition, XmlElement } from "../../xmpp/mod.ts";
-import { element, tryParseJid } from "../../xmpp/mod.ts";
+import { element, escapeValue, tryParseJid } from "../../xmpp/mod.ts";
 import type { IqAnswer, IqRequest, IqService } from "../iq_service.ts";
 import type { FormValues } from "./data_form.ts";
 import { readForm, showForm } from "./data_form.ts";
@@ -25,9 +26,11 @@ import type { PepServer } from "./pep_server.ts";
 const MAX_NAME = 1_023;
 /** Items that one request names. */
 const MAX_NAMED_ITEMS = 200;
-/** Bytes of the payloads in an answer to a client of this node, and to others over links. */
+/** Bytes of the items in an answer to a client of this node, and to others over links. */
 const MAX_ANSWER_BYTES = 1_048_576;
 const MAX_DISTANT_ANSWER_BYTES = 131_072;
+/** Bytes of an item in an answer, besides its id and its payload. */
+const ITEM_BYTES = "<item id=''></item>".length;
 /** Affiliations that one request changes. */
 const MAX_AFFILIATIONS = 100;
 /** Bytes of a request besides the payload of its item. */
@@ -355,7 +358,8 @@ function newestWithin(items: readonly PepItem[], maxBytes: number): readonly Pep
   let bytes = 0;
   let start = items.length;
   while (start > 0) {
-    bytes += items[start - 1]!.xml.length + items[start - 1]!.id.length;
+    const { id, xml } = items[start - 1]!;
+    bytes += Buffer.byteLength(escapeValue(id)) + Buffer.byteLength(xml) + ITEM_BYTES;
     if (bytes > maxBytes && start < items.length) break;
     start--;
   }

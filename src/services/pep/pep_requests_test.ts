@@ -1,4 +1,4 @@
-import { deepStrictEqual, doesNotMatch, match, strictEqual } from "node:assert/strict";
+import { deepStrictEqual, doesNotMatch, match, ok, strictEqual } from "node:assert/strict";
 import { PepFixture, submitted } from "./testing/pep_fixture.ts";
 
 const ALICE = "alice@example.com/desk";
@@ -51,6 +51,24 @@ Deno.test("pepRequests() keeps the items that publish-options say, and gives som
     const request = pubsub(`<items node='${TUNE}' max_items='${wrong}'/>`);
     match(await pep.ask(ALICE, "get", request), /<bad-request /);
   }
+});
+
+Deno.test("pepRequests() gives no more items over a link than a stanza has room for, byte by byte", async () => {
+  await using pep = await PepFixture.open({ maxItemsPerNode: 200 });
+  const options = { "pubsub#access_model": "open", "pubsub#max_items": "max" };
+  const asked = async (node: string) => {
+    const answer = await pep.items("dave@dc2.example.com/desk", node, "alice@example.com");
+    match(answer, /<count>\d+<\/count>/, "there are more");
+    return new TextEncoder().encode(answer).length;
+  };
+  for (let index = 0; index < 30; index++) {
+    await pep.publish(ALICE, TUNE, tune(`${index}`, "字".repeat(3000)), options);
+  }
+  ok(await asked(TUNE) < 140_000);
+  for (let index = 100; index < 140; index++) {
+    await pep.publish(ALICE, "ids", tune("&apos;".repeat(1000) + index, "x"), options);
+  }
+  ok(await asked("ids") < 140_000);
 });
 
 Deno.test("pepRequests() refuses a publication whose preconditions the node does not meet", async () => {

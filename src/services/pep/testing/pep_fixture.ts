@@ -224,7 +224,10 @@ export class PepFixture implements AsyncDisposable {
     });
   }
 
-  /** Asks as a client of this node; returns the answer once all that follows it has happened. */
+  /**
+   * Asks as a client of this node, or of dc2 where the host is dc2's. Returns the answer once all that
+   * follows it has happened.
+   */
   async ask(
     from: string,
     type: "get" | "set",
@@ -239,7 +242,9 @@ export class PepFixture implements AsyncDisposable {
       to: parseJid(to),
       bytes: new TextEncoder().encode(text),
     };
-    const outcome = this.services.handle(stanza, { isConfidential: true, hasCarbons: false });
+    const isHere = stanza.from.domainpart === "example.com";
+    const client = isHere ? { isConfidential: true, hasCarbons: false } : undefined;
+    const outcome = this.services.handle(stanza, client);
     await this.services.close();
     await this.server.settled();
     return this.#answers.splice(0)[0] ?? outcome;
