@@ -41,6 +41,8 @@ export interface ClientCapsDeps {
   deliver(to: FullJid, stanza: Stanza): boolean;
   /** Called when an available client turns out to be interested in nodes, with the new ones. */
   interested(jid: FullJid, nodes: ReadonlySet<string>): void;
+  /** Called, after `interested`, when the interests of an available client are known for the first time. */
+  learned(jid: FullJid): void;
   readonly clock: Clock;
   readonly metrics: Metrics;
 }
@@ -131,8 +133,7 @@ export class ClientCaps {
     if (caps === undefined) {
       this.#forgetWaiting(client);
       client.caps = undefined;
-      client.interests = NONE;
-      return;
+      return this.#learn(client, NONE);
     }
     const key = keyOf(caps, jid);
     if (client.caps !== undefined && keyOf(client.caps, jid) === key) return;
@@ -142,8 +143,7 @@ export class ClientCaps {
     if (known === undefined) return this.#wait(client, key);
     this.#known.delete(key);
     this.#known.set(key, known); // the one that was used last
-    if (isKnown) client.interests = known;
-    else this.#learn(client, known);
+    this.#learn(client, known, isKnown);
   }
 
   /** Forgets a client that is no longer available, or not at this node. */
@@ -191,11 +191,12 @@ export class ClientCaps {
     for (const client of waiting) this.#learn(client, interests);
   }
 
-  #learn(client: Client, interests: ReadonlySet<string>): void {
-    const before = client.interests ?? NONE;
+  #learn(client: Client, interests: ReadonlySet<string>, isKnown = false): void {
+    const before = client.interests;
     client.interests = interests;
-    const added = new Set([...interests].filter((each) => !before.has(each)));
-    if (added.size > 0) this.#deps.interested(client.jid, added);
+    const added = new Set([...interests].filter((each) => before?.has(each) !== true));
+    if (added.size > 0 && !isKnown) this.#deps.interested(client.jid, added);
+    if (before === undefined) this.#deps.learned(client.jid);
   }
 
   #wait(client: Client, key: string): void {

@@ -29,12 +29,14 @@ class Clients {
   readonly clock = new ManualClock();
   readonly questions: Stanza[] = [];
   readonly interested: string[] = [];
+  readonly learned: string[] = [];
   readonly caps: ClientCaps;
 
   constructor() {
     this.caps = new ClientCaps({
       deliver: (_to, stanza) => this.questions.push(stanza) > 0,
       interested: (jid, nodes) => this.interested.push(`${jid.text} ${[...nodes].join(" ")}`),
+      learned: ({ bare }) => this.learned.push(bare.localpart),
       clock: this.clock,
       metrics: new MetricsRegistry(this.clock),
     });
@@ -271,6 +273,26 @@ Deno.test("ClientCaps forgets a client that is no longer available, and one with
   clients.clock.advance(20_000);
   clients.online("carol", "unknown");
   deepStrictEqual(clients.asked(), ["bob", "carol"]);
+});
+
+Deno.test("ClientCaps says once that the interests of a client are known, whatever they are", () => {
+  const clients = new Clients();
+  const content = featuresOf("urn:a+notify");
+  clients.online("alice", hashOf(content));
+  deepStrictEqual(clients.learned, []);
+  clients.answer("alice", content);
+  clients.online("alice", hashOf(featuresOf("urn:b")));
+  clients.answer("alice", featuresOf("urn:b"));
+  const bob = jidOf("bob");
+  clients.caps.presence(bob, presenceOf(bob.text));
+  clients.online("carol", "wrong");
+  clients.answer("carol", content, "error");
+  const dave = jidOf("dave");
+  const c = `<c xmlns='http://jabber.org/protocol/caps' node='${NODE}' hash='sha-1' ` +
+    `ver='${hashOf(content)}'/>`;
+  clients.caps.presence(dave, presenceOf(dave.text, c), true);
+  deepStrictEqual(clients.learned, ["alice", "bob", "carol", "dave"]);
+  deepStrictEqual(clients.interested, ["alice@example.com/r urn:a"]);
 });
 
 Deno.test("ClientCaps keeps a thousand capabilities, those that were used last", () => {

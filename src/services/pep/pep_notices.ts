@@ -16,6 +16,11 @@ import type { PepDeps } from "./pep_ports.ts";
  */
 export const MAX_INLINE_BYTES = 4_096;
 
+/** Notifications that one client may have waiting until its interests are known. */
+const MAX_HELD = 20;
+/** Bytes of such notifications for all clients. */
+const MAX_HELD_BYTES = 4 * 1_048_576;
+
 /** Collaborators of `PepNotices`. */
 export interface PepNoticesDeps extends PepDeps {
   readonly counters: PepMetrics;
@@ -41,6 +46,9 @@ export class PepNotices {
   readonly #filling = new Set<Promise<void>>();
   /** Items that are read, by the notification that they are read for: it comes for many sessions. */
   readonly #items = new Map<string, Promise<FoundItem | undefined>>();
+  /** Notifications for clients whose interests are not known yet, by full JID, in their order. */
+  readonly #held = new Map<string, Stanza[]>();
+  #heldBytes = 0;
   #count = 0;
 
   constructor(deps: PepNoticesDeps) {
@@ -98,12 +106,16 @@ export class PepNotices {
     if (addressed.length === 0) return undefined; // the session may be elsewhere by now
     if (from.text === to.bare.text) this.#deps.seen(from, event);
     if (event.isInternal) return "ignored";
-    const wanted = addressed.filter(({ jid, lastPresence }) =>
-      lastPresence !== undefined && this.#deps.interests(jid)?.has(event.node) === true
-    );
+    const available = addressed.filter(({ lastPresence }) => lastPresence !== undefined);
+    const wanted = available.filter(({ jid }) => this.#deps.interests(jid)?.has(event.node));
     const told = { node: event.node, hasItem: event.item !== undefined };
     for (const { jid } of wanted) this.#deps.told(jid, from, told);
+    let held = 0;
+    for (const { jid } of available) {
+      if (this.#deps.interests(jid) === undefined && this.#hold(jid, stanza)) held++;
+    }
     if (wanted.length === 0) {
+      if (held > 0) return "delivered";
       counters.unwanted.inc();
       return "ignored";
     }
@@ -120,9 +132,46 @@ export class PepNotices {
     return "delivered";
   }
 
+  /** Delivers, or drops, what has waited for a client whose interests are known now. */
+  released(jid: FullJid): void {
+    for (const stanza of this.closed(jid)) {
+      if (this.arrived(stanza) === undefined) this.#deps.routes.deliver(jid, stanza);
+    }
+  }
+
+  /** Drops what waits for a client, and returns it. */
+  closed(jid: FullJid): readonly Stanza[] {
+    const held = this.#held.get(jid.text) ?? [];
+    this.#held.delete(jid.text);
+    for (const { bytes } of held) this.#heldBytes -= bytes.length;
+    return held;
+  }
+
   /** Waits until all payloads that are to be read have been read. */
   async settled(): Promise<void> {
     while (this.#filling.size > 0) await Promise.all(this.#filling);
+  }
+
+  /**
+   * Keeps a notification until the interests of its client are known. The last items that the client
+   * gets then tell neither of retracted items nor of nodes that send none. The oldest make room: a last
+   * item that is told here is not sent again, so that nothing newer may be missing behind it. False when
+   * it cannot wait.
+   */
+  #hold(jid: FullJid, stanza: Stanza): boolean {
+    if (this.#deps.hosts.store(jid.domainpart) === undefined) return false; // nobody asks its client
+    const addressed = readdress(stanza, jid);
+    const { bytes: { length } } = addressed;
+    const held = this.#held.get(jid.text) ?? [];
+    const hasRoom = () => held.length < MAX_HELD && this.#heldBytes + length <= MAX_HELD_BYTES;
+    while (held.length > 0 && !hasRoom()) this.#heldBytes -= held.shift()!.bytes.length;
+    if (hasRoom()) {
+      held.push(addressed);
+      this.#heldBytes += length;
+    }
+    if (held.length > 0) this.#held.set(jid.text, held);
+    else this.#held.delete(jid.text);
+    return held.length > 0;
   }
 
   /**

@@ -140,6 +140,35 @@ Deno.test("PepNotices reads a large item once for all sessions that a notificati
   }
 });
 
+Deno.test("PepNotices keeps notifications until a client has said what it is interested in", async () => {
+  await using pep = await PepFixture.open();
+  const bookmarks = "urn:xmpp:bookmarks:1"; // nobody is sent its last item
+  const tell = pep.appear(ALICE);
+  await pep.publish(ALICE, bookmarks, item("room"));
+  await pep.publish(ALICE, MOOD, item("mood"));
+  await pep.publish(ALICE, TUNE, item("one", "x".repeat(10_000)));
+  await pep.publish(ALICE, TUNE, item("two"));
+  deepStrictEqual(await pep.received(ALICE), []);
+  tell([`${bookmarks}+notify`, `${TUNE}+notify`]);
+  deepStrictEqual(changesIn(await pep.received(ALICE)), ["room", "two"], "each once");
+});
+
+Deno.test("PepNotices keeps a bounded number of notifications for a client, while it is there", async () => {
+  await using pep = await PepFixture.open();
+  const options = { "pubsub#send_last_published_item": "never", "pubsub#max_items": "max" };
+  const tell = pep.appear(ALICE);
+  const ids = Array.from({ length: 25 }, (_, index) => `${index}`);
+  for (const id of ids) await pep.publish(ALICE, TUNE, item(id), options);
+  tell([`${TUNE}+notify`]);
+  deepStrictEqual(changesIn(await pep.received(ALICE)), ids.slice(-20));
+  const again = pep.appear(BOB);
+  await pep.publish("bob@example.com/tv", TUNE, item("bob"), options);
+  pep.presence(BOB, { ...presenceOf(BOB), type: "unavailable" });
+  again([`${TUNE}+notify`]);
+  pep.appear(BOB)([`${TUNE}+notify`]);
+  deepStrictEqual(changesIn(await pep.received(BOB)), []);
+});
+
 Deno.test("PepNotices follows a session that moves while a large item is read for it", async () => {
   await using pep = await PepFixture.open();
   await pep.subscribe("alice@example.com", "bob@example.com");

@@ -48,6 +48,7 @@ export class PepServer {
     this.#caps = new ClientCaps({
       deliver: (to, stanza) => routes.deliver(to, stanza),
       interested: (jid, nodes) => this.#last.send(jid, nodes),
+      learned: (jid) => this.#notices.released(jid),
       clock,
       metrics,
     });
@@ -71,7 +72,7 @@ export class PepServer {
     if (this.#deps.hosts.store(jid.domainpart) === undefined) return;
     this.#caps.presence(jid, presence);
     // Who comes back at once is sent them all again (XEP-0163 §4.3.4).
-    if (presence.type !== "available") this.#last.closed(jid);
+    if (presence.type !== "available") this.#gone(jid);
   }
 
   /** A session was bound at this node, and has not sent presence yet. */
@@ -92,7 +93,7 @@ export class PepServer {
   /** A session has ended, or has moved away. */
   closed(jid: FullJid): void {
     this.#caps.closed(jid);
-    this.#last.closed(jid);
+    this.#gone(jid);
     this.photos.closed(jid);
   }
 
@@ -355,6 +356,11 @@ export class PepServer {
   async #configOf(owner: Jid, node: string): Promise<NodeConfig | undefined> {
     const found = await this.#storeOf(owner).node(owner.localpart, node);
     return found && NodeConfig.decode(found.config);
+  }
+
+  #gone(jid: FullJid): void {
+    this.#last.closed(jid);
+    this.#notices.closed(jid);
   }
 
   #tell(owner: Jid, node: string, config: NodeConfig, change: NodeChange): void {

@@ -191,6 +191,14 @@ export class PepFixture implements AsyncDisposable {
 
   /** The same, and nothing of it has had an effect yet. */
   logIn(jid: string, features: readonly string[] = []): void {
+    this.appear(jid)(features);
+  }
+
+  /**
+   * A client of this node becomes available, and is asked for the features that its capabilities stand
+   * for. Returns a function by which it answers.
+   */
+  appear(jid: string): (features: readonly string[]) => void {
     const session = fullJid(jid);
     this.here.set(jid, undefined);
     this.server.opened(session);
@@ -200,10 +208,12 @@ export class PepFixture implements AsyncDisposable {
     this.presence(jid, presenceOf(jid, c));
     const question = this.delivered.find(({ to, stanza }) => to === jid && stanza.kind === "iq");
     if (question === undefined) throw new Error(`Nobody asked ${jid} for its features`);
-    const id = /id='([^']+)'/.exec(textOf(question.stanza))![1]!;
-    const found = features.map((each) => `<feature var='${each}'/>`).join("");
-    this.answer(jid, id, `<query xmlns='http://jabber.org/protocol/disco#info'>${found}</query>`);
     this.delivered.splice(this.delivered.indexOf(question), 1);
+    const id = /id='([^']+)'/.exec(textOf(question.stanza))![1]!;
+    return (features) => {
+      const found = features.map((each) => `<feature var='${each}'/>`).join("");
+      this.answer(jid, id, `<query xmlns='http://jabber.org/protocol/disco#info'>${found}</query>`);
+    };
   }
 
   /** A client of this node broadcasts presence. */
