@@ -2,7 +2,7 @@ import { Buffer } from "node:buffer";
 import { createHash } from "node:crypto";
 import type { CancelTimer } from "../../base/mod.ts";
 import { CausewayError, describeError, GatheredLookup } from "../../base/mod.ts";
-import type { LastPepItem } from "../../storage/mod.ts";
+import type { LastPepItem, PepItem } from "../../storage/mod.ts";
 import type { FullJid, Jid, Stanza, StanzaErrorCondition, XmlElement } from "../../xmpp/mod.ts";
 import {
   buildStanza,
@@ -200,21 +200,34 @@ export class AvatarPhotos {
       return undefined;
     }
     const id = createHash("sha1").update(bytes).digest("hex");
-    const [current] = await store.newest(owner.localpart, AVATAR_METADATA, 1);
-    if (current !== undefined && pictureIn(tree(current.xml))?.id === id) return undefined;
+    const isNamed = (last: PepItem | undefined) =>
+      last !== undefined && pictureIn(tree(last.xml))?.id === id;
     const data = element("data", { xmlns: AVATAR_DATA }, bytes.toString("base64"));
     const info = element("info", { bytes: `${bytes.length}`, id, type });
     const metadata = element("metadata", { xmlns: AVATAR_METADATA }, info);
-    for (const [node, payload] of [[AVATAR_DATA, data], [AVATAR_METADATA, metadata]] as const) {
+    const publishIn = async (node: string, payload: XmlElement) => {
       // Everybody may read a vCard. A node that is there already keeps what its owner has said.
       const isNew = await store.node(owner.localpart, node) === undefined;
       const options = new Map(isNew ? [["pubsub#access_model", ["open"]]] : []);
       const outcome = await publish(owner, { node, id, payload, options });
-      if (outcome === "done") continue;
-      log.debug("pep.photo-not-published", { outcome });
-      // Without any avatar the vCard shows its own photo.
-      return current === undefined ? undefined : refusalOf(outcome);
+      if (outcome !== "done") log.debug("pep.photo-not-published", { outcome });
+      return outcome;
+    };
+    const [current] = await store.newest(owner.localpart, AVATAR_METADATA, 1);
+    if (!isNamed(current)) {
+      for (const [node, payload] of [[AVATAR_DATA, data], [AVATAR_METADATA, metadata]] as const) {
+        const outcome = await publishIn(node, payload);
+        if (outcome === "done") continue;
+        // Without any avatar the vCard shows its own photo.
+        return current === undefined ? undefined : refusalOf(outcome);
+      }
     }
+    // Another datacenter may have stored a photo between both: the one that is named must be there.
+    const [[last], [kept]] = await Promise.all([
+      store.newest(owner.localpart, AVATAR_METADATA, 1),
+      store.items(owner.localpart, AVATAR_DATA, [id]),
+    ]);
+    if (isNamed(last) && kept === undefined) await publishIn(AVATAR_DATA, data);
     return undefined;
   }
 

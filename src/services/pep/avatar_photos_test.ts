@@ -1,7 +1,7 @@
 import { deepStrictEqual, doesNotMatch, match, strictEqual } from "node:assert/strict";
 import { createHash } from "node:crypto";
 import type { FullJid } from "../../xmpp/mod.ts";
-import { parseJid } from "../../xmpp/mod.ts";
+import { parseElement, parseJid } from "../../xmpp/mod.ts";
 import { PepFixture, presenceOf, submitted, textOf } from "./testing/pep_fixture.ts";
 
 const ALICE = "alice@example.com/desk";
@@ -91,6 +91,20 @@ Deno.test("AvatarPhotos publishes the photo of a vCard as avatar, once", async (
     match(await pep.ask(ALICE, "set", vcard(wrong)), /type='result'/);
   }
   match(await pep.items(ALICE, METADATA), new RegExp(ID));
+});
+
+Deno.test("AvatarPhotos shows one of two photos that two datacenters store at once", async () => {
+  await using pep = await PepFixture.open();
+  const owner = parseJid("alice@example.com");
+  const other = photo(btoa("the other picture"));
+  const cardOf = (each: string) => parseElement(new TextEncoder().encode(vcard(each)));
+  pep.publishing = async (node) => {
+    if (node !== METADATA) return;
+    pep.publishing = undefined;
+    strictEqual(await pep.server.photos.stored(owner, cardOf(other)), undefined);
+  };
+  strictEqual(await pep.server.photos.stored(owner, cardOf(photo())), undefined);
+  match(await pep.ask(BOB, "get", VCARD, owner.text), new RegExp(photo()));
 });
 
 Deno.test("AvatarPhotos refuses a photo that nobody would see, as it cannot become the avatar", async () => {

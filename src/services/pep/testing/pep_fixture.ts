@@ -56,6 +56,8 @@ export class PepFixture implements AsyncDisposable {
   rosterReadings = 0;
   /** Readings of items by their ids so far. */
   itemReadings = 0;
+  /** Called before an item is stored in a node. */
+  publishing: ((node: string) => Promise<void>) | undefined;
   /** Called when items are asked for by their ids. */
   itemsAsked: (() => void) | undefined;
   /** Called after each reading of a vCard by the conversion of avatars. */
@@ -78,6 +80,12 @@ export class PepFixture implements AsyncDisposable {
         if (name === "items") {
           this.itemReadings++;
           this.itemsAsked?.();
+        }
+        if (name === "publish") {
+          return async (...publication: Parameters<PepStore["publish"]>) => {
+            await this.publishing?.(publication[1].node);
+            return await stored.publish(...publication);
+          };
         }
         if (name !== "lastItems") return stored[name].bind(stored);
         return (query: LastItemsQuery) => {
