@@ -111,11 +111,11 @@ export class LastItems {
    * would come behind what is newer. What would be read after that says nothing new.
    */
   told(jid: FullJid, owner: Jid, { node, hasItem }: ToldChange): void {
-    // A retraction does not say what the last item is.
-    if (hasItem) this.#paused.get(jid.text)?.told.add(nodeKey(owner, node));
-    for (const { to, told } of this.#readings) {
-      if (to.text === jid.text) told.add(nodeKey(owner, node));
-    }
+    const key = nodeKey(owner, node);
+    const paused = this.#paused.get(jid.text)?.told;
+    if (hasItem) paused?.add(key);
+    else paused?.delete(key); // a retraction does not say what the last item is
+    for (const { to, told } of this.#readings) if (to.text === jid.text) told.add(key);
   }
 
   /** Waits until all clients have got theirs. */

@@ -379,6 +379,18 @@ Deno.test("LastItems sends nothing twice of which the client heard before they a
   deepStrictEqual(changesIn(await pep.received(BOB)), ["alice"]);
 });
 
+Deno.test("LastItems sends the item that is the last one once a newer one is retracted", async () => {
+  await using pep = await PepFixture.open();
+  const options = { "pubsub#max_items": "max" };
+  await pep.publish(ALICE, TUNE, item("one"), options);
+  pep.logIn(ALICE, [`${TUNE}+notify`]);
+  await pep.publish(ALICE, TUNE, item("two"), options);
+  const retract = `<retract node='${TUNE}' notify='true'><item id='two'/></retract>`;
+  const pubsub = `<pubsub xmlns='${OWNER.replace("#owner", "")}'>${retract}</pubsub>`;
+  match(await pep.ask(ALICE, "set", pubsub), /type='result'/);
+  deepStrictEqual(changesIn(await pep.received(ALICE)), ["two", "two", "one"]);
+});
+
 for (const isNew of [true, false]) {
   const what = isNew ? "again for a client that moves soon" : "once for one that moves long";
   Deno.test(`LastItems are read ${what} after its login`, async () => {
