@@ -55,12 +55,6 @@ export function defaultOf({ defaultName, lists }: Privacy): PrivacyList | undefi
   return defaultName === undefined ? undefined : lists.get(defaultName);
 }
 
-/** True when a rule of any list depends on the roster. */
-export function needsRoster({ lists }: Privacy): boolean {
-  for (const list of lists.values()) if (list.needsRoster) return true;
-  return false;
-}
-
 /** Returns the JIDs on the block list: those that the default list blocks (XEP-0191 §4). */
 export function blockedOf(privacy: Privacy): readonly string[] {
   return blockedIn(defaultOf(privacy));

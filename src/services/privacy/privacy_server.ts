@@ -388,7 +388,8 @@ export class PrivacyServer {
   }): Promise<void> {
     const account = client.bare;
     if (this.#here.has(account.text)) {
-      const roster = await this.#stored.rosterFor(account, after).catch((thrown) => {
+      const known = this.#accounts.get(account.text);
+      const roster = await this.#stored.rosterFor(account, after, known).catch((thrown) => {
         this.#failed("privacy.no-roster", thrown);
         void this.#readLater(account, true);
         return this.#accounts.get(account.text)?.roster;
@@ -515,7 +516,7 @@ export class PrivacyServer {
         if (version === (known?.privacy.version ?? 0)) return;
       }
       const before = known?.privacy ?? NO_PRIVACY;
-      const found = await this.#stored.read(account, before);
+      const found = await this.#stored.read(account, known);
       if (!this.#here.has(text)) return;
       this.#apply(account, found?.privacy ?? NO_PRIVACY, found?.roster);
       if (isForced) this.#tellOfMissed(account, before);

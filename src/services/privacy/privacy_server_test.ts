@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { CausewayError } from "../../base/mod.ts";
 import type { RosterItem } from "../../storage/mod.ts";
+import type { Stanza } from "../../xmpp/mod.ts";
 import { buildStanza, element, parseElement, parseJid } from "../../xmpp/mod.ts";
 import {
   contact,
@@ -39,6 +40,16 @@ async function withPhone(fixture = new PrivacyFixture()): Promise<PrivacyFixture
 
 function refuses({ server }: PrivacyFixture, from: string, session = PHONE): boolean {
   return server.refuses(fullJid(session), stanza("message", "chat", [from, session]));
+}
+
+/** A push that tells the phone of a change of the roster. */
+function rosterPush(): Stanza {
+  const iq = element(
+    "iq",
+    { type: "set", id: "1" },
+    element("query", { xmlns: "jabber:iq:roster" }),
+  );
+  return buildStanza(iq, { from: parseJid(ALICE), to: parseJid(PHONE) });
 }
 
 Deno.test("a blocked contact is kept from the sessions here, and out of reach for them", async () => {
@@ -361,17 +372,34 @@ Deno.test("a rule by group or subscription follows the roster", async () => {
   await fixture.ask(PHONE, "set", query("<default name='x'/>"));
   assert.equal(refuses(fixture, BOB), true);
   fixture.contacts[0] = contact(BOB, { groups: ["Home"] });
-  const push = stanza("iq", "set", [ALICE, PHONE]);
-  const bytes = new TextEncoder().encode(
-    `<iq from='${ALICE}' to='${PHONE}' type='set' id='1'><query xmlns='jabber:iq:roster'/></iq>`,
-  );
   fixture.changes.length = 0;
-  assert.equal(fixture.server.takes({ ...push, bytes }), false, "the client gets roster pushes");
+  assert.equal(fixture.server.takes(rosterPush()), false, "the client gets roster pushes");
   await settled(fixture);
   assert.equal(refuses(fixture, BOB), false);
   const [{ change } = { change: undefined }] = fixture.changes;
   assert.equal(change?.before.hidesFrom(parseJid(BOB)), true);
   assert.equal(change?.after.hidesFrom(parseJid(BOB)), false);
+});
+
+Deno.test("an active list that another node removes still follows the roster", async () => {
+  const store = new MemoryPrivacyStore();
+  const here = await withPhone(new PrivacyFixture({ store }));
+  const there = new PrivacyFixture({ store, process: 2 });
+  here.contacts.push(contact(BOB, { groups: ["Work"] }));
+  await here.ask(PHONE, "set", listOf("x", deny(1, "type='group' value='Work'")));
+  await here.ask(PHONE, "set", query("<active name='x'/>"));
+  there.elsewhere.set(ALICE, [{ host: "dc1.example.com", resourcepart: "phone" }]);
+  assert.equal(await there.ask(LAPTOP, "set", listOf("x", "")), "empty");
+  await there.carry(here);
+  assert.equal(refuses(here, BOB), true);
+  here.contacts[0] = contact(BOB, { groups: ["Home"] });
+  here.server.takes(rosterPush());
+  await settled(here);
+  assert.equal(refuses(here, BOB), false);
+  here.contacts[0] = contact(BOB, { groups: ["Work"] });
+  await store.removeAll("alice");
+  await here.server.look("example.com", ["alice"]);
+  assert.equal(refuses(here, BOB), true);
 });
 
 Deno.test("stanzas for the account itself meet its default list, wherever it has sessions", async () => {

@@ -1,7 +1,7 @@
 import type { PrivacyStore } from "../../storage/mod.ts";
 import type { BareJid } from "../../xmpp/mod.ts";
 import type { Privacy, PrivacyRoster } from "./account_privacy.ts";
-import { AccountPrivacy, needsRoster, readPrivacy } from "./account_privacy.ts";
+import { AccountPrivacy, readPrivacy } from "./account_privacy.ts";
 import type { PrivacyDeps } from "./privacy_ports.ts";
 
 /** Lists of accounts as the database has them, with the rosters that they need. */
@@ -21,17 +21,28 @@ export class StoredLists {
     return store;
   }
 
-  /** Reads the lists of an account; undefined when it never had any. */
-  async read(account: BareJid, known?: Privacy): Promise<AccountPrivacy | undefined> {
+  /**
+   * Reads the lists of an account; undefined when it never had any, and no session uses one.
+   * @param known the lists that its sessions here go by until now
+   */
+  async read(account: BareJid, known?: AccountPrivacy): Promise<AccountPrivacy | undefined> {
     const stored = await this.store(account.domainpart).read(account.localpart);
-    if (stored.version === 0) return undefined;
-    const privacy = readPrivacy(stored, known);
-    return new AccountPrivacy(account, privacy, await this.rosterFor(account, privacy));
+    if (stored.version === 0 && (known?.active.size ?? 0) === 0) return undefined;
+    const privacy = readPrivacy(stored, known?.privacy);
+    return new AccountPrivacy(account, privacy, await this.rosterFor(account, privacy, known));
   }
 
-  /** Reads the roster of an account; undefined when none of its lists needs it. */
-  async rosterFor(account: BareJid, privacy: Privacy): Promise<PrivacyRoster | undefined> {
-    if (!needsRoster(privacy)) return undefined;
+  /**
+   * Reads the roster of an account; undefined when no list needs it: neither a stored one, nor an
+   * active one that is stored no more.
+   */
+  async rosterFor(
+    account: BareJid,
+    { lists }: Privacy,
+    known: AccountPrivacy | undefined,
+  ): Promise<PrivacyRoster | undefined> {
+    const all = [...lists.values(), ...known?.active.values() ?? []];
+    if (!all.some(({ needsRoster }) => needsRoster)) return undefined;
     const { items = [] } = await this.#hosts.rosters(account.domainpart)?.read(account.text) ??
       {};
     return new Map(items.filter(({ isListed }) => isListed).map((item) => [item.jid, item]));
