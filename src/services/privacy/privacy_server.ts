@@ -67,10 +67,6 @@ export class PrivacyServer {
   readonly #reads = new Map<string, Promise<void>>();
   /** Accounts with changes whose end is not known. */
   readonly #doubted = new Set<string>();
-  /** Full JIDs of the clients that get pushes of the block list (XEP-0191 §3.3). */
-  readonly #blocking = new Set<string>();
-  /** Full JIDs of sessions that came from another node, where they may have an active list. */
-  readonly #arrived = new Set<string>();
   /** Ends the pauses of those who read again, when the node stops. */
   readonly #pauses = new Set<() => void>();
   #pushes = 0;
@@ -111,7 +107,7 @@ export class PrivacyServer {
     const resources = this.#here.get(to.bare.text)?.resources;
     if (resources === undefined) return false;
     const aspect = aspectInbound(presence);
-    for (const resource of to instanceof FullJid ? [to.resourcepart] : resources) {
+    for (const resource of to instanceof FullJid ? [to.resourcepart] : resources.keys()) {
       if (!isDenied(account.appliedTo(resource), to, from, aspect)) return false;
     }
     this.#metrics.blocked("in", "presence");
@@ -156,9 +152,9 @@ export class PrivacyServer {
     if (this.#deps.hosts.store(bare.domainpart) === undefined) return undefined;
     let here = this.#here.get(bare.text);
     if (here === undefined) {
-      this.#here.set(bare.text, here = { resources: new Set(), isRead: false });
+      this.#here.set(bare.text, here = { resources: new Map(), isRead: false });
     }
-    here.resources.add(resourcepart);
+    here.resources.set(resourcepart, { isFollowing: false, mayHaveActive: false });
     try {
       await this.#readSoon(bare);
       here.isRead = true;
@@ -173,16 +169,13 @@ export class PrivacyServer {
 
   /** A session came from another node: whether its client uses the block list is not known. */
   arrived(session: FullJid): void {
-    if (this.#deps.hosts.store(session.domainpart) === undefined) return;
-    this.#blocking.add(session.text);
-    this.#arrived.add(session.text);
+    const here = this.#find(session);
+    if (here !== undefined) here.isFollowing = here.mayHaveActive = true;
   }
 
   /** Forgets a session that has ended, or has moved away. Its active list follows it there. */
   closed(session: FullJid): void {
-    const { bare, text, resourcepart } = session;
-    this.#blocking.delete(text);
-    this.#arrived.delete(text);
+    const { bare, resourcepart } = session;
     const account = this.#accounts.get(bare.text);
     const active = account?.active.get(resourcepart);
     if (active !== undefined) {
@@ -235,7 +228,7 @@ export class PrivacyServer {
   takes(stanza: Stanza): boolean {
     const { kind, type, from, to, bytes } = stanza;
     if (kind !== "iq" || type !== "set" || from.text !== to.bare.text) return false;
-    if (!(to instanceof FullJid) || !this.#isHere(to)) return false;
+    if (!(to instanceof FullJid) || this.#find(to) === undefined) return false;
     const child = onlyChild(stanzaSource(bytes));
     if (child === undefined) return false;
     if (child.namespace === "jabber:iq:roster") {
@@ -260,7 +253,8 @@ export class PrivacyServer {
 
   /** Notes that a client gets pushes of the block list from now on. */
   follow(client: FullJid): void {
-    if (this.#isHere(client)) this.#blocking.add(client.text);
+    const here = this.#find(client);
+    if (here !== undefined) here.isFollowing = true;
   }
 
   /**
@@ -295,13 +289,14 @@ export class PrivacyServer {
     name: string | undefined,
   ): Promise<"item-not-found" | "not-allowed" | undefined> {
     const { bare } = client;
-    if (!this.#isHere(client)) return "not-allowed";
+    const session = this.#find(client);
+    if (session === undefined) return "not-allowed";
     if (name !== undefined) await this.#readSoon(bare); // another node may just have made the list
     const account = this.#accounts.get(bare.text);
     const list = name === undefined ? undefined : account?.privacy.lists.get(name);
     if (name !== undefined && list === undefined) return "item-not-found";
-    if (!this.#isHere(client)) return "not-allowed"; // it has ended meanwhile
-    this.#arrived.delete(client.text); // this list, whatever it had at the node from which it came
+    if (this.#find(client) !== session) return "not-allowed"; // it has ended meanwhile
+    session.mayHaveActive = false; // this list, whatever it had at the node from which it came
     if (account !== undefined) this.#setActive(client, account, list);
     return undefined;
   }
@@ -434,20 +429,22 @@ export class PrivacyServer {
   /** Gives a push to the client, if it is meant for clients, and for this one. */
   #tell(to: FullJid, push: Stanza, { name, namespace, elements }: XmlElement): void {
     const isForClient = namespace === BLOCKING_NAMESPACE
-      ? (name === "block" || name === "unblock") && this.#blocking.has(to.text)
+      ? (name === "block" || name === "unblock") && this.#find(to)?.isFollowing === true
       : elements[0]?.name === "list";
     if (isForClient) this.#deps.deliver(to, push);
   }
 
   /** Takes over the active list that a session had at the node from which it came. */
-  #resume(session: FullJid, name: string): void {
-    if (!this.#arrived.has(session.text)) return;
-    void this.#readLater(session.bare).then(() => {
-      if (!this.#arrived.delete(session.text)) return; // its client has chosen meanwhile
-      const account = this.#accounts.get(session.bare.text);
+  #resume(jid: FullJid, name: string): void {
+    const session = this.#find(jid);
+    if (session?.mayHaveActive !== true) return;
+    void this.#readLater(jid.bare).then(() => {
+      // It may have ended, and its client may have chosen.
+      if (this.#find(jid) !== session || !session.mayHaveActive) return;
+      session.mayHaveActive = false;
+      const account = this.#accounts.get(jid.bare.text);
       const list = account?.privacy.lists.get(name);
-      if (account === undefined || list === undefined) return;
-      if (this.#isHere(session)) this.#setActive(session, account, list);
+      if (account !== undefined && list !== undefined) this.#setActive(jid, account, list);
     });
   }
 
@@ -462,7 +459,7 @@ export class PrivacyServer {
     { text, domainpart }: BareJid,
   ): Promise<readonly { readonly resourcepart: string }[]> {
     const { hosts: { globalHost, localHost }, everywhere } = this.#deps;
-    const resources = new Set(this.#here.get(text)?.resources);
+    const resources = new Set(this.#here.get(text)?.resources.keys());
     for (const { host, resourcepart } of (await everywhere([text])).get(text) ?? []) {
       // Accounts of other hosts have sessions at this datacenter alone.
       if (domainpart === globalHost || host === localHost) resources.add(resourcepart);
@@ -527,7 +524,7 @@ export class PrivacyServer {
 
   /** Applies what is stored now to all sessions of the account here. */
   #apply(account: BareJid, privacy: Privacy, roster: PrivacyRoster | undefined): void {
-    const resources = [...this.#here.get(account.text)?.resources ?? []];
+    const resources = [...this.#here.get(account.text)?.resources.keys() ?? []];
     let known = this.#accounts.get(account.text);
     const before = resources.map((each) => known?.appliedTo(each) ?? NO_LIST);
     if (known !== undefined) known.update(privacy, roster);
@@ -550,14 +547,14 @@ export class PrivacyServer {
   #tellOfMissed(account: BareJid, before: Privacy): void {
     const after = this.#accounts.get(account.text)?.privacy ?? NO_PRIVACY;
     const pushes = blockingPushes(before, after);
-    for (const resourcepart of this.#here.get(account.text)?.resources ?? []) {
+    for (const resourcepart of this.#here.get(account.text)?.resources.keys() ?? []) {
       const to = parseJid(`${account.text}/${resourcepart}`);
       for (const payload of pushes) this.#push(to, payload);
     }
   }
 
-  #isHere({ bare, resourcepart }: FullJid): boolean {
-    return this.#here.get(bare.text)?.resources.has(resourcepart) === true;
+  #find({ bare, resourcepart }: FullJid): SessionHere | undefined {
+    return this.#here.get(bare.text)?.resources.get(resourcepart);
   }
 
   #failed(event: string, thrown: unknown): void {
@@ -566,9 +563,20 @@ export class PrivacyServer {
   }
 }
 
+/** A session at this node. One that takes its full JID later is another one. */
+interface SessionHere {
+  /** True for a client that gets pushes of the block list (XEP-0191 §3.3). */
+  isFollowing: boolean;
+  /**
+   * True for a session that came from another node, until that node has told its active list, or its
+   * client has chosen.
+   */
+  mayHaveActive: boolean;
+}
+
 /** The sessions of an account at this node. */
 interface SessionsHere {
-  readonly resources: Set<string>;
+  readonly resources: Map<string, SessionHere>;
   /** True once the lists were read for one of them. */
   isRead: boolean;
 }

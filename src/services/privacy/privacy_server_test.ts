@@ -560,11 +560,18 @@ for (
 Deno.test("a session that ends while it chooses a list leaves none to its successor", async () => {
   const fixture = await withMovedPhone();
   await fixture.server.opening(fullJid(LAPTOP));
-  const chosen = fixture.ask(PHONE, "set", query("<active name='strict'/>"));
+  const choose = () => fixture.ask(PHONE, "set", query("<active name='strict'/>"));
+  let chosen = choose();
   fixture.server.closed(fullJid(PHONE));
   assert.equal(await chosen, "not-allowed");
   await withPhone(fixture);
   assert.equal(fixture.server.activeOf(fullJid(PHONE)), undefined);
+  chosen = choose();
+  fixture.server.closed(fullJid(PHONE));
+  const opened = withPhone(fixture);
+  assert.equal(await chosen, "not-allowed");
+  await opened;
+  assert.equal(fixture.server.activeOf(fullJid(PHONE)), undefined, "it came before the answer");
 });
 
 Deno.test("a session is invisible while its active list denies presence to all others", async () => {
