@@ -514,7 +514,6 @@ export class PrivacyServer {
       }
       const before = known?.privacy ?? NO_PRIVACY;
       const found = await this.#stored.read(account, known);
-      if (!this.#here.has(text)) return;
       this.#apply(account, found?.privacy ?? NO_PRIVACY, found?.roster);
       if (isForced) this.#tellOfMissed(account, before);
     });
@@ -522,9 +521,11 @@ export class PrivacyServer {
     return read;
   }
 
-  /** Applies what is stored now to all sessions of the account here. */
+  /** Applies what is stored now to all sessions of the account here. They may have ended meanwhile. */
   #apply(account: BareJid, privacy: Privacy, roster: PrivacyRoster | undefined): void {
-    const resources = [...this.#here.get(account.text)?.resources.keys() ?? []];
+    const here = this.#here.get(account.text);
+    if (here === undefined) return;
+    const resources = [...here.resources.keys()];
     let known = this.#accounts.get(account.text);
     const before = resources.map((each) => known?.appliedTo(each) ?? NO_LIST);
     if (known !== undefined) known.update(privacy, roster);

@@ -199,6 +199,14 @@ Deno.test("what is in memory goes with the last session", async () => {
   assert.equal(refuses(fixture, BOB), false);
 });
 
+Deno.test("nothing stays in memory of an account whose last session ends while its list is made", async () => {
+  const fixture = await withPhone();
+  fixture.whileReadingRoster = () => fixture.server.closed(fullJid(PHONE));
+  const work = deny(1, "type='group' value='Work'");
+  assert.equal(await fixture.ask(PHONE, "set", listOf("x", work)), "empty");
+  assert.ok(await fixture.counts("causeway_privacy_accounts 0"));
+});
+
 Deno.test("an active list stands for the default list, in its session alone", async () => {
   const fixture = await withPhone();
   await fixture.server.opening(fullJid(LAPTOP));

@@ -89,6 +89,8 @@ export class PrivacyFixture {
   >();
   /** Contacts in the roster of every account. */
   readonly contacts: RosterItem[] = [];
+  /** Called while a roster is read. */
+  whileReadingRoster: () => void = () => {};
   readonly routed: Stanza[] = [];
   readonly delivered: string[] = [];
   readonly changes: { readonly session: string; readonly change: PrivacyChange }[] = [];
@@ -97,7 +99,10 @@ export class PrivacyFixture {
   constructor({ store = new MemoryPrivacyStore(), process = 1 } = {}) {
     this.store = store;
     const rosters = {
-      read: () => Promise.resolve({ version: 1, removedVersion: 0, items: this.contacts }),
+      read: () => {
+        this.whileReadingRoster();
+        return Promise.resolve({ version: 1, removedVersion: 0, items: this.contacts });
+      },
     };
     this.server = new PrivacyServer({
       process,
