@@ -33,7 +33,7 @@ export class ListReview {
     { before, after }: { readonly before: PresenceView; readonly after: PresenceView },
     toldBefore: readonly string[],
   ): Promise<void> {
-    const { sessions, routes, reach } = this.#deps;
+    const { sessions, routes, reach, told } = this.#deps;
     const current = sessions.here(jid.bare.text).find((each) => each.jid.text === jid.text);
     if (current === undefined) return;
     const isParted = (contact: Jid) => !before.hidesFrom(contact) && after.hidesFrom(contact);
@@ -43,19 +43,23 @@ export class ListReview {
     if (presence === undefined) return;
     const contacts = await this.#deps.sights.contactsOf(jid);
     if (contacts === undefined) return;
-    const subscribers = subscribersIn(contacts);
-    const parted = subscribers.filter(isParted);
-    const met = subscribers.filter((to) => before.hidesFrom(to) && !after.hidesFrom(to));
-    this.#deps.told.set(jid.text, this.#deps.sights.seenBy(jid, subscribers));
-    await reach.spread(parted, (to) => unavailable(jid, to));
-    await reach.spread(met, (to) => readdress(presence, to));
+    // Its first presence may wait behind this. It goes by the new list, and asks the contacts for theirs.
+    const isTold = told.has(jid.text);
+    if (isTold) {
+      const subscribers = subscribersIn(contacts);
+      const parted = subscribers.filter(isParted);
+      const met = subscribers.filter((to) => before.hidesFrom(to) && !after.hidesFrom(to));
+      told.set(jid.text, this.#deps.sights.seenBy(jid, subscribers));
+      await reach.spread(parted, (to) => unavailable(jid, to));
+      await reach.spread(met, (to) => readdress(presence, to));
+    }
     const changed = (was: PresenceView, is: PresenceView) =>
       contacts.filter(({ jid: contact, subscription }) => {
         const address = parseJid(contact);
         return isSeen(subscription) && !was.isDeafTo(address) && is.isDeafTo(address);
       });
     this.#takeLeave(jid, changed(before, after), toldBefore);
-    const heard = changed(after, before);
+    const heard = isTold ? changed(after, before) : [];
     if (heard.length === 0) return;
     const probed = this.#deps.sights.probedBy(jid, heard);
     const hosts = await reach.hostsOf(probed);

@@ -61,6 +61,27 @@ Deno.test("contacts and the client are told what a change of a list means for pr
   assert.deepEqual(fixture.sent, []);
 });
 
+Deno.test("a list that changes before a session tells its first presence decides on that presence", async () => {
+  const fixture = withAlice();
+  for (const contact of [BOB, CAROL]) {
+    fixture.store.put(ALICE, item(contact, { subscription: "both" }));
+    fixture.store.put(contact, item(ALICE, { subscription: "both" }));
+    fixture.elsewhere.set(contact, [{ host: DC2, resourcepart: "x", process: 2 }]);
+  }
+  fixture.hidden.set(PHONE, new Set([BOB]));
+  const change = { before: hidingFrom(new Set([CAROL])), after: hidingFrom(new Set([BOB])) };
+  // The second change waits for the first one, and so does the presence, which is sent meanwhile.
+  fixture.server.privacyChanged(fullJid(PHONE), change);
+  fixture.server.privacyChanged(fullJid(PHONE), change);
+  await fixture.changePresence(PHONE);
+  assert.deepEqual(lines(fixture.sent.map(({ stanza }) => stanza)), [
+    `available: ${PHONE} → ${CAROL}`,
+    `available: ${PHONE} → ${ALICE}`,
+    `probe: ${PHONE} → ${CAROL}`,
+    `probe: ${PHONE} → ${ALICE}`,
+  ]);
+});
+
 /** Has alice's phone block bob and carol, and returns the presences that its client gets. */
 async function takenLeave(fixture: RosterFixture): Promise<string[]> {
   for (const contact of [BOB, CAROL]) {
