@@ -154,13 +154,15 @@ export class PrivacyServer {
     if (here === undefined) {
       this.#here.set(bare.text, here = { resources: new Map(), isRead: false });
     }
-    here.resources.set(resourcepart, { isFollowing: false, mayHaveActive: false });
+    const own = { isOpen: false, isFollowing: false, mayHaveActive: false };
+    here.resources.set(resourcepart, own);
     try {
       await this.#readSoon(bare);
-      here.isRead = true;
+      here.isRead = own.isOpen = true;
       return undefined;
     } catch (thrown) {
-      if (here.isRead) return undefined; // another session keeps the lists current
+      own.isOpen = here.isRead; // another session keeps the lists current
+      if (own.isOpen) return undefined;
       this.#failed("privacy.unread", thrown);
       const isFull = thrown instanceof CausewayError && thrown.code === "storage/pool-full";
       return isFull ? "resource-constraint" : "internal-server-error";
@@ -525,12 +527,12 @@ export class PrivacyServer {
   #apply(account: BareJid, privacy: Privacy, roster: PrivacyRoster | undefined): void {
     const here = this.#here.get(account.text);
     if (here === undefined) return;
-    const resources = [...here.resources.keys()];
+    const open = [...here.resources].filter(([, { isOpen }]) => isOpen).map(([each]) => each);
     let known = this.#accounts.get(account.text);
-    const before = resources.map((each) => known?.appliedTo(each) ?? NO_LIST);
+    const before = open.map((each) => known?.appliedTo(each) ?? NO_LIST);
     if (known !== undefined) known.update(privacy, roster);
     else this.#accounts.set(account.text, known = new AccountPrivacy(account, privacy, roster));
-    for (const [index, resourcepart] of resources.entries()) {
+    for (const [index, resourcepart] of open.entries()) {
       const session = parseJid(`${account.text}/${resourcepart}`) as FullJid; // it has a resource
       this.#reviewed(session, before[index]!, known.appliedTo(resourcepart));
     }
@@ -566,6 +568,8 @@ export class PrivacyServer {
 
 /** A session at this node. One that takes its full JID later is another one. */
 interface SessionHere {
+  /** False until the lists have been read for it. Until then no list is a change for it. */
+  isOpen: boolean;
   /** True for a client that gets pushes of the block list (XEP-0191 §3.3). */
   isFollowing: boolean;
   /**

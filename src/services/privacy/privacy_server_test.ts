@@ -424,6 +424,22 @@ Deno.test("stanzas for the account itself meet its default list, wherever it has
   assert.equal(await elsewhere.server.defaults.refusesForAccount(stranger), false);
 });
 
+Deno.test("the lists of an account are no change for a session that opens", async () => {
+  const fixture = await withPhone();
+  await fixture.ask(PHONE, "set", BLOCK_BOB);
+  for (const jid of [PHONE, LAPTOP]) fixture.server.closed(fullJid(jid));
+  fixture.changes.length = 0;
+  await withPhone(fixture);
+  assert.deepEqual(fixture.changes, []);
+  const other = new PrivacyFixture({ store: fixture.store, process: 2 });
+  await other.ask(LAPTOP, "set", UNBLOCK_ALL);
+  await fixture.server.opening(fullJid(LAPTOP));
+  assert.deepEqual(fixture.changes.map(({ session }) => session), [PHONE]);
+  await other.ask(LAPTOP, "set", BLOCK_BOB);
+  await fixture.server.look("example.com", ["alice"]);
+  assert.deepEqual(fixture.changes.map(({ session }) => session), [PHONE, PHONE, LAPTOP]);
+});
+
 Deno.test("presence that some session here gets is not refused for all", async () => {
   const fixture = await withPhone();
   await fixture.server.opening(fullJid(LAPTOP));
