@@ -37,10 +37,8 @@ class BlockListGet implements IqService {
 
   async answer({ stanza, checked }: IqRequest): Promise<IqAnswer> {
     const client = stanza.from as FullJid; // only clients have the bare JID that was asked
-    this.#server.follow(client);
     await checked;
-    const blocked = blockedOf(await this.#server.listsOf(client.bare));
-    return { payload: blockingElement("blocklist", blocked) };
+    return { payload: blockingElement("blocklist", await this.#server.follow(client)) };
   }
 }
 

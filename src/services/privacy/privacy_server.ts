@@ -13,7 +13,7 @@ import {
   Turns,
 } from "../../xmpp/mod.ts";
 import type { AppliedList, Privacy, PrivacyRoster } from "./account_privacy.ts";
-import { AccountPrivacy, isDenied, NO_PRIVACY, readPrivacy } from "./account_privacy.ts";
+import { AccountPrivacy, blockedOf, isDenied, NO_PRIVACY, readPrivacy } from "./account_privacy.ts";
 import type { PrivacyList } from "./privacy_list.ts";
 import { aspectInbound, aspectOutbound, deniesOthers } from "./privacy_list.ts";
 import { DefaultLists } from "./default_lists.ts";
@@ -48,7 +48,7 @@ export interface OtherSession {
  * The lists of an account are read when a session opens, and stay in memory until its last session
  * here is gone: no stanza waits for the database. A change is written, applied here, and told to
  * all sessions of the account by pushes. The node of a session that gets a push reads the lists
- * again, before its client gets the push.
+ * again. Each node tells its clients how the block list changes by what it applies.
  */
 export class PrivacyServer {
   /** Default lists of accounts, wherever their sessions are. */
@@ -154,7 +154,7 @@ export class PrivacyServer {
     if (here === undefined) {
       this.#here.set(bare.text, here = { resources: new Map(), isRead: false });
     }
-    const own = { isOpen: false, isFollowing: false, mayHaveActive: false };
+    const own: SessionHere = { isOpen: false, follows: "no", mayHaveActive: false };
     here.resources.set(resourcepart, own);
     try {
       await this.#readSoon(bare);
@@ -172,7 +172,9 @@ export class PrivacyServer {
   /** A session came from another node: whether its client uses the block list is not known. */
   arrived(session: FullJid): void {
     const here = this.#find(session);
-    if (here !== undefined) here.isFollowing = here.mayHaveActive = true;
+    if (here === undefined) return;
+    here.follows = "perhaps";
+    here.mayHaveActive = true;
   }
 
   /** Forgets a session that has ended, or has moved away. Its active list follows it there. */
@@ -225,7 +227,7 @@ export class PrivacyServer {
 
   /**
    * Takes a push in the name of a session's own account, if it concerns lists: the lists are read
-   * again, and then the client gets the push if it is for clients. False for all other stanzas.
+   * again, and the client hears of what has changed. False for all other stanzas.
    */
   takes(stanza: Stanza): boolean {
     const { kind, type, from, to, bytes } = stanza;
@@ -244,19 +246,28 @@ export class PrivacyServer {
     const payload = parseElement(text.subarray(start, end), defaultNamespace, prefixes);
     const active = payload.child("active")?.attribute("name");
     if (active !== undefined) this.#resume(to, active);
-    else {
-      const read = stanzaId(stanza)?.startsWith(this.#idPrefix) === true
-        ? Promise.resolve()
-        : this.#readLater(to.bare);
-      void read.then(() => this.#tell(to, stanza, payload));
+    else if (stanzaId(stanza)?.startsWith(this.#idPrefix) === true) {
+      this.#tell(to, stanza, payload, { isOwn: true });
+    } else {
+      const known = this.#accounts.get(from.text)?.privacy;
+      void this.#readLater(to.bare).then(() => {
+        const isLate = known === this.#accounts.get(from.text)?.privacy;
+        this.#tell(to, stanza, payload, { isOwn: false, isLate });
+      });
     }
     return true;
   }
 
-  /** Notes that a client gets pushes of the block list from now on. */
-  follow(client: FullJid): void {
-    const here = this.#find(client);
-    if (here !== undefined) here.isFollowing = true;
+  /**
+   * Returns the block list of a client, which gets pushes of all later changes.
+   * @throws CausewayError with a code `storage/…`
+   */
+  async follow(client: FullJid): Promise<readonly string[]> {
+    const session = this.#find(client);
+    if (session === undefined) return blockedOf(await this.listsOf(client.bare));
+    await this.#readSoon(client.bare);
+    session.follows = "yes";
+    return blockedOf(this.#accounts.get(client.bare.text)?.privacy ?? NO_PRIVACY);
   }
 
   /**
@@ -401,8 +412,12 @@ export class PrivacyServer {
     }
     const pushes = pushesFor(before, after, edit);
     for (const { resourcepart } of await this.#sessionsOf(account)) {
-      const to = parseJid(`${account.text}/${resourcepart}`);
-      for (const payload of pushes) this.#push(to, payload);
+      const to = parseJid(`${account.text}/${resourcepart}`) as FullJid; // it has a resource
+      const isHere = this.#find(to)?.isOpen === true;
+      for (const payload of pushes) {
+        // Of the block list the clients here have been told already.
+        if (!isHere || payload.namespace !== BLOCKING_NAMESPACE) this.#push(to, payload);
+      }
     }
   }
 
@@ -428,10 +443,20 @@ export class PrivacyServer {
     this.#deps.route(buildStanza(iq, { from: to.bare, to }));
   }
 
-  /** Gives a push to the client, if it is meant for clients, and for this one. */
-  #tell(to: FullJid, push: Stanza, { name, namespace, elements }: XmlElement): void {
+  /**
+   * Gives a push to the client, if it is meant for clients, and this one has not heard of the change. Of
+   * changes of the block list clients hear from their own node.
+   *
+   * @param isLate true for the push of another node whose change was applied here before it came
+   */
+  #tell(to: FullJid, push: Stanza, { name, namespace, elements }: XmlElement, {
+    isOwn,
+    isLate = false,
+  }: { readonly isOwn: boolean; readonly isLate?: boolean }): void {
+    const follows = this.#find(to)?.follows;
     const isForClient = namespace === BLOCKING_NAMESPACE
-      ? (name === "block" || name === "unblock") && this.#find(to)?.isFollowing === true
+      ? (name === "block" || name === "unblock") &&
+        (isOwn ? follows !== "no" : isLate && follows === "perhaps")
       : elements[0]?.name === "list";
     if (isForClient) this.#deps.deliver(to, push);
   }
@@ -514,26 +539,31 @@ export class PrivacyServer {
         const version = await this.#versions.find(domainpart, localpart);
         if (version === (known?.privacy.version ?? 0)) return;
       }
-      const before = known?.privacy ?? NO_PRIVACY;
       const found = await this.#stored.read(account, known);
       this.#apply(account, found?.privacy ?? NO_PRIVACY, found?.roster);
-      if (isForced) this.#tellOfMissed(account, before);
     });
     this.#reads.set(key, read);
     return read;
   }
 
-  /** Applies what is stored now to all sessions of the account here. They may have ended meanwhile. */
+  /**
+   * Applies what is stored now to all sessions of the account here, which may have ended meanwhile.
+   * Clients hear of what changes in the block list by that: in order, whichever pushes are lost or late.
+   */
   #apply(account: BareJid, privacy: Privacy, roster: PrivacyRoster | undefined): void {
     const here = this.#here.get(account.text);
     if (here === undefined) return;
-    const open = [...here.resources].filter(([, { isOpen }]) => isOpen).map(([each]) => each);
+    const open = [...here.resources].filter(([, { isOpen }]) => isOpen);
     let known = this.#accounts.get(account.text);
-    const before = open.map((each) => known?.appliedTo(each) ?? NO_LIST);
+    const pushes = blockingPushes(known?.privacy ?? NO_PRIVACY, privacy);
+    const before = open.map(([resourcepart]) => known?.appliedTo(resourcepart) ?? NO_LIST);
     if (known !== undefined) known.update(privacy, roster);
     else this.#accounts.set(account.text, known = new AccountPrivacy(account, privacy, roster));
-    for (const [index, resourcepart] of open.entries()) {
+    for (const [index, [resourcepart, { follows }]] of open.entries()) {
       const session = parseJid(`${account.text}/${resourcepart}`) as FullJid; // it has a resource
+      if (follows !== "no") {
+        for (const payload of pushes) this.#push(session, payload);
+      }
       this.#reviewed(session, before[index]!, known.appliedTo(resourcepart));
     }
     if (privacy.version === 0 && known.active.size === 0) this.#accounts.delete(account.text);
@@ -544,16 +574,6 @@ export class PrivacyServer {
       (before.roster === after.roster || after.list?.needsRoster !== true);
     if (isSame) return;
     this.#deps.changed(session, { before: viewOf(session, before), after: viewOf(session, after) });
-  }
-
-  /** Pushes to the clients here what they may have missed of a change. */
-  #tellOfMissed(account: BareJid, before: Privacy): void {
-    const after = this.#accounts.get(account.text)?.privacy ?? NO_PRIVACY;
-    const pushes = blockingPushes(before, after);
-    for (const resourcepart of this.#here.get(account.text)?.resources.keys() ?? []) {
-      const to = parseJid(`${account.text}/${resourcepart}`);
-      for (const payload of pushes) this.#push(to, payload);
-    }
   }
 
   #find({ bare, resourcepart }: FullJid): SessionHere | undefined {
@@ -570,8 +590,11 @@ export class PrivacyServer {
 interface SessionHere {
   /** False until the lists have been read for it. Until then no list is a change for it. */
   isOpen: boolean;
-  /** True for a client that gets pushes of the block list (XEP-0191 §3.3). */
-  isFollowing: boolean;
+  /**
+   * Says whether the client gets pushes of the block list (XEP-0191 §3.3). "perhaps": it came from
+   * another node, where it may have asked for that list, and may have heard of other changes.
+   */
+  follows: "no" | "yes" | "perhaps";
   /**
    * True for a session that came from another node, until that node has told its active list, or its
    * client has chosen.

@@ -171,6 +171,112 @@ Deno.test("news of a change is read again until the database answers", async () 
   assert.equal(refuses(fixture, BOB), true);
 });
 
+/** A node whose phone gets pushes of the block list, and another one at which a session changes lists. */
+async function withFollower() {
+  const fixture = await withPhone();
+  await fixture.ask(PHONE, "get", BLOCK_LIST);
+  const other = new PrivacyFixture({ store: fixture.store, process: 2 });
+  other.elsewhere.set(ALICE, [{ host: "dc1.example.com", resourcepart: "phone" }]);
+  return { fixture, other };
+}
+
+Deno.test("a client hears of changes in their order, though the first read of them fails", async () => {
+  const { fixture, other } = await withFollower();
+  await other.ask(LAPTOP, "set", BLOCK_BOB);
+  await other.carry(fixture);
+  assert.deepEqual(fixture.delivered.splice(0), [`phone <block><item jid=${BOB}>`]);
+  await other.ask(LAPTOP, "set", UNBLOCK_ALL);
+  fixture.store.failure = DOWN;
+  await other.carry(fixture);
+  fixture.store.failure = undefined;
+  await other.ask(LAPTOP, "set", BLOCK_BOB.replace("bob", "carol"));
+  await other.carry(fixture);
+  fixture.clock.advance(1_000);
+  await settled(fixture);
+  assert.deepEqual(fixture.delivered, [
+    `phone <unblock><item jid=${BOB}>`,
+    "phone <block><item jid=carol@example.com>",
+  ]);
+});
+
+Deno.test("a client hears of a change whose push is lost, whoever has its node read it", async () => {
+  const readers: readonly ((node: PrivacyFixture) => Promise<unknown>)[] = [
+    (node) => node.server.opening(fullJid(LAPTOP)),
+    (node) => node.ask(PHONE, "set", query("<active name='x'/>")),
+    (node) => node.ask(PHONE, "set", BLOCK_BOB),
+    (node) => node.server.look("example.com", ["alice"]),
+  ];
+  for (const read of readers) {
+    const { fixture, other } = await withFollower();
+    await other.ask(LAPTOP, "set", BLOCK_BOB.replace("bob", "carol"));
+    await read(fixture);
+    await fixture.carry();
+    const [pushed] = fixture.delivered;
+    assert.match(pushed ?? "nothing", /^phone <block>.*jid=carol@example.com/);
+    fixture.delivered.length = 0;
+    await other.carry(fixture); // the push is only late
+    assert.deepEqual(fixture.delivered, []);
+  }
+});
+
+Deno.test("a client hears of a change at another node whose answer was lost there", async () => {
+  const { fixture, other } = await withFollower();
+  fixture.store.lostAnswer = DOWN;
+  await assert.rejects(other.ask(LAPTOP, "set", BLOCK_BOB), DOWN);
+  await settled(other);
+  await other.carry(fixture);
+  assert.deepEqual(fixture.delivered, [`phone <block><item jid=${BOB}>`]);
+});
+
+Deno.test("a client gets no block list that is older than a change which it has heard of", async () => {
+  const fixture = await withPhone();
+  await fixture.server.opening(fullJid(LAPTOP));
+  const late = fixture.store.late = Promise.withResolvers<void>();
+  const asked = fixture.ask(PHONE, "get", BLOCK_LIST)
+    .then((answer) => fixture.delivered.push(`phone ${answer}`));
+  const wait = async () => {
+    for (let i = 0; i < 50; i++) await Promise.resolve();
+  };
+  await wait();
+  const blocked = fixture.ask(LAPTOP, "set", BLOCK_BOB);
+  await wait();
+  for (const stanza of fixture.routed.splice(0)) fixture.server.takes(stanza);
+  await wait();
+  late.resolve();
+  await Promise.all([asked, blocked]);
+  await fixture.carry();
+  assert.deepEqual(fixture.delivered, ["phone <blocklist>", `phone <block><item jid=${BOB}>`]);
+});
+
+Deno.test("changes are told on from the block list that a client got", async () => {
+  const { fixture, other } = await withFollower();
+  await other.ask(LAPTOP, "set", BLOCK_BOB);
+  await other.carry(fixture);
+  fixture.delivered.length = 0;
+  await other.ask(LAPTOP, "set", UNBLOCK_ALL);
+  assert.equal(await fixture.ask(PHONE, "get", BLOCK_LIST), "<blocklist>");
+  await other.ask(LAPTOP, "set", BLOCK_BOB);
+  await fixture.carry();
+  await other.carry(fixture);
+  assert.deepEqual(fixture.delivered, [
+    `phone <unblock><item jid=${BOB}>`,
+    `phone <block><item jid=${BOB}>`,
+  ]);
+});
+
+Deno.test("a client that has moved hears of a change that its new node knew before it came", async () => {
+  const { fixture, other } = await withFollower();
+  fixture.server.closed(fullJid(PHONE));
+  await other.ask(LAPTOP, "set", BLOCK_BOB);
+  await withPhone(fixture);
+  fixture.server.arrived(fullJid(PHONE));
+  await other.carry(fixture);
+  assert.deepEqual(fixture.delivered.splice(0), [`phone <block><item jid=${BOB}>`]);
+  await fixture.ask(PHONE, "set", UNBLOCK_ALL);
+  await fixture.carry();
+  assert.deepEqual(fixture.delivered, [`phone <unblock><item jid=${BOB}>`], "once");
+});
+
 Deno.test("a session is refused whose lists cannot be read, unless another keeps them current", async () => {
   const fixture = new PrivacyFixture();
   fixture.store.failure = DOWN;

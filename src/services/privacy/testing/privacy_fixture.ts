@@ -23,11 +23,17 @@ export class MemoryPrivacyStore implements PrivacyStore {
   /** Called before each write, as another node would write in between. */
   beforeWrite: () => void = () => {};
   failure: Error | undefined;
+  /** Holds back what the next read has found. */
+  late: PromiseWithResolvers<void> | undefined;
   /** Fails the answer to the next write, which is made. */
   lostAnswer: Error | undefined;
 
-  read(localpart: string): Promise<StoredPrivacy> {
-    return this.#answer("read", () => this.#find(localpart));
+  async read(localpart: string): Promise<StoredPrivacy> {
+    const found = await this.#answer("read", () => this.#find(localpart));
+    const { late } = this;
+    this.late = undefined;
+    await late?.promise;
+    return found;
   }
 
   write(localpart: string, write: PrivacyWrite): Promise<number | undefined> {
@@ -142,12 +148,16 @@ export class PrivacyFixture {
     return "error" in answer ? answer.error : "payload" in answer ? written(answer.payload) : "";
   }
 
-  /** Gives all routed stanzas to the nodes that have their recipients. */
+  /** Gives all routed stanzas to the nodes that have their recipients, until there are none. */
   async carry(...others: readonly PrivacyFixture[]): Promise<void> {
-    for (const stanza of this.routed.splice(0)) {
-      for (const node of [this, ...others]) node.server.takes(stanza);
+    const nodes = [this, ...others];
+    for (const node of nodes) await settled(node);
+    while (nodes.some(({ routed }) => routed.length > 0)) {
+      for (const stanza of nodes.flatMap(({ routed }) => routed.splice(0))) {
+        for (const { server } of nodes) server.takes(stanza);
+      }
+      for (const node of nodes) await settled(node);
     }
-    for (const node of [this, ...others]) await settled(node);
   }
 
   /** True when the metrics have this line. */
