@@ -164,8 +164,9 @@ export class PrivacyServer {
       own.isOpen = here.isRead; // another session keeps the lists current
       if (own.isOpen) return undefined;
       this.#failed("privacy.unread", thrown);
-      const isFull = thrown instanceof CausewayError && thrown.code === "storage/pool-full";
-      return isFull ? "resource-constraint" : "internal-server-error";
+      return codeOf(thrown) === "storage/pool-full"
+        ? "resource-constraint"
+        : "internal-server-error";
     }
   }
 
@@ -218,7 +219,11 @@ export class PrivacyServer {
         const text = `${localpart}@${host}`;
         const known = this.#accounts.get(text)?.privacy.version ?? 0;
         if (!this.#here.has(text) || known === (versions.get(localpart) ?? 0)) continue;
-        await this.#readSoon(parseJid(text).bare, true);
+        await this.#readSoon(parseJid(text).bare, true).catch((thrown) => {
+          // The lists of this account are damaged. Another failure would meet the next one as well.
+          if (codeOf(thrown) !== "storage/corrupt") throw thrown;
+          this.#failed("privacy.unread", thrown);
+        });
       }
     } catch (thrown) {
       this.#failed("privacy.unchecked", thrown);
@@ -622,6 +627,10 @@ function viewOf(session: FullJid, applied: AppliedList): PrivacyView {
     hidesFrom: (contact) => isDenied(applied, session, contact, "presence-out"),
     isDeafTo: (contact) => isDenied(applied, session, contact, "presence-in"),
   };
+}
+
+function codeOf(thrown: unknown): string | undefined {
+  return thrown instanceof CausewayError ? thrown.code : undefined;
 }
 
 function bytesOf(texts: ReadonlyMap<string, string>): number {

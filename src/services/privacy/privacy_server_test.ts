@@ -157,6 +157,18 @@ Deno.test("a node that has heard of no change finds it by the next look", async 
   assert.ok(await fixture.counts("causeway_privacy_accounts 0"));
 });
 
+Deno.test("the damaged list of one account keeps no other account from the look", async () => {
+  const fixture = await withPhone();
+  await fixture.server.opening(fullJid("carol@example.com/x"));
+  const other = new PrivacyFixture({ store: fixture.store, process: 2 });
+  await other.ask(LAPTOP, "set", BLOCK_BOB);
+  const list = { name: "x", xml: "<damaged" };
+  fixture.store.put("carol", { expected: 0, defaultName: "x", list });
+  await fixture.server.look("example.com", ["carol", "alice"]);
+  assert.equal(refuses(fixture, BOB), true);
+  assert.ok(await fixture.counts("causeway_privacy_failures_total 1"));
+});
+
 Deno.test("news of a change is read again until the database answers", async () => {
   const fixture = await withPhone();
   const other = new PrivacyFixture({ store: fixture.store, process: 2 });
