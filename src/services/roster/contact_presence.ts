@@ -135,6 +135,7 @@ export class ContactPresence {
 
   /** Forgets a session that has ended, or has moved to another node. */
   left(jid: FullJid): void {
+    this.#review.forget(jid);
     if (!isEnding(this.#retries.waiting(jid.text))) this.#retries.giveUp(jid.text);
     const isKnown = this.#told.has(jid.text) || this.#orphans.has(jid.text);
     if (isKnown || this.#changes.has(jid.text)) this.#add(jid, "left");
@@ -176,6 +177,7 @@ export class ContactPresence {
   /** Tries nothing again from now on. */
   close(): void {
     this.#announcer.close();
+    this.#review.close();
     this.#meetings.close();
     this.#retries.close();
   }

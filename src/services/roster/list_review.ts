@@ -3,14 +3,17 @@ import { isSeen, seesPresence } from "../../storage/mod.ts";
 import type { FullJid, Jid } from "../../xmpp/mod.ts";
 import { parseJid, readdress } from "../../xmpp/mod.ts";
 import type { AccountReach } from "./account_reach.ts";
+import type { AccountTurns } from "./account_turns.ts";
 import type { ContactSights } from "./contact_sights.ts";
 import { subscribersIn } from "./contact_sights.ts";
+import { PresenceRetries } from "./presence_retries.ts";
 import { probe, unavailable } from "./presence_stanzas.ts";
 import type { PresenceView, RosterDeps } from "./roster_ports.ts";
 
 /** Collaborators of `ListReview`. */
-export interface ListReviewDeps extends Pick<RosterDeps, "sessions" | "routes"> {
+export interface ListReviewDeps extends Pick<RosterDeps, "sessions" | "routes" | "clock"> {
   readonly reach: AccountReach;
+  readonly turns: AccountTurns;
   readonly sights: ContactSights;
   /** Contacts that were sent the presence of an available session here, by full JID. */
   readonly told: Map<string, readonly Jid[]>;
@@ -19,12 +22,32 @@ export interface ListReviewDeps extends Pick<RosterDeps, "sessions" | "routes"> 
 /** A session of this node. */
 type SessionHere = ReturnType<RosterDeps["sessions"]["here"]>[number];
 
+/** State of a session before a change of its list. */
+interface Earlier {
+  readonly before: PresenceView;
+  /** Full JIDs of the resources elsewhere that its client was told of. */
+  readonly toldBefore: readonly string[];
+}
+
 /** Tells contacts and clients what changes of privacy lists mean for presence. */
 export class ListReview {
   readonly #deps: ListReviewDeps;
+  /** States before the changes that the database has kept from being told. */
+  readonly #retries: PresenceRetries<Earlier>;
 
   constructor(deps: ListReviewDeps) {
     this.#deps = deps;
+    this.#retries = new PresenceRetries(deps.clock);
+  }
+
+  /** Forgets a session that has ended, or has moved to another node. */
+  forget({ text }: FullJid): void {
+    this.#retries.giveUp(text);
+  }
+
+  /** Tries nothing again from now on. */
+  close(): void {
+    this.#retries.close();
   }
 
   /** Does what `ContactPresence.reviewed` says. Its turn has come. */
@@ -33,16 +56,44 @@ export class ListReview {
     { before, after }: { readonly before: PresenceView; readonly after: PresenceView },
     toldBefore: readonly string[],
   ): Promise<void> {
-    const { sessions, routes, reach, told } = this.#deps;
-    const current = sessions.here(jid.bare.text).find((each) => each.jid.text === jid.text);
-    if (current === undefined) return;
-    const isParted = (contact: Jid) => !before.hidesFrom(contact) && after.hidesFrom(contact);
+    const { routes } = this.#deps;
     const left = unavailable(jid, jid.bare);
-    for (const to of current.directed) if (isParted(to)) routes.route(readdress(left, to));
-    const presence = current.lastPresence;
-    if (presence === undefined) return;
+    for (const to of this.#find(jid)?.directed ?? []) {
+      if (!before.hidesFrom(to) && after.hidesFrom(to)) routes.route(readdress(left, to));
+    }
+    // A change that was not told is told with this one.
+    const earlier = this.#retries.waiting(jid.text);
+    await this.#tell(jid, {
+      before: earlier?.before ?? before,
+      toldBefore: [...new Set([...earlier?.toldBefore ?? [], ...toldBefore])],
+    }, after);
+  }
+
+  #find({ bare, text }: FullJid): SessionHere | undefined {
+    return this.#deps.sessions.here(bare.text).find(({ jid }) => jid.text === text);
+  }
+
+  /** Tells of a change again, as the list is by now. */
+  async #tellAgain(jid: FullJid): Promise<void> {
+    const earlier = this.#retries.waiting(jid.text);
+    if (earlier !== undefined) await this.#tell(jid, earlier, this.#deps.sights.viewOf(jid));
+  }
+
+  async #tell(jid: FullJid, earlier: Earlier, after: PresenceView): Promise<void> {
+    const { reach, told, turns } = this.#deps;
+    const presence = this.#find(jid)?.lastPresence;
+    if (presence === undefined) return this.#retries.giveUp(jid.text);
     const contacts = await this.#deps.sights.contactsOf(jid);
-    if (contacts === undefined) return;
+    if (this.#find(jid) === undefined) return;
+    if (contacts === undefined) {
+      return this.#retries.later(jid.text, earlier, {
+        maxAttempts: Infinity,
+        again: () => turns.runAlways(jid.text, () => this.#tellAgain(jid)),
+      });
+    }
+    this.#retries.giveUp(jid.text);
+    const { before, toldBefore } = earlier;
+    const isParted = (contact: Jid) => !before.hidesFrom(contact) && after.hidesFrom(contact);
     // Its first presence may wait behind this. It goes by the new list, and asks the contacts for theirs.
     const isTold = told.has(jid.text);
     if (isTold) {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { buildStanza, element, parseJid } from "../../xmpp/mod.ts";
-import { ALICE, BOB, CAROL, DC2, PHONE, withAlice } from "./testing/alice_and_bob.ts";
+import { ALICE, BOB, CAROL, DC2, DOWN, PHONE, withAlice } from "./testing/alice_and_bob.ts";
 import { fullJid, hidingFrom, item, lines, RosterFixture } from "./testing/roster_fixture.ts";
 
 Deno.test("presence does not go to contacts from whom a list hides the session, nor comes from them", async () => {
@@ -79,6 +79,86 @@ Deno.test("a list that changes before a session tells its first presence decides
     `available: ${PHONE} → ${ALICE}`,
     `probe: ${PHONE} → ${CAROL}`,
     `probe: ${PHONE} → ${ALICE}`,
+  ]);
+});
+
+/** alice's phone, which bob and carol see, and which sees them. The database fails as it blocks bob. */
+async function withLateBlock() {
+  const fixture = withAlice();
+  for (const contact of [BOB, CAROL]) {
+    fixture.store.put(ALICE, item(contact, { subscription: "both" }));
+    fixture.store.put(contact, item(ALICE, { subscription: "both" }));
+    fixture.elsewhere.set(contact, [{ host: DC2, resourcepart: "x", process: 2 }]);
+  }
+  await fixture.changePresence(PHONE);
+  for (const contact of [BOB, CAROL]) fixture.heard(`${contact}/x`, ALICE);
+  fixture.sent.length = 0;
+  const hide = async (earlier: readonly string[], later: readonly string[]) => {
+    fixture.hidden.set(PHONE, new Set(later));
+    const change = {
+      before: hidingFrom(new Set(earlier)),
+      after: hidingFrom(new Set(later)),
+    };
+    fixture.server.privacyChanged(fullJid(PHONE), change);
+    await fixture.server.settled();
+  };
+  fixture.store.failure = DOWN;
+  await hide([], [BOB]);
+  const told = async (ms = 0) => {
+    fixture.clock.advance(ms);
+    await fixture.server.settled();
+    const all = [...fixture.sent.splice(0), ...fixture.delivered.splice(0)];
+    // A login asks again for the presence of contacts, some time later.
+    return lines(all.map(({ stanza }) => stanza).filter(({ type }) => type !== "probe"));
+  };
+  assert.deepEqual(await told(), []);
+  return { fixture, hide, told };
+}
+
+Deno.test("a change of a list is told when the database is back", async () => {
+  const { fixture, told } = await withLateBlock();
+  fixture.directed.push(parseJid(`${BOB}/x`));
+  assert.deepEqual(await told(2_000), []);
+  fixture.store.failure = undefined;
+  assert.deepEqual(await told(4_000), [
+    `unavailable: ${PHONE} → ${BOB}`,
+    `unavailable: ${BOB}/x → ${PHONE}`,
+  ]);
+  assert.deepEqual(await told(60_000), [], "once");
+  assert.deepEqual(fixture.routed, [], "directed presence did not wait for the database");
+});
+
+Deno.test("a change of a list that was not told is told with the next one", async () => {
+  const { fixture, hide, told } = await withLateBlock();
+  fixture.heard(`${CAROL}/y`, ALICE);
+  fixture.store.failure = undefined;
+  await hide([BOB], [BOB, CAROL]);
+  assert.deepEqual(await told(), [
+    `unavailable: ${PHONE} → ${BOB}`,
+    `unavailable: ${PHONE} → ${CAROL}`,
+    `unavailable: ${BOB}/x → ${PHONE}`,
+    `unavailable: ${CAROL}/x → ${PHONE}`,
+    `unavailable: ${CAROL}/y → ${PHONE}`,
+  ]);
+  assert.deepEqual(await told(60_000), []);
+});
+
+Deno.test("a change of a list is told nobody that was taken back while the database was away", async () => {
+  const { fixture, hide, told } = await withLateBlock();
+  await hide([BOB], []);
+  fixture.store.failure = undefined;
+  assert.deepEqual(await told(60_000), []);
+});
+
+Deno.test("a change of a list that waits for the database goes with its session", async () => {
+  const { fixture, told } = await withLateBlock();
+  fixture.here.delete(PHONE);
+  fixture.server.closed(fullJid(PHONE));
+  fixture.store.failure = undefined;
+  await fixture.changePresence(PHONE); // of a later session
+  assert.deepEqual(await told(60_000), [
+    `available: ${PHONE} → ${CAROL}`,
+    `available: ${PHONE} → ${ALICE}`,
   ]);
 });
 
