@@ -3,7 +3,7 @@ import type { IqAnswer, IqRequest, IqService } from "../iq_service.ts";
 import type { Privacy } from "./account_privacy.ts";
 import { blockedOf, defaultOf } from "./account_privacy.ts";
 import type { PrivacyItem, PrivacyList } from "./privacy_list.ts";
-import { withBlocked, withoutBlocked } from "./privacy_list.ts";
+import { blocksFirst, withBlocked, withoutBlocked } from "./privacy_list.ts";
 import type { PrivacyEdit } from "./privacy_pushes.ts";
 import type { PrivacyServer } from "./privacy_server.ts";
 import { BLOCKING_NAMESPACE, blockingElement, readBlockedJids } from "./privacy_xml.ts";
@@ -73,9 +73,9 @@ class BlockingCommand implements IqService {
 }
 
 function block(privacy: Privacy, jids: readonly string[]): PrivacyEdit | "unchanged" {
-  const known = new Set(blockedOf(privacy));
-  if (jids.every((jid) => known.has(jid))) return "unchanged";
-  const name = defaultOf(privacy)?.name ?? BLOCKING_LIST;
+  const list = defaultOf(privacy);
+  if (blocksFirst(list, jids)) return "unchanged";
+  const name = list?.name ?? BLOCKING_LIST;
   return edited(name, withBlocked(privacy.lists.get(name), jids));
 }
 

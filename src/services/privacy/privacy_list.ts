@@ -111,6 +111,16 @@ export function blockedIn(list: PrivacyList | undefined): readonly string[] {
   );
 }
 
+/** True when a list blocks these JIDs before all other rules, which might let them in. */
+export function blocksFirst(list: PrivacyList | undefined, jids: readonly string[]): boolean {
+  const blocked = new Set<string>();
+  for (const item of list?.items ?? []) {
+    if (!isBlock(item) || item.match.type !== "jid") break;
+    blocked.add(item.match.value);
+  }
+  return jids.every((jid) => blocked.has(jid));
+}
+
 /** Returns the items of a list with these JIDs blocked, before all other items. */
 export function withBlocked(
   list: PrivacyList | undefined,

@@ -430,6 +430,21 @@ Deno.test("blocks work on the default list, and edits of that list show in the b
   assert.deepEqual(fixture.routed, [], "bob is blocked already");
 });
 
+Deno.test("a contact is blocked whom an earlier rule of the default list lets in", async () => {
+  const fixture = await withPhone();
+  const friends = `<item type='group' value='Friends' action='allow' order='1'/>`;
+  fixture.contacts.push(contact(BOB, { groups: ["Friends"] }));
+  const items = friends + deny(2, `type='jid' value='${BOB}'`);
+  await fixture.ask(PHONE, "set", listOf("own", items));
+  await fixture.ask(PHONE, "set", query("<default name='own'/>"));
+  assert.equal(refuses(fixture, BOB), false);
+  assert.equal(await fixture.ask(PHONE, "set", BLOCK_BOB), "empty");
+  assert.equal(refuses(fixture, BOB), true);
+  const { version } = fixture.store.stored.get("alice")!;
+  assert.equal(await fixture.ask(PHONE, "set", BLOCK_BOB), "empty");
+  assert.equal(fixture.store.stored.get("alice")?.version, version, "nothing is left to change");
+});
+
 Deno.test("malformed requests are refused", async () => {
   const fixture = await withPhone();
   const rows: readonly ["get" | "set", string, string][] = [
