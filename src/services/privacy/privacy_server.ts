@@ -469,15 +469,18 @@ export class PrivacyServer {
   /** Takes over the active list that a session had at the node from which it came. */
   #resume(jid: FullJid, name: string): void {
     const session = this.#find(jid);
-    if (session?.mayHaveActive !== true) return;
-    void this.#readLater(jid.bare).then(() => {
+    const take = () => {
       // It may have ended, and its client may have chosen.
-      if (this.#find(jid) !== session || !session.mayHaveActive) return;
-      session.mayHaveActive = false;
+      if (session?.mayHaveActive !== true || this.#find(jid) !== session) return;
       const account = this.#accounts.get(jid.bare.text);
       const list = account?.privacy.lists.get(name);
-      if (account !== undefined && list !== undefined) this.#setActive(jid, account, list);
-    });
+      if (account === undefined || list === undefined) return;
+      session.mayHaveActive = false;
+      this.#setActive(jid, account, list);
+    };
+    take();
+    // Another node may just have made the list.
+    if (session?.mayHaveActive === true) void this.#readLater(jid.bare).then(take);
   }
 
   #setActive(session: FullJid, account: AccountPrivacy, list: PrivacyList | undefined): void {

@@ -714,6 +714,24 @@ for (
   });
 }
 
+Deno.test("the active list of a session that has moved does not wait for the database", async () => {
+  const fixture = await withMovedPhone();
+  fixture.store.failure = DOWN;
+  tellOfActive(fixture, "strict");
+  await settled(fixture);
+  assert.equal(refuses(fixture, BOB), true);
+});
+
+Deno.test("a session that moves gets an active list that another node has just made", async () => {
+  const fixture = await withMovedPhone();
+  await fixture.ask(PHONE, "set", listOf("other", ""));
+  const other = new PrivacyFixture({ store: fixture.store, process: 2 });
+  await other.ask(LAPTOP, "set", listOf("new", deny(1)));
+  tellOfActive(fixture, "new");
+  await settled(fixture);
+  assert.equal(refuses(fixture, BOB), true);
+});
+
 Deno.test("a session that ends while it chooses a list leaves none to its successor", async () => {
   const fixture = await withMovedPhone();
   await fixture.server.opening(fullJid(LAPTOP));
