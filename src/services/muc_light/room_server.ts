@@ -107,7 +107,8 @@ export class RoomServer<Taken extends RoomStanza> {
     if (kind === "presence" || type === "error" || type === "result") return "ignored";
     if (to instanceof FullJid) return "service-unavailable";
     if (kind === "message" && (type !== "groupchat" || to.localpart === "")) return "bad-request";
-    if (from.localpart === "") return "not-allowed";
+    // Rooms that are occupants of each other would pass a message on for ever.
+    if (from.localpart === "" || this.serves(from.domainpart)) return "not-allowed";
     return this.#intake.refusalOf(stanza);
   }
 

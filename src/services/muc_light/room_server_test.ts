@@ -288,6 +288,22 @@ Deno.test("RoomServer sends a message to all occupants, and settles it with the 
   match(await world.say(CAROL), /<item-not-found /);
 });
 
+Deno.test("RoomServer takes no message from a room that is an occupant of another", async () => {
+  await using world = await withRoom();
+  const heath = `heath@${SERVICE}`;
+  const create = query("create", `<occupants>${user(COVEN, "member")}</occupants>`);
+  await world.ask(ALICE, "set", create, heath);
+  await world.ask(ALICE, "set", query("affiliations", user(heath, "member")));
+  const event = world.sent.find(({ to }) => to.text === heath)!;
+  world.sent.length = 0;
+  await world.say(ALICE);
+  const copy = world.sent.find(({ to }) => to.text === heath)!;
+  // The router brings both to the other room, which would send them back to this one.
+  for (const stanza of [event, copy]) {
+    strictEqual(world.server.take(asTaken(stanza)), "not-allowed", textOf(stanza));
+  }
+});
+
 /** Writes the attributes of the first tag in the order of their names. */
 function attributesInOrder(xml: string): string {
   return xml.replace(
