@@ -107,14 +107,7 @@ export class CopyOrder<Copy extends RoomCopy> {
       this.#remember(key, { room, to, last: number, nowMs });
       return false;
     }
-    if (entry.held.size === 0) {
-      entry.isAfterSilence = nowMs - entry.atMs > FORGET_MS;
-      const hasOvertaken = number > entry.last + 1 && number - entry.last <= MAX_MISSING;
-      if (entry.isAfterSilence && !hasOvertaken) {
-        this.#remember(key, { room, to, last: number, nowMs });
-        return false;
-      }
-    }
+    if (entry.held.size === 0) entry.isAfterSilence = nowMs - entry.atMs > FORGET_MS;
     entry.atMs = nowMs;
     this.#entries.delete(key);
     this.#entries.set(key, entry); // it is the newest
@@ -123,7 +116,9 @@ export class CopyOrder<Copy extends RoomCopy> {
       return true;
     }
     if (number <= entry.last) return false; // late, or for another device
-    if (entry.beginsAnew || (number === entry.last + 1 && entry.held.size === 0)) {
+    const isNext = number === entry.last + 1 ||
+      (entry.isAfterSilence && number - entry.last > MAX_MISSING);
+    if (entry.beginsAnew || (isNext && entry.held.size === 0)) {
       entry.beginsAnew = false;
       entry.last = number;
       return false;

@@ -183,3 +183,35 @@ Deno.test("CopyOrder gives what waits when the node stops, and bounds it", async
   world.arrive(9_000);
   strictEqual(world.got.at(-1), "9000");
 });
+
+Deno.test("CopyOrder gives no message twice, though one that it has read comes after a silence", async () => {
+  const world = new World();
+  for (const number of [1, 2, 3, 4, 5]) world.keep(number);
+  world.arrive(1, 3);
+  await world.wait(250);
+  deepStrictEqual(world.got, ["1", "2", "3"]);
+  await world.wait(60_001);
+  world.arrive(2); // a link was cut meanwhile
+  deepStrictEqual(world.got, ["1", "2", "3"]);
+  world.arrive(5);
+  await world.wait(250);
+  await world.wait(60_001);
+  world.arrive(100, 4);
+  deepStrictEqual(world.got, ["1", "2", "3", "4", "5", "100"]);
+  strictEqual(world.settled, 2);
+  await world.order.close();
+});
+
+Deno.test("CopyOrder goes on behind the last message, though an earlier one comes after a silence", async () => {
+  const world = new World();
+  for (const number of [1, 2, 3, 4, 5]) world.keep(number);
+  world.arrive(1, 4);
+  world.tell("bob@example.com"); // 2 and 3 are late
+  deepStrictEqual(world.got, ["1", "4"]);
+  await world.wait(60_001);
+  world.arrive(2, 5);
+  deepStrictEqual(world.got, ["1", "4", "2", "5"]);
+  await world.wait(250);
+  deepStrictEqual(world.got, ["1", "4", "2", "5"], "4 is not read");
+  await world.order.close();
+});
