@@ -174,12 +174,14 @@ export class CopyOrder<Copy extends RoomCopy> {
   #hold(entry: Entry<Copy>, number: number, copy: Copy): boolean {
     const { length } = copy.stanza.bytes;
     const isFull = this.#held >= MAX_HELD || this.#heldBytes + length > MAX_HELD_BYTES;
-    if (entry.held.has(number) || isFull) return false;
+    if (entry.held.has(number)) return false;
     copy.detach();
     entry.held.set(number, copy);
     this.#held++;
     this.#heldBytes += length;
     this.#drain(entry);
+    // There is no place to wait: it goes on in its order, with those that wait already.
+    if (isFull && entry.held.has(number)) this.#pass(entry);
     if (entry.held.size > 0) {
       entry.cancel ??= this.#deps.clock.after(GAP_MS, () => {
         void this.#turns.run(`${entry.room.text} ${entry.to.text}`, () => this.#catchUp(entry));
