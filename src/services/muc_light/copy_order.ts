@@ -214,12 +214,12 @@ export class CopyOrder<Copy extends RoomCopy> {
   async #catchUp(entry: Entry<Copy>): Promise<void> {
     entry.cancel = undefined;
     const { last: after } = entry;
-    const first = Math.min(...entry.held.keys());
+    const [first, last] = [Math.min(...entry.held.keys()), Math.max(...entry.held.keys())];
     const isUnread = entry.isAfterSilence || first - after > MAX_MISSING;
     if (entry.held.size === 0 || isUnread) return this.#pass(entry);
     // The room may have gone far ahead: what is missing lies between these.
     const limit = 2 * MAX_MISSING;
-    const before = Math.min(Math.max(...entry.held.keys()), after + limit + 1);
+    const before = Math.min(last, after + limit + 1);
     let found: readonly RoomMessage[] = [];
     try {
       found = await this.#deps.read(entry.room, { after, before, limit });
@@ -227,10 +227,9 @@ export class CopyOrder<Copy extends RoomCopy> {
       // The database reports its own failures. What has come goes on without what has not.
       this.#deps.logger.debug("muc-light.no-storage", { error: describeError(thrown) });
     }
-    const waiting = Math.max(...entry.held.keys());
-    const later = entry.held.get(waiting);
     for (const { number, stanza } of found) {
-      if (later === undefined || number <= entry.last || number >= waiting) continue;
+      const later = entry.held.get(last);
+      if (later === undefined || number <= entry.last) continue;
       const copy = entry.held.get(number);
       if (copy !== undefined) {
         this.#give(entry, number, copy);
@@ -244,16 +243,19 @@ export class CopyOrder<Copy extends RoomCopy> {
       entry.read.add(number);
       if (entry.read.size > MAX_MISSING) entry.read.delete([...entry.read][0]!);
     }
-    this.#pass(entry);
+    // What has come meanwhile has waited for less.
+    this.#pass(entry, last);
   }
 
-  /** Gives all that waits, in its order, whatever is missing before it. */
-  #pass(entry: Entry<Copy>): void {
-    entry.cancel?.();
-    entry.cancel = undefined;
+  /**
+   * Gives what waits, in its order, whatever is missing before it.
+   * @param upTo number of the last message that does not go on waiting. @default all of them go
+   */
+  #pass(entry: Entry<Copy>, upTo = Infinity): void {
     for (const number of [...entry.held.keys()].toSorted((one, other) => one - other)) {
-      this.#give(entry, number, entry.held.get(number)!);
+      if (number <= upTo) this.#give(entry, number, entry.held.get(number)!);
     }
+    this.#drain(entry);
   }
 }
 

@@ -16,13 +16,16 @@ class World {
   readonly kept: RoomMessage[] = [];
   settled = 0;
   isDown = false;
+  /** Ends the readings that wait; undefined while none is slow. */
+  slow: (() => void)[] | undefined;
   /** True while the person has no session here. */
   isGone = false;
   readonly order = new CopyOrder<RoomCopy>({
-    read: (_, { after, before, limit }) => {
-      if (this.isDown) return Promise.reject(new Error("down"));
+    read: async (_, { after, before, limit }) => {
+      if (this.isDown) throw new Error("down");
+      if (this.slow !== undefined) await new Promise<void>((end) => this.slow!.push(end));
       const found = this.kept.filter(({ number }) => number > after && number < before);
-      return Promise.resolve(found.slice(-limit));
+      return found.slice(-limit);
     },
     give: ({ stanza }) => this.#note(stanza),
     giveMissing: (message) => {
@@ -66,6 +69,11 @@ class World {
 
   async wait(ms: number): Promise<void> {
     this.clock.advance(ms);
+    await this.work();
+  }
+
+  /** Waits until all is done that the clock does not hold up. */
+  async work(): Promise<void> {
     for (let i = 0; i < 5; i++) await Promise.resolve();
     await new Promise((resolve) => setTimeout(resolve));
   }
@@ -228,5 +236,20 @@ Deno.test("CopyOrder reads no message that found no place to wait", async () => 
   await world.wait(250);
   deepStrictEqual(world.got.slice(-3), ["2003", "2004", "2005"]);
   strictEqual(new Set(world.got).size, world.got.length, "none came twice");
+  await world.order.close();
+});
+
+Deno.test("CopyOrder has a message that comes during a reading wait for earlier ones, too", async () => {
+  const world = new World();
+  for (let number = 1; number <= 6; number++) world.keep(number);
+  world.slow = [];
+  world.arrive(1, 3);
+  await world.wait(250);
+  world.arrive(6);
+  world.slow.pop()!();
+  await world.work();
+  deepStrictEqual(world.got, ["1", "2", "3"]);
+  world.arrive(4, 5);
+  deepStrictEqual(world.got, ["1", "2", "3", "4", "5", "6"]);
   await world.order.close();
 });
