@@ -40,6 +40,8 @@ class World {
   /** Ends the fates of messages to occupants. */
   readonly fates: (() => void)[] = [];
   isDown = false;
+  /** What a request to the database waits for. */
+  slow: Promise<void> | undefined;
   server!: RoomServer<RoomStanza>;
   /** Another node with the same store. */
   other!: RoomServer<RoomStanza>;
@@ -55,7 +57,8 @@ class World {
     const store = new Proxy(inner, {
       get: (target, name: keyof RoomStore) => (...args: never[]) => {
         if (world.isDown) return Promise.reject(new CausewayError("storage/unreachable", "Cannot"));
-        return (target[name] as (...given: never[]) => unknown).apply(target, args);
+        const begin = () => (target[name] as (...given: never[]) => unknown).apply(target, args);
+        return world.slow === undefined ? begin() : world.slow.then(begin);
       },
     });
     const makeArchives = () =>
@@ -395,6 +398,33 @@ Deno.test("RoomServer lists the rooms of the one who asks, a page at a time", as
     await world.ask(BOB, "get", "<query xmlns='http://jabber.org/protocol/disco#info'/>", SERVICE),
     /category='conference' type='text'.*<feature var='urn:xmpp:muclight:0'\/>/,
   );
+});
+
+Deno.test("RoomServer answers a request to the service while somebody else's waits for the database", async () => {
+  await using world = await withRoom();
+  const list = (from: string, id: string) =>
+    `<iq from='${from}/x' to='${SERVICE}' type='get' id='${id}'>` +
+    "<query xmlns='http://jabber.org/protocol/disco#items'/></iq>";
+  const answers: string[] = [];
+  const { promise: hasCome, resolve: come } = Promise.withResolvers<void>();
+  const ask = (from: string, id: string) => {
+    const stanza = buildStanza(parseElement(new TextEncoder().encode(list(from, id))));
+    world.server.take(asTaken(stanza, () => {
+      answers.push(id);
+      if (from === BOB) come();
+    }));
+  };
+  const { promise, resolve } = Promise.withResolvers<void>();
+  world.slow = promise;
+  ask(ALICE, "a1");
+  world.slow = undefined;
+  ask(ALICE, "a2");
+  ask(BOB, "b1");
+  await hasCome;
+  deepStrictEqual(answers, ["b1"]);
+  resolve();
+  await world.server.close();
+  deepStrictEqual(answers, ["b1", "a1", "a2"]);
 });
 
 Deno.test("RoomServer refuses stanzas that no room takes", async () => {

@@ -48,7 +48,8 @@ export interface RoomIntakeDeps<Taken extends RoomStanza> {
 
 /**
  * Stanzas for rooms of one kind, from when a node takes them until they are done: their bounds, their
- * turns and the errors that answer them. The stanzas for one room take turns.
+ * turns and the errors that answer them. The stanzas for one room take turns, and so do the requests of
+ * one person to the service.
  */
 export class RoomIntake<Taken extends RoomStanza> {
   readonly #deps: RoomIntakeDeps<Taken>;
@@ -88,9 +89,7 @@ export class RoomIntake<Taken extends RoomStanza> {
     const isOfArchive = isArchiveRequest(stanza);
     const places = isOfArchive ? this.#archivePlaces : this.#places;
     places.add(stanza);
-    // A page of an archive takes its time: nobody else waits for it.
-    const turn = isOfArchive ? `archive ${stanza.from.text}` : stanza.to.bare.text;
-    this.#turns.run(turn, step)
+    this.#turns.run(turnOf(stanza, isOfArchive), step)
       .catch((thrown) => this.#fail(taken, thrown))
       .finally(() => places.remove(stanza));
   }
@@ -129,6 +128,14 @@ export class RoomIntake<Taken extends RoomStanza> {
     this.note(thrown);
     this.refuse(taken, isStorageFailure(thrown) ? "resource-constraint" : "internal-server-error");
   }
+}
+
+/** Returns the name of those stanzas that wait for one another. */
+function turnOf({ from, to }: Stanza, isOfArchive: boolean): string {
+  // A page of an archive takes its time: nobody else waits for it.
+  if (isOfArchive) return `archive ${from.text}`;
+  // Requests to the service have nothing to do with those of other people.
+  return to.localpart === "" ? `service ${from.bare.text}` : to.bare.text;
 }
 
 /** Places of stanzas that wait for their turn, or have it. */
