@@ -17,6 +17,8 @@ const MAX_MISSING = 50;
 const FORGET_MS = 60_000;
 /** People and rooms that are remembered, one entry for each person in each room. */
 const MAX_ENTRIES = 50_000;
+/** Messages that are remembered because people here got them from the database, before their copies. */
+const MAX_READ = 50_000;
 /** Messages that wait at once, and their bytes. */
 const [MAX_HELD, MAX_HELD_BYTES] = [2_000, 8_388_608];
 
@@ -49,6 +51,8 @@ export interface CopyOrderDeps<Copy extends RoomCopy> {
 
 /** Messages of one room that one person here has got. */
 interface Entry<Copy> {
+  /** Names the room and the person. */
+  readonly key: string;
   readonly room: BareJid;
   readonly to: Jid;
   /** Number of the last message. */
@@ -60,8 +64,6 @@ interface Entry<Copy> {
   isAfterSilence: boolean;
   /** True while nothing has come since the person came to the room, or left it. */
   beginsAnew: boolean;
-  /** Numbers that sessions here got from the database before their copies came. */
-  readonly read: Set<number>;
   cancel: CancelTimer | undefined;
 }
 
@@ -76,6 +78,11 @@ export class CopyOrder<Copy extends RoomCopy> {
   /** By room and recipient; those that are silent for the longest time come first. */
   readonly #entries = new Map<string, Entry<Copy>>();
   readonly #turns = new Turns();
+  /**
+   * Messages that sessions here got from the database before their copies came, by the key of their
+   * entry and their number; the first one that was read comes first.
+   */
+  readonly #read = new Set<string>();
   #held = 0;
   #heldBytes = 0;
   #isClosed = false;
@@ -111,11 +118,11 @@ export class CopyOrder<Copy extends RoomCopy> {
     entry.atMs = nowMs;
     this.#entries.delete(key);
     this.#entries.set(key, entry); // it is the newest
-    if (entry.read.delete(number)) {
+    if (number <= entry.last) {
+      if (!this.#read.delete(`${key} ${number}`)) return false; // late, or for another device
       copy.settle(); // it came from the database
       return true;
     }
-    if (number <= entry.last) return false; // late, or for another device
     const isNext = number === entry.last + 1 ||
       (entry.isAfterSilence && number - entry.last > MAX_MISSING);
     if (entry.beginsAnew || (isNext && entry.held.size === 0)) {
@@ -151,6 +158,7 @@ export class CopyOrder<Copy extends RoomCopy> {
       }
     }
     this.#entries.set(key, {
+      key,
       room,
       to,
       last,
@@ -158,7 +166,6 @@ export class CopyOrder<Copy extends RoomCopy> {
       held: new Map(),
       isAfterSilence: false,
       beginsAnew: false,
-      read: new Set(),
       cancel: undefined,
     });
   }
@@ -184,7 +191,7 @@ export class CopyOrder<Copy extends RoomCopy> {
     if (isFull && entry.held.has(number)) this.#pass(entry);
     if (entry.held.size > 0) {
       entry.cancel ??= this.#deps.clock.after(GAP_MS, () => {
-        void this.#turns.run(`${entry.room.text} ${entry.to.text}`, () => this.#catchUp(entry));
+        void this.#turns.run(entry.key, () => this.#catchUp(entry));
       });
     }
     return true;
@@ -240,11 +247,16 @@ export class CopyOrder<Copy extends RoomCopy> {
       const missing = numberedMessage(message, { room: entry.room, to: entry.to, number });
       // Where nobody took it, its copy goes its own way.
       if (!this.#deps.giveMissing(missing, later)) continue;
-      entry.read.add(number);
-      if (entry.read.size > MAX_MISSING) entry.read.delete([...entry.read][0]!);
+      this.#noteRead(`${entry.key} ${number}`);
     }
     // What has come meanwhile has waited for less.
     this.#pass(entry, last);
+  }
+
+  #noteRead(message: string): void {
+    const [oldest] = this.#read;
+    if (oldest !== undefined && this.#read.size >= MAX_READ) this.#read.delete(oldest);
+    this.#read.add(message);
   }
 
   /**

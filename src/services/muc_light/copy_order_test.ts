@@ -253,3 +253,19 @@ Deno.test("CopyOrder has a message that comes during a reading wait for earlier 
   deepStrictEqual(world.got, ["1", "2", "3", "4", "5", "6"]);
   await world.order.close();
 });
+
+Deno.test("CopyOrder gives no message twice, though it has read hundreds that a slow link holds up", async () => {
+  const world = new World();
+  const late = Array.from({ length: 200 }, (_, i) => 2 * i + 2);
+  world.arrive(1);
+  for (const number of late) {
+    world.keep(number);
+    world.arrive(number + 1);
+    await world.wait(250);
+  }
+  strictEqual(world.got.length, 401);
+  world.arrive(...late);
+  strictEqual(world.got.length, 401);
+  strictEqual(world.settled, 200);
+  await world.order.close();
+});
