@@ -157,8 +157,11 @@ export class SqlRoomStore implements RoomStore {
       const rows = await queries.selectFrom("muc_light_occupants")
         .select(["occupant", "affiliation", "joined"]).where("room_key", "=", key).execute();
       const occupants = occupantsIn(rows);
-      // Gone since the first look.
-      if (!occupants.some(({ jid }) => jid === sender)) return undefined;
+      // Gone since the first look. Nobody has seen the number: the room's row is locked.
+      if (!occupants.some(({ jid }) => jid === sender)) {
+        if (known === undefined) await this.#addToLast(queries, key, -1);
+        return undefined;
+      }
       if (message !== undefined && known === undefined) {
         await this.#messages.add(queries, key, number, message);
       }
@@ -167,12 +170,16 @@ export class SqlRoomStore implements RoomStore {
   }
 
   async #nextNumber(queries: Queries, room: Uint8Array): Promise<number> {
-    await queries.updateTable("muc_light_rooms")
-      .set((each) => ({ last_number: each("last_number", "+", 1) }))
-      .where("room_key", "=", room).execute();
+    await this.#addToLast(queries, room, 1);
     const row = await queries.selectFrom("muc_light_rooms").select("last_number")
       .where("room_key", "=", room).executeTakeFirst();
     return Number(row?.last_number ?? 0);
+  }
+
+  async #addToLast(queries: Queries, room: Uint8Array, count: 1 | -1): Promise<void> {
+    await queries.updateTable("muc_light_rooms")
+      .set((each) => ({ last_number: each("last_number", "+", count) }))
+      .where("room_key", "=", room).execute();
   }
 
   messages(

@@ -152,6 +152,22 @@ const CHECKS: Readonly<Record<string, Check>> = {
     assert.equal((await stores[1]!.takeNumber(HEATH, CAROL))?.number, heath + 1);
   },
 
+  async "takeNumber() leaves no gap when its sender goes at that moment"(fixture) {
+    const [one, other] = [fixture.rooms(SERVICE), fixture.rooms(SERVICE)];
+    const first = await create(one, COVEN, [owner(ALICE)]);
+    let [expected, taken] = [first, 0];
+    for (let round = 0; round < 30; round++) {
+      expected = (await one.change(COVEN, { expected, set: [member(BOB)] }))!;
+      const [left, ...numbered] = await Promise.all([
+        other.change(COVEN, { expected, removed: [BOB] }),
+        ...Array.from({ length: 4 }, () => one.takeNumber(COVEN, BOB)),
+      ]);
+      expected = left!;
+      taken += numbered.filter((each) => each !== undefined).length;
+    }
+    assert.equal((await one.takeNumber(COVEN, ALICE))?.number, first + taken + 1);
+  },
+
   async "roomsOf() pages through the rooms of somebody at one domain"(fixture) {
     const store = fixture.rooms(SERVICE);
     const names = Array.from({ length: 7 }, (_, i) => `room${i}@${SERVICE}`);
