@@ -189,24 +189,26 @@ export class CopyOrder<Copy extends RoomCopy> {
     this.#drain(entry);
     // There is no place to wait: it goes on in its order, with those that wait already.
     if (isFull && entry.held.has(number)) this.#pass(entry);
-    if (entry.held.size > 0) {
-      entry.cancel ??= this.#deps.clock.after(GAP_MS, () => {
-        void this.#turns.run(entry.key, () => this.#catchUp(entry));
-      });
-    }
     return true;
   }
 
-  /** Gives what follows the last message. */
+  /** Gives what follows the last message. What still waits then waits for another one, for as long. */
   #drain(entry: Entry<Copy>): void {
+    const { last } = entry;
     for (;;) {
       const copy = entry.held.get(entry.last + 1);
       if (copy === undefined) break;
       this.#give(entry, entry.last + 1, copy);
     }
-    if (entry.held.size > 0) return;
-    entry.cancel?.();
-    entry.cancel = undefined;
+    if (entry.last > last || entry.held.size === 0) {
+      entry.cancel?.();
+      entry.cancel = undefined;
+      entry.isAfterSilence = false;
+    }
+    if (entry.held.size === 0) return;
+    entry.cancel ??= this.#deps.clock.after(GAP_MS, () => {
+      void this.#turns.run(entry.key, () => this.#catchUp(entry));
+    });
   }
 
   #give(entry: Entry<Copy>, number: number, copy: Copy): void {

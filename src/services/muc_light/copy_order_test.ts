@@ -269,3 +269,19 @@ Deno.test("CopyOrder gives no message twice, though it has read hundreds that a 
   strictEqual(world.settled, 200);
   await world.order.close();
 });
+
+Deno.test("CopyOrder waits for each missing message, though another one was missing just before", async () => {
+  for (const silenceMs of [0, 60_001]) {
+    const world = new World();
+    world.arrive(1);
+    await world.wait(silenceMs);
+    world.arrive(3);
+    await world.wait(200);
+    world.arrive(5, 2);
+    await world.wait(200);
+    deepStrictEqual(world.got, ["1", "2", "3"]);
+    world.arrive(4);
+    deepStrictEqual(world.got, ["1", "2", "3", "4", "5"]);
+    await world.order.close();
+  }
+});
