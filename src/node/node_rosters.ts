@@ -47,7 +47,7 @@ export function makeRosters(config: Config, parts: Surroundings & RosterParts): 
       all: () => parts.sessions.sessions(),
       hosts: () => parts.table.hosts(),
       liveProcesses: (hosts) => parts.table.liveProcesses(hosts),
-      everywhere: (all) => parts.table.sessionsOf(all),
+      everywhere: (all) => parts.table.trySessionsOf(all),
     },
     routes: {
       route: (stanza) => parts.router.accept(stanza),

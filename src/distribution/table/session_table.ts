@@ -250,7 +250,14 @@ export class SessionTable {
    * Returns the live sessions of each of `accounts`, bare JIDs, that has any, in all datacenters.
    * It asks Redis once for all of them. Never rejects: while Redis is away, nobody is found.
    */
-  sessionsOf(accounts: readonly string[]): Promise<Map<string, readonly AccountSession[]>> {
+  async sessionsOf(accounts: readonly string[]): Promise<Map<string, readonly AccountSession[]>> {
+    return await this.trySessionsOf(accounts) ?? new Map();
+  }
+
+  /** As `sessionsOf`, for callers that ask again: undefined while Redis cannot tell. */
+  trySessionsOf(
+    accounts: readonly string[],
+  ): Promise<Map<string, readonly AccountSession[]> | undefined> {
     return this.#parts.sessions.find(accounts);
   }
 

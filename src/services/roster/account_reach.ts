@@ -49,23 +49,34 @@ export class AccountReach {
     }
   }
 
-  /** Returns the datacenters where each of `accounts` has sessions. */
+  /**
+   * Returns the datacenters where each of `accounts` has sessions: this one alone, while the session
+   * table cannot tell.
+   */
   async hostsOf(accounts: readonly Jid[]): Promise<AccountHosts> {
     return this.hostsWith(accounts, await this.sessionsOf(accounts));
   }
 
-  /** Returns the sessions of those of `accounts` that may have some in every datacenter. */
-  sessionsOf(accounts: readonly Jid[]): Promise<SessionsByAccount> {
+  /**
+   * Returns the sessions of those of `accounts` that may have some in every datacenter; undefined while
+   * the session table cannot tell.
+   */
+  sessionsOf(accounts: readonly Jid[]): Promise<SessionsByAccount | undefined> {
     const asked = accounts.filter((account) => this.#isGlobal(account)).map(({ text }) => text);
     // Most contacts are told and asked, and so are among the accounts twice.
     return this.#deps.sessions.everywhere([...new Set(asked)]);
   }
 
   /** Returns the datacenters where each of `accounts` has sessions, as `sessionsOf` has found. */
-  hostsWith(accounts: readonly Jid[], places: SessionsByAccount): AccountHosts {
+  hostsWith(accounts: readonly Jid[], places: SessionsByAccount | undefined): AccountHosts {
     const { hosts, sessions } = this.#deps;
     const found = new Map<string, Set<string>>();
-    for (const [account, all] of places) found.set(account, new Set(all.map(({ host }) => host)));
+    for (const [account, all] of places ?? []) {
+      found.set(
+        account,
+        new Set(all.map(({ host }) => host)),
+      );
+    }
     for (const account of accounts) {
       if (hosts.store(account.domainpart) === undefined) continue;
       if (this.#isGlobal(account) && sessions.here(account.text).length === 0) continue;
@@ -106,10 +117,8 @@ export class AccountReach {
   async #sessionsOf(owner: Jid): Promise<readonly Jid[]> {
     const { hosts, sessions } = this.#deps;
     const resources = new Set(sessions.here(owner.text).map(({ jid }) => jid.resourcepart));
-    for (
-      const { host, resourcepart } of (await sessions.everywhere([owner.text])).get(owner.text) ??
-        []
-    ) {
+    const found = await sessions.everywhere([owner.text]);
+    for (const { host, resourcepart } of found?.get(owner.text) ?? []) {
       // Accounts of other hosts have sessions at this datacenter alone.
       if (owner.domainpart === hosts.globalHost || host === hosts.localHost) {
         resources.add(resourcepart);

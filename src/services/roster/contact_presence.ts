@@ -38,8 +38,11 @@ export interface ContactPresenceDeps extends
 const SENT_AT_ONCE = 8;
 /** Requests that a login repeats: each costs the database several statements. */
 const MAX_REPEATED = 50;
-/** Attempts to tell of the end of a presence while the database fails: its session is gone. */
-const MAX_ATTEMPTS = 10;
+/**
+ * Attempts to tell of the end of a presence while the database or the session table fails, for a quarter
+ * of an hour or so: its session is gone.
+ */
+const MAX_ATTEMPTS = 40;
 
 /** A session of this node. */
 type SessionHere = ReturnType<RosterDeps["sessions"]["here"]>[number];
@@ -69,7 +72,8 @@ interface Looked {
   /** Those who were told of the session before, and are not to be told any more. */
   readonly former: readonly Jid[];
   readonly probed: readonly Jid[];
-  readonly found: SessionsByAccount;
+  /** Undefined: the session table could not tell. */
+  readonly found: SessionsByAccount | undefined;
   readonly hosts: AccountHosts;
 }
 
@@ -93,6 +97,11 @@ export class ContactPresence {
   readonly #parted = new Map<string, Set<string>>();
   /** Full JIDs of told sessions whose account is gone, with its roster. */
   readonly #orphans = new Set<string>();
+  /**
+   * Changes that were told at this datacenter alone, as the session table could not tell who is elsewhere.
+   * That of an end has the contacts who were told of the presence.
+   */
+  readonly #toldHere = new WeakMap<Stanza | Ending, readonly Jid[]>();
   readonly #sights: ContactSights;
   readonly #announcer: DatacenterAnnouncer;
   readonly #review: ListReview;
@@ -242,17 +251,20 @@ export class ContactPresence {
     const seen: FullJid[] = [];
     for (const { jid, lastPresence } of sessions) {
       this.#part(jid, contact);
-      const told = this.#told.get(jid.text);
-      if (told !== undefined) {
-        this.#told.set(jid.text, told.filter(({ text }) => text !== contact.text));
-      }
       // The end of its presence may wait to be told to those who are contacts then.
       const wasSeen = lastPresence !== undefined || this.isTelling(jid);
       if (wasSeen && !this.#sights.viewOf(jid).hidesFrom(contact)) seen.push(jid);
     }
-    if (seen.length === 0) return;
-    const hosts = await reach.hostsOf([contact]);
+    const found = await reach.sessionsOf(seen.length === 0 ? [] : [contact]);
+    const hosts = reach.hostsWith([contact], found);
     for (const jid of seen) reach.send(unavailable(jid, contact), hosts);
+    // Who may be elsewhere is told by the next presence of the session, or as it ends.
+    if (found === undefined) return;
+    for (const { jid } of sessions) {
+      const told = this.#told.get(jid.text);
+      if (told === undefined) continue;
+      this.#told.set(jid.text, told.filter(({ text }) => text !== contact.text));
+    }
   }
 
   /** Has a session that is being told say nothing more to a contact. */
@@ -344,7 +356,10 @@ export class ContactPresence {
     this.#meetings.forget(jid);
   }
 
-  /** Tells of a presence or its end later, as the database failed. A newer one makes that needless. */
+  /**
+   * Tells of a presence or its end later, as the database or the session table failed. A newer one makes
+   * that needless.
+   */
   #tryLater(jid: FullJid, change: Stanza | Ending): void {
     const followers = this.#changes.get(jid.text) ?? [];
     const isEnd = isEnding(change);
@@ -378,13 +393,21 @@ export class ContactPresence {
       return undefined;
     }
     const { contacts, told, former, probed, found, hosts } = looked;
-    this.#endForFormer(this.#stillIn(jid, former), unavailable(jid, jid.bare), hosts);
-    const isWhole = await this.#tell(jid, presence, { contacts: told, hosts, isInitial, pace });
+    const isRepeat = this.#toldHere.has(presence);
+    let isWhole = true;
+    if (found !== undefined || !isRepeat) {
+      this.#endForFormer(this.#stillIn(jid, former), unavailable(jid, jid.bare), hosts);
+      isWhole = await this.#tell(jid, presence, { contacts: told, hosts, isInitial, pace });
+    }
     // Subscriptions may have ended while it waited: those contacts have been told so.
-    this.#told.set(jid.text, this.#stillIn(jid, told));
+    this.#told.set(jid.text, this.#stillIn(jid, found === undefined ? [...told, ...former] : told));
+    if (found === undefined) {
+      this.#toldHere.set(presence, told);
+      this.#tryLater(jid, presence);
+    }
     if (!isInitial) return contacts;
     // If it has moved and come back, all are told by the second look of its return.
-    if (isWhole) this.#meetings.afterLogin(jid, { found, probed });
+    if (isWhole) this.#meetings.afterLogin(jid, { found: found ?? new Map(), probed });
     await this.#sendEach(probed, { hosts, isInitial, pace, make: (to) => probe(jid, to) });
     await paced.run(async () => {
       this.#toOwnElsewhere(jid, probe(jid, jid.bare), hosts);
@@ -410,7 +433,6 @@ export class ContactPresence {
       return "former";
     }
     if (contacts === undefined) return undefined;
-    this.#retries.giveUp(jid.text);
     const told = this.#sights.seenBy(jid, subscribersIn(contacts));
     const former = without(this.#told.get(jid.text) ?? [], told);
     this.#told.set(jid.text, told);
@@ -418,22 +440,30 @@ export class ContactPresence {
     // One lookup serves both ways.
     const all = [...told, ...former, ...probed, jid.bare];
     const found = await reach.sessionsOf(all);
+    if (found !== undefined) this.#retries.giveUp(jid.text);
     return { contacts, told, former, probed, found, hosts: reach.hostsWith(all, found) };
   }
 
   async #withdraw(jid: FullJid, ending: Ending, task: PacedTask): Promise<void> {
     const { end, view } = ending;
+    const { reach } = this.#deps;
     const found = await this.#sights.contactsOf(jid);
-    const told = this.#told.get(jid.text) ?? [];
+    const toldHere = this.#toldHere.get(ending);
+    const told = this.#told.get(jid.text) ?? toldHere ?? [];
     this.#told.delete(jid.text);
     // Without the database, those are told who were told of the presence.
     const isOrphan = this.#orphans.has(jid.text);
-    const all = found === undefined || isOrphan ? told : subscribersIn(found);
-    const contacts = all.filter((contact) => !view.hidesFrom(contact));
+    const subscribers = found === undefined || isOrphan ? told : subscribersIn(found);
+    const contacts = subscribers.filter((contact) => !view.hidesFrom(contact));
     const former = without(told, contacts);
-    if (found === undefined) this.#tryLater(jid, ending);
+    const all = [...contacts, ...former, jid.bare];
+    const places = await reach.sessionsOf(all);
+    if (places === undefined) this.#toldHere.set(ending, told);
+    else this.#toldHere.delete(ending);
+    if (found === undefined || places === undefined) this.#tryLater(jid, ending);
     else this.#retries.giveUp(jid.text);
-    const hosts = await this.#deps.reach.hostsOf([...contacts, ...former, jid.bare]);
+    if (places === undefined && toldHere !== undefined) return;
+    const hosts = reach.hostsWith(all, places);
     this.#endForFormer(former, bareEnd(end), hosts);
     await this.#tell(jid, end, { contacts, hosts, isInitial: false, pace: task });
   }

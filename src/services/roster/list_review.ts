@@ -100,9 +100,15 @@ export class ListReview {
       const subscribers = subscribersIn(contacts);
       const parted = subscribers.filter(isParted);
       const met = subscribers.filter((to) => before.hidesFrom(to) && !after.hidesFrom(to));
-      told.set(jid.text, this.#deps.sights.seenBy(jid, subscribers));
-      await reach.spread(parted, (to) => unavailable(jid, to));
-      await reach.spread(met, (to) => readdress(presence, to));
+      const seen = this.#deps.sights.seenBy(jid, subscribers);
+      told.set(jid.text, seen);
+      const changedFor = [...parted, ...met];
+      const places = await reach.sessionsOf(changedFor);
+      // Then the next presence of the session tells them, or its end.
+      if (places === undefined) told.set(jid.text, [...seen, ...parted]);
+      const hostsOfAll = reach.hostsWith(changedFor, places);
+      for (const to of parted) reach.send(unavailable(jid, to), hostsOfAll);
+      for (const to of met) reach.send(readdress(presence, to), hostsOfAll);
     }
     const changed = (was: PresenceView, is: PresenceView) =>
       contacts.filter(({ jid: contact, subscription }) => {

@@ -98,6 +98,7 @@ export class MissedChanges {
     for (let at = 0; at < byOwner.length; at += OWNERS_AT_ONCE) {
       const some = byOwner.slice(at, at + OWNERS_AT_ONCE);
       const found = await reach.sessionsOf(some.map(([change]) => change!.owner)); // a group has one
+      if (found === undefined) return; // the datacenter is told once more
       for (const changes of some) {
         const { owner } = changes[0]!;
         const sessions = (found.get(owner.text) ?? []).filter((each) => each.host === host)

@@ -32,9 +32,11 @@ export interface RemotePresenceDeps {
   liveProcesses(hosts: readonly string[]): Promise<LiveProcesses | undefined>;
   /**
    * Returns, by full JID, the processes that have sessions of these accounts: two while a login at
-   * one replaces a session at the other. Never rejects.
+   * one replaces a session at the other. Undefined while the session table cannot tell. Never rejects.
    */
-  processesOf(accounts: readonly string[]): Promise<ReadonlyMap<string, readonly number[]>>;
+  processesOf(
+    accounts: readonly string[],
+  ): Promise<ReadonlyMap<string, readonly number[]> | undefined>;
   /** Returns the sessions of an account at this node. */
   here(account: string): readonly PresentSession[];
   /** Writes to a session of this node. */
@@ -513,7 +515,7 @@ export class RemotePresence {
     const accounts = new Set(lost.map(([from]) => parseJid(from).bare.text));
     // A session may have moved to a node that lives.
     const moved = await this.#deps.processesOf([...accounts]);
-    if (this.#isClosed) return;
+    if (moved === undefined || this.#isClosed) return; // the next look finds them gone again
     // If presence of one comes back before its lease is seen again, looks are counted anew.
     for (const process of gone) this.#misses.delete(process);
     let count = 0;

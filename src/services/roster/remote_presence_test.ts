@@ -18,6 +18,7 @@ class Fixture {
   readonly delivered: Stanza[] = [];
   readonly steps: string[] = [];
   isRedisUp = true;
+  canTellClaims = true;
   readonly clock = new ManualClock();
   readonly metrics = new MetricsRegistry(new ManualClock());
   sessions: PresentSession[] = [session(PHONE, 0)];
@@ -30,7 +31,7 @@ class Fixture {
           ? new Map(hosts.map((host) => [host, this.live.get(host) ?? new Set()]))
           : undefined,
       ),
-    processesOf: () => Promise.resolve(this.claims),
+    processesOf: () => Promise.resolve(this.canTellClaims ? this.claims : undefined),
     here: (account) => this.sessions.filter(({ jid }) => jid.bare.text === account),
     deliver: (to, stanza) => {
       assert.equal(to.text, stanza.to.text);
@@ -94,6 +95,17 @@ Deno.test("RemotePresence takes the same presence for news once its account was 
   fixture.presence.asks(ALICE, "bob@example.com");
   assert.ok(fixture.saw("available"), "the session that asks has not heard of it");
   assert.ok(!fixture.saw("available"));
+});
+
+Deno.test("a resource is not withdrawn while the session table cannot tell whether it has moved", async () => {
+  const fixture = new Fixture();
+  assert.ok(fixture.saw("available"));
+  fixture.canTellClaims = false;
+  await fixture.lose(DC2);
+  assert.deepEqual(fixture.delivered, []);
+  fixture.canTellClaims = true;
+  await fixture.presence.look();
+  assert.deepEqual(lines(fixture.delivered), [`unavailable: ${BOB} → ${PHONE}`]);
 });
 
 Deno.test("a resource whose process is gone is withdrawn once, and asked for when it is back", async () => {

@@ -27,9 +27,11 @@ export interface AccountSessions {
   liveProcesses(hosts: readonly string[]): Promise<LiveProcesses | undefined>;
   /**
    * Returns the sessions of each of `accounts` that has any, in all datacenters. It asks the
-   * session table once. Never rejects.
+   * session table once. Undefined while the session table cannot tell. Never rejects.
    */
-  everywhere(accounts: readonly string[]): Promise<ReadonlyMap<string, readonly SessionPlace[]>>;
+  everywhere(
+    accounts: readonly string[],
+  ): Promise<ReadonlyMap<string, readonly SessionPlace[]> | undefined>;
 }
 
 /** The ways that the server's own stanzas take. */

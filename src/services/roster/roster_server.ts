@@ -113,7 +113,9 @@ export class RosterServer {
       liveProcesses: (hosts) => sessions.liveProcesses(hosts),
       processesOf: async (accounts) => {
         const found = new Map<string, number[]>();
-        for (const [account, places] of await sessions.everywhere(accounts)) {
+        const sessionsOf = await sessions.everywhere(accounts);
+        if (sessionsOf === undefined) return undefined;
+        for (const [account, places] of sessionsOf) {
           for (const { resourcepart, process } of places) {
             const jid = `${account}/${resourcepart}`;
             const processes = found.get(jid);

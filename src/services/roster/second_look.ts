@@ -73,10 +73,13 @@ export class SecondLook {
 
   /** Looks up the accounts again in a moment. */
   later(look: FirstLook): void {
+    this.forget(look.jid);
+    if (!this.#isClosed) this.#wait(look, new Set());
+  }
+
+  #wait(look: FirstLook, heard: Set<string>): void {
     const { clock, turns, paced } = this.#deps;
     const { text } = look.jid;
-    this.forget(look.jid);
-    if (this.#isClosed) return;
     const waiting: Waiting = {
       cancel: clock.after(LOOK_AGAIN_MS, () => {
         const step = () =>
@@ -85,7 +88,7 @@ export class SecondLook {
           });
         turns.runAlways(text, step, "patient");
       }),
-      heard: new Set(),
+      heard,
     };
     this.#waiting.set(text, waiting);
   }
@@ -115,15 +118,22 @@ export class SecondLook {
   }
 
   async #look(
-    { jid, found, accounts, missed, isFromElsewhere = false }: FirstLook,
-    { heard }: Waiting,
+    look: FirstLook,
+    waiting: Waiting,
   ): Promise<void> {
+    const { jid, found, accounts, missed, isFromElsewhere = false } = look;
+    const { heard } = waiting;
     const { process, reach } = this.#deps;
     const looked = await accounts();
     if (looked === undefined) return;
     const byText = new Map(looked.map((account) => [account.text, account]));
     // By the same rule as at first: people of local hosts are not looked up elsewhere.
     const foundNow = await reach.sessionsOf([...byText.values()]);
+    if (foundNow === undefined) {
+      // Unless it was forgotten meanwhile.
+      if (this.#waiting.get(jid.text) === waiting) this.#wait(look, heard);
+      return;
+    }
     const all: Missed[] = [];
     for (const account of byText.values()) {
       const before = found.get(account.text) ?? [];

@@ -1,7 +1,7 @@
 import type { NodeLeases } from "../claims/node_leases.ts";
 import { tryParseLease } from "../claims/node_leases.ts";
 import { claimsIn, incarnationOf } from "../claims/claims.ts";
-import { ask } from "../redis/ask.ts";
+import { ask, RedisRefusal } from "../redis/ask.ts";
 import { leaseKey, nodesKey } from "../redis/keys.ts";
 import type { RedisCommands } from "../redis/redis_commands.ts";
 import { RedisErrorReply } from "../redis/redis_commands.ts";
@@ -38,19 +38,22 @@ export class AccountSessions {
 
   /**
    * Returns the live sessions of each account that has any, by bare JID. All accounts of a batch
-   * share one round trip, and one more reads the leases that are not known. Never rejects: while
-   * Redis is away, nobody is found.
+   * share one round trip, and one more reads the leases that are not known. Undefined when Redis
+   * cannot tell. Never rejects.
    */
-  async find(accounts: readonly string[]): Promise<Map<string, readonly AccountSession[]>> {
+  async find(
+    accounts: readonly string[],
+  ): Promise<Map<string, readonly AccountSession[]> | undefined> {
     const found = new Map<string, readonly AccountSession[]>();
-    for (let from = 0; from < accounts.length; from += BATCH_ACCOUNTS) {
-      try {
+    try {
+      for (let from = 0; from < accounts.length; from += BATCH_ACCOUNTS) {
         await this.#findBatch(accounts.slice(from, from + BATCH_ACCOUNTS), found);
-      } catch (thrown) {
-        this.#deps.failed(String(thrown));
       }
+      return found;
+    } catch (thrown) {
+      this.#deps.failed(String(thrown));
+      return undefined;
     }
-    return found;
   }
 
   /**
@@ -86,15 +89,14 @@ export class AccountSessions {
     accounts: readonly string[],
     found: Map<string, readonly AccountSession[]>,
   ): Promise<void> {
-    const { redis, leases, failed } = this.#deps;
+    const { redis, leases } = this.#deps;
     const reads = new LocationReads();
     const places = accounts.map((account) => reads.addClaims(account));
     await reads.run(redis);
     const claimed = places.map((at) => {
       const hash = reads.claims(at);
-      if (!(hash instanceof RedisErrorReply)) return claimsIn(hash);
-      failed(hash.message);
-      return [];
+      if (hash instanceof RedisErrorReply) throw new RedisRefusal(hash);
+      return claimsIn(hash);
     });
     await leases.read(claimed.flat());
     for (const [i, claims] of claimed.entries()) {

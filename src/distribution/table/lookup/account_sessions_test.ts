@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { ManualClock } from "../../../base/mod.ts";
 import type { FullJid } from "../../../xmpp/mod.ts";
+import { RedisErrorReply } from "../redis/redis_commands.ts";
 import { MemoryRedis } from "../redis/testing/memory_redis.ts";
 import { fullJid, TestTable } from "../testing/table.ts";
 
@@ -49,6 +50,26 @@ Deno.test("SessionTable.sessionsOf() finds the sessions of accounts in all datac
   await other.table.sessionClosed(fullJid("bob", "desk"));
   assert.equal((await one.table.sessionsOf(accounts)).get(accounts[1]!)?.length, 1);
   assert.deepEqual(await one.table.sessionsOf([]), new Map());
+});
+
+Deno.test("SessionTable.trySessionsOf() cannot tell while Redis is away, or refuses to answer", async () => {
+  await using pair = await Pair.start();
+  const { one, other } = pair;
+  const account = "bob@example.com";
+  await other.table.sessionOpened(fullJid("bob", "desk"));
+  const found = async () => (await one.table.trySessionsOf([account]))?.get(account)?.length;
+  assert.equal(await found(), 1);
+  one.commands.setUp(false);
+  assert.equal(await found(), undefined);
+  assert.deepEqual(await one.table.sessionsOf([account]), new Map());
+  one.commands.setUp(true);
+  assert.equal(await found(), 1);
+  const run = one.commands.run.bind(one.commands);
+  one.commands.run = async (commands) =>
+    commands.every(([verb]) => verb === "HGETALL")
+      ? commands.map(() => new RedisErrorReply("LOADING Redis is loading the dataset in memory"))
+      : await run(commands);
+  assert.equal(await one.table.trySessionsOf([account]), undefined);
 });
 
 Deno.test("SessionTable.sessionsElsewhere() counts what only others have, without asking Redis for it", async () => {

@@ -36,9 +36,11 @@ export class RosterFixture {
   readonly former = new Set<string>();
   /** Recipients of the directed presence of every session. */
   readonly directed: Jid[] = [];
-  /** Accounts of each lookup in the session table. */
+  /** While true, the session table cannot tell where sessions are. */
+  isTableAway = false;
   /** Live processes by datacenter. */
   readonly live = new Map<string, Set<number>>();
+  /** Accounts of each lookup in the session table. */
   readonly lookups: (readonly string[])[] = [];
   readonly routed: Stanza[] = [];
   readonly sent: { readonly host: string; readonly stanza: Stanza }[] = [];
@@ -79,6 +81,7 @@ export class RosterFixture {
           Promise.resolve(new Map(hosts.map((host) => [host, this.live.get(host) ?? new Set()]))),
         everywhere: (accounts) => {
           this.lookups.push(accounts);
+          if (this.isTableAway) return Promise.resolve(undefined);
           const found = accounts.map((each) => [each, this.#places(each)] as const);
           return Promise.resolve(new Map(found.filter(([, places]) => places.length > 0)));
         },
