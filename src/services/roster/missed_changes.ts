@@ -25,6 +25,11 @@ interface Change {
   readonly atMs: number;
   /** False when clients see no difference in the item, but a request has come with it. */
   readonly isVisible: boolean;
+  /**
+   * Version of the roster with it. A later version would tell clients that they have changes of other
+   * items, too, which nobody has told them of.
+   */
+  readonly version: number;
   /** Full JIDs of the sessions that have been told of it again. */
   readonly told: Set<string>;
 }
@@ -52,7 +57,11 @@ export class MissedChanges {
   }
 
   /** Notes that an item has changed, or that a request has come from the contact. */
-  note(owner: Jid, contact: string, isVisible: boolean): void {
+  note(
+    owner: Jid,
+    contact: string,
+    { isVisible, version }: Pick<Change, "isVisible" | "version">,
+  ): void {
     const { hosts, clock } = this.#deps;
     if (owner.domainpart !== hosts.globalHost) return; // its sessions are all at this datacenter
     const key = `${owner.text} ${contact}`; // no bare JID has a space
@@ -63,6 +72,7 @@ export class MissedChanges {
       contact,
       atMs: clock.monotonicMs(),
       isVisible: isVisible || before?.isVisible === true,
+      version,
       told: new Set(),
     });
     if (this.#changes.size <= MAX_CHANGES) return;
@@ -120,14 +130,14 @@ export class MissedChanges {
 
   /** @throws CausewayError with a code `storage/…` */
   async #tellOf(
-    { owner, contact, isVisible, told }: Change,
+    { owner, contact, isVisible, version, told }: Change,
     sessions: readonly FullJid[],
   ): Promise<void> {
     const { hosts, routes, reach } = this.#deps;
     const takers = sessions.filter(({ text }) => !told.has(text));
     const store = hosts.store(owner.domainpart);
     if (takers.length === 0 || store === undefined) return;
-    const { item, version } = await store.find(owner.text, contact);
+    const { item } = await store.find(owner.text, contact);
     const ver = hosts.hasVersions(owner.domainpart) ? version : undefined;
     const written = item?.isListed === true ? writeItem(item) : writeRemoved(contact);
     for (const to of takers) {

@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
 import { PacedWork } from "../../base/mod.ts";
 import { SILENT_LOGGER } from "../../observe/mod.ts";
-import { parseJid } from "../../xmpp/mod.ts";
+import { parseJid, stanzaElement } from "../../xmpp/mod.ts";
 import { AccountTurns } from "./account_turns.ts";
 import { MissedChanges } from "./missed_changes.ts";
 import { RosterMetrics } from "./roster_metrics.ts";
+import { ROSTER_NAMESPACE } from "./roster_query.ts";
 import { ALICE, BOB, CAROL, DC2, DOWN, PHONE, query, withAlice } from "./testing/alice_and_bob.ts";
 import { item, lines, RosterFixture } from "./testing/roster_fixture.ts";
 
@@ -48,6 +49,21 @@ Deno.test("clients at a datacenter that is back are not brought requests that we
     await fixture.enter(PHONE, "subscribed", CAROL);
   });
   assert.deepEqual(told, [`push ${CAROL} from: ${TO_LAPTOP}`]);
+});
+
+Deno.test("a missed roster change does not tell the version of changes of other items", async () => {
+  for (const change of ["update", "removal"] as const) {
+    const fixture = withAlice();
+    fixture.store.put(ALICE, item(BOB)); // version 1
+    await missed(fixture, async () => {
+      const own = change === "update" ? { name: "Bob" } : { subscription: "remove" };
+      await fixture.ask(PHONE, "set", query({ jid: BOB, ...own }));
+      fixture.store.put(ALICE, item(CAROL)); // by a node that will not tell of it
+    });
+    const [push] = fixture.routed.filter(({ to }) => to.text === `${ALICE}/laptop`);
+    const ver = stanzaElement(push!).child("query", ROSTER_NAMESPACE)?.attribute("ver");
+    assert.equal(ver, "2", "not 3, or the client would take carol's item for known");
+  }
 });
 
 Deno.test("missed roster changes are told at the second announcement when the database fails at the first", async () => {
@@ -98,16 +114,17 @@ Deno.test("MissedChanges remembers changes for a day, and 10 000 of them at the 
     clock,
     log: SILENT_LOGGER,
   });
-  for (let i = 0; i <= 10_000; i++) missed.note(parseJid(ALICE), `user${i}@example.com`, true);
-  missed.note(parseJid("zoe@dc1.example.com"), BOB, true);
+  const change = { isVisible: true, version: 1 };
+  for (let i = 0; i <= 10_000; i++) missed.note(parseJid(ALICE), `user${i}@example.com`, change);
+  missed.note(parseJid("zoe@dc1.example.com"), BOB, change);
   missed.tell(DC2);
   await turns.settled();
   const { length, 0: first } = pushes;
   assert.deepEqual([length, first], [10_000, `${ALICE}/laptop user1@example.com`]);
   pushes.length = 0;
-  missed.note(parseJid(ALICE), BOB, true);
+  missed.note(parseJid(ALICE), BOB, change);
   clock.advance(86_399_999);
-  missed.note(parseJid(ALICE), CAROL, true);
+  missed.note(parseJid(ALICE), CAROL, change);
   clock.advance(1);
   missed.tell(DC2);
   await turns.settled();

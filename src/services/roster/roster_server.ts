@@ -94,7 +94,8 @@ export class RosterServer {
     const rosters = this.#rosters = new Rosters({
       ...common,
       told: (client, version) => this.#interested.told(client, version),
-      changed: (owner, contact) => missed.note(owner, contact, true),
+      changed: (owner, contact, version) =>
+        missed.note(owner, contact, { isVisible: true, version }),
       parted: (owner, contact, before) => this.#subscriptions.part(owner, contact, before),
     });
     this.#subscriptions = new SubscriptionServer({ ...common, rosters, presence, missed });

@@ -21,8 +21,8 @@ export interface RostersDeps
   readonly metrics: RosterMetrics;
   /** Called when a client is told a whole roster, or all that has changed up to this version. */
   told(client: FullJid, version: number): void;
-  /** Called with each change that clients can see, before they are told. */
-  changed(owner: Jid, contact: string): void;
+  /** Called with each change that clients can see, and its version, before they are told. */
+  changed(owner: Jid, contact: string, version: number): void;
   /** Ends what the owner and a contact whose item was removed see of each other. */
   parted(owner: Jid, contact: Jid, before: RosterItem | undefined): Promise<void>;
 }
@@ -139,7 +139,7 @@ export class Rosters {
     if (item === before) return change;
     metrics.changes.inc();
     if (!isVisibleChange(before, item)) return change;
-    this.#deps.changed(owner, contact);
+    this.#deps.changed(owner, contact, version);
     const told = item?.isListed === true ? writeItem(item) : writeRemoved(contact);
     const ver = hosts.hasVersions(owner.domainpart) ? version : undefined;
     try {

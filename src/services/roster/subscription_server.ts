@@ -147,7 +147,7 @@ export class SubscriptionServer {
     const step = change.result;
     this.#count(outcomeOf(change.before, step));
     if (step.item?.request !== undefined && step.isPassedOn) {
-      missed.note(owner, contact.text, false);
+      missed.note(owner, contact.text, { isVisible: false, version: change.version });
     }
     if (step.isPassedOn) await reach.toEachSession(owner, stanza);
     if (step.presence === "withdraw") await presence.hide(owner, contact);
