@@ -14,6 +14,7 @@ import { PresenceRetries } from "./presence_retries.ts";
 import type { PresenceSignal } from "./presence_signal.ts";
 import { partedPayload } from "./presence_signal.ts";
 import { bareEnd, probe, requestOf, subscribe, unavailable } from "./presence_stanzas.ts";
+import { RecentEnds } from "./recent_ends.ts";
 import type { RosterMetrics } from "./roster_metrics.ts";
 import type { PresenceView, RosterDeps } from "./roster_ports.ts";
 
@@ -102,6 +103,7 @@ export class ContactPresence {
    * That of an end has the contacts who were told of the presence.
    */
   readonly #toldHere = new WeakMap<Stanza | Ending, readonly Jid[]>();
+  readonly #ends: RecentEnds;
   readonly #sights: ContactSights;
   readonly #announcer: DatacenterAnnouncer;
   readonly #review: ListReview;
@@ -112,6 +114,7 @@ export class ContactPresence {
   constructor(deps: ContactPresenceDeps) {
     this.#deps = deps;
     this.#retries = new PresenceRetries(deps.clock);
+    this.#ends = new RecentEnds(deps.clock);
     const sights = this.#sights = new ContactSights(deps);
     this.#announcer = new DatacenterAnnouncer(deps, sights);
     const told = this.#told;
@@ -250,6 +253,7 @@ export class ContactPresence {
     const { reach } = this.#deps;
     const seen: FullJid[] = [];
     for (const { jid, lastPresence } of sessions) {
+      this.#ends.note(jid, contact);
       this.#part(jid, contact);
       // The end of its presence may wait to be told to those who are contacts then.
       const wasSeen = lastPresence !== undefined || this.isTelling(jid);
@@ -275,9 +279,14 @@ export class ContactPresence {
     else parted.add(contact.text);
   }
 
-  /** Answers a probe with the presence of the account's sessions at this node. */
+  /**
+   * Answers a probe with the presence of the account's sessions at this node. A probe of an account was
+   * allowed just now. That of a session was allowed as its login began, and may have waited since.
+   */
   answer(asker: Jid, account: Jid): void {
     const { routes, reach } = this.#deps;
+    if (asker === asker.bare) this.#ends.forget(account, asker);
+    else if (this.#ends.has(account, asker)) return;
     for (const presence of this.shownTo(asker, account)) {
       if (asker !== asker.bare) routes.route(readdress(presence, asker));
       else this.#spawn(reach.spread([asker], (to) => readdress(presence, to)));

@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
+import type { Stanza } from "../../xmpp/mod.ts";
 import { buildStanza, element, parseJid } from "../../xmpp/mod.ts";
+import { partedPayload } from "./presence_signal.ts";
 import {
   ALICE,
   BOB,
@@ -42,6 +44,35 @@ Deno.test("a probe is answered with the presence of the available sessions here"
   fixture.server.probed(probe(`${BOB}/x`));
   assert.deepEqual(lines(fixture.routed), [`available: ${PHONE} → ${BOB}/x`]);
 });
+
+Deno.test("a probe that was allowed before the subscription ended is not answered", async () => {
+  const fixture = withBobAtDc2();
+  await fixture.changePresence(PHONE);
+  const answersTo = (from: string) => {
+    const addresses = { from: parseJid(from), to: parseJid(ALICE) };
+    fixture.routed.length = 0;
+    fixture.server.probed(buildStanza(element("presence", { type: "probe" }), addresses));
+    return lines(fixture.routed);
+  };
+  const answers = [`available: ${PHONE} → ${BOB}/x`];
+  assert.deepEqual(answersTo(`${BOB}/x`), answers);
+  await fixture.enter(PHONE, "unsubscribed", BOB);
+  assert.deepEqual(answersTo(`${BOB}/x`), [], "bob has been told that she is gone");
+  assert.equal(answersTo(`${CAROL}/x`).length, 1);
+  answersTo(BOB); // as he may see her again
+  assert.deepEqual(answersTo(`${BOB}/x`), answers);
+  fixture.server.takes(partedSignal());
+  assert.deepEqual(answersTo(`${BOB}/x`), [], "another node has ended it");
+  fixture.clock.advance(300_000);
+  assert.deepEqual(answersTo(`${BOB}/x`), answers, "no such probe takes so long");
+});
+
+/** The request of another node to tell bob of the end of alice's presence. */
+function partedSignal(): Stanza {
+  const iq = element("iq", { type: "set", id: "1" });
+  const addresses = { from: parseJid(ALICE), to: parseJid(PHONE) };
+  return buildStanza(iq, { ...addresses, content: partedPayload(parseJid(BOB)) });
+}
 
 Deno.test("a login with very many contacts asks the database once and the session table once", async () => {
   const fixture = withAlice();
