@@ -35,6 +35,7 @@ export function makeRosters(config: Config, parts: Surroundings & RosterParts): 
   }
   return new RosterServer({
     process: parts.process,
+    leaseMs: config.redis.expireAfterMs,
     hosts: {
       globalHost,
       localHost,

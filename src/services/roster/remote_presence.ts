@@ -23,6 +23,10 @@ export type PresentSession = Pick<LocalSession, "jid" | "priority" | "lastPresen
 export interface RemotePresenceDeps {
   /** Incarnation of this process. Presence that entered here ends with the session. */
   readonly process: number;
+  /** Milliseconds that a lease lives without its process. */
+  readonly leaseMs: number;
+  /** True for a domain whose people have their sessions in the session table. */
+  hasSessions(domain: string): boolean;
   /** Local hosts of all datacenters that can be reached. Never rejects. */
   hosts(): Promise<readonly string[]>;
   /**
@@ -56,7 +60,10 @@ export interface RemotePresenceDeps {
 const LOOK_MS = 1_000;
 /** Looks in a row at which a process must be missing: Redis may have lost its lease for a moment. */
 const MISSES = 2;
-/** Looks after which a datacenter that is back is told once more. */
+/**
+ * Looks after which a datacenter that is back is told once more, and a node that is back asks who has gone
+ * meanwhile.
+ */
 const SECOND_ANNOUNCEMENT = 5;
 /** Pairs of an account and a resource whose directed presence is asked for at one look. */
 const ASKED_AT_ONCE = 1_000;
@@ -128,6 +135,12 @@ export class RemotePresence {
   #liveHosts: ReadonlySet<string> | undefined;
   /** Datacenters that have come back, with the looks until they are told once more. */
   readonly #returned = new Map<string, number>();
+  /** Monotonic milliseconds of the last look that found out who lives. */
+  #lookedMs: number | undefined;
+  /** Looks until those who have gone are asked for; undefined unless this process was away. */
+  #looksToReview: number | undefined;
+  /** Wall-clock microseconds when it was back last. */
+  #backUs = 0;
   #pairs = 0;
   #withdrawnPairs = 0;
   #cancel: CancelTimer = () => {};
@@ -258,7 +271,42 @@ export class RemotePresence {
     this.#looks.inc();
     this.#lookForReturned(live);
     const gone = this.#goneFrom(live);
-    if (gone.size > 0) await this.#withdraw(gone, live);
+    if (gone.size > 0) {
+      const count = await this.#withdraw(({ process }) => gone.has(process), live);
+      if (count === undefined) return; // the next look finds them gone again
+      // If presence of one comes back before its lease is seen again, looks are counted anew.
+      for (const process of gone) this.#misses.delete(process);
+      this.#deps.log.warn("presence.withdrawn", { processes: gone.size, resources: count });
+    }
+    if (this.#isReviewDue()) await this.#review(live);
+  }
+
+  /**
+   * True a moment after this process was away for so long that it may have lost its lease. Others send
+   * nothing to a process without a lease, so nobody here has heard who has gone meanwhile.
+   */
+  #isReviewDue(): boolean {
+    const nowMs = this.#deps.clock.monotonicMs();
+    // What is left of a lease is more than half of it, as it is renewed well before.
+    const isBack = this.#lookedMs !== undefined &&
+      nowMs - this.#lookedMs >= this.#deps.leaseMs / 2;
+    this.#lookedMs = nowMs;
+    if (isBack) {
+      this.#looksToReview = SECOND_ANNOUNCEMENT;
+      this.#backUs = this.#deps.clock.wallUs();
+    } else if (this.#looksToReview !== undefined) this.#looksToReview--;
+    return this.#looksToReview === 0;
+  }
+
+  /** Withdraws presence of people who have no session any more, though their process lives. */
+  async #review(live: LiveProcesses): Promise<void> {
+    const { hasSessions, log } = this.#deps;
+    // The session table may not know of a login since.
+    const isDoubted = ({ heardUs }: Known, from: string) =>
+      heardUs < this.#backUs && hasSessions(parseJid(from).domainpart);
+    const count = await this.#withdraw(isDoubted, live);
+    this.#looksToReview = count === undefined ? 1 : undefined;
+    if (count !== undefined) log.info("presence.reviewed", { resources: count });
   }
 
   #lookLater(): void {
@@ -506,22 +554,30 @@ export class RemotePresence {
     return gone;
   }
 
-  async #withdraw(gone: ReadonlySet<number>, live: LiveProcesses): Promise<void> {
+  /**
+   * Withdraws those of the resources that `isDoubted` names which no live process has. Returns how many;
+   * undefined, and nothing has happened, while the session table cannot tell.
+   */
+  async #withdraw(
+    isDoubted: (known: Known, from: string) => boolean,
+    live: LiveProcesses,
+  ): Promise<number | undefined> {
     const hosts = new Map<number, string>();
     for (const [host, processes] of live) for (const each of processes) hosts.set(each, host);
     const lost = [...this.#known].flatMap(([from, all]) =>
-      all.filter(({ process }) => gone.has(process)).map((known) => [from, known] as const)
+      all.filter((known) => isDoubted(known, from)).map((known) => [from, known] as const)
     );
     const accounts = new Set(lost.map(([from]) => parseJid(from).bare.text));
     // A session may have moved to a node that lives.
     const moved = await this.#deps.processesOf([...accounts]);
-    if (moved === undefined || this.#isClosed) return; // the next look finds them gone again
-    // If presence of one comes back before its lease is seen again, looks are counted anew.
-    for (const process of gone) this.#misses.delete(process);
+    if (moved === undefined || this.#isClosed) return undefined;
     let count = 0;
     for (const [from, known] of lost) {
       if (this.#known.get(from)?.includes(known) !== true) continue; // news meanwhile
-      const process = moved.get(from)?.find((each) => hosts.has(each));
+      if (!isDoubted(known, from)) continue;
+      const processes = moved.get(from)?.filter((each) => hosts.has(each)) ?? [];
+      if (processes.includes(known.process)) continue;
+      const [process] = processes;
       if (process !== undefined) {
         this.#moved(from, known, { process, host: hosts.get(process)! }); // it has one
         continue;
@@ -530,7 +586,7 @@ export class RemotePresence {
       count++;
     }
     this.#withdrawn.inc(count);
-    this.#deps.log.warn("presence.withdrawn", { processes: gone.size, resources: count });
+    return count;
   }
 
   /** Notes that `process` has the session of which another one has told. */

@@ -10,6 +10,8 @@ import { fullJid, lines } from "./testing/roster_fixture.ts";
 const [ALICE, PHONE, BOB] = ["alice@example.com", "alice@example.com/phone", "bob@example.com/x"];
 const [DC2, DC3] = ["dc2.example.com", "dc3.example.com"];
 
+const LEASE_MS = 10_000;
+
 /** Presences of others at a node where alice has a phone. Process 2 is at dc2, process 3 at dc3. */
 class Fixture {
   readonly live = new Map<string, Set<number>>([[DC2, new Set([2])], [DC3, new Set([3])]]);
@@ -24,6 +26,8 @@ class Fixture {
   sessions: PresentSession[] = [session(PHONE, 0)];
   readonly presence = new RemotePresence({
     process: 1,
+    leaseMs: LEASE_MS,
+    hasSessions: (domain) => domain === "example.com",
     hosts: () => Promise.resolve([...this.live.keys()]),
     liveProcesses: (hosts) =>
       Promise.resolve(
@@ -106,6 +110,40 @@ Deno.test("a resource is not withdrawn while the session table cannot tell wheth
   fixture.canTellClaims = true;
   await fixture.presence.look();
   assert.deepEqual(lines(fixture.delivered), [`unavailable: ${BOB} → ${PHONE}`]);
+});
+
+Deno.test("people who have gone while this process had no lease are withdrawn a moment after its return", async () => {
+  const fixture = new Fixture();
+  const [stays, moves, isBack] = ["carol@example.com/x", "dave@example.com/x", "eve@example.com/x"];
+  const occupant = "room@muc.example.com/nick";
+  for (const from of [BOB, stays!, moves!, isBack!, occupant]) fixture.saw("available", { from });
+  for (const from of [stays!, moves!]) fixture.claims.set(from, [2]);
+  await fixture.presence.look();
+  fixture.claims.set(moves!, [3]);
+  fixture.isRedisUp = false;
+  fixture.clock.advance(LEASE_MS / 2);
+  await fixture.presence.look();
+  fixture.isRedisUp = true;
+  await fixture.presence.look();
+  fixture.saw("available", { from: isBack!, sentAtUs: fixture.clock.wallUs(), status: "again" });
+  for (let i = 0; i < 4; i++) await fixture.presence.look();
+  fixture.canTellClaims = false;
+  await fixture.presence.look();
+  assert.deepEqual(fixture.delivered, [], "replication may still bring sessions");
+  fixture.canTellClaims = true;
+  await fixture.presence.look();
+  assert.deepEqual(lines(fixture.delivered), [`unavailable: ${BOB} → ${PHONE}`]);
+  await fixture.lose(DC3);
+  assert.deepEqual(lines(fixture.delivered.slice(1)), [`unavailable: ${moves} → ${PHONE}`]);
+});
+
+Deno.test("nobody is asked for after a short time without the session table", async () => {
+  const fixture = new Fixture();
+  fixture.saw("available"); // without a session in the table
+  await fixture.presence.look();
+  fixture.clock.advance(LEASE_MS / 2 - 1);
+  for (let i = 0; i < 10; i++) await fixture.presence.look();
+  assert.deepEqual(fixture.delivered, []);
 });
 
 Deno.test("a resource whose process is gone is withdrawn once, and asked for when it is back", async () => {

@@ -88,6 +88,8 @@ export interface RosterHosts {
 export interface RosterDeps {
   /** Incarnation of this process: ids of pushes from different nodes differ by it. */
   readonly process: number;
+  /** Milliseconds that a lease lives without its process. */
+  readonly leaseMs: number;
   readonly hosts: RosterHosts;
   readonly sessions: AccountSessions;
   readonly routes: ServerRoutes;

@@ -110,6 +110,7 @@ export class RosterServer {
       ...common,
       metrics: deps.metrics,
       hosts: () => sessions.hosts(),
+      hasSessions: (domain) => domain === deps.hosts.globalHost,
       here: (account) => sessions.here(account),
       liveProcesses: (hosts) => sessions.liveProcesses(hosts),
       processesOf: async (accounts) => {

@@ -63,6 +63,7 @@ export class RosterFixture {
   ) {
     this.server = new RosterServer({
       process: 1,
+      leaseMs: 120_000,
       hosts: {
         localHost: "dc1.example.com",
         globalHost: "example.com",
