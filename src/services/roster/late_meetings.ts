@@ -45,6 +45,7 @@ export class LateMeetings {
         // Subscriptions may have ended since the login.
         const contacts = await this.#deps.sights.contactsOf(jid);
         if (contacts !== undefined) this.#meet(jid, contacts, all);
+        return contacts !== undefined;
       },
     });
   }
@@ -54,19 +55,23 @@ export class LateMeetings {
    * first look found, so all contacts are told and asked.
    */
   afterMove(jid: FullJid): void {
-    let contacts: readonly RosterContact[] | undefined;
+    let contacts: readonly RosterContact[] = [];
     this.#secondLook.later({
       jid,
       found: new Map(),
       isFromElsewhere: true,
       accounts: async () => {
         if (this.#currentOf(jid) === undefined) return undefined;
-        contacts = await this.#deps.sights.contactsOf(jid);
-        if (contacts === undefined) return undefined;
+        const read = await this.#deps.sights.contactsOf(jid);
+        if (read === undefined) return "unreadable";
+        contacts = read;
         const told = this.#deps.sights.seenBy(jid, subscribersIn(contacts));
         return [...told, ...this.#deps.sights.sightsOf(jid, contacts).probed, jid.bare];
       },
-      missed: (all) => Promise.resolve(contacts && this.#meet(jid, contacts, all)),
+      missed: (all) => {
+        this.#meet(jid, contacts, all);
+        return Promise.resolve(true);
+      },
     });
   }
 

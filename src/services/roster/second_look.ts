@@ -30,12 +30,15 @@ export interface FirstLook {
   /** True when it has come from another node, which may not have known of sessions of this one. */
   readonly isFromElsewhere?: boolean;
   /**
-   * Returns the accounts to look up again; undefined when the session is no longer available, or they
-   * cannot be read. Never rejects.
+   * Returns the accounts to look up again; undefined when the session is no longer available. Never
+   * rejects.
    */
-  accounts(): Promise<readonly Jid[] | undefined>;
-  /** Called once if something was missed. Never rejects. */
-  missed(all: readonly Missed[]): Promise<void>;
+  accounts(): Promise<readonly Jid[] | "unreadable" | undefined>;
+  /**
+   * Called if something was missed. Returns false, and nothing has happened, when the database failed: the
+   * session looks again later. Never rejects.
+   */
+  missed(all: readonly Missed[]): Promise<boolean>;
 }
 
 /** Milliseconds after which a session looks again: several times a usual replication delay. */
@@ -82,10 +85,16 @@ export class SecondLook {
     const { text } = look.jid;
     const waiting: Waiting = {
       cancel: clock.after(LOOK_AGAIN_MS, () => {
-        const step = () =>
-          paced.run(() => this.#look(look, waiting)).finally(() => {
-            if (this.#waiting.get(text) === waiting) this.#waiting.delete(text);
-          });
+        const step = async () => {
+          let isOver = true;
+          try {
+            isOver = await paced.run(() => this.#look(look, waiting));
+          } finally {
+            const isCurrent = this.#waiting.get(text) === waiting;
+            if (isCurrent && isOver) this.#waiting.delete(text);
+            else if (isCurrent) this.#wait(look, heard);
+          }
+        };
         turns.runAlways(text, step, "patient");
       }),
       heard,
@@ -117,23 +126,19 @@ export class SecondLook {
     this.#waiting.clear();
   }
 
+  /** Returns false when the database or the session table could not tell. */
   async #look(
-    look: FirstLook,
-    waiting: Waiting,
-  ): Promise<void> {
-    const { jid, found, accounts, missed, isFromElsewhere = false } = look;
-    const { heard } = waiting;
+    { jid, found, accounts, missed, isFromElsewhere = false }: FirstLook,
+    { heard }: Waiting,
+  ): Promise<boolean> {
     const { process, reach } = this.#deps;
     const looked = await accounts();
-    if (looked === undefined) return;
+    if (looked === undefined) return true;
+    if (looked === "unreadable") return false;
     const byText = new Map(looked.map((account) => [account.text, account]));
     // By the same rule as at first: people of local hosts are not looked up elsewhere.
     const foundNow = await reach.sessionsOf([...byText.values()]);
-    if (foundNow === undefined) {
-      // Unless it was forgotten meanwhile.
-      if (this.#waiting.get(jid.text) === waiting) this.#wait(look, heard);
-      return;
-    }
+    if (foundNow === undefined) return false;
     const all: Missed[] = [];
     for (const account of byText.values()) {
       const before = found.get(account.text) ?? [];
@@ -155,6 +160,6 @@ export class SecondLook {
       }
       for (const [host, missed] of hosts) all.push({ account, host, ...missed });
     }
-    if (all.length > 0) await missed(all);
+    return all.length === 0 || await missed(all);
   }
 }

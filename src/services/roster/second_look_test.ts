@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { buildStanza, element, parseJid } from "../../xmpp/mod.ts";
+import { DOWN } from "./testing/alice_and_bob.ts";
 import { fullJid, item, lines, RosterFixture } from "./testing/roster_fixture.ts";
 
 const ALICE = "alice@example.com";
@@ -201,4 +202,20 @@ Deno.test("a second look tells and asks nobody whose subscription has ended sinc
   await cancelled.take(BOB, "unsubscribed", ALICE);
   cancelled.sent.length = 0;
   assert.deepEqual(await afterAMoment(cancelled), []);
+});
+
+Deno.test("a second look that the database fails is made again", async () => {
+  for (const way of ["login", "move"] as const) {
+    const fixture = new RosterFixture();
+    fixture.store.put(ALICE, item(BOB, { subscription: "from" }));
+    if (way === "login") await fixture.changePresence(PHONE);
+    else fixture.arrive(PHONE, true);
+    fixture.elsewhere.set(BOB, [{ host: DC2, resourcepart: "x", process: 2 }]);
+    fixture.store.failure = DOWN;
+    for (let i = 0; i < 2; i++) assert.deepEqual(await afterAMoment(fixture), [], way);
+    fixture.store.failure = undefined;
+    assert.deepEqual(await afterAMoment(fixture), [`available: ${PHONE} → ${BOB} at ${DC2}`], way);
+    fixture.sent.length = 0;
+    assert.deepEqual(await afterAMoment(fixture), [], "once");
+  }
 });
