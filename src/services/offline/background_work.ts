@@ -11,7 +11,7 @@ export interface BackgroundWorkDeps {
 /** Work that nobody awaits, and its timers. `close` ends the timers and awaits the work. */
 export class BackgroundWork {
   readonly #deps: BackgroundWorkDeps;
-  /** What ends each timer early. */
+  /** Functions that end the timers early, one for each timer. */
   readonly #timers = new Set<CancelTimer>();
   readonly #tasks = new Set<Promise<void>>();
   #isClosed = false;
