@@ -292,7 +292,10 @@ export class MongooseimSql implements AccountSource {
   }
 }
 
-/** Takes keys as MongooseIM serializes them: for several hash functions, or in the older form. */
+/**
+ * Takes keys as MongooseIM serializes them: for several hash functions, each with a salt of its own or, in
+ * early builds of that form, all with the one before the iterations; or for SHA-1 alone, up to 3.6.
+ */
 function takeDetails(parts: AccountParts, details: string): void {
   const [form, ...fields] = details.split(",");
   if (form === "==SCRAM==") {
@@ -302,11 +305,15 @@ function takeDetails(parts: AccountParts, details: string): void {
   if (form !== "==MULTI_SCRAM==") {
     return parts.note("password", "the form of its keys is not known");
   }
-  const [salt = "", iterations = "", ...keys] = fields;
-  for (const key of keys) {
-    const match = /^={2,3}SHA(1|256)={2,3}([^|]*)\|([^|]*)$/.exec(key);
-    if (match === null) continue; // for a hash function that no mechanism of ours uses
-    const [, hash, storedKey = "", serverKey = ""] = match;
+  const count = fields.findIndex((field) => field.startsWith("==")); // no Base64 begins so
+  const [iterations = "", shared] = fields.slice(0, count).reverse();
+  for (const field of fields.slice(count)) {
+    const [, hash, key = ""] = /^={2,3}SHA(1|256)={2,3}(.*)$/.exec(field) ?? [];
+    if (hash === undefined) continue; // for a hash function that no mechanism of ours uses
+    const written = key.split("|");
+    const [salt = "", storedKey = "", serverKey = ""] = shared === undefined
+      ? written
+      : [shared, ...written];
     parts.secret(hash === "1" ? "SHA-1" : "SHA-256", { salt, iterations, storedKey, serverKey });
   }
 }

@@ -24,8 +24,14 @@ const TABLES: Readonly<Record<string, string>> = {
   pubsub_nodes: "nidx bigint, p_key varchar(250), name varchar(250)",
 };
 
-/** Keys of the passwords `padthai` and `misio`, from MongooseIM's documentation of their form. */
-const BOTH_KEYS =
+/** Keys of the passwords `padthai` and `misio`, from MongooseIM's documentation of their forms. */
+const KEYS =
+  "==MULTI_SCRAM==,4096,===SHA1===QClQsw/sfPEnwj4AEp6E1w==|ys1104hRhqMoRputBY5sLHKXoSw=|" +
+  "EJvxXWM42tO7BgW21lNZyBc1dD0=,==SHA224==dk0ImXFVPoUfqD5FveV7YA==|" +
+  "G0ibQ/YYuCtoun4I+1IF2zJ7Q8x2T23ETnq5Gg==|EvE2EkZcUb3k4CooeOcVFy95P32t+NDX0xbQUA==," +
+  "==SHA256==M7BYKSo04XbzBr4C7b056g==|A779MC05nSGQln5no0hKTGHFSaQ7oguKBZgORW3s+es=|" +
+  "XhtGFf6NDWsnVSCO4xkzPD3qc046fPL0pATZi7RmaWo=";
+const KEYS_WITH_ONE_SALT =
   "==MULTI_SCRAM==,glF/hUXiCWD6TaJLpgVaaw==,4096,===SHA1===Hxfegcj54A6p/ZzWkw7BjJsLZpM=|" +
   "ztvci4eBktO3NLviLhwN3ktF15Q=,==SHA256==S4XiSkYI81m688nMuCgFGUBIGbW6oG1a9rlTKktzS/A=|" +
   "0Tm46vWQyO/XWpAtcDCUH++7ImWVDe0VDx274zMzMXQ=,==SHA512==abc|def";
@@ -38,11 +44,12 @@ const OF_ALICE = "'example.com', 'alice'";
 
 const STATEMENTS: readonly string[] = [
   ...Object.entries(TABLES).map(([name, columns]) => `CREATE TABLE ${name} (${columns})`),
-  `INSERT INTO users VALUES (${OF_ALICE}, '', '${BOTH_KEYS}')`,
+  `INSERT INTO users VALUES (${OF_ALICE}, '', '${KEYS}')`,
   `INSERT INTO users VALUES ('example.com', 'bob', '', '${OLD_KEYS}')`,
   "INSERT INTO users VALUES ('example.com', 'carol', 'plain', NULL)",
   "INSERT INTO users VALUES ('example.com', 'dave', '', 'other')",
   "INSERT INTO users VALUES ('elsewhere.example', 'erin', 'plain', NULL)",
+  `INSERT INTO users VALUES ('example.com', 'frank', '', '${KEYS_WITH_ONE_SALT}')`,
   ...[
     "'bob@example.com', 'Bob ü', 'B', 'N', ''",
     "'to@example.net', '', 'T', 'O', ''",
@@ -110,7 +117,7 @@ for (const kind of SERVER_KINDS.filter(({ driver }) => driver !== "mssql")) {
         reportPath: join(directory, "report"),
       });
     const { findings, ...counts } = await take();
-    assert.deepEqual(counts, { added: 3, there: 0, refused: 2, onlySha1: 1, onlySha256: 0 });
+    assert.deepEqual(counts, { added: 4, there: 0, refused: 2, onlySha1: 1, onlySha256: 0 });
     const report = (await Deno.readTextFile(join(directory, "report"))).trimEnd().split("\n")
       .map((line) => line.replaceAll("\t", " | "));
     assert.equal(report.length, findings);
@@ -135,10 +142,11 @@ for (const kind of SERVER_KINDS.filter(({ driver }) => driver !== "mssql")) {
     );
 
     const users = store.users("example.com");
-    const alice = (await users.credentials("alice"))!;
-    for (const [hash, key] of [["SHA-1", alice.sha1!], ["SHA-256", alice.sha256!]] as const) {
-      const derived = await derivePasswordLike(key, "padthai", hash);
-      assert.deepEqual(derived, key, hash);
+    for (const name of ["alice", "frank"]) {
+      const { sha1, sha256 } = (await users.credentials(name))!;
+      for (const [hash, key] of [["SHA-1", sha1!], ["SHA-256", sha256!]] as const) {
+        assert.deepEqual(await derivePasswordLike(key, "padthai", hash), key, `${name} ${hash}`);
+      }
     }
     const bob = (await users.credentials("bob"))!;
     assert.deepEqual(await derivePasswordLike(bob.sha1!, "misio", "SHA-1"), bob.sha1);
@@ -180,7 +188,7 @@ for (const kind of SERVER_KINDS.filter(({ driver }) => driver !== "mssql")) {
     ]);
     assert.deepEqual(waiting.map(({ sentAtMs }) => sentAtMs), [NOW, NOW]);
     const again = await take();
-    assert.deepEqual([again.added, again.there, again.refused], [0, 3, 2]);
+    assert.deepEqual([again.added, again.there, again.refused], [0, 4, 2]);
 
     const many = Array.from({ length: 250 }, (_, i) => `('many.example', 'user${i}', 'x', NULL)`);
     await using paged = await foreign(server, [
