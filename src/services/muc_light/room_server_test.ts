@@ -40,7 +40,7 @@ class World {
   /** Ends the fates of messages to occupants. */
   readonly fates: (() => void)[] = [];
   isDown = false;
-  /** What a request to the database waits for. */
+  /** Awaited by each request to the database. */
   slow: Promise<void> | undefined;
   server!: RoomServer<RoomStanza>;
   /** Another node with the same store. */

@@ -42,7 +42,7 @@ interface Pending {
   readonly bytes: number;
 }
 
-/** What becomes of a message: it is kept, finds no room, or is refused with that condition. */
+/** End of a message: it is kept, finds no room, or is refused with that condition. */
 type End = "kept" | "no-room" | StanzaErrorCondition;
 
 /**

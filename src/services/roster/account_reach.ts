@@ -72,10 +72,7 @@ export class AccountReach {
     const { hosts, sessions } = this.#deps;
     const found = new Map<string, Set<string>>();
     for (const [account, all] of places ?? []) {
-      found.set(
-        account,
-        new Set(all.map(({ host }) => host)),
-      );
+      found.set(account, new Set(all.map(({ host }) => host)));
     }
     for (const account of accounts) {
       if (hosts.store(account.domainpart) === undefined) continue;
