@@ -1,6 +1,10 @@
 import { SeverityNumber, ValueType } from "@opentelemetry/api";
 import type { HrTime } from "@opentelemetry/api";
-import { ProtobufLogsSerializer, ProtobufMetricsSerializer } from "@opentelemetry/otlp-transformer";
+import {
+  ProtobufLogsSerializer,
+  ProtobufMetricsSerializer,
+  ProtobufTraceSerializer,
+} from "@opentelemetry/otlp-transformer";
 import { resourceFromAttributes } from "@opentelemetry/resources";
 import type { Resource } from "@opentelemetry/resources";
 import type { ReadableLogRecord } from "@opentelemetry/sdk-logs";
@@ -10,6 +14,7 @@ import type { LogEntry } from "../log.ts";
 import type { MetricPoint, MetricReading } from "../metrics_registry.ts";
 import { redactFields } from "../redact.ts";
 import type { FinishedSpan } from "./finished_span.ts";
+import type { Signal } from "./signal.ts";
 import { SpanEncoder } from "./span_encoder.ts";
 
 /** An event of the log, and when it was logged. */
@@ -39,6 +44,16 @@ const DATA_POINTS = {
   gauge: DataPointType.GAUGE,
   histogram: DataPointType.HISTOGRAM,
 } as const satisfies Record<MetricReading["kind"], DataPointType>;
+
+/** Reads from an answer how many items the collector rejected. */
+const REJECTED: Readonly<Record<Signal, (answer: Uint8Array) => number | undefined>> = {
+  traces: (answer) =>
+    ProtobufTraceSerializer.deserializeResponse(answer).partialSuccess?.rejectedSpans,
+  metrics: (answer) =>
+    ProtobufMetricsSerializer.deserializeResponse(answer).partialSuccess?.rejectedDataPoints,
+  logs: (answer) =>
+    ProtobufLogsSerializer.deserializeResponse(answer).partialSuccess?.rejectedLogRecords,
+};
 
 /**
  * Encodes what one process tells the collector, as OTLP requests: spans by code of its own, as there are
@@ -75,6 +90,15 @@ export class OtlpEncoder {
           .map((reading) => metricOf(reading, times)),
       }],
     }));
+  }
+
+  /** Returns how many items the collector rejected. An answer that cannot be read says nothing of them. */
+  rejected(signal: Signal, answer: Uint8Array): number {
+    try {
+      return Math.max(0, REJECTED[signal](answer) ?? 0);
+    } catch {
+      return 0; // some collectors answer with text or nothing
+    }
   }
 
   #log({ entry: { level, event, fields }, atUs }: TimedEntry): ReadableLogRecord {

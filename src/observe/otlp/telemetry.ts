@@ -1,9 +1,4 @@
 import { setImmediate } from "node:timers";
-import {
-  ProtobufLogsSerializer,
-  ProtobufMetricsSerializer,
-  ProtobufTraceSerializer,
-} from "@opentelemetry/otlp-transformer";
 import type { CancelTimer, Clock } from "../../base/mod.ts";
 import { describeError, joinBytes } from "../../base/mod.ts";
 import type { LogEntry, Logger } from "../log.ts";
@@ -12,23 +7,27 @@ import type { MetricsRegistry } from "../metrics_registry.ts";
 import type { FinishedSpan } from "./finished_span.ts";
 import { showAddresses } from "./shown_address.ts";
 import type { ShownAddress } from "./shown_address.ts";
-import { OtlpEncoder } from "./otlp_encoder.ts";
-import type { TimedEntry } from "./otlp_encoder.ts";
+import type { OtlpEncoder, TimedEntry } from "./otlp_encoder.ts";
 import { OtlpQueue } from "./otlp_queue.ts";
 import type { BatchOutcome } from "./otlp_queue.ts";
 import { OtlpSender } from "./otlp_sender.ts";
-import type { Delivery, OtlpTarget } from "./otlp_sender.ts";
+import type { OtlpTarget } from "./otlp_sender.ts";
+import type { Signal } from "./signal.ts";
 
 type Encoded = Uint8Array<ArrayBuffer>;
+type Encode = (encoder: OtlpEncoder) => Encoded | Promise<Encoded>;
+
+/** Fate of a request, and what its failure says. */
+interface Posted {
+  readonly outcome: BatchOutcome;
+  readonly detail?: string;
+}
 
 /**
  * Items that are encoded in one turn of the event loop. Stanzas wait meanwhile, for half a millisecond or
  * one.
  */
 const ENCODED_AT_ONCE = { spans: 128, logs: 64 } as const;
-
-/** Kind of what a collector is told. */
-export type Signal = "traces" | "metrics" | "logs";
 
 /** Collector, signals and bounds. */
 export interface TelemetryOptions extends OtlpTarget {
@@ -49,16 +48,6 @@ export interface TelemetryOptions extends OtlpTarget {
 
 const LEVELS: readonly LogEntry["level"][] = ["debug", "info", "warn", "error"];
 
-/** Reads from an answer how many items the collector rejected. */
-const REJECTED: Readonly<Record<Signal, (answer: Uint8Array) => number | undefined>> = {
-  traces: (answer) =>
-    ProtobufTraceSerializer.deserializeResponse(answer).partialSuccess?.rejectedSpans,
-  metrics: (answer) =>
-    ProtobufMetricsSerializer.deserializeResponse(answer).partialSuccess?.rejectedDataPoints,
-  logs: (answer) =>
-    ProtobufLogsSerializer.deserializeResponse(answer).partialSuccess?.rejectedLogRecords,
-};
-
 /**
  * Tells an OpenTelemetry collector of spans, metrics and events of the log (OTLP over HTTP). Nothing
  * waits for the collector: what it does not take in time is dropped and counted.
@@ -69,7 +58,7 @@ export class Telemetry {
   readonly #log: Logger;
   readonly #clock: Clock;
   readonly #sender: OtlpSender;
-  readonly #encoder: OtlpEncoder;
+  readonly #encoder: Promise<OtlpEncoder>;
   readonly #spans: OtlpQueue<FinishedSpan>;
   readonly #logs: OtlpQueue<TimedEntry>;
   readonly #startUs: number;
@@ -96,7 +85,7 @@ export class Telemetry {
     this.#clock = clock;
     this.#startUs = clock.wallUs();
     this.#sender = new OtlpSender(options);
-    this.#encoder = new OtlpEncoder(options.resource, options.version);
+    this.#encoder = loadEncoder(options);
     const each = (name: string, help: string) => {
       const counterOf = (signal: Signal) => metrics.counter({ name, help, labels: { signal } });
       return {
@@ -121,7 +110,7 @@ export class Telemetry {
       send: (batch) => {
         return this.#send(
           "traces",
-          () => encodeInTurns(batch, ENCODED_AT_ONCE.spans, (spans) => this.#encoder.spans(spans)),
+          (encoder) => encodeInTurns(batch, ENCODED_AT_ONCE.spans, (spans) => encoder.spans(spans)),
         );
       },
     });
@@ -132,7 +121,7 @@ export class Telemetry {
       send: (batch) => {
         return this.#send(
           "logs",
-          () => encodeInTurns(batch, ENCODED_AT_ONCE.logs, (events) => this.#encoder.logs(events)),
+          (encoder) => encodeInTurns(batch, ENCODED_AT_ONCE.logs, (events) => encoder.logs(events)),
         );
       },
     });
@@ -188,10 +177,10 @@ export class Telemetry {
   /** Sends all metrics as they are now. The next report covers one that is lost. */
   async #report(): Promise<void> {
     let count = 0;
-    const outcome = await this.#send("metrics", () => {
+    const outcome = await this.#send("metrics", (encoder) => {
       const readings = this.#registry.read();
       count = readings.length;
-      return this.#encoder.metrics(readings, {
+      return encoder.metrics(readings, {
         startUs: this.#startUs,
         atUs: this.#clock.wallUs(),
       });
@@ -200,34 +189,43 @@ export class Telemetry {
   }
 
   /** Sends what `encode` returns. A value that cannot be encoded counts as refused. */
-  async #send(signal: Signal, encode: () => Encoded | Promise<Encoded>): Promise<BatchOutcome> {
-    const delivery = await this.#post(signal, encode);
-    if (delivery.kind === "taken") {
+  async #send(signal: Signal, encode: Encode): Promise<BatchOutcome> {
+    const { outcome, detail } = await this.#post(signal, encode);
+    if (outcome.kind === "taken") {
       if (this.#failing.delete(signal)) this.#log.info("telemetry.resumed", { signal });
-      return { kind: "taken", rejected: rejectedOf(signal, delivery.answer) };
-    }
-    const { kind, detail } = delivery;
-    if (!this.#failing.has(signal) && !this.#isClosed) {
+    } else if (!this.#failing.has(signal) && !this.#isClosed) {
       this.#failing.add(signal); // first, as the event is one more item
       this.#log.warn("telemetry.failed", {
         signal,
         endpoint: this.#options.endpoint,
-        outcome: kind,
+        outcome: outcome.kind,
         detail,
       });
     }
-    return { kind };
+    return outcome;
   }
 
-  async #post(signal: Signal, encode: () => Encoded | Promise<Encoded>): Promise<Delivery> {
+  async #post(signal: Signal, encode: Encode): Promise<Posted> {
+    let encoder: OtlpEncoder;
     let body: Encoded;
     try {
-      body = await encode();
+      encoder = await this.#encoder;
+      body = await encode(encoder);
     } catch (thrown) {
-      return { kind: "refused", detail: describeError(thrown) };
+      return { outcome: { kind: "refused" }, detail: describeError(thrown) };
     }
-    return await this.#sender.post(`/v1/${signal}`, body);
+    const delivery = await this.#sender.post(`/v1/${signal}`, body);
+    if (delivery.kind !== "taken") {
+      return { outcome: { kind: delivery.kind }, detail: delivery.detail };
+    }
+    return { outcome: { kind: "taken", rejected: encoder.rejected(signal, delivery.answer) } };
   }
+}
+
+/** OpenTelemetry's library is loaded only where a collector is told something: few nodes have one. */
+async function loadEncoder({ resource, version }: TelemetryOptions): Promise<OtlpEncoder> {
+  const { OtlpEncoder } = await import("./otlp_encoder.ts");
+  return new OtlpEncoder(resource, version);
 }
 
 /**
@@ -245,13 +243,4 @@ async function encodeInTurns<T>(
     parts.push(encode(items.slice(at, at + atOnce)));
   }
   return parts.length === 1 ? parts[0]! : joinBytes(parts);
-}
-
-/** An answer that cannot be read says nothing of rejected items. */
-function rejectedOf(signal: Signal, answer: Uint8Array): number {
-  try {
-    return Math.max(0, REJECTED[signal](answer) ?? 0);
-  } catch {
-    return 0; // some collectors answer with text or nothing
-  }
 }

@@ -1,0 +1,2 @@
+/** Kind of what a collector is told. */
+export type Signal = "traces" | "metrics" | "logs";
