@@ -1,5 +1,4 @@
 import assert from "node:assert/strict";
-import { errors, types } from "cassandra-driver";
 import { SystemClock } from "../../base/mod.ts";
 import type { ArchiveId } from "../archive_store.ts";
 import {
@@ -12,10 +11,12 @@ import { keyOf } from "../sql/keys.ts";
 import { BUCKET_POSITIONS } from "./archive_log.ts";
 import { CassandraArchiveStore } from "./cassandra_archive_store.ts";
 import { connectCassandra } from "./cassandra_cluster.ts";
+import { loadCassandraDriver } from "./cassandra_driver.ts";
 import { CassandraSession } from "./cassandra_session.ts";
 import type { StatementClient } from "./cassandra_session.ts";
 import { archivesAt, cassandraDuringTests, cassandraPool } from "./testing/server.ts";
 
+const { errors, types } = await loadCassandraDriver();
 const { open, server } = cassandraDuringTests();
 
 archiveStoreConformance("Cassandra", open);

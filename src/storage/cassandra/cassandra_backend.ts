@@ -1,5 +1,4 @@
 import { Buffer } from "node:buffer";
-import { types } from "cassandra-driver";
 import type { Client } from "cassandra-driver";
 import { describeError } from "../../base/mod.ts";
 import type { Backend, BackendReport, PrepareOptions } from "../backend.ts";
@@ -18,6 +17,7 @@ import {
   tablesOfSchema,
 } from "./cassandra_schema.ts";
 import type { Replication } from "./cassandra_schema.ts";
+import { DATA_TYPES } from "./cql_protocol.ts";
 
 /** Milliseconds that one statement of a preparation may take. */
 const PREPARE_STATEMENT_MS = 120_000;
@@ -205,7 +205,7 @@ function describeReplication({ strategy, replicas }: Replication): string {
 
 /** Returns a key that no row has. */
 function unusedValue(type: number): unknown {
-  if (type === types.dataTypes.int || type === types.dataTypes.bigint) return -1;
-  if (type === types.dataTypes.blob) return Buffer.from("causeway check");
+  if (type === DATA_TYPES.int || type === DATA_TYPES.bigint) return -1;
+  if (type === DATA_TYPES.blob) return Buffer.from("causeway check");
   return "00000000-0000-0000-0000-000000000000";
 }

@@ -1,7 +1,6 @@
 import { checkServerIdentity } from "node:tls";
 import type { PeerCertificate } from "node:tls";
-import { auth, Client, policies, types } from "cassandra-driver";
-import type { DseClientOptions } from "cassandra-driver";
+import type { Client, DseClientOptions } from "cassandra-driver";
 import { CausewayError, SystemClock } from "../../base/mod.ts";
 import type { Clock } from "../../base/mod.ts";
 import type { Logger, Metrics } from "../../observe/mod.ts";
@@ -11,6 +10,8 @@ import { ConnectionPool, resolvePoolBounds } from "../sql/connection_pool.ts";
 import { DatabaseObserver } from "../sql/database_observer.ts";
 import type { CassandraPoolOptions } from "../server_pools.ts";
 import { readTls } from "../sql/sql_server.ts";
+import { loadCassandraDriver } from "./cassandra_driver.ts";
+import type { CassandraDriver } from "./cassandra_driver.ts";
 import { cassandraError, isDisconnection } from "./cassandra_failure.ts";
 import { checkKeyspace } from "./cassandra_schema.ts";
 import { CassandraSession } from "./cassandra_session.ts";
@@ -200,9 +201,10 @@ export async function connectCassandra(
   options: CassandraPoolOptions,
   use: "keyspace" | "cluster" = "keyspace",
 ): Promise<Client> {
-  const settings = await settingsOf(options);
-  const datacenter = options.localDatacenter ?? await findDatacenter(settings);
-  const client = new Client({
+  const driver = await loadCassandraDriver();
+  const settings = await settingsOf(options, driver);
+  const datacenter = options.localDatacenter ?? await findDatacenter(settings, driver);
+  const client = new driver.Client({
     ...settings,
     localDataCenter: datacenter,
     ...(use === "keyspace" ? { keyspace: options.keyspace } : {}),
@@ -211,7 +213,10 @@ export async function connectCassandra(
   return client;
 }
 
-async function settingsOf(options: CassandraPoolOptions): Promise<DseClientOptions> {
+async function settingsOf(
+  options: CassandraPoolOptions,
+  { auth, policies, types }: CassandraDriver,
+): Promise<DseClientOptions> {
   const { servers, username, password, tls } = options;
   const { connectTimeoutMs, statementTimeoutMs } = resolvePoolBounds(options.bounds);
   const names = servers.map(({ host }) => host);
@@ -253,7 +258,10 @@ function identityProblem(
 }
 
 /** Returns the datacenter of the first server that answers. */
-async function findDatacenter(settings: DseClientOptions): Promise<string> {
+async function findDatacenter(
+  settings: DseClientOptions,
+  { Client, policies }: CassandraDriver,
+): Promise<string> {
   const client = new Client({
     ...settings,
     policies: { loadBalancing: new policies.loadBalancing.RoundRobinPolicy() },

@@ -1,9 +1,11 @@
-import { errors, types } from "cassandra-driver";
 import { CausewayError } from "../../base/mod.ts";
 import type { FailureContext, StorageFailure } from "../storage_error.ts";
 import { connectionFailureOf, storageError, unnamedStorageError } from "../storage_error.ts";
+import type { CassandraDriver } from "./cassandra_driver.ts";
+import { loadedCassandraDriver } from "./cassandra_driver.ts";
+import { ERROR_CODES as codes } from "./cql_protocol.ts";
 
-const { responseErrorCodes: codes } = types;
+type Errors = CassandraDriver["errors"];
 
 /** Answers of the server that have a name. */
 const FAILURES: ReadonlyMap<number, StorageFailure> = new Map([
@@ -30,11 +32,11 @@ const NO_KEYSPACE = /^keyspace .* does not exist/i;
  * in time, or the connection was lost.
  */
 export function isAmbiguous(thrown: unknown): boolean {
-  if (thrown instanceof errors.OperationTimedOutError) return true;
-  if (thrown instanceof errors.NoHostAvailableError) {
+  if (isError(thrown, "OperationTimedOutError")) return true;
+  if (isError(thrown, "NoHostAvailableError")) {
     return innerErrorsOf(thrown).some((inner) => inner === thrown ? false : isAmbiguous(inner));
   }
-  if (thrown instanceof errors.ResponseError) {
+  if (isError(thrown, "ResponseError")) {
     return thrown.code === codes.writeTimeout || thrown.code === codes.writeFailure ||
       thrown.code === codes.readTimeout || thrown.code === codes.serverError;
   }
@@ -43,7 +45,7 @@ export function isAmbiguous(thrown: unknown): boolean {
 
 /** True when replicas did not agree in time, as happens while others change the same rows. */
 export function isContention(thrown: unknown): boolean {
-  return thrown instanceof errors.ResponseError &&
+  return isError(thrown, "ResponseError") &&
     (thrown.code === codes.writeTimeout || thrown.code === codes.readTimeout);
 }
 
@@ -63,21 +65,30 @@ export function isDisconnection(thrown: unknown): boolean {
 }
 
 function failureOf(thrown: unknown): StorageFailure | undefined {
-  if (thrown instanceof errors.NoHostAvailableError) {
+  if (isError(thrown, "NoHostAvailableError")) {
     const inner = innerErrorsOf(thrown).map(failureOf).filter((each) => each !== undefined);
     // A server that refuses says more than those that are silent.
     return inner.find((each) => each !== "unreachable") ?? "unreachable";
   }
-  if (thrown instanceof errors.AuthenticationError) return "denied";
-  if (thrown instanceof errors.OperationTimedOutError) return "timeout";
-  if (thrown instanceof errors.BusyConnectionError) return "pool-full";
-  if (thrown instanceof errors.ResponseError) {
+  if (isError(thrown, "AuthenticationError")) return "denied";
+  if (isError(thrown, "OperationTimedOutError")) return "timeout";
+  if (isError(thrown, "BusyConnectionError")) return "pool-full";
+  if (isError(thrown, "ResponseError")) {
     if (NO_TABLE.test(thrown.message)) return "schema-missing";
     if (NO_KEYSPACE.test(thrown.message)) return "no-database";
     if (thrown.code === codes.invalid && TOO_LARGE.test(thrown.message)) return "value-too-large";
     return FAILURES.get(thrown.code);
   }
   return connectionFailureOf(thrown);
+}
+
+/** True for an error of the driver that has this class. */
+function isError<K extends keyof Errors>(
+  thrown: unknown,
+  name: K,
+): thrown is InstanceType<Errors[K]> {
+  const driver = loadedCassandraDriver();
+  return driver !== undefined && thrown instanceof driver.errors[name];
 }
 
 /** Returns the failures of the servers that were tried. */
@@ -87,7 +98,7 @@ function innerErrorsOf({ innerErrors }: { readonly innerErrors: unknown }): read
 
 /** Returns the failure of one server rather than that of all of them. */
 function detailOf(thrown: unknown): unknown {
-  if (!(thrown instanceof errors.NoHostAvailableError)) return thrown;
+  if (!(isError(thrown, "NoHostAvailableError"))) return thrown;
   const inner = innerErrorsOf(thrown);
   return inner.find((each) => failureOf(each) !== "unreachable") ?? inner[0] ?? thrown;
 }

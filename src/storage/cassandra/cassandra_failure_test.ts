@@ -1,8 +1,16 @@
 import assert from "node:assert/strict";
-import { errors, types } from "cassandra-driver";
+import { loadCassandraDriver } from "./cassandra_driver.ts";
 import { cassandraError } from "./cassandra_failure.ts";
+import { CONSISTENCIES, DATA_TYPES, ERROR_CODES } from "./cql_protocol.ts";
 
+const { errors, types } = await loadCassandraDriver();
 const { responseErrorCodes: codes } = types;
+
+Deno.test("the numbers of the protocol are those of the driver", () => {
+  assert.deepEqual({ ...types.consistencies, ...CONSISTENCIES }, types.consistencies);
+  assert.deepEqual({ ...types.dataTypes, ...DATA_TYPES }, types.dataTypes);
+  assert.deepEqual({ ...types.responseErrorCodes, ...ERROR_CODES }, types.responseErrorCodes);
+});
 
 Deno.test("cassandraError() names what a server refuses, and says whether to try again", () => {
   const rows: readonly (readonly [number, string, string, boolean])[] = [

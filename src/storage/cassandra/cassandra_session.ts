@@ -1,10 +1,10 @@
 import { Buffer } from "node:buffer";
-import { types } from "cassandra-driver";
-import type { Client } from "cassandra-driver";
+import type { Client, types } from "cassandra-driver";
 import { backoffMs } from "../../base/mod.ts";
 import type { BackoffOptions, Clock } from "../../base/mod.ts";
 import type { CassandraPoolOptions } from "../server_pools.ts";
 import { isAmbiguous, isContention } from "./cassandra_failure.ts";
+import { CONSISTENCIES } from "./cql_protocol.ts";
 
 /** Numbers of replicas that take part, as Cassandra names them. */
 export type CassandraConsistency = Required<
@@ -67,12 +67,10 @@ export class CqlRow {
   }
 }
 
-const { consistencies } = types;
-
 const NEAR = {
-  local_one: consistencies.localOne,
-  local_quorum: consistencies.localQuorum,
-  quorum: consistencies.quorum,
+  local_one: CONSISTENCIES.localOne,
+  local_quorum: CONSISTENCIES.localQuorum,
+  quorum: CONSISTENCIES.quorum,
 } as const;
 
 /** Requests that one operation has under way at once. */
@@ -200,14 +198,14 @@ export class CassandraSession {
   /** Two sets of so many replicas have one in common, among those that agree on the order. */
   get #strong(): types.consistencies {
     return this.#options.serialConsistency === "serial"
-      ? consistencies.quorum
-      : consistencies.localQuorum;
+      ? CONSISTENCIES.quorum
+      : CONSISTENCIES.localQuorum;
   }
 
   get #serial(): types.consistencies {
     return this.#options.serialConsistency === "serial"
-      ? consistencies.serial
-      : consistencies.localSerial;
+      ? CONSISTENCIES.serial
+      : CONSISTENCIES.localSerial;
   }
 }
 
