@@ -140,6 +140,15 @@ export interface OfflineKeeper {
     sentAtMs: number,
     outcome: { kept(): void; refused(condition: StanzaErrorCondition): void; dropped(): void },
   ): boolean;
+  /**
+   * Takes over a message that found nobody and could not wait, as there was no room. Returns false
+   * when its sender may know so, and gets the error at once. Otherwise calls one of `refused` and
+   * `dropped`, later.
+   */
+  refuse(
+    stanza: Stanza,
+    outcome: { refused(condition: StanzaErrorCondition): void; dropped(): void },
+  ): boolean;
 }
 
 /**

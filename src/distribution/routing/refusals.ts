@@ -29,8 +29,17 @@ export class Refusals {
     this.#deps = deps;
   }
 
-  /** Answers the sender with an error, or counts the stanza as dropped if none may be sent. */
-  refuse(envelope: Envelope, condition: StanzaErrorCondition, reason: DropReason): void {
+  /**
+   * Answers the sender with an error, or counts the stanza as dropped if none may be sent.
+   *
+   * @param isWithoutTaker true for a stanza that has found nobody
+   */
+  refuse(
+    envelope: Envelope,
+    condition: StanzaErrorCondition,
+    reason: DropReason,
+    isWithoutTaker = reason === "no-route",
+  ): void {
     const { stop } = this.#deps;
     if (stop.isStopping && envelope.isHeldBefore) {
       envelope.trace?.note("returned", { reason: "left to the node before, as this one stops" });
@@ -45,10 +54,34 @@ export class Refusals {
         // It has ended its clients' streams each time, and would end those of the next one too.
         envelope.settle();
       }
-      const isUnavailable = condition === "service-unavailable" && reason === "no-route";
-      if (isUnavailable && this.#isKept(envelope, reason)) return;
+      if (isWithoutTaker && this.#isTakenOver(envelope, condition, reason)) return;
     }
     this.#answer(envelope, condition, reason);
+  }
+
+  /** True when a message that has found nobody is dealt with. */
+  #isTakenOver(
+    envelope: Envelope,
+    condition: StanzaErrorCondition,
+    reason: DropReason,
+  ): boolean {
+    if (!isForAccount(envelope)) return false;
+    if (condition === "service-unavailable") return this.#isKept(envelope, reason);
+    return condition === "resource-constraint" && this.#isRefusedDiscreetly(envelope, reason);
+  }
+
+  /**
+   * True when it is still to be found out whether the sender may know that there was no room. A
+   * message to somebody who is online needs none there, so the error shows who is offline.
+   */
+  #isRefusedDiscreetly(envelope: Envelope, reason: DropReason): boolean {
+    const { offline } = this.#deps;
+    if (offline === undefined) return false;
+    envelope.detach();
+    return offline.refuse(envelope.stanza, {
+      refused: (condition) => this.#answer(envelope, condition, reason),
+      dropped: () => this.drop(envelope, reason),
+    });
   }
 
   /**
@@ -58,7 +91,6 @@ export class Refusals {
   #isKept(envelope: Envelope, reason: DropReason): boolean {
     const { offline, archive } = this.#deps;
     if (offline === undefined && archive === undefined) return false;
-    if (envelope.isCopy || !isForAccount(envelope)) return false;
     envelope.detach();
     const isArchiving = archive?.keep(envelope, {
       kept: (isStored) => {
@@ -116,7 +148,7 @@ export class Refusals {
   /** Refuses a stanza that would have to wait where there is no room. */
   refuseForRoom(envelope: Envelope, place: WaitingPlace): void {
     this.#deps.metrics.noRoom[place].inc();
-    this.refuse(envelope, "resource-constraint", "refused");
+    this.refuse(envelope, "resource-constraint", "refused", place === "bounce");
   }
 
   /** Settles the stanza and counts it as dropped; one that has a keeper is left to it. */

@@ -714,6 +714,7 @@ Deno.test("Router has a message wait offline with its id in the archive, or with
         if (how === "stored") refused("resource-constraint");
         return true;
       },
+      refuse: () => false,
     };
     const client = new FakeLink();
     fixture.router.accept(message("1"), client, 7);

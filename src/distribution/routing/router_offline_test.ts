@@ -21,14 +21,26 @@ class Fixture extends RouterFixture {
   }[] = [];
   isTaking = true;
 
-  constructor() {
-    super({ bounce: { resendAfterMs: 100, maxRetries: 1 } });
+  constructor(maxItems?: number) {
+    super({
+      bounce: {
+        resendAfterMs: 100,
+        maxRetries: 1,
+        ...(maxItems !== undefined && { maxItems }),
+      },
+    });
     this.local.set(ALICE, "delivered");
     this.cache.set(ALICE, "dc1.example.com");
     this.offline = {
       keep: (message, _sentAtMs, outcome) => {
         this.asked.push(idOf(message)!);
         if (this.isTaking) this.outcomes.push(outcome);
+        return this.isTaking;
+      },
+      refuse: (message, { refused, dropped }) => {
+        this.asked.push(`full ${idOf(message)}`);
+        const kept = () => assert.fail("There was no room.");
+        if (this.isTaking) this.outcomes.push({ kept, refused, dropped });
         return this.isTaking;
       },
     };
@@ -68,6 +80,38 @@ Deno.test("Router answers a message that could not be kept, or is not one to kee
     assert.deepEqual(fixture.delivered.map(conditionOf), [expected]);
     fixture.close();
   }
+});
+
+Deno.test("Router tells no stranger by an error that a message found no room to bounce in", async () => {
+  for (const type of ["chat", "normal", "headline"] as const) {
+    const fixture = new Fixture(5); // one for each sender and recipient
+    const client = new FakeLink();
+    const flood = (id: string) => stanza(ALICE, BOB, { kind: "message", type, id });
+    for (const id of [1, 2, 3]) fixture.router.accept(flood(`${id}`), client, id);
+    await fixture.settled();
+    assert.deepEqual(fixture.asked, ["full 2", "full 3"]);
+    assert.deepEqual([client.settled, fixture.delivered], [[], []]);
+    fixture.outcomes[0]!.dropped();
+    assert.deepEqual([client.settled, fixture.delivered], [[2], []]);
+    fixture.outcomes[1]!.refused("resource-constraint");
+    assert.deepEqual(fixture.delivered.map(conditionOf), ["resource-constraint"]);
+    const shown = await fixture.metrics.prometheus();
+    assert.match(shown, /without_room_total\{queue="bounce"\} 2/);
+    assert.match(shown, /dropped_total\{reason="refused"\} 1/);
+    fixture.close();
+  }
+});
+
+Deno.test("Router answers at once when anybody may know that a message found no room to bounce in", async () => {
+  const fixture = new Fixture(5);
+  fixture.isTaking = false;
+  for (const id of ["1", "2"]) fixture.router.accept(message(id));
+  // No other client gets a message of this type in the place of one that is gone.
+  fixture.router.accept(stanza(ALICE, `${BOB}/gone`, { kind: "message", type: "normal", id: "3" }));
+  await fixture.settled();
+  assert.deepEqual(fixture.asked, ["full 2"]);
+  assert.deepEqual(fixture.delivered.map(conditionOf), Array(2).fill("resource-constraint"));
+  fixture.close();
 });
 
 Deno.test("Router drops a message without room, and settles it like one that was kept", async () => {

@@ -105,7 +105,19 @@ export class OfflineMessages {
   keep(stanza: Stanza, sentAtMs: number, outcome: KeepOutcome): boolean {
     if (this.#background.isClosed) return false;
     if (this.#writer.keep(stanza, sentAtMs, outcome)) return true;
-    const ending = this.#silentEnds.take(stanza, outcome);
+    return this.#isSpawned(this.#silentEnds.take(stanza, outcome));
+  }
+
+  /**
+   * Takes over a message that found nobody and could not wait, as there was no room. Returns false
+   * for one whose sender may know so.
+   */
+  refuse(stanza: Stanza, outcome: Pick<KeepOutcome, "refused" | "dropped">): boolean {
+    if (this.#background.isClosed) return false;
+    return this.#isSpawned(this.#silentEnds.takeWithoutRoom(stanza, outcome));
+  }
+
+  #isSpawned(ending: Promise<void> | undefined): boolean {
     if (ending !== undefined) this.#background.spawn(ending);
     return ending !== undefined;
   }

@@ -19,10 +19,11 @@ export interface SilentEndsDeps extends Pick<OfflineMessagesDeps, "hasRosters" |
 }
 
 /**
- * Messages of which an account that is online would show nothing, such as chat states and receipts.
- * No store keeps them. An error for one that found nobody would tell its sender that the account is
- * offline, and nobody would notice the question. It is for those alone who may see the account's
- * presence.
+ * Messages that no store keeps, and whose errors would tell strangers that an account is offline. The
+ * errors are for those alone who may see the account's presence.
+ *
+ * Of some, such as chat states and receipts, an account that is online would show nothing: nobody
+ * would notice the question. Others come as a flood, and find no room where they would wait.
  */
 export class SilentEnds {
   readonly #deps: SilentEndsDeps;
@@ -41,14 +42,34 @@ export class SilentEnds {
     stanza: Stanza,
     outcome: Pick<KeepOutcome, "refused" | "dropped">,
   ): Promise<void> | undefined {
-    const { hasRosters, isUserHost, refusals } = this.#deps;
-    const { type, from: { bare: sender }, to: { bare: account } } = stanza;
+    const { type } = stanza;
     if (type !== "chat" && type !== "normal") return undefined;
-    if (sender.text === account.text) return undefined;
-    if (account.localpart === "" || !hasRosters(account.domainpart)) return undefined;
-    if (sender.localpart === "" || !isUserHost(sender.domainpart)) return undefined;
-    if (isForPerson(stanza)) return undefined;
-    return refusals.refuse(stanza, "service-unavailable", outcome);
+    if (!this.#isToOther(stanza) || isForPerson(stanza)) return undefined;
+    return this.#deps.refusals.refuse(stanza, "service-unavailable", outcome);
+  }
+
+  /**
+   * Takes over a message that could not wait for its account, as there was no room. Whatever it
+   * says, a client that is online would have got it.
+   *
+   * @returns as `take`
+   */
+  takeWithoutRoom(
+    stanza: Stanza,
+    outcome: Pick<KeepOutcome, "refused" | "dropped">,
+  ): Promise<void> | undefined {
+    const { type } = stanza;
+    // Nobody at all gets one of type `groupchat`, and no error answers another one.
+    if (type === "groupchat" || type === "error" || !this.#isToOther(stanza)) return undefined;
+    return this.#deps.refusals.refuse(stanza, "resource-constraint", outcome);
+  }
+
+  /** True for a message from a person to somebody else, whose roster says who sees the presence. */
+  #isToOther({ from: { bare: sender }, to: { bare: account } }: Stanza): boolean {
+    const { hasRosters, isUserHost } = this.#deps;
+    if (sender.text === account.text) return false;
+    if (account.localpart === "" || !hasRosters(account.domainpart)) return false;
+    return sender.localpart !== "" && isUserHost(sender.domainpart);
   }
 }
 

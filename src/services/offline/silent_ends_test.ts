@@ -44,11 +44,17 @@ class Fixture {
     }),
   });
 
+  readonly #outcome = {
+    refused: (condition: string) => void this.outcomes.push(condition),
+    dropped: () => void this.outcomes.push("dropped"),
+  };
+
   take(stanza: Stanza): Promise<void> | undefined {
-    return this.ends.take(stanza, {
-      refused: (condition) => void this.outcomes.push(condition),
-      dropped: () => void this.outcomes.push("dropped"),
-    });
+    return this.ends.take(stanza, this.#outcome);
+  }
+
+  takeWithoutRoom(stanza: Stanza): Promise<void> | undefined {
+    return this.ends.takeWithoutRoom(stanza, this.#outcome);
   }
 }
 
@@ -80,6 +86,27 @@ Deno.test("SilentEnds leaves other messages to the error that they get anyway", 
     assert.equal(fixture.take(stanza), undefined, what);
     assert.deepEqual([fixture.asked, fixture.outcomes], [[], []], what);
   }
+});
+
+Deno.test("SilentEnds tells only those who see the presence that a message found no room to wait", async () => {
+  const types = ["chat", "normal", "headline"] as const;
+  for (const [isContact, end] of [[true, "resource-constraint"], [false, "dropped"]] as const) {
+    const fixture = new Fixture();
+    fixture.isContact = isContact;
+    for (const type of types) {
+      await fixture.takeWithoutRoom(message("<body>hello</body>", { type }));
+      await fixture.takeWithoutRoom(message(CHAT_STATE, { type }));
+    }
+    assert.deepEqual(fixture.outcomes, Array(2 * types.length).fill(end));
+  }
+});
+
+Deno.test("SilentEnds leaves a message without room to its error where no roster says who may know", () => {
+  const fixture = new Fixture();
+  for (const [what, stanza] of OTHERS.slice(1)) {
+    assert.equal(fixture.takeWithoutRoom(stanza), undefined, what);
+  }
+  assert.deepEqual([fixture.asked, fixture.outcomes], [[], []]);
 });
 
 Deno.test("isForPerson() is true for texts, encrypted payloads and invitations alone", () => {

@@ -100,7 +100,10 @@ export class RouterFixture {
       process,
       requests: { note: (stanza, entry) => this.requests?.note(stanza, entry) },
       carbons: { copies: () => this.copiesToDevices },
-      offline: { keep: (...values) => this.offline?.keep(...values) ?? false },
+      offline: {
+        keep: (...values) => this.offline?.keep(...values) ?? false,
+        refuse: (...values) => this.offline?.refuse(...values) ?? false,
+      },
       presence: {
         serves: (domain) => this.presence?.serves(domain) ?? false,
         take: (envelope) => this.presence?.take(envelope),
