@@ -208,11 +208,13 @@ export class DatacenterSide implements LocalDelivery {
     if (carbons === undefined || stanza.kind !== "message") return;
     const nodes = new Set(placements.map((placed) => placed.node));
     for (const taken of spread.nodes) nodes.delete(taken);
-    const tellsHere = !spread.isHere && own.isHere;
+    // It may come back from a node that has died. Other nodes recognise a second carbon by its id.
+    const tellsHere = !spread.isHere && own.isHere && !envelope.isTold;
     if ((nodes.size === 0 && !tellsHere) || !carbons.copies(stanza)) return;
     const copies = [...copyEnvelope(envelope, nodes.size + (tellsHere ? 1 : 0))];
     for (const copy of copies) copy.isCarbon = true;
     if (tellsHere) {
+      envelope.isTold = true;
       const copy = copies.pop()!;
       if (node.deliver(copy) !== "delivered") copy.settle();
     }

@@ -5,7 +5,7 @@ import { parseJid } from "../../xmpp/mod.ts";
 import type { Jid } from "../../xmpp/mod.ts";
 import type { Arrival } from "../envelope.ts";
 import { Envelope } from "../envelope.ts";
-import { fromLink, stanza } from "./testing/router_fixture.ts";
+import { FakeLink, fromLink, stanza } from "./testing/router_fixture.ts";
 import { DatacenterSide } from "./datacenter_side.ts";
 import type { HandoverOrderOptions } from "./handover_order.ts";
 import type { NodeOutcome, OwnSessions, Placement } from "./ports.ts";
@@ -31,6 +31,7 @@ class Side {
   readonly located: string[] = [];
   readonly reconsidered: string[] = [];
   readonly resumed: Envelope[] = [];
+  hasCarbons = false;
   readonly metrics = new MetricsRegistry(new ManualClock());
   readonly side: DatacenterSide;
 
@@ -62,6 +63,7 @@ class Side {
         reconsider: (node) => void this.reconsidered.push(node),
       },
       returned: (envelope) => void this.resumed.push(envelope),
+      carbons: { copies: () => this.hasCarbons },
       metrics: this.metrics,
     }, bounds);
   }
@@ -400,6 +402,26 @@ Deno.test("DatacenterSide keeps later stanzas behind those at a node whose proce
   assert.equal(test.side.takeBack(first!, true), true);
   await Promise.resolve();
   assert.deepEqual(test.resumed, [first, second]);
+});
+
+Deno.test("DatacenterSide tells sessions here once of a message that two nodes get in turn", async () => {
+  const test = new Side();
+  test.hasCarbons = true;
+  test.own = { isHere: true, isResourceHere: false, priority: 0 };
+  test.place(BOB, ["n2", "phone", 1]);
+  const client = new FakeLink();
+  const message = new Envelope(chat(`${BOB}/phone`), client, 7);
+  assert.equal(test.side.deliver(message), "handed-over");
+  assert.deepEqual(test.delivered.map(({ isCarbon }) => isCarbon), [true]);
+  test.gone.add("n2");
+  assert.ok(test.side.takeBack(message, true));
+  await Promise.resolve();
+  assert.deepEqual(test.resumed, [message]);
+  test.place(BOB, ["n3", "phone", 1]);
+  assert.equal(test.side.deliver(message), "handed-over");
+  assert.deepEqual([test.nodes, test.delivered.length], [["n2", "n3"], 1]);
+  message.settle();
+  assert.deepEqual(client.settled, [7]);
 });
 
 Deno.test("DatacenterSide knows that a resource is here, whatever the table said before", () => {
