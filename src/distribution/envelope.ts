@@ -105,7 +105,7 @@ export class Envelope extends Duty implements EnvelopeFields {
   boundAs: string | undefined;
   /** Local host of a datacenter that makes this carbon itself, out of the message. */
   broughtTo: string | undefined;
-  /** True once this node's sessions have the carbon of a message that another node was handed. */
+  /** True once this node's sessions have the carbon of a message for another session. */
   isTold = false;
   /** Local host of the datacenter where the stanza entered that this error made here answers. */
   answersTo: string | undefined;

@@ -209,7 +209,10 @@ export class LocalSide implements NodeSide {
     if (envelope.isCarbon) return carbons?.told(stanza) === true ? "delivered" : "ignored";
     const outcome = sessions.deliver(stanza, envelope);
     if (outcome !== "delivered" && !envelope.isCopy) return outcome;
-    return carbons?.received(stanza) === true ? "delivered" : outcome;
+    // A session that ended without acknowledging it has given it back.
+    if (envelope.isTold || carbons?.received(stanza) !== true) return outcome;
+    envelope.isTold = true;
+    return "delivered";
   }
 
   #hand(envelope: Envelope): NodeOutcome {

@@ -41,6 +41,8 @@ class Fixture {
   hasRosters = false;
   /** Fate of notifications of personal eventing. */
   notified: "delivered" | "ignored" | undefined;
+  /** Carbons of messages for other sessions; undefined while no client wants any. */
+  carbons: Stanza[] | undefined;
   /** True when the session waits for its client to acknowledge. */
   keeps = false;
   service: NodeOutcome = "delivered";
@@ -86,6 +88,10 @@ class Fixture {
     },
     offline: { holds: () => this.isHolding },
     rooms: { serves: (domain) => domain === "muclight.example.com", take: () => "ignored" },
+    carbons: {
+      received: (message) => (this.carbons?.push(message) ?? 0) > 0,
+      told: (message) => (this.carbons?.push(message) ?? 0) > 0,
+    },
     copyOrder: { take: (envelope) => (this.waiting?.push(envelope) ?? 0) > 0 },
     rosters: {
       serves: () => this.hasRosters,
@@ -118,6 +124,17 @@ class Fixture {
     );
   }
 }
+
+Deno.test("LocalSide gives the carbons of a message once, whichever sessions it goes to in turn", () => {
+  const fixture = new Fixture();
+  fixture.keeps = true;
+  const message = fixture.envelope("b@example.com/phone", "message");
+  assert.equal(fixture.local.deliver(message), "delivered");
+  fixture.carbons = []; // a client that wants some has come meanwhile
+  for (let time = 0; time < 2; time++) assert.equal(fixture.local.deliver(message), "delivered");
+  assert.equal(fixture.carbons.length, 1);
+  assert.equal(fixture.handed.length, 3);
+});
 
 const PLACES: readonly (readonly [to: string, where: string | undefined])[] = [
   ["b@example.com", "session"],
