@@ -24,7 +24,7 @@ export class HeldMessage implements Noting {
   /** The other side. */
   readonly peer: Jid;
   archived: ArchivedMessage;
-  /** Takes it back from its writer; false when a transaction has it. */
+  /** Takes it back from its writer, or from the roster's queue; false when a transaction has it. */
   leaveWriter: (() => boolean) | undefined;
   /** True when others wait until the archive has it. */
   isAwaited: boolean;

@@ -19,12 +19,12 @@ import { ArchiveRetention } from "./archive_retention.ts";
 import { ArchiveMetrics } from "./archive_metrics.ts";
 import type { ArchiveEntry } from "./archive_writer.ts";
 import { ArchiveWriter, GRACE_MS } from "./archive_writer.ts";
+import { ContactQuestions } from "./contact_questions.ts";
 import { DepartedAccounts } from "./departed_accounts.ts";
 import type { DepartedAccountsDeps } from "./departed_accounts.ts";
 import { HeldMessage } from "./held_message.ts";
 import type { ArchiveSide, Noting } from "./held_message.ts";
 import { WaitsForRoom } from "./waits_for_room.ts";
-import { RosterQuestions } from "./roster_questions.ts";
 
 /** Options of the archives of one host. */
 export interface ArchiveHostOptions extends ArchivableOptions {
@@ -110,7 +110,7 @@ export class MessageArchive {
   readonly #retention: ArchiveRetention;
   /** The bound of messages while their store is late. All of them count for it at all times. */
   readonly #late: FairShares;
-  readonly #rosters: RosterQuestions;
+  readonly #rosters: ContactQuestions;
   /** Messages about which the roster, or the store of accounts, is being asked. */
   readonly #asked = new Set<HeldMessage>();
   readonly #waits: WaitsForRoom;
@@ -122,7 +122,7 @@ export class MessageArchive {
       creationOf: async ({ localpart, domainpart }) =>
         (await deps.existing(domainpart, [localpart])).get(localpart),
     });
-    this.#rosters = new RosterQuestions(deps);
+    this.#rosters = new ContactQuestions(deps);
     this.#late = new FairShares({
       maxBytes: LATE_BYTES,
       maxItems: MOST_LATE,
@@ -147,7 +147,7 @@ export class MessageArchive {
 
   /** Messages that wait to be written. */
   get pending(): number {
-    let pending = 0;
+    let pending = this.#rosters.waiting;
     for (const writer of this.#writers.values()) pending += writer.pending;
     return pending;
   }
@@ -180,6 +180,7 @@ export class MessageArchive {
   async close(): Promise<void> {
     for (const writer of this.#writers.values()) writer.begin();
     await this.#whenSettled([...this.#asked]);
+    this.#rosters.close();
     await Promise.all([...this.#writers.values()].map((writer) => writer.close()));
     await Promise.all([this.#departed.close(), this.#retention.stop()]);
   }
@@ -285,7 +286,7 @@ export class MessageArchive {
    */
   async caughtUp(account: BareJid, archive: string): Promise<void> {
     const writer = this.#writerFor(account);
-    if (writer.isLate) return;
+    if (writer.isLate || this.#rosters.isLate(account)) return;
     const open = writer.entriesOf(archive).map((entry) => (entry as HeldEntry).held);
     for (const held of this.#asked) if (held.account.text === account.text) open.push(held);
     if (open.length === 0) return;
@@ -390,7 +391,7 @@ export class MessageArchive {
   }
 
   #mayHold(account: BareJid, holders: Holders, cost: number): boolean {
-    const { isLate } = this.#writerFor(account);
+    const isLate = this.#writerFor(account).isLate || this.#rosters.isLate(account);
     return (isLate ? this.#late : this.#deps.budget).mayHold(holders, cost);
   }
 
@@ -406,7 +407,7 @@ export class MessageArchive {
         held.goOn();
       },
       done: (outcome) => {
-        if (outcome === "ask-roster") return this.#askLater(held);
+        if (outcome === "ask-roster") return this.#askRoster(held);
         if (outcome === "failed" && held.isGivenUp) return held.end(); // counted by who gave it up
         this.#count(outcome);
         if (outcome === "stored") {
@@ -419,30 +420,32 @@ export class MessageArchive {
     writer.add(entry);
   }
 
-  #askLater(held: HeldMessage): void {
-    held.leaveWriter = undefined;
-    void this.#askRoster(held);
-  }
-
   /** Notes that something is being asked about a message, until it is settled. */
   #markAsked(held: HeldMessage): void {
     this.#asked.add(held);
     held.whenSettled(() => this.#asked.delete(held));
   }
 
-  /** Writes a message again, once it is known whether it is from or for a contact. Never rejects. */
-  async #askRoster(held: HeldMessage): Promise<void> {
+  /** Writes a message again, once it is known whether it is from or for a contact. */
+  #askRoster(held: HeldMessage): void {
+    if (held.isGivenUp) return held.end();
     this.#markAsked(held);
-    try {
-      const isContact = await this.#rosters.ask(held.account, held.peer.bare);
+    const cancelGrace = this.#deps.clock.after(GRACE_MS, () => held.goOn());
+    const takeBack = this.#rosters.ask(held.account, held.peer.bare, (isContact) => {
+      cancelGrace();
+      if (isContact === undefined) {
+        this.#count("failed");
+        return held.end("internal-server-error");
+      }
       held.archived = { ...held.archived, isContact };
-    } catch (thrown) {
-      this.#deps.logger.debug("archive.not-asked", { error: describeError(thrown) });
-      if (!held.isGivenUp) this.#count("failed");
-      return held.end("internal-server-error");
-    }
-    if (held.isGivenUp) held.end();
-    else this.#write(held);
+      this.#write(held);
+    });
+    if (held.isSettled) return; // it was answered within the call
+    held.leaveWriter = () => {
+      cancelGrace();
+      takeBack();
+      return true;
+    };
   }
 
   #count(outcome: Exclude<ArchiveOutcome, "ask-roster"> | "failed"): void {

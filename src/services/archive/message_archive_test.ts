@@ -409,8 +409,11 @@ Deno.test("MessageArchive keeps the order of messages whose sender is looked for
   world.isContact = true;
   const rosters: (() => void)[] = [];
   world.askRoster = () => new Promise((resolve) => void rosters.push(resolve));
-  const notings = [1, 2, 3].map(() => world.archive.note(world.message(ALICE, BOB), "absent"));
-  for (let answered = 0; answered < 3; answered++) {
+  const carol = "carol@example.com";
+  const notings = [ALICE, carol, ALICE].map((from) =>
+    world.archive.note(world.message(from, BOB), "absent")
+  );
+  for (let answered = 0; answered < 2; answered++) {
     await world.until(() => rosters.length > 0);
     await turn();
     strictEqual(rosters.length, 1, "one question at a time");
@@ -584,6 +587,50 @@ Deno.test("MessageArchive asks the roster where preferences want contacts alone"
   world.isContact = true;
   strictEqual((await note()).isStored, true);
   deepStrictEqual(await world.sequences(BOB), [2]);
+});
+
+Deno.test("MessageArchive keeps a message while the roster fails, and asks it again", async () => {
+  await using world = await World.open();
+  const { archive, clock } = world;
+  await world.store.setPreferences(BOB_ARCHIVE, { byDefault: "roster", always: [], never: [] });
+  world.isContact = true;
+  let isAway = true;
+  let asked = 0;
+  world.askRoster = () => {
+    asked++;
+    return isAway ? Promise.reject(new Error("away")) : Promise.resolve();
+  };
+  const noting = archive.note(world.message(ALICE, BOB), "recipient") as Noting;
+  let isReady = false;
+  noting.whenReady(() => isReady = true);
+  await world.until(() => asked === 1);
+  await turn();
+  deepStrictEqual([isReady, noting.isSettled, archive.pending], [false, false, 1]);
+  clock.advance(1_000);
+  await world.until(() => asked === 2);
+  await turn();
+  deepStrictEqual([isReady, noting.isSettled], [true, false], "it goes on, and is kept");
+  await archive.caughtUp(parseJid(BOB).bare, BOB_ARCHIVE); // waits for no roster that is late
+  isAway = false;
+  clock.advance(1_000);
+  await settled(world, noting);
+  deepStrictEqual(await world.sequences(BOB), [1]);
+  // An error has told the sender: nothing is kept for longer.
+  isAway = true;
+  const refused: string[] = [];
+  const outcome = { kept() {}, refused: (condition: string) => void refused.push(condition) };
+  archive.keep(world.message(ALICE, BOB), outcome);
+  await world.until(() => asked === 4);
+  clock.advance(5_000);
+  await world.until(() => refused.length > 0);
+  deepStrictEqual([refused, world.budget.bytes], [["internal-server-error"], 0]);
+  // A node that stops has no time to ask again.
+  archive.note(world.message(ALICE, BOB), "recipient");
+  await world.until(() => archive.pending === 1 && asked >= 5);
+  const closed = archive.close();
+  clock.advance(1_000);
+  await closed;
+  strictEqual(await world.value('causeway_archive_messages_total{outcome="failed"}'), 2);
 });
 
 Deno.test("MessageArchive.caughtUp() waits for what an archive is still to have, and for no other", async () => {

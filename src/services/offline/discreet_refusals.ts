@@ -2,8 +2,8 @@ import type { Holders } from "../../base/mod.ts";
 import { FairShares, RETAINED_OVERHEAD_BYTES } from "../../base/mod.ts";
 import type { BareJid, Stanza, StanzaErrorCondition } from "../../xmpp/mod.ts";
 import { senderHolders } from "../../xmpp/mod.ts";
-import { RosterQuestions } from "../archive/mod.ts";
 import type { KeepOutcome, OfflineMessagesDeps } from "./offline_messages_deps.ts";
+import { RosterQuestions } from "./roster_questions.ts";
 
 /**
  * Questions to rosters that are open at the same time, so few that rosters answer all of them in time.

@@ -39,7 +39,7 @@ export class RosterQuestions {
     const late = Promise.withResolvers<never>();
     late.promise.catch(() => {}); // it may come while nobody waits for it yet
     const cancel = this.#deps.clock.after(ANSWER_MS, () => {
-      late.reject(new CausewayError("archive/roster-late", "The roster does not answer in time"));
+      late.reject(new CausewayError("offline/roster-late", "The roster does not answer in time"));
     });
     try {
       return await Promise.race([late.promise, this.#inTurn(account, contact, late.promise)]);

@@ -43,7 +43,7 @@ Deno.test("RosterQuestions gives up all that has waited for too long, and asks f
   const { clock, asked, answers, ask } = open();
   const questions = [ask("bob", "a"), ask("bob", "b")];
   for (let i = 0; i < 5; i++) questions.push(ask(`account${i}`, "a"));
-  const failed = questions.map((question) => rejects(question, { code: "archive/roster-late" }));
+  const failed = questions.map((question) => rejects(question, { code: "offline/roster-late" }));
   await turn();
   strictEqual(asked.length, 4);
   clock.advance(5_000);
@@ -61,7 +61,7 @@ Deno.test("RosterQuestions gives up all that has waited for too long, and asks f
 Deno.test("RosterQuestions gives one place to a roster that hangs, whoever else waits for it", async () => {
   const { clock, asked, answers, ask } = open();
   for (let i = 0; i < 6; i++) {
-    const late = rejects(ask("bob", "a"), { code: "archive/roster-late" });
+    const late = rejects(ask("bob", "a"), { code: "offline/roster-late" });
     clock.advance(5_000);
     await late;
   }
