@@ -3,9 +3,8 @@ import { describeError } from "../../base/mod.ts";
 import type { Logger } from "../../observe/mod.ts";
 import type { BareJid } from "../../xmpp/mod.ts";
 import { GRACE_MS } from "./archive_writer.ts";
+import type { RetryPauses } from "./retry_pauses.ts";
 
-/** Milliseconds between two questions to a roster that fails. */
-const RETRY_MS = 500;
 /** Rosters that are asked at the same time. */
 const MOST_ASKED = 4;
 
@@ -13,6 +12,8 @@ const MOST_ASKED = 4;
 export interface ContactQuestionsDeps {
   /** True when the roster of an account has a contact. */
   isContact(account: BareJid, contact: BareJid): Promise<boolean>;
+  /** Once they are closed, a roster that fails is not asked again. */
+  readonly pauses: RetryPauses;
   readonly logger: Logger;
   readonly clock: Clock;
 }
@@ -54,8 +55,6 @@ export class ContactQuestions {
   /** Rosters that wait for a place. */
   readonly #entering: (() => void)[] = [];
   #free = MOST_ASKED;
-  /** Ends the pauses between two questions. */
-  readonly #closing = new Set<() => void>();
   #isClosed = false;
 
   constructor(deps: ContactQuestionsDeps) {
@@ -105,12 +104,7 @@ export class ContactQuestions {
   /** Ends all calls, without an answer, and those that come later. */
   close(): void {
     this.#isClosed = true;
-    for (const { calls } of this.#rosters.values()) {
-      const ended = [...calls];
-      calls.clear();
-      for (const { answered } of ended) answered(undefined);
-    }
-    for (const end of this.#closing) end();
+    for (const roster of this.#rosters.values()) endAll(roster);
   }
 
   /** Asks a roster until no call waits for it. Never rejects. */
@@ -123,7 +117,9 @@ export class ContactQuestions {
       const next = this.#entering.shift();
       if (next === undefined) this.#free++;
       else next();
-      if (!isAnswered && !this.#isClosed) await this.#pause();
+      if (isAnswered) continue;
+      if (this.#deps.pauses.isClosed) endAll(roster);
+      else await this.#deps.pauses.pause();
     }
     this.#rosters.delete(account.text);
   }
@@ -148,13 +144,10 @@ export class ContactQuestions {
     }
     return true;
   }
+}
 
-  async #pause(): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const cancel = this.#deps.clock.after(RETRY_MS, resolve);
-    this.#closing.add(resolve);
-    await promise;
-    cancel();
-    this.#closing.delete(resolve);
-  }
+function endAll({ calls }: Roster): void {
+  const ended = [...calls];
+  calls.clear();
+  for (const { answered } of ended) answered(undefined);
 }

@@ -3,6 +3,7 @@ import { ManualClock } from "../../base/mod.ts";
 import { SILENT_LOGGER } from "../../observe/mod.ts";
 import { parseJid } from "../../xmpp/mod.ts";
 import { ContactQuestions } from "./contact_questions.ts";
+import { RetryPauses } from "./retry_pauses.ts";
 
 async function turn(): Promise<void> {
   await new Promise((resolve) => setImmediate(resolve));
@@ -11,6 +12,7 @@ async function turn(): Promise<void> {
 /** Rosters that answer when the test says so. */
 function open() {
   const clock = new ManualClock();
+  const pauses = new RetryPauses(clock);
   const asked: string[] = [];
   const questions: PromiseWithResolvers<boolean>[] = [];
   const rosters = new ContactQuestions({
@@ -20,6 +22,7 @@ function open() {
       questions.push(question);
       return question.promise;
     },
+    pauses,
     logger: SILENT_LOGGER,
     clock,
   });
@@ -32,7 +35,7 @@ function open() {
       jid(contact),
       (isContact) => void answers.push(`${name} ${isContact}`),
     );
-  return { rosters, clock, asked, questions, answers, ask, jid };
+  return { rosters, pauses, clock, asked, questions, answers, ask, jid };
 }
 
 Deno.test("ContactQuestions asks one roster once at a time, and others meanwhile", async () => {
@@ -106,16 +109,27 @@ Deno.test("ContactQuestions gives one place to a roster that hangs, and none to 
   deepStrictEqual(asked.slice(4), ["grace a"]);
 });
 
-Deno.test("ContactQuestions.close() ends all calls", async () => {
-  const { rosters, clock, asked, questions, answers, ask } = open();
+Deno.test("ContactQuestions asks a roster that fails once more when pauses are closed", async () => {
+  const { pauses, asked, questions, answers, ask } = open();
   for (const contact of ["a", "b"]) ask("bob", contact);
   await turn();
   questions[0]!.reject(new Error("away"));
   await turn();
+  pauses.close();
+  await turn();
+  deepStrictEqual([asked, answers], [["bob a", "bob a"], []]);
+  questions[1]!.reject(new Error("away"));
+  await turn();
+  deepStrictEqual([asked.length, answers], [2, ["bob a undefined", "bob b undefined"]]);
+});
+
+Deno.test("ContactQuestions.close() ends all calls", async () => {
+  const { rosters, asked, answers, ask } = open();
+  for (const contact of ["a", "b"]) ask("bob", contact);
+  await turn();
   rosters.close();
   ask("bob", "c");
   deepStrictEqual(answers, ["bob a undefined", "bob b undefined", "bob c undefined"]);
-  clock.advance(10_000);
   await turn();
   deepStrictEqual(asked, ["bob a"]);
 });

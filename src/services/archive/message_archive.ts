@@ -24,6 +24,7 @@ import { DepartedAccounts } from "./departed_accounts.ts";
 import type { DepartedAccountsDeps } from "./departed_accounts.ts";
 import { HeldMessage } from "./held_message.ts";
 import type { ArchiveSide, Noting } from "./held_message.ts";
+import { RetryPauses } from "./retry_pauses.ts";
 import { WaitsForRoom } from "./waits_for_room.ts";
 
 /** Options of the archives of one host. */
@@ -111,6 +112,7 @@ export class MessageArchive {
   /** The bound of messages while their store is late. All of them count for it at all times. */
   readonly #late: FairShares;
   readonly #rosters: ContactQuestions;
+  readonly #pauses: RetryPauses;
   /** Messages about which the roster, or the store of accounts, is being asked. */
   readonly #asked = new Set<HeldMessage>();
   readonly #waits: WaitsForRoom;
@@ -122,7 +124,8 @@ export class MessageArchive {
       creationOf: async ({ localpart, domainpart }) =>
         (await deps.existing(domainpart, [localpart])).get(localpart),
     });
-    this.#rosters = new ContactQuestions(deps);
+    this.#pauses = new RetryPauses(deps.clock);
+    this.#rosters = new ContactQuestions({ ...deps, pauses: this.#pauses });
     this.#late = new FairShares({
       maxBytes: LATE_BYTES,
       maxItems: MOST_LATE,
@@ -178,6 +181,7 @@ export class MessageArchive {
 
   /** Waits until everything is written. What the stores do not take now is counted as failed. */
   async close(): Promise<void> {
+    this.#pauses.close();
     for (const writer of this.#writers.values()) writer.begin();
     await this.#whenSettled([...this.#asked]);
     this.#rosters.close();
@@ -348,21 +352,37 @@ export class MessageArchive {
   /** Writes a message for an account whose session has gone meanwhile. Never rejects. */
   async #writeIfThere(held: HeldMessage): Promise<void> {
     this.#markAsked(held);
-    const { logger, clock } = this.#deps;
-    const cancel = clock.after(GRACE_MS, () => held.goOn());
-    try {
-      const creation = await this.#absent.creationOf(held.account);
-      if (creation === undefined || held.isGivenUp) held.end();
-      else {
-        held.archived = inArchive(held, creation);
-        this.#write(held);
-      }
-    } catch (thrown) {
-      logger.debug("archive.not-asked", { error: describeError(thrown) });
+    const cancel = this.#deps.clock.after(GRACE_MS, () => held.goOn());
+    const found = await this.#creationOf(held);
+    if (found === "failed") {
       this.#count("failed");
       held.end("internal-server-error");
+    } else if (found === undefined || held.isGivenUp) held.end();
+    else {
+      held.archived = inArchive(held, found.creation);
+      this.#write(held);
     }
     cancel();
+  }
+
+  /**
+   * Returns the creation of a message's account, once the database tells it. Undefined when there is
+   * no such account, or nobody waits for the message any more. `failed`: the node stops before.
+   */
+  async #creationOf(
+    held: HeldMessage,
+  ): Promise<{ readonly creation: string } | undefined | "failed"> {
+    while (!held.isGivenUp) {
+      try {
+        const creation = await this.#absent.creationOf(held.account);
+        return creation === undefined ? undefined : { creation };
+      } catch (thrown) {
+        this.#deps.logger.debug("archive.not-asked", { error: describeError(thrown) });
+        if (this.#pauses.isClosed) return "failed";
+        await this.#pauses.pause();
+      }
+    }
+    return undefined;
   }
 
   /** Returns the account whose archive takes a message from or to `side`. */

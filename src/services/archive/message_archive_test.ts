@@ -38,6 +38,7 @@ class World implements AsyncDisposable {
   /** Answers of the store of accounts, each with the account that was asked for; not held by default. */
   readonly questions: { readonly account: string; answer(): void }[] = [];
   holdsQuestions = false;
+  isAccountsDown = false;
   asked = 0;
   archive!: MessageArchive;
   budget = new FairShares();
@@ -85,6 +86,7 @@ class World implements AsyncDisposable {
       existing: async (host, localparts) => {
         const text = `${localparts[0]}@${host}`;
         world.asked++;
+        if (world.isAccountsDown) throw new CausewayError("storage/unreachable", "Cannot reach it");
         if (world.holdsQuestions) {
           const { promise, resolve } = Promise.withResolvers<void>();
           world.questions.push({ account: text, answer: resolve });
@@ -251,6 +253,40 @@ Deno.test("MessageArchive keeps accounts apart that had one name one after anoth
   strictEqual((await note("sender")).isStored, false);
   deepStrictEqual(await world.sequences(BOB, {}, "0c"), [3, 4]);
   deepStrictEqual(await world.sequences(ALICE), []);
+});
+
+Deno.test("MessageArchive keeps a message whose session has gone while the store of accounts fails", async () => {
+  await using world = await World.open();
+  const { archive, clock } = world;
+  world.accountsHere.clear();
+  world.isAccountsDown = true;
+  const notings = (["sender", "sender", "recipient"] as const).map((side) =>
+    archive.note(world.message(ALICE, BOB), side) as Noting
+  );
+  let isReady = false;
+  notings[2]!.whenReady(() => isReady = true);
+  await world.until(() => world.asked === 2);
+  await turn();
+  clock.advance(1_000);
+  await world.until(() => world.asked === 4);
+  await turn();
+  deepStrictEqual([isReady, ...notings.map((each) => each.isSettled)], [true, false, false, false]);
+  world.isAccountsDown = false;
+  clock.advance(1_000);
+  await world.until(() => world.asked === 6);
+  await turn();
+  clock.advance(1_000);
+  for (const noting of notings) await settled(world, noting);
+  deepStrictEqual(await world.sequences(ALICE), [1, 2]);
+  deepStrictEqual(await world.sequences(BOB), [3]);
+  // A node that stops asks once more.
+  clock.advance(5_000);
+  world.isAccountsDown = true;
+  archive.note(world.message(ALICE, BOB), "sender");
+  await world.until(() => world.asked === 7);
+  await turn();
+  await archive.close();
+  strictEqual(await world.value('causeway_archive_messages_total{outcome="failed"}'), 1);
 });
 
 Deno.test("MessageArchive leaves alone what no archive takes", async () => {
@@ -627,9 +663,7 @@ Deno.test("MessageArchive keeps a message while the roster fails, and asks it ag
   // A node that stops has no time to ask again.
   archive.note(world.message(ALICE, BOB), "recipient");
   await world.until(() => archive.pending === 1 && asked >= 5);
-  const closed = archive.close();
-  clock.advance(1_000);
-  await closed;
+  await archive.close();
   strictEqual(await world.value('causeway_archive_messages_total{outcome="failed"}'), 2);
 });
 
