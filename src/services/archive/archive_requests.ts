@@ -9,8 +9,11 @@ import { ARCHIVE_IDS } from "./archive_id.ts";
 import { ARCHIVE, FULL_TEXT } from "./archive_query.ts";
 import type { MessageArchive } from "./message_archive.ts";
 
-/** People whom the preferences of one account name. */
-const MAX_NAMED = 200;
+/**
+ * People whom the preferences of one account name, and UTF-16 units of their addresses together. Nodes
+ * and databases read the preferences again and again as messages come.
+ */
+const [MAX_NAMED, MAX_NAMED_UNITS] = [200, 16_384];
 /** Answer to a client that is no longer here. */
 const GONE: IqAnswer = { error: "service-unavailable" };
 
@@ -177,6 +180,8 @@ function readPreferences(
     named.push([...new Set(normalised as string[])]); // the check before has found all of them
   }
   const [always, never] = named as [string[], string[]]; // one for each name
-  if (always.length + never.length > MAX_NAMED) return "policy-violation";
+  const all = [...always, ...never];
+  const units = all.reduce((sum, jid) => sum + jid.length, 0);
+  if (all.length > MAX_NAMED || units > MAX_NAMED_UNITS) return "policy-violation";
   return { byDefault, always, never };
 }

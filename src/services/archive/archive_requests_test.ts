@@ -406,6 +406,10 @@ Deno.test("archiveRequests() keeps preferences, and refuses others", async () =>
   ok((await setup.ask("set", prefs(" default='roster'", wanted))).includes(expected));
   ok((await setup.ask("get", prefs(""))).includes(expected));
   const many = jids(...Array.from({ length: 101 }, (_, i) => `user${i}@example.com`));
+  const longest = Array.from({ length: 16 }, (_, i) => `x@y/${i + 10}${"z".repeat(1_018)}`);
+  const full = `<never>${jids(...longest)}</never>`; // 16 384 characters
+  match(await setup.ask("set", prefs(" default='never'", full)), /<never><jid>x@y/);
+  await setup.ask("set", prefs(" default='roster'", wanted));
   for (
     const [request, condition] of [
       [prefs(""), "bad-request"],
@@ -415,6 +419,7 @@ Deno.test("archiveRequests() keeps preferences, and refuses others", async () =>
         prefs(" default='never'", `<always>${many}</always><never>${many}</never>`),
         "policy-violation",
       ],
+      [prefs(" default='never'", `<always>${jids("a@b")}</always>${full}`), "policy-violation"],
     ] as const
   ) {
     match(await setup.ask("set", request), new RegExp(`<${condition} `), request.slice(0, 200));

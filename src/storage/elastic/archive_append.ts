@@ -1,3 +1,4 @@
+import { LRUCache } from "lru-cache";
 import type { Clock } from "../../base/mod.ts";
 import { randomHex } from "../../base/mod.ts";
 import type { ArchivedMessage, ArchiveOutcome, ArchivePreferences } from "../archive_store.ts";
@@ -29,8 +30,11 @@ const MAX_TRIES = 6;
 const [MAX_OPEN, MAX_VOIDS] = [64, 192];
 /** Milliseconds after which what a head says about an attempt may be forgotten soon. */
 const MAX_ATTEMPT_MS = OLD_VOID_MS / 2;
-/** Archives whose preferences are remembered. */
-const MAX_REMEMBERED = 20_000;
+/**
+ * Archives whose preferences are remembered, and bytes that these take. An archive without preferences
+ * takes so many.
+ */
+const [MAX_REMEMBERED, MAX_REMEMBERED_BYTES, BARE_BYTES] = [20_000, 4_194_304, 200];
 
 const ACTION = "archive messages in";
 
@@ -85,14 +89,21 @@ export interface PreferencesDocument {
   readonly preferences: ArchivePreferences;
 }
 
+/** Preferences of an archive, and the number of its bucket's head when they were read. */
+interface RememberedPreferences {
+  readonly at: number;
+  readonly preferences: ArchivePreferences | undefined;
+}
+
 /** Adds messages to the archives of an index, as `ArchiveStore.append` says. */
 export class ArchiveAppender {
   readonly #deps: ArchiveAppenderDeps;
-  /** Preferences by archive, with the number of their bucket's head when they were read. */
-  readonly #remembered = new Map<
-    string,
-    { readonly at: number; readonly preferences: ArchivePreferences | undefined }
-  >();
+  /** By archive. */
+  readonly #remembered = new LRUCache<string, RememberedPreferences>({
+    max: MAX_REMEMBERED,
+    maxSize: MAX_REMEMBERED_BYTES,
+    sizeCalculation: bytesOf,
+  });
 
   constructor(deps: ArchiveAppenderDeps) {
     this.#deps = deps;
@@ -292,12 +303,7 @@ export class ArchiveAppender {
     for (const [i, { place: { archive }, at }] of wanted.entries()) {
       const read = found[i]!.content?.preferences;
       if (read !== undefined) preferences.set(archive, read);
-      this.#remembered.delete(archive);
       this.#remembered.set(archive, { at, preferences: read });
-    }
-    for (const archive of this.#remembered.keys()) {
-      if (this.#remembered.size <= MAX_REMEMBERED) break;
-      this.#remembered.delete(archive); // the oldest
     }
     return preferences;
   }
@@ -443,6 +449,12 @@ export class ArchiveAppender {
   #error(failure: "conflict" | "overloaded") {
     return storageError(failure, { action: ACTION, place: this.#deps.place });
   }
+}
+
+/** Returns the bytes of memory that preferences take, at most. */
+function bytesOf({ preferences }: RememberedPreferences): number {
+  const named = [...preferences?.always ?? [], ...preferences?.never ?? []];
+  return named.reduce((sum, jid) => sum + BARE_BYTES + 2 * jid.length, BARE_BYTES);
 }
 
 /** True for a head in which nobody reserves more. */

@@ -50,6 +50,10 @@ class Archive {
     return this.#appender.append(sequences.map((each) => conformanceArchived(each)), NOW);
   }
 
+  appendTo(archive: string, sequence: number) {
+    return this.#appender.append([{ ...conformanceArchived(sequence), archive }], NOW);
+  }
+
   async head(): Promise<ArchiveHead> {
     return (await this.heads.read([0])).get(0)!;
   }
@@ -78,6 +82,11 @@ class Archive {
       routing: "0",
       document: { preferences: NEVER },
     }]);
+    await this.forgetPreferences();
+  }
+
+  /** Has writers read the preferences again. */
+  async forgetPreferences(): Promise<void> {
     await this.otherHeads.change(0, (head) => ({ ...head, preferences: head.preferences + 1 }));
     this.heads.distrust(0);
   }
@@ -191,6 +200,35 @@ Deno.test("ArchiveAppender reports a message as stored that nobody wants if read
     "unwanted",
   ]);
   assert.deepEqual(await archive.visible(), [1, 4]);
+});
+
+Deno.test("ArchiveAppender remembers few preferences that are large, and many that are small", async () => {
+  const archive = new Archive();
+  await archive.wantNone();
+  const names = Array.from({ length: 30 }, (_, i) => `user${i}@example.com`);
+  const large = Array.from({ length: 200 }, (_, i) => `${i}${"x".repeat(1_000)}@example.com`);
+  let read = 0;
+  archive.index.beforeGet = (documents) => {
+    read += documents.filter(({ id }) => id.startsWith("preferences:")).length;
+  };
+  for (const [always, expected] of [[large, 30], [[], 0]] as const) {
+    for (const name of names) {
+      await archive.index.change("write to", [{
+        kind: "index",
+        id: preferencesDocumentId(placeOf(name, 1)),
+        routing: "0",
+        document: { preferences: { byDefault: "never", always, never: [] } },
+      }]);
+    }
+    await archive.forgetPreferences();
+    const appendAll = async () => {
+      read = 0;
+      for (const name of names) await archive.appendTo(name, 1);
+      return read;
+    };
+    assert.equal(await appendAll(), 30);
+    assert.equal(await appendAll(), expected);
+  }
 });
 
 Deno.test("ArchiveAppender keeps the order when another writer overtakes it with the beginning of its batch", async () => {
