@@ -60,7 +60,8 @@ export interface ArchiveWriterDeps {
  * Writes messages to the archives of one store, in the order in which they came: one transaction at a
  * time, with all that has gathered meanwhile. Messages that nobody waits for gather for some time, or
  * until one comes that somebody waits for. While the store fails, the messages wait, and are tried
- * again. The caller bounds how many there are.
+ * again: half as many at once, if the store did not answer in time. The caller bounds how many there
+ * are.
  *
  * A message that is too large for the store is given up at once. Other messages that the store cannot
  * hold fail without a name for the failure, or as a broken disk does. So does everything while some
@@ -243,6 +244,8 @@ export class ArchiveWriter {
     } catch (thrown) {
       logger.debug("archive.not-stored", { error: describeError(thrown) });
       if (!(thrown instanceof CausewayError)) return "refused";
+      // It may never get done with so many in its time.
+      if (thrown.code === "storage/timeout") this.#most = Math.ceil(batch.length / 2);
       if (thrown.code === "storage/value-too-large") return "too-large";
       if (thrown.code === "storage/failed") return "refused";
       return DOUBTFUL.has(thrown.code) ? "doubtful" : "fails";

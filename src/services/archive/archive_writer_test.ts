@@ -91,6 +91,7 @@ function withWriter<S extends HeldStore | RuledStore>(store: S) {
 }
 
 const DOWN = new CausewayError("storage/unreachable", "Cannot reach it", { retryable: true });
+const LATE = new CausewayError("storage/timeout", "It did not answer in time", { retryable: true });
 const TOO_LARGE = new CausewayError("storage/value-too-large", "Cannot store so much");
 const ODD = new CausewayError("storage/failed", "Cannot store it");
 
@@ -124,6 +125,23 @@ Deno.test("ArchiveWriter begins a transaction after what the last one has let go
   deepStrictEqual(told, ["1 stored", "left at batch 1"]);
   strictEqual(store.batches.length, 2);
   await store.answer();
+});
+
+Deno.test("ArchiveWriter tries fewer messages at once while the store gets done with none", async () => {
+  const { store, clock, told, add } = open();
+  for (let i = 0; i < 200; i++) add(i);
+  await turn();
+  const sizes: number[] = [];
+  while (store.batches.length > sizes.length && sizes.length < 20) {
+    const { length } = store.last;
+    sizes.push(length);
+    const isTooMany = length > 60;
+    await store.answer(isTooMany ? LATE : undefined);
+    if (isTooMany) clock.advance(500);
+    await turn();
+  }
+  deepStrictEqual(sizes, [200, 100, 50, 100, 50, 100, 50, 50]);
+  strictEqual(told.filter((each) => each.endsWith(" stored")).length, 200);
 });
 
 Deno.test("ArchiveWriter adds as many messages at once as its store likes, else 256", async () => {
