@@ -4,12 +4,11 @@ import type { FullJid, Jid, Stanza, XmlElement } from "../../xmpp/mod.ts";
 import { buildStanza, element, parseElement } from "../../xmpp/mod.ts";
 import type { IqAnswer } from "../iq_service.ts";
 import { showForm } from "../pep/data_form.ts";
+import { readFittingPage } from "./archive_page_reading.ts";
 import type { ArchiveQuery, ArchiveQueryLimits } from "./archive_query.ts";
 import { ARCHIVE, readArchiveQuery, RESULT_SET, TEXT_FIELDS } from "./archive_query.ts";
 import type { ArchiveIds } from "./archive_id.ts";
 
-/** Bytes of the messages in one page. The first one is sent however large it is. */
-const MAX_PAGE_BYTES = 1_048_576;
 /** Messages that are counted. With more, the client is told no number. */
 const MAX_COUNT = 10_000;
 const CLIENT_NAMESPACE = "jabber:client";
@@ -74,17 +73,15 @@ export async function answerQuery(payload: XmlElement, view: ArchiveView): Promi
     if (total === undefined) return { error: "item-not-found" };
     return { payload: summaryOf([], { ids, isComplete: false, total }) };
   }
-  const page = await store.read(key, query.filter, query.page);
+  const page = await readFittingPage(store, key, query);
   if (page === undefined) return { error: "item-not-found" };
-  const shown = within(page.messages, query.page.from);
-  const isWhole = shown.length === page.messages.length;
+  const { messages: shown, isComplete } = page;
   const sent = query.isFlipped ? shown.toReversed() : shown;
   for (const message of sent) {
     // A client that reads too slowly asks again. Nothing waits for it in memory.
     if (!view.send(asker, resultOf(message, query, view))) return { error: "resource-constraint" };
   }
   view.pages.inc();
-  const isComplete = page.isComplete && isWhole;
   const { after, before } = query.page;
   const isAll = isComplete && after === undefined && before === undefined;
   const total = isAll ? shown.length : undefined;
@@ -100,21 +97,6 @@ export async function answerMetadata(
     element(name, { id: ids.textOf(of), timestamp: stampOf(of.sentAtMs) });
   const children = ends === undefined ? [] : [end("start", ends.first), end("end", ends.last)];
   return { payload: element("metadata", { xmlns: ARCHIVE }, ...children) };
-}
-
-/** Returns the messages of a page that fit into one answer, from its beginning or its end. */
-function within(
-  messages: readonly StoredMessage[],
-  from: "start" | "end",
-): readonly StoredMessage[] {
-  const ordered = from === "start" ? messages : messages.toReversed();
-  let [count, bytes] = [0, 0];
-  for (const { stanza } of ordered) {
-    bytes += stanza.length;
-    if (count > 0 && bytes > MAX_PAGE_BYTES) break;
-    count++;
-  }
-  return from === "start" ? messages.slice(0, count) : messages.slice(messages.length - count);
 }
 
 function resultOf(
