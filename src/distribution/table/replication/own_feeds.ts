@@ -148,8 +148,9 @@ export class OwnFeeds {
   *#claims(): IterableIterator<TableRecord> {
     for (const account of this.#deps.accounts.all()) {
       if (!this.#isForOthers(account.name)) continue;
-      for (const session of account.sessions) {
-        if (session.epoch === 0) continue;
+      // A copy, as a logout between two pieces of a snapshot moves the sessions behind it.
+      for (const session of [...account.sessions]) {
+        if (session.epoch === 0 || !account.sessions.includes(session)) continue;
         const record = this.#record("claim", account.name, session);
         if (this.#isWritable(record)) yield record;
       }

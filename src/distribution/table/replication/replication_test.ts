@@ -109,6 +109,33 @@ Deno.test("Replication removes entries that a snapshot does not name", async () 
   await test.table.close();
 });
 
+Deno.test("Replication names every session in a snapshot while others of the account log out", async () => {
+  const test = await started();
+  const resources = Array.from({ length: 100 }, (_, i) => `phone${i}`);
+  const opened = resources.map((each) => test.table.sessionOpened(fullJid("alice", each)));
+  await advance(test.clock, 10, 1);
+  await Promise.all(opened);
+  const peer = new TestAuthor(test);
+  test.table.traffic!.dialled(peer);
+  const position = { process: test.incarnation, round: 1, applied: 0 };
+  await peer.say(positionFrame({ ...position, chunk: 0, isRestart: true, wantsSnapshot: true }));
+  const closed = ["phone0", "phone99"].map((each) =>
+    test.table.sessionClosed(fullJid("alice", each))
+  );
+  await advance(test.clock, 10, 1);
+  await Promise.all(closed);
+  for (let chunk = 1; chunk <= 4; chunk++) {
+    await peer.say(positionFrame({ ...position, chunk, isRestart: false, wantsSnapshot: false }));
+  }
+  const pieces = peer.frames.filter((frame) => frame[4] === FRAME_TYPE.snapshot)
+    .map((frame) => decodeSnapshot(frame, 0, frame.length));
+  assert.equal(pieces.at(-1)?.isLast, true);
+  const named = pieces.flatMap(({ records }) => records.map(({ resourcepart }) => resourcepart));
+  // phone99 had its withdrawal sent before its turn: named after that, it would come back.
+  assert.deepEqual(named, resources.slice(0, -1));
+  await test.table.close();
+});
+
 Deno.test("Replication gives the bare JID back to the newest login that is left, here or there", async () => {
   const { test, peer } = await followed(claim(1, "bob@example.com", "phone"));
   const opened = test.table.sessionOpened(fullJid("bob", "desk"));
