@@ -184,21 +184,20 @@ export class ReplicaWriter {
     const after: SetCommand[] = [];
     const added = new Map<number, string[]>();
     const removed = new Map<number, string[]>();
+    /** The last record of each domain: a component may have gone and come back. */
+    const domains = new Map<string, TableRecord>();
     for (const record of records) {
-      const { kind, sequence, name, resourcepart, isHidden } = record;
+      const { kind, sequence, name, resourcepart } = record;
       const entry = member(claimId(process, sequence), name, resourcepart);
-      const isDomain = !name.includes("@");
-      if (kind === "claim") {
-        push(added, shardOf(record), entry);
-        if (isDomain) before.push(["SADD", domainsKey(host, node), name]);
-        if (isDomain && !isHidden) before.push(["SADD", publicDomainsKey(host, node), name]);
-      } else {
-        push(removed, shardOf(record), entry);
-        if (isDomain) {
-          after.push(["SREM", domainsKey(host, node), name]);
-          after.push(["SREM", publicDomainsKey(host, node), name]);
-        }
-      }
+      push(kind === "claim" ? added : removed, shardOf(record), entry);
+      if (!name.includes("@")) domains.set(name, record);
+    }
+    for (const [name, { kind, isHidden }] of domains) {
+      const isListed = kind === "claim";
+      if (isListed) before.push(["SADD", domainsKey(host, node), name]);
+      else after.push(["SREM", domainsKey(host, node), name]);
+      if (isListed && !isHidden) before.push(["SADD", publicDomainsKey(host, node), name]);
+      else after.push(["SREM", publicDomainsKey(host, node), name]);
     }
     // Claims are listed before they are written and until they are removed.
     for (const [shard, members] of added) {

@@ -136,6 +136,20 @@ Deno.test("Replication names every session in a snapshot while others of the acc
   await test.table.close();
 });
 
+Deno.test("Replication lists a component's domain that has come back within one frame", async () => {
+  const { test, peer } = await followed(claim(1, "echo.example.com", ""));
+  await peer.say(peer.changes(
+    2,
+    { ...claim(1, "echo.example.com", ""), kind: "withdraw" },
+    claim(2, "echo.example.com", ""),
+  ));
+  const keys = test.publicKeys();
+  assert.equal(keys["echo.example.com"], DC2);
+  assert.deepEqual(keys[`${DC2}#${NODE2}#{domains}`], ["echo.example.com"]);
+  assert.deepEqual(keys[`${DC2}#${NODE2}#{public_domains}`], ["echo.example.com"]);
+  await test.table.close();
+});
+
 Deno.test("Replication gives the bare JID back to the newest login that is left, here or there", async () => {
   const { test, peer } = await followed(claim(1, "bob@example.com", "phone"));
   const opened = test.table.sessionOpened(fullJid("bob", "desk"));
