@@ -9,7 +9,8 @@ const SPREAD = 16;
 /** Claims with a longer address lie in sets of their own, and count as `LONG_WEIGHT`. */
 const LONG_ADDRESS_BYTES = 256;
 const LONG_WEIGHT = 16;
-const DOMAIN_SHARD = 2 * SPREAD;
+/** The set of a node's claims on component domains. */
+export const DOMAIN_SHARD = 2 * SPREAD;
 
 /**
  * Number of sets of one node's claims: sessions, sessions with long addresses, component domains.

@@ -16,7 +16,7 @@ import {
   replicaKey,
   shardOfKey,
 } from "../redis/keys.ts";
-import { HeldClaims, shardOf, SHARDS } from "./held_claims.ts";
+import { DOMAIN_SHARD, HeldClaims, shardOf, SHARDS } from "./held_claims.ts";
 import type { NodeLeases, NodeRef } from "../claims/node_leases.ts";
 import { formatLease } from "../claims/node_leases.ts";
 import type { ResolvedTable } from "../options.ts";
@@ -260,8 +260,18 @@ export class ReplicaWriter {
     return account;
   }
 
-  /** Removes every claim of the node that is not one of `process` and in `keep`. */
-  async sweep({ host, node, process }: Author, keep: ReadonlySet<number>): Promise<boolean> {
+  /**
+   * Removes every claim of the node that is not one of `process` and in `keep`, and lists no domains
+   * but those of claims that stay.
+   */
+  async sweep(author: Author, keep: ReadonlySet<number>): Promise<boolean> {
+    return await this.#sweepClaims(author, keep) && await this.#sweepDomains(author);
+  }
+
+  async #sweepClaims(
+    { host, node, process }: Author,
+    keep: ReadonlySet<number>,
+  ): Promise<boolean> {
     const prefix = claimIdPrefix(process);
     return await this.#eachEntry({ host, node }, async (entries, shard) => {
       const gone = entries.filter(({ id }) =>
@@ -280,6 +290,22 @@ export class ReplicaWriter {
       const author = { host, node, process };
       return await this.#runCounted(author, [["SREM", replicaKey(host, node, shard), ...members]]);
     });
+  }
+
+  async #sweepDomains({ host, node }: NodeRef): Promise<boolean> {
+    const keys = [domainsKey(host, node), publicDomainsKey(host, node)];
+    const answers = await this.#run([
+      ["SMEMBERS", replicaKey(host, node, DOMAIN_SHARD)],
+      ...keys.map((key) => ["SMEMBERS", key] as const),
+    ]);
+    if (answers === undefined) return false;
+    const [members, ...listed] = answers;
+    const claimed = new Set(members.map((text) => parseMember(text).name));
+    const removals = keys.flatMap((key, i): RedisCommand[] => {
+      const gone = listed[i]!.filter((domain) => !claimed.has(domain));
+      return gone.length === 0 ? [] : [["SREM", key, ...gone]];
+    });
+    return await this.#run(removals) !== undefined;
   }
 
   /** Removes all entries of a node that has left or is dead for good. */

@@ -150,6 +150,21 @@ Deno.test("Replication lists a component's domain that has come back within one 
   await test.table.close();
 });
 
+Deno.test("Replication lists no component that a snapshot does not name", async () => {
+  const { test } = await followed(
+    claim(1, "echo.example.com", ""),
+    claim(2, "time.example.com", ""),
+  );
+  const next = new TestAuthor(test, 0xb3);
+  await next.say(next.lease({ startedUs: 2 }));
+  await next.say(next.snapshot(1, claim(1, "time.example.com", "")));
+  const keys = test.publicKeys();
+  assert.equal(keys["echo.example.com"], undefined);
+  assert.deepEqual(keys[`${DC2}#${NODE2}#{domains}`], ["time.example.com"]);
+  assert.deepEqual(keys[`${DC2}#${NODE2}#{public_domains}`], ["time.example.com"]);
+  await test.table.close();
+});
+
 Deno.test("Replication gives the bare JID back to the newest login that is left, here or there", async () => {
   const { test, peer } = await followed(claim(1, "bob@example.com", "phone"));
   const opened = test.table.sessionOpened(fullJid("bob", "desk"));
