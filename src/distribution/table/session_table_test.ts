@@ -542,6 +542,22 @@ Deno.test("SessionTable writes all its own entries at once when Redis is back", 
   await test.table.close();
 });
 
+Deno.test("SessionTable withdraws who logged out while Redis was away for longer than entries live", async () => {
+  for (const replication of ["builtin", "external"] as const) {
+    const test = await TestTable.started({ replication });
+    const { table, clock, commands } = test;
+    await table.sessionOpened(PHONE);
+    commands.setUp(false);
+    await table.sessionClosed(PHONE);
+    await advance(clock, 600_000, 1_000);
+    commands.setUp(true);
+    await advance(clock, 10_000, 1_000);
+    assert.equal(table.status, "up");
+    assert.deepEqual(await table.trySessionsOf([BOB.text]), new Map());
+    await table.close();
+  }
+});
+
 Deno.test("SessionTable.locate() answers from memory while Redis is slow, and waits for unknown addresses", async () => {
   const test = await TestTable.started({ cache: { jidLifetimeMs: 1_000 } });
   const { table, clock, commands } = test;

@@ -13,7 +13,7 @@ export interface OwnSession {
   epoch: number;
   /** False until its keys have been written with this login's host once. */
   isAnnounced: boolean;
-  /** Number of times that its claim was written. */
+  /** Number of times that its claim was written, or was to be. */
   renewal: number;
   /** Priority while it is available. */
   priority: number | undefined;
@@ -25,6 +25,8 @@ export interface ClosedSession {
   readonly resourcepart: string;
   /** Monotonic milliseconds when it closed. */
   readonly closedMs: number;
+  /** True when Redis may have a claim of it. */
+  readonly wasClaimed: boolean;
   /** True when its claim was removed and its keys were given back once. */
   isWithdrawn: boolean;
 }

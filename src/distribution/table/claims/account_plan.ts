@@ -288,6 +288,7 @@ export function drawEpochs(
 }
 
 function ownClaim(session: OwnSession, context: PlanContext): Claim {
+  session.renewal++;
   return {
     id: session.id,
     epoch: session.epoch,
@@ -295,7 +296,7 @@ function ownClaim(session: OwnSession, context: PlanContext): Claim {
     node: context.nodeName,
     resourcepart: session.resourcepart,
     // With builtin replication a lease stands for its renewal, and the claim stays as written.
-    renewal: context.replicaSeconds === undefined ? ++session.renewal : 1,
+    renewal: context.replicaSeconds === undefined ? session.renewal : 1,
     priority: session.priority,
   };
 }

@@ -142,11 +142,12 @@ export class OwnAccounts {
 
   #retire(account: Account, at: number): void {
     for (const session of account.sessions.splice(at, 1)) {
-      const { id, resourcepart } = session;
+      const { id, resourcepart, renewal } = session;
       if (session.epoch > 0) this.#closed(account.name, session);
       this.#entries--;
       const closedMs = this.#clock.monotonicMs();
-      account.closed.push({ id, resourcepart, closedMs, isWithdrawn: false });
+      const wasClaimed = renewal > 0;
+      account.closed.push({ id, resourcepart, closedMs, wasClaimed, isWithdrawn: false });
     }
   }
 }

@@ -111,19 +111,28 @@ export class Reconciler {
   }
 
   /**
-   * Drops logouts that could not be written while Redis was away for longer than entries live: the
-   * entries have expired.
+   * Drops logouts that need not be written any more, as Redis was away for longer than claims live, or
+   * the login was not written either.
    */
   dropExpired(accounts: Iterable<Account>): void {
-    const { clock, options } = this.#deps;
-    const beforeMs = clock.monotonicMs() - options.redis.expireAfterMs;
+    const { clock } = this.#deps;
+    const beforeMs = clock.monotonicMs() - this.#claimMs;
     for (const account of accounts) {
       if (account.isBusy) continue;
       for (let i = account.closed.length - 1; i >= 0; i--) {
-        if (account.closed[i]!.closedMs < beforeMs) account.closed.splice(i, 1);
+        const { closedMs, wasClaimed } = account.closed[i]!;
+        if (!wasClaimed || closedMs < beforeMs) account.closed.splice(i, 1);
       }
       if (account.isEmpty) this.#deps.emptied(account);
     }
+  }
+
+  /** Milliseconds for which a claim of ours lives in Redis. */
+  get #claimMs(): number {
+    const { options } = this.#deps;
+    return options.replication === "builtin"
+      ? Number(replicaSeconds(options)) * 1000
+      : options.redis.expireAfterMs;
   }
 
   #kick(): void {
