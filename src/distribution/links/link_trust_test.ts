@@ -313,6 +313,21 @@ Deno.test("LinkLayer drops a repeated number, on the same connection and the nex
   await second.ended;
 });
 
+Deno.test("LinkLayer acknowledges on a connection that has taken its lane from one that still stood", async () => {
+  await using scene = await Scene.start();
+  const { dc1 } = scene;
+  const first = await scene.peer(testHello());
+  await dc1.until(() => first.types.includes(FRAME_TYPE.ack), "the first is open");
+  const second = await scene.peer(testHello());
+  const acks = () => second.types.filter((type) => type === FRAME_TYPE.ack).length;
+  await first.ended;
+  await dc1.until(() => acks() === 1, "the second is open");
+  second.send(stanzaFrame(testEnvelope(1, { origin: DC2 }), 1));
+  await dc1.until(() => acks() > 1, "the stanza is acknowledged");
+  second.close();
+  await second.ended;
+});
+
 Deno.test("LinkLayer ends a peer without HELLO at helloTimeoutMs", async () => {
   const clock = new ManualClock();
   await using scene = await Scene.start({ helloTimeoutMs: 300, tickMs: 100 }, clock);

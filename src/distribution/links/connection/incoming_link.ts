@@ -146,7 +146,7 @@ export class IncomingLink implements LinkConnectionEvents {
       host: peer.localHost,
       lastGone: peer.lastNumber,
       wake: (isUrgent) => this.#wake(isUrgent),
-      cut: () => this.#link.cut("superseded", "another connection took this lane"),
+      cut: () => this.#cut(),
     }, clock.monotonicMs());
     if (attachment.kind === "busy") {
       this.#link.leave("busy", "too many lanes");
@@ -200,7 +200,7 @@ export class IncomingLink implements LinkConnectionEvents {
     this.#cancelAck?.();
     this.#cancelAck = undefined;
     this.#tellTransfers();
-    const { metrics, lives, inbound, mesh, clock } = this.#shared;
+    const { metrics, lives, mesh } = this.#shared;
     const isOrderly = isOrderlyEnd(reason);
     const counted = this.#metrics ?? metrics.host(UNKNOWN_HOST);
     (isOrderly ? counted.incomingClosed : counted.incomingErrored).inc();
@@ -212,9 +212,20 @@ export class IncomingLink implements LinkConnectionEvents {
     if (this.#peer === undefined) lives.warn("link.refused", this.#link.certificate, fields);
     else lives.info("link.closed", this.#peer.localHost, { ...fields, direction: "in" });
     if (this.#peer !== undefined) mesh.linkClosed(this.#peer.localHost, this.#peer.datacenterId);
+    this.#detach();
+    this.#events.ended(this);
+  }
+
+  /** Ends the connection, which is over a while later, when another one may have the lane. */
+  #cut(): void {
+    this.#detach();
+    this.#link.cut("superseded", "another connection took this lane");
+  }
+
+  #detach(): void {
+    const { inbound, clock } = this.#shared;
     if (this.#lane !== undefined) inbound.detach(this.#lane, clock.monotonicMs());
     this.#lane = undefined;
-    this.#events.ended(this);
   }
 
   #stanza(buffer: Uint8Array, start: number, end: number): void {
