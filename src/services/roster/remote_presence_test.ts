@@ -363,6 +363,23 @@ Deno.test("a datacenter that comes back is told of the sessions here, and once m
   assert.deepEqual(fixture.steps, [`announce ${DC3}`, `announce ${DC3}`]);
 });
 
+Deno.test("a datacenter is told of the sessions here when one of its nodes has its lease back", async () => {
+  const fixture = new Fixture();
+  const { presence, live, steps } = fixture;
+  live.set(DC2, new Set([2, 4]));
+  await presence.look();
+  live.set(DC2, new Set([2]));
+  await presence.look();
+  live.set(DC2, new Set([2, 4, 5]));
+  for (let i = 0; i < 10; i++) await presence.look();
+  assert.deepEqual(steps, [], "Redis had lost it for a moment, and the other has only started");
+  live.set(DC2, new Set([2, 5]));
+  await fixture.look();
+  live.set(DC2, new Set([2, 4, 5]));
+  for (let i = 0; i < 10; i++) await presence.look();
+  assert.deepEqual(steps, [`announce ${DC2}`, `announce ${DC2}`]);
+});
+
 Deno.test("the end of a newer login is told although an older one was withdrawn", async () => {
   const fixture = new Fixture();
   fixture.saw("available");
