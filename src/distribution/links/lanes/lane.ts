@@ -384,13 +384,11 @@ export class Lane implements BoundLane {
       }
       this.#received = ack.received;
     }
-    for (let number = this.#settled + 1; number <= ack.settled; number++) this.#settle(number);
+    let named = Math.max(0, ack.settled - this.#settled);
+    for (const { count } of ack.ranges) named += count;
+    if (named > this.#entries.size) this.#settleHeld(ack);
+    else this.#settleNamed(ack);
     if (ack.settled > this.#settled) this.#settled = ack.settled;
-    for (const { first, count } of ack.ranges) {
-      // A peer that repeats numbers settled long ago costs no work.
-      const from = Math.max(first, this.#settled + 1);
-      for (let number = from; number < first + count; number++) this.#settle(number);
-    }
     this.retired.received(ack.received);
     this.#tidy();
     this.#tellBudget();
@@ -493,6 +491,26 @@ export class Lane implements BoundLane {
     this.#received = number;
     this.#settled = number;
     this.#followed = [];
+  }
+
+  #settleNamed({ settled, ranges }: Ack): void {
+    for (let number = this.#settled + 1; number <= settled; number++) this.#settle(number);
+    for (const { first, count } of ranges) {
+      for (let number = first; number < first + count; number++) this.#settle(number);
+    }
+  }
+
+  /**
+   * Settles in one pass over what is held. While a client keeps one stanza open for long, an ACK may
+   * name millions of numbers behind it that were settled before.
+   */
+  #settleHeld({ settled, ranges }: Ack): void {
+    let at = 0;
+    for (const [number] of [...this.#entries]) {
+      while (at < ranges.length && ranges[at]!.first + ranges[at]!.count <= number) at++;
+      const isInRange = at < ranges.length && ranges[at]!.first <= number;
+      if (number <= settled || isInRange) this.#settle(number);
+    }
   }
 
   #settle(number: number): void {

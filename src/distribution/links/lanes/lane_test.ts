@@ -185,6 +185,24 @@ Deno.test("Lane.acknowledge() does not go through numbers again that were settle
   assert.ok(looks < 10, `${looks} entries were looked for`);
 });
 
+Deno.test("Lane.acknowledge() does not go through numbers again behind one that stays open", () => {
+  const lane = newLane({ laneMaxItems: 200_000, laneMaxBytes: 1 << 28 });
+  const settler = new TestSettler();
+  lane.resume(PEER, 0);
+  const binding = bindingOf(lane);
+  for (let i = 1; i <= 100_000; i++) lane.append(testEnvelope(i, { settler }), binding);
+  flush(lane);
+  assert.ok(lane.acknowledge(ack(99_999, 0, [[2, 99_998]])));
+  assert.deepEqual([lane.items, settler.settled.length], [2, 99_998]);
+  const again = ack(99_999, 0, [[2, 10], [20, 99_980]]);
+  for (const next of [again, ack(100_000, 99_999), ack(100_000, 0, [[100_000, 1]])]) {
+    const looks = countLooks(() => assert.ok(lane.acknowledge(next)));
+    assert.ok(looks < 10, `${looks} entries were looked for`);
+  }
+  assert.deepEqual(settler.settled.slice(99_998), [1, 100_000]);
+  assert.equal(lane.items, 0);
+});
+
 /** Counts lookups in maps while `run` runs: the work of a lane for each stanza. */
 function countLooks(run: () => void): number {
   const { get } = Map.prototype;
