@@ -8,6 +8,7 @@ import type { Surveys } from "../distribution/surveys/mod.ts";
 import type { StanzaSpans, Tracing } from "../distribution/tracing/mod.ts";
 import type { LinkTraffic, StanzaTracer } from "../distribution/mod.ts";
 import { EdgeRates, parseJid } from "../xmpp/mod.ts";
+import type { RosterServer } from "../services/roster/mod.ts";
 import type { Certificates } from "./certificates.ts";
 import { LINK_TLS } from "./link_tls.ts";
 import { makeBroughtCarbons } from "./node_carbons.ts";
@@ -25,6 +26,7 @@ export interface LinkParts {
   readonly tracer: StanzaTracer;
   readonly surveys: Surveys;
   readonly router: Router;
+  readonly rosters: RosterServer;
   readonly resumption: Resumption | undefined;
   readonly certificates: Certificates;
   readonly pressure: Pressure;
@@ -83,6 +85,7 @@ export async function makeLinks(
       returned: (envelope, reason) => router.returned(envelope, reason),
       whereabouts: (to) => router.whereabouts(to),
       identityDoubted: () => table.reviewIdentity(),
+      missedPresence: (host) => parts.rosters.tellAgain(host),
       pressure,
     },
     options: linksOptions(config),

@@ -43,6 +43,11 @@ export interface LinkLayerEvents {
    * name: one of the two may not know its id. @default nothing happens
    */
   identityDoubted?(): void;
+  /**
+   * Called when a destination is linked again for which presence was given back as `full` or `expired`
+   * while no node of it was. @default nothing happens
+   */
+  missedPresence?(destination: string): void;
   /** Called when `sender` feeds a lane over its high-water mark, and when that is over. */
   pressure(sender: string, isOver: boolean): void;
 }

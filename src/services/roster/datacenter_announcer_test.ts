@@ -25,6 +25,19 @@ Deno.test("a datacenter that is back costs one query for each account, and hears
   assert.deepEqual(fixture.store.calls, ["contacts", "contacts"]);
 });
 
+Deno.test("RosterServer.tellAgain() tells a datacenter of a session whose presence it has missed", async () => {
+  const fixture = withAlice();
+  fixture.store.put(ALICE, item(BOB, { subscription: "from" }));
+  fixture.elsewhere.set(BOB, [{ host: DC2, resourcepart: "y", process: 2 }]);
+  await fixture.changePresence(`${ALICE}/phone`);
+  fixture.sent.length = 0;
+  fixture.server.tellAgain(DC2);
+  await fixture.server.settled();
+  fixture.server.close();
+  const toBob = fixture.sent.filter(({ stanza }) => stanza.to.text === BOB);
+  assert.deepEqual(toBob.map(({ stanza }) => stanza.from.text), [`${ALICE}/phone`]);
+});
+
 Deno.test("a datacenter that is back hears of sixteen accounts at once, and a second time beside the first", async () => {
   const time = new ManualClock();
   const paced = new PacedWork({

@@ -137,11 +137,7 @@ export class RosterServer {
         // Nobody else's node knows the request.
         if (this.serves(resource.domainpart)) reach.pushTo(resource, account, AGAIN_PAYLOAD);
       },
-      announce: (host) => {
-        deps.datacenterBack?.();
-        presence.announceAll(host);
-        missed.tell(host);
-      },
+      announce: (host) => this.tellAgain(host),
     });
     this.services = [
       new RosterGet(rosters, (client) => this.#asked(client)),
@@ -266,6 +262,16 @@ export class RosterServer {
     this.#presence.close();
     this.#missed.close();
     this.#retries.close();
+  }
+
+  /**
+   * Tells a datacenter of the presence of all sessions here, and of roster changes: what it was sent
+   * before may be lost.
+   */
+  tellAgain(host: string): void {
+    this.#deps.datacenterBack?.();
+    this.#presence.announceAll(host);
+    this.#missed.tell(host);
   }
 
   /** Notes presence before it is delivered here; false when it is outdated, and dropped. */

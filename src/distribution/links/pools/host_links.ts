@@ -51,6 +51,8 @@ export class HostLinks implements EndpointPoolsEvents, LaneEvents {
   /** Rounds in which recipients that may have moved are looked up. */
   readonly #lookups: RoundPace;
   #isReconsidering = false;
+  /** True when presence was given back, for good, since the last link ended. */
+  #hasMissedPresence = false;
   /** Monotonic milliseconds of the last calls that a link from the destination caused. */
   #hurriedMs = -Infinity;
   /** Incarnation of the process that last linked to us while no link of ours was open. */
@@ -320,6 +322,9 @@ export class HostLinks implements EndpointPoolsEvents, LaneEvents {
       if (lane.retired.isEmpty) this.#heirs.delete(lane);
     }
     if (this.#mayBeHomeless || this.#parked.items > 0) this.#rehomeHomeless();
+    if (!this.#hasMissedPresence) return;
+    this.#hasMissedPresence = false;
+    this.#shared.events.missedPresence?.(this.destination);
   }
 
   /**
@@ -492,6 +497,10 @@ export class HostLinks implements EndpointPoolsEvents, LaneEvents {
 
   #giveBack(envelope: Envelope, reason: ReturnReason): void {
     this.#shared.metrics.host(this.destination).outgoingReturned.inc();
+    const isForGood = reason === "full" || reason === "expired";
+    if (this.#openLinks === 0 && isForGood && envelope.stanza.kind === "presence") {
+      this.#hasMissedPresence = true;
+    }
     this.#shared.events.returned(envelope, reason);
   }
 

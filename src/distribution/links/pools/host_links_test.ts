@@ -318,6 +318,32 @@ Deno.test("HostLinks gives all stanzas back after expireAfterMs without a link",
   assert.deepEqual(world.returned(), numbered("expired", "1?", 2));
 });
 
+Deno.test("HostLinks reports at its next link that the destination has missed presence, once", async () => {
+  using world = new World({ options: { laneMaxItems: 2 } });
+  await world.list(0);
+  world.up(0);
+  world.send(1, { kind: "presence" });
+  world.down(0);
+  world.up(0);
+  assert.equal(world.missedPresence, 0, "it is still held");
+  world.down(0);
+  world.send(2);
+  world.send(3);
+  assert.deepEqual(world.returned(), ["3 full"]);
+  world.up(0);
+  assert.equal(world.missedPresence, 0, "a message is answered");
+  for (const miss of [() => world.send(4, { kind: "presence" }), () => world.tick(EXPIRE_MS)]) {
+    world.down(0);
+    miss();
+    assert.equal(world.missedPresence, 0);
+    world.up(0);
+    world.down(0);
+    world.up(0);
+    assert.equal(world.missedPresence, 1);
+    world.missedPresence = 0;
+  }
+});
+
 Deno.test("HostLinks expires stanzas that have waited for a first endpoint", () => {
   using world = new World({ options: { rerouteFirstMs: FAR_MS } });
   world.tick(EXPIRE_MS);

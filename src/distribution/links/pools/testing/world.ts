@@ -44,6 +44,8 @@ export class World implements Disposable {
   readonly metrics = new TestMetrics();
   readonly hosts: HostLinks;
   readonly pressure: string[] = [];
+  /** Number of times that the destination was reported as having missed presence. */
+  missedPresence = 0;
   /** Number of reads of the endpoints. */
   asked = 0;
   /** True to send returned stanzas again at once, as when the table has no news. */
@@ -85,6 +87,7 @@ export class World implements Disposable {
       events: {
         received() {},
         returned,
+        missedPresence: () => void this.missedPresence++,
         pressure: (sender, isOver) => void this.pressure.push(`${sender} ${isOver}`),
         ...(whereabouts === undefined
           ? {}
