@@ -10,7 +10,7 @@ const COUNTED = {
   messages: "Messages that rooms took at this node",
   deliveries: "Messages and presence of rooms that were given to sessions of this node",
   refused: "Stanzas to rooms that this node answered with an error",
-  limited: "Messages that were refused because their sender writes to rooms too often",
+  limited: "Messages and changes that were refused because their sender has sent too many",
   failures: "Stanzas to rooms that failed, or had to wait, because the database did",
   withdrawn: "Occupants that were withdrawn because their node is gone",
   renamed: "Sessions of this node that lost a nickname to somebody who had it first",

@@ -8,7 +8,7 @@ const COUNTED = {
   messages: "Messages that rooms took at this node",
   deliveries: "Messages and events that rooms at this node sent to occupants",
   refused: "Requests and messages that rooms at this node answered with an error",
-  limited: "Messages that were refused because their sender writes to rooms too often",
+  limited: "Messages and changes that were refused because their sender has sent too many",
   failures: "Requests and messages that failed because the database did",
 } as const;
 

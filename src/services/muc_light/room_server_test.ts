@@ -455,6 +455,16 @@ Deno.test("RoomServer answers resource-constraint while the database is away, an
   strictEqual(outcomes.filter((each) => each === "resource-constraint").length, 10);
 });
 
+Deno.test("RoomServer refuses changes of rooms to a flood, and goes on to answer questions", async () => {
+  await using world = await withRoom();
+  const outcomes = [];
+  for (let i = 0; i < 60; i++) {
+    outcomes.push(await world.ask(ALICE, "set", query("configuration", `<subject>${i}</subject>`)));
+  }
+  strictEqual(outcomes.filter((each) => each === "resource-constraint").length, 11);
+  match(await world.ask(ALICE, "get", query("info")), /type='result'/);
+});
+
 Deno.test("RoomServer takes messages while requests to archives have taken all of their places", async () => {
   await using world = await withRoom();
   const outcomes = Array.from({ length: 220 }, (_, i) => {

@@ -34,7 +34,10 @@ export interface RoomStanza {
 
 /** Collaborators of `RoomIntake`. */
 export interface RoomIntakeDeps<Taken extends RoomStanza> {
-  /** Messages that one person may write to rooms in a second. Five times as many at once. */
+  /**
+   * Messages and changes that one person may send to rooms in a second, as everybody in the room hears
+   * of each. Five times as many at once.
+   */
   readonly messagesPerSec: number;
   readonly counters: Readonly<Record<"refused" | "limited" | "failures", Counter>>;
   /** Sends the answer to a stanza, which takes over its duty. */
@@ -71,14 +74,15 @@ export class RoomIntake<Taken extends RoomStanza> {
 
   /** Returns why there is no place for a stanza, before anything is computed from it. */
   refusalOf(stanza: Stanza): StanzaErrorCondition | undefined {
-    const { kind, from, bytes } = stanza;
-    const sender = from.bare.text;
+    const { kind, type, from, bytes } = stanza;
     if (bytes.length > MAX_BYTES) return "policy-violation";
-    if (kind === "message" && !this.#rate.take(sender)) {
+    const isOfArchive = isArchiveRequest(stanza);
+    const isToldToAll = kind === "message" || type === "set" && !isOfArchive;
+    if (isToldToAll && !this.#rate.take(from.bare.text)) {
       this.#deps.counters.limited.inc();
       return "resource-constraint";
     }
-    const places = isArchiveRequest(stanza) ? this.#archivePlaces : this.#places;
+    const places = isOfArchive ? this.#archivePlaces : this.#places;
     if (!places.hasOneFor(stanza)) return "resource-constraint";
     return hasMoreElements(stanzaSource(bytes), MAX_ELEMENTS) ? "policy-violation" : undefined;
   }
