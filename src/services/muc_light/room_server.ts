@@ -1,6 +1,6 @@
 import type { Clock } from "../../base/mod.ts";
 import type { Logger, Metrics } from "../../observe/mod.ts";
-import type { RoomOccupant } from "../../storage/mod.ts";
+import type { NewRoomMessage, RoomOccupant } from "../../storage/mod.ts";
 import type { BareJid, Stanza, StanzaErrorCondition, XmlElement } from "../../xmpp/mod.ts";
 import {
   FullJid,
@@ -15,7 +15,7 @@ import {
 } from "../../xmpp/mod.ts";
 import { iqResult } from "../iq_result.ts";
 import type { IqAnswer } from "../iq_service.ts";
-import { isOverloaded, RoomIntake, roomMessageId } from "../rooms/mod.ts";
+import { isOverloaded, mayBeDone, RoomIntake, roomMessageId } from "../rooms/mod.ts";
 import type { RoomStanza } from "../rooms/mod.ts";
 import { numberedMessage, roomEvent, roomMessage } from "./room_message.ts";
 import { roomMetrics } from "./room_metrics.ts";
@@ -24,7 +24,7 @@ import type { RoomService } from "./room_options.ts";
 import { RoomRequests } from "./room_requests.ts";
 import type { RoomNotice } from "./room_requests.ts";
 
-/** Messages that one person writes to rooms in a second, as each becomes one for every occupant. */
+/** Messages and changes that one person sends to rooms in a second: each becomes one for every occupant. */
 const MESSAGES_PER_SEC = 10;
 /** Messages that a room keeps to know one that comes twice. */
 const KEPT_MESSAGES = 100;
@@ -154,14 +154,19 @@ export class RoomServer<Taken extends RoomStanza> {
       const isThere = occupants.some(({ jid }) => jid === sender);
       return isThere ? { number: undefined, occupants } : undefined;
     }
+    const posted: NewRoomMessage = {
+      id: roomMessageId(taken),
+      sentAtMs: this.#deps.clock.wallMs(),
+      stanza: text,
+      sender,
+      keep: KEPT_MESSAGES,
+      isArchived: true,
+    };
+    const take = () => store.takeNumber(room.text, sender, posted);
     try {
-      const numbered = await store.takeNumber(room.text, sender, {
-        id: roomMessageId(taken),
-        sentAtMs: this.#deps.clock.wallMs(),
-        stanza: text,
-        sender,
-        keep: KEPT_MESSAGES,
-        isArchived: true,
+      const numbered = await take().catch((thrown) => {
+        if (!mayBeDone(thrown)) throw thrown;
+        return take(); // the store knows the message by its id, if it has it
       });
       if (numbered !== undefined) archives.posted(room.text);
       return numbered;

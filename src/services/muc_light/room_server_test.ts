@@ -40,6 +40,8 @@ class World {
   /** Ends the fates of messages to occupants. */
   readonly fates: (() => void)[] = [];
   isDown = false;
+  /** True: the database carries out the next request, and its answer is lost. */
+  losesAnswer = false;
   /** Awaited by each request to the database. */
   slow: Promise<void> | undefined;
   server!: RoomServer<RoomStanza>;
@@ -58,6 +60,12 @@ class World {
       get: (target, name: keyof RoomStore) => (...args: never[]) => {
         if (world.isDown) return Promise.reject(new CausewayError("storage/unreachable", "Cannot"));
         const begin = () => (target[name] as (...given: never[]) => unknown).apply(target, args);
+        if (world.losesAnswer) {
+          world.losesAnswer = false;
+          return Promise.resolve(begin()).then(() => {
+            throw new CausewayError("storage/unreachable", "Cannot");
+          });
+        }
         return world.slow === undefined ? begin() : world.slow.then(begin);
       },
     });
@@ -463,6 +471,17 @@ Deno.test("RoomServer refuses changes of rooms to a flood, and goes on to answer
   }
   strictEqual(outcomes.filter((each) => each === "resource-constraint").length, 11);
   match(await world.ask(ALICE, "get", query("info")), /type='result'/);
+});
+
+Deno.test("RoomServer sends a message once whose number the database gave it, and could not tell", async () => {
+  await using world = await withRoom();
+  world.losesAnswer = true;
+  await world.say(ALICE);
+  deepStrictEqual(world.sent.map(({ type, to }) => [type, to.text]), [
+    ["groupchat", ALICE],
+    ["groupchat", BOB],
+  ]);
+  strictEqual((await world.store.messages(COVEN, { limit: 10 })).length, 1);
 });
 
 Deno.test("RoomServer takes messages while requests to archives have taken all of their places", async () => {

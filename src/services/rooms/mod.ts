@@ -2,5 +2,11 @@ export { archiveFeatures } from "./archive_disco.ts";
 export { RoomArchives } from "./room_archives.ts";
 export type { RoomArchiveOptions, RoomArchiveRequest, RoomArchivesDeps } from "./room_archives.ts";
 export { ROOM_IDS } from "./room_ids.ts";
-export { isOverloaded, isStorageFailure, RoomIntake, roomMessageId } from "./room_intake.ts";
+export {
+  isOverloaded,
+  isStorageFailure,
+  mayBeDone,
+  RoomIntake,
+  roomMessageId,
+} from "./room_intake.ts";
 export type { RoomStanza } from "./room_intake.ts";

@@ -191,6 +191,12 @@ export function isOverloaded(thrown: unknown): boolean {
   return thrown instanceof CausewayError && thrown.code === "storage/overloaded";
 }
 
+/** True for a failure of the database that may have hit a change which it has carried out. */
+export function mayBeDone(thrown: unknown): boolean {
+  return thrown instanceof CausewayError &&
+    (thrown.code === "storage/timeout" || thrown.code === "storage/unreachable");
+}
+
 /** Returns the id of a message in a room, which is the same however often the stanza is taken. */
 export function roomMessageId({ process, sequence }: RoomStanza): string {
   return `${process.toString(36)}-${sequence.toString(36)}`;
