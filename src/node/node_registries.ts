@@ -57,11 +57,11 @@ export function makeSessions(config: Config, parts: RegistryListeners): SessionR
         return parts.table.sessionClosed(jid);
       },
       reachable: (jid) => parts.router.revealed(jid),
-      presence: (presence, priority) => {
+      presence: (presence, priority, creation) => {
         tellOtherNodes(presence, priority, parts);
         if (presence.from instanceof FullJid) parts.offline.presence(presence.from, priority);
         if (presence.from instanceof FullJid) parts.pep.presenceChanged(presence.from, presence);
-        noteLogout(presence, parts);
+        noteLogout(presence, creation, parts);
       },
       isTelling: (jid) => parts.rosters.isTelling(jid),
       isNews: (presence) => parts.rosters.isNews(presence),
@@ -89,12 +89,13 @@ export function makeSessions(config: Config, parts: RegistryListeners): SessionR
 /** Notes when a session ends whose contacts knew of it. Those who may see the note see no other logout. */
 export function noteLogout(
   presence: Stanza,
+  creation: string,
   { privacy, logouts }: Pick<RegistryListeners, "privacy" | "logouts">,
 ): void {
   const { type, from } = presence;
   if (type !== "unavailable") return;
   if (from instanceof FullJid && privacy.isInvisible(from)) return;
-  logouts.loggedOut(from.bare, presence);
+  logouts.loggedOut(presence, creation);
 }
 
 /** Makes the registry of the components that are connected to this node. */

@@ -1,5 +1,6 @@
 import { deepEqual } from "node:assert/strict";
 import { buildStanza, element, parseJid } from "../xmpp/mod.ts";
+import type { Stanza } from "../xmpp/mod.ts";
 import { noteLogout } from "./node_registries.ts";
 
 Deno.test("noteLogout() notes the ends of sessions, but of none that is invisible", () => {
@@ -8,11 +9,11 @@ Deno.test("noteLogout() notes the ends of sessions, but of none that is invisibl
     privacy: {
       isInvisible: ({ resourcepart }: { resourcepart: string }) => resourcepart === "spy",
     },
-    logouts: { loggedOut: ({ text }: { text: string }) => void noted.push(text) },
-  } as unknown as Parameters<typeof noteLogout>[1]; // no other member is used
+    logouts: { loggedOut: ({ from }: Stanza) => void noted.push(from.bare.text) },
+  } as unknown as Parameters<typeof noteLogout>[2]; // no other member is used
   const end = (jid: string, type?: string) => {
     const from = parseJid(jid);
-    noteLogout(buildStanza(element("presence", { type }), { from, to: from.bare }), parts);
+    noteLogout(buildStanza(element("presence", { type }), { from, to: from.bare }), "1", parts);
   };
   end("alice@example.com/phone", "unavailable");
   end("bob@example.com/spy", "unavailable");

@@ -205,10 +205,13 @@ export interface WatchParts {
 /** Makes the notes of the last logouts. */
 export function makeLogoutNotes(
   { modules }: Config,
-  { stores, metrics, log, clock }: Surroundings & Pick<ServiceParts, "stores">,
+  { stores, accounts, metrics, log, clock }:
+    & Surroundings
+    & Pick<ServiceParts, "stores" | "accounts">,
 ): LogoutNotes {
   return new LogoutNotes({
     storeOf: (host) => modules.get(host)?.mod_last === true ? stores.lastLogouts(host) : undefined,
+    existing: (host, localparts) => usersOf(accounts, host).existing(localparts),
     metrics,
     logger: log,
     clock,

@@ -20,17 +20,24 @@ const RETRY_MS = 5_000;
 export interface LogoutNotesDeps {
   /** Returns the last logouts of the accounts of a host; undefined where they are not kept. */
   storeOf(host: string): LastStore | undefined;
+  /** Returns those of at most 500 localparts that have an account at a host, with its creation. */
+  existing(host: string, localparts: readonly string[]): Promise<ReadonlyMap<string, string>>;
   readonly metrics: Metrics;
   readonly logger: Logger;
   readonly clock: Clock;
 }
 
 /** A logout that waits to be noted. */
-type WaitingLogout = AccountLogout & { readonly host: string };
+interface WaitingLogout extends AccountLogout {
+  readonly host: string;
+  /** That of the account which has logged out. */
+  readonly creation: string;
+}
 
 /**
  * Notes when accounts log out. Nobody waits for it: logouts gather, the newest of each account, and
- * are written behind each other. While the store fails they wait, within a bound.
+ * are written behind each other. While the store fails they wait, within a bound. What was noted of an
+ * account that is gone by then is removed, so that the next owner of its name does not have it.
  */
 export class LogoutNotes {
   readonly #deps: LogoutNotesDeps;
@@ -54,8 +61,12 @@ export class LogoutNotes {
     return this.#waiting.size;
   }
 
-  /** Notes that a resource of an account has sent this unavailable presence. */
-  loggedOut({ localpart, domainpart, text }: BareJid, presence: Stanza): void {
+  /**
+   * Notes that a session has sent this unavailable presence.
+   * @param creation `LocalSession.creation` of the session
+   */
+  loggedOut(presence: Stanza, creation: string): void {
+    const { localpart, domainpart, text } = presence.from.bare;
     if (this.#deps.storeOf(domainpart) === undefined) return;
     if (!this.#waiting.delete(text) && this.#waiting.size >= MAX_WAITING) {
       this.#dropped.inc();
@@ -64,6 +75,7 @@ export class LogoutNotes {
     this.#waiting.set(text, {
       host: domainpart,
       localpart,
+      creation,
       atMs: this.#deps.clock.wallMs(),
       status: statusOf(presence),
     });
@@ -107,7 +119,7 @@ export class LogoutNotes {
       if (first === undefined) return failed.size === 0;
       const [, { host }] = first;
       try {
-        await this.#deps.storeOf(host)?.note(batch.map(([, logout]) => logout));
+        await this.#note(host, batch.map(([, logout]) => logout));
       } catch (thrown) {
         this.#deps.logger.debug("last-activity.unwritten", { host, error: describeError(thrown) });
         failed.add(host);
@@ -117,6 +129,20 @@ export class LogoutNotes {
         // A newer logout may have come meanwhile.
         if (this.#waiting.get(jid) === logout) this.#waiting.delete(jid);
       }
+    }
+  }
+
+  /**
+   * Writes logouts of one host, and then looks their accounts up: whoever deletes an account later
+   * removes its logout too.
+   */
+  async #note(host: string, logouts: readonly WaitingLogout[]): Promise<void> {
+    const store = this.#deps.storeOf(host);
+    if (store === undefined) return;
+    await store.note(logouts);
+    const existing = await this.#deps.existing(host, logouts.map(({ localpart }) => localpart));
+    for (const { localpart, creation } of logouts) {
+      if (existing.get(localpart) !== creation) await store.remove(localpart);
     }
   }
 

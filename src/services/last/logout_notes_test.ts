@@ -6,6 +6,9 @@ import { buildStanza, element, parseJid } from "../../xmpp/mod.ts";
 import type { Stanza } from "../../xmpp/mod.ts";
 import { LogoutNotes } from "./logout_notes.ts";
 
+/** Creation of the accounts whose sessions end. */
+const CREATION = "1";
+
 /** The notes over a store that the test controls. */
 class Setup {
   readonly clock = new ManualClock();
@@ -16,6 +19,10 @@ class Setup {
   failure: Error | undefined;
   /** Host whose store alone fails. */
   failingHost: string | undefined;
+  /** Creations of accounts that are not the ones of the sessions; undefined for those that are gone. */
+  readonly others = new Map<string, string | undefined>();
+  /** Localparts whose logouts were removed. */
+  readonly removed: string[] = [];
   /** Set to make the store wait. */
   gate: Promise<void> | undefined;
   readonly notes = new LogoutNotes({
@@ -28,15 +35,27 @@ class Setup {
           this.written.push(logouts);
         },
         read: () => Promise.reject(new Error("not read here")),
-        remove: () => Promise.reject(new Error("not removed here")),
+        remove: (localpart) => {
+          this.removed.push(localpart);
+          return Promise.resolve();
+        },
       },
+    existing: (_, localparts) => {
+      const creationOf = (name: string) => this.others.has(name) ? this.others.get(name) : CREATION;
+      return Promise.resolve(
+        new Map(localparts.flatMap((name) => {
+          const creation = creationOf(name);
+          return creation === undefined ? [] : [[name, creation]];
+        })),
+      );
+    },
     metrics: this.metrics,
     logger: this.logger,
     clock: this.clock,
   });
 
   logOut(jid: string, content: string | undefined = undefined): void {
-    this.notes.loggedOut(parseJid(jid).bare, presenceOf(jid, content));
+    this.notes.loggedOut(presenceOf(jid, content), CREATION);
   }
 
   /** Lets time pass, and everything that follows from it happen. */
@@ -148,10 +167,7 @@ Deno.test("LogoutNotes keeps a logout that comes while an older one is written",
 Deno.test("LogoutNotes drops and counts logouts above its bound", async () => {
   const setup = new Setup();
   setup.failure = new Error("away");
-  const presence = presenceOf("user@example.com/1", undefined);
-  for (let i = 0; i < 50_001; i++) {
-    setup.notes.loggedOut(parseJid(`user${i}@example.com`).bare, presence);
-  }
+  for (let i = 0; i < 50_001; i++) setup.logOut(`user${i}@example.com/1`);
   setup.logOut("user7@example.com/1", "again");
   assert.equal(setup.notes.waiting, 50_000);
   assert.match(await setup.metrics.prometheus(), /causeway_last_activity_dropped_total 1\n/);
@@ -177,6 +193,18 @@ Deno.test("LogoutNotes.forget() drops what waits, and waits for what is being wr
   await forgetting;
   await setup.notes.close();
   assert.deepEqual(setup.names, ["alice", "bob"]);
+});
+
+Deno.test("LogoutNotes leaves no logout of an account that was deleted while it waited", async () => {
+  const setup = new Setup();
+  setup.failure = new Error("away");
+  for (const name of ["alice", "bob", "carol"]) setup.logOut(`${name}@example.com/1`, "Secret");
+  await setup.pass(20);
+  setup.others.set("alice", undefined).set("bob", "2"); // bob's name has a new owner
+  setup.failure = undefined;
+  await setup.pass(5000);
+  assert.deepEqual(setup.removed, ["alice", "bob"]);
+  assert.equal(setup.notes.waiting, 0);
 });
 
 Deno.test("LogoutNotes.close() writes what waits at once, and gives up where that fails", async () => {

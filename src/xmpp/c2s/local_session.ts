@@ -75,8 +75,9 @@ export interface SessionRegistryEvents {
   /**
    * The session has sent its presence to the account's resources here.
    * @param priority undefined when the session is no longer available
+   * @param creation that of the session, empty without one
    */
-  presence?(presence: Stanza, priority: number | undefined): void;
+  presence?(presence: Stanza, priority: number | undefined, creation: string): void;
   /** Returns false when the account's resources here know newer presence of the same full JID. */
   isNews?(presence: Stanza): boolean;
   /** Returns available presence of a client as it is sent: with what the server adds to it. */

@@ -151,7 +151,8 @@ export class SessionRegistry {
   /** Reports that `session` has sent its presence to the account's resources here. */
   toldPresence(session: LocalSession, presence: Stanza): void {
     const isOver = presence.type === "unavailable";
-    this.#events.presence?.(presence, isOver ? undefined : session.priority);
+    const { priority, creation = "" } = session;
+    this.#events.presence?.(presence, isOver ? undefined : priority, creation);
   }
 
   /** True while contacts may still be told of the last presence of a session here. */
