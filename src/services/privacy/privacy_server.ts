@@ -207,8 +207,8 @@ export class PrivacyServer {
   }
 
   /**
-   * Looks whether the lists of accounts with sessions here have changed, where news of it was lost.
-   * Never rejects.
+   * Looks whether the lists of accounts with sessions here have changed, or the rosters that they need,
+   * where news of it was lost. Never rejects.
    */
   async look(host: string, localparts: readonly string[]): Promise<void> {
     const store = this.#deps.hosts.store(host);
@@ -217,8 +217,10 @@ export class PrivacyServer {
       const versions = await store.versions(localparts);
       for (const localpart of localparts) {
         const text = `${localpart}@${host}`;
-        const known = this.#accounts.get(text)?.privacy.version ?? 0;
-        if (!this.#here.has(text) || known === (versions.get(localpart) ?? 0)) continue;
+        const known = this.#accounts.get(text);
+        const isSame = (known?.privacy.version ?? 0) === (versions.get(localpart) ?? 0);
+        // The version says nothing of the roster, whose push may have been lost.
+        if (!this.#here.has(text) || (isSame && known?.roster === undefined)) continue;
         await this.#readSoon(parseJid(text).bare, true).catch((thrown) => {
           // The lists of this account are damaged. Another failure would meet the next one as well.
           if (codeOf(thrown) !== "storage/corrupt") throw thrown;

@@ -522,6 +522,19 @@ Deno.test("a rule by group or subscription follows the roster", async () => {
   assert.equal(change?.after.hidesFrom(parseJid(BOB)), false);
 });
 
+Deno.test("a change of the roster whose push is lost is found by the next look", async () => {
+  const fixture = await withPhone();
+  fixture.contacts.push(contact(BOB, { groups: ["Home"] }));
+  await fixture.ask(PHONE, "set", listOf("x", deny(1, "type='group' value='Work'")));
+  await fixture.ask(PHONE, "set", query("<default name='x'/>"));
+  fixture.changes.length = 0;
+  await fixture.server.look("example.com", ["alice"]);
+  assert.deepEqual([refuses(fixture, BOB), fixture.changes], [false, []]);
+  fixture.contacts[0] = contact(BOB, { groups: ["Work"] });
+  await fixture.server.look("example.com", ["alice"]);
+  assert.deepEqual([refuses(fixture, BOB), fixture.changes.length], [true, 1]);
+});
+
 Deno.test("an active list that another node removes still follows the roster", async () => {
   const store = new MemoryPrivacyStore();
   const here = await withPhone(new PrivacyFixture({ store }));

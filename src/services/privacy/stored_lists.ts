@@ -34,7 +34,7 @@ export class StoredLists {
 
   /**
    * Reads the roster of an account; undefined when no list needs it: neither a stored one, nor an
-   * active one that is stored no more.
+   * active one that is stored no more. A roster that is still the same stays the same object.
    */
   async rosterFor(
     account: BareJid,
@@ -45,6 +45,18 @@ export class StoredLists {
     if (!all.some(({ needsRoster }) => needsRoster)) return undefined;
     const { items = [] } = await this.#hosts.rosters(account.domainpart)?.read(account.text) ??
       {};
-    return new Map(items.filter(({ isListed }) => isListed).map((item) => [item.jid, item]));
+    const roster = new Map(
+      items.filter(({ isListed }) => isListed).map((item) => [item.jid, item]),
+    );
+    return known?.roster !== undefined && isSame(known.roster, roster) ? known.roster : roster;
   }
+}
+
+/** True for two rosters that differ in nothing that a rule can name. */
+function isSame(one: PrivacyRoster, other: PrivacyRoster): boolean {
+  return one.size === other.size && [...one].every(([jid, { subscription, groups }]) => {
+    const contact = other.get(jid);
+    return contact?.subscription === subscription && contact.groups.length === groups.length &&
+      contact.groups.every((group, index) => group === groups[index]);
+  });
 }
