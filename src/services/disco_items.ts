@@ -1,8 +1,12 @@
-import { element } from "../xmpp/mod.ts";
+import { Buffer } from "node:buffer";
+import { element, serialize } from "../xmpp/mod.ts";
+import { listedBytes } from "./answer_bounds.ts";
 import type { AccountDisco, IqAnswer, IqRequest, IqService } from "./iq_service.ts";
 
 /** Namespace of queries for the items of an address. */
 export const DISCO_ITEMS = "http://jabber.org/protocol/disco#items";
+
+const RESULT_SET = "http://jabber.org/protocol/rsm";
 
 /** Longest disco `node` that an answer repeats, in UTF-16 units. No name of a node is longer. */
 const MAX_ECHOED_NODE = 1023;
@@ -59,13 +63,22 @@ export class DiscoItems implements IqService {
     return { payload: element("query", { xmlns: DISCO_ITEMS, node }) };
   }
 
-  async #listNodes(
-    accounts: AccountDisco,
-    { stanza: { to, from } }: IqRequest,
-  ): Promise<IqAnswer> {
+  /** Answers with as many nodes as the answer may list. It gives the number of all if that is not all. */
+  async #listNodes(accounts: AccountDisco, { stanza, client }: IqRequest): Promise<IqAnswer> {
+    const { to, from } = stanza;
     const nodes = await accounts.nodes(to, from);
-    const items = nodes.map((node) => element("item", { jid: to.text, node }));
-    return { payload: element("query", { xmlns: DISCO_ITEMS }, ...items) };
+    const shown = [];
+    let room = listedBytes({ client });
+    for (const node of nodes) {
+      const item = element("item", { jid: to.text, node });
+      room -= Buffer.byteLength(serialize(item));
+      if (room < 0) break;
+      shown.push(item);
+    }
+    const set = shown.length === nodes.length
+      ? undefined
+      : element("set", { xmlns: RESULT_SET }, element("count", {}, `${nodes.length}`));
+    return { payload: element("query", { xmlns: DISCO_ITEMS }, ...shown, set) };
   }
 
   async #listDomains(host: string): Promise<IqAnswer> {

@@ -3,6 +3,7 @@ import { randomHex } from "../../base/mod.ts";
 import type { PepItem, PepStore } from "../../storage/mod.ts";
 import type { Jid, StanzaErrorCondition, XmlElement } from "../../xmpp/mod.ts";
 import { element, escapeValue, tryParseJid } from "../../xmpp/mod.ts";
+import { listedBytes } from "../answer_bounds.ts";
 import type { IqAnswer, IqRequest, IqService } from "../iq_service.ts";
 import type { FormValues } from "./data_form.ts";
 import { readForm, showForm } from "./data_form.ts";
@@ -26,9 +27,6 @@ import type { PepServer } from "./pep_server.ts";
 const MAX_NAME = 1_023;
 /** Items that one request names. */
 const MAX_NAMED_ITEMS = 200;
-/** Bytes of the items in an answer to a client of this node, and to others over links. */
-const MAX_ANSWER_BYTES = 1_048_576;
-const MAX_DISTANT_ANSWER_BYTES = 131_072;
 /** Bytes of an item in an answer, besides its id and its payload. */
 const ITEM_BYTES = "<item id=''></item>".length;
 /** Affiliations that one request changes. */
@@ -151,8 +149,7 @@ class PubsubGet extends PepService implements IqService {
     const all = asked.length > 0
       ? await this.storeOf(owner).items(owner.localpart, node, asked)
       : await this.storeOf(owner).newest(owner.localpart, node, Math.min(max, maxItemsPerNode));
-    const room = client === undefined ? MAX_DISTANT_ANSWER_BYTES : MAX_ANSWER_BYTES;
-    const shown = newestWithin(all, room);
+    const shown = newestWithin(all, listedBytes({ client }));
     return {
       payload: element(
         "pubsub",

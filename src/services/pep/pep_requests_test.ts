@@ -243,6 +243,20 @@ Deno.test("pepRequests() tells strangers nothing of what accounts and nodes ther
   doesNotMatch(await pep.ask(STRANGER, "get", items, "nobody@example.com"), /<item /);
 });
 
+Deno.test("pepRequests() lists no more nodes over a link than its frames hold", async () => {
+  await using pep = await PepFixture.open({ maxNodes: 40 });
+  const open = { "pubsub#access_model": "open" };
+  for (let i = 10; i < 50; i++) {
+    await pep.publish(ALICE, `${i}${"&quot;".repeat(1_000)}`, tune("one"), open);
+  }
+  const items = "<query xmlns='http://jabber.org/protocol/disco#items'/>";
+  const own = await pep.ask(ALICE, "get", items);
+  strictEqual(own.match(/<item /g)?.length, 40);
+  const distant = await pep.ask("dave@example.org/x", "get", items, "alice@example.com");
+  ok(distant.length < 140_000 && distant.includes("<item "));
+  match(distant, /<set xmlns='[^']+rsm'><count>40<\/count><\/set>/);
+});
+
 Deno.test("pepRequests() is discovered by owners and contacts", async () => {
   await using pep = await PepFixture.open();
   await pep.subscribe("alice@example.com", "bob@example.com");
