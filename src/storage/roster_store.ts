@@ -91,6 +91,11 @@ export interface RosterStore {
    * @returns the contacts that were in the roster already
    */
   fill(owner: string, items: readonly RosterItem[]): Promise<ReadonlySet<string>>;
+  /**
+   * Returns one item. It takes the same query whether or not the owner has a roster, so that its time
+   * does not tell a stranger who exists.
+   */
+  readItem(owner: string, contact: string): Promise<RosterItem | undefined>;
   /** Returns the subscription of one item; undefined when there is no such item. */
   subscription(owner: string, contact: string): Promise<Subscription | undefined>;
   /**

@@ -28,12 +28,12 @@ export async function relationOf(
 ): Promise<Relation> {
   const account = asker.bare.text;
   if (owner.text === account) return { isOwner: true, account, item: undefined, isHidden: false };
-  const [entry, hides] = await Promise.all([
-    hosts.rosters(owner.domainpart)?.find(owner.text, account),
+  const [item, hides] = await Promise.all([
+    hosts.rosters(owner.domainpart)?.readItem(owner.text, account),
     hosts.hiderOf?.(owner),
   ]);
-  const isHidden = hides?.(asker, entry?.item) === true;
-  return { isOwner: false, account, item: isHidden ? undefined : entry?.item, isHidden };
+  const isHidden = hides?.(asker, item) === true;
+  return { isOwner: false, account, item: isHidden ? undefined : item, isHidden };
 }
 
 /** True when access model and affiliations of a node let somebody see it (XEP-0060 §4.1, §4.5). */

@@ -1,4 +1,5 @@
 import { deepStrictEqual, doesNotMatch, match, ok, strictEqual } from "node:assert/strict";
+import { MetricsRegistry, SILENT_LOGGER } from "../../observe/mod.ts";
 import { PepFixture, submitted } from "./testing/pep_fixture.ts";
 
 const ALICE = "alice@example.com/desk";
@@ -241,6 +242,26 @@ Deno.test("pepRequests() tells strangers nothing of what accounts and nodes ther
   const seen = await pep.ask(STRANGER, "get", items, "alice@example.com");
   deepStrictEqual(seen.match(/node='[^']+'/g), ["node='urn:open'"]);
   doesNotMatch(await pep.ask(STRANGER, "get", items, "nobody@example.com"), /<item /);
+});
+
+Deno.test("pepRequests() asks the database as often for accounts that do not exist", async () => {
+  await using pep = await PepFixture.open();
+  await pep.subscribe("alice@example.com", "bob@example.com");
+  const metrics = new MetricsRegistry(pep.clock);
+  pep.store.observe("internal", { metrics, logger: SILENT_LOGGER });
+  const statements = async () =>
+    Number(/statement_time_seconds_count\{[^}]*\} (\d+)/.exec(await metrics.prometheus())?.[1]);
+  const disco = (what: string) => `<query xmlns='http://jabber.org/protocol/disco#${what}'/>`;
+  const vcard = "<vCard xmlns='vcard-temp'/>";
+  for (const request of [pubsub(`<items node='${TUNE}'/>`), disco("info"), disco("items"), vcard]) {
+    const counts = [];
+    for (const name of ["alice", "nobody"]) {
+      const before = await statements();
+      await pep.ask(STRANGER, "get", request, `${name}@example.com`);
+      counts.push(await statements() - before);
+    }
+    strictEqual(counts[0], counts[1], request);
+  }
 });
 
 Deno.test("pepRequests() lists no more nodes over a link than its frames hold", async () => {

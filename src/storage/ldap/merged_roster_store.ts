@@ -79,6 +79,12 @@ export class MergedRosterStore implements RosterStore {
     return new Set([...there, ...items.map(({ jid }) => jid).filter((jid) => shared.has(jid))]);
   }
 
+  async readItem(owner: string, contact: string): Promise<RosterItem | undefined> {
+    const shared = (await this.#contactsOf(owner)).get(contact);
+    const own = this.#hasOwn ? await this.#own.readItem(owner, contact) : undefined;
+    return shared === undefined ? own : mergedItem(shared, own);
+  }
+
   async subscription(owner: string, contact: string): Promise<Subscription | undefined> {
     if ((await this.#contactsOf(owner)).has(contact)) return "both";
     return this.#hasOwn ? await this.#own.subscription(owner, contact) : undefined;

@@ -78,10 +78,14 @@ export class RiakRosterStore implements RosterStore {
     return kept;
   }
 
-  async subscription(owner: string, contact: string): Promise<Subscription | undefined> {
+  async readItem(owner: string, contact: string): Promise<RosterItem | undefined> {
     const { entries } = await this.#read(owner);
     const entry = entries.get(`${ITEM}${contact}`);
-    return entry && itemIn(contact, entry).subscription;
+    return entry && withoutVersion(itemIn(contact, entry));
+  }
+
+  async subscription(owner: string, contact: string): Promise<Subscription | undefined> {
+    return (await this.readItem(owner, contact))?.subscription;
   }
 
   /** Reads the rosters of the contacts too, a bounded number at once: Riak joins nothing. */

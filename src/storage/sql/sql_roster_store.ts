@@ -194,6 +194,15 @@ export class SqlRosterStore implements RosterStore {
     }
   }
 
+  async readItem(owner: string, contact: string): Promise<RosterItem | undefined> {
+    return await this.#read(async (queries) => {
+      const row = await queries.selectFrom("roster_items").select(ITEM_COLUMNS)
+        .where("owner_key", "=", keyOf(owner)).where("contact_key", "=", keyOf(contact))
+        .executeTakeFirst();
+      return row && withoutVersion(this.#itemIn(row));
+    });
+  }
+
   async subscription(owner: string, contact: string): Promise<Subscription | undefined> {
     return await this.#read(async (queries) => {
       const row = await queries.selectFrom("roster_items").select("state")

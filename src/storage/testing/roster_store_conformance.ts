@@ -218,6 +218,17 @@ const CHECKS: Readonly<Record<string, Check>> = {
     ]);
   },
 
+  async "readItem() returns the item that find() does"(fixture) {
+    const store = fixture.rosters();
+    assert.equal(await store.readItem(ALICE, BOB), undefined);
+    const item = conformanceItem(BOB, { groups: ["a", "b"], request: new Uint8Array([0, 255]) });
+    await store.write(ALICE, { expected: 0, contact: BOB, item });
+    assert.deepEqual(await store.readItem(ALICE, BOB), item);
+    assert.deepEqual(await store.readItem(ALICE, BOB), (await store.find(ALICE, BOB)).item);
+    assert.equal(await store.readItem(ALICE, CAROL), undefined);
+    assert.equal(await store.readItem(BOB, ALICE), undefined);
+  },
+
   async "subscription() returns what one item says"(fixture) {
     const store = fixture.rosters();
     assert.equal(await store.subscription(ALICE, BOB), undefined);

@@ -61,6 +61,10 @@ export class MemoryRosterStore implements RosterStore {
     });
   }
 
+  readItem(owner: string, contact: string): Promise<RosterItem | undefined> {
+    return this.#called("readItem", () => this.item(owner, contact));
+  }
+
   subscription(owner: string, contact: string): Promise<Subscription | undefined> {
     return this.#called("subscription", () => this.item(owner, contact)?.subscription);
   }
