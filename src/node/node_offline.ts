@@ -5,7 +5,7 @@ import type { Domains, Router } from "../distribution/routing/mod.ts";
 import { OfflineMessages } from "../services/offline/mod.ts";
 import type { OfflineHostOptions } from "../services/offline/mod.ts";
 import type { AccountCheck } from "../services/accounts/mod.ts";
-import type { PrivacyServer } from "../services/privacy/mod.ts";
+import type { PepServer } from "../services/pep/mod.ts";
 import type { RosterServer } from "../services/roster/mod.ts";
 import type { Stores, UserStore } from "../storage/mod.ts";
 import type { SessionRegistry } from "../xmpp/mod.ts";
@@ -22,7 +22,7 @@ export interface OfflineParts {
   readonly places: WaitingBudget["places"];
   readonly sessions: SessionRegistry;
   readonly rosters: RosterServer;
-  readonly privacy: PrivacyServer;
+  readonly pep: PepServer;
   readonly router: Router;
   readonly accountCheck: AccountCheck;
 }

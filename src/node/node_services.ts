@@ -22,6 +22,7 @@ import { SubscriptionRequests } from "../services/subscriptions/mod.ts";
 import { vcards, vcardSearch } from "../services/vcard/mod.ts";
 import type { VcardSearchOptions } from "../services/vcard/mod.ts";
 import type { Stores, UserStore } from "../storage/mod.ts";
+import { seesPresence } from "../storage/mod.ts";
 import type { BareJid, Jid, SessionRegistry } from "../xmpp/mod.ts";
 import { deriveScramCredentials, FullJid, HashGate, parseJid } from "../xmpp/mod.ts";
 import type { LocalSide } from "./local_side.ts";
@@ -160,19 +161,16 @@ function accountServices(
 
 /**
  * True for those who may see the presence of an account, unless its privacy list hides it from them.
- * For strangers the steps are the same, whether or not the account exists: the list is read only for
- * those who may see it.
+ * The steps are the same for every address: their time tells nobody who is hidden from whether the
+ * account is online.
  */
 export async function maySee(
   asker: Jid,
   account: BareJid,
-  { rosters, privacy }: {
-    readonly rosters: Pick<RosterServer, "maySee">;
-    readonly privacy: { readonly defaults: Pick<PrivacyServer["defaults"], "hiders"> };
-  },
+  { pep }: { readonly pep: { readonly hosts: Parameters<typeof relationOf>[0] } },
 ): Promise<boolean> {
-  if (!await rosters.maySee(asker, account)) return false;
-  return (await privacy.defaults.hiders([account])).get(account.text)?.(asker) !== true;
+  const { isOwner, item } = await relationOf(pep.hosts, account, asker);
+  return isOwner || seesPresence(item?.subscription);
 }
 
 /** Returns the options of the search at a host; undefined where it is off. */

@@ -227,17 +227,6 @@ export class RosterServer {
   }
 
   /**
-   * True for those whom the account's roster lets see its presence. It takes the same query whether
-   * or not the account exists.
-   *
-   * @throws CausewayError with a code `storage/…`
-   */
-  async maySee(asker: Jid, account: Jid): Promise<boolean> {
-    const store = this.#deps.hosts.store(account.domainpart);
-    return store !== undefined && await this.#subscriptions.allows(asker, account.bare, store);
-  }
-
-  /**
    * True while a resource of an account is available, as far as the asker knows: it is at this node and
    * does not hide from the asker, or the asker's account here was told of it. Whoever may not see the
    * presence is to be refused before.
