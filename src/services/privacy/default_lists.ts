@@ -1,3 +1,4 @@
+import { CausewayError, describeError } from "../../base/mod.ts";
 import type { RosterItem } from "../../storage/mod.ts";
 import type { BareJid, Jid, Stanza } from "../../xmpp/mod.ts";
 import type { AccountPrivacy, AppliedList } from "./account_privacy.ts";
@@ -8,7 +9,7 @@ import type { PrivacyDeps } from "./privacy_ports.ts";
 import type { StoredLists } from "./stored_lists.ts";
 
 /** Collaborators of `DefaultLists`. */
-export interface DefaultListsDeps extends Pick<PrivacyDeps, "hosts"> {
+export interface DefaultListsDeps extends Pick<PrivacyDeps, "hosts" | "log"> {
   readonly stored: StoredLists;
   readonly metrics: PrivacyMetrics;
   /** True for an account whose lists a session here keeps current. */
@@ -55,7 +56,8 @@ export class DefaultLists {
   /**
    * Returns those accounts of one host that have lists, each with a function that is true for
    * contacts from whom its default list hides it: those whose requests it denies, and those who do
-   * not get its presence. They are answered as strangers, whatever the account's roster says.
+   * not get its presence. They are answered as strangers, whatever the account's roster says. An
+   * account whose list is damaged hides from everybody.
    *
    * @throws CausewayError with a code `storage/…`
    */
@@ -64,9 +66,17 @@ export class DefaultLists {
   ): Promise<ReadonlyMap<string, (contact: Jid) => boolean>> {
     const found = new Map<string, (contact: Jid) => boolean>();
     for (const account of await this.#withLists(accounts)) {
-      const applied = await this.#defaultFor(account);
-      if (applied?.list === undefined) continue;
-      found.set(account.text, (contact) => isHidden(applied, account, contact));
+      try {
+        const applied = await this.#defaultFor(account);
+        if (applied?.list === undefined) continue;
+        found.set(account.text, (contact) => isHidden(applied, account, contact));
+      } catch (thrown) {
+        if (!isDamaged(thrown)) throw thrown;
+        // The other accounts are not concerned.
+        this.#deps.metrics.failures.inc();
+        this.#deps.log.warn("privacy.unread", { error: describeError(thrown) });
+        found.set(account.text, () => true);
+      }
     }
     return found;
   }
@@ -110,4 +120,9 @@ export class DefaultLists {
 /** True for those whose requests a list of `owner` denies, and those who do not get its presence. */
 function isHidden(applied: AppliedList, owner: Jid, asker: Jid): boolean {
   return isDenied(applied, owner, asker, "iq") || isDenied(applied, owner, asker, "presence-out");
+}
+
+/** True for the failure to read a list whose text is not ours. The database itself is well. */
+export function isDamaged(thrown: unknown): boolean {
+  return thrown instanceof CausewayError && thrown.code === "storage/corrupt";
 }

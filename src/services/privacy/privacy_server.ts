@@ -16,7 +16,7 @@ import type { AppliedList, Privacy, PrivacyRoster } from "./account_privacy.ts";
 import { AccountPrivacy, blockedOf, isDenied, NO_PRIVACY, readPrivacy } from "./account_privacy.ts";
 import type { PrivacyList } from "./privacy_list.ts";
 import { aspectInbound, aspectOutbound, deniesOthers } from "./privacy_list.ts";
-import { DefaultLists } from "./default_lists.ts";
+import { DefaultLists, isDamaged } from "./default_lists.ts";
 import { PrivacyMetrics } from "./privacy_metrics.ts";
 import type { PrivacyDeps, PrivacyView } from "./privacy_ports.ts";
 import { BLOCKING_NAMESPACE, listText, PRIVACY_NAMESPACE } from "./privacy_xml.ts";
@@ -78,6 +78,7 @@ export class PrivacyServer {
     const stored = this.#stored = new StoredLists(deps.hosts);
     this.defaults = new DefaultLists({
       hosts: deps.hosts,
+      log: deps.log,
       stored,
       metrics: this.#metrics,
       isRead: (account) => this.#here.get(account)?.isRead === true,
@@ -223,7 +224,7 @@ export class PrivacyServer {
         if (!this.#here.has(text) || (isSame && known?.roster === undefined)) continue;
         await this.#readSoon(parseJid(text).bare, true).catch((thrown) => {
           // The lists of this account are damaged. Another failure would meet the next one as well.
-          if (codeOf(thrown) !== "storage/corrupt") throw thrown;
+          if (!isDamaged(thrown)) throw thrown;
           this.#failed("privacy.unread", thrown);
         });
       }

@@ -640,6 +640,18 @@ Deno.test("DefaultLists.hiders() knows the accounts that hide, wherever their se
   assert.equal(await isHidden(), true);
 });
 
+Deno.test("DefaultLists.hiders() has an account hide from everybody whose list is damaged", async () => {
+  const fixture = await withPhone();
+  await fixture.ask(PHONE, "set", BLOCK_BOB);
+  const list = { name: "x", xml: "<damaged" };
+  fixture.store.put("carol", { expected: 0, defaultName: "x", list });
+  const accounts = [ALICE, "carol@example.com"].map((each) => parseJid(each).bare);
+  const hiders = await fixture.server.defaults.hiders(accounts);
+  const dave = parseJid("dave@example.com");
+  assert.deepEqual(accounts.map(({ text }) => hiders.get(text)?.(dave)), [false, true]);
+  assert.ok(await fixture.counts("causeway_privacy_failures_total 1"));
+});
+
 Deno.test("DefaultLists.hiderOf() reads the list of every account alike, and knows one roster item", async () => {
   const fixture = await withPhone();
   const bob = parseJid(BOB);
