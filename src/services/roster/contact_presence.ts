@@ -502,8 +502,10 @@ export class ContactPresence {
       if (!isOurs) isWhole = false;
       return isOurs;
     };
-    const mayHear = ({ text }: Jid) =>
-      holds() && (isEnd || this.#parted.get(jid.text)?.has(text) !== true);
+    // While it is told, a subscription may end, and the list may begin to hide the session.
+    const isParted = (to: Jid) =>
+      this.#parted.get(jid.text)?.has(to.text) === true || this.#sights.viewOf(jid).hidesFrom(to);
+    const mayHear = (to: Jid) => holds() && (isEnd || !isParted(to));
     await this.#sendEach(contacts, {
       ...sending,
       make: (to) => mayHear(to) ? readdress(presence, to) : undefined,

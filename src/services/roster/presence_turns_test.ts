@@ -3,7 +3,7 @@ import { setImmediate as immediately } from "node:timers/promises";
 import { PacedWork } from "../../base/mod.ts";
 import { buildStanza, element, parseJid } from "../../xmpp/mod.ts";
 import { ALICE, BOB, CAROL, DC2, PHONE } from "./testing/alice_and_bob.ts";
-import { fullJid, item, lines, RosterFixture } from "./testing/roster_fixture.ts";
+import { fullJid, hidingFrom, item, lines, RosterFixture } from "./testing/roster_fixture.ts";
 
 Deno.test("very many logins at once leave the database room for others, and all are told", async () => {
   const fixture = new RosterFixture();
@@ -246,6 +246,24 @@ Deno.test("presence of a session that moves while its contacts are told is sent 
     const count = (type: string) => told().filter((line) => line.startsWith(type)).length;
     assert.deepEqual([count("available"), count("unavailable")], ends ? [20, 20] : [8, 0]);
   }
+});
+
+Deno.test("a contact who is blocked while a login tells others is not told of it any more", async () => {
+  const { fixture, told, useUp, onePiece, nextTurn } = inTurns(20);
+  await useUp();
+  fixture.sendPresence(PHONE);
+  await onePiece();
+  const isTold = (contact: string) => told().includes(`available: ${PHONE} → ${contact}`);
+  const contacts = Array.from({ length: 20 }, (_, index) => `contact${index}@example.com`);
+  const blocked = contacts.find((each) => !isTold(each))!; // 8 of them have been told
+  fixture.hidden.set(PHONE, new Set([blocked]));
+  fixture.server.privacyChanged(fullJid(PHONE), {
+    before: hidingFrom(),
+    after: hidingFrom(new Set([blocked])),
+  });
+  for (let i = 0; i < 20; i++) await nextTurn();
+  await fixture.server.settled();
+  assert.deepEqual(contacts.filter((each) => !isTold(each)), [blocked]);
 });
 
 Deno.test("a session that moves and comes back while its contacts are told is known to all of them", async () => {
