@@ -480,6 +480,22 @@ Deno.test("MucServer hides a hidden room from strangers, and lists public ones",
   match(await one.ask(CAROL, "get", info, SERVICE), /category='conference'/);
 });
 
+Deno.test("MucServer refuses changes of a room to a flood, and passes requests to an occupant on", async () => {
+  await using world = await MucWorld.open(["dc1.example.com"], { messagesPerSec: 1 });
+  const [one] = world.nodes as [MucNode];
+  await one.make(ALICE, "witch");
+  await one.enter(BOB, "bard");
+  one.got(BOB);
+  const block = "<data xmlns='http://jabber.org/protocol/ibb'/>";
+  for (let i = 0; i < 10; i++) await one.ask(ALICE, "set", block, `${COVEN}/bard`);
+  strictEqual(one.got(BOB).filter((each) => each.includes("ibb")).length, 10);
+  const grant = admin(`<item affiliation='member' jid='${CAROL}'/>`);
+  const answers = [];
+  for (let i = 0; i < 10; i++) answers.push(await one.ask(ALICE, "set", grant));
+  // Of the five that the rate lets through at once, the first has configured the room.
+  strictEqual(answers.filter((each) => each.includes("type='result'")).length, 4);
+});
+
 Deno.test("MucServer passes private messages and requests between occupants", async () => {
   const [world, one, two] = await withRoom();
   await using _ = world;

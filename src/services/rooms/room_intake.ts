@@ -2,7 +2,7 @@ import { CausewayError, describeError, RateLimit } from "../../base/mod.ts";
 import type { Clock } from "../../base/mod.ts";
 import type { Counter, LogFields } from "../../observe/mod.ts";
 import type { Stanza, StanzaErrorCondition } from "../../xmpp/mod.ts";
-import { errorReply, hasMoreElements, stanzaSource, Turns } from "../../xmpp/mod.ts";
+import { errorReply, FullJid, hasMoreElements, stanzaSource, Turns } from "../../xmpp/mod.ts";
 import { isArchiveRequest } from "./archive_disco.ts";
 
 /** Bytes of a stanza for a room. */
@@ -74,11 +74,12 @@ export class RoomIntake<Taken extends RoomStanza> {
 
   /** Returns why there is no place for a stanza, before anything is computed from it. */
   refusalOf(stanza: Stanza): StanzaErrorCondition | undefined {
-    const { kind, type, from, bytes } = stanza;
+    const { kind, type, from, to, bytes } = stanza;
     if (bytes.length > MAX_BYTES) return "policy-violation";
     const isOfArchive = isArchiveRequest(stanza);
-    const isToldToAll = kind === "message" || type === "set" && !isOfArchive;
-    if (isToldToAll && !this.#rate.take(from.bare.text)) {
+    // A request to one occupant is that occupant's own matter.
+    const isChange = type === "set" && !(to instanceof FullJid) && !isOfArchive;
+    if ((kind === "message" || isChange) && !this.#rate.take(from.bare.text)) {
       this.#deps.counters.limited.inc();
       return "resource-constraint";
     }
