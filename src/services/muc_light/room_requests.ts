@@ -1,7 +1,7 @@
 import { randomHex } from "../../base/mod.ts";
 import type { RoomBlock, RoomOccupant, StoredRoom } from "../../storage/mod.ts";
 import type { BareJid, StanzaErrorCondition, XmlElement } from "../../xmpp/mod.ts";
-import { element, FullJid, parseJid, tryMakeJid, tryParseJid } from "../../xmpp/mod.ts";
+import { element, FullJid, parseJid, tryMakeJid, tryParseJid, Turns } from "../../xmpp/mod.ts";
 import { DISCO_INFO } from "../disco_info.ts";
 import { DISCO_ITEMS } from "../disco_items.ts";
 import { ARCHIVE } from "../archive/mod.ts";
@@ -41,6 +41,8 @@ export interface RoomNotice {
 /** Requests of MUC Light: reads them, changes rooms, and tells the occupants. */
 export class RoomRequests {
   readonly #metrics: RoomMetrics;
+  /** One person makes rooms one after another, as each counts for the bound on the next. */
+  readonly #creations = new Turns();
   readonly #notify: (room: BareJid, id: string | undefined, notices: readonly RoomNotice[]) => void;
 
   /** @param notify sends events of a room, in their order */
@@ -64,7 +66,7 @@ export class RoomRequests {
       case `get ${DISCO_ITEMS}`:
         return isRoom ? { error: "service-unavailable" } : await listRooms(request);
       case `set ${NS.CREATE}`:
-        return await this.#create(request, isRoom);
+        return await this.#creations.run(request.actor, () => this.#create(request, isRoom));
       case `get ${NS.BLOCKING}`:
       case `set ${NS.BLOCKING}`:
         if (isRoom || !request.service.options.hasBlocking) return { error: "service-unavailable" };

@@ -463,6 +463,13 @@ Deno.test("RoomServer answers resource-constraint while the database is away, an
   strictEqual(outcomes.filter((each) => each === "resource-constraint").length, 10);
 });
 
+Deno.test("RoomServer counts the rooms that somebody makes at the same moment", async () => {
+  await using world = await World.open({ roomsPerUser: 3 });
+  const names = Array.from({ length: 6 }, (_, index) => `room${index}@${SERVICE}`);
+  await Promise.all(names.map((room) => world.ask(ALICE, "set", query("create"), room)));
+  strictEqual((await world.store.countRoomsOf([ALICE])).get(ALICE), 3);
+});
+
 Deno.test("RoomServer refuses changes of rooms to a flood, and goes on to answer questions", async () => {
   await using world = await withRoom();
   const outcomes = [];
