@@ -1,4 +1,4 @@
-import type { BackoffOptions } from "../../base/mod.ts";
+import type { BackoffOptions, CancelTimer } from "../../base/mod.ts";
 import { backoffMs, CausewayError, describeError } from "../../base/mod.ts";
 import type { BareJid, Jid, Stanza, XmlElement } from "../../xmpp/mod.ts";
 import {
@@ -31,6 +31,8 @@ const MAX_ATTEMPTS = 60;
 const PAUSES: BackoffOptions = { firstMs: 2, maxMs: 100, jitter: 1 };
 /** Attempts to read lists that have changed elsewhere. Later the regular look finds them. */
 const MAX_READS = 10;
+/** Milliseconds after which an account's lists are looked at again: several times a replication delay. */
+const LOOK_AGAIN_MS = 5_000;
 const READ_PAUSES: BackoffOptions = { firstMs: 500, maxMs: 30_000, jitter: 0.5 };
 
 /** Condition of the error that answers a client whose change is not made. */
@@ -153,12 +155,19 @@ export class PrivacyServer {
     if (this.#deps.hosts.store(bare.domainpart) === undefined) return undefined;
     let here = this.#here.get(bare.text);
     if (here === undefined) {
-      this.#here.set(bare.text, here = { resources: new Map(), isRead: false });
+      this.#here.set(
+        bare.text,
+        here = { resources: new Map(), isRead: false, cancelLook: () => {} },
+      );
     }
     const own: SessionHere = { isOpen: false, follows: "no", mayHaveActive: false };
     here.resources.set(resourcepart, own);
     try {
       await this.#readSoon(bare);
+      // Who changes the lists just now may not know of the session yet, and pushes nothing to it.
+      if (!here.isRead) {
+        here.cancelLook = this.#deps.clock.after(LOOK_AGAIN_MS, () => void this.#readLater(bare));
+      }
       here.isRead = own.isOpen = true;
       return undefined;
     } catch (thrown) {
@@ -188,9 +197,10 @@ export class PrivacyServer {
       account!.active.delete(resourcepart);
       this.#push(session, activeSignal(active.name));
     }
-    const resources = this.#here.get(bare.text)?.resources;
-    resources?.delete(resourcepart);
-    if (resources?.size !== 0) return;
+    const here = this.#here.get(bare.text);
+    here?.resources.delete(resourcepart);
+    if (here?.resources.size !== 0) return;
+    here.cancelLook();
     this.#here.delete(bare.text);
     this.#accounts.delete(bare.text);
   }
@@ -618,6 +628,8 @@ interface SessionsHere {
   readonly resources: Map<string, SessionHere>;
   /** True once the lists were read for one of them. */
   isRead: boolean;
+  /** Ends the wait for the second look at the lists. */
+  cancelLook: CancelTimer;
 }
 
 /** Condition of the error for a session whose account's lists cannot be read. */

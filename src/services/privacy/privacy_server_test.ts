@@ -157,6 +157,20 @@ Deno.test("a node that has heard of no change finds it by the next look", async 
   assert.ok(await fixture.counts("causeway_privacy_accounts 0"));
 });
 
+Deno.test("a change whose node did not know of a new session yet is found a moment later", async () => {
+  const fixture = await withPhone();
+  await fixture.server.opening(fullJid("carol@example.com/x"));
+  fixture.server.closed(fullJid("carol@example.com/x"));
+  const other = new PrivacyFixture({ store: fixture.store, process: 2 });
+  await other.ask(LAPTOP, "set", BLOCK_BOB);
+  assert.equal(refuses(fixture, BOB), false);
+  fixture.store.queries.length = 0;
+  fixture.clock.advance(5_000);
+  await settled(fixture);
+  assert.equal(refuses(fixture, BOB), true);
+  assert.deepEqual(fixture.store.queries, ["versions", "read"], "none for who has left");
+});
+
 Deno.test("the damaged list of one account keeps no other account from the look", async () => {
   const fixture = await withPhone();
   await fixture.server.opening(fullJid("carol@example.com/x"));
