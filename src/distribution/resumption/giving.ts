@@ -177,12 +177,13 @@ export class Giving implements FreezeOwner {
   }
 
   /**
-   * Ends the transfer as this node goes down: the taker owns what it has received, the rest is
-   * routed again.
+   * Ends the transfer as this node goes down: a taker that has placed the session owns what it has
+   * received, the rest is routed again. Before, it may still decline, and nobody would have it.
    */
   stop(): void {
-    if (this.isGiven) this.#session?.settle(this.#received);
-    this.#step(this.isGiven ? { kind: "peer-gone", isCertain: true } : { kind: "lost" });
+    const isTaken = this.#state.kind === "taken";
+    if (isTaken) this.#session?.settle(this.#received);
+    this.#step(this.isGiven ? { kind: "peer-gone", isCertain: isTaken } : { kind: "lost" });
   }
 
   #step(event: GivingEvent): void {

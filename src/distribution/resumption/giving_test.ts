@@ -529,11 +529,28 @@ Deno.test("Giving.linked() begins with a whole window, whatever was on its way o
   assert.deepEqual(await world.news(), [`again GIVEN ${TRANSFER}`, "again QUEUE [2] end"]);
 });
 
+Deno.test("Giving.stop() routes all again as possible repeats before the taker has placed the session", async () => {
+  await using world = new World({ keeps: 3 });
+  world.begin();
+  await world.news();
+  world.have("commit", 2);
+  await world.news();
+  world.giving.stop();
+  assert.deepEqual(await world.news(), [
+    "follows nobody",
+    "leave",
+    "over",
+    "give back as repeats",
+  ]);
+});
+
 Deno.test("Giving.stop() leaves received stanzas to the taker, and routes the rest again", async () => {
   await using world = new World({ keeps: 3 });
   world.begin();
   await world.news();
   world.have("commit", 2);
+  await world.news();
+  world.have("taken", 2);
   await world.news();
   world.giving.stop();
   assert.deepEqual(await world.news(), [
