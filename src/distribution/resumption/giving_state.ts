@@ -140,7 +140,9 @@ function given(
   switch (event.kind) {
     case "have":
       if (event.step === "decline") {
-        return { state: OVER, actions: [{ kind: "give-back", mayBeRepeat: false }] };
+        // A taker that has had the session, and forgotten it since, may have delivered stanzas.
+        const mayBeRepeat = state.kind === "taken";
+        return { state: OVER, actions: [{ kind: "give-back", mayBeRepeat }] };
       }
       if (event.step !== "taken" || state.kind === "taken") return on(state, "send-more");
       return {

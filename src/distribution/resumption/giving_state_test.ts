@@ -104,6 +104,7 @@ Deno.test("stepGiving() does not give a session away after a login elsewhere wit
 Deno.test("stepGiving() never takes a given session back: its stanzas are settled or routed again", () => {
   const given = [COVERED, COMMIT, OURS];
   assert.deepEqual(play(...given, DECLINE).done.at(-1), "give-back");
+  assert.deepEqual(play(...given, TAKEN, DECLINE).done.at(-1), "give-back as repeats");
   assert.deepEqual(play(...given, { kind: "lost" }, { kind: "late" }).state, "given");
   assert.deepEqual(play(...given, { kind: "lost" }, { kind: "linked" }).done.at(-1), "tell-given");
   const gone = (isCertain: boolean) => play(...given, TAKEN, { kind: "peer-gone", isCertain });
