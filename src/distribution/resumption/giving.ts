@@ -37,11 +37,10 @@ export interface GivingDeps {
   readonly metrics: ResumptionMetrics;
   readonly clock: Clock;
   readonly log: Logger;
-  /**
-   * Called when the session is the taker's and stanzas that come here for it follow it, or no
-   * longer do.
-   */
-  follows(jid: FullJid, host: string | undefined): void;
+  /** Called when the session is the taker's, and stanzas that come here for it follow it. */
+  follows(jid: FullJid, giving: Giving): void;
+  /** Called when they no longer do. The session may have come back and gone again meanwhile. */
+  followsNoMore(jid: FullJid, giving: Giving): void;
   /** Called when the transfer is over, and can be forgotten. */
   over(giving: Giving): void;
 }
@@ -211,7 +210,7 @@ export class Giving implements FreezeOwner {
       case "give":
         this.#endTimers();
         log.info("resume.given", { jid: session.jid.text, host: this.host, node: this.nodeName });
-        this.#deps.follows(session.jid, this.host);
+        this.#deps.follows(session.jid, this);
         this.#forgetDelivered(this.#sent.splice(0));
         return session.give(this.process);
       case "tell-given":
@@ -307,7 +306,7 @@ export class Giving implements FreezeOwner {
   #leave(): void {
     if (this.#leaving !== undefined || this.#state.kind === "over") return;
     const session = this.#session!; // given
-    this.#deps.follows(session.jid, undefined);
+    this.#deps.followsNoMore(session.jid, this);
     this.#leaving = session.leave();
     if (this.#state.kind === "taken") this.#queue.caughtUp();
     this.#leaving.then(() => {
@@ -317,7 +316,7 @@ export class Giving implements FreezeOwner {
   }
 
   #giveBack(session: FrozenSession, mayBeRepeat: boolean): void {
-    this.#deps.follows(session.jid, undefined);
+    this.#deps.followsNoMore(session.jid, this);
     this.#leaving ??= session.leave();
     const { metrics, log } = this.#deps;
     const { jid, kept } = session;

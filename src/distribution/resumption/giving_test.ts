@@ -189,7 +189,8 @@ class World {
       metrics: new ResumptionMetrics(this.metrics, { givings: () => 0, takings: () => 0 }),
       clock: this.clock,
       log: this.log,
-      follows: (_jid, host) => void this.done.push(`follows ${host ?? "nobody"}`),
+      follows: (_jid, { host }) => void this.done.push(`follows ${host}`),
+      followsNoMore: () => void this.done.push("follows nobody"),
       over: () => void this.done.push("over"),
     });
   }

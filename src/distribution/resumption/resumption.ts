@@ -61,10 +61,8 @@ export class Resumption implements SessionsElsewhere {
   /** Transfers by the taker's local host, its process, and its number for the transfer. */
   readonly #givings = new Map<string, Giving>();
   readonly #takings = new Map<number, Taking>();
-  /**
-   * Local host of each moved session, by full JID, while stanzas that come here still follow it.
-   */
-  readonly #followed = new Map<string, string>();
+  /** Transfer of each moved session, by full JID, while stanzas that come here still follow it. */
+  readonly #followed = new Map<string, Giving>();
   readonly #givingDeps: GivingDeps;
   readonly #takingDeps: TakingDeps;
   #transfers = 0;
@@ -92,9 +90,9 @@ export class Resumption implements SessionsElsewhere {
       ...common,
       process,
       sessions,
-      follows: (jid, host) => {
-        if (host === undefined) this.#followed.delete(jid.text);
-        else this.#followed.set(jid.text, host);
+      follows: (jid, giving) => void this.#followed.set(jid.text, giving),
+      followsNoMore: (jid, giving) => {
+        if (this.#followed.get(jid.text) === giving) this.#followed.delete(jid.text);
       },
       over: (giving) => this.#givings.delete(keyOf(giving, giving.transfer)),
     };
@@ -135,7 +133,7 @@ export class Resumption implements SessionsElsewhere {
    * come here still follow it there. They must take no other way.
    */
   follows(jid: string): string | undefined {
-    return this.#followed.size === 0 ? undefined : this.#followed.get(jid);
+    return this.#followed.size === 0 ? undefined : this.#followed.get(jid)?.host;
   }
 
   /** Returns the taker of frames on links; `inner` gets the frames of others. */
@@ -152,7 +150,7 @@ export class Resumption implements SessionsElsewhere {
   }
 
   /**
-   * Ends all transfers from here: takers own what they have received. Nodes whose sessions are here
+   * Ends all transfers from here: takers that have placed a session own what they have received. Nodes whose sessions are here
    * still hear what is settled of their stanzas, until our links end.
    */
   stop(): void {

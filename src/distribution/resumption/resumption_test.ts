@@ -551,6 +551,58 @@ Deno.test("a session is found after several moves, and comes back", async () => 
   }
 });
 
+Deno.test("a session comes back at once, however soon its client returns", async () => {
+  const one = { maxSessionsPerAccount: 1 };
+  await using nodes = new Nodes(2, [one, one]);
+  const [first, second] = nodes.all as [TestNode, TestNode];
+  const id = await sleepAt(first, "m1");
+  for (const node of [second, first, second, first]) {
+    const again = await node.greet();
+    await again.exchange(resume(id, 0), resumed(id, 0));
+    await expectMessages(again, "m1");
+    assert.equal(nodes.world.claims.get(HOME), node);
+    again.cut();
+    await settle();
+  }
+  const last = await first.greet();
+  await last.exchange(resume(id, 0), resumed(id, 0));
+  await expectMessages(last, "m1");
+  last.send(a(1));
+  await nodes.pass(10_000);
+  first.deliver("m2");
+  await last.expect("id='m2'/>");
+  last.send(a(2));
+  await nodes.pass(1_000);
+  assert.deepEqual(first.settled, [1, 2]);
+  assert.deepEqual([first.rerouted, second.rerouted], [[], []]);
+  assert.equal(second.session, undefined);
+  for (const { resumption, accepted } of nodes.all) {
+    assert.deepEqual([resumption.givings, resumption.takings], [0, 0]);
+    assert.deepEqual(accepted, [], "no presence says that it has gone");
+  }
+});
+
+Deno.test("stanzas follow a session that has come back and gone again, until it is known there", async () => {
+  await using nodes = new Nodes(3);
+  const [one, two, three] = nodes.all as [TestNode, TestNode, TestNode];
+  const id = await sleepAt(one);
+  const at = async (node: TestNode) => {
+    const again = await node.greet();
+    await again.exchange(resume(id, 0), resumed(id, 0));
+    return again;
+  };
+  (await at(two)).cut();
+  await nodes.pass(100);
+  (await at(one)).cut();
+  await nodes.pass(100);
+  await at(three);
+  assert.equal(one.resumption.follows(HOME), three.host);
+  await nodes.pass(100);
+  assert.equal(one.resumption.follows(HOME), three.host);
+  await nodes.pass(1_000);
+  assert.equal(one.resumption.follows(HOME), undefined);
+});
+
 Deno.test("a transfer ends when its client has gone again", async () => {
   await using nodes = new Nodes();
   const [one, two] = nodes.all as [TestNode, TestNode];

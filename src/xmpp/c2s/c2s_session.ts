@@ -124,6 +124,11 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
     return this.#management !== undefined;
   }
 
+  /** True once the session belongs to another node, and only passes on what still comes here. */
+  get isGiven(): boolean {
+    return this.#management?.isGiven ?? false;
+  }
+
   /** True while the session waits, without a connection, to be resumed. */
   get isHibernating(): boolean {
     return this.#management?.isHibernating ?? false;

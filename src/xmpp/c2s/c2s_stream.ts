@@ -424,8 +424,10 @@ export class C2sStream extends StreamShell<C2sStreamDeps, C2sSession> {
   ): void {
     const { jid } = arrived.state;
     const { registry } = this.deps;
-    // A client that has logged in with this resource meanwhile is newer.
-    if (registry.find(jid) !== undefined) return this.#notPlaced(arrived, undefined);
+    // A client that has logged in with this resource meanwhile is newer. What is left of a session
+    // that has been here before is older.
+    const there = registry.find(jid);
+    if (there !== undefined && there.isGiven !== true) return this.#notPlaced(arrived, undefined);
     const session: C2sSession = new C2sSession(
       jid,
       this.transport,

@@ -32,6 +32,8 @@ export interface LocalSession {
   opened(): void;
   /** True while the session has no connection and its client may resume it (XEP-0198). */
   readonly isHibernating: boolean;
+  /** True once the session belongs to another node, and only passes on what still comes here. */
+  readonly isGiven?: boolean;
   /** True when the session keeps each stanza until its client has acknowledged it (XEP-0198). */
   readonly isManaged: boolean;
   /**

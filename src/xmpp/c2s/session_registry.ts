@@ -299,7 +299,9 @@ export class SessionRegistry {
    */
   #hasRoom(session: LocalSession, elsewhere = 0): boolean {
     const hasRoom = () => {
-      const open = this.ofAccount(session.jid.bare.text).filter(({ isOpen }) => isOpen);
+      const open = this.ofAccount(session.jid.bare.text).filter(({ isOpen, jid }) =>
+        isOpen && jid.text !== session.jid.text // whose place it takes
+      );
       return open.length + elsewhere < this.#maxPerAccount;
     };
     if (hasRoom()) return true;
