@@ -257,8 +257,12 @@ export class Stores implements AsyncDisposable {
     if (this.#isInDirectory("users", domainpart)) {
       return await this.users(domainpart).remove(localpart); // refuses before any data goes
     }
-    await this.removeData(localpart, domainpart);
     const users = this.users(domainpart);
+    const creation = (await users.existing([localpart])).get(localpart);
+    const isAnother = creation !== undefined && options !== undefined &&
+      creation !== options.creation;
+    if (isAnother) return false; // its data are those of the name's next owner
+    await this.removeData(localpart, domainpart);
     const wasThere = await users.remove(localpart, options);
     const isGone = wasThere && !await users.exists(localpart); // or has a new owner already
     if (isGone) await this.removeData(localpart, domainpart, { isGone });

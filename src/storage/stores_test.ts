@@ -237,6 +237,24 @@ Deno.test("Stores keeps the archive of who takes a name at once, and gives nobod
     assert.equal(await count(await creationOf()), 0);
   }));
 
+Deno.test("Stores.removeAccount() leaves the data of the next owner of the name alone", () =>
+  withPath(async (path) => {
+    const { address } = await preparedDatabase(server());
+    await using stores = await Stores.open(optionsWith(path, address));
+    const users = stores.users("example.com");
+    await stores.addAccount("alice", "example.com", conformanceCredentials(1));
+    const creation = (await users.existing(["alice"])).get("alice")!;
+    assert.equal(await stores.removeAccount("alice", "example.com", { creation }), true);
+    await stores.addAccount("alice", "example.com", conformanceCredentials(2));
+    await stores.vcards("example.com").write("alice", "<vCard xmlns='vcard-temp'/>");
+    assert.equal(await stores.removeAccount("alice", "example.com", { creation }), false);
+    assert.equal(
+      await stores.vcards("example.com").read("alice"),
+      "<vCard xmlns='vcard-temp'/>",
+    );
+    assert.equal(await users.exists("alice"), true);
+  }));
+
 Deno.test("Stores.removeAccount() keeps the account while its data cannot be deleted", () =>
   withPath(async (path) => {
     const { address } = await emptyDatabase(server());
