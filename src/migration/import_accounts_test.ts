@@ -564,6 +564,88 @@ Deno.test("importAccounts() takes messages for accounts that are new alone, and 
   assert.deepEqual(await destination.waiting("zoe"), []);
 });
 
+/** Returns the stores of `store` with some that behave in another way. */
+function storesWith(
+  store: InternalStore,
+  others: Partial<Record<keyof TakingDeps["stores"], unknown>>,
+): TakingDeps["stores"] {
+  return new Proxy(store, {
+    get(target, name) {
+      const other = others[name as keyof TakingDeps["stores"]];
+      if (other !== undefined) return () => other;
+      const value = Reflect.get(target, name, target);
+      return typeof value === "function" ? value.bind(target) : value;
+    },
+  });
+}
+
+Deno.test("importAccounts() takes both of two messages of the same text when it goes on between them", async () => {
+  await using destination = await Destination.open();
+  const { store } = destination;
+  const message = (text: string) =>
+    `<message xmlns='jabber:client' from='bob@example.com/x' type='chat'><body>${text}</body>` +
+    "</message>";
+  const texts = [...Array.from({ length: 64 }, (_, i) => `${i}`), "0"];
+  const path = await destination.write(
+    document(
+      user("alice", `<offline-messages>${texts.map(message).join("")}</offline-messages>`),
+    ),
+  );
+  const messages = store.offlineMessages(HOST);
+  let steps = 0;
+  const offlineMessages = {
+    all: (localpart: string) => messages.all(localpart),
+    keep(...args: Parameters<typeof messages.keep>) {
+      if (++steps === 2) throw new Error("the machine is off");
+      return messages.keep(...args);
+    },
+  };
+  const taking: TakingDeps = {
+    ...destination.taking,
+    stores: storesWith(store, { offlineMessages }),
+    offlineOptionsOf: () => ({ maxMessages: 1_000, maxBytes: 1_048_576, lifetimeMs: 1_000_000 }),
+  };
+  const source = await PieFiles.open([path]);
+  await assert.rejects(destination.import(source, taking), { message: "the machine is off" });
+  const counts = await destination.import(source, taking);
+  assert.deepEqual(counts, { ...NOTHING, added: 1 });
+  assert.equal((await destination.waiting("alice")).length, texts.length);
+});
+
+Deno.test("importAccounts() leaves a vCard out that a directory keeps, and takes the rest", async () => {
+  await using destination = await Destination.open();
+  const vcards = {
+    isReadOnly: true,
+    read: () => Promise.resolve(undefined),
+    write: () => Promise.reject(new Error("the directory is not written to")),
+    remove: () => Promise.reject(new Error("the directory is not written to")),
+  };
+  const taking: TakingDeps = {
+    ...destination.taking,
+    stores: storesWith(destination.store, { vcards }),
+  };
+  const path = await destination.write(
+    document(user("alice", "<vCard xmlns='vcard-temp'><FN>A</FN></vCard>"), user("bob", "")),
+  );
+  const counts = await destination.import(await PieFiles.open([path]), taking);
+  assert.deepEqual(counts, { ...NOTHING, added: 2, findings: 1 });
+  assert.deepEqual(destination.report(), [
+    "alice@example.com | vcard | the host's vCards are kept in a directory",
+  ]);
+});
+
+Deno.test("importAccounts() takes documents to which a folder has links", async () => {
+  await using destination = await Destination.open();
+  const path = await destination.write(document(user("alice", "")), "elsewhere");
+  const folder = destination.path("folder");
+  await Deno.mkdir(folder);
+  const link = new Deno.Command("ln", { args: ["-s", path, join(folder, "link.xml")] });
+  assert.equal((await link.output()).success, true);
+  await Deno.mkdir(join(folder, "no-document.xml"));
+  const counts = await destination.importFiles(folder);
+  assert.deepEqual(counts, { ...NOTHING, added: 1 });
+});
+
 Deno.test("importAccounts() adds the key that an account lacks, of the same password", async () => {
   await using destination = await Destination.open();
   const users = destination.store.users(HOST);

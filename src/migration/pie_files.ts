@@ -174,8 +174,10 @@ async function includedPath(
 
 async function documentsIn(folder: string): Promise<readonly string[]> {
   const found: string[] = [];
-  for await (const { name, isFile } of Deno.readDir(folder)) {
-    if (isFile && name.endsWith(".xml")) found.push(join(folder, name));
+  for await (const { name } of Deno.readDir(folder)) {
+    if (!name.endsWith(".xml")) continue;
+    const path = await Deno.realPath(join(folder, name)); // it may be a link
+    if ((await Deno.stat(path)).isFile) found.push(path);
   }
   return found.sort();
 }

@@ -203,7 +203,8 @@ class Taking {
     const { jid: { text, localpart, domainpart } } = this.#account;
     await stores.offlineMessages(domainpart).removeAll(localpart);
     await stores.rosters(domainpart).removeAll(text);
-    await stores.vcards(domainpart).remove(localpart);
+    const vcards = stores.vcards(domainpart);
+    if (vcards.isReadOnly !== true) await vcards.remove(localpart);
     await stores.privateStorage(domainpart).removeAll(localpart);
     await stores.lastLogouts(domainpart).remove(localpart);
   }
@@ -248,8 +249,16 @@ class Taking {
       return this.note("offline", `${messages.length} messages: the host keeps none (mod_offline)`);
     }
     const store = this.#deps.stores.offlineMessages(domainpart);
-    const here = new Set((await store.all(localpart)).map(({ stanza }) => textOf(stanza)));
-    const missing = messages.filter(({ stanza }) => !here.has(textOf(stanza)));
+    // Somebody may have sent the same text twice.
+    const here = new Map<string, number>();
+    for (const { stanza } of await store.all(localpart)) {
+      here.set(textOf(stanza), (here.get(textOf(stanza)) ?? 0) + 1);
+    }
+    const missing = messages.filter(({ stanza }) => {
+      const left = here.get(textOf(stanza)) ?? 0;
+      here.set(textOf(stanza), left - 1);
+      return left <= 0;
+    });
     if (missing.length === 0) return;
     if (!isNew) {
       const reason =
@@ -276,6 +285,9 @@ class Taking {
     const { jid: { localpart, domainpart }, vcard } = this.#account;
     if (vcard === undefined) return;
     const store = this.#deps.stores.vcards(domainpart);
+    if (store.isReadOnly === true) {
+      return this.note("vcard", "the host's vCards are kept in a directory");
+    }
     const existing = await store.read(localpart);
     if (existing === undefined) await store.write(localpart, vcard);
     else if (existing !== vcard) this.note("vcard", "there is another one already");
