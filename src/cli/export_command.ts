@@ -45,6 +45,7 @@ export function exportCommand(io: CommandIo): Command {
           for await (const { jid, xml } of accountsOf(host)) {
             using file = await create(join(split, pieFileName(jid)));
             await write(file, pieHead() + pieHostHead(host) + xml + PIE_HOST_TAIL + PIE_TAIL);
+            await file.sync();
             count++;
           }
         }
