@@ -12,6 +12,7 @@ import {
   DATA_KINDS,
   describeKinds,
   DUMP_VARIANTS,
+  inCopyOrder,
   mssqlDump,
   SCHEMA_NAMES,
   schemaFiles,
@@ -192,14 +193,15 @@ export function backendsCommand(io: CommandIo, done: (code: number) => void): Co
     .action(async (options: CopyCommandOptions) => {
       const { storage } = loadConfig(options.config);
       const { from, to, kinds = copiableKinds(from, to), replace, final, byCount } = options;
+      const differing = final ? "mirror" : replace ? "replace" : "keep";
       const copied: unknown[] = [];
-      for (const kind of kinds) {
+      for (const kind of inCopyOrder(kinds, differing)) {
         const steps = new Map<string, number>();
         const reports = await copyData(storage, {
           kind,
           from,
           to,
-          differing: final ? "mirror" : replace ? "replace" : "keep",
+          differing,
           verifies: byCount ? "count" : "checksum",
           progress(table, done, total) {
             const step = Math.floor(done / PROGRESS_STEP);

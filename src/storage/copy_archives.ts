@@ -30,8 +30,11 @@ const MOST_MESSAGES = 2_147_483_647;
 /** An archive to copy. */
 export interface CopiedArchive {
   readonly archive: string;
-  /** Key of the other archive of the same bare JID: it stays when this one is removed. */
-  readonly other?: string | undefined;
+  /**
+   * Keys of other archives of the same bare JID. One is left alone when this one is removed; beside
+   * several this one is not removed. @default none
+   */
+  readonly others?: readonly string[];
 }
 
 /** A copy of archives from one database to another. */
@@ -40,7 +43,7 @@ export interface ArchiveCopyOptions {
   readonly to: ArchiveStore;
   /** Name of the source in messages. */
   readonly place: string;
-  /** The archives, each once; at most two of one bare JID. */
+  /** The archives, each once. */
   readonly archives: AsyncIterable<CopiedArchive>;
   /**
    * Returns the other side of a message; undefined when the message shows none.
@@ -184,7 +187,8 @@ class ArchiveCopy {
 
   async #once(copied: CopiedArchive): Promise<void> {
     const { archive } = copied;
-    const { from, to, differing, verifies } = this.#options;
+    const { from, to, verifies } = this.#options;
+    const differing = this.#differingOf(copied);
     const mine = await stateOf(from, archive);
     let theirs = await stateOf(to, archive);
     if (mine.ends === undefined && mine.preferences === USUAL) {
@@ -223,9 +227,9 @@ class ArchiveCopy {
   /** Handles an archive that the source has not. */
   async #onlyThere(copied: CopiedArchive, theirs: ArchiveState): Promise<void> {
     const { archive } = copied;
-    const { to, differing } = this.#options;
+    const { to } = this.#options;
     if (theirs.ends === undefined && theirs.preferences === USUAL) return;
-    if (differing === "mirror") {
+    if (this.#differingOf(copied) === "mirror") {
       const units = await countOf(to, archive);
       await this.#remove(copied);
       this.#counts.removed += units;
@@ -235,8 +239,13 @@ class ArchiveCopy {
     this.#destination.add(summary);
   }
 
+  /** Stores can leave one archive of a bare JID alone, as they remove another one. */
+  #differingOf({ others = [] }: CopiedArchive): CopyUnitsOptions["differing"] {
+    return others.length > 1 ? "keep" : this.#options.differing;
+  }
+
   /** Removes an archive at the destination. That of the account that has its name elsewhere stays. */
-  async #remove({ archive, other }: CopiedArchive): Promise<void> {
+  async #remove({ archive, others: [other] = [] }: CopiedArchive): Promise<void> {
     const keep = other === undefined ? undefined : () => Promise.resolve(other);
     await this.#options.to.removeAll(bareJidOfArchive(archive), keep);
   }

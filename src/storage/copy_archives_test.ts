@@ -179,7 +179,7 @@ Deno.test("copyArchives() mirrors: what is gone at the source goes", async () =>
 
 Deno.test("copyArchives() leaves the archive of the other account of a name alone", async () => {
   const [older, newer] = [ALICE, archiveKeyOf("alice@example.com", "0b")];
-  const keys = [{ archive: newer, other: older }, { archive: older, other: newer }];
+  const keys = [{ archive: newer, others: [older] }, { archive: older, others: [newer] }];
   for (const order of [keys, keys.toReversed()]) {
     await using sides = await Sides.open();
     for (const [i, archive] of [older, newer].entries()) {
@@ -198,6 +198,18 @@ Deno.test("copyArchives() leaves the archive of the other account of a name alon
     await assertAlike(sides, newer);
     equal(await sides.to.ends(older), undefined);
   }
+});
+
+Deno.test("copyArchives() removes no archive beside several others of the name", async () => {
+  await using sides = await Sides.open();
+  const [newer, newest] = ["0b", "0c"].map((each) => archiveKeyOf("alice@example.com", each));
+  await fillArchive(sides.to, ALICE, { count: 2 });
+  await fillArchive(sides.to, newer!, { from: 100, count: 3 });
+  const keys = [{ archive: ALICE, others: [newer!, newest!] }];
+  const { counts } = await copy(sides, { differing: "mirror", keys });
+  deepEqual(counts, NONE);
+  const countOf = (archive: string) => sides.to.count(archive, {}, 10);
+  deepEqual([await countOf(ALICE), await countOf(newer!)], [2, 3]);
 });
 
 Deno.test("copyArchives() copies messages of before the preferences that now refuse them", async () => {

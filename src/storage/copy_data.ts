@@ -37,6 +37,19 @@ export const COPIED_KIND_NAMES: readonly CopiedKind[] = [
   "mam",
 ];
 
+/**
+ * Returns kinds in the order in which they are copied. What only the destination has is found by the
+ * accounts there, so these go last then: the next owner of a name must not find its data.
+ */
+export function inCopyOrder(
+  kinds: readonly CopiedKind[],
+  differing: CopyUnitsOptions["differing"],
+): readonly CopiedKind[] {
+  const ordered = COPIED_KIND_NAMES.filter((kind) => kinds.includes(kind));
+  if (differing !== "mirror") return ordered;
+  return ordered.toSorted((one, other) => Number(one === "users") - Number(other === "users"));
+}
+
 /** Milliseconds that one statement may take: it may count a large table. */
 const COPY_STATEMENT_MS = 600_000;
 /** Name of the secret behind the keys of accounts that do not exist. */
@@ -238,16 +251,18 @@ async function copyAllArchives(
       progress: (done) => progress?.(table, done, undefined),
     }),
   });
+  const listed = [source, ...differing === "mirror" ? [destination] : []]
+    .map(({ stores }) => stores);
   // Each backend that may hold `mam` has archives of people, and of rooms there or apart.
   const people = await copy("archives", {
     from: source.stores.archives!(),
     to: destination.stores.archives!(),
-    archives: archivesOfAccounts(configured, source.stores, [...options.users.keys()]),
+    archives: archivesOfAccounts(configured, listed, [...options.users.keys()]),
   });
   const rooms = await copy("room_archives", {
     from: source.stores.roomArchives?.() ?? source.stores.archives!(),
     to: destination.stores.roomArchives?.() ?? destination.stores.archives!(),
-    archives: archivesOfRooms(configured, source.stores),
+    archives: archivesOfRooms(configured, listed),
     peerOf: peerInRoom,
   });
   return [people, rooms];
@@ -264,30 +279,31 @@ function peerInRoom(stanza: Uint8Array, room: string): ArchivePeer | undefined {
 /** Yields the archives of all accounts of some hosts, each once. */
 async function* archivesOfAccounts(
   accounts: Stores,
-  source: DataStores,
+  others: readonly DataStores[],
   hosts: readonly string[],
 ): AsyncGenerator<CopiedArchive> {
   const storesOf = (host: string) =>
-    [accounts.users(host), source.users?.(host)].filter((each) => each !== undefined);
+    [accounts.users(host), ...others.map((each) => each.users?.(host))]
+      .filter((each) => each !== undefined);
   // An account that both have is the same one, or has an archive of its own in each.
   const places = accountsOf(hosts, storesOf, { tellsCreations: true });
-  for await (const { localpart, host, creation, other } of places) {
+  for await (const { localpart, host, creation, others } of places) {
     const keyOf = (each: string) => archiveKeyOf(`${localpart}@${host}`, each);
-    yield { archive: keyOf(creation), other: other === undefined ? undefined : keyOf(other) };
+    yield { archive: keyOf(creation), others: others.map(keyOf) };
   }
 }
 
-/** Yields the archives of all rooms of the configuration, and of the source, each once. */
+/** Yields the archives of all rooms of the configuration, and of other databases, each once. */
 async function* archivesOfRooms(
   configured: Stores,
-  source: DataStores,
+  others: readonly DataStores[],
 ): AsyncGenerator<CopiedArchive> {
   for (const kind of ["muc", "muc_light"] as const) {
-    const lists = [...configured.roomNames(kind), source.roomNames?.(kind)]
+    const lists = [...configured.roomNames(kind), ...others.map((each) => each.roomNames?.(kind))]
       .filter((each) => each !== undefined);
-    for await (const { name, creation, other } of namesIn(lists, { tellsCreations: true })) {
+    for await (const { name, creation, others } of namesIn(lists, { tellsCreations: true })) {
       const keyOf = (each: number) => roomArchiveKeyOf(name, { creation: each });
-      yield { archive: keyOf(creation), other: other === undefined ? undefined : keyOf(other) };
+      yield { archive: keyOf(creation), others: others.map(keyOf) };
     }
   }
 }
@@ -317,8 +333,8 @@ interface NameList<C> {
 interface NamedPlace<C> {
   readonly name: string;
   readonly creation: C;
-  /** Another creation, of the same name in another database. */
-  readonly other: C | undefined;
+  /** Other creations, of the same name in other databases. */
+  readonly others: readonly C[];
 }
 
 interface NamesOptions {
@@ -327,7 +343,7 @@ interface NamesOptions {
 }
 
 /** Yields the names in several lists, each once; or each creation of them once. */
-async function* namesIn<C>(
+async function* namesIn<C extends string | number>(
   lists: readonly NameList<C>[],
   { tellsCreations = false }: NamesOptions = {},
 ): AsyncGenerator<NamedPlace<C>> {
@@ -344,9 +360,11 @@ async function* namesIn<C>(
         const isKnown = all.slice(0, i).some((each) =>
           tellsCreations ? each.get(name) === creation : each.has(name)
         );
-        const other = all.map((each) => each.get(name))
-          .find((each) => each !== undefined && each !== creation);
-        if (!isKnown) yield { name, creation, other };
+        const others = new Set(
+          all.map((each) => each.get(name)).filter((each) => each !== undefined),
+        );
+        others.delete(creation);
+        if (!isKnown) yield { name, creation, others: [...others] };
       }
       after = names.at(-1);
       if (after === undefined || names.length < NAMES_AT_ONCE) break;

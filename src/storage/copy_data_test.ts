@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { COPIED_KIND_NAMES, copyData } from "./copy_data.ts";
+import { archiveKeyOf } from "./archive_store.ts";
+import { COPIED_KIND_NAMES, copyData, inCopyOrder } from "./copy_data.ts";
 import { InternalStore } from "./internal_store.ts";
 import { COLUMNS, COPIED_KINDS, TABLES_LEFT_OUT } from "./sql/copied_tables.ts";
 import { sqlServerDatabase } from "./sql/sql_server.ts";
@@ -20,6 +21,7 @@ import {
   fill,
   ODD_NAMES,
 } from "./testing/filled_stores.ts";
+import { conformanceArchived } from "./testing/archive_store_conformance.ts";
 import { conformanceItem } from "./testing/roster_store_conformance.ts";
 import { conformanceCredentials } from "./testing/user_store_conformance.ts";
 
@@ -70,7 +72,7 @@ async function copyAll(
   differing: "keep" | "replace" | "mirror" = "keep",
 ) {
   const reports = [];
-  for (const kind of COPIED_KIND_NAMES) {
+  for (const kind of inCopyOrder(COPIED_KIND_NAMES, differing)) {
     reports.push(...await copyData(options, { kind, from, to, differing }));
   }
   return Object.fromEntries(
@@ -212,6 +214,27 @@ for (const { kind, server } of servers) {
     });
   });
 
+  Deno.test(`copyData() removes from ${kind.name} the archive of an account that was deleted`, async () => {
+    await using databases = await Databases.make({ here: await pool(server()) });
+    const way = ["internal", "rdbms.here"] as const;
+    const source = await databases.open("internal");
+    const users = source.users("example.com");
+    await users.add("alice", conformanceCredentials(1));
+    const archive = archiveKeyOf(
+      "alice@example.com",
+      (await users.existing(["alice"])).get("alice")!,
+    );
+    await source.archives().append([conformanceArchived(1, { archive })], 1_700_000_000_000);
+    await copyAll(databases, way);
+    const countThere = async () =>
+      await (await databases.open("rdbms.here")).archives().count(archive, {}, 10);
+    assert.equal(await countThere(), 1);
+    await source.archives().removeAll("alice@example.com");
+    await users.remove("alice");
+    await copyAll(databases, way, "mirror");
+    assert.equal(await countThere(), 0);
+  });
+
   Deno.test(`copyData() to ${kind.name} is continued after the server was killed`, async () => {
     await using own = await TestServer.start(kind);
     await using databases = await Databases.make({ here: await pool(own) });
@@ -273,4 +296,9 @@ Deno.test("every table belongs to a kind of data, or is left out for a reason", 
     [...copied, ...Object.keys(TABLES_LEFT_OUT)].toSorted(),
     Object.keys(COLUMNS).toSorted(),
   );
+});
+
+Deno.test("inCopyOrder() copies accounts first, and last where what is gone is removed", () => {
+  assert.deepEqual(inCopyOrder(["mam", "vcard", "users"], "keep"), ["users", "vcard", "mam"]);
+  assert.deepEqual(inCopyOrder(["mam", "vcard", "users"], "mirror"), ["vcard", "mam", "users"]);
 });
