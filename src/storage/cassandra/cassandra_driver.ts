@@ -1,6 +1,6 @@
 import type * as Driver from "cassandra-driver";
 
-/** What the driver exports. */
+/** The parts of the driver that this folder uses. */
 export type CassandraDriver = Pick<
   typeof Driver,
   "auth" | "Client" | "errors" | "policies" | "types"
