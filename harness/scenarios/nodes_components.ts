@@ -51,6 +51,8 @@ export const NODES_COMPONENTS: Scenario = {
     await second.disconnect();
     await answeredBy(cluster, users, echo.jid, ["dc1-node2", "dc1-node2", "dc2-node1"]);
     await echo.kill();
+    // What a node still writes to a connection that is cut reaches nobody: XEP-0114 has no receipts.
+    await stage.untilTableSays(echo.jid, "dc2.example.com");
     await answeredBy(cluster, users, echo.jid, ["dc2-node1", "dc2-node1", "dc2-node1"]);
     say("the nearer ones disconnect: the last one serves everyone");
 
