@@ -179,7 +179,18 @@ const CODECS: Readonly<Record<FrameName, ReturnType<typeof codec>>> = {
   resume: codec(decodeResume, resumeFrame),
   session: codec(decodeSession, sessionFrame),
   details: codec(decodeDetails, ({ transfer, details }) => detailsFrames(transfer, details)[0]),
-  queue: codec(decodeQueue, queueFrame),
+  queue: codec(
+    (buffer, start, end) => {
+      const { stanzas, ...others } = decodeQueue(buffer, start, end);
+      // Nobody asks whether a stanza of a queue brings its carbon, and none is written with one.
+      const plain = stanzas.map(({ number, fields }) => ({
+        number,
+        fields: { ...fields, bringsCarbon: undefined },
+      }));
+      return { ...others, stanzas: plain };
+    },
+    queueFrame,
+  ),
   have: codec(decodeHave, haveFrame),
   given: codec(decodeGiven, givenFrame),
   end: codec(decodeEnd, endFrame),
