@@ -83,3 +83,35 @@ Deno.test("causeway backends knows directories: nothing to prepare, and a check 
   assert.equal(down.code, 1);
   assert.match(down.error.join("\n"), /it cannot be reached/);
 });
+
+Deno.test("causeway import takes the data of accounts in a directory, and none of other names", async () => {
+  await using directory = await DirectoryServer.start({ ldif: personLdif({ uid: "alice" }) });
+  await using fixture = await CommandFixture.make(
+    `${SOUND}[auth]\nbackend = "ldap"\nldap.base = "ou=people,${DIRECTORY_BASE}"\n` +
+      `[outgoing_pools.ldap.default.connection]\nservers = ["127.0.0.1"]\n` +
+      `port = ${directory.port}\nrootdn = "${DIRECTORY_READER.dn}"\n` +
+      `password = ${JSON.stringify(DIRECTORY_READER.password)}\nquery_timeout = 30000\n`,
+  );
+  const users = ["alice", "zoe"].map((name) =>
+    `<user name='${name}' password='x'><query xmlns='jabber:iq:roster'>` +
+    `<item jid='bob@example.com'/></query><vCard xmlns='vcard-temp'><FN>${name}</FN></vCard></user>`
+  );
+  const path = `${fixture.config}.xml`;
+  await Deno.writeTextFile(
+    path,
+    `<server-data xmlns='urn:xmpp:pie:0'><host jid='example.com'>${users.join("")}</host>` +
+      "</server-data>",
+  );
+  const files = ["--state", `${path}.state`, "--report", `${path}.report`];
+  const { code, out, error } = await run("import", path, ...files, "--config", fixture.config);
+  assert.deepEqual([code, error], [0, []]);
+  assert.deepEqual(out.slice(0, 3), [
+    "accounts added: 0",
+    "accounts that existed already: 1",
+    "accounts not taken: 1",
+  ]);
+  await run("export", "--output", `${path}.out`, "--config", fixture.config);
+  const xml = await Deno.readTextFile(`${path}.out`);
+  assert.match(xml, /<user name='alice'>.*<item jid='bob@example\.com'.*<FN>alice<\/FN>/s);
+  assert.doesNotMatch(xml, /zoe/);
+});

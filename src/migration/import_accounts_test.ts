@@ -243,9 +243,9 @@ Deno.test("importAccounts() counts what was taken beside an account that failed,
             name === "user1" && left-- > 0
               ? Promise.reject(new CausewayError("storage/unreachable", "It is away"))
               : users.add(name, credentials);
-          // Every member of a store is a method.
+          // Every member that it has is a method.
           const get = (_: unknown, key: keyof typeof users) =>
-            key === "add" ? add : (users[key] as () => unknown).bind(users);
+            key === "add" ? add : (users[key] as (() => unknown) | undefined)?.bind(users);
           return new Proxy<typeof users>(users, { get });
         },
       },
@@ -267,6 +267,16 @@ Deno.test("importAccounts() counts what was taken beside an account that failed,
   }
 });
 
+/** Returns a method of a store, undefined where the store has no such one. */
+function methodOf<T extends object>(
+  target: T,
+  key: string | symbol,
+): ((...values: unknown[]) => unknown) | undefined {
+  // Every member that it has is a method.
+  const method = target[key as keyof T] as ((...values: unknown[]) => unknown) | undefined;
+  return method?.bind(target);
+}
+
 Deno.test("importAccounts() leaves no data under a name without an account when it is killed", async () => {
   await using destination = await Destination.open();
   const { store } = destination;
@@ -281,10 +291,12 @@ Deno.test("importAccounts() leaves no data under a name without an account when 
     let calls = 0;
     const dying = <T extends object>(part: T): T =>
       new Proxy(part, {
-        get: (target, key) => (...values: unknown[]) => {
-          if (++calls === count) throw new Error("killed");
-          // Every member of a store is a method.
-          return (target[key as keyof T] as (...all: unknown[]) => unknown).apply(target, values);
+        get: (target, key) => {
+          const method = methodOf(target, key);
+          return method && ((...values: unknown[]) => {
+            if (++calls === count) throw new Error("killed");
+            return method(...values);
+          });
         },
       });
     const stores = {
@@ -335,15 +347,16 @@ class Mortal {
   /** Returns an object whose methods are calls. */
   with<T extends object>(part: T): T {
     return new Proxy(part, {
-      get: (target, key) => async (...values: unknown[]) => {
-        const isMortal = this.#last > 0;
-        if (isMortal && this.calls >= this.#last) throw new Error("killed");
-        this.calls++;
-        // Every member that is used is a method.
-        const method = target[key as keyof T] as (...all: unknown[]) => unknown;
-        const result = await method.apply(target, values);
-        if (isMortal && this.calls >= this.#last) throw new Error("killed");
-        return result;
+      get: (target, key) => {
+        const method = methodOf(target, key);
+        return method && (async (...values: unknown[]) => {
+          const isMortal = this.#last > 0;
+          if (isMortal && this.calls >= this.#last) throw new Error("killed");
+          this.calls++;
+          const result = await method(...values);
+          if (isMortal && this.calls >= this.#last) throw new Error("killed");
+          return result;
+        });
       },
     });
   }
@@ -481,6 +494,31 @@ for (const isTaken of [false, true]) {
     assert.deepEqual((await store.rosters().read("alice@example.com")).items, []);
   });
 }
+
+Deno.test("importAccounts() leaves no data of an account that existed and is deleted while it is taken", async () => {
+  await using destination = await Destination.open();
+  const { store } = destination;
+  const users = store.users(HOST);
+  await users.add("alice", await deriveScramCredentials("one", 16));
+  const roster = "<query xmlns='jabber:iq:roster'><item jid='bob@example.com'/></query>";
+  const path = await destination.write(
+    document(user("alice", `${roster}<vCard xmlns='vcard-temp'><FN>A</FN></vCard>`)),
+  );
+  const vcards = store.vcards(HOST);
+  const deleting = {
+    read: vcards.read.bind(vcards),
+    remove: vcards.remove.bind(vcards),
+    async write(localpart: string, xml: string) {
+      await users.remove("alice");
+      await vcards.write(localpart, xml);
+    },
+  };
+  const taking = { ...destination.taking, stores: storesWith(store, { vcards: deleting }) };
+  const counts = await destination.import(await PieFiles.open([path]), taking);
+  assert.deepEqual(counts, { ...NOTHING, refused: 1, findings: 1 });
+  assert.equal(await vcards.read("alice"), undefined);
+  assert.deepEqual((await store.rosters().read("alice@example.com")).items, []);
+});
 
 Deno.test("importAccounts() refuses to continue with another source", async () => {
   await using destination = await Destination.open();
@@ -632,6 +670,64 @@ Deno.test("importAccounts() leaves a vCard out that a directory keeps, and takes
   assert.deepEqual(destination.report(), [
     "alice@example.com | vcard | the host's vCards are kept in a directory",
   ]);
+});
+
+Deno.test("importAccounts() takes all but the credentials of accounts in a directory", async () => {
+  await using destination = await Destination.open();
+  const { store } = destination;
+  const refuse = () =>
+    Promise.reject(
+      new CausewayError("storage/managed-elsewhere", "The directory has the accounts"),
+    );
+  const existing = (names: readonly string[]) =>
+    Promise.resolve(new Map(names.filter((name) => name !== "zoe").map((name) => [name, "1"])));
+  const users = {
+    checkPassword: () => Promise.resolve(undefined),
+    credentials: refuse,
+    add: refuse,
+    setPassword: refuse,
+    complete: refuse,
+    remove: refuse,
+    existing,
+    exists: async (name: string) => (await existing([name])).size > 0,
+  };
+  const taking = { ...destination.taking, stores: storesWith(store, { users }) };
+  const content = (text: string) =>
+    `<query xmlns='jabber:iq:roster'><item jid='friend@example.net' name='${text}'/></query>` +
+    `<vCard xmlns='vcard-temp'><FN>${text}</FN></vCard>` +
+    "<offline-messages><message xmlns='jabber:client' from='bob@example.com' type='chat'>" +
+    `<body>${text}</body></message></offline-messages>`;
+  const path = await destination.write(
+    document(
+      user("alice", content("A")),
+      user("zoe", content("Z")),
+      "<user name='bob'><query xmlns='jabber:iq:private'><a xmlns='urn:a'/></query></user>",
+    ),
+  );
+  const import_ = async () => await destination.import(await PieFiles.open([path]), taking);
+  assert.deepEqual(await import_(), { ...NOTHING, there: 2, refused: 1, findings: 3 });
+  const password = "the host's accounts are kept in a directory, which checks the password itself";
+  const others = [
+    "zoe@example.com | account | the directory that keeps the host's accounts has none of this name",
+    "bob@example.com | password | there is no password or key that can be used",
+  ];
+  assert.deepEqual(destination.report(), [`alice@example.com | password | ${password}`, ...others]);
+  const { items } = await store.rosters().read("alice@example.com");
+  assert.deepEqual(items.map(({ jid, name }) => [jid, name]), [["friend@example.net", "A"]]);
+  assert.match((await store.vcards(HOST).read("alice"))!, /<FN>A</);
+  assert.equal((await store.privateStorage(HOST).all("bob")).length, 1);
+  assert.match((await destination.waiting("alice")).join(), /<body>A</);
+  assert.deepEqual((await store.rosters().read("zoe@example.com")).items, []);
+  assert.deepEqual(await destination.waiting("zoe"), []);
+
+  await store.offlineMessages(HOST).removeAll("alice"); // she has got them
+  assert.deepEqual(await import_(), { ...NOTHING, there: 2, refused: 1, findings: 4 });
+  assert.deepEqual(destination.report(), [
+    `alice@example.com | password | ${password}`,
+    "alice@example.com | offline | 1 messages: the account is here, and may have got them already",
+    ...others,
+  ]);
+  assert.deepEqual(await destination.waiting("alice"), []);
 });
 
 Deno.test("importAccounts() takes documents to which a folder has links", async () => {

@@ -43,6 +43,11 @@ const REPLACED =
   "it was deleted while it was taken, and its name has a new owner, who may have got " +
   "some of its data";
 
+/** Findings about an account of a host whose accounts are in a directory. */
+const NOT_IN_DIRECTORY = "the directory that keeps the host's accounts has none of this name";
+const IN_DIRECTORY =
+  "the host's accounts are kept in a directory, which checks the password itself";
+
 /** Messages that one step writes. */
 const MESSAGES_AT_ONCE = 64;
 
@@ -76,6 +81,9 @@ export interface Reserved {
  * continues, no later owner of the name gets the data: an operator deletes the account, or gives it a
  * password.
  *
+ * Nobody can be kept from logging in to an account of a directory, which checks the passwords. Such an
+ * account gets its messages only if it has no other data here: it may have got them before.
+ *
  * To repeat it up to the keys gives the same result. Behind them it would be that of an account which
  * existed already. The caller therefore notes what is reserved, and then lets it have its keys.
  *
@@ -90,8 +98,15 @@ export async function takeAccount(
     return refused("account", `${domainpart} is not one of hosts`);
   }
   const users = deps.stores.users(domainpart);
-  const existing = await users.credentials(localpart);
   const taking = new Taking(account, deps);
+  if (users.checkPassword !== undefined) {
+    // A directory makes accounts itself, and keeps no keys.
+    if (!await users.exists(localpart)) return refused("account", NOT_IN_DIRECTORY);
+    if (account.login !== undefined) taking.note("password", IN_DIRECTORY);
+    await taking.data(!await taking.hasData());
+    return { outcome: "there", findings: taking.findings };
+  }
+  const existing = await users.credentials(localpart);
   if (existing === undefined || isLocked(existing)) {
     if (account.login === undefined) return refused("account", "nobody could log in to it");
     const credentials = await taking.credentials(account.login);
@@ -110,15 +125,13 @@ export async function takeAccount(
     const taken: Taken = { outcome: "added", ...onlyKeyOf(credentials), findings };
     const finish = async () => {
       if (await users.setPassword(localpart, credentials, { creation })) return taken;
-      if (await users.exists(localpart)) return refused("account", REPLACED);
-      await taking.removeData();
-      return refused("account", DELETED);
+      return await taking.gone();
     };
     return { creation, taken, finish };
   }
   await taking.data(false);
   if (account.login !== undefined) await taking.compareLogin(account.login, existing);
-  return { outcome: "there", findings: taking.findings };
+  return await taking.there(existing.creation ?? "");
 }
 
 /**
@@ -185,7 +198,42 @@ class Taking {
     }
   }
 
-  /** @param isNew false for an account that may have got its messages already */
+  /** Returns the result for an account that existed when it was looked for. */
+  async there(creation: string): Promise<Taken> {
+    const { localpart, domainpart } = this.#account.jid;
+    const owners = await this.#deps.stores.users(domainpart).existing([localpart]);
+    if (owners.get(localpart) !== creation) return await this.gone();
+    return { outcome: "there", findings: this.findings };
+  }
+
+  /** Returns the result for an account that was deleted while it was taken. */
+  async gone(): Promise<Taken> {
+    const { localpart, domainpart } = this.#account.jid;
+    if (await this.#deps.stores.users(domainpart).exists(localpart)) {
+      return refused("account", REPLACED);
+    }
+    await this.removeData();
+    return refused("account", DELETED);
+  }
+
+  /** True for an account that has any of the data that `data` takes behind the messages. */
+  async hasData(): Promise<boolean> {
+    const { stores } = this.#deps;
+    const { text, localpart, domainpart } = this.#account.jid;
+    const vcards = stores.vcards(domainpart);
+    // The version of a roster does not count contacts that a directory gives.
+    return (await stores.rosters(domainpart).read(text)).version > 0 ||
+      (vcards.isReadOnly !== true && await vcards.read(localpart) !== undefined) ||
+      (await stores.privateStorage(domainpart).all(localpart)).length > 0 ||
+      await stores.lastLogouts(domainpart).read(localpart) !== undefined;
+  }
+
+  /**
+   * Takes all but the keys. Messages come first: an account in a directory that is taken again has got
+   * them already if it has other data.
+   *
+   * @param isNew false for an account that may have got its messages already
+   */
   async data(isNew: boolean): Promise<void> {
     await this.#messages(isNew);
     await this.#roster();
