@@ -730,6 +730,68 @@ Deno.test("importAccounts() takes all but the credentials of accounts in a direc
   assert.deepEqual(await destination.waiting("alice"), []);
 });
 
+Deno.test("importAccounts() leaves out what is too large for the database, and takes the rest", async () => {
+  await using destination = await Destination.open();
+  const { store } = destination;
+  /** Refuses calls in which a value has the word. */
+  const narrow = <T extends object>(part: T): T =>
+    new Proxy(part, {
+      get: (target, key) => {
+        const method = methodOf(target, key);
+        return method && (async (...values: unknown[]) => {
+          const text = JSON.stringify(
+            values,
+            (_, each) => each instanceof Uint8Array ? new TextDecoder().decode(each) : each,
+          );
+          if (!text.includes("LARGE")) return await method(...values);
+          throw new CausewayError("storage/value-too-large", "Cannot store so much");
+        });
+      },
+    });
+  const taking: TakingDeps = {
+    ...destination.taking,
+    stores: storesWith(store, {
+      rosters: narrow(store.rosters()),
+      vcards: narrow(store.vcards(HOST)),
+      privateStorage: narrow(store.privateStorage(HOST)),
+      offlineMessages: narrow(store.offlineMessages(HOST)),
+    }),
+    privateBoundsOf: () => ({ maxElements: 2, maxBytes: 1_048_576 }),
+  };
+  const item = (jid: string, name: string) => `<item jid='${jid}' name='${name}'/>`;
+  const message = (text: string) =>
+    `<message xmlns='jabber:client' from='bob@example.com/x' type='chat'><body>${text}</body>` +
+    "</message>";
+  const path = await destination.write(
+    document(
+      user(
+        "alice",
+        `<query xmlns='jabber:iq:roster'>${item("a@example.net", "A")}` +
+          `${item("b@example.net", "LARGE")}${item("c@example.net", "C")}</query>` +
+          "<vCard xmlns='vcard-temp'><FN>LARGE</FN></vCard><query xmlns='jabber:iq:private'>" +
+          "<a xmlns='urn:a'/><b xmlns='urn:b'>LARGE</b><c xmlns='urn:c'/><d xmlns='urn:d'/></query>" +
+          `<offline-messages>${["1", "LARGE", "2", "LARGE"].map(message).join("")}` +
+          "</offline-messages>",
+      ),
+      user("bob"),
+    ),
+  );
+  const counts = await destination.import(await PieFiles.open([path]), taking);
+  assert.deepEqual(counts, { ...NOTHING, added: 2, findings: 5 });
+  assert.deepEqual(destination.report(), [
+    "alice@example.com | offline | 2 messages: they are too large for the database",
+    "alice@example.com | roster | contact b@example.net: it is too large for the database",
+    "alice@example.com | vcard | it is too large for the database",
+    "alice@example.com | private | element b of urn:b: it is too large for the database",
+    "alice@example.com | private | element d of urn:d: the account has no room for it",
+  ]);
+  const { items } = await store.rosters().read("alice@example.com");
+  assert.deepEqual(items.map(({ jid }) => jid), ["a@example.net", "c@example.net"]);
+  const texts = (await destination.waiting("alice")).map((text) => /<body>(.*?)</.exec(text)![1]);
+  assert.deepEqual(texts, ["1", "2"]);
+  assert.equal((await store.privateStorage(HOST).all("alice")).length, 2);
+});
+
 Deno.test("importAccounts() takes documents to which a folder has links", async () => {
   await using destination = await Destination.open();
   const path = await destination.write(document(user("alice", "")), "elsewhere");

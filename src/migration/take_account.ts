@@ -280,7 +280,12 @@ class Taking {
     const { jid, roster } = this.#account;
     if (roster.length === 0) return;
     const store = this.#deps.stores.rosters(jid.domainpart);
-    const kept = await store.fill(jid.text, roster);
+    const kept = new Set<string>();
+    const left = await takeFitting(roster, async (some) => {
+      for (const contact of await store.fill(jid.text, some)) kept.add(contact);
+      return true;
+    });
+    for (const [item, reason] of left) this.note("roster", `contact ${item.jid}: ${reason}`);
     if (kept.size === 0) return;
     const items = new Map((await store.read(jid.text)).items.map((item) => [item.jid, item]));
     for (const item of roster) {
@@ -316,6 +321,7 @@ class Taking {
     const nowMs = this.#deps.nowMs();
     const lasting = missing.filter(({ expiresAtMs = Infinity }) => expiresAtMs > nowMs);
     let kept = 0;
+    let tooLarge = 0;
     for (let from = 0; from < lasting.length; from += MESSAGES_AT_ONCE) {
       const some = lasting.slice(from, from + MESSAGES_AT_ONCE).map((each) => ({
         sender: each.sender,
@@ -323,9 +329,16 @@ class Taking {
         sentAtMs: each.sentAtMs ?? nowMs,
         expiresAtMs: Math.min(each.expiresAtMs ?? Infinity, nowMs + options.lifetimeMs),
       }));
-      kept += (await store.keep(localpart, some, options)).filter((isKept) => isKept).length;
+      const left = await takeFitting(some, async (part) => {
+        kept += (await store.keep(localpart, part, options)).filter((isKept) => isKept).length;
+        return true;
+      });
+      tooLarge += left.length;
     }
-    const lost = missing.length - kept;
+    if (tooLarge > 0) {
+      this.note("offline", `${tooLarge} messages: they are too large for the database`);
+    }
+    const lost = missing.length - kept - tooLarge;
     if (lost > 0) this.note("offline", `${lost} messages: they have expired, or there is no room`);
   }
 
@@ -337,8 +350,13 @@ class Taking {
       return this.note("vcard", "the host's vCards are kept in a directory");
     }
     const existing = await store.read(localpart);
-    if (existing === undefined) await store.write(localpart, vcard);
-    else if (existing !== vcard) this.note("vcard", "there is another one already");
+    if (existing === undefined) {
+      const left = await takeFitting([vcard], async () => {
+        await store.write(localpart, vcard);
+        return true;
+      });
+      for (const [, reason] of left) this.note("vcard", reason);
+    } else if (existing !== vcard) this.note("vcard", "there is another one already");
   }
 
   async #private(): Promise<void> {
@@ -360,12 +378,38 @@ class Taking {
     }
     if (missing.length === 0) return;
     const bounds = this.#deps.privateBoundsOf(domainpart);
-    if (await store.change(localpart, missing, bounds)) return;
-    for (const change of missing) {
-      if (await store.change(localpart, [change], bounds)) continue;
-      this.note("private", `element ${nameOf(change)}: the account has no room for it`);
+    const left = await takeFitting(missing, (some) => store.change(localpart, some, bounds));
+    for (const [change, reason] of left) {
+      this.note("private", `element ${nameOf(change)}: ${reason}`);
     }
   }
+}
+
+/**
+ * Takes items together, or else in halves: all that a store does not refuse alone.
+ *
+ * @param take false: the account has no room for them, and none of them was taken
+ * @returns the items that are left, each with the reason
+ */
+async function takeFitting<T>(
+  items: readonly T[],
+  take: (some: readonly T[]) => Promise<boolean>,
+): Promise<readonly (readonly [item: T, reason: string])[]> {
+  let reason = "the account has no room for it";
+  try {
+    if (await take(items)) return [];
+  } catch (thrown) {
+    if (!(thrown instanceof CausewayError) || thrown.code !== "storage/value-too-large") {
+      throw thrown;
+    }
+    reason = "it is too large for the database";
+  }
+  if (items.length === 1) return items.map((item) => [item, reason]);
+  const half = items.length >> 1;
+  return [
+    ...await takeFitting(items.slice(0, half), take),
+    ...await takeFitting(items.slice(half), take),
+  ];
 }
 
 /** Returns keys of the same shape to which no password is known, and nobody can find one. */
