@@ -24,4 +24,5 @@ export { MATH_RANDOM, randomHex, randomIncarnation, SeededRandom } from "./rando
 export type { BackoffOptions } from "./backoff.ts";
 export { backoffMs } from "./backoff.ts";
 export { SLAB_BYTES, SlabAllocator } from "./slab.ts";
+export { syncFolder } from "./sync_folder.ts";
 export { countLeadingSpace, MAX_SKIPPED_SPACE_BYTES } from "./white_space.ts";

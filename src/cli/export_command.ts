@@ -1,6 +1,6 @@
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { Command, Option } from "commander";
-import { CausewayError, describeError } from "../base/mod.ts";
+import { CausewayError, describeError, syncFolder } from "../base/mod.ts";
 import { loadConfig } from "../config/mod.ts";
 import {
   exportedAccounts,
@@ -49,6 +49,7 @@ export function exportCommand(io: CommandIo): Command {
             count++;
           }
         }
+        await syncFolder(split);
       } else {
         using file = await create(output!);
         await write(file, pieHead());
@@ -64,6 +65,7 @@ export function exportCommand(io: CommandIo): Command {
         }
         await write(file, PIE_TAIL);
         await file.sync();
+        await syncFolder(dirname(output!));
       }
       io.out(`accounts written: ${count}`);
     });

@@ -1,4 +1,5 @@
-import { CausewayError, describeError } from "../base/mod.ts";
+import { dirname } from "node:path";
+import { CausewayError, describeError, syncFolder } from "../base/mod.ts";
 import type { MoveFinding } from "./moved_account.ts";
 
 /** Counts of an import. */
@@ -83,6 +84,7 @@ export class StateFile {
     for (let at = 0; at < bytes.length;) at += await file.write(bytes.subarray(at));
     await file.sync();
     await Deno.rename(next, this.path);
+    await syncFolder(dirname(this.path));
   }
 
   /** Removes the state: the import has ended. */
