@@ -41,6 +41,7 @@ export function importCommand(io: CommandIo): Command {
     .option("--json", "print JSON")
     .action(async (paths: readonly string[], options: Options) => {
       const config = loadConfig(options.config);
+      using state = await StateFile.open(options.state);
       await using opened = await openSource(paths, options);
       await using stores = await Stores.open(config.storage);
       const startedMs = Date.now();
@@ -48,7 +49,7 @@ export function importCommand(io: CommandIo): Command {
       const counts = await importAccounts({
         source: opened.source,
         taking: takingDeps(config, stores),
-        state: new StateFile(options.state),
+        state,
         reportPath: options.report,
         progress(counts) {
           if (Date.now() - saidMs < PROGRESS_MS) return;

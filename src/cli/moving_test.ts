@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Ejabberd, Prosody } from "../../harness/other_servers/mod.ts";
+import { StateFile } from "../migration/mod.ts";
 import { SOUND } from "../config/testing/config.ts";
 import { CommandFixture } from "./testing/command.ts";
 
@@ -186,4 +187,18 @@ Deno.test("causeway import asks for one source", async () => {
   assert.match(missing.error, /^causeway: Cannot read .*no\.xml: /);
   const out = await fixture.run(["export", "--output", fixture.config, ...config]);
   assert.match(out.error, /^causeway: Cannot write /, "it replaces no file");
+});
+
+Deno.test("causeway import refuses to run beside another import of the same state", async () => {
+  await using fixture = await CommandFixture.make();
+  const path = join(fixture.directory, "moving.state");
+  const args = ["import", await given(fixture, "prosody"), "--config", fixture.config];
+  {
+    using _other = await StateFile.open(path);
+    const { code, error } = await fixture.run([...args, "--state", path]);
+    assert.equal(code, 1);
+    assert.match(error, /^causeway: Cannot use .*moving\.state: another import uses it; wait/);
+  }
+  const { code, error } = await fixture.run([...args, "--state", path]);
+  assert.deepEqual([code, error], [0, ""]);
 });

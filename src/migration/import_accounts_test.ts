@@ -61,7 +61,7 @@ class Destination implements AsyncDisposable {
   }
 
   async import(source: AccountSource, taking = this.taking) {
-    const state = new StateFile(this.path("state"));
+    using state = await StateFile.open(this.path("state"));
     return await importAccounts({ source, taking, state, reportPath: this.path("report") });
   }
 
@@ -413,7 +413,7 @@ Deno.test("importAccounts() counts and reports the same, wherever it is killed",
     for (const name of ["alice", "bob", "carol"]) await removeAll(name);
     await destination.importFiles(here);
     const mortal = new Mortal(last);
-    const stateFile = () => new StateFile(destination.path("state"));
+    using state = await StateFile.open(destination.path("state"));
     const options = { source, reportPath: destination.path("report") };
     const taking: TakingDeps = {
       ...destination.taking,
@@ -421,12 +421,12 @@ Deno.test("importAccounts() counts and reports the same, wherever it is killed",
     };
     const killed = importAccounts({
       ...options,
-      state: mortal.with(stateFile()),
+      state: mortal.with(state),
       taking: { ...taking, stores: mortal.stores(store) },
     });
     let counts = await killed.catch(() => undefined);
     if (counts === undefined) {
-      counts = await importAccounts({ ...options, state: stateFile(), taking });
+      counts = await importAccounts({ ...options, state, taking });
     }
     for (const name of ["alice", "bob", "carol"]) {
       assert.ok(await verify((await store.users(HOST).credentials(name))!, "one"));

@@ -47,12 +47,31 @@ export interface ImportState {
 /**
  * The state of an import in a file. Each new state replaces the file at once: whenever the process is
  * killed, the file has one state or the other.
+ *
+ * A lock on a file beside it keeps other imports out. The operating system ends the lock with the
+ * process, however that ends.
  */
-export class StateFile {
+export class StateFile implements Disposable {
   readonly path: string;
+  readonly #lock: Deno.FsFile;
 
-  constructor(path: string) {
+  private constructor(path: string, lock: Deno.FsFile) {
     this.path = path;
+    this.#lock = lock;
+  }
+
+  /**
+   * Takes the lock, which lasts until it is disposed of.
+   *
+   * @throws CausewayError `migration/in-use` when another import has it; `migration/state`
+   */
+  static async open(path: string): Promise<StateFile> {
+    const lockPath = lockPathOf(path);
+    for (;;) {
+      const lock = await openLock(path, lockPath);
+      if (await isLockOf(lock, lockPath)) return new StateFile(path, lock);
+      lock.close(); // an import that has just ended has removed it
+    }
   }
 
   /**
@@ -66,12 +85,13 @@ export class StateFile {
       text = await Deno.readTextFile(this.path);
     } catch (thrown) {
       if (thrown instanceof Deno.errors.NotFound) return undefined;
-      throw this.#failure(describeError(thrown), thrown);
+      throw failure(this.path, describeError(thrown), thrown);
     }
     const state = tryState(text);
-    if (state === undefined) throw this.#failure("it is not the state of an import");
+    if (state === undefined) throw failure(this.path, "it is not the state of an import");
     if (state.source === source) return state;
-    throw this.#failure(
+    throw failure(
+      this.path,
       "it belongs to an import of another source, or the source has changed; remove it to begin " +
         "anew, which is safe, or name another file with --state",
     );
@@ -88,17 +108,59 @@ export class StateFile {
   }
 
   /** Removes the state: the import has ended. */
-  async remove(): Promise<void> {
-    try {
-      await Deno.remove(this.path);
-    } catch (thrown) {
-      if (!(thrown instanceof Deno.errors.NotFound)) throw thrown; // it was over in one go
-    }
+  remove(): Promise<void> {
+    removeIfThere(this.path); // it may have been over in one go
+    return Promise.resolve();
   }
 
-  #failure(problem: string, cause?: unknown): CausewayError {
-    return new CausewayError("migration/state", `Cannot use ${this.path}: ${problem}`, { cause });
+  [Symbol.dispose](): void {
+    // While it is locked: nobody else has one of this name.
+    removeIfThere(lockPathOf(this.path));
+    this.#lock.close();
   }
+}
+
+function removeIfThere(path: string): void {
+  try {
+    Deno.removeSync(path);
+  } catch (thrown) {
+    if (!(thrown instanceof Deno.errors.NotFound)) throw thrown;
+  }
+}
+
+function lockPathOf(path: string): string {
+  return `${path}.lock`;
+}
+
+/** Opens a file, and locks it. */
+async function openLock(path: string, lockPath: string): Promise<Deno.FsFile> {
+  let lock: Deno.FsFile;
+  try {
+    lock = await Deno.open(lockPath, { write: true, create: true, mode: 0o600 });
+  } catch (thrown) {
+    throw failure(path, describeError(thrown), thrown);
+  }
+  if (await lock.tryLock(true)) return lock;
+  lock.close();
+  throw new CausewayError(
+    "migration/in-use",
+    `Cannot use ${path}: another import uses it; wait until that has ended`,
+    { retryable: true },
+  );
+}
+
+/** True for a lock on the file that has the name now. */
+async function isLockOf(lock: Deno.FsFile, lockPath: string): Promise<boolean> {
+  try {
+    return (await Deno.stat(lockPath)).ino === (await lock.stat()).ino;
+  } catch (thrown) {
+    if (thrown instanceof Deno.errors.NotFound) return false;
+    throw thrown;
+  }
+}
+
+function failure(path: string, problem: string, cause?: unknown): CausewayError {
+  return new CausewayError("migration/state", `Cannot use ${path}: ${problem}`, { cause });
 }
 
 function tryState(text: string): ImportState | undefined {

@@ -101,8 +101,9 @@ for (const kind of SERVER_KINDS.filter(({ driver }) => driver !== "mssql")) {
     await using database = await foreign(server, STATEMENTS);
     const directory = await Deno.makeTempDir({ prefix: "causeway-import-" });
     await using store = await InternalStore.open({ path: join(directory, "store") });
-    const take = async () =>
-      await importAccounts({
+    const take = async () => {
+      using state = await StateFile.open(join(directory, "state"));
+      return await importAccounts({
         source: await MongooseimSql.open(database),
         taking: {
           stores: store,
@@ -113,9 +114,10 @@ for (const kind of SERVER_KINDS.filter(({ driver }) => driver !== "mssql")) {
           derive: (password) => deriveScramCredentials(password, 16),
           verify: () => Promise.resolve(true),
         },
-        state: new StateFile(join(directory, "state")),
+        state,
         reportPath: join(directory, "report"),
       });
+    };
     const { findings, ...counts } = await take();
     assert.deepEqual(counts, { added: 4, there: 0, refused: 2, onlySha1: 1, onlySha256: 0 });
     const report = (await Deno.readTextFile(join(directory, "report"))).trimEnd().split("\n")
