@@ -3,6 +3,7 @@ import { PostgresQueryCompiler, sql as raw } from "kysely";
 import type { StorageFailure } from "../../storage_error.ts";
 import { codeOf, connectionFailureOf } from "../../storage_error.ts";
 import { POSTGRES_STEP } from "../archive_step.ts";
+import { COLUMNS } from "../copied_tables.ts";
 import type { SqlConnection, SqlResult } from "../sql_connection.ts";
 import type { SqlDialect } from "../sql_dialect.ts";
 import type { SessionLimits, SqlAddress, SqlEngine } from "../sql_server.ts";
@@ -52,6 +53,10 @@ const FAILURES: ReadonlyMap<string, StorageFailure | "constraint"> = new Map([
   ["XX001", "corrupt"],
   ["XX002", "corrupt"],
 ]);
+
+/** Effect of a server that removes no dead rows, and does not count the others. */
+const WITHOUT_VACUUM =
+  "tables grow by all that is changed in them, and reading large archives takes long";
 
 /** Messages of the driver about connections that ended; they have no code. */
 const CONNECTION_ENDED = /^Connection terminated|connection error and is not queryable|was closed/;
@@ -141,9 +146,27 @@ const DIALECT: SqlDialect = {
       if (await setting(name) === "on") continue;
       problems.push(`${name} is off: a power failure may lose or damage what was written`);
     }
+    // Autovacuum goes by what the server counts.
+    for (const name of ["autovacuum", "track_counts"]) {
+      if (await setting(name) !== "on") problems.push(`${name} is off: ${WITHOUT_VACUUM}`);
+    }
+    for (const table of await tablesWithoutVacuum(connection)) {
+      problems.push(`autovacuum is off for the table ${table}: ${WITHOUT_VACUUM}`);
+    }
     return problems;
   },
 };
+
+/** Returns the tables of ours that somebody has excepted from autovacuum. */
+async function tablesWithoutVacuum(connection: SqlConnection): Promise<readonly string[]> {
+  const sql = "SELECT relname AS name FROM pg_class " +
+    "JOIN pg_namespace ON pg_namespace.oid = relnamespace " +
+    "CROSS JOIN pg_options_to_table(reloptions) WHERE nspname = current_schema() " +
+    "AND relkind = 'r' AND option_name = 'autovacuum_enabled' AND NOT option_value::BOOLEAN " +
+    "ORDER BY relname";
+  const names = (await connection.execute(sql)).rows.map((row) => String(row["name"]));
+  return names.filter((name) => name in COLUMNS);
+}
 
 /** PostgreSQL. */
 export const POSTGRES: SqlEngine = {

@@ -73,6 +73,36 @@ Deno.test("PostgreSQL returns the rows of a long result in their order", async (
   }
 });
 
+Deno.test("PostgreSQL: a check names autovacuum that is off, for the server and for tables of ours", async () => {
+  const connection = await connectToServer(await preparedDatabase(server()));
+  const problems = (off?: string) =>
+    POSTGRES.dialect.settingProblems({
+      isOpen: true,
+      // The server says that a setting is off which it has on.
+      execute: (sql, values) =>
+        connection.execute(sql === `SHOW ${off}` ? `SELECT 'off' AS ${off}` : sql, values),
+      close: () => Promise.resolve(),
+      destroy: () => {},
+    });
+  const effect =
+    "tables grow by all that is changed in them, and reading large archives takes long";
+  try {
+    assert.deepEqual(await problems(), []);
+    for (const name of ["autovacuum", "track_counts"]) {
+      assert.deepEqual(await problems(name), [`${name} is off: ${effect}`]);
+    }
+    await connection.execute("CREATE TABLE of_others (a INT) WITH (autovacuum_enabled = false)");
+    await connection.execute("ALTER TABLE rosters SET (autovacuum_enabled = true)");
+    await connection.execute("ALTER TABLE archive_messages SET (autovacuum_enabled = no)");
+    assert.deepEqual(
+      await problems(),
+      [`autovacuum is off for the table archive_messages: ${effect}`],
+    );
+  } finally {
+    await connection.close();
+  }
+});
+
 Deno.test("POSTGRES.failureOf() names failures of the whole server by their class", () => {
   const named = (code: string) =>
     POSTGRES.dialect.failureOf(Object.assign(new Error("x"), { code, severity: "ERROR" }));
