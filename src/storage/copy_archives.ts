@@ -197,7 +197,9 @@ class ArchiveCopy {
     if (verifies === "count" && await this.#areAlike(archive, mine, theirs)) return;
     const replaces = differing !== "keep";
     const hasOthers = theirs.preferences !== USUAL && theirs.preferences !== mine.preferences;
-    if (hasOthers && !replaces) return await this.#keep(archive, mine, theirs);
+    if (!replaces && (hasOthers || !await this.#continues(archive, mine, theirs))) {
+      return await this.#keep(archive, mine, theirs);
+    }
     const before = theirs.ends === undefined ? 0 : await countOf(to, archive);
     let removed = 0;
     if (replaces) {
@@ -265,6 +267,16 @@ class ArchiveCopy {
       side.preferences(archive, mine.preferences);
     }
     return true;
+  }
+
+  /**
+   * True when the source's messages may come behind those of the destination: it has the last one of
+   * them, or it has removed them because of their age.
+   */
+  async #continues(archive: string, mine: ArchiveState, theirs: ArchiveState): Promise<boolean> {
+    const [first, last] = [mine.ends?.first, theirs.ends?.last];
+    if (first === undefined || last === undefined || last.sentAtMs < first.sentAtMs) return true;
+    return await has(this.#options.from, archive, last);
   }
 
   async #keep(archive: string, mine: ArchiveState, theirs: ArchiveState): Promise<void> {
