@@ -4,6 +4,7 @@ import { parseElement } from "../xmpp/mod.ts";
 import { peerIn } from "./archive_content.ts";
 import type { DataStores } from "./data_stores.ts";
 import type { RosterItem } from "./roster_store.ts";
+import { storageError } from "./storage_error.ts";
 import type { CopyUnitsOptions, UnitCounts } from "./sql/copy_units.ts";
 import { MAX_KEPT_NAMES } from "./sql/copy_units.ts";
 import { ChecksumSum } from "./sql/unit_summary.ts";
@@ -131,7 +132,7 @@ const ROSTER: AccountPart<readonly ItemText[]> = {
     // Item by item: to remove a roster as a whole ends subscriptions of others, too.
     const [rosters, owner] = [stores.rosters!(), addressOf(account)];
     for (const { jid: contact } of (await rosters.read(owner)).items) {
-      await untilWritten(async () => {
+      await untilWritten(stores, async () => {
         const { version: expected } = await rosters.find(owner, contact);
         return await rosters.write(owner, { expected, contact, item: undefined });
       });
@@ -196,7 +197,7 @@ const PRIVACY: AccountPart<PrivacyContent> = {
       defaultName: defaultName ?? undefined,
     }];
     for (const step of steps) {
-      await untilWritten(async () => {
+      await untilWritten(stores, async () => {
         const { version: expected } = await store.read(localpart);
         return await store.write(localpart, { expected, ...step });
       });
@@ -345,9 +346,17 @@ function isBeginning(some: readonly unknown[], all: readonly unknown[]): boolean
   return JSON.stringify(some) === JSON.stringify(all.slice(0, some.length));
 }
 
-/** Repeats a change that names the state which it expects, until it has met that. */
-async function untilWritten(write: () => Promise<number | undefined>): Promise<void> {
+/**
+ * Repeats a change that names the state which it expects, until it has met that.
+ *
+ * @throws CausewayError `storage/conflict` when others change the same all the time
+ */
+async function untilWritten(
+  { place }: DataStores,
+  write: () => Promise<number | undefined>,
+): Promise<void> {
   for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
     if (await write() !== undefined) return;
   }
+  throw storageError("conflict", { action: "copy data of an account to", place });
 }

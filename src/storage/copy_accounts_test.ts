@@ -1,5 +1,6 @@
 import { deepEqual, equal, ok, rejects } from "node:assert/strict";
 import { join } from "node:path";
+import { copyAccounts } from "./copy_accounts.ts";
 import { copiableKinds, copyData } from "./copy_data.ts";
 import type { CopiedKind, CopyOptions } from "./copy_data.ts";
 import type { DataStores } from "./data_stores.ts";
@@ -249,4 +250,22 @@ Deno.test("copyData() to Riak is continued wherever it was interrupted, and keep
     ok(requests > 1, kind);
   }
   deepEqual(await contentOf(riak.stores()), await contentOf(databases.internal));
+});
+
+Deno.test("copyAccounts() names data that others change all the time", async () => {
+  await using riak = await RiakFixture.open();
+  await using databases = await Databases.make(riak);
+  await fill(databases.internal);
+  const to = Object.assign(riak.stores(), {
+    privacyLists: () => ({
+      read: () => Promise.resolve({ version: 1, defaultName: undefined, lists: [] }),
+      write: () => Promise.resolve(undefined),
+      removeAll: () => Promise.resolve(),
+    }),
+  });
+  const accounts = ReadableStream.from([{ localpart: "alice", host: HOST }]);
+  await rejects(
+    copyAccounts({ kind: "privacy", from: databases.internal, to, accounts, differing: "keep" }),
+    { code: "storage/conflict", retryable: true },
+  );
 });
