@@ -195,6 +195,14 @@ export function backendsCommand(io: CommandIo, done: (code: number) => void): Co
       const { from, to, kinds = copiableKinds(from, to), replace, final, byCount } = options;
       const differing = final ? "mirror" : replace ? "replace" : "keep";
       const copied: unknown[] = [];
+      const left = copiableKinds(from, to).filter((kind) => !kinds.includes(kind));
+      if (final && kinds.includes("users") && left.length > 0) {
+        io.error(
+          `causeway: accounts that are gone from ${from} are removed from ${to} without their ` +
+            `${left.join(", ")} there, which the next owners of their names get; without --kinds ` +
+            "these go too",
+        );
+      }
       for (const kind of inCopyOrder(kinds, differing)) {
         const steps = new Map<string, number>();
         const reports = await copyData(storage, {

@@ -152,6 +152,13 @@ for (const kind of SERVER_KINDS) {
     );
     assert.match(last.out.at(-3)!, /^users: verified, 1 at both, checksum [0-9a-f]{32}$/);
     assert.ok(last.out.some((line) => line.startsWith("muc_light_rooms: verified, 0 at both")));
+    assert.deepEqual(last.error, []);
+    const alone = await run(...people, "internal", "--final");
+    assert.equal(alone.code, 0);
+    assert.match(
+      alone.error.join("\n"),
+      /^causeway: accounts that are gone from internal are removed from rdbms\.default without their private, vcard,.* mam there, which the next owners of their names get/,
+    );
     const nowhere = await run(...copy, "--from", "rdbms.other");
     assert.equal(nowhere.code, 1);
     assert.match(nowhere.error[0]!, /rdbms\.other: the configuration has internal, rdbms\.default/);
