@@ -88,6 +88,8 @@ export async function importAccounts(options: ImportOptions): Promise<ImportCoun
   };
   try {
     for await (const placed of source.items(position)) {
+      // What a batch has is taken at once: of one account that would be twice.
+      if (batch.some((each) => isSameAccount(each, placed))) await take();
       seen = placed.position;
       if (taken.has(seen)) continue;
       batch = [...batch, placed];
@@ -100,6 +102,11 @@ export async function importAccounts(options: ImportOptions): Promise<ImportCoun
   await take();
   await state.remove();
   return counts;
+}
+
+function isSameAccount({ item: one }: PlacedItem, { item: other }: PlacedItem): boolean {
+  return one.kind === "account" && other.kind === "account" &&
+    one.account.jid.text === other.account.jid.text;
 }
 
 /** Returns a line of a report: address, kind and reason, between tabs. */

@@ -520,6 +520,49 @@ Deno.test("importAccounts() leaves no data of an account that existed and is del
   assert.deepEqual((await store.rosters().read("alice@example.com")).items, []);
 });
 
+Deno.test("importAccounts() takes an account that its source has twice one time after the other", async () => {
+  await using destination = await Destination.open();
+  const { store } = destination;
+  const users = store.users(HOST);
+  const added = Promise.withResolvers<void>();
+  let looks = 0;
+  const slow = new Proxy(users, {
+    get: (target, key) => {
+      if (key === "credentials") {
+        return async (localpart: string) => {
+          // The second look finds the account that the first one has led to.
+          if (++looks === 2) await added.promise;
+          return await target.credentials(localpart);
+        };
+      }
+      if (key === "add") {
+        return async (...values: Parameters<typeof target.add>) => {
+          await target.add(...values);
+          added.resolve();
+        };
+      }
+      return methodOf(target, key);
+    },
+  });
+  const message = "<message xmlns='jabber:client' from='bob@example.com' type='chat'>" +
+    "<body>1</body></message>";
+  const content = `<offline-messages>${message}</offline-messages>`;
+  const path = await destination.write(
+    document(
+      `<user name='alice' password='one'>${content}</user>`,
+      `<user name='Alice' password='two'>${content}</user>`,
+    ),
+  );
+  const taking = { ...destination.taking, stores: storesWith(store, { users: slow }) };
+  const counts = await destination.import(await PieFiles.open([path]), taking);
+  assert.deepEqual(counts, { ...NOTHING, added: 1, there: 1, findings: 1 });
+  assert.deepEqual(destination.report(), [
+    "alice@example.com | password | the account exists with another password, which it keeps",
+  ]);
+  assert.ok(await verify((await users.credentials("alice"))!, "one"));
+  assert.equal((await destination.waiting("alice")).length, 1);
+});
+
 Deno.test("importAccounts() refuses to continue with another source", async () => {
   await using destination = await Destination.open();
   const source = new Numbered();
