@@ -905,14 +905,22 @@ Deno.test("importAccounts() leaves a part out that is too large, and takes the r
   const large = `<query xmlns='jabber:iq:private'><a xmlns='urn:a'>${
     "<b/>".repeat(200_000)
   }</a></query>`;
+  const deep = `<vCard xmlns='vcard-temp'>${"<a>".repeat(200)}${"</a>".repeat(200)}</vCard>`;
+  const attributes = Array.from({ length: 1001 }, (_, i) => `a${i}=''`).join(" ");
+  const wide =
+    `<offline-messages><message xmlns='jabber:client' ${attributes}/></offline-messages>`;
   const path = await destination.write(
     document(
-      `<user name='alice' password='x'>${large}</user>`,
+      `<user name='alice' password='x'>${large}${deep}${wide}</user>`,
       "<user name='bob' password='x'><vCard xmlns='vcard-temp'><FN>Bob</FN></vCard></user>",
     ),
   );
-  assert.deepEqual(await destination.importFiles(path), { ...NOTHING, added: 2, findings: 1 });
-  assert.match(destination.report().join(), /alice@example.com \| private \| .* too large/);
+  assert.deepEqual(await destination.importFiles(path), { ...NOTHING, added: 2, findings: 3 });
+  assert.deepEqual(destination.report(), [
+    'alice@example.com | private | "query" of "jabber:iq:private": it is too large, or the account is',
+    'alice@example.com | vcard | "vCard" of "vcard-temp": it is too large, or the account is',
+    'alice@example.com | offline | "message" of "jabber:client": it is too large, or the account is',
+  ]);
   assert.ok(await destination.store.vcards(HOST).read("bob"));
 });
 
@@ -920,7 +928,7 @@ Deno.test("importAccounts() leaves a part out that is too large, and takes the r
 const REFUSED: readonly [what: string, text: string | Uint8Array, reason: RegExp][] = [
   ["entities", `<!DOCTYPE a [<!ENTITY b "c">]>${document()}`, /document type declaration/],
   ["an unknown entity", document("<user name='&b;'/>"), /undefined entity/],
-  ["nesting", document("<user name='bob'>" + "<a>".repeat(200)), /nested deeper than 100/],
+  ["nesting", document("<user name='bob'>" + "<a>".repeat(10_001)), /nested deeper than 10000/],
   [
     "a long text",
     document(`<user name='bob'>${"x".repeat(5_000_000)}</user>`),
@@ -929,7 +937,7 @@ const REFUSED: readonly [what: string, text: string | Uint8Array, reason: RegExp
   ["an endless tag", `<server-data ${"x".repeat(5_000_000)}`, /more than 4194304/],
   [
     "many attributes",
-    document(`<user ${Array.from({ length: 1001 }, (_, i) => `a${i}=''`).join(" ")}/>`),
+    document(`<user name='bob' ${Array.from({ length: 1001 }, (_, i) => `a${i}=''`).join(" ")}/>`),
     /more than 1000 attributes/,
   ],
   ["an early end", document().slice(0, -3), /unclosed tag|unexpected end/],

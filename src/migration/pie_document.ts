@@ -62,7 +62,8 @@ export class PieDocument {
         const kind = this.#within.at(-1) === "offline-messages"
           ? "offline"
           : kindOf(name, namespace);
-        this.#parts?.note(kind, `${shown(name)} of ${shown(namespace)}: the account is too large`);
+        const part = `${shown(name)} of ${shown(namespace)}`;
+        this.#parts?.note(kind, `${part}: it is too large, or the account is`);
       },
       closed: () => this.#closed(),
     });

@@ -20,7 +20,7 @@ export interface DocumentEvents {
   opened(tag: DocumentTag): DocumentStep;
   /** An element that was to be built has ended. */
   built(element: XmlElement): void;
-  /** An element that was to be built does not fit into the budget. It is left out. */
+  /** An element that was to be built exceeds the budget or another limit. It is left out. */
   tooLarge(tag: DocumentTag): void;
   /** An element that was entered has ended. */
   closed(): void;
@@ -28,9 +28,9 @@ export interface DocumentEvents {
 
 /** Limits on what a document makes its reader hold. */
 export interface DocumentLimits {
-  /** Elements within each other; at least 1. @default 100 */
+  /** Elements within each other, of those that are entered or built; at least 1. @default 100 */
   readonly maxDepth?: number;
-  /** Attributes of an element; at least 1. @default 1000 */
+  /** Attributes of an element that is entered or built; at least 1. @default 1000 */
   readonly maxAttributes?: number;
   /** Characters of one text, tag, comment or section; at least 1. @default 4194304 */
   readonly maxPieceLength?: number;
@@ -41,6 +41,8 @@ export interface DocumentLimits {
   readonly budget?: number;
 }
 
+/** Elements within each other, of those that are left out too: the parser's time grows by the square. */
+const MAX_LEFT_OUT_DEPTH = 10_000;
 /** What an element costs besides its characters. */
 const ELEMENT_COST = 100;
 
@@ -66,7 +68,6 @@ export class DocumentReader {
   /** Elements of the tree that is being built. */
   #open: OpenElement[] = [];
   #hasRoot = false;
-  #attributes = 0;
   /** Characters since the last event: the parser holds them. */
   #piece = 0;
   #left: number;
@@ -85,10 +86,6 @@ export class DocumentReader {
     });
     this.#parser.on("doctype", () => this.#fail("a document type declaration"));
     this.#parser.on("error", ({ message }) => this.#fail(message.replace(/^\d+:\d+: /, "")));
-    this.#parser.on("attribute", () => {
-      if (++this.#attributes <= this.#limits.maxAttributes) return;
-      this.#fail(`an element with more than ${this.#limits.maxAttributes} attributes`);
-    });
     this.#parser.on("opentag", (tag) => this.#opened(tag));
     this.#parser.on("closetag", () => this.#closed());
     this.#parser.on("text", (text) => this.#text(text));
@@ -139,20 +136,29 @@ export class DocumentReader {
 
   #opened(tag: SaxesTagNS): void {
     this.#piece = 0;
-    this.#attributes = 0;
     this.#hasRoot = true;
     const depth = this.#entered + this.#skipped + this.#open.length;
-    if (depth >= this.#limits.maxDepth) {
-      this.#fail(`elements nested deeper than ${this.#limits.maxDepth}`);
+    if (depth >= MAX_LEFT_OUT_DEPTH) {
+      this.#fail(`elements nested deeper than ${MAX_LEFT_OUT_DEPTH}`);
     }
+    const problem = this.#excessOf(tag, depth);
     if (this.#skipped > 0) this.#skipped++;
-    else if (this.#open.length > 0) this.#build(tag);
+    else if (this.#open.length > 0) this.#build(tag, problem);
     else {
       const step = this.#events.opened(tagOf(tag));
-      if (step === "enter") this.#entered++;
-      else if (step === "skip") this.#skipped = 1;
-      else this.#build(tag);
+      if (step === "skip") this.#skipped = 1;
+      else if (step === "build") this.#build(tag, problem);
+      else if (problem === undefined) this.#entered++;
+      else this.#fail(problem);
     }
+  }
+
+  /** Names the limit that a tag exceeds. */
+  #excessOf(tag: SaxesTagNS, depth: number): string | undefined {
+    const { maxDepth, maxAttributes } = this.#limits;
+    if (depth >= maxDepth) return `elements nested deeper than ${maxDepth}`;
+    if (Object.keys(tag.attributes).length <= maxAttributes) return undefined;
+    return `an element with more than ${maxAttributes} attributes`;
   }
 
   #closed(): void {
@@ -178,8 +184,9 @@ export class DocumentReader {
     this.#spend(text.length);
   }
 
-  #build(tag: SaxesTagNS): void {
+  #build(tag: SaxesTagNS, problem: string | undefined): void {
     this.#open.push({ tag, children: [] });
+    if (problem !== undefined) return this.#leaveOut();
     const attributes = Object.values(tag.attributes);
     const characters = attributes.reduce(
       (sum, { name, value }) => sum + name.length + value.length,
@@ -191,10 +198,15 @@ export class DocumentReader {
   #spend(cost: number): void {
     this.#left -= cost;
     if (this.#left >= 0) return;
+    this.#left = 0;
+    this.#leaveOut();
+  }
+
+  /** Leaves out the tree that is being built. */
+  #leaveOut(): void {
     const [root] = this.#open;
     this.#skipped = this.#open.length;
     this.#open = [];
-    this.#left = 0;
     this.#events.tooLarge(tagOf(root!.tag));
   }
 

@@ -52,6 +52,40 @@ Deno.test("DocumentReader leaves an element out that exceeds the budget, and goe
   ]);
 });
 
+Deno.test("DocumentReader leaves an element out that is nested too deep or has too many attributes", () => {
+  const deep = (levels: number) => "<b>".repeat(levels) + "</b>".repeat(levels);
+  const wide = (count: number) => Array.from({ length: count }, (_, i) => ` a${i}=''`).join("");
+  const tree = (inside: string) => `<tree>${inside}</tree>`;
+  const parts = [
+    tree(deep(98)),
+    tree(deep(99)),
+    tree(`<b${wide(1000)}/>`),
+    tree(`<b${wide(1001)}/>`),
+  ];
+  const text = `<a>${parts.join("")}<tree${wide(1001)}/><left${wide(1001)}>${deep(9_000)}</left>` +
+    "<tree/></a>";
+  const events = read(text, 1000, 1_000_000).filter((event) => !event.startsWith("open"))
+    .map((event) => event.replace(/ .*/s, event.startsWith("too") ? " large" : ""));
+  assert.deepEqual(events, [
+    "built",
+    "too large",
+    "built",
+    "too large",
+    "too large",
+    "built",
+    "close",
+  ]);
+  for (
+    const [refused, reason] of [
+      [`<a${wide(1001)}/>`, /more than 1000 attributes/],
+      ["<a>".repeat(101), /nested deeper than 100$/],
+      [`<left>${"<b>".repeat(10_000)}`, /nested deeper than 10000$/],
+    ] as const
+  ) {
+    assert.throws(() => read(refused, 10_000), { code: "xmpp/document-refused", message: reason });
+  }
+});
+
 Deno.test("DocumentReader counts comments and tags that do not end as pieces", () => {
   for (const start of ["<a><!--", "<a><![CDATA[", "<a b='", "<a>", "<a><?pi "]) {
     const reader = new DocumentReader(
