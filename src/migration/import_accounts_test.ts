@@ -859,6 +859,34 @@ Deno.test("importAccounts() adds the key that an account lacks, of the same pass
   assert.deepEqual(keys, whole);
 });
 
+Deno.test("importAccounts() takes keys that older versions of ejabberd write as passwords", async () => {
+  await using destination = await Destination.open();
+  const { salt, iterations, storedKey, serverKey } =
+    (await deriveScramCredentials("wonder land", 4096)).sha1;
+  const fields = [storedKey, serverKey, salt].map((each) => each.toBase64());
+  const path = await destination.write(
+    document(
+      `<user name='alice' password='scram:${[...fields, iterations].join(",")}'/>`,
+      "<user name='bob' password='scram:sesame'/>",
+      "<user name='carol' password='scram:YQ==,YQ==,YQ==,4096'/>",
+    ),
+  );
+  assert.deepEqual(await destination.importFiles(path), {
+    ...NOTHING,
+    added: 2,
+    refused: 1,
+    onlySha1: 1,
+    findings: 3,
+  });
+  assert.equal(
+    destination.report()[0],
+    "carol@example.com | password | the key for SHA-1 is malformed",
+  );
+  const users = destination.store.users(HOST);
+  assert.ok(await verify((await users.credentials("alice"))!, "wonder land"));
+  assert.ok(await verify((await users.credentials("bob"))!, "scram:sesame"));
+});
+
 /** Parts of accounts that cannot be taken, with the line of the report for each. */
 const NOT_TAKEN: readonly [what: string, users: string, lines: readonly string[]][] = [
   ["no name", "<user password='x'/>", ["@example.com | account | the address is malformed"]],

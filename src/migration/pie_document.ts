@@ -24,6 +24,9 @@ export interface PieContext {
   readonly host: string | undefined;
 }
 
+/** Beginning of a key that stands in place of a password. */
+const EJABBERD_KEY = "scram:";
+
 /** Characters of a malformed address in a finding. */
 const MAX_SHOWN_ADDRESS = 200;
 
@@ -124,7 +127,7 @@ export class PieDocument {
     this.#reader.renewBudget();
     this.#begin(jid);
     const password = tag.attribute("password");
-    if (password !== undefined) this.#parts!.password(password);
+    if (password !== undefined) takePassword(this.#parts!, password);
     return this.#enter("user");
   }
 
@@ -193,6 +196,14 @@ function kindOf(name: string, namespace: string) {
   if (name === "vCard") return "vcard";
   if (namespace === "jabber:iq:private") return "private";
   return name === "scram-credentials" ? "password" : "roster";
+}
+
+/** Takes a password, or the key that versions of ejabberd before `scram-credentials` write there. */
+function takePassword(parts: AccountParts, text: string): void {
+  const fields = text.startsWith(EJABBERD_KEY) ? text.slice(EJABBERD_KEY.length).split(",") : [];
+  if (fields.length !== 4) return parts.password(text);
+  const [storedKey = "", serverKey = "", salt = "", iterations = ""] = fields;
+  parts.secret("SHA-1", { salt, iterations, storedKey, serverKey });
 }
 
 function takeSecret(parts: AccountParts, part: XmlElement): void {
