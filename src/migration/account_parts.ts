@@ -300,7 +300,7 @@ function movedMessage(
   written: WrittenMessage,
 ): MovedMessage | undefined {
   // A database may have it without the namespace that its stream had.
-  if (read.namespace === "") return movedMessage(ofClient(read), account, written);
+  if (read.namespace === "") return movedMessage(ofClient(read, ""), account, written);
   if (read.name !== "message" || read.namespace !== CLIENT_NAMESPACE) return undefined;
   const from = tryParseJid(read.attribute("from") ?? written.from ?? "");
   const type = read.attribute("type") ?? "normal";
@@ -324,12 +324,19 @@ function movedMessage(
   return { sender, stanza: bytes, sentAtMs, expiresAtMs: written.expiresAtMs };
 }
 
-function ofClient({ name, namespace, attributes, children }: XmlElement): XmlElement {
+/**
+ * Returns a stanza whose elements are of a client's stream: those that have another namespace only
+ * because of what is around the stanza.
+ */
+export function ofClient(
+  { name, namespace, attributes, children }: XmlElement,
+  around: string,
+): XmlElement {
   return new XmlElement(
     name,
-    namespace === "" ? CLIENT_NAMESPACE : namespace,
+    namespace === around ? CLIENT_NAMESPACE : namespace,
     attributes,
-    children.map((each) => typeof each === "string" ? each : ofClient(each)),
+    children.map((each) => typeof each === "string" ? each : ofClient(each, around)),
   );
 }
 

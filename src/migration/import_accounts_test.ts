@@ -887,6 +887,24 @@ Deno.test("importAccounts() takes keys that older versions of ejabberd write as 
   assert.ok(await verify((await users.credentials("bob"))!, "scram:sesame"));
 });
 
+Deno.test("importAccounts() takes messages that have no namespace of their own", async () => {
+  await using destination = await Destination.open();
+  const text = document(
+    "<user name='alice' password='x'><offline-messages><message from='bob@example.com/x' " +
+      "type='chat'><body>hello</body><x xmlns='urn:x'/></message></offline-messages></user>",
+  );
+  const old = text.replace("urn:xmpp:pie:0", "http://www.xmpp.org/extensions/xep-0227.html#ns")
+    .replace("alice", "carol");
+  const paths = [await destination.write(text), await destination.write(old, "old.xml")];
+  assert.deepEqual(await destination.importFiles(...paths), { ...NOTHING, added: 2 });
+  for (const name of ["alice", "carol"]) {
+    assert.deepEqual(await destination.waiting(name), [
+      `<message from='bob@example.com/x' type='chat' to='${name}@example.com'>` +
+      "<body>hello</body><x xmlns='urn:x'/></message>",
+    ]);
+  }
+});
+
 /** Parts of accounts that cannot be taken, with the line of the report for each. */
 const NOT_TAKEN: readonly [what: string, users: string, lines: readonly string[]][] = [
   ["no name", "<user password='x'/>", ["@example.com | account | the address is malformed"]],

@@ -1,6 +1,6 @@
 import type { DocumentStep, DocumentTag, ScramHash, XmlElement } from "../xmpp/mod.ts";
 import { BareJid, DocumentReader, tryMakeJid } from "../xmpp/mod.ts";
-import { AccountParts, shown } from "./account_parts.ts";
+import { AccountParts, ofClient, shown } from "./account_parts.ts";
 import type { SourceItem } from "./moved_account.ts";
 
 /** Namespace of the format (XEP-0227 §8.1). */
@@ -84,9 +84,8 @@ export class PieDocument {
 
   #opened(tag: DocumentTag): DocumentStep {
     const { name, namespace } = tag;
-    const isOurs = namespace === PIE_NAMESPACE || namespace === OLD_PIE_NAMESPACE;
     const around = this.#within.at(-1);
-    if (around === "user") return this.#openedPart(tag, isOurs);
+    if (around === "user") return this.#openedPart(tag);
     if (around === "offline-messages") return "build";
     if (namespace === XINCLUDE_NAMESPACE && name === "include" && around !== undefined) {
       const href = tag.attribute("href") ?? "";
@@ -94,12 +93,14 @@ export class PieDocument {
       this.items.push({ kind: "include", href, within: { host } });
       return "skip";
     }
-    if (isOurs && name === "server-data" && around === undefined) return this.#enter("server-data");
-    if (isOurs && name === "host" && around !== "host") {
+    if (isOurs(tag) && name === "server-data" && around === undefined) {
+      return this.#enter("server-data");
+    }
+    if (isOurs(tag) && name === "host" && around !== "host") {
       this.#host = tag.attribute("jid") ?? "";
       return this.#enter("host");
     }
-    if (isOurs && name === "user" && (around === "host" || this.#isUserFile(around))) {
+    if (isOurs(tag) && name === "user" && (around === "host" || this.#isUserFile(around))) {
       return this.#openedUser(tag);
     }
     const reason = `element ${shown(name)} of ${shown(namespace)}: it has no meaning there`;
@@ -135,9 +136,9 @@ export class PieDocument {
     this.#parts = new AccountParts(jid);
   }
 
-  #openedPart(tag: DocumentTag, isOurs: boolean): DocumentStep {
+  #openedPart(tag: DocumentTag): DocumentStep {
     const { name, namespace } = tag;
-    if (isOurs && name === "offline-messages") return this.#enter("offline-messages");
+    if (isOurs(tag) && name === "offline-messages") return this.#enter("offline-messages");
     if (isPart(tag)) return "build";
     const reason = LEFT_OUT.get(namespace);
     this.#parts!.note("other", reason ?? `${shown(name)} of ${shown(namespace)} is not known`);
@@ -147,7 +148,10 @@ export class PieDocument {
   #built(part: XmlElement): void {
     const parts = this.#parts!; // only parts of accounts are built
     const { name, namespace } = part;
-    if (this.#within.at(-1) === "offline-messages") return parts.message(part);
+    if (this.#within.at(-1) === "offline-messages") {
+      // Servers that keep stanzas as they came write them without a namespace of their own.
+      return parts.message(isOurs(part) ? ofClient(part, namespace) : part);
+    }
     if (name === "vCard") parts.vcard(part);
     else if (name === "presence") {
       if (part.attribute("type") !== "subscribe") return;
@@ -180,6 +184,10 @@ export class PieDocument {
       },
     });
   }
+}
+
+function isOurs({ namespace }: { readonly namespace: string }): boolean {
+  return namespace === PIE_NAMESPACE || namespace === OLD_PIE_NAMESPACE;
 }
 
 function isPart({ name, namespace }: DocumentTag): boolean {
