@@ -14,6 +14,7 @@ import {
   DUMP_VARIANTS,
   inCopyOrder,
   mssqlDump,
+  refuseEmptySource,
   SCHEMA_NAMES,
   schemaFiles,
 } from "../storage/mod.ts";
@@ -203,6 +204,7 @@ export function backendsCommand(io: CommandIo, done: (code: number) => void): Co
             "these go too",
         );
       }
+      if (final && kinds.includes("users")) await refuseEmptySource(storage, { from, to });
       for (const kind of inCopyOrder(kinds, differing)) {
         const steps = new Map<string, number>();
         const reports = await copyData(storage, {

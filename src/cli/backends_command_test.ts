@@ -144,6 +144,24 @@ for (const kind of SERVER_KINDS) {
       join(elsewhereOnly.directory, "causeway.sqlite"),
       join(fixture.directory, "causeway.sqlite"),
     );
+    // Its built-in store is empty.
+    const empty = await run(
+      ...copy.slice(0, 4),
+      "--config",
+      elsewhere.config,
+      "--from",
+      "internal",
+      "--final",
+    );
+    assert.equal(empty.code, 1);
+    assert.match(
+      empty.error[0]!,
+      /^causeway: Cannot make rdbms\.default the same as internal: internal has no accounts/,
+    );
+    assert.deepEqual((await run("users", "list", "--config", elsewhere.config)).out, [
+      "alice@example.com",
+      "bob@example.com",
+    ]);
     const last = await run(...copy, "--from", "internal", "--final");
     assert.equal(last.code, 0, last.error.join("\n"));
     assert.equal(

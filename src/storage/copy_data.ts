@@ -161,6 +161,32 @@ export async function copyData(
   return kind === "users" ? [...reports, await copySecret(source, destination)] : reports;
 }
 
+/**
+ * Refuses to make a backend with accounts the same as one without any. For the first step of a copy
+ * that mirrors accounts: somebody may have taken one backend for the other.
+ *
+ * @throws CausewayError `storage/empty-source`; as `copyData`
+ */
+export async function refuseEmptySource(
+  stores: StoresOptions,
+  { from, to }: Pick<CopyOptions, "from" | "to">,
+): Promise<void> {
+  if (copyProblem("users", from, to) !== undefined) return; // `copyData` says it
+  const hasAccounts = async (name: string, isMade: boolean): Promise<boolean> => {
+    await using opened = await openBackend(stores, name, { isMade });
+    for (const host of stores.users.keys()) {
+      if ((await opened.stores.users!(host).list({ limit: 1 })).length > 0) return true;
+    }
+    return false;
+  };
+  if (await hasAccounts(from, false) || !await hasAccounts(to, true)) return;
+  throw new CausewayError(
+    "storage/empty-source",
+    `Cannot make ${to} the same as ${from}: ${from} has no accounts of the configuration's hosts, ` +
+      `and ${to} would lose all that it has; remove those first if that is meant`,
+  );
+}
+
 /** Copies one kind of data where a database speaks no SQL, account by account. */
 async function copyPart(
   options: StoresOptions,

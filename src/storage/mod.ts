@@ -140,7 +140,13 @@ export type {
 } from "./roster_store.ts";
 export { isSeen, seesPresence, subscriptionOf } from "./roster_store.ts";
 export type { CopiedKind, CopyOptions, CopyReport } from "./copy_data.ts";
-export { copiableKinds, COPIED_KIND_NAMES, copyData, inCopyOrder } from "./copy_data.ts";
+export {
+  copiableKinds,
+  COPIED_KIND_NAMES,
+  copyData,
+  inCopyOrder,
+  refuseEmptySource,
+} from "./copy_data.ts";
 export type { LdapAccountsOptions, LdapUid } from "./ldap/ldap_accounts.ts";
 export type { LdapPoolOptions } from "./ldap/ldap_directory.ts";
 export type { LdapPlace, SharedRosterPlace } from "./ldap/ldap_stores.ts";
