@@ -31,6 +31,8 @@ const MAX_MESSAGES = 10_000;
 const MAX_MESSAGES_BYTES = 16_777_216;
 /** The year 1973 in microseconds; as seconds, it is further away than any date. */
 const LEAST_MICROSECONDS = 1e14;
+/** The last millisecond that is a date (ECMA-262 §21.4.1.1). */
+const MAX_DATE_MS = 8.64e15;
 
 /** Tables that are read, with the columns that must be there. All but `users` may be missing. */
 const TABLES: Readonly<Record<string, readonly string[]>> = {
@@ -341,8 +343,8 @@ function tryRead(text: string): XmlElement | undefined {
 /** Returns the milliseconds of a time in microseconds, as MongooseIM stores it, or in seconds. */
 function msOf(value: unknown): number | undefined {
   const time = Number(textOf(value));
-  if (!Number.isFinite(time) || time <= 0) return undefined;
-  return Math.trunc(time >= LEAST_MICROSECONDS ? time / 1000 : time * 1000);
+  const ms = Math.trunc(time >= LEAST_MICROSECONDS ? time / 1000 : time * 1000);
+  return ms > 0 && ms <= MAX_DATE_MS ? ms : undefined;
 }
 
 function textOf(value: unknown): string {

@@ -77,6 +77,10 @@ const STATEMENTS: readonly string[] = [
   `INSERT INTO offline_message VALUES (3, ${1000 * NOW}, ${1000 * NOW}, ${OF_ALICE}, ` +
   `'bob@example.com', '<message><body>expired</body></message>')`,
   `INSERT INTO offline_message VALUES (4, 1, NULL, ${OF_ALICE}, 'bob@example.com', '<message')`,
+  ...[99_999_999_999_999n, 2n ** 63n - 1n].map((time, i) =>
+    `INSERT INTO offline_message VALUES (${6 + i}, ${time}, ${time}, 'example.com', 'bob', ` +
+    `'alice@example.com', '<message><body>at no date</body></message>')`
+  ),
   `INSERT INTO offline_message VALUES (5, 1, NULL, 'example.com', 'erin', 'x', '<message/>')`,
 ];
 
@@ -189,6 +193,8 @@ for (const kind of SERVER_KINDS.filter(({ driver }) => driver !== "mssql")) {
       `<body>two ä</body>${delay}</message>`,
     ]);
     assert.deepEqual(waiting.map(({ sentAtMs }) => sentAtMs), [NOW, NOW]);
+    const late = await store.offlineMessages("example.com").all("bob");
+    assert.equal(late.length, 2, "with times that are none");
     const again = await take();
     assert.deepEqual([again.added, again.there, again.refused], [0, 4, 2]);
 
