@@ -43,27 +43,27 @@ export function exportCommand(io: CommandIo): Command {
         await Deno.mkdir(split, { recursive: true, mode: 0o700 });
         for (const host of config.hosts) {
           for await (const { jid, xml } of accountsOf(host)) {
-            using file = await create(join(split, pieFileName(jid)));
-            await write(file, pieHead() + pieHostHead(host) + xml + PIE_HOST_TAIL + PIE_TAIL);
+            using file = await NewFile.create(join(split, pieFileName(jid)));
+            await file.write(pieHead() + pieHostHead(host) + xml + PIE_HOST_TAIL + PIE_TAIL);
             await file.sync();
             count++;
           }
         }
         await syncFolder(split);
       } else {
-        using file = await create(output!);
-        await write(file, pieHead());
+        using file = await NewFile.create(output!);
+        await file.write(pieHead());
         for (const host of config.hosts) {
           let hasAccounts = false;
           for await (const { xml } of accountsOf(host)) {
             // Other servers refuse a host that they do not have, even without accounts.
-            await write(file, hasAccounts ? xml : pieHostHead(host) + xml);
+            await file.write(hasAccounts ? xml : pieHostHead(host) + xml);
             hasAccounts = true;
             count++;
           }
-          if (hasAccounts) await write(file, PIE_HOST_TAIL);
+          if (hasAccounts) await file.write(PIE_HOST_TAIL);
         }
-        await write(file, PIE_TAIL);
+        await file.write(PIE_TAIL);
         await file.sync();
         await syncFolder(dirname(output!));
       }
@@ -71,18 +71,46 @@ export function exportCommand(io: CommandIo): Command {
     });
 }
 
-/** Creates a file that only its owner may read: it has keys that let people in. */
-async function create(path: string): Promise<Deno.FsFile> {
+/** A file that only its owner may read: it has keys that let people in. */
+class NewFile implements Disposable {
+  readonly #path: string;
+  readonly #file: Deno.FsFile;
+
+  private constructor(path: string, file: Deno.FsFile) {
+    this.#path = path;
+    this.#file = file;
+  }
+
+  /** @throws CausewayError `cli/unwritable`, also when there is such a file */
+  static async create(path: string): Promise<NewFile> {
+    const open = () => Deno.open(path, { write: true, createNew: true, mode: 0o600 });
+    return new NewFile(path, await writing(path, open));
+  }
+
+  /** @throws CausewayError `cli/unwritable` */
+  async write(text: string): Promise<void> {
+    const bytes = new TextEncoder().encode(text);
+    await writing(this.#path, async () => {
+      for (let at = 0; at < bytes.length;) at += await this.#file.write(bytes.subarray(at));
+    });
+  }
+
+  /** @throws CausewayError `cli/unwritable` */
+  async sync(): Promise<void> {
+    await writing(this.#path, () => this.#file.sync());
+  }
+
+  [Symbol.dispose](): void {
+    this.#file.close();
+  }
+}
+
+async function writing<T>(path: string, step: () => Promise<T>): Promise<T> {
   try {
-    return await Deno.open(path, { write: true, createNew: true, mode: 0o600 });
+    return await step();
   } catch (thrown) {
     throw new CausewayError("cli/unwritable", `Cannot write ${path}: ${describeError(thrown)}`, {
       cause: thrown,
     });
   }
-}
-
-async function write(file: Deno.FsFile, text: string): Promise<void> {
-  const bytes = new TextEncoder().encode(text);
-  for (let at = 0; at < bytes.length;) at += await file.write(bytes.subarray(at));
 }

@@ -1,6 +1,7 @@
 import type { AccountSource, PlacedItem } from "./account_source.ts";
 import type { AwaitedAccount, ImportCounts, StateFile } from "./import_state.ts";
 import type { MoveFinding } from "./moved_account.ts";
+import { ReportFile } from "./report_file.ts";
 import type { Taken, TakingDeps } from "./take_account.ts";
 import { hasKeys, takeAccount } from "./take_account.ts";
 
@@ -40,11 +41,7 @@ export async function importAccounts(options: ImportOptions): Promise<ImportCoun
   const { source, state } = options;
   const before = await state.read(source.id);
   let counts = before?.counts ?? NOTHING;
-  using report = await Deno.open(options.reportPath, { write: true, create: true, mode: 0o600 });
-  // A report that somebody has removed, or another one, begins anew.
-  let reportBytes = Math.min(before?.reportBytes ?? 0, (await report.stat()).size);
-  await report.truncate(reportBytes);
-  await report.seek(reportBytes, Deno.SeekMode.Start);
+  using report = await ReportFile.open(options.reportPath, before?.reportBytes ?? 0);
   let position = before?.position;
   const taken = new Set(before?.taken);
   let batch: readonly PlacedItem[] = [];
@@ -57,7 +54,7 @@ export async function importAccounts(options: ImportOptions): Promise<ImportCoun
       taken: [...taken],
       awaited,
       counts,
-      reportBytes,
+      reportBytes: report.bytes,
     });
   const take = async () => {
     if (batch.length === 0) return;
@@ -78,10 +75,7 @@ export async function importAccounts(options: ImportOptions): Promise<ImportCoun
       taken.clear();
     }
     counts = sumOf(counts, result.counts);
-    const lines = new TextEncoder().encode(result.findings.map(lineOf).join(""));
-    for (let at = 0; at < lines.length;) at += await report.write(lines.subarray(at));
-    reportBytes += lines.length;
-    await report.sync();
+    await report.add(result.findings);
     await save();
     options.progress?.(counts);
     if (batch.length > 0) throw result.failure;
@@ -107,13 +101,6 @@ export async function importAccounts(options: ImportOptions): Promise<ImportCoun
 function isSameAccount({ item: one }: PlacedItem, { item: other }: PlacedItem): boolean {
   return one.kind === "account" && other.kind === "account" &&
     one.account.jid.text === other.account.jid.text;
-}
-
-/** Returns a line of a report: address, kind and reason, between tabs. */
-function lineOf({ account, kind, reason }: MoveFinding): string {
-  // Addresses that are malformed may hold anything.
-  const fields = [account === "" ? "-" : account, kind, reason];
-  return `${fields.map((field) => field.replaceAll(/\p{Cc}/gu, " ")).join("\t")}\n`;
 }
 
 /** Collaborators of `takeBatch`. */

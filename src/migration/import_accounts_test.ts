@@ -905,6 +905,21 @@ Deno.test("importAccounts() takes messages that have no namespace of their own",
   }
 });
 
+for (const name of ["report", "state.new"]) {
+  Deno.test(`importAccounts() names its file when it cannot write the ${name}`, async () => {
+    await using destination = await Destination.open();
+    await Deno.mkdir(destination.path(name));
+    const path = await destination.write(document(user("alice")));
+    const file = destination.path(name.replace(".new", ""));
+    await assert.rejects(destination.importFiles(path), (thrown: CausewayError) => {
+      assert.equal(thrown.code, "migration/unwritable");
+      return thrown.message.startsWith(`Cannot write ${file}: `);
+    });
+    await Deno.remove(destination.path(name));
+    assert.equal((await destination.importFiles(path)).added, 1);
+  });
+}
+
 /** Parts of accounts that cannot be taken, with the line of the report for each. */
 const NOT_TAKEN: readonly [what: string, users: string, lines: readonly string[]][] = [
   ["no name", "<user password='x'/>", ["@example.com | account | the address is malformed"]],

@@ -1,6 +1,7 @@
 import { dirname } from "node:path";
 import { CausewayError, describeError, syncFolder } from "../base/mod.ts";
 import type { MoveFinding } from "./moved_account.ts";
+import { writing } from "./writing.ts";
 
 /** Counts of an import. */
 export interface ImportCounts {
@@ -97,14 +98,22 @@ export class StateFile implements Disposable {
     );
   }
 
+  /** @throws CausewayError `migration/unwritable` */
   async write(state: ImportState): Promise<void> {
     const next = `${this.path}.new`;
-    using file = await Deno.open(next, { write: true, create: true, truncate: true, mode: 0o600 });
     const bytes = new TextEncoder().encode(JSON.stringify(state));
-    for (let at = 0; at < bytes.length;) at += await file.write(bytes.subarray(at));
-    await file.sync();
-    await Deno.rename(next, this.path);
-    await syncFolder(dirname(this.path));
+    await writing(this.path, async () => {
+      using file = await Deno.open(next, {
+        write: true,
+        create: true,
+        truncate: true,
+        mode: 0o600,
+      });
+      for (let at = 0; at < bytes.length;) at += await file.write(bytes.subarray(at));
+      await file.sync();
+      await Deno.rename(next, this.path);
+      await syncFolder(dirname(this.path));
+    });
   }
 
   /** Removes the state: the import has ended. */
