@@ -23,8 +23,12 @@ const PAGE = 100;
 const MAX_CONTACTS = 11_000;
 const MAX_GROUP_ROWS = 100_000;
 const MAX_PRIVATE_ROWS = 1000;
+/** Characters of a name, a group or a status that are read: one more than anything that is taken. */
+const MAX_TEXT = 1_024;
 /** Bytes of a vCard, or of an element of private storage, that are read. */
 const MAX_XML_BYTES = 2_097_152;
+/** Bytes of all elements of an account's private storage that are read. */
+const MAX_ELEMENTS_BYTES = 16_777_216;
 
 /** Messages of an account that are read, and their bytes. */
 const MAX_MESSAGES = 10_000;
@@ -162,11 +166,12 @@ export class MongooseimSql implements AccountSource {
 
   async #roster(parts: AccountParts, key: readonly [string, string]): Promise<void> {
     const groups = new Map<string, string[]>();
-    for (const row of await this.#rows("rostergroups", "jid, grp", key, MAX_GROUP_ROWS)) {
+    const groupColumns = `jid, ${cut("grp")}`;
+    for (const row of await this.#rows("rostergroups", groupColumns, key, MAX_GROUP_ROWS)) {
       const jid = textOf(row["jid"]);
       groups.set(jid, [...groups.get(jid) ?? [], textOf(row["grp"])]);
     }
-    const columns = "jid, nick, subscription, ask, askmessage";
+    const columns = `jid, ${cut("nick")}, subscription, ask, ${cut("askmessage")}`;
     const rows = await this.#rows("rosterusers", columns, key, MAX_CONTACTS);
     if (rows.length === MAX_CONTACTS) {
       parts.note("roster", `contacts after the first ${MAX_CONTACTS} are not read`);
@@ -209,11 +214,17 @@ export class MongooseimSql implements AccountSource {
   async #private(parts: AccountParts, key: readonly [string, string]): Promise<void> {
     const columns = "namespace, octet_length(data) AS bytes";
     const rows = await this.#rows("private_storage", columns, key, MAX_PRIVATE_ROWS);
+    let room = MAX_ELEMENTS_BYTES;
     for (const row of rows) {
       const namespace = textOf(row["namespace"]);
       if (Number(row["bytes"]) > MAX_XML_BYTES) {
         parts.note("private", `${shown(namespace)} has more than ${MAX_XML_BYTES} bytes`);
         continue;
+      }
+      room -= Number(row["bytes"]);
+      if (room < 0) {
+        const reason = `elements after the first ${MAX_ELEMENTS_BYTES} bytes are not read`;
+        return parts.note("private", reason);
       }
       const [found] = await this.#database.query(
         "SELECT data FROM private_storage WHERE server = ? AND username = ? AND namespace = ?",
@@ -229,7 +240,7 @@ export class MongooseimSql implements AccountSource {
   }
 
   async #last(parts: AccountParts, key: readonly [string, string]): Promise<void> {
-    const [row] = await this.#rows("last", "seconds, state", key, 1);
+    const [row] = await this.#rows("last", `seconds, ${cut("state")}`, key, 1);
     if (row !== undefined) parts.lastLogout(Number(row["seconds"]) * 1000, textOf(row["state"]));
   }
 
@@ -292,6 +303,11 @@ export class MongooseimSql implements AccountSource {
       key,
     );
   }
+}
+
+/** Returns a column whose text is cut, so that no account has more than memory. */
+function cut(column: string): string {
+  return `left(${column}, ${MAX_TEXT}) AS ${column}`;
 }
 
 /**

@@ -209,6 +209,43 @@ for (const kind of SERVER_KINDS.filter(({ driver }) => driver !== "mssql")) {
     const rest = (await Array.fromAsync(source.items(positions[119]))).map((each) => each.position);
     assert.deepEqual(rest, positions.slice(120), "continues behind a position");
 
+    // As large as a text of MySQL may be.
+    const [long, large] = ["repeat('x', 60000)", "concat('<a>', repeat('y', 60000), '</a>')"];
+    const elements = Array.from({ length: 300 }, (_, i) => `(${OF_ALICE}, 'urn:${i}', ${large})`);
+    await using bulky = await foreign(server, [
+      ...Object.entries(TABLES).map(([name, columns]) => `CREATE TABLE ${name} (${columns})`),
+      `INSERT INTO users VALUES (${OF_ALICE}, 'x', NULL)`,
+      `INSERT INTO rosterusers VALUES (${OF_ALICE}, 'bob@example.com', ${long}, 'B', 'I', ${long})`,
+      `INSERT INTO rostergroups VALUES (${OF_ALICE}, 'bob@example.com', ${long})`,
+      `INSERT INTO last VALUES (${OF_ALICE}, 1600000000, ${long})`,
+      `INSERT INTO private_storage VALUES ${elements.join(", ")}`,
+    ]);
+    let [bytes, longest] = [0, 0];
+    const measured = {
+      driver: bulky.driver,
+      place: bulky.place,
+      async query(sql: string, values?: readonly (string | number)[]) {
+        const rows = await bulky.query(sql, values);
+        bytes += JSON.stringify(rows).length;
+        if (!sql.includes("private_storage")) {
+          longest = Math.max(longest, ...rows.map((row) => JSON.stringify(row).length));
+        }
+        return rows;
+      },
+    };
+    const [bulk] = await Array.fromAsync((await MongooseimSql.open(measured)).items(undefined));
+    assert.ok(bytes < 17_000_000, `${bytes} bytes were read of one account`);
+    assert.ok(longest < 3_000, `a row of ${longest} bytes was read`);
+    assert.ok(bulk?.item.kind === "account");
+    assert.deepEqual(bulk.item.account.roster.map(({ jid, name }) => [jid, name]), [
+      ["bob@example.com", ""],
+    ]);
+    const reasons = bulk.item.findings.map(({ kind, reason }) => `${kind} | ${reason}`);
+    assert.ok(
+      reasons.includes("private | elements after the first 16777216 bytes are not read"),
+      reasons.join(),
+    );
+
     await using old = await foreign(server, ["CREATE TABLE users (username text, password text)"]);
     await assert.rejects(MongooseimSql.open(old), {
       code: "migration/no-tables",
