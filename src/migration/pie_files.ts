@@ -124,8 +124,8 @@ async function* read(document: Opened, seen: Seen): AsyncGenerator<SourceItem, v
       }
       const included = await includedPath(item.href, path, folder);
       if (included === undefined || depth + 1 >= MAX_INCLUSIONS) {
-        const reason = `the file ${shown(item.href)} is not read: it is not below ${folder}, ` +
-          "or too many files include each other";
+        const reason = `the file ${shown(item.href)} is not read: there is none, it is not below ` +
+          `${folder}, or too many files include each other`;
         yield { kind: "finding", finding: { account: "", kind: "other", reason } };
         continue;
       }
