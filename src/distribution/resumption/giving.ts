@@ -9,7 +9,7 @@ import type {
 } from "../../xmpp/mod.ts";
 import { Envelope } from "../mod.ts";
 import type { EnvelopeFields, OpenLink } from "../mod.ts";
-import type { HaveFields, SessionDetail, TransferEnd } from "../wire/mod.ts";
+import type { HaveFields, QueuedStanza, SessionDetail, TransferEnd } from "../wire/mod.ts";
 import { detailsFrames, endFrame, givenFrame, sessionFrame } from "../wire/mod.ts";
 import type { GivingAction, GivingEvent, GivingState } from "./giving_state.ts";
 import { stepGiving } from "./giving_state.ts";
@@ -59,6 +59,8 @@ export class Giving implements FreezeOwner {
   readonly #queue: QueueSender;
   /** Stanzas that the taker was sent while it may still decline the session. */
   #sent: EnvelopeFields[] = [];
+  /** The highest number that the taker was sent. */
+  #sentCount = 0;
   #received = 0;
   #lostAtMs: number | undefined;
   #knownUntilMs = 0;
@@ -88,10 +90,7 @@ export class Giving implements FreezeOwner {
       isLinked: () => this.#link !== undefined && this.#state.kind !== "over",
       waiting: () => this.#session?.unrelayed ?? 0,
       send: (frame) => this.#link?.send(frame),
-      sent: (stanzas) => {
-        if (this.isGiven) this.#forgetDelivered(stanzas);
-        else this.#sent.push(...stanzas);
-      },
+      sent: (stanzas) => this.#noteSent(stanzas),
     });
   }
 
@@ -177,12 +176,12 @@ export class Giving implements FreezeOwner {
 
   /**
    * Ends the transfer as this node goes down: a taker that has placed the session owns what it has
-   * received, the rest is routed again. Before, it may still decline, and nobody would have it.
+   * received, the rest is routed again. Before, it may still decline, and nobody would have it. The
+   * taker lives on, and may deliver what it has not yet confirmed.
    */
   stop(): void {
-    const isTaken = this.#state.kind === "taken";
-    if (isTaken) this.#session?.settle(this.#received);
-    this.#step(this.isGiven ? { kind: "peer-gone", isCertain: isTaken } : { kind: "lost" });
+    if (this.#state.kind === "taken") this.#session?.settle(this.#received);
+    this.#step(this.isGiven ? { kind: "peer-gone", isCertain: false } : { kind: "lost" });
   }
 
   #step(event: GivingEvent): void {
@@ -325,9 +324,16 @@ export class Giving implements FreezeOwner {
       log.info("resume.given-back", { jid: jid.text, unsettled: kept });
     }
     this.#leaving.then(
-      () => session.giveBack(mayBeRepeat),
+      () => session.giveBack(mayBeRepeat ? this.#sentCount : 0),
       (thrown) => log.error("resume.broken", { error: String(thrown) }),
     );
+  }
+
+  #noteSent(stanzas: readonly QueuedStanza[]): void {
+    this.#sentCount = Math.max(this.#sentCount, stanzas.at(-1)?.number ?? 0);
+    const fields = stanzas.map((each) => each.fields);
+    if (this.isGiven) this.#forgetDelivered(fields);
+    else this.#sent.push(...fields);
   }
 
   #checkSettled(): void {

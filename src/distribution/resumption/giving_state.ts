@@ -57,7 +57,10 @@ export type GivingAction =
   | { readonly kind: "leave" }
   | { readonly kind: "thaw" }
   | { readonly kind: "tell-end"; readonly reason: TransferEnd }
-  /** Routes unsettled stanzas again, once the session has left. */
+  /**
+   * Routes unsettled stanzas again, once the session has left. `mayBeRepeat`: the taker may still
+   * deliver those that it was sent.
+   */
   | { readonly kind: "give-back"; readonly mayBeRepeat: boolean };
 
 export interface GivingStep {

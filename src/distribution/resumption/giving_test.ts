@@ -119,8 +119,8 @@ class TestSession implements FrozenSession {
     return Promise.resolve();
   }
 
-  giveBack(mayBeRepeat: boolean): void {
-    this.done.push(mayBeRepeat ? "give back as repeats" : "give back");
+  giveBack(perhapsDelivered: number): void {
+    this.done.push(`give back, as repeats up to ${perhapsDelivered}`);
   }
 }
 
@@ -473,7 +473,7 @@ Deno.test("Giving is over when it has left and the taker has settled everything"
     "follows nobody",
     "END done h=undefined sent=0 process=0",
     "over",
-    "give back",
+    "give back, as repeats up to 0",
   ]);
   assert.equal(world.asked("given-back"), 0, "no stanza is left to route");
 });
@@ -496,7 +496,7 @@ Deno.test("Giving routes its stanzas again when the taker is gone, as repeats wh
     assert.equal(world.giving.lostAtMs, world.clock.monotonicMs() - 1_000);
     world.giving.peerGone(isCertain);
     const news = (await world.news()).filter((each) => each !== "look");
-    const back = isCertain ? "give back" : "give back as repeats";
+    const back = `give back, as repeats up to ${isCertain ? 0 : 2}`;
     assert.deepEqual(news, ["follows nobody", "leave", "over", back]);
     assert.equal(world.asked("given-back"), 1);
   }
@@ -541,7 +541,7 @@ Deno.test("Giving.stop() routes all again as possible repeats before the taker h
     "follows nobody",
     "leave",
     "over",
-    "give back as repeats",
+    "give back, as repeats up to 3",
   ]);
 });
 
@@ -559,7 +559,7 @@ Deno.test("Giving.stop() leaves received stanzas to the taker, and routes the re
     "follows nobody",
     "leave",
     "over",
-    "give back",
+    "give back, as repeats up to 3",
   ]);
   assert.equal(world.asked("given-back"), 1);
 });

@@ -22,7 +22,7 @@ export interface QueueSenderDeps {
   waiting(): number;
   send(frame: Uint8Array): void;
   /** Called with stanzas that are being sent. */
-  sent(stanzas: readonly EnvelopeFields[]): void;
+  sent(stanzas: readonly QueuedStanza[]): void;
 }
 
 /**
@@ -113,7 +113,7 @@ export class QueueSender implements Relay {
     }
     this.#batch = [];
     this.#batchBytes = 0;
-    this.#deps.sent(stanzas.map(({ fields }) => fields));
+    this.#deps.sent(stanzas);
     this.#deps.send(queueFrame({ transfer, isEnd, isCaughtUp, stanzas }));
   }
 

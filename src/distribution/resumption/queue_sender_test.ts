@@ -42,8 +42,8 @@ class World {
         this.#done.push(`QUEUE [${queue.stanzas.map(({ number }) => number)}]${marks}`);
       },
       sent: (stanzas) => {
-        this.sent.push(...stanzas);
-        if (stanzas.length > 0) this.#done.push(`sent ${stanzas.map(({ sequence }) => sequence)}`);
+        this.sent.push(...stanzas.map(({ fields }) => fields));
+        if (stanzas.length > 0) this.#done.push(`sent ${stanzas.map(({ number }) => number)}`);
       },
     });
   }

@@ -93,7 +93,7 @@ export class FrozenC2sSession implements FrozenSession {
     return this.#session.isOpen ? this.#deps.vanish() : Promise.resolve();
   }
 
-  giveBack(mayBeRepeat: boolean): void {
-    this.#deps.management.giveBack(mayBeRepeat);
+  giveBack(perhapsDelivered: number): void {
+    this.#deps.management.giveBack(perhapsDelivered);
   }
 }

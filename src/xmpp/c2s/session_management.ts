@@ -237,15 +237,17 @@ export class SessionManagement {
 
   /**
    * Returns what the client has not acknowledged. Called after everybody knows that the session is gone.
+   * @param perhapsDelivered number of the last relayed stanza that another node may still deliver
    */
-  giveBack(mayBeRepeat = false): void {
+  giveBack(perhapsDelivered = 0): void {
+    const ofOthers = perhapsDelivered - this.acks.settledByRelay;
     const unacknowledged = this.end();
     this.shared.log.info("sm.ended", {
       jid: this.#session.jid.text,
       reason: this.#isGiven ? "given" : this.endReason,
       unacknowledged: unacknowledged.length,
     });
-    this.shared.giveBack(unacknowledged, mayBeRepeat);
+    this.shared.giveBack(unacknowledged, ofOthers);
   }
 
   /** Ends both counts; returns the unacknowledged stanzas, in order, to the caller. */

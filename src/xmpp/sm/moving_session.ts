@@ -76,9 +76,10 @@ export interface FrozenSession {
   leave(): Promise<void>;
   /**
    * Routes unsettled stanzas again, after `leave`.
-   * @param mayBeRepeat true when the other node may still deliver them
+   * @param perhapsDelivered number of the last relayed stanza that the other node may still deliver;
+   *   0 for none
    */
-  giveBack(mayBeRepeat: boolean): void;
+  giveBack(perhapsDelivered: number): void;
 }
 
 /** Request to resume a session: its id, its account, and the client's handled count. */

@@ -283,7 +283,7 @@ export class SessionAcks {
     this.#relay = relay;
     this.#endTick();
     this.#queue.detach();
-    this.#queue.rewindRelay(Math.max(0, from - this.#settledByRelay));
+    this.#queue.rewindRelay(Math.max(0, from - this.settledByRelay));
     this.relayMore();
   }
 
@@ -293,14 +293,14 @@ export class SessionAcks {
     if (relay === undefined) return;
     const queue = this.#queue;
     for (let next = queue.nextToRelay; next !== undefined; next = queue.nextToRelay) {
-      if (!relay.write(next, this.#settledByRelay + queue.relayed + 1)) return;
+      if (!relay.write(next, this.settledByRelay + queue.relayed + 1)) return;
       queue.relayedNext();
     }
   }
 
   /** Reports that the first `count` relayed stanzas are settled at the other node. */
   relayed(count: number): void {
-    this.#queue.settle(Math.max(0, count - this.#settledByRelay), settleOne);
+    this.#queue.settle(Math.max(0, count - this.settledByRelay), settleOne);
   }
 
   /** Ends the relaying: the session is this node's again. */
@@ -309,7 +309,8 @@ export class SessionAcks {
     this.#watch();
   }
 
-  get #settledByRelay(): number {
+  /** Stanzas that were settled since the first relay began. */
+  get settledByRelay(): number {
     return this.#queue.acknowledgedCount - this.#relayBase;
   }
 

@@ -212,15 +212,18 @@ export class StreamManagement<Session extends ManagedSession = ManagedSession> {
 
   /**
    * Returns, in order, the stanzas that an ended session had not acknowledged.
-   * @param mayBeRepeat true when a node that received them may still deliver them
+   * @param perhapsDelivered how many of the first another node may still deliver
    */
-  giveBack(deliveries: readonly Delivery[], mayBeRepeat = false): void {
-    for (const delivery of deliveries) {
+  giveBack(deliveries: readonly Delivery[], perhapsDelivered = 0): void {
+    for (const [index, delivery] of deliveries.entries()) {
       if (!delivery.abandoned()) continue;
       const { stanza } = delivery;
       if (isWorthRouting(stanza)) this.metrics.rerouted.inc();
       else this.metrics.dropped(stanza.kind);
-      this.#deps.returned(delivery, mayBeRepeat ? "perhaps-delivered" : "unacknowledged");
+      this.#deps.returned(
+        delivery,
+        index < perhapsDelivered ? "perhaps-delivered" : "unacknowledged",
+      );
     }
   }
 
