@@ -232,7 +232,7 @@ const STREAM_MANAGEMENT_TABLE = z.strictObject({
     ),
   resume_elsewhere_max: sets("resumption.maxGivings", integer(1, 1_000_000))
     .default(10_000).describe(
-      "sessions that other nodes may take over from this one at the same time; one more stays here",
+      "sessions that other nodes may take over from this one at the same time; one more stays here. One account may have at most a quarter of the places that are free",
     ),
   ack_hold_ms: sets("streamManagement.ackHoldMs", integer(0, 3_600_000))
     .default(5_000).describe(

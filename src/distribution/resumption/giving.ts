@@ -45,6 +45,9 @@ export interface GivingDeps {
   over(giving: Giving): void;
 }
 
+/** A taker's request for a session, under the taker's number for the transfer. */
+export type TransferRequest = ResumeRequest & { readonly transfer: number };
+
 /** One session of this node on its way to another: carries out the actions of `stepGiving`. */
 export class Giving implements FreezeOwner {
   readonly transfer: number;
@@ -52,6 +55,7 @@ export class Giving implements FreezeOwner {
   readonly process: number;
   readonly host: string;
   readonly nodeName: string;
+  readonly #request: TransferRequest;
   readonly #deps: GivingDeps;
   #link: OpenLink | undefined;
   #state: GivingState = { kind: "covering" };
@@ -67,12 +71,11 @@ export class Giving implements FreezeOwner {
   #leaving: Promise<void> | undefined;
   readonly #cancels = new Set<CancelTimer>();
 
-  /**
-   * @param transfer the taker's number for the transfer
-   * @param link a link to the taker
-   */
-  constructor(transfer: number, link: OpenLink, deps: GivingDeps) {
+  /** @param link a link to the taker */
+  constructor(request: TransferRequest, link: OpenLink, deps: GivingDeps) {
+    const { transfer } = request;
     this.transfer = transfer;
+    this.#request = request;
     this.process = link.process;
     this.host = link.host;
     this.nodeName = link.nodeName;
@@ -95,8 +98,8 @@ export class Giving implements FreezeOwner {
   }
 
   /** Freezes the session, or tells the taker why there is none. */
-  begin(request: ResumeRequest): void {
-    const freezing = this.#deps.sessions.freeze(request, this);
+  begin(): void {
+    const freezing = this.#deps.sessions.freeze(this.#request, this);
     switch (freezing.kind) {
       case "frozen":
         this.#session = freezing.session;
@@ -116,6 +119,11 @@ export class Giving implements FreezeOwner {
     this.#after(this.#deps.options.timeoutMs, { kind: "late" });
     if (freezing.session.isCovered) return this.#step({ kind: "covered" });
     this.#after(Math.min(COVER_MS, this.#deps.options.timeoutMs / 4), { kind: "waited" });
+  }
+
+  /** Bare JID of the account that asks, whose session this is. */
+  get account(): string {
+    return this.#request.account;
   }
 
   /** True once the session is the taker's. */

@@ -3,14 +3,7 @@ import { setImmediate as immediately } from "node:timers/promises";
 import { ManualClock } from "../../base/mod.ts";
 import { MemoryLogger } from "../../observe/mod.ts";
 import { FullJid, parseJid } from "../../xmpp/mod.ts";
-import type {
-  Freezing,
-  FrozenSession,
-  Relay,
-  ResumeRequest,
-  SessionState,
-  Unfreezing,
-} from "../../xmpp/mod.ts";
+import type { Freezing, FrozenSession, Relay, SessionState, Unfreezing } from "../../xmpp/mod.ts";
 import { MemoryMetrics } from "../../xmpp/stream/testing/memory_metrics.ts";
 import { Envelope } from "../mod.ts";
 import type { OpenLink } from "../mod.ts";
@@ -24,6 +17,7 @@ import {
 } from "../wire/mod.ts";
 import type { TakerStep } from "../wire/mod.ts";
 import { envelopeOf, HOME } from "./testing/nodes.ts";
+import type { TransferRequest } from "./giving.ts";
 import { Giving } from "./giving.ts";
 import { ResumptionMetrics } from "./resumption_metrics.ts";
 import {
@@ -38,7 +32,12 @@ const TRANSFER = 7;
 const OLD = 1;
 const NEW = 2;
 const TIMEOUT_MS = 5_000;
-const REQUEST: ResumeRequest = { previd: "1-1", account: "alice@example.com", h: 3 };
+const REQUEST: TransferRequest = {
+  transfer: TRANSFER,
+  previd: "1-1",
+  account: "alice@example.com",
+  h: 3,
+};
 
 /** A frozen session that records its calls. */
 class TestSession implements FrozenSession {
@@ -162,7 +161,7 @@ class World {
     this.session = new TestSession(this.done, kept);
     this.session.isCovered = isCovered ?? true;
     this.session.directed = situation.directed ?? 1;
-    this.giving = new Giving(TRANSFER, this.link(), {
+    this.giving = new Giving(REQUEST, this.link(), {
       options: {
         timeoutMs: TIMEOUT_MS,
         maxItems: 100,
@@ -213,7 +212,7 @@ class World {
   }
 
   begin(): this {
-    this.giving.begin(REQUEST);
+    this.giving.begin();
     return this;
   }
 

@@ -1,4 +1,4 @@
-import type { CancelTimer, Clock } from "../../base/mod.ts";
+import type { CancelTimer, Clock, Holders } from "../../base/mod.ts";
 import { FairShares, SystemClock } from "../../base/mod.ts";
 import type { Logger, Metrics } from "../../observe/mod.ts";
 import { SILENT_LOGGER } from "../../observe/mod.ts";
@@ -19,7 +19,7 @@ import {
   isResumeType,
 } from "../wire/mod.ts";
 import type { TransferEnd } from "../wire/mod.ts";
-import type { GivingDeps } from "./giving.ts";
+import type { GivingDeps, TransferRequest } from "./giving.ts";
 import { Giving } from "./giving.ts";
 import type { FreezableSessions, Peers, RepeatMemory } from "./ports.ts";
 import { ResumptionMetrics } from "./resumption_metrics.ts";
@@ -60,6 +60,11 @@ export class Resumption implements SessionsElsewhere {
   readonly #links: LinkBook;
   /** Transfers by the taker's local host, its process, and its number for the transfer. */
   readonly #givings = new Map<string, Giving>();
+  /**
+   * Places of those transfers, of which each account has a share. A session that goes to and fro with
+   * a stanza that its client does not acknowledge takes a place with each move.
+   */
+  readonly #places: FairShares;
   readonly #takings = new Map<number, Taking>();
   /** Transfer of each moved session, by full JID, while stanzas that come here still follow it. */
   readonly #followed = new Map<string, Giving>();
@@ -74,6 +79,7 @@ export class Resumption implements SessionsElsewhere {
     this.#clock = deps.clock ?? new SystemClock();
     this.#peers = deps.peers;
     this.#links = new LinkBook(deps.localHost);
+    this.#places = new FairShares({ maxItems: options.maxGivings ?? DEFAULT_MAX_GIVINGS });
     const common = {
       options,
       memory: deps.memory,
@@ -94,7 +100,10 @@ export class Resumption implements SessionsElsewhere {
       followsNoMore: (jid, giving) => {
         if (this.#followed.get(jid.text) === giving) this.#followed.delete(jid.text);
       },
-      over: (giving) => this.#givings.delete(keyOf(giving, giving.transfer)),
+      over: (giving) => {
+        this.#givings.delete(keyOf(giving, giving.transfer));
+        this.#places.release(holdersOf(giving.account), 0);
+      },
     };
     this.#takingDeps = {
       ...common,
@@ -246,21 +255,22 @@ export class Resumption implements SessionsElsewhere {
     return taking?.isFrom(link) ? taking : undefined;
   }
 
-  #asked(link: OpenLink, request: ResumeRequest & { readonly transfer: number }): void {
-    const { transfer } = request;
+  #asked(link: OpenLink, request: TransferRequest): void {
+    const { transfer, account } = request;
     const key = keyOf(link, transfer);
-    const isFull = this.#givings.size >= (this.#options.maxGivings ?? DEFAULT_MAX_GIVINGS);
-    if (this.#isClosed || isFull || this.#givings.has(key)) {
+    const hasPlace = this.#places.mayHold(holdersOf(account), 0);
+    if (this.#isClosed || !hasPlace || this.#givings.has(key)) {
       const reason: TransferEnd = "busy";
       return link.send(endFrame({ transfer, reason, h: undefined, sentCount: 0, process: 0 }));
     }
-    if (!this.#peers.mayHave(request.account, link.host)) {
+    if (!this.#peers.mayHave(account, link.host)) {
       const reason: TransferEnd = "unknown";
       return link.send(endFrame({ transfer, reason, h: undefined, sentCount: 0, process: 0 }));
     }
-    const giving = new Giving(transfer, link, this.#givingDeps);
+    const giving = new Giving(request, link, this.#givingDeps);
     this.#givings.set(key, giving);
-    giving.begin(request);
+    this.#places.hold(holdersOf(account), 0);
+    giving.begin();
   }
 
   /** Checks again later whether takers without a link have ended. */
@@ -305,6 +315,10 @@ function decline(link: OpenLink, transfer: number): void {
 
 /** A process is only a peer's claim: it counts for that peer's datacenter alone. */
 type Process = Pick<OpenLink, "host" | "process">;
+
+function holdersOf(account: string): Holders {
+  return { singles: [account], crowds: [] };
+}
 
 function isSame(one: Process, other: Process): boolean {
   return one.process === other.process && one.host === other.host;

@@ -15,7 +15,10 @@ export interface ResumptionOptions {
   readonly maxFrameBytes: number;
   /** Time after which an unreachable node is taken for gone. */
   readonly expireAfterMs: number;
-  /** Sessions that may be on their way from here at once. @default 10000 */
+  /**
+   * Sessions that may be on their way from here at once, with those that have come but have stanzas
+   * that are not settled. One account may have a quarter of the free places. @default 10000
+   */
   readonly maxGivings?: number;
   /**
    * Transfers that a taker remembers, to answer that it has the session. A client makes one with

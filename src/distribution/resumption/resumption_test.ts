@@ -693,6 +693,29 @@ for (const [max, answer] of [[1, resumed], [0, undefined]] as const) {
   });
 }
 
+Deno.test("a session that goes to and fro leaves other accounts places to give theirs", async () => {
+  const management = { maxStreamEnds: 0 }; // the stanza is not blamed for the ends of its streams
+  await using nodes = new Nodes(2, [{ maxGivings: 12, management }, { management }]);
+  const [one, two] = nodes.all as [TestNode, TestNode];
+  const { id: idOfBob, peer } = await one.enter("home", "bob");
+  peer.cut();
+  const id = await sleepAt(one, "m1");
+  let moves = 0;
+  for (; moves < 20; moves++) {
+    const again = await nodes.all[(moves + 1) % 2]!.greet();
+    again.send(resume(id, 0));
+    const hasCome = (await again.expect(/<(resumed|failed) /))[1] === "resumed";
+    if (!hasCome) break;
+    await again.expect("id='m1'/>");
+    again.cut();
+    await nodes.pass(6_000);
+  }
+  assert.equal(one.resumption.givings, 2);
+  assert.equal(moves, 4);
+  const bob = await two.greet("bob");
+  await bob.exchange(resume(idOfBob, 0), resumed(idOfBob, 0));
+});
+
 Deno.test("a queue of many frames is sent only as fast as it is taken", async () => {
   await using nodes = new Nodes();
   const [one, two] = nodes.all as [TestNode, TestNode];

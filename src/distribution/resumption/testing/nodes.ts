@@ -171,8 +171,11 @@ export class TestNode {
   }
 
   /** Connects a client with stream management; returns the id to resume by. */
-  async enter(resource = "home"): Promise<{ readonly peer: RawPeer; readonly id: string }> {
-    const peer = await this.greet();
+  async enter(
+    resource = "home",
+    user = "alice",
+  ): Promise<{ readonly peer: RawPeer; readonly id: string }> {
+    const peer = await this.greet(user);
     await bind(peer, resource);
     const [, id] = await peer.exchange(ENABLE, ENABLED);
     return { peer, id: id! };
