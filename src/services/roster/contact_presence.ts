@@ -503,8 +503,12 @@ export class ContactPresence {
       return isOurs;
     };
     // While it is told, a subscription may end, and the list may begin to hide the session.
-    const isParted = (to: Jid) =>
-      this.#parted.get(jid.text)?.has(to.text) === true || this.#sights.viewOf(jid).hidesFrom(to);
+    const isParted = (to: Jid) => {
+      if (this.#parted.get(jid.text)?.has(to.text) === true) return true;
+      const isHidden = this.#sights.viewOf(jid).hidesFrom(to);
+      if (isHidden && sending.isInitial) this.#review.spare(jid, to);
+      return isHidden;
+    };
     const mayHear = (to: Jid) => holds() && (isEnd || !isParted(to));
     await this.#sendEach(contacts, {
       ...sending,
@@ -544,12 +548,15 @@ export class ContactPresence {
     }
   }
 
-  /** Returns those of the contacts whose subscriptions have not ended while the session was told. */
-  #stillIn({ text }: FullJid, contacts: readonly Jid[]): readonly Jid[] {
-    const parted = this.#parted.get(text);
-    return parted === undefined
-      ? contacts
-      : contacts.filter((contact) => !parted.has(contact.text));
+  /**
+   * Returns those of the contacts whose subscriptions have not ended while the session was told, and
+   * from whom its list has not begun to hide its first presence.
+   */
+  #stillIn(jid: FullJid, contacts: readonly Jid[]): readonly Jid[] {
+    const parted = this.#parted.get(jid.text);
+    return contacts.filter((contact) =>
+      parted?.has(contact.text) !== true && !this.#review.isSpared(jid, contact)
+    );
   }
 
   #toOwnElsewhere({ bare }: FullJid, presence: Stanza, hosts: AccountHosts): void {

@@ -34,6 +34,11 @@ export class ListReview {
   readonly #deps: ListReviewDeps;
   /** States before the changes that the database has kept from being told. */
   readonly #retries: PresenceRetries<Earlier>;
+  /**
+   * Contacts to whom a session's presence did not go, as its list had changed again meanwhile, by full
+   * JID. They have not heard of the session.
+   */
+  readonly #spared = new Map<string, Set<string>>();
 
   constructor(deps: ListReviewDeps) {
     this.#deps = deps;
@@ -43,6 +48,22 @@ export class ListReview {
   /** Forgets a session that has ended, or has moved to another node. */
   forget({ text }: FullJid): void {
     this.#retries.giveUp(text);
+    this.#spared.delete(text);
+  }
+
+  /**
+   * Notes that a session's presence does not go to a contact, who has not heard of it, as its list
+   * hides it by now. The review of that change follows.
+   */
+  spare({ text }: FullJid, contact: Jid): void {
+    const spared = this.#spared.get(text);
+    if (spared === undefined) this.#spared.set(text, new Set([contact.text]));
+    else spared.add(contact.text);
+  }
+
+  /** True for a contact noted by `spare` since the last review. */
+  isSpared({ text }: FullJid, contact: Jid): boolean {
+    return this.#spared.get(text)?.has(contact.text) === true;
   }
 
   /** Tries nothing again from now on. */
@@ -82,7 +103,7 @@ export class ListReview {
   async #tell(jid: FullJid, earlier: Earlier, after: PresenceView): Promise<void> {
     const { reach, told, turns } = this.#deps;
     const presence = this.#find(jid)?.lastPresence;
-    if (presence === undefined) return this.#retries.giveUp(jid.text);
+    if (presence === undefined) return this.forget(jid);
     const contacts = await this.#deps.sights.contactsOf(jid);
     if (this.#find(jid) === undefined) return;
     if (contacts === undefined) {
@@ -93,13 +114,14 @@ export class ListReview {
     }
     this.#retries.giveUp(jid.text);
     const { before, toldBefore } = earlier;
-    const isParted = (contact: Jid) => !before.hidesFrom(contact) && after.hidesFrom(contact);
     // Its first presence may wait behind this. It goes by the new list, and asks the contacts for theirs.
     const isTold = told.has(jid.text);
     if (isTold) {
       const subscribers = subscribersIn(contacts);
-      const parted = subscribers.filter(isParted);
-      const met = subscribers.filter((to) => before.hidesFrom(to) && !after.hidesFrom(to));
+      const wasHidden = (to: Jid) => before.hidesFrom(to) || this.isSpared(jid, to);
+      const parted = subscribers.filter((to) => !wasHidden(to) && after.hidesFrom(to));
+      const met = subscribers.filter((to) => wasHidden(to) && !after.hidesFrom(to));
+      this.#spared.delete(jid.text);
       const seen = this.#deps.sights.seenBy(jid, subscribers);
       told.set(jid.text, seen);
       const changedFor = [...parted, ...met];
@@ -108,7 +130,10 @@ export class ListReview {
       if (places === undefined) told.set(jid.text, [...seen, ...parted]);
       const hostsOfAll = reach.hostsWith(changedFor, places);
       for (const to of parted) reach.send(unavailable(jid, to), hostsOfAll);
-      for (const to of met) reach.send(readdress(presence, to), hostsOfAll);
+      for (const to of met) {
+        if (this.#deps.sights.viewOf(jid).hidesFrom(to)) this.spare(jid, to);
+        else reach.send(readdress(presence, to), hostsOfAll);
+      }
     }
     const changed = (was: PresenceView, is: PresenceView) =>
       contacts.filter(({ jid: contact, subscription }) => {

@@ -255,15 +255,49 @@ Deno.test("a contact who is blocked while a login tells others is not told of it
   await onePiece();
   const isTold = (contact: string) => told().includes(`available: ${PHONE} → ${contact}`);
   const contacts = Array.from({ length: 20 }, (_, index) => `contact${index}@example.com`);
-  const blocked = contacts.find((each) => !isTold(each))!; // 8 of them have been told
-  fixture.hidden.set(PHONE, new Set([blocked]));
-  fixture.server.privacyChanged(fullJid(PHONE), {
-    before: hidingFrom(),
-    after: hidingFrom(new Set([blocked])),
-  });
+  // 8 of them have been told.
+  const [blocked, blockedNext] = contacts.filter((each) => !isTold(each)) as [string, string];
+  const views = [[], [blocked], [blocked, blockedNext]].map((hidden) => new Set(hidden));
+  for (const [index, hidden] of views.entries()) {
+    if (index === 0) continue;
+    fixture.hidden.set(PHONE, hidden);
+    fixture.server.privacyChanged(fullJid(PHONE), {
+      before: hidingFrom(views[index - 1]),
+      after: hidingFrom(hidden),
+    });
+  }
   for (let i = 0; i < 20; i++) await nextTurn();
   await fixture.server.settled();
-  assert.deepEqual(contacts.filter((each) => !isTold(each)), [blocked]);
+  assert.deepEqual(contacts.filter((each) => !isTold(each)), [blocked, blockedNext]);
+  const toBlocked = () =>
+    told().filter((each) => each.endsWith(` ${blocked}`) || each.endsWith(` ${blockedNext}`));
+  assert.deepEqual(toBlocked(), [], "nor of an end");
+  fixture.sendPresence(PHONE, "unavailable");
+  for (let i = 0; i < 20; i++) await nextTurn();
+  await fixture.server.settled();
+  assert.deepEqual(toBlocked(), []);
+});
+
+Deno.test("a contact who is blocked and unblocked while a login tells others is told of it", async () => {
+  const { fixture, told, useUp, onePiece, nextTurn } = inTurns(20);
+  await useUp();
+  fixture.sendPresence(PHONE);
+  await onePiece();
+  const contacts = Array.from({ length: 20 }, (_, index) => `contact${index}@example.com`);
+  const toOne = (contact: string) => told().filter((each) => each.endsWith(` ${contact}`));
+  const blocked = new Set(contacts.filter((each) => toOne(each).length === 0));
+  const [open, closed] = [hidingFrom(), hidingFrom(blocked)];
+  fixture.hidden.set(PHONE, blocked);
+  fixture.server.privacyChanged(fullJid(PHONE), { before: open, after: closed });
+  await nextTurn();
+  fixture.hidden.delete(PHONE);
+  fixture.server.privacyChanged(fullJid(PHONE), { before: closed, after: open });
+  for (let i = 0; i < 20; i++) await nextTurn();
+  await fixture.server.settled();
+  for (const each of contacts) {
+    assert.ok(toOne(each).length >= 1, each);
+    assert.ok(toOne(each).every((line) => line.startsWith("available")), each);
+  }
 });
 
 Deno.test("a session that moves and comes back while its contacts are told is known to all of them", async () => {
