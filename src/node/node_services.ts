@@ -154,7 +154,7 @@ function accountServices(
     ...vcardSearch({
       storeOf: (host) => stores.vcards(host),
       optionsOf: (host) => moduleOf(searchOf(config, host)),
-      hiders: (owners) => parts.privacy.defaults.hiders(owners),
+      hidersFrom: (asker, accounts) => parts.privacy.defaults.hidersFrom(asker, accounts),
     }),
   ];
 }

@@ -8,6 +8,9 @@ import type { PrivacyMetrics } from "./privacy_metrics.ts";
 import type { PrivacyDeps } from "./privacy_ports.ts";
 import type { StoredLists } from "./stored_lists.ts";
 
+/** Accounts that hide from others, by bare JID, each with a function that is true for those others. */
+export type Hiders = ReadonlyMap<string, (other: Jid) => boolean>;
+
 /** Collaborators of `DefaultLists`. */
 export interface DefaultListsDeps extends Pick<PrivacyDeps, "hosts" | "log"> {
   readonly stored: StoredLists;
@@ -61,13 +64,43 @@ export class DefaultLists {
    *
    * @throws CausewayError with a code `storage/…`
    */
-  async hiders(
+  async hiders(accounts: readonly BareJid[]): Promise<Hiders> {
+    return await this.#hidersAmong(
+      await this.#withLists(accounts),
+      (account) => this.#defaultFor(account),
+    );
+  }
+
+  /**
+   * As `hiders`, for an answer to `asker`. The lists are always read from the database, and if there is
+   * none to read, the asker's own: the time tells neither whether the one person who would be in the
+   * answer hides from the asker, nor whether that person is online.
+   *
+   * @throws CausewayError with a code `storage/…`
+   */
+  async hidersFrom(asker: BareJid, accounts: readonly BareJid[]): Promise<Hiders> {
+    const store = this.#deps.hosts.store(asker.domainpart);
+    if (store === undefined) return new Map();
+    const asked = accounts.length === 0 ? [asker] : accounts;
+    const versions = await store.versions(asked.map(({ localpart }) => localpart));
+    const withLists = asked.filter(({ localpart }) => versions.has(localpart));
+    return await this.#hidersAmong(
+      withLists.length === 0 ? [asker] : withLists,
+      async (account) => {
+        const stored = await this.#deps.stored.read(account);
+        return stored && { list: defaultOf(stored.privacy), roster: stored.roster };
+      },
+    );
+  }
+
+  async #hidersAmong(
     accounts: readonly BareJid[],
-  ): Promise<ReadonlyMap<string, (contact: Jid) => boolean>> {
+    read: (account: BareJid) => Promise<AppliedList | undefined>,
+  ): Promise<Hiders> {
     const found = new Map<string, (contact: Jid) => boolean>();
-    for (const account of await this.#withLists(accounts)) {
+    for (const account of accounts) {
       try {
-        const applied = await this.#defaultFor(account);
+        const applied = await read(account);
         if (applied?.list === undefined) continue;
         found.set(account.text, (contact) => isHidden(applied, account, contact));
       } catch (thrown) {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { CausewayError } from "../../base/mod.ts";
 import type { RosterItem } from "../../storage/mod.ts";
-import type { Stanza } from "../../xmpp/mod.ts";
+import type { BareJid, Stanza } from "../../xmpp/mod.ts";
 import { buildStanza, element, parseElement, parseJid } from "../../xmpp/mod.ts";
 import {
   contact,
@@ -11,6 +11,7 @@ import {
   settled,
   stanza,
 } from "./testing/privacy_fixture.ts";
+import { listText } from "./privacy_xml.ts";
 
 const [ALICE, BOB] = ["alice@example.com", "bob@example.com"];
 const PHONE = `${ALICE}/phone`;
@@ -19,6 +20,8 @@ const BLOCK_BOB = `<block xmlns='urn:xmpp:blocking'><item jid='${BOB}'/></block>
 const UNBLOCK_ALL = "<unblock xmlns='urn:xmpp:blocking'/>";
 const BLOCK_LIST = "<blocklist xmlns='urn:xmpp:blocking'/>";
 const DOWN = new CausewayError("storage/unreachable", "Cannot reach it", { retryable: true });
+
+type FourJids = [BareJid, BareJid, BareJid, BareJid];
 
 function query(payload = ""): string {
   return `<query xmlns='jabber:iq:privacy'>${payload}</query>`;
@@ -664,6 +667,25 @@ Deno.test("DefaultLists.hiders() has an account hide from everybody whose list i
   const dave = parseJid("dave@example.com");
   assert.deepEqual(accounts.map(({ text }) => hiders.get(text)?.(dave)), [false, true]);
   assert.ok(await fixture.counts("causeway_privacy_failures_total 1"));
+});
+
+Deno.test("DefaultLists.hidersFrom() asks the same for somebody who hides, is online or does not exist", async () => {
+  const fixture = await withPhone();
+  const accounts = [BOB, ALICE, "carol@example.com", "dave@example.com"];
+  const [asker, alice, carol, dave] = accounts.map((each) => parseJid(each).bare) as FourJids;
+  await fixture.ask(PHONE, "set", BLOCK_BOB);
+  const list = { name: "x", xml: listText({ name: "x", items: [] }) };
+  fixture.store.put("carol", { expected: 0, defaultName: "x", list });
+  const asks = async (found: readonly BareJid[]) => {
+    const before = fixture.store.queries.length;
+    const hiders = await fixture.server.defaults.hidersFrom(asker, found);
+    assert.equal(hiders.get(ALICE)?.(asker), found.includes(alice) || undefined);
+    return fixture.store.queries.slice(before);
+  };
+  const forNobody = await asks([]);
+  for (const each of [[alice], [carol], [dave], [alice, dave]]) {
+    assert.deepEqual(await asks(each), forNobody);
+  }
 });
 
 Deno.test("DefaultLists.hiderOf() reads the list of every account alike, and knows one roster item", async () => {

@@ -48,11 +48,14 @@ export interface VcardSearchDeps {
   optionsOf(host: string): VcardSearchOptions;
   /**
    * Returns those of some accounts of one host that hide from others, each with a function that is true
-   * for those. @default nobody hides
+   * for those. The time that it takes must not tell the asker who hides. @default nobody hides
    *
    * @throws CausewayError with a code `storage/…`
    */
-  hiders?(accounts: readonly BareJid[]): Promise<ReadonlyMap<string, (asker: Jid) => boolean>>;
+  hidersFrom?(
+    asker: BareJid,
+    accounts: readonly BareJid[],
+  ): Promise<ReadonlyMap<string, (other: Jid) => boolean>>;
 }
 
 /**
@@ -135,12 +138,11 @@ class SearchSet extends SearchService implements IqService {
     people: readonly FoundPerson[],
     host: string,
   ): Promise<readonly FoundPerson[]> {
-    if (people.length === 0) return people;
     const jids = people.map(({ localpart }) => tryMakeJid(localpart, host)?.bare);
     const others = jids.flatMap((jid) =>
       jid === undefined || jid.text === asker.bare.text ? [] : [jid]
     );
-    const hiders = await this.#deps.hiders?.(others);
+    const hiders = await this.#deps.hidersFrom?.(asker.bare, others);
     return people.filter((_, index) => hiders?.get(jids[index]?.text ?? "")?.(asker) !== true);
   }
 }

@@ -14,24 +14,22 @@ interface Options {
   off?: readonly `${string} vcard_search`[];
   /** Pairs of accounts, of which the first hides from the second. */
   hidden?: readonly (readonly [string, string])[];
+  /** Takes the accounts of which each search asks whether they hide. */
+  asked?: string[][];
 }
 
 function open(options: Options = {}) {
-  const { findsAll = false, off = [], hidden = [] } = options;
+  const { findsAll = false, off = [], hidden = [], asked = [] } = options;
   return AccountServices.open(
     (store) =>
       vcardSearch({
         storeOf: (host) => store.vcards(host),
         optionsOf: () => ({ matches: 2, findsAll }),
-        hiders: (accounts) =>
-          Promise.resolve(
-            new Map(
-              accounts.map(({ text }) => [
-                text,
-                (asker) => hidden.some(([who, from]) => who === text && from === asker.bare.text),
-              ]),
-            ),
-          ),
+        hidersFrom: (asker, accounts) => {
+          asked.push(accounts.map(({ text }) => text));
+          const hides = (who: string) => hidden.some(([a, b]) => a === who && b === asker.text);
+          return Promise.resolve(new Map(accounts.map(({ text }) => [text, () => hides(text)])));
+        },
       }),
     { off },
   );
@@ -89,6 +87,17 @@ Deno.test("vcardSearch() does not find people who block the asker, but the asker
   assert.doesNotMatch(await ask(alice), /bob/);
   assert.match(await ask("carol@example.com"), /<item jid=['"]bob@example.com['"]>/);
   assert.match(await ask(bob), /<item jid=['"]bob@example.com['"]>/);
+});
+
+Deno.test("vcardSearch() asks who hides though it has found nobody, so that its time tells nothing", async () => {
+  const asked: string[][] = [];
+  await using services = await open({ asked, hidden: [["bob@example.com", "alice@example.com"]] });
+  await fill(services);
+  for (const name of ["bob", "nobody"]) {
+    const answer = await services.ask("set", query(`<first>${name}</first>`), HOST);
+    assert.doesNotMatch(answer, /<item/);
+  }
+  assert.deepEqual(asked, [["bob@example.com"], []]);
 });
 
 Deno.test("vcardSearch() refuses strangers, other nodes and requests that make no sense", async () => {
