@@ -5,13 +5,16 @@ import type { PepLimits } from "../services/pep/mod.ts";
 import { PepServer } from "../services/pep/mod.ts";
 import type { PrivacyServer } from "../services/privacy/mod.ts";
 import type { RosterServer } from "../services/roster/mod.ts";
-import type { PepStore, RosterStore, Stores, VcardStore } from "../storage/mod.ts";
-import type { SessionRegistry } from "../xmpp/mod.ts";
+import type { PepStore, RosterStore, Stores, UserStore, VcardStore } from "../storage/mod.ts";
+import type { Jid, SessionRegistry } from "../xmpp/mod.ts";
+import { FullJid } from "../xmpp/mod.ts";
 import type { Surroundings } from "./surroundings.ts";
 
 /** Parts that personal eventing uses. The last five are read when something happens. */
 export interface PepParts {
   readonly stores: Stores;
+  /** Accounts by host. */
+  readonly accounts: ReadonlyMap<string, Pick<UserStore, "existing">>;
   readonly domains: Domains;
   readonly sessions: SessionRegistry;
   readonly table: SessionTable;
@@ -45,6 +48,7 @@ export function makePep(config: Config, parts: Surroundings & PepParts): PepServ
         if (found === undefined) throw new TypeError(`Cannot use nodes of ${domain}: it has none`);
         return found.limits;
       },
+      creations: (all) => creationsOf(all, parts),
       isElsewhere: (domain) => domains.isOtherLocalHost(domain),
       hiderOf: (owner) => parts.privacy.defaults.hiderOf(owner.bare),
       hiders: (owners) => parts.privacy.defaults.hiders(owners.map(({ bare }) => bare)),
@@ -70,4 +74,32 @@ export function makePep(config: Config, parts: Surroundings & PepParts): PepServ
     metrics,
     log,
   });
+}
+
+/** Accounts of one query. */
+const ACCOUNTS_AT_ONCE = 500;
+
+/** Returns the creations of accounts, from their sessions here or from the database. */
+async function creationsOf(
+  all: readonly Jid[],
+  { sessions, accounts }: Pick<PepParts, "sessions" | "accounts">,
+): Promise<ReadonlyMap<string, string>> {
+  const found = new Map<string, string>();
+  const isHere = (jid: Jid) => {
+    const session = jid instanceof FullJid ? sessions.find(jid) : undefined;
+    if (session !== undefined) found.set(jid.bare.text, session.creation ?? "");
+    return session !== undefined;
+  };
+  const others = Map.groupBy(all.filter((jid) => !isHere(jid)), ({ domainpart }) => domainpart);
+  for (const [host, jids] of others) {
+    const users = accounts.get(host);
+    if (users === undefined) continue;
+    for (let start = 0; start < jids.length; start += ACCOUNTS_AT_ONCE) {
+      const localparts = jids.slice(start, start + ACCOUNTS_AT_ONCE).map((jid) => jid.localpart);
+      for (const [localpart, creation] of await users.existing(localparts)) {
+        found.set(`${localpart}@${host}`, creation);
+      }
+    }
+  }
+  return found;
 }

@@ -17,6 +17,7 @@ Deno.test("maySee() lets nobody pass from whom a privacy list hides the account,
     };
     const hosts = {
       rosters: () => ({ readItem }) as unknown as RosterStore, // no other method is used
+      creations: () => Promise.resolve(new Map()),
       hiderOf: () => {
         steps.push("list");
         return Promise.resolve(() => isHidden);

@@ -7,6 +7,13 @@ export type AccessModel = "open" | "presence" | "roster" | "whitelist";
 /** Affiliations that an owner gives to others (XEP-0060 §4.1). Everybody else has `none`. */
 export type Affiliation = "member" | "outcast";
 
+/** Affiliation of one account. */
+interface Affiliate {
+  readonly affiliation: Affiliation;
+  /** Creation of the account that was made a member, where it had one. */
+  readonly creation: string | undefined;
+}
+
 /** Bounds that a configuration depends on. */
 export interface ConfigBounds {
   /** Items that a node may keep: the value of `max`. */
@@ -179,30 +186,54 @@ export class NodeConfig {
 
   /** Affiliations by bare JID. */
   get affiliations(): ReadonlyMap<string, Affiliation> {
-    return new Map((this.#values.get(AFFILIATIONS) ?? []).map((entry) => {
-      const [affiliation = "", account = ""] = entry.split(" ");
-      return [account, affiliation as Affiliation]; // `affiliate` writes no other
-    }));
+    return new Map(
+      [...this.#affiliates].map(([account, { affiliation }]) => [account, affiliation]),
+    );
   }
 
-  /** Returns the affiliation of an account, given by its bare JID. */
-  affiliationOf(account: string): Affiliation | undefined {
-    return this.#values.has(AFFILIATIONS) ? this.affiliations.get(account) : undefined;
+  /**
+   * Returns the affiliation of an account, given by its bare JID.
+   * @param creation that of the account, where it is known: a member's name may have another owner
+   */
+  affiliationOf(account: string, creation?: string): Affiliation | undefined {
+    if (!this.#values.has(AFFILIATIONS)) return undefined;
+    const found = this.#affiliates.get(account);
+    const isAnother = found?.creation !== undefined && creation !== undefined &&
+      found.creation !== creation;
+    return isAnother ? undefined : found?.affiliation;
   }
 
-  /** Returns the configuration with these affiliations changed; undefined when there are too many. */
-  affiliate(changes: ReadonlyMap<string, Affiliation | "none">): NodeConfig | undefined {
-    const affiliations = new Map<string, Affiliation>(this.affiliations);
+  /**
+   * Returns the configuration with these affiliations changed; undefined when there are too many.
+   * @param creations those of new members whose accounts have one, by bare JID
+   */
+  affiliate(
+    changes: ReadonlyMap<string, Affiliation | "none">,
+    creations: ReadonlyMap<string, string> = new Map(),
+  ): NodeConfig | undefined {
+    const affiliates = this.#affiliates;
     for (const [account, affiliation] of changes) {
-      if (affiliation === "none") affiliations.delete(account);
-      else affiliations.set(account, affiliation);
+      if (affiliation === "none") affiliates.delete(account);
+      else {
+        const creation = affiliation === "member" ? creations.get(account) || undefined : undefined;
+        affiliates.set(account, { affiliation, creation });
+      }
     }
     const all = new Map(this.#values);
     // No bare JID has a space in it.
-    const entries = [...affiliations].map(([account, each]) => `${each} ${account}`).toSorted();
+    const entries = [...affiliates].map(([account, { affiliation, creation }]) =>
+      `${affiliation} ${account}${creation === undefined ? "" : ` ${creation}`}`
+    ).toSorted();
     if (entries.length === 0) all.delete(AFFILIATIONS);
     else all.set(AFFILIATIONS, entries);
     return new NodeConfig(all).#withinBounds();
+  }
+
+  get #affiliates(): Map<string, Affiliate> {
+    return new Map((this.#values.get(AFFILIATIONS) ?? []).map((entry) => {
+      const [affiliation, account = "", creation] = entry.split(" ");
+      return [account, { affiliation: affiliation as Affiliation, creation }]; // as `affiliate` writes
+    }));
   }
 
   #withinBounds(): NodeConfig | undefined {

@@ -237,10 +237,8 @@ export class PepNotices {
   /** True unless the access model certainly keeps the recipient out: the sender's node has asked. */
   async #isAdmitted({ from, to }: Stanza, config: NodeConfig): Promise<boolean> {
     if (from.text === to.bare.text) return true;
-    const affiliation = config.affiliationOf(to.bare.text);
-    if (affiliation === "outcast") return false;
-    if (config.accessModel === "whitelist") return affiliation === "member";
-    return config.accessModel !== "roster" ||
+    if (config.affiliationOf(to.bare.text) === "outcast") return false;
+    return (config.accessModel !== "roster" && config.accessModel !== "whitelist") ||
       admits(config, await relationOf(this.#deps.hosts, from, to));
   }
 
@@ -299,10 +297,15 @@ export class PepNotices {
     }
     // A member who may not see the presence can read the node, and is sent nothing unasked.
     const contacts = await rosters.contacts(owner.text);
-    return contacts.filter(({ jid, subscription }) =>
+    const subscribers = contacts.filter(({ jid, subscription }) =>
       seesPresence(subscription) && affiliations.get(jid) !== "outcast" &&
       (accessModel !== "whitelist" || affiliations.get(jid) === "member")
     ).map(({ jid }) => parseJid(jid));
+    if (accessModel !== "whitelist") return subscribers;
+    const creations = await this.#deps.hosts.creations(subscribers);
+    return subscribers.filter(({ text }) =>
+      config.affiliationOf(text, creations.get(text)) === "member"
+    );
   }
 
   #newId(): string {

@@ -506,4 +506,10 @@ Deno.test("PepNotices tells members of a whitelist who may see the presence, and
     [["2", "3"], [], []],
     "the last items go to the same",
   );
+  pep.creations.set("bob@example.com", "2"); // the name has another owner, and its subscription
+  pep.delivered.splice(0);
+  await pep.publish(ALICE, "a", item("4"));
+  deepStrictEqual(await told(), [["4"], [], [], []]);
+  await pep.online(`${BOB}3`, ["a+notify", "b+notify"]);
+  deepStrictEqual(changesIn(await pep.received(`${BOB}3`)), ["3"]);
 });

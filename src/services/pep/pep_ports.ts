@@ -45,6 +45,13 @@ export interface PepHosts {
   /** Returns the vCards of a host's accounts; undefined: they have none here. */
   vcards(domain: string): Pick<VcardStore, "isReadOnly" | "read" | "replace"> | undefined;
   limits(domain: string): PepLimits;
+  /**
+   * Returns the creations of those of some accounts that belong to hosts of ours, by bare JID. It asks
+   * the database for none that has the session here which a full JID names.
+   *
+   * @throws CausewayError with a code `storage/…`
+   */
+  creations(accounts: readonly Jid[]): Promise<ReadonlyMap<string, string>>;
   /** True for a domain whose accounts belong to another datacenter of the mesh. */
   isElsewhere(domain: string): boolean;
   /**

@@ -417,6 +417,23 @@ Deno.test("pepRequests() shows a whitelisted node to its members, and takes it a
   deepStrictEqual(idsIn(await read(STRANGER)), ["two"]);
 });
 
+Deno.test("pepRequests() hides a whitelisted node from the next owner of a member's name", async () => {
+  await using pep = await PepFixture.open();
+  pep.creations.set("dave@example.com", ""); // as of an account of an early version
+  await pep.publish(ALICE, TUNE, tune("one"), { "pubsub#access_model": "whitelist" });
+  const read = (asker: string) => pep.items(asker, TUNE, "alice@example.com");
+  const members = { "bob@example.com": "member", "dave@example.com": "member" };
+  match(await pep.ask(ALICE, "set", affiliations(members)), /type='result'/);
+  for (const name of ["bob", "dave"]) {
+    deepStrictEqual(idsIn(await read(`${name}@example.com/x`)), ["one"]);
+    pep.creations.set(`${name}@example.com`, "2");
+  }
+  match(await read(BOB), /<item-not-found /);
+  deepStrictEqual(idsIn(await read("dave@example.com/x")), ["one"], "nobody can tell");
+  match(await pep.ask(ALICE, "set", affiliations(members)), /type='result'/);
+  deepStrictEqual(idsIn(await read(BOB)), ["one"], "named anew");
+});
+
 Deno.test("pepRequests() hides a whitelisted node from members whom the owner blocks, contacts or not", async () => {
   await using pep = await PepFixture.open();
   await pep.subscribe("alice@example.com", "bob@example.com");

@@ -1,6 +1,6 @@
 import type { PepStore } from "../../storage/mod.ts";
 import type { FullJid, Jid, Stanza } from "../../xmpp/mod.ts";
-import { serialize, Turns } from "../../xmpp/mod.ts";
+import { parseJid, serialize, Turns } from "../../xmpp/mod.ts";
 import { AvatarPhotos } from "./avatar_photos.ts";
 import { ClientCaps } from "./client_caps.ts";
 import type { FormValues } from "./data_form.ts";
@@ -252,7 +252,8 @@ export class PepServer {
   }
 
   /**
-   * Changes affiliations of accounts with a node, by their bare JIDs.
+   * Changes affiliations of accounts with a node, by their bare JIDs. The next owner of a member's
+   * name is no member.
    * @throws CausewayError with a code `storage/…`
    */
   async affiliate(
@@ -260,7 +261,13 @@ export class PepServer {
     node: string,
     changes: ReadonlyMap<string, Affiliation | "none">,
   ): Promise<PepOutcome> {
-    return await this.#reconfigure(owner, node, (config) => config.affiliate(changes) ?? "full");
+    const members = [...changes].filter(([, affiliation]) => affiliation === "member");
+    const creations = await this.#deps.hosts.creations(members.map(([jid]) => parseJid(jid)));
+    return await this.#reconfigure(
+      owner,
+      node,
+      (config) => config.affiliate(changes, creations) ?? "full",
+    );
   }
 
   /**

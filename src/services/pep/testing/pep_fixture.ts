@@ -40,6 +40,8 @@ export class PepFixture implements AsyncDisposable {
   readonly elsewhere = new Map<string, SessionPlace[]>();
   /** Accounts whose privacy lists hide them, by the bare JID of the contact. */
   readonly hiding = new Map<string, ReadonlySet<string>>();
+  /** Creations of accounts, by bare JID. @default "1" */
+  readonly creations = new Map<string, string>();
   /** Stanzas that were routed to sessions elsewhere, or to nobody. */
   readonly routed: Stanza[] = [];
   /** Stanzas that sessions of this node were given. */
@@ -125,6 +127,10 @@ export class PepFixture implements AsyncDisposable {
           };
         },
         limits: () => ({ ...LIMITS, ...limits }),
+        creations: (accounts) =>
+          Promise.resolve(
+            new Map(accounts.map(({ bare }) => [bare.text, this.creations.get(bare.text) ?? "1"])),
+          ),
         isElsewhere: (domain) => domain === "dc2.example.com",
         hiderOf: ({ text }) =>
           Promise.resolve((asker) => this.hiding.get(asker.bare.text)?.has(text) === true),
