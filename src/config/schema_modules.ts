@@ -535,7 +535,7 @@ export const MOD_MUC = z.strictObject({
     "people with an affiliation in one room",
   ),
   max_message_rate: integer(1, 1_000).default(10).describe(
-    "messages and changes that one person sends to rooms in a second, at each node; five times as many at once",
+    "messages and changes that one person sends to rooms in a second, at each node; five times as many at once. As much presence, with entries and nicknames, in each room",
   ),
   rooms_per_page: integer(1, 1_000).default(100).describe(
     "rooms in one answer of service discovery, when the client asks for more or names no number",

@@ -496,6 +496,39 @@ Deno.test("MucServer refuses changes of a room to a flood, and passes requests t
   strictEqual(answers.filter((each) => each.includes("type='result'")).length, 4);
 });
 
+Deno.test("MucServer refuses presence and nicknames of a flood in one room, but no entries into many rooms", async () => {
+  await using world = await MucWorld.open(["dc1.example.com"], { messagesPerSec: 1 });
+  const [one] = world.nodes as [MucNode];
+  await one.make(ALICE, "witch");
+  const floods: readonly ((i: number) => Promise<unknown>)[] = [
+    (i) => one.take(`<presence from='${BOB}' to='${COVEN}/bard'><status>${i}</status></presence>`),
+    (i) => one.take(`<presence from='${BOB}' to='${COVEN}/bard${i}'/>`),
+    async (i) => {
+      if (i === 0) await one.leave(BOB, "bard");
+      await one.enter(BOB, "bard");
+      await one.leave(BOB, "bard");
+    },
+  ];
+  for (const flood of floods) {
+    await one.enter(BOB, "bard");
+    one.got(ALICE);
+    for (let i = 0; i < 20; i++) await flood(i);
+    const available = one.got(ALICE).filter((each) => !each.includes("type='unavailable'"));
+    strictEqual(available.length, 4); // and the entry
+    match(await one.say(BOB, "still here"), /delivered/);
+    await one.leave(BOB, "bard");
+    await one.leave(BOB, "bard3");
+    world.clock.advance(10_000);
+  }
+  one.got(BOB);
+  for (let i = 0; i < 20; i++) {
+    const to = `room${i}@conference.example.com/bard`;
+    await one.take(`<presence from='${BOB}' to='${to}'><x xmlns='${MUC}'/></presence>`);
+    await one.take(`<presence from='${BOB}' to='${to}' type='unavailable'/>`);
+  }
+  strictEqual(one.got(BOB).filter((each) => each.includes("code='201'")).length, 20);
+});
+
 Deno.test("MucServer passes private messages and requests between occupants", async () => {
   const [world, one, two] = await withRoom();
   await using _ = world;

@@ -36,7 +36,7 @@ export interface RoomStanza {
 export interface RoomIntakeDeps<Taken extends RoomStanza> {
   /**
    * Messages and changes that one person may send to rooms in a second, as everybody in the room hears
-   * of each. Five times as many at once.
+   * of each. Five times as many at once. Presence has the same rate in each room.
    */
   readonly messagesPerSec: number;
   readonly counters: Readonly<Record<"refused" | "limited" | "failures", Counter>>;
@@ -58,13 +58,17 @@ export class RoomIntake<Taken extends RoomStanza> {
   readonly #deps: RoomIntakeDeps<Taken>;
   readonly #turns = new Turns();
   readonly #rate: RateLimit;
+  /** For each person in each room: a client changes its presence in all of its rooms at once. */
+  readonly #presenceRate: RateLimit;
   readonly #places = new Places(ROOM_BOUNDS);
   readonly #archivePlaces = new Places(ARCHIVE_BOUNDS);
 
   constructor(deps: RoomIntakeDeps<Taken>) {
     this.#deps = deps;
     const { messagesPerSec, clock } = deps;
-    this.#rate = new RateLimit({ perSec: messagesPerSec, burst: 5 * messagesPerSec }, clock);
+    const rate = { perSec: messagesPerSec, burst: 5 * messagesPerSec };
+    this.#rate = new RateLimit(rate, clock);
+    this.#presenceRate = new RateLimit(rate, clock);
   }
 
   /** Stanzas that wait for their turn, or have it. */
@@ -74,15 +78,13 @@ export class RoomIntake<Taken extends RoomStanza> {
 
   /** Returns why there is no place for a stanza, before anything is computed from it. */
   refusalOf(stanza: Stanza): StanzaErrorCondition | undefined {
-    const { kind, type, from, to, bytes } = stanza;
+    const { bytes } = stanza;
     if (bytes.length > MAX_BYTES) return "policy-violation";
-    const isOfArchive = isArchiveRequest(stanza);
-    // A request to one occupant is that occupant's own matter.
-    const isChange = type === "set" && !(to instanceof FullJid) && !isOfArchive;
-    if ((kind === "message" || isChange) && !this.#rate.take(from.bare.text)) {
+    if (!this.#isWithinRate(stanza)) {
       this.#deps.counters.limited.inc();
       return "resource-constraint";
     }
+    const isOfArchive = isArchiveRequest(stanza);
     const places = isOfArchive ? this.#archivePlaces : this.#places;
     if (!places.hasOneFor(stanza)) return "resource-constraint";
     return hasMoreElements(stanzaSource(bytes), MAX_ELEMENTS) ? "policy-violation" : undefined;
@@ -127,6 +129,15 @@ export class RoomIntake<Taken extends RoomStanza> {
     const fields = { error: describeError(thrown) };
     if (isStorageFailure(thrown)) this.#deps.logNoStorage(fields);
     else this.#deps.logBug(fields);
+  }
+
+  /** Counts a stanza of which everybody in the room hears; false when there were too many. */
+  #isWithinRate(stanza: Stanza): boolean {
+    const { kind, type, from, to } = stanza;
+    if (kind === "presence") return this.#presenceRate.take(`${from.bare.text} ${to.bare.text}`);
+    // A request to one occupant is that occupant's own matter.
+    const isChange = type === "set" && !(to instanceof FullJid) && !isArchiveRequest(stanza);
+    return !(kind === "message" || isChange) || this.#rate.take(from.bare.text);
   }
 
   #fail(taken: Taken, thrown: unknown): void {
