@@ -133,17 +133,28 @@ export class LogoutNotes {
   }
 
   /**
-   * Writes logouts of one host, and then looks their accounts up: whoever deletes an account later
-   * removes its logout too.
+   * Writes logouts of one host, except of accounts that are gone: their names may have new owners, with
+   * logouts of their own. Then looks the others up again: whoever deletes an account later removes its
+   * logout too.
    */
   async #note(host: string, logouts: readonly WaitingLogout[]): Promise<void> {
     const store = this.#deps.storeOf(host);
     if (store === undefined) return;
-    await store.note(logouts);
+    const isThere = await this.#accountsOf(host, logouts);
+    const noted = logouts.filter(isThere);
+    if (noted.length === 0) return;
+    await store.note(noted);
+    const isStillThere = await this.#accountsOf(host, noted);
+    for (const each of noted) if (!isStillThere(each)) await store.remove(each.localpart);
+  }
+
+  /** Returns a function that is true for those logouts whose accounts exist. */
+  async #accountsOf(
+    host: string,
+    logouts: readonly WaitingLogout[],
+  ): Promise<(logout: WaitingLogout) => boolean> {
     const existing = await this.#deps.existing(host, logouts.map(({ localpart }) => localpart));
-    for (const { localpart, creation } of logouts) {
-      if (existing.get(localpart) !== creation) await store.remove(localpart);
-    }
+    return ({ localpart, creation }) => existing.get(localpart) === creation;
   }
 
   /** Returns the logouts that wait longest, all of one host that is not among `without`. */

@@ -203,6 +203,23 @@ Deno.test("LogoutNotes leaves no logout of an account that was deleted while it 
   setup.others.set("alice", undefined).set("bob", "2"); // bob's name has a new owner
   setup.failure = undefined;
   await setup.pass(5000);
+  assert.deepEqual(
+    [setup.names, setup.removed],
+    [["carol"], []],
+    "a new owner has a logout of its own",
+  );
+  assert.equal(setup.notes.waiting, 0);
+});
+
+Deno.test("LogoutNotes leaves no logout of an account that is deleted while it is written", async () => {
+  const setup = new Setup();
+  const gate = Promise.withResolvers<void>();
+  setup.gate = gate.promise;
+  for (const name of ["alice", "bob", "carol"]) setup.logOut(`${name}@example.com/1`, "Secret");
+  await setup.pass(20);
+  setup.others.set("alice", undefined).set("bob", "2");
+  gate.resolve();
+  await setup.pass(0);
   assert.deepEqual(setup.removed, ["alice", "bob"]);
   assert.equal(setup.notes.waiting, 0);
 });
