@@ -2,7 +2,7 @@ import { deepStrictEqual, doesNotMatch, match, strictEqual } from "node:assert/s
 import { createHash } from "node:crypto";
 import { CausewayError } from "../../base/mod.ts";
 import type { FullJid } from "../../xmpp/mod.ts";
-import { parseJid } from "../../xmpp/mod.ts";
+import { element, parseJid } from "../../xmpp/mod.ts";
 import { PepFixture, presenceOf, submitted, textOf } from "./testing/pep_fixture.ts";
 
 const ALICE = "alice@example.com/desk";
@@ -471,6 +471,25 @@ Deno.test("LastItems sends nothing that a notification has overtaken", async () 
   strictEqual(outcome, undefined, "it is delivered as every message");
   await reading;
   deepStrictEqual(await pep.received(ALICE), []);
+});
+
+Deno.test("PepNotices tells of what others publish while one account publishes more than is told", async () => {
+  await using pep = await PepFixture.open();
+  await pep.online(ALICE, [`${TUNE}+notify`]);
+  await pep.online(BOB, [`${TUNE}+notify`]);
+  const { promise, resolve } = Promise.withResolvers<void>();
+  pep.rostersAfter = promise;
+  const payload = element("tune", { xmlns: TUNE });
+  const options = new Map([["pubsub#persist_items", ["false"]]]);
+  const publish = (owner: string, id: string) =>
+    pep.server.publish(parseJid(owner).bare, { node: TUNE, id, payload, options });
+  for (let i = 0; i < 2_100; i++) await publish(ALICE, `${i}`);
+  await publish(BOB, "own");
+  resolve();
+  await pep.server.settled();
+  deepStrictEqual(changesIn(await pep.received(BOB)), ["own"]);
+  const told = changesIn(await pep.received(ALICE));
+  deepStrictEqual(told.length, 2_000, "of the 10000 places, alice has a fifth");
 });
 
 Deno.test("PepNotices tells members of a whitelist who may see the presence, and no outcast", async () => {

@@ -1,3 +1,4 @@
+import { FairShares } from "../../base/mod.ts";
 import type { PepStore } from "../../storage/mod.ts";
 import type { FullJid, Jid, Stanza } from "../../xmpp/mod.ts";
 import { parseJid, serialize, Turns } from "../../xmpp/mod.ts";
@@ -16,7 +17,7 @@ import type { PepDeps, PepHosts, PepOutcome, Publication } from "./pep_ports.ts"
 
 /** Attempts at a change of a node that others change at the same moment. */
 const MAX_ATTEMPTS = 8;
-/** Changes whose notifications may wait to be sent. */
+/** Changes whose notifications may wait to be sent. An account has a quarter of the free places. */
 const MAX_UNTOLD = 10_000;
 /** Milliseconds of items that clients may have missed while datacenters were cut off. */
 const MISSED_WITHIN_MS = 86_400_000;
@@ -37,7 +38,7 @@ export class PepServer {
   readonly #last: LastItems;
   /** Changes of one account are told in their order. */
   readonly #turns = new Turns();
-  #untold = 0;
+  readonly #untold = new FairShares({ maxItems: MAX_UNTOLD });
 
   constructor(deps: PepDeps) {
     this.#deps = deps;
@@ -379,13 +380,14 @@ export class PepServer {
   }
 
   #tellLater(owner: Jid, tell: () => Promise<void>): void {
-    if (this.#untold >= MAX_UNTOLD) return this.#counters.failures.inc();
-    this.#untold++;
+    const holders = { singles: [owner.text], crowds: [] };
+    if (!this.#untold.mayHold(holders, 0)) return this.#counters.failures.inc();
+    this.#untold.hold(holders, 0);
     void this.#turns.run(owner.text, tell).catch((thrown) => {
       this.#counters.failures.inc();
       this.#deps.log.warn("pep.notification-failed", { error: String(thrown) });
     }).finally(() => {
-      this.#untold--;
+      this.#untold.release(holders, 0);
     });
   }
 

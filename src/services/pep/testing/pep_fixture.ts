@@ -54,6 +54,8 @@ export class PepFixture implements AsyncDisposable {
   told: readonly RosterContact[] | undefined;
   /** While set, nobody's contacts can be read. */
   rostersFailure: Error | undefined;
+  /** While set, contacts are read once it resolves. */
+  rostersAfter: Promise<void> | undefined;
   /** Readings of contacts so far. */
   rosterReadings = 0;
   /** Readings of items by their ids so far. */
@@ -101,10 +103,11 @@ export class PepFixture implements AsyncDisposable {
     const rosters = new Proxy(storedRosters, {
       get: (_, name: keyof RosterStore) => {
         if (name !== "contacts") return storedRosters[name].bind(storedRosters);
-        return (owner: string) => {
+        return async (owner: string) => {
           this.rosterReadings++;
-          if (this.rostersFailure !== undefined) return Promise.reject(this.rostersFailure);
-          return storedRosters.contacts(owner);
+          if (this.rostersFailure !== undefined) throw this.rostersFailure;
+          await this.rostersAfter;
+          return await storedRosters.contacts(owner);
         };
       },
     });
