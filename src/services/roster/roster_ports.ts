@@ -2,7 +2,8 @@ import type { Clock, PacedWork } from "../../base/mod.ts";
 import type { Logger, Metrics } from "../../observe/mod.ts";
 import type { RosterStore } from "../../storage/mod.ts";
 import type { BareJid, FullJid, Jid, LocalSession, Stanza } from "../../xmpp/mod.ts";
-import type { LiveProcesses, PresentSession } from "./remote_presence.ts";
+import type { LiveProcesses } from "./live_processes.ts";
+import type { PresentSession } from "./remote_presence.ts";
 import type { RosterBounds } from "./roster_query.ts";
 
 /** A session of an account in one of the datacenters. */
