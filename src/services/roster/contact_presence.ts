@@ -442,7 +442,10 @@ export class ContactPresence {
       return "former";
     }
     if (contacts === undefined) return undefined;
-    const told = this.#sights.seenBy(jid, subscribersIn(contacts));
+    const subscribers = subscribersIn(contacts);
+    const told = this.#sights.seenBy(jid, subscribers);
+    const hidden = isInitial ? without(subscribers, told) : [];
+    for (const to of hidden) this.#review.spare(jid, to);
     const former = without(this.#told.get(jid.text) ?? [], told);
     this.#told.set(jid.text, told);
     const probed = isInitial ? this.#sights.probedBy(jid, contacts) : [];
@@ -463,7 +466,9 @@ export class ContactPresence {
     // Without the database, those are told who were told of the presence.
     const isOrphan = this.#orphans.has(jid.text);
     const subscribers = found === undefined || isOrphan ? told : subscribersIn(found);
-    const contacts = subscribers.filter((contact) => !view.hidesFrom(contact));
+    const contacts = subscribers.filter((contact) =>
+      !view.hidesFrom(contact) && !this.#review.isSpared(jid, contact)
+    );
     const former = without(told, contacts);
     const all = [...contacts, ...former, jid.bare];
     const places = await reach.sessionsOf(all);
@@ -512,7 +517,11 @@ export class ContactPresence {
     const mayHear = (to: Jid) => holds() && (isEnd || !isParted(to));
     await this.#sendEach(contacts, {
       ...sending,
-      make: (to) => mayHear(to) ? readdress(presence, to) : undefined,
+      make: (to) => {
+        if (!mayHear(to)) return undefined;
+        if (!isEnd) this.#review.tell(jid, to);
+        return readdress(presence, to);
+      },
     });
     if (holds()) this.#toOwnElsewhere(jid, presence, hosts);
     return isWhole;

@@ -5,7 +5,7 @@ import { parseJid, readdress } from "../../xmpp/mod.ts";
 import type { AccountReach } from "./account_reach.ts";
 import type { AccountTurns } from "./account_turns.ts";
 import type { ContactSights } from "./contact_sights.ts";
-import { subscribersIn } from "./contact_sights.ts";
+import { subscribersIn, textsOf } from "./contact_sights.ts";
 import { PresenceRetries } from "./presence_retries.ts";
 import { probe, unavailable } from "./presence_stanzas.ts";
 import type { PresenceView, RosterDeps } from "./roster_ports.ts";
@@ -35,8 +35,8 @@ export class ListReview {
   /** States before the changes that the database has kept from being told. */
   readonly #retries: PresenceRetries<Earlier>;
   /**
-   * Contacts to whom a session's presence did not go, as its list had changed again meanwhile, by full
-   * JID. They have not heard of the session.
+   * Contacts from whom its list hid a session when others were told of it, by full JID: they have not
+   * heard of it, whatever the list said before that.
    */
   readonly #spared = new Map<string, Set<string>>();
 
@@ -51,17 +51,22 @@ export class ListReview {
     this.#spared.delete(text);
   }
 
-  /**
-   * Notes that a session's presence does not go to a contact, who has not heard of it, as its list
-   * hides it by now. The review of that change follows.
-   */
+  /** Notes that presence of a session does not go to a contact, as its list hides the session. */
   spare({ text }: FullJid, contact: Jid): void {
     const spared = this.#spared.get(text);
     if (spared === undefined) this.#spared.set(text, new Set([contact.text]));
     else spared.add(contact.text);
+    const { told } = this.#deps;
+    const others = told.get(text)?.filter((each) => each.text !== contact.text);
+    if (others !== undefined) told.set(text, others);
   }
 
-  /** True for a contact noted by `spare` since the last review. */
+  /** Notes that presence of a session goes to a contact. */
+  tell({ text }: FullJid, contact: Jid): void {
+    this.#spared.get(text)?.delete(contact.text);
+  }
+
+  /** True for a contact who has not heard of a session, as its list hid the session. */
   isSpared({ text }: FullJid, contact: Jid): boolean {
     return this.#spared.get(text)?.has(contact.text) === true;
   }
@@ -118,10 +123,13 @@ export class ListReview {
     const isTold = told.has(jid.text);
     if (isTold) {
       const subscribers = subscribersIn(contacts);
-      const wasHidden = (to: Jid) => before.hidesFrom(to) || this.isSpared(jid, to);
-      const parted = subscribers.filter((to) => !wasHidden(to) && after.hidesFrom(to));
-      const met = subscribers.filter((to) => wasHidden(to) && !after.hidesFrom(to));
-      this.#spared.delete(jid.text);
+      const heard = textsOf(told.get(jid.text) ?? []);
+      const wasHidden = (to: Jid) =>
+        !heard.has(to.text) && (before.hidesFrom(to) || this.isSpared(jid, to));
+      // Whoever was told meanwhile was told by the list as it is now.
+      const isHidden = (to: Jid) => this.#deps.sights.viewOf(jid).hidesFrom(to);
+      const parted = subscribers.filter((to) => !wasHidden(to) && isHidden(to));
+      const met = subscribers.filter((to) => wasHidden(to) && !isHidden(to));
       const seen = this.#deps.sights.seenBy(jid, subscribers);
       told.set(jid.text, seen);
       const changedFor = [...parted, ...met];
@@ -131,8 +139,12 @@ export class ListReview {
       const hostsOfAll = reach.hostsWith(changedFor, places);
       for (const to of parted) reach.send(unavailable(jid, to), hostsOfAll);
       for (const to of met) {
-        if (this.#deps.sights.viewOf(jid).hidesFrom(to)) this.spare(jid, to);
-        else reach.send(readdress(presence, to), hostsOfAll);
+        if (isHidden(to)) {
+          this.spare(jid, to);
+          continue;
+        }
+        this.tell(jid, to);
+        reach.send(readdress(presence, to), hostsOfAll);
       }
     }
     const changed = (was: PresenceView, is: PresenceView) =>

@@ -37,11 +37,12 @@ Deno.test("contacts and the client are told what a change of a list means for pr
     fixture.store.put(contact, item(ALICE, { subscription: "both" }));
     fixture.elsewhere.set(contact, [{ host: DC2, resourcepart: "x", process: 2 }]);
   }
+  const [earlier, later] = [new Set([CAROL]), new Set([BOB, EVE])];
+  fixture.hidden.set(PHONE, earlier);
   await fixture.changePresence(PHONE);
   fixture.heard(`${BOB}/x`, ALICE);
   fixture.sent.length = 0;
   fixture.directed.push(parseJid(`${EVE}/x`), parseJid(`${DAN}/x`));
-  const [earlier, later] = [new Set([CAROL]), new Set([BOB, EVE])];
   fixture.hidden.set(PHONE, later);
   const change = { before: hidingFrom(earlier), after: hidingFrom(later) };
   fixture.server.privacyChanged(fullJid(PHONE), change);

@@ -278,6 +278,45 @@ Deno.test("a contact who is blocked while a login tells others is not told of it
   assert.deepEqual(toBlocked(), []);
 });
 
+Deno.test("presence comes to contacts as their blocks say, however these change while it waits", async () => {
+  const contact = "contact0@example.com";
+  for (
+    const [changes, expected] of [
+      [["block"], []],
+      [["block", "unblock"], ["available"]],
+      [["block", "unblock", "block"], []],
+      [["turn", "block"], ["available", "unavailable"]],
+      [["end", "block"], []],
+      [["block", "end"], []],
+      [["turn", "block", "unblock"], ["available"]],
+      [["turn", "block", "turn", "unblock"], ["available", "unavailable", "available"]],
+    ] as const
+  ) {
+    const { fixture, told, useUp, nextTurn } = inTurns(4);
+    await useUp();
+    fixture.sendPresence(PHONE);
+    for (const change of changes) {
+      if (change === "turn") { for (let i = 0; i < 5; i++) await nextTurn(); }
+      else if (change === "end") fixture.sendPresence(PHONE, "unavailable");
+      else {
+        const before = fixture.hidden.get(PHONE);
+        const after = new Set(change === "block" ? [contact] : []);
+        fixture.hidden.set(PHONE, after);
+        fixture.server.privacyChanged(fullJid(PHONE), {
+          before: hidingFrom(before),
+          after: hidingFrom(after),
+        });
+      }
+    }
+    for (let i = 0; i < 10; i++) await nextTurn();
+    await fixture.server.settled();
+    const types = told().filter((each) => each.endsWith(` ${contact}`)).map((each) =>
+      each.slice(0, each.indexOf(":"))
+    );
+    assert.deepEqual(types, expected, changes.join(", "));
+  }
+});
+
 Deno.test("a contact who is blocked and unblocked while a login tells others is told of it", async () => {
   const { fixture, told, useUp, onePiece, nextTurn } = inTurns(20);
   await useUp();
