@@ -408,6 +408,8 @@ export class ContactPresence {
       this.#endForFormer(this.#stillIn(jid, former), unavailable(jid, jid.bare), hosts);
       isWhole = await this.#tell(jid, presence, { contacts: told, hosts, isInitial, pace });
     }
+    const nowHidden = former.filter((to) => this.#sights.viewOf(jid).hidesFrom(to));
+    if (found !== undefined) { for (const to of nowHidden) this.#review.spare(jid, to); }
     // Subscriptions may have ended while it waited: those contacts have been told so.
     this.#told.set(jid.text, this.#stillIn(jid, found === undefined ? [...told, ...former] : told));
     if (found === undefined) {

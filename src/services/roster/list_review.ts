@@ -35,8 +35,8 @@ export class ListReview {
   /** States before the changes that the database has kept from being told. */
   readonly #retries: PresenceRetries<Earlier>;
   /**
-   * Contacts from whom its list hid a session when others were told of it, by full JID: they have not
-   * heard of it, whatever the list said before that.
+   * Contacts from whom its list hides a session and who do not see it, by full JID: it was hidden as
+   * others were told, or they have been told of its end. The list before may have shown it to them.
    */
   readonly #spared = new Map<string, Set<string>>();
 
@@ -51,7 +51,7 @@ export class ListReview {
     this.#spared.delete(text);
   }
 
-  /** Notes that presence of a session does not go to a contact, as its list hides the session. */
+  /** Notes that a contact does not see a session, as its list hides the session. */
   spare({ text }: FullJid, contact: Jid): void {
     const spared = this.#spared.get(text);
     if (spared === undefined) this.#spared.set(text, new Set([contact.text]));
@@ -66,7 +66,7 @@ export class ListReview {
     this.#spared.get(text)?.delete(contact.text);
   }
 
-  /** True for a contact who has not heard of a session, as its list hid the session. */
+  /** True for a contact noted by `spare`, until a presence of the session goes to that contact. */
   isSpared({ text }: FullJid, contact: Jid): boolean {
     return this.#spared.get(text)?.has(contact.text) === true;
   }
@@ -137,7 +137,10 @@ export class ListReview {
       // Then the next presence of the session tells them, or its end.
       if (places === undefined) told.set(jid.text, [...seen, ...parted]);
       const hostsOfAll = reach.hostsWith(changedFor, places);
-      for (const to of parted) reach.send(unavailable(jid, to), hostsOfAll);
+      for (const to of parted) {
+        reach.send(unavailable(jid, to), hostsOfAll);
+        if (places !== undefined) this.spare(jid, to);
+      }
       for (const to of met) {
         if (isHidden(to)) {
           this.spare(jid, to);
