@@ -103,6 +103,11 @@ export class ContactPresence {
    * That of an end has the contacts who were told of the presence.
    */
   readonly #toldHere = new WeakMap<Stanza | Ending, readonly Jid[]>();
+  /**
+   * Contacts whom the end of an earlier presence of a session has not reached, by full JID: a newer
+   * presence has come before the end could be told again. It may not go to all of them.
+   */
+  readonly #unended = new Map<string, readonly Jid[]>();
   readonly #ends: RecentEnds;
   readonly #sights: ContactSights;
   readonly #announcer: DatacenterAnnouncer;
@@ -125,7 +130,7 @@ export class ContactPresence {
   /** Broadcasts what a session of this node has told the account's resources here. */
   changed(jid: FullJid, presence: Stanza): void {
     if (this.#deps.hosts.store(jid.domainpart) === undefined) return;
-    this.#retries.giveUp(jid.text);
+    this.#outdate(jid, this.#retries.waiting(jid.text));
     const isEnd = presence.type === "unavailable";
     this.#add(jid, isEnd ? { end: presence, view: this.#sights.viewOf(jid) } : presence);
   }
@@ -361,6 +366,7 @@ export class ContactPresence {
 
   #forget(jid: FullJid): void {
     this.#told.delete(jid.text);
+    this.#unended.delete(jid.text);
     this.#orphans.delete(jid.text);
     this.#meetings.forget(jid);
   }
@@ -374,11 +380,23 @@ export class ContactPresence {
     const isEnd = isEnding(change);
     // A session is gone as soon as its presence has ended: nobody else tells of the end.
     const isOutdated = followers.some((each) => !isEnd || each !== "left");
-    if (isOutdated) return this.#retries.giveUp(jid.text);
+    if (isOutdated) return this.#outdate(jid, change);
     this.#retries.later(jid.text, change, {
       maxAttempts: isEnd ? MAX_ATTEMPTS : Infinity,
       again: () => this.#add(jid, change),
     });
+  }
+
+  /** Tells no more of a change, as a newer presence follows it. */
+  #outdate({ text }: FullJid, change: Stanza | Ending | undefined): void {
+    this.#retries.giveUp(text);
+    const told = isEnding(change) ? this.#toldHere.get(change) : undefined;
+    if (told !== undefined) this.#unended.set(text, told);
+  }
+
+  /** Returns those who may see a session by its presence so far. */
+  #seeing({ text }: FullJid): readonly Jid[] {
+    return [...this.#told.get(text) ?? [], ...this.#unended.get(text) ?? []];
   }
 
   /** Returns the contacts, as they were read for it; undefined when the database failed. */
@@ -446,10 +464,11 @@ export class ContactPresence {
     if (contacts === undefined) return undefined;
     const subscribers = subscribersIn(contacts);
     const told = this.#sights.seenBy(jid, subscribers);
-    const hidden = isInitial ? without(subscribers, told) : [];
-    for (const to of hidden) this.#review.spare(jid, to);
-    const former = without(this.#told.get(jid.text) ?? [], told);
+    const former = without(this.#seeing(jid), told);
+    const unseeing = isInitial ? without(subscribers, [...told, ...former]) : [];
+    for (const to of unseeing) this.#review.spare(jid, to);
     this.#told.set(jid.text, told);
+    this.#unended.delete(jid.text);
     const probed = isInitial ? this.#sights.probedBy(jid, contacts) : [];
     // One lookup serves both ways.
     const all = [...told, ...former, ...probed, jid.bare];
@@ -463,8 +482,10 @@ export class ContactPresence {
     const { reach } = this.#deps;
     const found = await this.#sights.contactsOf(jid);
     const toldHere = this.#toldHere.get(ending);
-    const told = this.#told.get(jid.text) ?? toldHere ?? [];
+    const seeing = this.#seeing(jid);
+    const told = seeing.length > 0 ? seeing : toldHere ?? [];
     this.#told.delete(jid.text);
+    this.#unended.delete(jid.text);
     // Without the database, those are told who were told of the presence.
     const isOrphan = this.#orphans.has(jid.text);
     const subscribers = found === undefined || isOrphan ? told : subscribersIn(found);

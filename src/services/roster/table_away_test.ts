@@ -119,3 +119,26 @@ Deno.test("a contact who lost its subscription or was blocked while the session 
     fixture.server.close();
   }
 });
+
+Deno.test("a contact who was blocked before the end of a presence could be told hears that end with the next one", async () => {
+  for (const type of [undefined, "unavailable"] as const) {
+    const fixture = withBobAtDc2();
+    await fixture.changePresence(PHONE);
+    fixture.isTableAway = true;
+    await fixture.changePresence(PHONE, "unavailable");
+    fixture.sent.length = 0;
+    const blocked = new Set([BOB]);
+    fixture.hidden.set(PHONE, blocked);
+    fixture.server.privacyChanged(fullJid(PHONE), {
+      before: hidingFrom(),
+      after: hidingFrom(blocked),
+    });
+    await fixture.changePresence(PHONE);
+    if (type !== undefined) await fixture.changePresence(PHONE, type);
+    assert.deepEqual(toBob(fixture), []);
+    assert.deepEqual(await onceItTells(fixture), [`unavailable: ${PHONE} → ${BOB}`]);
+    await fixture.changePresence(PHONE, "unavailable");
+    assert.equal(toBob(fixture).length, 1, "once");
+    fixture.server.close();
+  }
+});
