@@ -83,18 +83,23 @@ export class Delivery {
   deliverHere(envelope: Envelope, isRouted: boolean, isSpread = false): boolean {
     // A stanza that entered here can come to this place only once, unless it went to another node
     // and came back. The first node, or the lane that led to it, may have kept a copy. So may
-    // another datacenter that got it too.
-    const mayComeTwice = isSpread || envelope.process !== this.#deps.process ||
-      envelope.mayBeRepeat ||
+    // another datacenter that got it too. A carbon is made anew when its message comes back.
+    const mayComeTwice = isSpread || envelope.isCarbon || envelope.isRerouted ||
+      envelope.process !== this.#deps.process || envelope.mayBeRepeat ||
       envelope.arrival === "handed-over" || envelope.isHeldBefore;
     if (this.#memory.hasDelivered(envelope, mayComeTwice)) {
       this.#refusals.drop(envelope, "repeat");
       return true;
     }
+    if (mayComeTwice && envelope.stanza.kind === "message") {
+      envelope.isTold ||= this.#memory.hasTold(envelope);
+    }
+    const wasTold = envelope.isTold;
     const ttl = envelope.ttl;
     const { trace } = envelope; // it loses that when it is settled within the call
     const outcome = this.#deps.local.deliver(envelope);
     if (trace !== undefined) noteOutcome(trace, outcome);
+    if (envelope.isTold && !wasTold) this.#memory.noteTold(envelope);
     switch (outcome) {
       case "no-session":
         return false;

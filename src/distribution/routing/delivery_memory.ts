@@ -72,6 +72,19 @@ export class DeliveryMemory {
     if (envelope.entry !== "sent-once" && !isForServer) resends.remember(envelope);
   }
 
+  /** True when sessions here were given the carbon of a message, whether or not it came here itself. */
+  hasTold(envelope: Envelope): boolean {
+    const { repeats, resends } = this.#carbons;
+    return repeats.isRepeat(envelope) || resends.has(envelope);
+  }
+
+  /** Notes that sessions here were given the carbon of a message. */
+  noteTold(envelope: Envelope): void {
+    const { repeats, resends } = this.#carbons;
+    repeats.remember(envelope);
+    if (envelope.entry !== "sent-once") resends.remember(envelope);
+  }
+
   /**
    * Forgets a stanza that is to be delivered anew, or that moves with its session to another node.
    */

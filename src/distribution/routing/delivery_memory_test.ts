@@ -67,12 +67,25 @@ Deno.test("DeliveryMemory does not take a message for the carbon of it that was 
   const memory = new DeliveryMemory({}, new ManualClock());
   const carbon = (process: number, entry: StanzaEntry = "ordinary") =>
     new Envelope({ ...message(process, 1, { entry }), isCopy: true, isCarbon: true });
+  assert.equal(memory.hasTold(message(7, 1)), false);
   memory.noteDelivered(carbon(7));
+  assert.equal(memory.hasTold(message(7, 1)), true);
   assert.equal(memory.hasDelivered(carbon(7), true), true);
   assert.equal(memory.hasDelivered(carbon(8, "resent"), true), true);
   assert.equal(memory.hasDelivered(message(7, 1), true), false);
   assert.equal(memory.hasDelivered(message(8, 1, { entry: "resent" }), true), false);
   assert.deepEqual(memory.deliveredTo("b@example.com/y", 1), []);
+});
+
+Deno.test("DeliveryMemory.noteTold() stands for the carbon of a message, which may be sent again", () => {
+  const memory = new DeliveryMemory({}, new ManualClock());
+  memory.noteTold(message(7, 1));
+  const carbon = { ...message(7, 1), isCopy: true, isCarbon: true };
+  assert.equal(memory.hasDelivered(new Envelope(carbon), true), true);
+  assert.equal(memory.hasTold(message(8, 1, { entry: "resent" })), true);
+  memory.forgetDelivered(message(7, 1)); // its session gives it back
+  assert.equal(memory.hasTold(message(7, 1)), true);
+  assert.equal(memory.hasDelivered(message(7, 1), true), false);
 });
 
 /** A message of another sender, with another text. */

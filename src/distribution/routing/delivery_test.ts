@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { Envelope } from "../envelope.ts";
+import type { EnvelopeFields } from "../envelope.ts";
 import type { LocalOutcome } from "./ports.ts";
 import { DeliveryFixture } from "./testing/delivery_fixture.ts";
-import { FakeLink, PEER_PROCESS, stanza } from "./testing/router_fixture.ts";
+import { FakeLink, OWN_PROCESS, PEER_PROCESS, stanza } from "./testing/router_fixture.ts";
 import type { StanzaShape } from "./testing/router_fixture.ts";
 import { TestTracer } from "./testing/test_tracer.ts";
 
@@ -74,6 +75,44 @@ Deno.test("Delivery.deliverHere() remembers nothing of a stanza that can come bu
   assert.deepEqual(fixture.memory.deliveredTo(BOB, 9), []);
   fixture.delivery.deliverHere(fixture.envelope(toBob(), { sequence: 2 }), true, true);
   assert.equal(fixture.memory.deliveredTo(BOB, 9).length, 1, "another datacenter got it too");
+});
+
+Deno.test("Delivery.deliverHere() gives the carbons of a message once, whichever way it comes again", () => {
+  const carbon = { isCopy: true, isCarbon: true };
+  const first: [what: string, fields: Partial<EnvelopeFields>, outcome: LocalOutcome][] = [
+    ["its carbon came from another node", { ...carbon, process: PEER_PROCESS }, "delivered"],
+    ["it entered here, for another node", carbon, "delivered"],
+    ["a session here had it", {}, "delivered"],
+    ["a session at another node has it", {}, "handed-over"],
+  ];
+  const again: [what: string, fields: Partial<EnvelopeFields>, arrival: "here" | "handed-over"][] =
+    [
+      ["from another node", {}, "handed-over"],
+      [
+        "for the sessions here, after one elsewhere has given it back",
+        { isRerouted: true },
+        "here",
+      ],
+      ["as its carbon", { ...carbon, isRerouted: true }, "here"],
+    ];
+  for (const [before, fields, outcome] of first) {
+    for (const [what, others, arrival] of again) {
+      const fixture = new DeliveryFixture();
+      fixture.hasCarbons = true;
+      fixture.outcome = outcome;
+      const { process = OWN_PROCESS } = fields;
+      const message = fixture.envelope(toBob(), fields);
+      fixture.delivery.deliverHere(message, true);
+      if (!message.isCarbon) fixture.memory.forgetDelivered(message); // its session gives it back
+      fixture.outcome = "delivered";
+      for (const sequence of [1, 2]) {
+        const envelope = fixture.envelope(toBob(), { ...others, process, sequence });
+        envelope.arrived(arrival);
+        fixture.delivery.deliverHere(envelope, true);
+      }
+      assert.deepEqual(fixture.told, [1, 2], `${before}; ${what}`);
+    }
+  }
 });
 
 Deno.test("Delivery.deliverHere() lets a request to the server be sent again, and no request to a client", () => {

@@ -28,6 +28,10 @@ export class DeliveryFixture {
   kept: boolean | "full" = false;
   /** Sessions at this datacenter, of every account. */
   sessions: OwnSessions = { isHere: false, isResourceHere: false, priority: undefined };
+  /** True when other sessions here want carbons of messages. */
+  hasCarbons = false;
+  /** Sequence numbers of the messages whose carbons they were given. */
+  readonly told: number[] = [];
   readonly delivered: Envelope[] = [];
   readonly sent: { readonly host: string; readonly envelope: Envelope }[] = [];
   /** Conditions of the errors that senders are answered with. */
@@ -43,6 +47,10 @@ export class DeliveryFixture {
     sessionsOf: () => this.sessions,
     keepBehind: () => this.kept,
     deliver: (envelope) => {
+      if (this.hasCarbons && !envelope.isTold) {
+        this.told.push(envelope.sequence);
+        envelope.isTold = !envelope.isCarbon;
+      }
       if (this.outcome === "delivered") {
         this.delivered.push(envelope);
         envelope.settle();
