@@ -102,12 +102,23 @@ export class Refusals {
         if (!isStored || !this.#isKeptOffline(envelope, outcome)) settle();
       },
       refused: (condition) => {
-        // The account may be without an archive, or may want none of this message.
-        const mayWait = condition === "service-unavailable" && this.#waitsOffline(envelope, reason);
-        if (!mayWait) this.#answer(envelope, condition, reason);
+        if (!this.#isRefusedByArchive(envelope, condition, reason)) {
+          this.#answer(envelope, condition, reason);
+        }
       },
     });
     return isArchiving === true || this.#waitsOffline(envelope, reason);
+  }
+
+  /** True when a message that its recipient's archive does not take is dealt with. */
+  #isRefusedByArchive(
+    envelope: Envelope,
+    condition: StanzaErrorCondition,
+    reason: DropReason,
+  ): boolean {
+    // The account may be without an archive, or may want none of this message.
+    if (condition === "service-unavailable") return this.#waitsOffline(envelope, reason);
+    return condition === "resource-constraint" && this.#isRefusedDiscreetly(envelope, "refused");
   }
 
   /** True for a message that waits for its account's next client, or is answered later. */

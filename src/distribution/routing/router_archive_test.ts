@@ -697,6 +697,35 @@ Deno.test("Router takes a message back from its archives when it finds no room t
   fixture.close();
 });
 
+Deno.test("Router tells no stranger by an error that an archive has no room for somebody who is offline", async () => {
+  for (const end of ["dropped", "refused", undefined] as const) {
+    const fixture = new Fixture();
+    const asked: string[] = [];
+    fixture.offline = {
+      keep: () => assert.fail("The archive was to have it."),
+      refuse: (refused, outcome) => {
+        asked.push(idOf(refused));
+        if (end === "dropped") outcome.dropped();
+        else if (end === "refused") outcome.refused("resource-constraint");
+        return end !== undefined;
+      },
+    };
+    const client = new FakeLink();
+    fixture.router.accept(message("1"), client, 7);
+    await fixture.end("1 sender");
+    await fixture.end("1 absent", false);
+    fixture.clock.advance(1_000);
+    await fixture.settled();
+    fixture.archive.outcomes[0]!.refused("resource-constraint");
+    assert.deepEqual([asked, client.settled], [["1"], [7]]);
+    const errors = end === "dropped" ? [] : ["resource-constraint"];
+    assert.deepEqual(fixture.delivered.map(conditionOf), errors, `${end}`);
+    const drops = /dropped_total\{reason="refused"\} (\d)/.exec(await fixture.metrics.prometheus());
+    assert.equal(drops?.[1], end === "dropped" ? "1" : "0", `${end}`);
+    fixture.close();
+  }
+});
+
 Deno.test("Router has a message wait offline with its id in the archive, or without an archive", async () => {
   const cases = [
     { how: "stored", waits: "stamped", settled: [7] },
