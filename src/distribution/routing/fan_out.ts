@@ -117,15 +117,20 @@ export class FanOut {
   }
 
   /**
-   * Sends a message that the datacenter of the newest login cannot take to another one that has a copy.
-   * @returns false when there is none
+   * Sends a message that this datacenter, or the one of the newest login, cannot take to another one
+   * that has a copy. If none is known here, sends it back to where it entered, which has sent copies.
+   * @returns false when there is no such datacenter
    */
   passBy(envelope: Envelope): boolean {
     if (!this.hasCopies(envelope)) return false;
     const { locations } = this.#deps;
     const key = this.#lookups.keyOf(envelope.stanza.to);
     const full = locations.cached(key);
-    return this.#passOn(envelope, locations.spread(key).filter(({ host }) => host !== full));
+    const others = locations.spread(key).filter(({ host }) => host !== full);
+    if (this.#passOn(envelope, others)) return true;
+    if (!this.#domains.isOtherLocalHost(envelope.origin)) return false;
+    this.#delivery.forward(envelope, envelope.origin);
+    return true;
   }
 
   /** Sessions of a message's recipient that are in several datacenters; none for other stanzas. */

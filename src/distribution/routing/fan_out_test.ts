@@ -278,6 +278,8 @@ Deno.test("FanOut.passBy() sends a message past its datacenter while it has hops
   const spread = fixture.envelope(presence, { isSpread: true });
   assert.equal(fixture.fanOut.passBy(spread), false, "each datacenter has its own");
   assert.deepEqual([alone.sentTo, fixture.sentTo], [[], [DC3]]);
+  assert.ok(alone.fanOut.passBy(alone.envelope(toBob(), { isSpread: true, origin: DC2 })));
+  assert.deepEqual(alone.sentTo, [DC2], "it entered there");
 });
 
 Deno.test("FanOut.hasCopies() is true for messages that were spread, and may go on", () => {

@@ -17,6 +17,8 @@ export interface RefusalsDeps {
   readonly log: Logger;
   readonly offline?: OfflineKeeper | undefined;
   readonly archive?: Archive | undefined;
+  /** Sends a message that finds no room here to where others may have it; false when nobody may. */
+  readonly passBy: (envelope: Envelope) => boolean;
   /** Sends an error on its way; it takes over the duty of the stanza that it answers. */
   readonly answer: (reply: Stanza, request: Envelope) => void;
 }
@@ -46,6 +48,7 @@ export class Refusals {
       return stop.leaveOpen(envelope);
     }
     if (envelope.isCopy) return this.drop(envelope, reason); // the original is answered
+    if (condition === "resource-constraint" && this.#deps.passBy(envelope)) return;
     const { stanza } = envelope;
     if (stanza.kind === "message") {
       if (envelope.hasKeeper) {

@@ -75,6 +75,7 @@ export class Router {
       stop,
       metrics,
       log: deps.log ?? SILENT_LOGGER,
+      passBy: (envelope) => this.#dispatcher.fanOut.passBy(envelope),
       answer: (reply, request) => this.answer(reply, request),
       offline: deps.offline,
       archive: deps.archive,
@@ -292,7 +293,6 @@ export class Router {
       case "node-gone":
         return this.#routeAnew(envelope);
       case "full":
-        if (this.#dispatcher.fanOut.passBy(envelope)) return;
         return this.#refusals.refuse(envelope, "resource-constraint", "returned");
       case "expired":
         // Forgets the place, as the recipient may have moved and later stanzas must not go there

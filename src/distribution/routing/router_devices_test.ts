@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { FairShares } from "../../base/mod.ts";
 import { parseJid } from "../../xmpp/mod.ts";
 import { Envelope } from "../envelope.ts";
 import type { StanzaShape } from "./testing/router_fixture.ts";
@@ -329,6 +330,46 @@ Deno.test("Router passes on a message that was spread and that the session here 
   fixture.received(new Envelope({ ...fromLink(toBob()), isSpread: true }), DC2);
   assert.deepEqual(sent(fixture), [DC3], "which has a copy");
   assert.equal(fixture.router.bouncing, 0);
+});
+
+Deno.test("Router gives no error for want of room here, while another datacenter may have its copy", async () => {
+  const rows: [what: string, make: () => RouterFixture][] = [
+    ["no room to bounce", () => new RouterFixture({ bounce: { maxItems: 0 } })],
+    ["no room behind others", () => {
+      const fixture = new RouterFixture();
+      bobHere(fixture, 0);
+      fixture.kept.set(BOB, "full");
+      return fixture;
+    }],
+    ["no room to wait for a lookup", () => {
+      const [lookup, bounce] = [new FairShares({ maxItems: 0 }), new FairShares()];
+      return new RouterFixture({}, { lookup, bounce });
+    }],
+    ["a session that reads too slowly", () => {
+      const fixture = new RouterFixture();
+      bobHere(fixture, 0);
+      fixture.local.set(BOB, "resource-constraint");
+      return fixture;
+    }],
+  ];
+  for (const [what, make] of rows) {
+    const fixture = make();
+    fixture.cache.set(ALICE, DC3);
+    const fields = { ...fromLink(toBob(), { origin: DC3 }), isSpread: true };
+    const link = new FakeLink();
+    fixture.received(new Envelope(fields, link, 1), DC2);
+    await fixture.settled();
+    assert.deepEqual(sent(fixture), [DC3], `${what}: it knows who else has a copy`);
+    const [{ envelope: { stanza, ttl } }] = fixture.sent.splice(0) as [typeof fixture.sent[number]];
+    assert.deepEqual([conditionOf(stanza), link.settled, ttl], ["", [], 2], what);
+    fixture.cache.delete(BOB);
+    const lastHop = { ...fromLink(toBob(), { origin: DC3, sequence: 2, ttl: 0 }), isSpread: true };
+    fixture.received(new Envelope(lastHop), DC2);
+    await fixture.settled();
+    const errors = fixture.sent.map(({ envelope }) => conditionOf(envelope.stanza));
+    assert.deepEqual(errors, ["resource-constraint"], `${what}: it goes not for ever`);
+    fixture.close();
+  }
 });
 
 Deno.test("Router finds the datacenter's nodes for a message that was spread", async () => {

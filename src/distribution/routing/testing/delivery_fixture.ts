@@ -69,6 +69,7 @@ export class DeliveryFixture {
       stop: new StopOrder(domains, local, metrics),
       metrics,
       log: this.#log,
+      passBy: () => false,
       answer: (reply, request) => {
         this.answers.push(conditionOf(reply));
         request.settle();
