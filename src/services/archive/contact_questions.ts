@@ -1,5 +1,5 @@
 import type { Clock } from "../../base/mod.ts";
-import { describeError } from "../../base/mod.ts";
+import { CausewayError, describeError } from "../../base/mod.ts";
 import type { Logger } from "../../observe/mod.ts";
 import type { BareJid } from "../../xmpp/mod.ts";
 import { GRACE_MS } from "./archive_writer.ts";
@@ -21,8 +21,7 @@ export interface ContactQuestionsDeps {
 /** A question to a roster, which all calls share that came before it was asked. */
 interface Question {
   readonly contact: BareJid;
-  /** Undefined until it is answered. */
-  isContact: boolean | undefined;
+  answer: boolean | "damaged" | undefined;
 }
 
 /** A call that waits for an answer. */
@@ -45,8 +44,9 @@ interface Roster {
  * Questions to rosters: one to an account's roster at a time, and few in all, so that connections to
  * the database stay free. Answers keep the order of the calls about an account, so that its messages
  * keep theirs. A roster that fails is asked again, until it answers or this object is closed. Others
- * have its place meanwhile. One that does not answer keeps its one place until it does. The caller
- * bounds how many calls wait.
+ * have its place meanwhile. One that does not answer keeps its one place until it does. A contact
+ * whose item is damaged stays unknown, however often it is asked for. The caller bounds how many calls
+ * wait.
  */
 export class ContactQuestions {
   readonly #deps: ContactQuestionsDeps;
@@ -77,7 +77,8 @@ export class ContactQuestions {
   /**
    * Asks the roster of an account for a contact.
    *
-   * @param answered called with the answer; with undefined when there is none before the end
+   * @param answered called with the answer; with undefined when there is none before the end, or the
+   *   item of the contact is damaged
    * @returns a function that takes the call back
    */
   ask(account: BareJid, contact: BareJid, answered: Call["answered"]): () => void {
@@ -89,7 +90,7 @@ export class ContactQuestions {
     const roster = present ?? { calls: new Set(), open: new Map() };
     let question = roster.open.get(contact.text);
     if (question === undefined) {
-      question = { contact, isContact: undefined };
+      question = { contact, answer: undefined };
       roster.open.set(contact.text, question);
     }
     const call = { question, sinceMs: this.#deps.clock.monotonicMs(), answered };
@@ -132,18 +133,25 @@ export class ContactQuestions {
     // A contact that is added from now on may be missing from the answer: later calls do not share it.
     if (open.get(question.contact.text) === question) open.delete(question.contact.text);
     try {
-      question.isContact = await this.#deps.isContact(account, question.contact);
+      question.answer = await this.#deps.isContact(account, question.contact);
     } catch (thrown) {
       this.#deps.logger.debug("archive.not-asked", { error: describeError(thrown) });
-      return false;
+      if (!isDamaged(thrown)) return false;
+      question.answer = "damaged";
     }
     for (const call of calls) {
-      if (call.question.isContact === undefined) break;
+      const { answer } = call.question;
+      if (answer === undefined) break;
       calls.delete(call);
-      call.answered(call.question.isContact);
+      call.answered(answer === "damaged" ? undefined : answer);
     }
     return true;
   }
+}
+
+/** True for the failure to read an item. The database itself is well, and so are other items. */
+function isDamaged(thrown: unknown): boolean {
+  return thrown instanceof CausewayError && thrown.code === "storage/corrupt";
 }
 
 function endAll({ calls }: Roster): void {

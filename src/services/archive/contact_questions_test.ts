@@ -1,5 +1,5 @@
 import { deepStrictEqual, strictEqual } from "node:assert/strict";
-import { ManualClock } from "../../base/mod.ts";
+import { CausewayError, ManualClock } from "../../base/mod.ts";
 import { SILENT_LOGGER } from "../../observe/mod.ts";
 import { parseJid } from "../../xmpp/mod.ts";
 import { ContactQuestions } from "./contact_questions.ts";
@@ -91,6 +91,22 @@ Deno.test("ContactQuestions asks a roster that fails again, and others in its pa
   await turn();
   strictEqual(rosters.isLate(jid("account0")), false);
   strictEqual(answers.at(-1), "account0 a true");
+});
+
+Deno.test("ContactQuestions answers no more than a roster can tell whose item is damaged", async () => {
+  const { rosters, clock, asked, questions, answers, ask, jid } = open();
+  for (const [contact, name] of [["a", "1"], ["b", "2"], ["a", "3"]] as const) {
+    ask("bob", contact, name);
+  }
+  await turn();
+  questions[0]!.reject(new CausewayError("storage/corrupt", "damaged"));
+  await turn();
+  deepStrictEqual([asked, answers], [["bob a", "bob b"], ["1 undefined"]]);
+  questions[1]!.resolve(true);
+  await turn();
+  deepStrictEqual(answers.slice(1), ["2 true", "3 undefined"]);
+  clock.advance(1_000);
+  deepStrictEqual([rosters.waiting, rosters.isLate(jid("bob"))], [0, false]);
 });
 
 Deno.test("ContactQuestions gives one place to a roster that hangs, and none to calls that were taken back", async () => {
