@@ -21,6 +21,8 @@ export const GRACE_MS = 1_000;
  * at a message that is too large for it as at a broken disk.
  */
 const DOUBTFUL: ReadonlySet<string> = new Set(["storage/io", "storage/garbled"]);
+/** Failures that do not pass by themselves: those of a message, an archive or the whole store. */
+const LASTING: ReadonlySet<string> = new Set(["storage/failed", "storage/corrupt"]);
 /**
  * Attempts at a message alone that may fail so, with a pause after each: ten seconds, in which a store
  * may recover or hand over to another server.
@@ -247,7 +249,7 @@ export class ArchiveWriter {
       // It may never get done with so many in its time.
       if (thrown.code === "storage/timeout") this.#most = Math.ceil(batch.length / 2);
       if (thrown.code === "storage/value-too-large") return "too-large";
-      if (thrown.code === "storage/failed") return "refused";
+      if (LASTING.has(thrown.code)) return "refused";
       return DOUBTFUL.has(thrown.code) ? "doubtful" : "fails";
     }
   }

@@ -93,6 +93,7 @@ function withWriter<S extends HeldStore | RuledStore>(store: S) {
 const DOWN = new CausewayError("storage/unreachable", "Cannot reach it", { retryable: true });
 const LATE = new CausewayError("storage/timeout", "It did not answer in time", { retryable: true });
 const TOO_LARGE = new CausewayError("storage/value-too-large", "Cannot store so much");
+const DAMAGED = new CausewayError("storage/corrupt", "Cannot store it: it is damaged");
 const ODD = new CausewayError("storage/failed", "Cannot store it");
 
 Deno.test("ArchiveWriter writes what gathers while it writes, in one transaction and in order", async () => {
@@ -197,22 +198,24 @@ Deno.test("ArchiveWriter lets each entry wait for a second, however many the slo
   strictEqual(clock.pendingTimers, 0);
 });
 
-Deno.test("ArchiveWriter gives up a message that the store alone cannot hold, and no other", async () => {
-  const { store, told, add } = open();
-  for (const each of [1, 2, 3]) add(each, `archive ${each}`);
-  await turn();
-  await store.answer(ODD);
-  deepStrictEqual(store.last, [1]);
-  await store.answer();
-  deepStrictEqual(store.last, [2, 3]);
-  await store.answer(ODD);
-  deepStrictEqual(store.last, [2]);
-  await store.answer(ODD);
-  deepStrictEqual(store.last, [3], "the message or the store?");
-  await store.answer();
-  deepStrictEqual(store.last, [2]);
-  await store.answer(ODD);
-  deepStrictEqual(told, ["1 stored", "3 stored", "2 failed"]);
+Deno.test("ArchiveWriter gives up a message that the store alone cannot hold, or whose archive is damaged, and no other", async () => {
+  for (const failure of [ODD, DAMAGED]) {
+    const { store, told, add } = open();
+    for (const each of [1, 2, 3]) add(each, `archive ${each}`);
+    await turn();
+    await store.answer(failure);
+    deepStrictEqual(store.last, [1]);
+    await store.answer();
+    deepStrictEqual(store.last, [2, 3]);
+    await store.answer(failure);
+    deepStrictEqual(store.last, [2]);
+    await store.answer(failure);
+    deepStrictEqual(store.last, [3], "the message or the store?");
+    await store.answer();
+    deepStrictEqual(store.last, [2]);
+    await store.answer(failure);
+    deepStrictEqual(told, ["1 stored", "3 stored", "2 failed"]);
+  }
 });
 
 Deno.test("ArchiveWriter gives up a message that is too large for the store, and stores its batch", async () => {
