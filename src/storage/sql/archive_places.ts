@@ -82,6 +82,18 @@ export async function findArchive(queries: Queries, archive: string): Promise<Ke
   return row === undefined ? places.second : bufferOf(row.account_key);
 }
 
+/**
+ * Returns a query for the row of `key`, as long as it is that of the archive. After `findArchive`, the
+ * account may be deleted, and the next one of its name may get the row.
+ */
+export function stillOf(queries: Queries, archive: string, key: Key) {
+  const { owner } = placesOf(archive);
+  return queries.selectFrom("archives").where("archives.account_key", "=", key)
+    .where((each) =>
+      each.or([each("archives.owner_key", "is", null), each("archives.owner_key", "=", owner)])
+    );
+}
+
 /** The owner in a row of `archives`: the hash of the archive's key, `UNOWNED` or `NO_ROW`. */
 export type RowOwner = string;
 

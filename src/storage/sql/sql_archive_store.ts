@@ -22,6 +22,7 @@ import {
   lockArchive,
   NO_ROW,
   readPreferences,
+  stillOf,
   writePreferences,
 } from "./archive_places.ts";
 import type { RowOwner } from "./archive_places.ts";
@@ -110,7 +111,7 @@ export class SqlArchiveStore implements ArchiveStore {
       if (!await narrow(queries, key, span, { after, before })) return undefined;
       if (filter.ids !== undefined && !await hasAll(queries, key, filter.ids)) return undefined;
       if (span.after + 1 >= span.before) return { messages: [], isComplete: true };
-      const query = this.#matching(queries, key, filter, span)
+      const query = this.#matching(queries, { archive, key }, filter, span)
         .select(["process", "sequence", "sent_at", "stanza"])
         .orderBy("position", from === "start" ? "asc" : "desc");
       const rows = await this.#database.dialect.limit(query, limit + 1).execute();
@@ -129,7 +130,7 @@ export class SqlArchiveStore implements ArchiveStore {
       const span = await this.#spanOf(queries, key, filter);
       if (span === undefined) return undefined;
       const some = this.#database.dialect.limit(
-        this.#matching(queries, key, filter, span).select("position"),
+        this.#matching(queries, { archive, key }, filter, span).select("position"),
         limit,
       );
       const { total } = await queries.selectFrom(some.as("some"))
@@ -147,7 +148,8 @@ export class SqlArchiveStore implements ArchiveStore {
       const end = async (direction: "asc" | "desc") => {
         const query = queries.selectFrom("archive_messages")
           .select(["process", "sequence", "sent_at"])
-          .where("account_key", "=", key).orderBy("position", direction);
+          .where("account_key", "=", key).where(isThere(stillOf(queries, archive, key)))
+          .orderBy("position", direction);
         const [row] = await this.#database.dialect.limit(query, 1).execute();
         return row && endOf(row);
       };
@@ -158,8 +160,8 @@ export class SqlArchiveStore implements ArchiveStore {
 
   async preferences(archive: string): Promise<ArchivePreferences | undefined> {
     return await this.#database.run("read the preferences of an archive from", async (queries) => {
-      const row = await queries.selectFrom("archives").select("preferences")
-        .where("account_key", "=", await findArchive(queries, archive)).executeTakeFirst();
+      const key = await findArchive(queries, archive);
+      const row = await stillOf(queries, archive, key).select("preferences").executeTakeFirst();
       return readPreferences(row?.preferences ?? null);
     });
   }
@@ -328,12 +330,13 @@ export class SqlArchiveStore implements ArchiveStore {
   /** Selects the messages that a filter wants, within a span. */
   #matching(
     queries: Queries,
-    key: Key,
+    { archive, key }: { readonly archive: string; readonly key: Key },
     { peer, startMs, endMs, ids, text }: ArchiveFilter,
     span: Span,
   ): SelectQueryBuilder<Tables, "archive_messages", unknown> {
     let query = queries.selectFrom("archive_messages").where("account_key", "=", key)
-      .where("position", ">", span.after).where("position", "<", span.before);
+      .where("position", ">", span.after).where("position", "<", span.before)
+      .where(isThere(stillOf(queries, archive, key)));
     if (peer !== undefined) {
       query = query.where("peer_key", "=", keyOf(peer.bare));
       if (peer.resourcepart !== "") {
@@ -434,6 +437,11 @@ async function hasAll(queries: Queries, key: Key, ids: readonly ArchiveId[]): Pr
     .where("account_key", "=", key).where((each) => isOneOf(each, ids)).execute();
   const wanted = new Set(ids.map(({ process, sequence }) => `${process} ${sequence}`));
   return rows.length === wanted.size;
+}
+
+/** Returns a condition that is true while a query finds a row. */
+function isThere(query: ReturnType<typeof stillOf>) {
+  return (each: MessageExpressions) => each.exists(query.select("archives.account_key"));
 }
 
 type MessageExpressions = ExpressionBuilder<Tables, "archive_messages">;

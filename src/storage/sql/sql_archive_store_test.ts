@@ -1,8 +1,10 @@
 import { deepStrictEqual, rejects, strictEqual } from "node:assert/strict";
 import { archiveKeyOf } from "../archive_store.ts";
 import { conformanceArchived } from "../testing/archive_store_conformance.ts";
+import type { KyselyPlugin } from "kysely";
 import { keyOf } from "./keys.ts";
 import { SqlArchiveStore } from "./sql_archive_store.ts";
+import type { Queries, SqlDatabase } from "./sql_database.ts";
 import { BreakableStore } from "./testing/sqlite.ts";
 
 const [ALICE, BOB] = ["alice@example.com", "bob@example.com"];
@@ -132,6 +134,52 @@ Deno.test("SqlArchiveStore.closeUnowned() keeps an archive of version 0.1.0 from
   await store.removeAll(ALICE);
   deepStrictEqual(await sequences(store, ALICE), []);
 });
+
+Deno.test("SqlArchiveStore reads nothing of the next account of a name that comes while it reads", async () => {
+  const ways: Record<string, (store: SqlArchiveStore) => Promise<unknown>> = {
+    read: (store) => sequences(store, FIRST),
+    count: (store) => store.count(FIRST, {}, 10),
+    ends: (store) => store.ends(FIRST),
+    preferences: (store) => store.preferences(FIRST),
+  };
+  const found: Record<string, unknown> = {};
+  for (const [way, read] of Object.entries(ways)) {
+    await using broken = await BreakableStore.open();
+    const { database } = broken;
+    const store = new SqlArchiveStore(database);
+    await store.append([conformanceArchived(1, { archive: FIRST })], NOW);
+    const change = async () => {
+      await store.removeAll(ALICE);
+      await store.setPreferences(SECOND, { byDefault: "always", always: [BOB], never: [] });
+      await store.append([conformanceArchived(2, { archive: SECOND })], NOW);
+    };
+    const reading = new SqlArchiveStore(behindTheFirst(database, change));
+    found[way] = await read(reading);
+    deepStrictEqual(await sequences(store, SECOND), [2]);
+  }
+  deepStrictEqual(found, { read: [], count: 0, ends: undefined, preferences: undefined });
+});
+
+/** A database on which `change` is made behind the first query that finds something. */
+function behindTheFirst(database: SqlDatabase, change: () => Promise<void>): SqlDatabase {
+  let isDue = true;
+  const plugin: KyselyPlugin = {
+    transformQuery: ({ node }) => node,
+    transformResult: async ({ result }) => {
+      if (isDue) {
+        isDue = false;
+        await change();
+      }
+      return result;
+    },
+  };
+  const changing = {
+    dialect: database.dialect,
+    run: <T>(action: string, work: (queries: Queries) => Promise<T>) =>
+      database.run(action, (queries) => work(queries.withPlugin(plugin))),
+  };
+  return changing as SqlDatabase; // what reading takes of it
+}
 
 /** Numbers of rows with words, and of those in the index. */
 function wordsIn({ raw }: BreakableStore): readonly unknown[] {
