@@ -7,8 +7,11 @@ import { conditionOf, idOf, RouterFixture, stanza } from "./testing/router_fixtu
 const ALICE = "alice@example.com/x";
 const BOB = "bob@example.com";
 
-/** State of bob's client at one datacenter; `slow`: available, and takes nothing. */
-type Device = "none" | "silent" | "negative" | "available" | "slow";
+/**
+ * State of bob's client at one datacenter. `slow`: available, and takes nothing; `gone`: the table still
+ * has it.
+ */
+type Device = "none" | "gone" | "silent" | "negative" | "available" | "slow";
 /** Fate of a stanza on a lane: `again` means that it arrives, and comes back all the same. */
 type Passage = "arrives" | "returns" | "again";
 
@@ -20,6 +23,14 @@ interface Sent {
   readonly at: number;
 }
 
+/** State of the node of one datacenter. */
+interface Node {
+  /** False: nothing may bounce there. */
+  readonly hasRoom: boolean;
+  /** False: it has not looked up where bob is. */
+  readonly knowsBob: boolean;
+}
+
 /** Three or four datacenters with real routers. Alice is at the first, bob at several. */
 class SpreadWorld {
   readonly fixtures: RouterFixture[];
@@ -27,12 +38,17 @@ class SpreadWorld {
   readonly #hosts: readonly string[];
   readonly #passages: Passage[];
 
-  constructor(readonly devices: readonly Device[], passages: readonly Passage[]) {
+  constructor(
+    readonly devices: readonly Device[],
+    readonly nodes: readonly Node[],
+    passages: readonly Passage[],
+  ) {
     const hosts = this.#hosts = devices.map((_, i) => `dc${i}.example.com`);
     this.#passages = [...passages];
     this.fixtures = hosts.map((localHost, i) =>
       new RouterFixture(
         {
+          ...(!nodes[i]!.hasRoom && { bounce: { maxItems: 0 } }),
           domains: {
             globalHost: "example.com",
             localHost,
@@ -53,11 +69,12 @@ class SpreadWorld {
     fixture.table.set(ALICE, this.#hosts[0]!);
     if (at === 0) fixture.local.set(ALICE, "delivered");
     if (spread.length > 1) fixture.spread.set(BOB, spread);
+    if (!this.nodes[at]!.knowsBob) fixture.unplaced.add(BOB);
     fixture.table.set(BOB, spread.at(-1)!.host);
     for (const { host } of spread) fixture.table.set(`${BOB}/${host}`, host);
     const device = this.devices[at]!;
     fixture.local.set(BOB, outcomeOf(device));
-    if (device === "none") return;
+    if (device === "none" || device === "gone") return;
     const resource = `${BOB}/${this.#hosts[at]}`;
     fixture.local.set(resource, device === "slow" ? "resource-constraint" : "delivered");
     const isAvailable = device === "available" || device === "slow";
@@ -143,9 +160,14 @@ function takersOf({ to, at }: Sent, devices: readonly Device[]): readonly number
 }
 
 const DEVICES = fc.array(
-  fc.constantFrom<Device>("none", "silent", "negative", "available", "slow"),
+  fc.constantFrom<Device>("none", "gone", "silent", "negative", "available", "slow"),
   { minLength: 2, maxLength: 4 },
 ).filter((devices) => devices.filter((device) => device !== "none").length > 1);
+
+const NODES = fc.array(fc.record<Node>({ hasRoom: fc.boolean(), knowsBob: fc.boolean() }), {
+  minLength: 4,
+  maxLength: 4,
+});
 
 const SENT = fc.record<Sent>({
   to: fc.constantFrom("account", "resource", "own"),
@@ -162,14 +184,16 @@ Deno.test("Routers deliver a message once at each datacenter where somebody can 
       fc.array(fc.constantFrom<Passage>("arrives", "arrives", "returns", "again"), {
         maxLength: 12,
       }),
-      async (devices, messages, passages) => {
-        const world = new SpreadWorld(devices, passages);
+      NODES,
+      async (devices, messages, passages, nodes) => {
+        const world = new SpreadWorld(devices, nodes, passages);
         try {
           // The fixture delivers to the account what is for a resource that is gone: right for chat.
-          const used = messages.filter(({ to, type, at }) =>
-            to === "account" || (devices[at] ?? "none") !== "none" ||
-            (to === "resource" && type === "chat")
-          );
+          const used = messages.filter(({ to, type, at }) => {
+            const device = devices[at] ?? "none";
+            return to === "account" || (device !== "none" && device !== "gone") ||
+              (to === "resource" && type === "chat" && device === "none");
+          });
           for (const [i, message] of used.entries()) world.send(`m${i}`, message);
           await world.run();
           for (const [i, message] of used.entries()) {
