@@ -68,7 +68,8 @@ export class FanOut {
     if (hosts !== undefined) {
       return this.#deliverToAll(envelope, hosts) || this.#passOn(envelope, spread);
     }
-    this.#copyToDevices(envelope, spread, host);
+    if (envelope.isSpread) this.#tellHere(envelope, host);
+    else this.#copyToDevices(envelope, spread, host);
     return undefined;
   }
 
@@ -204,9 +205,24 @@ export class FanOut {
       this.#deps.carbons?.copies(stanza) === true;
   }
 
+  /**
+   * Gives the account's sessions here the carbon of a message for a session that has moved away. They
+   * were to get it from that session's node, and no other datacenter has sent them one.
+   */
+  #tellHere(envelope: Envelope, host: string): void {
+    const { carbons, local } = this.#deps;
+    const { localHost } = this.#domains;
+    const { stanza, arrival, isCopy } = envelope;
+    if (arrival !== "link" || isCopy || host === localHost || stanza.to === stanza.to.bare) return;
+    if (carbons?.copies(stanza) !== true || !local.sessionsOf(stanza.to).isHere) return;
+    const [copy] = copyEnvelope(envelope, 1);
+    copy!.isCarbon = true;
+    this.#sendCopy(copy!, localHost);
+  }
+
   /** Has the account's sessions in other datacenters than `host` get carbons of a message. */
   #copyToDevices(envelope: Envelope, spread: readonly SessionHost[], host: string): void {
-    if (spread.length === 0 || envelope.isSpread) return;
+    if (spread.length === 0) return;
     const { carbons, local } = this.#deps;
     const { stanza } = envelope;
     if (carbons?.copies(stanza) !== true) return;

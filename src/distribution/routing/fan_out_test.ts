@@ -266,6 +266,29 @@ Deno.test("FanOut.send() sends carbons of a message for one resource to the othe
   assert.equal(fixture.sent.length, 1, "it comes back to its sender");
 });
 
+Deno.test("FanOut.send() gives the sessions here the carbon of a message whose session has moved away", () => {
+  const phone = `${BOB}/dc3`;
+  const rows: [what: string, to: string, given: number, change: Partial<Fixture>][] = [
+    ["they were to get it from that session's node", phone, 1, {}],
+    ["without carbons", phone, 0, { copiesToDevices: false }],
+    ["nobody is here", phone, 0, {
+      sessions: { isHere: false, isResourceHere: false, priority: 0 },
+    }],
+  ];
+  for (const [what, to, given, change] of rows) {
+    const fixture = new Fixture(DC1, DC3);
+    fixture.copiesToDevices = true;
+    fixture.isHere(0);
+    Object.assign(fixture, change);
+    const message = new Envelope({ ...fromLink(toBob({}, to)), isSpread: true });
+    message.arrived("link", DC2);
+    for (let i = 0; i < 2; i++) assert.equal(fixture.fanOut.send(message, KEY, DC3), undefined);
+    assert.equal(fixture.delivered.length, given, what);
+    assert.ok(fixture.delivered.every(({ isCarbon }) => isCarbon), what);
+    assert.deepEqual(fixture.sentTo, [], "the others have had theirs");
+  }
+});
+
 Deno.test("FanOut.passBy() sends a message past its datacenter while it has hops left", () => {
   const fixture = new Fixture(DC3, DC2);
   const message = fixture.envelope(toBob(), { isSpread: true, ttl: 1 });

@@ -1,0 +1,254 @@
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import { ManualClock } from "../../base/mod.ts";
+import { MetricsRegistry } from "../../observe/mod.ts";
+import { deliveryRule, parseJid } from "../../xmpp/mod.ts";
+import type { Jid } from "../../xmpp/mod.ts";
+import { Envelope } from "../envelope.ts";
+import type { LocalOutcome, Locations, OwnSessions } from "./ports.ts";
+import { Router } from "./router.ts";
+import { idOf, stanza } from "./testing/router_fixture.ts";
+
+const [ALICE, BOB] = ["alice@example.com/x", "bob@example.com"];
+const HOSTS = ["dc0.example.com", "dc1.example.com", "dc2.example.com"] as const;
+
+/** A session of bob, with carbons and stream management. */
+interface Device {
+  readonly name: string;
+  /** Place of its datacenter. */
+  readonly at: number;
+  readonly priority: number;
+  /** Messages that it has not acknowledged. */
+  readonly unacknowledged: Envelope[];
+  /** What it was given: `message` or `carbon`, and the id of the message. */
+  readonly given: string[];
+}
+
+/**
+ * Three datacenters of one node each, with real routers. alice writes from all of them. bob's devices
+ * move between them, all of which know where each is.
+ */
+class CarbonWorld {
+  /** The newest login last. */
+  devices: readonly Device[] = [];
+  /** Those that have ended, too. */
+  readonly all: Device[] = [];
+  readonly #routers: readonly Router[];
+  readonly #clocks: ManualClock[] = [];
+  readonly #metrics: MetricsRegistry[] = [];
+  readonly #lanes: { readonly from: number; readonly to: string; readonly envelope: Envelope }[] =
+    [];
+
+  constructor() {
+    this.#routers = HOSTS.map((localHost, at) => this.#routerAt(localHost, at));
+  }
+
+  #routerAt(localHost: string, at: number): Router {
+    const clock = new ManualClock();
+    const metrics = new MetricsRegistry(new ManualClock());
+    this.#clocks.push(clock);
+    this.#metrics.push(metrics);
+    const domains = {
+      globalHost: "example.com",
+      localHost,
+      hosts: new Set(["example.com", localHost]),
+      isOtherLocalHost: (domain: string) =>
+        domain !== localHost && HOSTS.some((host) => host === domain),
+    };
+    return new Router({ domains }, {
+      process: at + 1,
+      clock,
+      metrics,
+      random: { unit: () => 0.5 },
+      carbons: { copies: ({ type }) => type === "chat" },
+      outbound: { send: (to, envelope) => void this.#lanes.push({ from: at, to, envelope }) },
+      locations: this.#locations(),
+      local: {
+        servesDomain: () => false,
+        sessionsOf: (to) => this.#sessionsOf(to, at),
+        deliver: (envelope) => this.#deliver(envelope, at),
+      },
+    });
+  }
+
+  #locations(): Locations {
+    const find = ({ text, bare }: Jid) => {
+      if (bare.text !== BOB) return HOSTS[0];
+      const device = this.devices.find(({ name }) => text === `${BOB}/${name}`) ??
+        this.devices.at(-1);
+      return device && HOSTS[device.at];
+    };
+    return {
+      cached: (jid) => find(jid) ?? null,
+      locate: (jid) => Promise.resolve(find(jid)),
+      locateAgain: (jids) => Promise.resolve(jids.map(find)),
+      spread: () => {
+        const places = this.devices.map(({ name, at }) => ({
+          host: HOSTS[at]!,
+          resourcepart: name,
+        }));
+        return new Set(places.map(({ host }) => host)).size > 1 ? places : [];
+      },
+      learn: () => false,
+      isUnplaced: () => false,
+      forget: () => {},
+      expire: () => {},
+    };
+  }
+
+  #devicesAt(at: number): readonly Device[] {
+    return this.devices.filter((device) => device.at === at);
+  }
+
+  #sessionsOf(to: Jid, at: number): OwnSessions {
+    const own = to.bare.text === BOB ? this.#devicesAt(at) : [];
+    return {
+      isHere: own.length > 0,
+      isResourceHere: own.some(({ name }) => to.text === `${BOB}/${name}`),
+      priority: own.length > 0 ? Math.max(...own.map(({ priority }) => priority)) : undefined,
+    };
+  }
+
+  #deliver(envelope: Envelope, at: number): LocalOutcome {
+    const { stanza, isCarbon, isCopy, isRerouted } = envelope;
+    if (stanza.to.bare.text !== BOB) {
+      envelope.settle();
+      return "delivered";
+    }
+    const own = this.#devicesAt(at);
+    const named = own.find(({ name }) => stanza.to.text === `${BOB}/${name}`);
+    const rule = deliveryRule(stanza, named !== undefined, isRerouted);
+    const takers = isCarbon ? [] : own.filter((device) => {
+      return rule === "resource" ? device === named : device.priority >= 0;
+    });
+    for (const { given, unacknowledged } of takers) {
+      given.push(`message ${idOf(stanza)}`);
+      unacknowledged.push(envelope);
+      envelope.retain();
+    }
+    if (takers.length === 0 && !isCopy) return "no-session";
+    const others = own.filter((device) => !takers.includes(device));
+    if (others.length > 0 && !envelope.isTold) {
+      for (const { given } of others) given.push(`carbon ${idOf(stanza)}`);
+      envelope.isTold = !isCarbon;
+    } else if (takers.length === 0) return "no-session";
+    if (takers.length === 0) envelope.settle();
+    return "delivered";
+  }
+
+  send(id: string, from: number, name: string | undefined): void {
+    const to = name === undefined ? BOB : `${BOB}/${name}`;
+    this.#routers[from]!.accept(stanza(ALICE, to, { id }), { settle: () => {} }, 1);
+  }
+
+  /** Has a device log in, or in anew. Its earlier session then ends. */
+  login(name: string, at: number, priority: number): void {
+    const before = this.devices.find((device) => device.name === name);
+    const device = { name, at, priority, unacknowledged: [], given: [] };
+    this.devices = [...this.devices.filter((each) => each !== before), device];
+    this.all.push(device);
+    for (const router of this.#routers) router.revealed(parseJid(BOB));
+    if (before !== undefined) this.#giveBack(before);
+  }
+
+  logout(name: string): void {
+    const left = this.devices.find((device) => device.name === name);
+    this.devices = this.devices.filter((device) => device !== left);
+    if (left !== undefined) this.#giveBack(left);
+  }
+
+  #giveBack({ at, unacknowledged }: Device): void {
+    for (const envelope of unacknowledged.splice(0)) {
+      if (envelope.abandoned()) this.#routers[at]!.returned(envelope, "unacknowledged");
+    }
+  }
+
+  acknowledge(name: string): void {
+    const device = this.devices.find((each) => each.name === name);
+    for (const envelope of device?.unacknowledged.splice(0) ?? []) envelope.acknowledged();
+  }
+
+  /** Lets all that is on lanes arrive. */
+  async pass(): Promise<void> {
+    for (;;) {
+      await new Promise((resolve) => setImmediate(resolve));
+      if (this.#lanes.length === 0) return;
+      for (const { from, to, envelope } of this.#lanes.splice(0)) {
+        const lane = { settle: () => envelope.settle(), leftOpen: () => {} };
+        const arriving = new Envelope({ ...envelope }, lane, 1);
+        arriving.arrived("link", HOSTS[from]!);
+        this.#routers[HOSTS.findIndex((host) => host === to)]!.route(arriving);
+      }
+    }
+  }
+
+  /** Lets everything come to its end. */
+  async end(): Promise<void> {
+    for (let retry = 0; retry < 8; retry++) {
+      await this.pass();
+      for (const clock of this.#clocks) clock.advance(2_000);
+    }
+    for (const metrics of this.#metrics) metrics.close();
+  }
+}
+
+type Step =
+  | { readonly kind: "send"; readonly from: number; readonly to: string | undefined }
+  | {
+    readonly kind: "login";
+    readonly name: string;
+    readonly at: number;
+    readonly priority: number;
+  }
+  | { readonly kind: "logout" | "acknowledge"; readonly name: string }
+  | { readonly kind: "pass" };
+
+const NAME = fc.constantFrom("desk", "phone", "tablet");
+const PLACE = fc.nat({ max: HOSTS.length - 1 });
+const STEP: fc.Arbitrary<Step> = fc.oneof(
+  fc.record({
+    kind: fc.constant("send" as const),
+    from: PLACE,
+    to: fc.option(NAME, { nil: undefined }),
+  }),
+  fc.record({
+    kind: fc.constant("login" as const),
+    name: NAME,
+    at: PLACE,
+    priority: fc.constantFrom(0, 0, -1),
+  }),
+  fc.record({ kind: fc.constantFrom("logout" as const, "acknowledge" as const), name: NAME }),
+  fc.record({ kind: fc.constant("pass" as const) }),
+);
+
+Deno.test("Routers give each device a message and its carbon once at the most, and one of them to those that stay", async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(STEP, { maxLength: 14 }), async (steps) => {
+      const world = new CarbonWorld();
+      const present = new Map<string, readonly Device[]>();
+      for (const [i, step] of steps.entries()) {
+        if (step.kind === "send") {
+          present.set(`${i}`, world.devices);
+          world.send(`${i}`, step.from, step.to);
+        } else if (step.kind === "login") world.login(step.name, step.at, step.priority);
+        else if (step.kind === "pass") await world.pass();
+        else world[step.kind](step.name);
+      }
+      await world.end();
+      for (const { name, given } of world.all) {
+        assert.equal(new Set(given).size, given.length, `${name}: ${given}`);
+      }
+      for (const [id, devices] of present) {
+        // One that nobody gets comes back to its sender.
+        if (!world.all.some(({ given }) => given.includes(`message ${id}`))) continue;
+        for (const device of devices.filter((each) => world.devices.includes(each))) {
+          assert.ok(
+            device.given.some((each) => each.endsWith(` ${id}`)),
+            `${device.name} lacks ${id}`,
+          );
+        }
+      }
+    }),
+    { numRuns: 300 },
+  );
+});
