@@ -3,19 +3,22 @@ import fc from "fast-check";
 import { ManualClock } from "../../base/mod.ts";
 import { MetricsRegistry } from "../../observe/mod.ts";
 import { deliveryRule, parseJid } from "../../xmpp/mod.ts";
-import type { Jid } from "../../xmpp/mod.ts";
+import type { Jid, Stanza } from "../../xmpp/mod.ts";
 import { Envelope } from "../envelope.ts";
-import type { LocalOutcome, Locations, OwnSessions } from "./ports.ts";
+import { DatacenterSide } from "./datacenter_side.ts";
+import type { Locations, NodeOutcome, OwnSessions, Placement } from "./ports.ts";
 import { Router } from "./router.ts";
 import { idOf, stanza } from "./testing/router_fixture.ts";
 
 const [ALICE, BOB] = ["alice@example.com/x", "bob@example.com"];
 const HOSTS = ["dc0.example.com", "dc1.example.com", "dc2.example.com"] as const;
+/** Local hosts of the nodes, by their places. */
+const NODES = HOSTS.flatMap((host) => [host, host]);
 
 /** A session of bob, with carbons and stream management. */
 interface Device {
   readonly name: string;
-  /** Place of its datacenter. */
+  /** Place of its node. */
   readonly at: number;
   readonly priority: number;
   /** Messages that it has not acknowledged. */
@@ -25,8 +28,8 @@ interface Device {
 }
 
 /**
- * Three datacenters of one node each, with real routers. alice writes from all of them. bob's devices
- * move between them, all of which know where each is.
+ * Three datacenters of two nodes each, with real routers and local sides. alice writes from all of them.
+ * bob's devices move between them, all of which know where each is.
  */
 class CarbonWorld {
   /** The newest login last. */
@@ -36,11 +39,12 @@ class CarbonWorld {
   readonly #routers: readonly Router[];
   readonly #clocks: ManualClock[] = [];
   readonly #metrics: MetricsRegistry[] = [];
-  readonly #lanes: { readonly from: number; readonly to: string; readonly envelope: Envelope }[] =
+  /** Stanzas on lanes, with the places of the nodes at their ends. */
+  readonly #lanes: { readonly from: number; readonly to: number; readonly envelope: Envelope }[] =
     [];
 
   constructor() {
-    this.#routers = HOSTS.map((localHost, at) => this.#routerAt(localHost, at));
+    this.#routers = NODES.map((localHost, at) => this.#routerAt(localHost, at));
   }
 
   #routerAt(localHost: string, at: number): Router {
@@ -55,20 +59,52 @@ class CarbonWorld {
       isOtherLocalHost: (domain: string) =>
         domain !== localHost && HOSTS.some((host) => host === domain),
     };
-    return new Router({ domains }, {
+    const carbons = { copies: ({ type }: Stanza) => type === "chat" };
+    const neighbour = NODES.findIndex((host, place) => host === localHost && place !== at);
+    const send = (to: number, envelope: Envelope) =>
+      void this.#lanes.push({ from: at, to, envelope });
+    const router: Router = new Router({ domains }, {
       process: at + 1,
       clock,
       metrics,
       random: { unit: () => 0.5 },
-      carbons: { copies: ({ type }) => type === "chat" },
-      outbound: { send: (to, envelope) => void this.#lanes.push({ from: at, to, envelope }) },
+      carbons,
+      outbound: { send: (host, envelope) => send(nodeOf(host, envelope), envelope) },
       locations: this.#locations(),
-      local: {
-        servesDomain: () => false,
-        sessionsOf: (to) => this.#sessionsOf(to, at),
-        deliver: (envelope) => this.#deliver(envelope, at),
-      },
+      local: new DatacenterSide({
+        domains,
+        node: {
+          servesDomain: () => false,
+          ownSessions: (to) => this.#sessionsOf(to, at),
+          deliver: (envelope) => this.#deliver(envelope, at),
+        },
+        placements: {
+          hasNeighbours: true,
+          neighbours: [`${neighbour}`],
+          placements: ({ bare }) => bare.text === BOB ? this.#placementsAt(neighbour) : [],
+          isUnplaced: () => false,
+          locate: () => Promise.resolve(localHost),
+        },
+        handover: {
+          send: (_, envelope) => send(neighbour, envelope),
+          isGone: () => false,
+          isGivenUp: () => false,
+          reconsider: () => {},
+        },
+        returned: (envelope, reason) => router.returned(envelope, reason),
+        carbons,
+        metrics,
+      }),
     });
+    return router;
+  }
+
+  #placementsAt(at: number): readonly Placement[] {
+    return this.#devicesAt(at).map(({ name, priority }) => ({
+      node: `${at}`,
+      resourcepart: name,
+      priority,
+    }));
   }
 
   #locations(): Locations {
@@ -76,7 +112,7 @@ class CarbonWorld {
       if (bare.text !== BOB) return HOSTS[0];
       const device = this.devices.find(({ name }) => text === `${BOB}/${name}`) ??
         this.devices.at(-1);
-      return device && HOSTS[device.at];
+      return device && NODES[device.at];
     };
     return {
       cached: (jid) => find(jid) ?? null,
@@ -84,7 +120,7 @@ class CarbonWorld {
       locateAgain: (jids) => Promise.resolve(jids.map(find)),
       spread: () => {
         const places = this.devices.map(({ name, at }) => ({
-          host: HOSTS[at]!,
+          host: NODES[at]!,
           resourcepart: name,
         }));
         return new Set(places.map(({ host }) => host)).size > 1 ? places : [];
@@ -109,7 +145,7 @@ class CarbonWorld {
     };
   }
 
-  #deliver(envelope: Envelope, at: number): LocalOutcome {
+  #deliver(envelope: Envelope, at: number): NodeOutcome {
     const { stanza, isCarbon, isCopy, isRerouted } = envelope;
     if (stanza.to.bare.text !== BOB) {
       envelope.settle();
@@ -176,8 +212,9 @@ class CarbonWorld {
       for (const { from, to, envelope } of this.#lanes.splice(0)) {
         const lane = { settle: () => envelope.settle(), leftOpen: () => {} };
         const arriving = new Envelope({ ...envelope }, lane, 1);
-        arriving.arrived("link", HOSTS[from]!);
-        this.#routers[HOSTS.findIndex((host) => host === to)]!.route(arriving);
+        if (NODES[from] === NODES[to]) arriving.arrived("handed-over");
+        else arriving.arrived("link", NODES[from]!);
+        this.#routers[to]!.route(arriving);
       }
     }
   }
@@ -192,6 +229,11 @@ class CarbonWorld {
   }
 }
 
+/** Returns the place of the node to which the lane of a sender to another datacenter goes. */
+function nodeOf(host: string, { process }: Envelope): number {
+  return NODES.findIndex((each) => each === host) + process % 2;
+}
+
 type Step =
   | { readonly kind: "send"; readonly from: number; readonly to: string | undefined }
   | {
@@ -204,7 +246,7 @@ type Step =
   | { readonly kind: "pass" };
 
 const NAME = fc.constantFrom("desk", "phone", "tablet");
-const PLACE = fc.nat({ max: HOSTS.length - 1 });
+const PLACE = fc.nat({ max: NODES.length - 1 });
 const STEP: fc.Arbitrary<Step> = fc.oneof(
   fc.record({
     kind: fc.constant("send" as const),
