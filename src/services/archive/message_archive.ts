@@ -1,31 +1,19 @@
-import type { Holders } from "../../base/mod.ts";
-import { describeError, FairShares, RETAINED_OVERHEAD_BYTES } from "../../base/mod.ts";
-import type { Logger, Metrics } from "../../observe/mod.ts";
-import type {
-  ArchivedMessage,
-  ArchiveId,
-  ArchiveOutcome,
-  ArchiveStore,
-} from "../../storage/mod.ts";
+import type { FairShares } from "../../base/mod.ts";
+import type { Metrics } from "../../observe/mod.ts";
+import type { ArchivedMessage, ArchiveId, ArchiveStore } from "../../storage/mod.ts";
 import { archiveKeyOf, searchableText } from "../../storage/mod.ts";
 import type { BareJid, Jid, Stanza, StanzaErrorCondition } from "../../xmpp/mod.ts";
-import { FullJid, recipientHolders, senderHolders } from "../../xmpp/mod.ts";
-import { AbsentAccounts } from "./absent_accounts.ts";
-import type { AbsentAccountsDeps } from "./absent_accounts.ts";
+import { FullJid } from "../../xmpp/mod.ts";
 import type { ArchivableOptions } from "./archive_form.ts";
 import { isArchivable, withArchiveId } from "./archive_form.ts";
 import { archiveIdText } from "./archive_id.ts";
-import { ArchiveRetention } from "./archive_retention.ts";
 import { ArchiveMetrics } from "./archive_metrics.ts";
-import type { ArchiveEntry } from "./archive_writer.ts";
-import { ArchiveWriter, GRACE_MS } from "./archive_writer.ts";
-import { ContactQuestions } from "./contact_questions.ts";
-import { DepartedAccounts } from "./departed_accounts.ts";
-import type { DepartedAccountsDeps } from "./departed_accounts.ts";
+import { ArchiveRetention } from "./archive_retention.ts";
+import { ArchiveRoom } from "./archive_room.ts";
+import { ArchiveWays } from "./archive_ways.ts";
+import type { ArchiveWaysDeps } from "./archive_ways.ts";
 import { HeldMessage } from "./held_message.ts";
 import type { ArchiveSide, Noting } from "./held_message.ts";
-import { RetryPauses } from "./retry_pauses.ts";
-import { WaitsForRoom } from "./waits_for_room.ts";
 
 /** Options of the archives of one host. */
 export interface ArchiveHostOptions extends ArchivableOptions {
@@ -48,14 +36,9 @@ export interface ArchivableMessage extends ArchiveId {
 }
 
 /** Objects behind the archives. */
-export interface MessageArchiveDeps
-  extends
-    Omit<AbsentAccountsDeps, "creationOf">,
-    Pick<DepartedAccountsDeps, "existing" | "keepsAll"> {
+export interface MessageArchiveDeps extends Omit<ArchiveWaysDeps, "metrics" | "freed"> {
   /** Hosts whose accounts have archives, with their options. */
   readonly hosts: ReadonlyMap<string, ArchiveHostOptions>;
-  /** Returns the archives of such a host: the same object for hosts that share one. */
-  storeOf(domainpart: string): ArchiveStore;
   /**
    * Returns who is at this node of a message's recipient: nobody, sessions whose lists all keep the
    * message out, or others.
@@ -66,28 +49,14 @@ export interface MessageArchiveDeps
    * without such a session, or when they are of accounts that had the name one after another.
    */
   creationHere(jid: Jid): string | undefined;
-  /** True when the roster of an account has a contact. */
-  isContact(account: BareJid, contact: BareJid): Promise<boolean>;
   isUserHost(domainpart: string): boolean;
   /** Bound on the memory of messages that are being written. */
   readonly budget: FairShares;
   readonly metrics: Metrics;
-  readonly logger: Logger;
 }
 
-/**
- * Bytes and number of the messages that may wait for a store that is late. They have gone on, and are
- * unsettled: the lanes that they came by keep them, and have to keep room for other stanzas.
- */
-const [LATE_BYTES, MOST_LATE] = [4_194_304, 16_384];
-/**
- * Milliseconds after which the sender of a message is answered: of one for somebody offline while the
- * store fails, and of one for which there is no room.
- */
+/** Milliseconds after which the sender of a message for somebody offline is answered while the store fails. */
 const ANSWER_MS = 5_000;
-
-/** Bytes of one UTF-16 unit of a text in memory, at most. */
-const BYTES_PER_UNIT = 2;
 
 /**
  * Archives the messages of accounts (XEP-0313).
@@ -105,42 +74,24 @@ const BYTES_PER_UNIT = 2;
 export class MessageArchive {
   readonly metrics: ArchiveMetrics;
   readonly #deps: MessageArchiveDeps;
-  readonly #writers = new Map<ArchiveStore, ArchiveWriter>();
-  readonly #absent: AbsentAccounts;
-  readonly #departed: DepartedAccounts;
+  readonly #room: ArchiveRoom;
+  readonly #ways: ArchiveWays;
   readonly #retention: ArchiveRetention;
-  /** The bound of messages while their store is late. All of them count for it at all times. */
-  readonly #late: FairShares;
-  readonly #rosters: ContactQuestions;
-  readonly #pauses: RetryPauses;
-  /** Messages about which the roster, or the store of accounts, is being asked. */
-  readonly #asked = new Set<HeldMessage>();
-  readonly #waits: WaitsForRoom;
 
   constructor(deps: MessageArchiveDeps) {
     this.#deps = deps;
-    this.#absent = new AbsentAccounts({
-      ...deps,
-      creationOf: async ({ localpart, domainpart }) =>
-        (await deps.existing(domainpart, [localpart])).get(localpart),
-    });
-    this.#pauses = new RetryPauses(deps.clock);
-    this.#rosters = new ContactQuestions({ ...deps, pauses: this.#pauses });
-    this.#late = new FairShares({
-      maxBytes: LATE_BYTES,
-      maxItems: MOST_LATE,
-      within: deps.budget,
-    });
-    this.#waits = new WaitsForRoom(deps.clock, GRACE_MS);
-    this.metrics = new ArchiveMetrics(deps.metrics, {
+    const metrics = this.metrics = new ArchiveMetrics(deps.metrics, {
       pending: () => this.pending,
       waiting: () => this.waiting,
     });
-    const { gone, old } = this.metrics.removed;
-    this.#departed = new DepartedAccounts({ ...deps, removed: gone });
+    const room = this.#room = new ArchiveRoom({
+      ...deps,
+      isLate: (account) => ways.isLate(account),
+    });
+    const ways = this.#ways = new ArchiveWays({ ...deps, metrics, freed: () => room.freed() });
     const ages = [...deps.hosts].map(([host, { maxAgeMs }]) => [host, maxAgeMs] as const);
     const maxAgeMs = new Map(ages.filter(([, ageMs]) => ageMs < Infinity));
-    this.#retention = new ArchiveRetention({ ...deps, maxAgeMs, removed: old });
+    this.#retention = new ArchiveRetention({ ...deps, maxAgeMs, removed: metrics.removed.old });
   }
 
   /** Begins to remove messages that are too old. */
@@ -150,14 +101,12 @@ export class MessageArchive {
 
   /** Messages that wait to be written. */
   get pending(): number {
-    let pending = this.#rosters.waiting;
-    for (const writer of this.#writers.values()) pending += writer.pending;
-    return pending;
+    return this.#ways.pending;
   }
 
   /** Messages that wait for room. Their senders are not read meanwhile. */
   get waiting(): number {
-    return this.#waits.size;
+    return this.#room.waiting;
   }
 
   /** True for a host whose accounts have archives. */
@@ -181,12 +130,7 @@ export class MessageArchive {
 
   /** Waits until everything is written. What the stores do not take now is counted as failed. */
   async close(): Promise<void> {
-    this.#pauses.close();
-    for (const writer of this.#writers.values()) writer.begin();
-    await this.#whenSettled([...this.#asked]);
-    this.#rosters.close();
-    await Promise.all([...this.#writers.values()].map((writer) => writer.close()));
-    await Promise.all([this.#departed.close(), this.#retention.stop()]);
+    await Promise.all([this.#ways.close(), this.#retention.stop()]);
   }
 
   /**
@@ -229,17 +173,15 @@ export class MessageArchive {
       if (!isEarly) this.metrics.refused.inc();
       return "resource-constraint";
     }
-    if (side === "absent") void this.#writeIfTaken(held, stanza);
-    else if (creation === undefined) void this.#writeIfThere(held);
-    else this.#write(held);
+    if (side === "absent") void this.#ways.writeIfTaken(held, stanza);
+    else if (creation === undefined) void this.#ways.writeIfThere(held);
+    else this.#ways.write(held);
     return held;
   }
 
   /**
-   * Has a message wait for which `note` has found no room, until `attempt` finds some. A session waits
-   * for five seconds at the most. A component speaks for many, so the others' messages wait behind this
-   * one for no longer than for an archive.
-   * @returns false when the message is refused. Never rejects
+   * Has a message wait for which `note` has found no room, until `attempt` finds some. Never rejects.
+   * @returns false when the message is refused
    */
   async whenRoom(
     { stanza }: ArchivableMessage,
@@ -250,21 +192,15 @@ export class MessageArchive {
       attempt(): boolean;
     },
   ): Promise<boolean> {
-    const holders = this.#holdersOf(stanza);
     const { bare } = side === "sender" ? stanza.from : stanza.to;
-    const isCrowd = holders.crowds.length > 0;
-    const isTaken = await this.#waits.add({
-      dueMs: sinceMs + (isCrowd ? GRACE_MS : ANSWER_MS),
-      mayFit: () => this.#mayHold(bare, holders, leastCostOf(stanza)),
-      attempt,
-    });
+    const isTaken = await this.#room.whenRoom(bare, stanza, { sinceMs, attempt });
     if (!isTaken) this.metrics.refused.inc();
     return isTaken;
   }
 
   /** Has messages wait for room for a second at the most from now on, as the node stops. */
   hurry(): void {
-    this.#waits.hurry();
+    this.#room.hurry();
   }
 
   /**
@@ -289,27 +225,7 @@ export class MessageArchive {
    * @param archive its key
    */
   async caughtUp(account: BareJid, archive: string): Promise<void> {
-    const writer = this.#writerFor(account);
-    if (writer.isLate || this.#rosters.isLate(account)) return;
-    const open = writer.entriesOf(archive).map((entry) => (entry as HeldEntry).held);
-    for (const held of this.#asked) if (held.account.text === account.text) open.push(held);
-    if (open.length === 0) return;
-    writer.begin();
-    await this.#whenSettled(open);
-  }
-
-  /** Waits until messages are settled, for a second at most. */
-  async #whenSettled(open: readonly HeldMessage[]): Promise<void> {
-    if (open.length === 0) return;
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const cancel = this.#deps.clock.after(GRACE_MS, resolve);
-    let left = open.length;
-    for (const held of open) {
-      held.isAwaited = true;
-      held.whenSettled(() => --left === 0 && resolve());
-    }
-    await promise;
-    cancel();
+    await this.#ways.caughtUp(account, archive);
   }
 
   /** Never rejects. */
@@ -323,66 +239,11 @@ export class MessageArchive {
       this.metrics.failed.inc();
       held.giveUp("internal-server-error");
     });
-    void this.#writeIfTaken(held, part.message.stanza);
+    void this.#ways.writeIfTaken(held, part.message.stanza);
     const condition = await held.answer;
     cancel();
     if (condition === undefined) outcome.kept(held.isStored);
     else outcome.refused(condition);
-  }
-
-  /** Writes a message for an account that may not be there. Never rejects. */
-  async #writeIfTaken(held: HeldMessage, stanza: Stanza): Promise<void> {
-    const { logger, clock } = this.#deps;
-    const cancel = clock.after(GRACE_MS, () => held.goOn());
-    try {
-      const reception = await this.#absent.receptionOf(held.account, stanza);
-      if (held.isGivenUp) held.end();
-      else if (reception.kind === "taken") {
-        held.archived = inArchive(held, reception.creation);
-        this.#write(held);
-      } // Its sender sees no difference between an account that has blocked them and another one.
-      else held.end(reception.kind === "missing" ? "service-unavailable" : undefined);
-    } catch (thrown) {
-      logger.debug("archive.not-asked", { error: describeError(thrown) });
-      held.end("internal-server-error");
-    }
-    cancel();
-  }
-
-  /** Writes a message for an account whose session has gone meanwhile. Never rejects. */
-  async #writeIfThere(held: HeldMessage): Promise<void> {
-    this.#markAsked(held);
-    const cancel = this.#deps.clock.after(GRACE_MS, () => held.goOn());
-    const found = await this.#creationOf(held);
-    if (found === "failed") {
-      this.#count("failed");
-      held.end("internal-server-error");
-    } else if (found === undefined || held.isGivenUp) held.end();
-    else {
-      held.archived = inArchive(held, found.creation);
-      this.#write(held);
-    }
-    cancel();
-  }
-
-  /**
-   * Returns the creation of a message's account, once the database tells it. Undefined when there is
-   * no such account, or nobody waits for the message any more. `failed`: the node stops before.
-   */
-  async #creationOf(
-    held: HeldMessage,
-  ): Promise<{ readonly creation: string } | undefined | "failed"> {
-    while (!held.isGivenUp) {
-      try {
-        const creation = await this.#absent.creationOf(held.account);
-        return creation === undefined ? undefined : { creation };
-      } catch (thrown) {
-        this.#deps.logger.debug("archive.not-asked", { error: describeError(thrown) });
-        if (this.#pauses.isClosed) return "failed";
-        await this.#pauses.pause();
-      }
-    }
-    return undefined;
   }
 
   /** Returns the account whose archive takes a message from or to `side`. */
@@ -391,102 +252,13 @@ export class MessageArchive {
     return options !== undefined && isArchivable(stanza, options) ? bare : undefined;
   }
 
-  #holdersOf({ from, to }: Stanza): Holders {
-    const own = senderHolders(from, this.#deps.isUserHost(from.domainpart));
-    const theirs = recipientHolders(to.bare.text);
-    return { ...own, singles: [...own.singles, ...theirs.singles] };
-  }
-
   /** Returns undefined when there is no room for a message. */
   #hold(part: Part): HeldMessage | undefined {
-    const { account, message } = part;
-    const holders = this.#holdersOf(message.stanza);
-    if (!this.#mayHold(account, holders, leastCostOf(message.stanza))) return undefined;
-    const archived = archivedOf(part, this.searchesText(account.domainpart));
-    const { stanza: { length }, text = "" } = archived;
-    const cost = length + BYTES_PER_UNIT * text.length + RETAINED_OVERHEAD_BYTES;
-    if (!this.#mayHold(account, holders, cost)) return undefined;
-    this.#late.hold(holders, cost);
-    return new HeldMessage(part, archived, () => this.#late.release(holders, cost));
+    const { account, message: { stanza } } = part;
+    const isSearched = this.searchesText(account.domainpart);
+    const taken = this.#room.take(account, stanza, () => archivedOf(part, isSearched));
+    return taken && new HeldMessage(part, taken.archived, taken.release);
   }
-
-  #mayHold(account: BareJid, holders: Holders, cost: number): boolean {
-    const isLate = this.#writerFor(account).isLate || this.#rosters.isLate(account);
-    return (isLate ? this.#late : this.#deps.budget).mayHold(holders, cost);
-  }
-
-  #write(held: HeldMessage): void {
-    const writer = this.#writerFor(held.account);
-    const entry: HeldEntry = {
-      held,
-      message: held.archived,
-      isAwaited: held.isAwaited,
-      late: () => {
-        this.metrics.late.inc();
-        // Its owner's preferences may keep it out: nobody is told an id that may not be there.
-        held.goOn();
-      },
-      done: (outcome) => {
-        if (outcome === "ask-roster") return this.#askRoster(held);
-        if (outcome === "failed" && held.isGivenUp) return held.end(); // counted by who gave it up
-        this.#count(outcome);
-        if (outcome === "stored") {
-          this.#departed.note(held.account, held.archived.archive);
-          held.stored();
-        } else held.end(outcome === "failed" ? "internal-server-error" : "service-unavailable");
-      },
-    };
-    held.leaveWriter = () => writer.cancel(entry);
-    writer.add(entry);
-  }
-
-  /** Notes that something is being asked about a message, until it is settled. */
-  #markAsked(held: HeldMessage): void {
-    this.#asked.add(held);
-    held.whenSettled(() => this.#asked.delete(held));
-  }
-
-  /** Writes a message again, once it is known whether it is from or for a contact. */
-  #askRoster(held: HeldMessage): void {
-    if (held.isGivenUp) return held.end();
-    this.#markAsked(held);
-    const cancelGrace = this.#deps.clock.after(GRACE_MS, () => held.goOn());
-    const takeBack = this.#rosters.ask(held.account, held.peer.bare, (isContact) => {
-      cancelGrace();
-      if (isContact === undefined) {
-        this.#count("failed");
-        return held.end("internal-server-error");
-      }
-      held.archived = { ...held.archived, isContact };
-      this.#write(held);
-    });
-    if (held.isSettled) return; // it was answered within the call
-    held.leaveWriter = () => {
-      cancelGrace();
-      takeBack();
-      return true;
-    };
-  }
-
-  #count(outcome: Exclude<ArchiveOutcome, "ask-roster"> | "failed"): void {
-    this.metrics[outcome].inc();
-  }
-
-  #writerFor({ domainpart }: BareJid): ArchiveWriter {
-    const store = this.#deps.storeOf(domainpart);
-    let writer = this.#writers.get(store);
-    if (writer === undefined) {
-      const { logger, clock } = this.#deps;
-      const freed = () => this.#waits.freed();
-      this.#writers.set(store, writer = new ArchiveWriter({ store, logger, clock, freed }));
-    }
-    return writer;
-  }
-}
-
-/** An entry of a writer, with its message. */
-interface HeldEntry extends ArchiveEntry {
-  readonly held: HeldMessage;
 }
 
 /** A message for one archive. */
@@ -498,15 +270,6 @@ interface Part {
   readonly peer: Jid;
   readonly side: ArchiveSide;
   readonly message: ArchivableMessage;
-}
-
-/** Returns the bytes that a message takes at the least while it is held: without its words. */
-function leastCostOf({ bytes }: Stanza): number {
-  return bytes.length + RETAINED_OVERHEAD_BYTES;
-}
-
-function inArchive({ account, archived }: HeldMessage, creation: string): ArchivedMessage {
-  return { ...archived, archive: archiveKeyOf(account.text, creation) };
 }
 
 function archivedOf(
