@@ -117,6 +117,20 @@ Deno.test("Router passes on what was spread and finds nobody here, not back to w
   assert.deepEqual(sent(fixture), [DC3]);
 });
 
+Deno.test("Router sends a message back to where its recipient has logged in meanwhile", async () => {
+  const fixture = bobAt(DC1, DC2);
+  bobHere(fixture, -1);
+  fixture.table.set(BOB, DC2); // he was not there when dc2 passed it on
+  fixture.received(fromLink(toBob()), DC2);
+  await fixture.settled();
+  assert.deepEqual(sent(fixture), [DC2]);
+  assert.equal(fixture.router.bouncing, 0);
+  const other = bobAt(DC2, DC1);
+  bobHere(other, -1);
+  other.received(fromLink(toBob()), DC2);
+  assert.deepEqual(sent(other), [], "his newest login is here: dc2 has nobody who gets it");
+});
+
 Deno.test("Router passes on what was spread to each datacenter once, without copies", async () => {
   const hosts = ["dc1", "dc2", "dc3", "dc4"].map((name) => `${name}.example.com`);
   const visited = ["dc1.example.com"];

@@ -48,8 +48,8 @@ export function spreadOverDatacenters(
   if (isReachable) hosts.add(localHost);
   if (host !== localHost) hosts.add(host);
   for (const each of spread) if (each.host !== localHost) hosts.add(each.host);
-  // What came from there found nobody there.
-  if (isFromLink && cameFrom !== undefined) hosts.delete(cameFrom);
+  // What came from there found nobody there, unless they have logged in there since.
+  if (isFromLink && cameFrom !== undefined && cameFrom !== host) hosts.delete(cameFrom);
   if (own.isHere) hosts.add(localHost);
   return hosts.size > 0 ? [...hosts] : undefined;
 }
