@@ -397,9 +397,8 @@ export class Dispatcher {
     const key = this.#lookups.keyOf(envelope.stanza.to);
     const known = this.bounce?.holds(key) === true ? this.#deps.locations.cached(key) : undefined;
     const host = known ?? this.#domains.localHost;
-    if (this.bounce?.holds(key) === true && !this.bounce.flush(key, host)) {
-      // The original answers for a copy.
-      if (envelope.isCopy) return void this.#refusals.drop(envelope, "returned");
+    // A copy is for sessions here alone, and goes past what waits for others.
+    if (this.bounce?.holds(key) === true && !this.bounce.flush(key, host) && !envelope.isCopy) {
       envelope.arrived("here");
       return void this.bounce.hold(envelope, key);
     }

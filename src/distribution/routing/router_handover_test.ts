@@ -57,15 +57,24 @@ Deno.test("Router.route() keeps order behind stanzas that bounce for the address
   f.close();
 });
 
-Deno.test("Router.route() drops a copy instead of holding it behind stanzas that bounce", async () => {
-  const f = new RouterFixture();
-  f.handedOver(handed("1", { sequence: 1 }));
-  let settled = 0;
-  const copy = handed("2", { sequence: 2, isCopy: true });
-  f.handedOver(new Envelope(copy, { settle: () => void settled++ }, 1));
-  assert.deepEqual([f.router.bouncing, settled], [1, 1]);
-  await f.router.drain();
-  f.close();
+Deno.test("Router.route() gives a copy to the sessions here at once, whatever bounces for the address", async () => {
+  for (const outcome of ["delivered", "ignored"] as const) {
+    const f = new RouterFixture();
+    f.handedOver(handed("1", { sequence: 1 }));
+    f.cache.set(BOB, "dc1.example.com");
+    // The sessions here get carbons alone: the message itself waits for others.
+    const outcomes = ["no-session", outcome] as const;
+    let next = 0;
+    f.local.get = () => outcomes[next++]!;
+    let settled = 0;
+    const copy = handed("2", { sequence: 2, isCopy: true });
+    f.handedOver(new Envelope(copy, { settle: () => void settled++ }, 1));
+    assert.deepEqual(f.delivered.map(idOf), outcome === "delivered" ? ["2"] : []);
+    assert.deepEqual([f.router.bouncing, settled], [1, 1]);
+    f.local.get = () => undefined;
+    await f.router.drain();
+    f.close();
+  }
 });
 
 Deno.test("Router.route() waits behind its sender's earlier stanza", async () => {
