@@ -91,9 +91,7 @@ export class Delivery {
       this.#refusals.drop(envelope, "repeat");
       return true;
     }
-    if (mayComeTwice && envelope.stanza.kind === "message") {
-      envelope.isTold ||= this.#memory.hasTold(envelope);
-    }
+    if (envelope.stanza.kind === "message") envelope.isTold ||= this.#memory.hasTold(envelope);
     const wasTold = envelope.isTold;
     const ttl = envelope.ttl;
     const { trace } = envelope; // it loses that when it is settled within the call

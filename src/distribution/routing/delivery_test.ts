@@ -94,6 +94,8 @@ Deno.test("Delivery.deliverHere() gives the carbons of a message once, whichever
         "here",
       ],
       ["as its carbon", { ...carbon, isRerouted: true }, "here"],
+      ["as a copy, after a lane has given it back", { isCopy: true }, "here"],
+      ["as itself, after a lane has given it back", {}, "here"],
     ];
   for (const [before, fields, outcome] of first) {
     for (const [what, others, arrival] of again) {
