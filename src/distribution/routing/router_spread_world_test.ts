@@ -49,6 +49,8 @@ class SpreadWorld {
       new RouterFixture(
         {
           ...(!nodes[i]!.hasRoom && { bounce: { maxItems: 0 } }),
+          // One that does not know the other datacenters sends it back to where it entered.
+          messageTtl: 2 * hosts.length,
           domains: {
             globalHost: "example.com",
             localHost,
