@@ -118,17 +118,19 @@ Deno.test("Router passes on what was spread and finds nobody here, not back to w
 });
 
 Deno.test("Router sends a message back to where its recipient has logged in meanwhile", async () => {
-  const fixture = bobAt(DC1, DC2);
-  bobHere(fixture, -1);
-  fixture.table.set(BOB, DC2); // he was not there when dc2 passed it on
-  fixture.received(fromLink(toBob()), DC2);
-  await fixture.settled();
-  assert.deepEqual(sent(fixture), [DC2]);
-  assert.equal(fixture.router.bouncing, 0);
-  const other = bobAt(DC2, DC1);
-  bobHere(other, -1);
-  other.received(fromLink(toBob()), DC2);
-  assert.deepEqual(sent(other), [], "his newest login is here: dc2 has nobody who gets it");
+  for (const isSpread of [false, true]) {
+    const fixture = bobAt(DC1, DC2);
+    bobHere(fixture, -1);
+    fixture.table.set(BOB, DC2); // he was not there when dc2 passed it on
+    fixture.received(new Envelope({ ...fromLink(toBob()), isSpread }), DC2);
+    await fixture.settled();
+    assert.deepEqual(sent(fixture), [DC2]);
+    assert.equal(fixture.router.bouncing, 0);
+    const other = bobAt(DC2, DC1);
+    bobHere(other, -1);
+    other.received(new Envelope({ ...fromLink(toBob()), isSpread }), DC2);
+    assert.deepEqual(sent(other), [], "his newest login is here: dc2 has nobody who gets it");
+  }
 });
 
 Deno.test("Router passes on what was spread to each datacenter once, without copies", async () => {

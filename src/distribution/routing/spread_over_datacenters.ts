@@ -39,8 +39,11 @@ export function spreadOverDatacenters(
   if (rule !== "account") return undefined;
   const isReachable = own.priority !== undefined && own.priority >= 0;
   const isFromLink = arrival === "link";
+  // It found nobody where it came from, unless they have logged in there since.
+  const isNews = host === cameFrom;
   if (isFromLink && isSpread) {
-    const next = isReachable ? undefined : nextDatacenter(envelope, places);
+    const other = nextDatacenter(envelope, places) ?? (isNews ? host : undefined);
+    const next = isReachable ? undefined : other;
     if (next === undefined) return isReachable || own.isHere ? [localHost] : undefined;
     return own.isHere ? [next, localHost] : [next];
   }
@@ -48,8 +51,7 @@ export function spreadOverDatacenters(
   if (isReachable) hosts.add(localHost);
   if (host !== localHost) hosts.add(host);
   for (const each of spread) if (each.host !== localHost) hosts.add(each.host);
-  // What came from there found nobody there, unless they have logged in there since.
-  if (isFromLink && cameFrom !== undefined && cameFrom !== host) hosts.delete(cameFrom);
+  if (isFromLink && cameFrom !== undefined && !isNews) hosts.delete(cameFrom);
   if (own.isHere) hosts.add(localHost);
   return hosts.size > 0 ? [...hosts] : undefined;
 }
