@@ -58,6 +58,11 @@ export class Refusals {
         envelope.settle();
       }
       if (isWithoutTaker && this.#isTakenOver(envelope, condition, reason)) return;
+      // Its recipient finds it in the archive, as somebody does who is offline.
+      if (envelope.isArchived && condition !== "not-acceptable") {
+        envelope.trace?.note("stored", { source: "archive" });
+        return envelope.settle();
+      }
     }
     this.#answer(envelope, condition, reason);
   }
@@ -70,7 +75,8 @@ export class Refusals {
   ): boolean {
     if (!isForAccount(envelope)) return false;
     if (condition === "service-unavailable") return this.#isKept(envelope, reason);
-    return condition === "resource-constraint" && this.#isRefusedDiscreetly(envelope, reason);
+    if (condition !== "resource-constraint" || envelope.isArchived) return false;
+    return this.#isRefusedDiscreetly(envelope, reason);
   }
 
   /**

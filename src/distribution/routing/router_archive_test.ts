@@ -301,6 +301,22 @@ Deno.test("Router settles a message that finds nobody once the archive has it, o
   }
 });
 
+Deno.test("Router gives no error for a message that the archive has, though the client does not take it", async () => {
+  for (const isStored of [true, false]) {
+    const fixture = new Fixture();
+    fixture.isHere();
+    fixture.local.set(BOB, "resource-constraint"); // it reads too slowly
+    const client = new FakeLink();
+    fixture.router.accept(message("1"), client, 7);
+    await fixture.end("1 sender");
+    await fixture.end("1 recipient", isStored);
+    const errors = isStored ? [] : ["resource-constraint"];
+    assert.deepEqual(fixture.delivered.map(conditionOf), errors);
+    assert.deepEqual(client.settled, [7]);
+    fixture.close();
+  }
+});
+
 Deno.test("Router slows a session whose message has no room in an archive, and keeps its order", async () => {
   const fixture = new Fixture();
   fixture.isHere();
