@@ -21,6 +21,7 @@ export interface ContactQuestionsDeps {
 /** A question to a roster, which all calls share that came before it was asked. */
 interface Question {
   readonly contact: BareJid;
+  /** Undefined until there is one. */
   answer: boolean | "damaged" | undefined;
 }
 
