@@ -120,11 +120,13 @@ export class FanOut {
   /**
    * Sends a message that this datacenter, or the one of the newest login, cannot take to another one
    * that has a copy. If none is known here, sends it back to where it entered, which has sent copies.
-   * @returns false when there is no such datacenter
+   * @returns false when there is no such datacenter, or the session here that the message names does
+   *   not take it: the others have its carbon alone
    */
   passBy(envelope: Envelope): boolean {
+    const { locations, local } = this.#deps;
     if (!this.hasCopies(envelope)) return false;
-    const { locations } = this.#deps;
+    if (local.sessionsOf(envelope.stanza.to).isResourceHere) return false;
     const key = this.#lookups.keyOf(envelope.stanza.to);
     const full = locations.cached(key);
     const others = locations.spread(key).filter(({ host }) => host !== full);

@@ -388,6 +388,18 @@ Deno.test("Router gives no error for want of room here, while another datacenter
   }
 });
 
+Deno.test("Router answers at once for a session that does not take its message, though others have its carbon", () => {
+  const fixture = bobAt(DC1, DC2);
+  fixture.cache.set(`${BOB}/dc1`, DC1);
+  fixture.sessions.set(BOB, { isHere: true, isResourceHere: true, priority: 0 });
+  fixture.local.set(BOB, "resource-constraint");
+  fixture.cache.set(ALICE, DC3);
+  const message = fromLink(toBob({}, `${BOB}/dc1`), { origin: DC3 });
+  fixture.received(new Envelope({ ...message, isSpread: true }), DC3);
+  assert.deepEqual(sent(fixture), [DC3]);
+  assert.equal(conditionOf(fixture.sent[0]!.envelope.stanza), "resource-constraint");
+});
+
 Deno.test("Router finds the datacenter's nodes for a message that was spread", async () => {
   const fixture = new RouterFixture();
   bobHere(fixture, 0);
