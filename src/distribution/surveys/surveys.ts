@@ -111,6 +111,7 @@ export class Surveys {
   readonly #dropped: Readonly<Record<"survey" | "surveyed", Counter>>;
   #survey = 0;
   #isStopping = false;
+  #isClosed = false;
   #askedMs = -Infinity;
   /** Resolved when the survey under way is over; undefined while there is none. */
   #underWay: PromiseWithResolvers<void> | undefined;
@@ -137,7 +138,8 @@ export class Surveys {
    */
   async look(): Promise<void> {
     const nowMs = this.#clock.monotonicMs();
-    if (this.#underWay === undefined && nowMs - this.#askedMs >= MIN_INTERVAL_MS) this.#ask(nowMs);
+    const isDue = this.#underWay === undefined && nowMs - this.#askedMs >= MIN_INTERVAL_MS;
+    if (isDue && !this.#isClosed) this.#ask(nowMs);
     await this.#underWay?.promise;
   }
 
@@ -164,8 +166,9 @@ export class Surveys {
     this.#isStopping = true;
   }
 
-  /** Ends a survey under way, for a stop of the node. */
+  /** Ends a survey under way, and begins no other one: the node stops. */
   close(): void {
+    this.#isClosed = true;
     this.#end();
   }
 

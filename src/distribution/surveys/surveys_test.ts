@@ -229,3 +229,18 @@ Deno.test("Surveys tells of a node whose Redis is away, and of one that stops", 
   other.surveys.stopping();
   assert.deepEqual(await told(), [[false, false], [false, true]]);
 });
+
+Deno.test("Surveys.look() asks nobody once the surveys are closed, and leaves no timer", async () => {
+  const clock = new ManualClock();
+  const [asker, other] = [nodeAt("dc1", clock), nodeAt("dc2", clock)];
+  const { sent } = link(asker, other, { isDeaf: true });
+  const underWay = asker.surveys.look();
+  asker.surveys.close();
+  await underWay;
+  clock.advance(2_000);
+  sent.length = 0;
+  const { pendingTimers } = clock;
+  await asker.surveys.look();
+  assert.deepEqual(sent, []);
+  assert.equal(clock.pendingTimers, pendingTimers);
+});
