@@ -54,6 +54,7 @@ export class NodeWatch {
   readonly #walks = new Map<string, NodeRef>();
   #isWalking = false;
   #isLooking = false;
+  #isBurying = false;
   #isClosed = false;
   #hasBeaten = false;
   #cancel: CancelTimer = () => {};
@@ -204,10 +205,12 @@ export class NodeWatch {
         this.note({ host, node }, incarnation !== undefined);
         const entry = this.#known.get(nodeId({ host, node }));
         if (entry === undefined || nowMs - entry.lookedMs < renewMs) continue;
+        // Leases that were read before a burial would say nothing after it.
+        if (!entry.isLive && this.#isBurying) continue;
         entry.lookedMs = nowMs;
         if (entry.isLive) this.#walk(entry);
         else if (host === options.localHost) this.forget(entry);
-        else await this.#bury(entry);
+        else void this.#buryAlone(entry); // never rejects: the writer does not
       }
     } catch (thrown) {
       this.#deps.failed(String(thrown));
@@ -222,6 +225,13 @@ export class NodeWatch {
       this.#lookLater();
       void this.look(); // never rejects
     });
+  }
+
+  /** Buries a node while others are checked, and no other one: each may have very many entries. */
+  async #buryAlone(node: NodeRef): Promise<void> {
+    this.#isBurying = true;
+    await this.#bury(node);
+    this.#isBurying = false;
   }
 
   /**

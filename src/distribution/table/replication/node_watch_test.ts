@@ -24,6 +24,7 @@ function watcher(...live: readonly NodeRef[]) {
     incarnation: 1,
   });
   const heard: string[] = [];
+  let burial: PromiseWithResolvers<void> | undefined;
   const watch = new NodeWatch({
     redis,
     clock,
@@ -32,8 +33,11 @@ function watcher(...live: readonly NodeRef[]) {
     leases: new NodeLeases(redis, clock, 0),
     writer: {
       lookAgain: (node) => Promise.resolve(heard.push(`look at ${nodeId(node)}`) > 0),
-      forget: (author, isLast) =>
-        Promise.resolve(heard.push(`forget ${nodeId(author)}${isLast ? ", the last" : ""}`) > 0),
+      forget: async (author, isLast) => {
+        heard.push(`forget ${nodeId(author)}${isLast ? ", the last" : ""}`);
+        await burial?.promise;
+        return true;
+      },
     },
     isRedisUp: () => true,
     redisLost: () => void heard.push("redis lost"),
@@ -51,8 +55,13 @@ function watcher(...live: readonly NodeRef[]) {
     await answered;
     return heard.splice(0);
   };
+  /** Has burials take until the returned function is called. */
+  const holdBurials = () => {
+    burial = Promise.withResolvers();
+    return burial.resolve;
+  };
   const renewMs = Number(replicaSeconds(options)) * 1000 / 4;
-  return { clock, memory, watch, grant, revoke, look, renewMs };
+  return { clock, memory, watch, grant, revoke, look, holdBurials, renewMs };
 }
 
 Deno.test("NodeWatch.look() has a node's entries checked when its lease ends, and when it is back", async () => {
@@ -78,6 +87,20 @@ Deno.test("NodeWatch.look() buries a node that has been dead for long, and check
   assert.deepEqual(await look(), [`forget ${nodeId(A)}`, `look at ${nodeId(B)}`]);
   assert.equal(watch.isLastNode(B), true);
   assert.equal(watch.hasNodes(B.host), true);
+});
+
+Deno.test("NodeWatch.look() checks who lives while it buries a node, and buries none that is back by then", async () => {
+  const { clock, watch, grant, look, holdBurials, renewMs } = watcher();
+  const C: NodeRef = { host: A.host, node: "c" };
+  for (const node of [A, B, C]) watch.note(node, false);
+  clock.advance(renewMs);
+  const end = holdBurials();
+  assert.deepEqual(await look(), [`forget ${nodeId(A)}, the last`]);
+  grant(B);
+  assert.deepEqual(await look(), [`look at ${nodeId(B)}`]);
+  end();
+  assert.deepEqual(await look(), [`forget ${nodeId(C)}`]);
+  assert.equal(watch.isLive(B), true);
 });
 
 Deno.test("NodeWatch.look() checks all entries when another node of its own datacenter has died", async () => {
