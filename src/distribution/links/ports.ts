@@ -44,8 +44,13 @@ export interface LinkLayerEvents {
    */
   identityDoubted?(): void;
   /**
-   * Called when a destination is linked again for which presence was given back as `full` or `expired`
-   * while no node of it was. @default nothing happens
+   * Called with presence that is given back as `full` or `expired`, before `returned`: it will not
+   * reach its destination. @default nothing happens
+   */
+  lostPresence?(destination: string, envelope: Envelope): void;
+  /**
+   * Called some time later, when the destination is linked and has room again: it has missed
+   * presence. @default nothing happens
    */
   missedPresence?(destination: string): void;
   /** Called when `sender` feeds a lane over its high-water mark, and when that is over. */

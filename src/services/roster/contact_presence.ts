@@ -191,6 +191,18 @@ export class ContactPresence {
     return await asker.promise;
   }
 
+  /** True when a session here is available to a recipient, as this node has told by now. */
+  isAvailableTo(session: FullJid, to: Jid): boolean {
+    const here = this.#deps.sessions.here(session.bare.text)
+      .find(({ jid }) => jid.text === session.text);
+    if (here === undefined) return false;
+    if (here.directed.some(({ text }) => text === to.text)) return true;
+    if (here.lastPresence === undefined) return false;
+    const account = to.bare.text;
+    return account === session.bare.text ||
+      this.#told.get(session.text)?.some(({ text }) => text === account) === true;
+  }
+
   /** Tries nothing again from now on. */
   close(): void {
     this.#announcer.close();

@@ -1,11 +1,12 @@
 import { describeError } from "../../base/mod.ts";
 import type { RosterContact } from "../../storage/mod.ts";
-import type { Fate, FullJid, Jid, Stanza } from "../../xmpp/mod.ts";
+import type { Fate, Jid, Stanza } from "../../xmpp/mod.ts";
 import {
   buildStanza,
   element,
   errorReply,
   findChild,
+  FullJid,
   isSubscription,
   readdress,
   stanzaSource,
@@ -15,6 +16,7 @@ import { AccountReach } from "./account_reach.ts";
 import { AccountTurns } from "./account_turns.ts";
 import { ContactPresence } from "./contact_presence.ts";
 import { InboundRetries } from "./inbound_retries.ts";
+import { LostEnds } from "./lost_ends.ts";
 import { MissedChanges } from "./missed_changes.ts";
 import { AGAIN_PAYLOAD, readSignal } from "./presence_signal.ts";
 import { probe } from "./presence_stanzas.ts";
@@ -76,6 +78,7 @@ export class RosterServer {
   readonly #remote: RemotePresence;
   readonly #retries: InboundRetries;
   readonly #missed: MissedChanges;
+  readonly #lostEnds: LostEnds;
   /** Clients here that get roster pushes. */
   readonly #interested = new ToldVersions();
 
@@ -91,6 +94,10 @@ export class RosterServer {
       toldTo: (session) => this.#remote.toldTo(session),
     });
     const missed = this.#missed = new MissedChanges(common);
+    this.#lostEnds = new LostEnds({
+      ...common,
+      isAvailableTo: (session, to) => presence.isAvailableTo(session, to),
+    });
     const rosters = this.#rosters = new Rosters({
       ...common,
       told: (client, version) => this.#interested.told(client, version),
@@ -250,15 +257,24 @@ export class RosterServer {
     this.#remote.close();
     this.#presence.close();
     this.#missed.close();
+    this.#lostEnds.close();
     this.#retries.close();
   }
 
+  /** Notes that presence did not reach a datacenter. */
+  lost(host: string, { type, from, to }: Stanza, { process, sentAtUs }: PresenceOrigin): void {
+    const isOurs = process === this.#deps.process && this.serves(from.domainpart);
+    if (type !== "unavailable" || !isOurs || !(from instanceof FullJid)) return;
+    this.#lostEnds.note(host, { session: from, to, sinceUs: sentAtUs });
+  }
+
   /**
-   * Tells a datacenter of the presence of all sessions here, and of roster changes: what it was sent
-   * before may be lost.
+   * Tells a datacenter of the presence of all sessions here, of ends of presence that have not reached
+   * it, and of roster changes: what it was sent before may be lost.
    */
   tellAgain(host: string): void {
     this.#deps.datacenterBack?.();
+    this.#lostEnds.tell(host);
     this.#presence.announceAll(host);
     this.#missed.tell(host);
   }

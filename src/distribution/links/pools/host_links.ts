@@ -51,8 +51,10 @@ export class HostLinks implements EndpointPoolsEvents, LaneEvents {
   /** Rounds in which recipients that may have moved are looked up. */
   readonly #lookups: RoundPace;
   #isReconsidering = false;
-  /** True when presence was given back, for good, since the last link ended. */
+  /** True when presence was given back, for good, since the destination was last reported. */
   #hasMissedPresence = false;
+  /** Monotonic milliseconds from which the destination may be reported again. */
+  #nextReportMs = -Infinity;
   /** Monotonic milliseconds of the last calls that a link from the destination caused. */
   #hurriedMs = -Infinity;
   /** Incarnation of the process that last linked to us while no link of ours was open. */
@@ -280,6 +282,7 @@ export class HostLinks implements EndpointPoolsEvents, LaneEvents {
     this.#rerouteHomeless(nowMs);
     this.#bindings.tick();
     this.#endpoints.tick(nowMs);
+    this.#reportMissed();
   }
 
   /** Empties all lanes and gives their stanzas back, in order. */
@@ -322,9 +325,7 @@ export class HostLinks implements EndpointPoolsEvents, LaneEvents {
       if (lane.retired.isEmpty) this.#heirs.delete(lane);
     }
     if (this.#mayBeHomeless || this.#parked.items > 0) this.#rehomeHomeless();
-    if (!this.#hasMissedPresence) return;
-    this.#hasMissedPresence = false;
-    this.#shared.events.missedPresence?.(this.destination);
+    this.#reportMissed();
   }
 
   /**
@@ -498,10 +499,26 @@ export class HostLinks implements EndpointPoolsEvents, LaneEvents {
   #giveBack(envelope: Envelope, reason: ReturnReason): void {
     this.#shared.metrics.host(this.destination).outgoingReturned.inc();
     const isForGood = reason === "full" || reason === "expired";
-    if (this.#openLinks === 0 && isForGood && envelope.stanza.kind === "presence") {
+    if (isForGood && envelope.stanza.kind === "presence") {
       this.#hasMissedPresence = true;
+      this.#shared.events.lostPresence?.(this.destination, envelope);
     }
     this.#shared.events.returned(envelope, reason);
+  }
+
+  /**
+   * Reports that the destination has missed presence, once it is linked and its lanes have room for
+   * what it is told then. Not again within `expireAfterMs`: a destination that reads slowly would
+   * otherwise be told all the time.
+   */
+  #reportMissed(): void {
+    const { clock, options, events } = this.#shared;
+    const nowMs = clock.monotonicMs();
+    if (!this.#hasMissedPresence || this.#openLinks === 0 || nowMs < this.#nextReportMs) return;
+    for (const lane of this.#lanes()) if (lane.isOver) return;
+    this.#hasMissedPresence = false;
+    this.#nextReportMs = nowMs + options.expireAfterMs;
+    events.missedPresence?.(this.destination);
   }
 
   *#lanes(): IterableIterator<Lane> {

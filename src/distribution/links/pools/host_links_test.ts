@@ -319,29 +319,61 @@ Deno.test("HostLinks gives all stanzas back after expireAfterMs without a link",
 });
 
 Deno.test("HostLinks reports at its next link that the destination has missed presence, once", async () => {
-  using world = new World({ options: { laneMaxItems: 2 } });
+  using world = new World({ options: { laneMaxItems: 4 } });
   await world.list(0);
   world.up(0);
   world.send(1, { kind: "presence" });
   world.down(0);
   world.up(0);
-  assert.equal(world.missedPresence, 0, "it is still held");
+  world.write(0, 1, 1, 1);
   world.down(0);
-  world.send(2);
-  world.send(3);
-  assert.deepEqual(world.returned(), ["3 full"]);
+  for (let i = 2; i <= 5; i++) world.send(i);
+  world.send(6);
+  assert.deepEqual(world.returned(), ["6 full"]);
   world.up(0);
-  assert.equal(world.missedPresence, 0, "a message is answered");
-  for (const miss of [() => world.send(4, { kind: "presence" }), () => world.tick(EXPIRE_MS)]) {
-    world.down(0);
-    miss();
-    assert.equal(world.missedPresence, 0);
-    world.up(0);
-    world.down(0);
-    world.up(0);
-    assert.equal(world.missedPresence, 1);
-    world.missedPresence = 0;
-  }
+  world.write(0, 4, 5, 5);
+  world.tick();
+  assert.equal(world.missedPresence, 0, "the presence arrived, and a message is answered");
+  world.down(0);
+  world.send(7, { kind: "presence" });
+  world.tick(EXPIRE_MS);
+  assert.deepEqual(world.returned(), ["7 expired"]);
+  world.tick();
+  assert.equal(world.missedPresence, 0);
+  world.up(0);
+  world.down(0);
+  world.up(0);
+  assert.equal(world.missedPresence, 1);
+  assert.deepEqual(world.lostPresence, [7]);
+});
+
+Deno.test("HostLinks reports missed presence of a linked destination once there is room, and no sooner again than expireAfterMs later", async () => {
+  using world = new World({ options: { laneMaxItems: 4 } });
+  await world.list(0);
+  world.up(0);
+  let last = 0;
+  const fill = () => {
+    for (let i = 0; i < 5; i++) world.send(++last, { kind: "presence" });
+    assert.deepEqual(world.returned(), [`${last} full`]);
+  };
+  const drain = () => {
+    const { waiting, last } = world.lane(0);
+    world.write(0, waiting, last, last);
+  };
+  fill();
+  world.tick();
+  assert.equal(world.missedPresence, 0, "what it would be told had no room either");
+  drain();
+  world.tick();
+  assert.equal(world.missedPresence, 1);
+  fill();
+  drain();
+  world.tick(EXPIRE_MS - 1);
+  assert.equal(world.missedPresence, 1);
+  world.tick(1);
+  world.tick();
+  assert.equal(world.missedPresence, 2);
+  assert.deepEqual(world.lostPresence, [5, 10]);
 });
 
 Deno.test("HostLinks expires stanzas that have waited for a first endpoint", () => {

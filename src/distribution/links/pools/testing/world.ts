@@ -44,6 +44,8 @@ export class World implements Disposable {
   readonly metrics = new TestMetrics();
   readonly hosts: HostLinks;
   readonly pressure: string[] = [];
+  /** Numbers of presence that was reported as lost. */
+  readonly lostPresence: number[] = [];
   /** Number of times that the destination was reported as having missed presence. */
   missedPresence = 0;
   /** Number of reads of the endpoints. */
@@ -87,6 +89,7 @@ export class World implements Disposable {
       events: {
         received() {},
         returned,
+        lostPresence: (_, { sequence }) => void this.lostPresence.push(sequence),
         missedPresence: () => void this.missedPresence++,
         pressure: (sender, isOver) => void this.pressure.push(`${sender} ${isOver}`),
         ...(whereabouts === undefined

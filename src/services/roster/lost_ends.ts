@@ -1,0 +1,104 @@
+import type { FullJid, Jid } from "../../xmpp/mod.ts";
+import type { AccountTurns } from "./account_turns.ts";
+import { unavailable } from "./presence_stanzas.ts";
+import type { RosterMetrics } from "./roster_metrics.ts";
+import type { RosterDeps } from "./roster_ports.ts";
+
+/** Collaborators of `LostEnds`. */
+export interface LostEndsDeps extends Pick<RosterDeps, "routes" | "paced"> {
+  /** True when a session here is available to a recipient, as this node has told by now. */
+  isAvailableTo(session: FullJid, to: Jid): boolean;
+  readonly turns: AccountTurns;
+  readonly metrics: RosterMetrics;
+}
+
+/** The end of a session's presence that some recipients at one datacenter have not heard of. */
+interface LostEnd {
+  readonly session: FullJid;
+  /** Wall-clock microseconds when the presence began. */
+  sinceUs: number;
+  /** Recipients by address. */
+  readonly to: Map<string, Jid>;
+}
+
+/** Pairs of a session and a recipient that are remembered; the oldest are forgotten first. */
+const MAX_PAIRS = 50_000;
+/** Pairs that are told in one piece of paced work. */
+const TOLD_AT_ONCE = 64;
+
+/**
+ * Ends of presence of this node's sessions that were lost on their way to other datacenters. Most of the
+ * sessions are gone, so nobody else can tell of them once the datacenter is within reach again.
+ */
+export class LostEnds {
+  readonly #deps: LostEndsDeps;
+  /** By datacenter and full JID. The datacenter that has lost one last comes last. */
+  readonly #ends = new Map<string, Map<string, LostEnd>>();
+  #pairs = 0;
+  #isClosed = false;
+
+  constructor(deps: LostEndsDeps) {
+    this.#deps = deps;
+  }
+
+  /** Notes that a recipient at `host` does not hear of the end of a presence. */
+  note(
+    host: string,
+    { session, to, sinceUs }: {
+      readonly session: FullJid;
+      readonly to: Jid;
+      readonly sinceUs: number;
+    },
+  ): void {
+    const ends = this.#ends.get(host) ?? new Map<string, LostEnd>();
+    this.#ends.delete(host);
+    this.#ends.set(host, ends);
+    let end = ends.get(session.text);
+    if (end === undefined) ends.set(session.text, end = { session, sinceUs, to: new Map() });
+    end.sinceUs = Math.max(end.sinceUs, sinceUs);
+    if (!end.to.has(to.text)) this.#pairs++;
+    end.to.set(to.text, to);
+    while (this.#pairs > MAX_PAIRS) this.#forgetOldest();
+  }
+
+  /** Tells a datacenter that is within reach again of the ends that it has missed. */
+  tell(host: string): void {
+    const ends = this.#ends.get(host);
+    if (ends === undefined) return;
+    const { turns, metrics } = this.#deps;
+    const cost = { payer: `ends ${host}`, bytes: 0, kind: "patient" } as const;
+    if (!turns.run(cost.payer, () => this.#tellAll(host), cost)) metrics.failures.inc();
+  }
+
+  /** Tells nobody any more. */
+  close(): void {
+    this.#isClosed = true;
+  }
+
+  async #tellAll(host: string): Promise<void> {
+    const { paced, routes, isAvailableTo } = this.#deps;
+    // What is lost again on the way is told another time.
+    const ends = this.#ends.get(host);
+    this.#ends.delete(host);
+    const pairs = [...ends?.values() ?? []].flatMap((end) =>
+      [...end.to.values()].map((to) => ({ ...end, to }))
+    );
+    this.#pairs -= pairs.length;
+    for (let at = 0; at < pairs.length && !this.#isClosed; at += TOLD_AT_ONCE) {
+      await paced.run(() => {
+        for (const { session, to, sinceUs } of pairs.slice(at, at + TOLD_AT_ONCE)) {
+          if (isAvailableTo(session, to)) continue; // it is back, and tells of itself
+          routes.sendTo(host, { ...unavailable(session, to), sinceUs });
+        }
+      });
+    }
+  }
+
+  #forgetOldest(): void {
+    const [host, ends] = this.#ends.entries().next().value!; // there are pairs
+    const [text, { to }] = ends.entries().next().value!;
+    this.#pairs -= to.size;
+    ends.delete(text);
+    if (ends.size === 0) this.#ends.delete(host);
+  }
+}
