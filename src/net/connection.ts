@@ -34,6 +34,11 @@ export interface Connection {
 
   /** Bytes queued here and not yet taken by the operating system. */
   readonly pendingBytes: number;
+  /**
+   * Calls of `send` whose bytes have not all been taken by the operating system, as far as is known.
+   * After the end of the connection, they are lost.
+   */
+  readonly unwrittenSends: number;
 
   /**
    * Runs the server side of STARTTLS; present where the listener offers it. It sends the queue, then

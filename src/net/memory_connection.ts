@@ -46,6 +46,8 @@ export class MemoryConnection implements Connection {
   /** Bytes sent by us and not yet taken by the peer. */
   #queue: Uint8Array[] = [];
   #pendingBytes = 0;
+  /** Sends that were lost with the queue, or came when nothing was taken any more. */
+  #lostSends = 0;
   #isOverHighWater = false;
   #isPaused = false;
   #isStalled = false;
@@ -83,6 +85,10 @@ export class MemoryConnection implements Connection {
     return this.#pendingBytes;
   }
 
+  get unwrittenSends(): number {
+    return this.#lostSends + this.#queue.length;
+  }
+
   /** True once `closed` was called, or would have been after `start`. */
   get isClosed(): boolean {
     return this.#isClosed;
@@ -106,9 +112,14 @@ export class MemoryConnection implements Connection {
   }
 
   send(bytes: Uint8Array): void {
-    if (this.#isClosing || this.#isClosed || bytes.length === 0) return;
+    if (bytes.length === 0) return;
+    if (this.#isClosing || this.#isClosed) {
+      this.#lostSends++;
+      return;
+    }
     const pendingBytes = this.#pendingBytes + bytes.length;
     if (pendingBytes > this.#maxPendingBytes) {
+      this.#lostSends++;
       this.destroy(
         new CausewayError(
           "net/peer-too-slow",
@@ -222,6 +233,7 @@ export class MemoryConnection implements Connection {
     if (this.#isClosed) return;
     this.#isClosed = true;
     this.#error = error;
+    this.#lostSends += this.#queue.length;
     this.#queue = [];
     this.#pendingBytes = 0;
     const events = this.#events;

@@ -17,7 +17,9 @@ Deno.test("memoryConnectionPair() delivers later, in order, and copies the bytes
   one.send("second");
   assert.equal(other.text, "");
   assert.equal(first.pendingBytes, 12);
+  assert.equal(first.unwrittenSends, 2);
   await other.until((peer) => peer.text === "first second");
+  assert.equal(first.unwrittenSends, 0);
   assert.equal(first.pendingBytes, 0);
   assert.equal(first.deliveries, 1);
   assert.equal(first.sentBytes, 12);

@@ -12,6 +12,8 @@ export interface MessageConnection {
   readonly serverEndPoint?: Uint8Array | undefined;
   /** Bytes queued here and not yet taken by the operating system. */
   readonly pendingBytes: number;
+  /** As in `Connection`. */
+  readonly unwrittenSends: number;
 
   /** Begins reading. Called once, before anything arrives. */
   start(events: MessageConnectionEvents): void;

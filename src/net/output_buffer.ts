@@ -52,6 +52,14 @@ export class OutputBuffer {
   #flyingStart = 0;
   #flyingEnd = 0;
   #lastFilled = 0;
+  /** Appends in the block that is filled, and in the one that is written. */
+  #fillingAppends = 0;
+  #flyingAppends = 0;
+
+  /** Appends whose block is not yet reported as written to its end. */
+  get pendingAppends(): number {
+    return this.#fillingAppends + this.#flyingAppends;
+  }
 
   /** Bytes appended and not yet reported as written. */
   get pendingBytes(): number {
@@ -64,6 +72,7 @@ export class OutputBuffer {
     if (end > this.#filling.length) this.#grow(end);
     this.#filling.set(bytes, this.#filled);
     this.#filled = end;
+    this.#fillingAppends++;
   }
 
   /**
@@ -79,6 +88,8 @@ export class OutputBuffer {
       this.#flyingEnd = this.#lastFilled = this.#filled;
       this.#filling = NO_BYTES;
       this.#filled = 0;
+      this.#flyingAppends = this.#fillingAppends;
+      this.#fillingAppends = 0;
     }
     const end = Math.min(this.#flyingEnd, this.#flyingStart + MAX_PIECE_BYTES);
     return this.#flying.subarray(this.#flyingStart, end);
@@ -90,7 +101,7 @@ export class OutputBuffer {
     if (this.#flyingStart < this.#flyingEnd) return;
     giveBlock(this.#flying);
     this.#flying = NO_BYTES;
-    this.#flyingStart = this.#flyingEnd = 0;
+    this.#flyingStart = this.#flyingEnd = this.#flyingAppends = 0;
   }
 
   /** Forgets everything. A block that the system may still read from goes to the garbage collector. */
@@ -98,6 +109,7 @@ export class OutputBuffer {
     giveBlock(this.#filling);
     this.#filling = this.#flying = NO_BYTES;
     this.#filled = this.#flyingStart = this.#flyingEnd = 0;
+    this.#fillingAppends = this.#flyingAppends = 0;
   }
 
   #grow(byteLength: number): void {

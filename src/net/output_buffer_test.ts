@@ -35,6 +35,23 @@ Deno.test("OutputBuffer returns the appended bytes in order, whatever the sizes 
   );
 });
 
+Deno.test("OutputBuffer counts appends until their block is written to its end", () => {
+  const buffer = new OutputBuffer();
+  const counts = [buffer.pendingAppends];
+  const step = (work: () => void) => {
+    work();
+    counts.push(buffer.pendingAppends);
+  };
+  step(() => buffer.append(new Uint8Array(10)));
+  step(() => buffer.append(new Uint8Array(10)));
+  step(() => buffer.nextPiece());
+  step(() => buffer.append(new Uint8Array(10)));
+  step(() => buffer.written(19));
+  step(() => buffer.written(1));
+  step(() => buffer.clear());
+  assert.deepEqual(counts, [0, 1, 2, 2, 3, 3, 1, 0]);
+});
+
 Deno.test("OutputBuffer leaves a piece untouched until it is written", () => {
   const buffer = new OutputBuffer();
   buffer.append(new Uint8Array(100).fill(1));

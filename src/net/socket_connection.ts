@@ -54,6 +54,8 @@ export class SocketConnection implements Connection {
   #inFlightBytes = 0;
   /** True when bytes must be written once those in flight are. */
   #isOwing = false;
+  /** Sends that were lost with the queue, or came when nothing was taken any more. */
+  #lostSends = 0;
   #isOverHighWater = false;
   #isPaused = false;
   #hasPeerEnded = false;
@@ -98,6 +100,10 @@ export class SocketConnection implements Connection {
     return this.#output.pendingBytes;
   }
 
+  get unwrittenSends(): number {
+    return this.#lostSends + this.#output.pendingAppends;
+  }
+
   start(events: ConnectionEvents): void {
     if (this.#events !== undefined) throw new TypeError("Cannot start a connection twice");
     this.#events = events;
@@ -109,11 +115,16 @@ export class SocketConnection implements Connection {
   }
 
   send(bytes: Uint8Array, mayWait = false): void {
+    if (bytes.length === 0) return;
     // During a handshake the peer can read nothing, and nothing may leave in the clear.
-    if (this.#phase !== "open" || bytes.length === 0) return;
+    if (this.#phase !== "open") {
+      this.#lostSends++;
+      return;
+    }
     const pendingBytes = this.#output.pendingBytes + bytes.length;
     const { maxPendingBytes, highWaterBytes } = this.#limits;
     if (pendingBytes > maxPendingBytes) {
+      this.#lostSends++;
       this.destroy(peerTooSlow(this.remoteAddress, pendingBytes, maxPendingBytes));
       return;
     }
@@ -153,7 +164,7 @@ export class SocketConnection implements Connection {
     if (this.#phase === "closed") return;
     this.#error ??= reason;
     this.#phase = "closing";
-    this.#output.clear();
+    this.#loseOutput();
     this.#flushing.cancel();
     this.#hasEnded = true;
     this.#socket.destroy();
@@ -356,8 +367,13 @@ export class SocketConnection implements Connection {
     this.#phase = "closed";
     this.#cancelTimer?.();
     this.#flushing.cancel();
-    this.#output.clear();
+    this.#loseOutput();
     this.#events?.closed(this.#error);
+  }
+
+  #loseOutput(): void {
+    this.#lostSends += this.#output.pendingAppends;
+    this.#output.clear();
   }
 }
 

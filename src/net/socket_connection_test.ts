@@ -259,6 +259,26 @@ Deno.test("SocketConnection reports a reset as net/reset, and does nothing after
   assert.equal(it.ours.closedCount, 1);
 });
 
+Deno.test("SocketConnection knows the sends that are lost as the peer goes, and those after", async () => {
+  await using it = await pair({ maxPendingBytes: 64 * 1024 * 1024 });
+  const { connection } = it.ours;
+  it.ours.send("in time");
+  assert.equal(connection.unwrittenSends, 1);
+  await readBytes(it.other, 7);
+  while (connection.unwrittenSends > 0) await nextTurn();
+  it.other.pause();
+  connection.send(new Uint8Array(48 * 1024 * 1024));
+  await nextTurn();
+  it.ours.send("never");
+  it.ours.send("read");
+  assert.equal(connection.unwrittenSends, 3);
+  it.other.resetAndDestroy();
+  await it.ours.until((peer) => peer.isClosed);
+  assert.equal(connection.unwrittenSends, 3);
+  it.ours.send("too late");
+  assert.equal(connection.unwrittenSends, 4);
+});
+
 Deno.test("SocketConnection.destroy() reports its reason, later and once", async () => {
   await using it = await pair();
   it.ours.send("never sent");

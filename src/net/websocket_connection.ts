@@ -44,8 +44,9 @@ export class WebSocketConnection implements MessageConnection {
   #isCorked = false;
   readonly #flushing = new Flushing(this);
   #isOverHighWater = false;
+  #unwrittenSends = 0;
   #error: CausewayError | undefined;
-  readonly #onWritten = (): void => this.#written();
+  readonly #onWritten = (error?: Error | null): void => this.#written(error);
 
   constructor(webSocket: WebSocket, deps: WebSocketConnectionDeps) {
     const { socket } = deps;
@@ -66,6 +67,10 @@ export class WebSocketConnection implements MessageConnection {
     return this.#socket.writableLength;
   }
 
+  get unwrittenSends(): number {
+    return this.#unwrittenSends;
+  }
+
   start(events: MessageConnectionEvents): void {
     if (this.#events !== undefined) throw new TypeError("Cannot start a connection twice");
     this.#events = events;
@@ -74,6 +79,7 @@ export class WebSocketConnection implements MessageConnection {
   }
 
   send(bytes: Uint8Array, mayWait = false): void {
+    this.#unwrittenSends++;
     if (this.#phase !== "open") return;
     const pendingBytes = this.pendingBytes + bytes.length;
     const { maxPendingBytes, highWaterBytes } = this.#limits;
@@ -84,8 +90,7 @@ export class WebSocketConnection implements MessageConnection {
     if (pendingBytes > highWaterBytes) this.#isOverHighWater = true;
     this.#cork(mayWait && pendingBytes <= highWaterBytes);
     // The socket's own `drain` fires only above its own mark.
-    if (this.#isOverHighWater) this.#webSocket.send(bytes, TEXT, this.#onWritten);
-    else this.#webSocket.send(bytes, TEXT);
+    this.#webSocket.send(bytes, TEXT, this.#onWritten);
   }
 
   ping(): void {
@@ -132,7 +137,8 @@ export class WebSocketConnection implements MessageConnection {
     else this.#flushing.soon();
   }
 
-  #written(): void {
+  #written(error: Error | null | undefined): void {
+    if (!error) this.#unwrittenSends--;
     if (!this.#isOverHighWater || this.pendingBytes > 0) return;
     this.#isOverHighWater = false;
     if (this.#phase === "open") this.#events?.drained?.();

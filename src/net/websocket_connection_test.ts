@@ -219,6 +219,25 @@ Deno.test("WebSocketConnection cuts a client that never reads, at maxPendingByte
   assert.equal(served.error?.code, "net/peer-too-slow");
 });
 
+Deno.test("WebSocketConnection knows the messages that are lost as the client goes, and those after", async () => {
+  await using ends = await pair();
+  const { served, peer, until } = ends;
+  served.send("in time");
+  assert.equal(served.connection.unwrittenSends, 1);
+  while (served.connection.unwrittenSends > 0) await turn();
+  peer.socket.pause();
+  await fill(served, 50_000);
+  const unwritten = served.connection.unwrittenSends;
+  assert(unwritten > 0 && unwritten <= served.connection.pendingBytes / 16_000 + 1);
+  served.send("never read");
+  await turn();
+  peer.socket.destroy();
+  await until(() => served.closedCount === 1);
+  assert.equal(served.connection.unwrittenSends, unwritten + 1);
+  served.send("too late");
+  assert.equal(served.connection.unwrittenSends, unwritten + 2);
+});
+
 Deno.test("WebSocketConnection queues no pongs for a client that never reads", async () => {
   await using ends = await pair({ highWaterBytes: 50_000 });
   const { served, peer, until } = ends;

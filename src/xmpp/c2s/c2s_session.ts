@@ -124,6 +124,10 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
     return this.#management !== undefined;
   }
 
+  override get keepsStanzas(): boolean {
+    return this.isManaged;
+  }
+
   /** True once the session belongs to another node, and only passes on what still comes here. */
   get isGiven(): boolean {
     return this.#management?.isGiven ?? false;

@@ -129,6 +129,8 @@ Deno.test("C2sSession refuses stanzas for a client that does not read, then cuts
   assert.equal(hits("slow-reader"), 1);
   const closed = { edge: "c2s", condition: "stream/slow-reader" };
   assert.equal(fixture.metrics.value("xmpp_streams_closed_total", closed), 1);
+  // Two messages were taken for bob and never written.
+  assert.equal(fixture.metrics.value("xmpp_stanzas_unwritten_total", { edge: "c2s" }), 2);
 });
 
 Deno.test("C2sListener.changeLimits() holds for streams that begin next, and the keepalive for all", async () => {

@@ -43,6 +43,26 @@ Deno.test("past resumeTimeoutMs a session ends, and its messages go to the user'
   await late.exchange(resume(id, 0), FAILED("item-not-found", " h='2'"));
 });
 
+Deno.test("what was not written to a session as its connection is cut is not lost", async () => {
+  await using fixture = quiet();
+  const { peer, id } = await manage(fixture);
+  peer.connection.pause();
+  send(fixture, "1", "2");
+  peer.cut();
+  await until(() => metric(fixture, "xmpp_sm_hibernating_sessions") === 1);
+  const back = await comeBack(fixture);
+  await back.exchange(resume(id, 0), /^<resumed [^>]*\/>/);
+  await expectMessages(back, "1", "2");
+  back.connection.pause();
+  send(fixture, "3");
+  back.send("</stream:stream>");
+  await until(() => fixture.closed.length === 1);
+  back.cut();
+  const ended = { edge: "c2s", condition: "none" };
+  await until(() => metric(fixture, "xmpp_streams_closed_total", ended) === 1);
+  assert.equal(metric(fixture, "xmpp_stanzas_unwritten_total", { edge: "c2s" }), 0);
+});
+
 Deno.test("an orderly end sends the handled count and routes the rest again", async () => {
   await using fixture = quiet();
   const { peer } = await manage(fixture);

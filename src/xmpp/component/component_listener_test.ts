@@ -408,6 +408,28 @@ Deno.test("ComponentSession is cut when it does not read for slowReaderMs", asyn
   assert.equal(fixture.registry.count, 0);
 });
 
+Deno.test("ComponentListener counts the stanzas that are lost with a component's connection", async () => {
+  await using fixture = new Fixture();
+  const lost = () => fixture.metrics.value("xmpp_stanzas_unwritten_total", { edge: "component" });
+  const echo = await fixture.login("echo.example.com", "s3cret");
+  const deliver = (body: string) => fixture.registry.deliver(stanzaTo("echo.example.com", body));
+  deliver("in time");
+  await echo.expect(/in time/);
+  echo.connection.pause();
+  deliver("one");
+  deliver("two");
+  echo.cut();
+  deliver("three"); // before the server knows
+  await fixture.registry.settled();
+  await echo.expectClosed();
+  assert.equal(lost(), 3);
+  const next = await fixture.login("echo.example.com", "s3cret");
+  deliver("last");
+  await fixture.listener.close();
+  await next.expect(/last/);
+  assert.equal(lost(), 3, "a stream that ends in order loses nothing");
+});
+
 Deno.test("ComponentListener sends whitespace to a silent component", async () => {
   await using fixture = new Fixture({ keepaliveIntervalMs: 1000 });
   const echo = await fixture.login("echo.example.com", "s3cret");

@@ -41,6 +41,8 @@ export class StreamMetrics {
   readonly received: ByKind;
   /** Stanzas written to peers, by kind. */
   readonly sent: ByKind;
+  /** Stanzas among those that were lost with their connection. */
+  readonly unwritten: Counter;
   readonly #metrics: Metrics;
   readonly #edge: StreamEdge;
 
@@ -66,6 +68,12 @@ export class StreamMetrics {
         labels: { edge, kind },
       })
     );
+    this.unwritten = metrics.counter({
+      name: "xmpp_stanzas_unwritten_total",
+      help: "Stanzas that still waited to be written as the connection of a component, or of a " +
+        "client without stream management, ended: they are lost",
+      labels: { edge },
+    });
     // They start at 0: Prometheus sees no increase in a counter that begins at 1.
     for (const limit of LIMIT_NAMES) this.#limitHits(limit);
   }

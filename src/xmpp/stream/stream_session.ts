@@ -56,6 +56,11 @@ export abstract class StreamSession<Deps extends StreamDeps> implements StanzaSo
     return this.#isOpen;
   }
 
+  /** True when it keeps stanzas that its peer may not have got. */
+  get keepsStanzas(): boolean {
+    return false;
+  }
+
   opened(): void {
     this.#stream.opened();
   }

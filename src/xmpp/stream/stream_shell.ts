@@ -39,6 +39,8 @@ export abstract class StreamShell<
   #reason: string = "none";
   #isOver = false;
   #isSilent = false;
+  /** True once stanzas were sent to a session that keeps none of them. */
+  #losesStanzas = false;
   /** Stanzas that arrive after our end, while a dismissed peer is still read. */
   #late: LateStanzas | undefined;
   /** Called when nothing more is read. */
@@ -103,6 +105,7 @@ export abstract class StreamShell<
         if (receiver !== undefined && !this.#isOver && this.outlives(receiver, error)) this.letGo();
         this.finish();
         metrics.closed(this.#reason);
+        if (this.#losesStanzas) metrics.unwritten.inc(this.transport.unwrittenStanzas);
         const peer = this.transport.remoteAddress;
         this.#log("debug", "stream.closed", { peer, reason: this.#reason });
         this.events.closed();
@@ -202,6 +205,7 @@ export abstract class StreamShell<
     this.#session = undefined;
     session?.close();
     if (session === undefined || this.#receiver === undefined) return;
+    this.#losesStanzas = !session.keepsStanzas;
     this.#log("info", "session.closed", { jid: session.jid.text, reason: this.#reason });
     this.forget(session).catch((thrown) => this.broke("close", thrown));
   }

@@ -29,6 +29,10 @@ export interface StreamTransport {
   readonly canStartTls: boolean;
   /** Bytes queued and not yet taken by the operating system. */
   readonly pendingBytes: number;
+  /**
+   * Stanzas that the operating system has not taken, as far as is known. After the end they are lost.
+   */
+  readonly unwrittenStanzas: number;
 
   /** Begins reading. */
   start(events: TransportEvents): void;

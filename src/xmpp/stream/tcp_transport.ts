@@ -36,6 +36,8 @@ export class TcpTransport implements StreamTransport {
   #isHeld = false;
   #isPaused = false;
   #isTlsWanted = false;
+  /** Sends since the last stanza. */
+  #sendsBehind = 0;
   /** True once our end of the stream was sent: nothing may follow it (RFC 6120 §4.4). */
   #isOutputOver = false;
   /** True once we hung up or failed: further input is ignored. */
@@ -84,6 +86,10 @@ export class TcpTransport implements StreamTransport {
     return this.#connection.pendingBytes;
   }
 
+  get unwrittenStanzas(): number {
+    return Math.max(0, this.#connection.unwrittenSends - this.#sendsBehind);
+  }
+
   start(events: TransportEvents): void {
     this.#events = events;
     this.#connection.start({
@@ -120,6 +126,7 @@ export class TcpTransport implements StreamTransport {
 
   sendStanza(bytes: Uint8Array, mayWait?: boolean): void {
     this.#send(bytes, mayWait);
+    this.#sendsBehind = 0;
   }
 
   sendKeepalive(): void {
@@ -202,7 +209,9 @@ export class TcpTransport implements StreamTransport {
   }
 
   #send(bytes: Uint8Array, mayWait?: boolean): void {
-    if (!this.#isOutputOver) this.#connection.send(bytes, mayWait);
+    if (this.#isOutputOver) return;
+    this.#sendsBehind++;
+    this.#connection.send(bytes, mayWait);
   }
 
   /** Scans a chunk, or the held input, and begins TLS when an element asked for it. */

@@ -40,6 +40,8 @@ export class WebSocketTransport implements StreamTransport {
   #isHeld = false;
   #isPaused = false;
   #isReleasing = false;
+  /** Sends since the last stanza. */
+  #sendsBehind = 0;
   /** True once our `<close/>` was sent: nothing may follow it (RFC 7395 §3.6). */
   #isOutputOver = false;
   /** True once we hung up or failed: further input is ignored. */
@@ -79,6 +81,10 @@ export class WebSocketTransport implements StreamTransport {
     return this.#connection.pendingBytes;
   }
 
+  get unwrittenStanzas(): number {
+    return Math.max(0, this.#connection.unwrittenSends - this.#sendsBehind);
+  }
+
   start(events: TransportEvents): void {
     this.#events = events;
     this.#connection.start({
@@ -103,7 +109,9 @@ export class WebSocketTransport implements StreamTransport {
   }
 
   sendStanza(bytes: Uint8Array, mayWait?: boolean): void {
-    if (!this.#isOutputOver) this.#connection.send(frameStanza(bytes), mayWait);
+    if (this.#isOutputOver) return;
+    this.#sendsBehind = 0;
+    this.#connection.send(frameStanza(bytes), mayWait);
   }
 
   /** Sends a ping, because RFC 7395 §3.8 has no white space between messages. */
@@ -170,7 +178,9 @@ export class WebSocketTransport implements StreamTransport {
   }
 
   #send(xml: string): void {
-    if (!this.#isOutputOver) this.#connection.send(UTF8.encode(xml));
+    if (this.#isOutputOver) return;
+    this.#sendsBehind++;
+    this.#connection.send(UTF8.encode(xml));
   }
 
   #received(byteLength: number): void {

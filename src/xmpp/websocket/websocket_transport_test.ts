@@ -107,6 +107,17 @@ Deno.test("WebSocketTransport sends everything as whole messages", () => {
   assert.equal(far.closedFor, 1000);
 });
 
+Deno.test("WebSocketTransport counts unwritten stanzas without what was sent behind them", () => {
+  const { transport, far } = transportWith();
+  transport.sendStanza(new TextEncoder().encode("<message/>"));
+  transport.sendStanza(new TextEncoder().encode("<message/>"));
+  transport.sendStreamElement("error", "");
+  far.unwrittenSends = 3;
+  assert.equal(transport.unwrittenStanzas, 2);
+  far.unwrittenSends = 0;
+  assert.equal(transport.unwrittenStanzas, 0);
+});
+
 Deno.test("WebSocketTransport.end() sends an end only to a stream that it has begun", () => {
   const { far, say } = transportWith({ header: (each) => each.end() });
   say(OPEN);

@@ -10,6 +10,7 @@ export class MemoryWebSocket implements MessageConnection {
   readonly isLoopback: boolean;
   readonly isEncrypted: boolean;
   pendingBytes = 0;
+  unwrittenSends = 0;
   pings = 0;
   isPaused = false;
   /** Close code, or code of the reason, with which it was closed. */
