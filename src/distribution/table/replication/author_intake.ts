@@ -274,7 +274,8 @@ export class AuthorIntake {
         if (work.attempt !== this.#attempt) return true;
         const { records, first } = work.changes;
         if (!await this.#apply(author, records)) return false;
-        if (work.attempt !== this.#attempt) return true; // unacknowledged, so asked for again
+        // They are not acknowledged, and are asked for again: perhaps by another node already.
+        if (work.attempt !== this.#attempt) return await writer.yieldTo(author);
         for (const { kind, sequence } of records) if (kind === "claim") this.#named?.add(sequence);
         this.#applied = first + records.length - 1;
         // During a snapshot only its end makes the author's entries here complete.
@@ -303,6 +304,8 @@ export class AuthorIntake {
     if (known === undefined || !await writer.measure([author], hasLost)) return false;
     if (attempt !== this.#attempt) return true; // another lookup is in line behind this one
     const isKnown = known?.process === author.process && known.number <= this.#lastNumber;
+    if (!await writer.takeOver(author, isKnown ? known!.number : undefined)) return false;
+    if (attempt !== this.#attempt) return true;
     this.#round++;
     this.#received = this.#applied = isKnown ? known!.number : 0;
     this.#chunk = this.#lastPiece = 0;
@@ -334,11 +337,11 @@ export class AuthorIntake {
     }
     for (const { sequence } of piece.records) named.add(sequence);
     if (!await this.#apply(author, piece.records)) return false;
-    if (attempt !== this.#attempt) return true;
+    if (attempt !== this.#attempt) return await writer.yieldTo(author);
     this.#chunk = piece.chunk;
     if (piece.isLast) {
       if (!await writer.sweep(author, named)) return false;
-      if (attempt !== this.#attempt) return true;
+      if (attempt !== this.#attempt) return await writer.yieldTo(author);
       this.#named = undefined;
       if (!await this.#noteApplied(author)) return false;
     }
@@ -363,8 +366,10 @@ export class AuthorIntake {
     const { writer } = this.#deps;
     const attempt = this.#attempt;
     const number = this.#hasRefused ? undefined : this.#applied;
-    if (!await writer.setApplied(author, number)) return false;
-    this.#isNoted = attempt === this.#attempt;
+    const isOurs = await writer.setApplied(author, number);
+    if (isOurs === undefined) return false;
+    if (isOurs) this.#isNoted = attempt === this.#attempt;
+    else this.restart(true); // another node has applied something in between
     return true;
   }
 

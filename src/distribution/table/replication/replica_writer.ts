@@ -91,18 +91,46 @@ export class ReplicaWriter {
   }
 
   /**
-   * Notes that changes up to `number` are applied. Undefined means not all of them: then the next
-   * reader asks for a snapshot.
+   * Notes that changes up to `number` are applied, by this process. Undefined means not all of them:
+   * then the next reader asks for a snapshot.
+   * @returns false when another process has noted something since the last call, or the note was
+   *   removed: what was written in between may be gone, or what the other process has removed be back
    */
-  async setApplied({ host, node, process }: Author, number: number | undefined): Promise<boolean> {
-    const key = appliedKey(host, node);
-    return await this.#run([
-      number === undefined
-        ? ["DEL", key]
-        : ["SET", key, JSON.stringify([process, number]), "EX", this.#life],
-      ["SADD", AUTHORS_KEY, `${host}#${node}`],
+  async setApplied(author: Author, number: number | undefined): Promise<boolean | undefined> {
+    const answers = await this.#run([
+      ["GET", appliedKey(author.host, author.node)],
+      this.#note(author, number),
+      ["SADD", AUTHORS_KEY, `${author.host}#${author.node}`],
       ["EXPIRE", AUTHORS_KEY, this.#life],
-    ]) !== undefined;
+    ]);
+    return answers && this.#isOurs(answers[0]);
+  }
+
+  /**
+   * Notes that this process goes on behind `number`, or with a snapshot. Another one that has not
+   * finished learns so.
+   */
+  async takeOver(author: Author, number: number | undefined): Promise<boolean> {
+    return await this.#run([this.#note(author, number)]) !== undefined;
+  }
+
+  /**
+   * Notes that this process applies no more of the author, though it may just have written something.
+   * If another process has gone on meanwhile, that one asks for a snapshot.
+   */
+  async yieldTo({ host, node }: NodeRef): Promise<boolean> {
+    const answers = await this.#run([["GET", appliedKey(host, node)]]);
+    if (answers === undefined) return false;
+    return this.#isOurs(answers[0]) || await this.clearApplied({ host, node });
+  }
+
+  #note({ host, node, process }: Author, number = -1): RedisCommand {
+    const note = JSON.stringify([process, number, this.#deps.options.incarnation]);
+    return ["SET", appliedKey(host, node), note, "EX", this.#life];
+  }
+
+  #isOurs(note: string | null): boolean {
+    return note !== null && tryParseArray(note)?.[2] === this.#deps.options.incarnation;
   }
 
   /** Forgets the position of the author, which then has to begin with a snapshot. */
@@ -308,7 +336,10 @@ export class ReplicaWriter {
     return await this.#run(removals) !== undefined;
   }
 
-  /** Removes all entries of a node that has left or is dead for good. */
+  /**
+   * Removes all entries of a node that has left or is dead for good. If it comes back meanwhile, it
+   * sends a snapshot.
+   */
   async forget(author: Author, isLastNode: boolean): Promise<boolean> {
     const { host, node } = author;
     this.#deps.leases.note(author, undefined);
@@ -324,7 +355,10 @@ export class ReplicaWriter {
     if (await this.#run(commands) === undefined) return false;
     if (!await this.sweep(author, new Set())) return false;
     this.held.forget(author);
-    return await this.#run([["SREM", AUTHORS_KEY, `${host}#${node}`]]) !== undefined;
+    return await this.#run([
+      ["DEL", appliedKey(host, node)],
+      ["SREM", AUTHORS_KEY, `${host}#${node}`],
+    ]) !== undefined;
   }
 
   /** Checks every account that has a claim of the node, whose lease has ended or come back. */
