@@ -85,6 +85,7 @@ export async function makeLinks(
       returned: (envelope, reason) => router.returned(envelope, reason),
       whereabouts: (to) => router.whereabouts(to),
       identityDoubted: () => table.reviewIdentity(),
+      linkedAgain: (host, awayMs) => parts.rosters.linkedAgain(host, awayMs),
       lostPresence: (host, envelope) => parts.rosters.lost(host, envelope.stanza, envelope),
       missedPresence: (host) => parts.rosters.tellAgain(host),
       pressure,

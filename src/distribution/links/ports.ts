@@ -44,6 +44,11 @@ export interface LinkLayerEvents {
    */
   identityDoubted?(): void;
   /**
+   * Called when the first link to a destination has opened that had none for `awayMs`.
+   * @default nothing happens
+   */
+  linkedAgain?(destination: string, awayMs: number): void;
+  /**
    * Called with presence that is given back as `full` or `expired`, before `returned`: it will not
    * reach its destination. @default nothing happens
    */

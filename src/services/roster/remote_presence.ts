@@ -70,6 +70,13 @@ interface Tellers {
   readonly own: PresentSession | undefined;
 }
 
+/** A review of the resources elsewhere that have gone while this process heard nothing of it. */
+interface Review {
+  /** Wall-clock microseconds when it heard of everything again. */
+  readonly backUs: number;
+  looksLeft: number;
+}
+
 /**
  * Presence that recipients at this node have of resources elsewhere. When the process of a resource
  * no longer holds its lease, because its node or datacenter died or is cut off, the presence is
@@ -94,10 +101,8 @@ export class RemotePresence {
   readonly #returned: ReturnedDatacenters;
   /** Monotonic milliseconds of the last look that found out who lives. */
   #lookedMs: number | undefined;
-  /** Looks until those who have gone are asked for; undefined unless this process was away. */
-  #looksToReview: number | undefined;
-  /** Wall-clock microseconds when it was back last. */
-  #backUs = 0;
+  /** Reviews that are due soon, by datacenter: one of all of them after this process was away. */
+  readonly #reviews = new Map<string | undefined, Review>();
   #cancel: CancelTimer = () => {};
   #isClosed = false;
   readonly #withdrawals;
@@ -232,35 +237,45 @@ export class RemotePresence {
       for (const process of gone) this.#misses.delete(process);
       this.#deps.log.warn("presence.withdrawn", { processes: gone.size, resources: count });
     }
-    if (this.#isReviewDue()) await this.#review(live);
+    for (const [host, review] of [...this.#reviews]) {
+      if (review.looksLeft-- <= 0) await this.#review(host, review, live);
+    }
+    const nowMs = this.#deps.clock.monotonicMs();
+    if (this.#lookedMs !== undefined) this.#wasAway(nowMs - this.#lookedMs);
+    this.#lookedMs = nowMs;
   }
 
   /**
-   * True a moment after this process was away for so long that it may have lost its lease. Others send
-   * nothing to a process without a lease, so nobody here has heard who has gone meanwhile.
+   * Notes that a datacenter is linked again.
+   * @param awayMs milliseconds without a link
    */
-  #isReviewDue(): boolean {
-    const nowMs = this.#deps.clock.monotonicMs();
+  linkedAgain(host: string, awayMs: number): void {
+    this.#wasAway(awayMs, host);
+  }
+
+  /**
+   * Plans a review if this process was away for so long that it may have lost its lease, everywhere or
+   * at one datacenter. Others send nothing to a process without a lease, so nobody here has heard who
+   * has gone meanwhile.
+   */
+  #wasAway(forMs: number, host?: string): void {
     // What is left of a lease is more than half of it, as it is renewed well before.
-    const isBack = this.#lookedMs !== undefined &&
-      nowMs - this.#lookedMs >= this.#deps.leaseMs / 2;
-    this.#lookedMs = nowMs;
-    if (isBack) {
-      this.#looksToReview = SECOND_ANNOUNCEMENT;
-      this.#backUs = this.#deps.clock.wallUs();
-    } else if (this.#looksToReview !== undefined) this.#looksToReview--;
-    return this.#looksToReview === 0;
+    if (forMs < this.#deps.leaseMs / 2) return;
+    const backUs = this.#deps.clock.wallUs();
+    this.#reviews.set(host, { backUs, looksLeft: SECOND_ANNOUNCEMENT - 1 });
   }
 
   /** Withdraws presence of people who have no session any more, though their process lives. */
-  async #review(live: LiveProcesses): Promise<void> {
+  async #review(host: string | undefined, review: Review, live: LiveProcesses): Promise<void> {
     const { hasSessions, log } = this.#deps;
     // The session table may not know of a login since.
-    const isDoubted = ({ heardUs }: Known, from: string) =>
-      heardUs < this.#backUs && hasSessions(parseJid(from).domainpart);
+    const isDoubted = (known: Known, from: string) =>
+      known.heardUs < review.backUs && (host === undefined || known.host === host) &&
+      hasSessions(parseJid(from).domainpart);
     const count = await this.#withdraw(isDoubted, live);
-    this.#looksToReview = count === undefined ? 1 : undefined;
-    if (count !== undefined) log.info("presence.reviewed", { resources: count });
+    if (count === undefined) return; // the next look tries again
+    if (this.#reviews.get(host) === review) this.#reviews.delete(host);
+    log.info("presence.reviewed", { host, resources: count });
   }
 
   #lookLater(): void {

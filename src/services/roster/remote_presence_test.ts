@@ -501,3 +501,38 @@ Deno.test("the end of a session that has moved is told, and nobody asks anew", a
   assert.deepEqual(fixture.steps, []);
   assert.equal(await fixture.pairs(), "0");
 });
+
+Deno.test("RemotePresence asks who of a datacenter has gone, after it was not linked for half of a lease", async () => {
+  const fixture = new Fixture();
+  const CAROL = "carol@example.com/x";
+  const seen = () => lines(fixture.delivered.splice(0));
+  fixture.saw("available");
+  fixture.saw("available", { from: CAROL, process: 3 });
+  const looks = async () => {
+    for (let i = 0; i < 5; i++) await fixture.presence.look();
+  };
+  fixture.presence.linkedAgain(DC2, LEASE_MS / 2 - 1);
+  await looks();
+  assert.deepEqual(seen(), [], "its process cannot have been taken for dead");
+  fixture.presence.linkedAgain(DC2, LEASE_MS / 2);
+  fixture.canTellClaims = false;
+  await looks();
+  assert.deepEqual(seen(), []);
+  fixture.canTellClaims = true;
+  await fixture.presence.look();
+  assert.deepEqual(seen(), [`unavailable: ${BOB} → ${PHONE}`], "carol is at dc3");
+  fixture.saw("available", { sentAtUs: 2 });
+  await looks();
+  assert.deepEqual(seen(), []);
+});
+
+Deno.test("RemotePresence leaves those who have a session, or have come since a datacenter is linked again", async () => {
+  const fixture = new Fixture();
+  const CAROL = "carol@example.com/x";
+  fixture.claims.set(CAROL, [2]);
+  fixture.saw("available", { from: CAROL });
+  fixture.presence.linkedAgain(DC2, LEASE_MS);
+  fixture.saw("available", { sentAtUs: fixture.clock.wallUs() });
+  for (let i = 0; i < 10; i++) await fixture.presence.look();
+  assert.deepEqual(fixture.delivered, []);
+});

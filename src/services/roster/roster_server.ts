@@ -261,6 +261,14 @@ export class RosterServer {
     this.#retries.close();
   }
 
+  /**
+   * Notes that a datacenter is linked again.
+   * @param awayMs milliseconds without a link
+   */
+  linkedAgain(host: string, awayMs: number): void {
+    this.#remote.linkedAgain(host, awayMs);
+  }
+
   /** Notes that presence did not reach a datacenter. */
   lost(host: string, { type, from, to }: Stanza, { process, sentAtUs }: PresenceOrigin): void {
     const isOurs = process === this.#deps.process && this.serves(from.domainpart);

@@ -32,6 +32,8 @@ export class HostLinks implements EndpointPoolsEvents, LaneEvents {
   /** Holds stanzas that wait for a first endpoint; never connected. */
   readonly #parked: Lane;
   #openLinks = 0;
+  /** Monotonic milliseconds since when no link is open; only valid then. */
+  #unlinkedMs: number;
   /** False while no lane can hold a stanza and no link is open. */
   #mayHold = false;
   #isGivenUp = false;
@@ -69,6 +71,7 @@ export class HostLinks implements EndpointPoolsEvents, LaneEvents {
   ) {
     this.destination = destination;
     this.#shared = shared;
+    this.#unlinkedMs = shared.clock.monotonicMs();
     this.#endpoints = new EndpointPools(destination, {
       shared,
       override,
@@ -311,7 +314,9 @@ export class HostLinks implements EndpointPoolsEvents, LaneEvents {
   }
 
   opened(link: OutgoingLink): void {
-    this.#openLinks++;
+    const { clock, events } = this.#shared;
+    const isFirst = this.#openLinks++ === 0;
+    if (isFirst) events.linkedAgain?.(this.destination, clock.monotonicMs() - this.#unlinkedMs);
     this.#mayHold = true;
     this.#goneSinceMs = undefined;
     this.#expectedUntilMs = -Infinity;
@@ -333,8 +338,11 @@ export class HostLinks implements EndpointPoolsEvents, LaneEvents {
    * that ends, and closes the links of all its endpoints, costs linear time.
    */
   closed(link: OutgoingLink): void {
+    const nowMs = this.#shared.clock.monotonicMs();
+    const wasLinked = this.#openLinks > 0;
     this.#openLinks = this.#endpoints.openLinks;
-    if (this.#openLinks === 0) this.#goneSinceMs ??= this.#shared.clock.monotonicMs();
+    if (this.#openLinks === 0) this.#goneSinceMs ??= nowMs;
+    if (this.#openLinks === 0 && wasLinked) this.#unlinkedMs = nowMs;
     if (link.lane.isGone) this.#endpoints.markGone(link);
     // Processes that have ended settle nothing any more: their stanzas are routed anew at once.
     if (this.isGone && this.#mayHold) this.giveBackAll(this.#gone);

@@ -376,6 +376,26 @@ Deno.test("HostLinks reports missed presence of a linked destination once there 
   assert.deepEqual(world.lostPresence, [5, 10]);
 });
 
+Deno.test("HostLinks says how long its destination was without a link, as the first one opens", async () => {
+  using world = new World();
+  await world.list(0, 1);
+  world.tick(10);
+  world.up(0, 1);
+  world.tick(1_000);
+  world.down(0);
+  world.tick(1_000);
+  world.up(0);
+  assert.deepEqual(world.away, [10], "one was linked all the time");
+  world.down(0);
+  world.tick(1_000);
+  world.down(1);
+  world.tick(2_000);
+  world.down(0); // another attempt fails
+  world.tick(3_000);
+  world.up(1, 0);
+  assert.deepEqual(world.away, [10, 5_000]);
+});
+
 Deno.test("HostLinks expires stanzas that have waited for a first endpoint", () => {
   using world = new World({ options: { rerouteFirstMs: FAR_MS } });
   world.tick(EXPIRE_MS);

@@ -44,6 +44,8 @@ export class World implements Disposable {
   readonly metrics = new TestMetrics();
   readonly hosts: HostLinks;
   readonly pressure: string[] = [];
+  /** Milliseconds without a link, each time that the first link came up. */
+  readonly away: number[] = [];
   /** Numbers of presence that was reported as lost. */
   readonly lostPresence: number[] = [];
   /** Number of times that the destination was reported as having missed presence. */
@@ -89,6 +91,7 @@ export class World implements Disposable {
       events: {
         received() {},
         returned,
+        linkedAgain: (_, awayMs) => void this.away.push(awayMs),
         lostPresence: (_, { sequence }) => void this.lostPresence.push(sequence),
         missedPresence: () => void this.missedPresence++,
         pressure: (sender, isOver) => void this.pressure.push(`${sender} ${isOver}`),
