@@ -263,6 +263,12 @@ export class AuthorIntake {
         if (work.lease.process !== author.process) return true;
         const written = await writer.lease(author, work.lease);
         if (written === undefined) return false;
+        if (written === "superseded") {
+          // The new one's entries are not its own to write, nor to remove.
+          this.#loseWay();
+          this.#drop(({ kind }) => kind !== "leave");
+          return true;
+        }
         this.#deps.leased(author, work.lease);
         // The author lives, but its records were deleted here.
         if (this.#isNoted && !written.isKnown && !this.#hasRefused) this.restart(true);

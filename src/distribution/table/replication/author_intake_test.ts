@@ -120,3 +120,25 @@ Deno.test("AuthorIntake goes on without a snapshot when its link was cut, and an
   assert.equal(wantsSnapshot(again), false);
   await close();
 });
+
+Deno.test("AuthorIntake takes nothing from a process that another one of its name has replaced, nor its end", async () => {
+  const { one, two, first, keys, close } = await twoNodes();
+  one.table.traffic!.ended(first, false);
+  const next = new TestAuthor(two, 0xb3);
+  await next.say(next.lease({ startedUs: 2, lastNumber: 1 }));
+  await next.say(next.snapshot(1, ANN));
+  const lease = () => one.redis.run(["GET", `causeway:node:${next.host}#${next.nodeName}`]);
+  const held = lease();
+  // It was suspended, and does not know yet that it is replaced.
+  const former = new TestAuthor(one);
+  await former.say(former.lease({ lastNumber: 1 }));
+  const types = former.frames.map((frame) => frame[4]);
+  assert.ok(!types.includes(FRAME_TYPE.position), "it is not asked for its entries");
+  await former.say(former.snapshot(1, BOB));
+  one.table.traffic!.ended(former, true);
+  await advance(two.clock, 100);
+  assert.equal(lease(), held);
+  assert.equal(keys()["ann@example.com"], next.host);
+  assert.equal(keys()["bob@example.com"], undefined);
+  await close();
+});

@@ -18,7 +18,7 @@ import {
 } from "../redis/keys.ts";
 import { DOMAIN_SHARD, HeldClaims, shardOf, SHARDS } from "./held_claims.ts";
 import type { NodeLeases, NodeRef } from "../claims/node_leases.ts";
-import { formatLease } from "../claims/node_leases.ts";
+import { formatLease, tryParseLease } from "../claims/node_leases.ts";
 import type { ResolvedTable } from "../options.ts";
 import { replicaSeconds } from "../options.ts";
 import type { OwnAccounts } from "../claims/own_accounts.ts";
@@ -27,7 +27,7 @@ import type { Answers } from "../redis/ask.ts";
 import { ask } from "../redis/ask.ts";
 import type { RedisCommand, RedisCommands } from "../redis/redis_commands.ts";
 
-/** A process of another datacenter that sends us its entries. */
+/** A process of another datacenter that sends us its entries; 0 for one that is dead. */
 export interface Author extends NodeRef {
   readonly process: number;
 }
@@ -167,7 +167,8 @@ export class ReplicaWriter {
   }
 
   /**
-   * Renews the author's lease, and its endpoints.
+   * Renews the author's lease, and its endpoints. Changes nothing when a newer process of the author's
+   * name holds the lease.
    * @returns whether the author's position is known; undefined when Redis was away
    */
   async lease(
@@ -177,11 +178,17 @@ export class ReplicaWriter {
       readonly lifeMs: number;
       readonly endpoints: readonly string[];
     },
-  ): Promise<{ readonly isKnown: boolean } | undefined> {
+  ): Promise<{ readonly isKnown: boolean } | "superseded" | undefined> {
     const life = String(Math.max(1, Math.ceil(lease.lifeMs / 1000)));
     const key = endpointsKey(host, node);
     const value = formatLease({ incarnation: process, startedUs: lease.startedUs });
-    const [found] = await this.#run([["SMEMBERS", key]]) ?? [];
+    const [found, held] = await this.#run([
+      ["SMEMBERS", key],
+      ["GET", leaseKey(host, node)],
+    ]) ?? [];
+    const holder = tryParseLease(held ?? null);
+    const isAnothers = holder !== undefined && holder.incarnation !== process;
+    if (isAnothers && holder.startedUs > lease.startedUs) return "superseded";
     const extra = found?.filter((each) => !lease.endpoints.includes(each)) ?? [];
     const published: RedisCommand[] = [];
     if (extra.length > 0) published.push(["SREM", key, ...extra]);
@@ -338,10 +345,15 @@ export class ReplicaWriter {
 
   /**
    * Removes all entries of a node that has left or is dead for good. If it comes back meanwhile, it
-   * sends a snapshot.
+   * sends a snapshot. False, and nothing has happened, when another process has the name of one that
+   * has left.
    */
   async forget(author: Author, isLastNode: boolean): Promise<boolean> {
-    const { host, node } = author;
+    const { host, node, process } = author;
+    const [held] = await this.#run([["GET", leaseKey(host, node)]]) ?? [];
+    if (held === undefined) return false;
+    const holder = tryParseLease(held)?.incarnation ?? process;
+    if (process !== 0 && holder !== process) return false;
     this.#deps.leases.note(author, undefined);
     const commands: RedisCommand[] = [
       ["DEL", leaseKey(host, node)],
