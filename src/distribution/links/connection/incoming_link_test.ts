@@ -258,3 +258,19 @@ Deno.test("IncomingLink is dropped after 15 s of silence, and kept by a PING bef
   assert.equal(scene.isEnded, true);
   assert.equal(scene.metrics.value(`incoming_errored_total ${DC2}`), 1);
 });
+
+Deno.test("IncomingLink takes nothing that has waited for longer than silenceTimeoutMs, as a suspended process does", async () => {
+  const scene = new Scene({ silenceTimeoutMs: 1_000, pingIntervalMs: 300 });
+  await scene.send(testHello());
+  scene.clock.advance(999);
+  await scene.send(...stanzas(1, 2));
+  assert.equal(scene.received.length, 2);
+  scene.clock.advance(1_000); // no tick in this time
+  await scene.send(...stanzas(3, 4));
+  assert.equal(
+    scene.received.length,
+    2,
+    "the peer has sent them elsewhere meanwhile, or given them back",
+  );
+  assert.equal(scene.isEnded, true);
+});
