@@ -30,8 +30,8 @@ interface Change {
    * items, too, which nobody has told them of.
    */
   readonly version: number;
-  /** Full JIDs of the sessions that have been told of it again. */
-  readonly told: Set<string>;
+  /** By datacenter: full JIDs of the sessions that were told of it again, and were there the last time. */
+  readonly told: Map<string, ReadonlySet<string>>;
 }
 
 /** Changes that are remembered; the oldest are forgotten first. */
@@ -50,6 +50,8 @@ export class MissedChanges {
   readonly #deps: MissedChangesDeps;
   /** By owner and contact, the oldest first. */
   readonly #changes = new Map<string, Change>();
+  /** Datacenters that wait to be told: one that comes and goes all the time waits once. */
+  readonly #due = new Set<string>();
   #isClosed = false;
 
   constructor(deps: MissedChangesDeps) {
@@ -73,7 +75,7 @@ export class MissedChanges {
       atMs: clock.monotonicMs(),
       isVisible: isVisible || before?.isVisible === true,
       version,
-      told: new Set(),
+      told: new Map(),
     });
     if (this.#changes.size <= MAX_CHANGES) return;
     const [oldest] = this.#changes.keys();
@@ -83,10 +85,17 @@ export class MissedChanges {
   /** Tells the sessions at a datacenter that is back. */
   tell(host: string): void {
     this.#dropOld();
-    if (this.#changes.size === 0) return;
+    if (this.#changes.size === 0 || this.#due.has(host)) return;
     const { turns, metrics } = this.#deps;
     const cost = { payer: `missed ${host}`, bytes: 0, kind: "patient" } as const;
-    if (!turns.run(cost.payer, () => this.#tellAll(host), cost)) metrics.failures.inc();
+    this.#due.add(host);
+    const isTaken = turns.run(cost.payer, () => {
+      this.#due.delete(host);
+      return this.#tellAll(host);
+    }, cost);
+    if (isTaken) return;
+    this.#due.delete(host);
+    metrics.failures.inc();
   }
 
   /** Tells nobody any more. */
@@ -117,7 +126,7 @@ export class MissedChanges {
         for (const change of changes) {
           if (this.#isClosed) return;
           try {
-            await paced.run(() => this.#tellOf(change, sessions));
+            await paced.run(() => this.#tellOf(change, host, sessions));
           } catch (thrown) {
             metrics.failures.inc();
             log.warn("roster.missed-failed", { error: describeError(thrown) });
@@ -131,17 +140,19 @@ export class MissedChanges {
   /** @throws CausewayError with a code `storage/…` */
   async #tellOf(
     { owner, contact, isVisible, version, told }: Change,
+    host: string,
     sessions: readonly FullJid[],
   ): Promise<void> {
     const { hosts, routes, reach } = this.#deps;
-    const takers = sessions.filter(({ text }) => !told.has(text));
+    const takers = sessions.filter(({ text }) => told.get(host)?.has(text) !== true);
     const store = hosts.store(owner.domainpart);
     if (takers.length === 0 || store === undefined) return;
     const { item } = await store.find(owner.text, contact);
+    // Sessions that are gone are forgotten: a datacenter may name ever new ones.
+    told.set(host, new Set(sessions.map(({ text }) => text)));
     const ver = hosts.hasVersions(owner.domainpart) ? version : undefined;
     const written = item?.isListed === true ? writeItem(item) : writeRemoved(contact);
     for (const to of takers) {
-      told.add(to.text);
       if (isVisible) reach.pushTo(to, owner, writeRosterQuery(written, ver));
       if (item?.request === undefined) continue;
       routes.route(readdress(requestOf(parseJid(contact), owner, item.request), to));

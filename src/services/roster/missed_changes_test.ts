@@ -79,12 +79,14 @@ Deno.test("missed roster changes are told at the second announcement when the da
   assert.equal(attempts, 2);
 });
 
-Deno.test("MissedChanges remembers changes for a day, and 10 000 of them at the most", async () => {
+/** Changes at a node of dc1, and the pushes to the sessions that each account has at dc2. */
+function changesWith(resources: string[]) {
   const { clock, metrics, store } = withAlice();
   const pushes: string[] = [];
+  const lookups: number[] = [];
   const turns = new AccountTurns({
-    maxWaiting: 10,
-    maxBytes: 100_000,
+    maxWaiting: 1_000,
+    maxBytes: 10_000_000,
     maxRunning: { prompt: 1, portioned: 1, patient: 1 },
     failed: (thrown) => {
       throw thrown;
@@ -101,7 +103,8 @@ Deno.test("MissedChanges remembers changes for a day, and 10 000 of them at the 
     routes: { route() {}, sendTo() {}, deliver: () => true, offer: () => true },
     reach: {
       sessionsOf: (accounts) => {
-        const places = [{ host: DC2, resourcepart: "laptop", process: 2 }];
+        lookups.push(accounts.length);
+        const places = resources.map((resourcepart) => ({ host: DC2, resourcepart, process: 2 }));
         return Promise.resolve(new Map(accounts.map(({ text }) => [text, places])));
       },
       pushTo: (to, _owner, payload) => {
@@ -114,19 +117,48 @@ Deno.test("MissedChanges remembers changes for a day, and 10 000 of them at the 
     clock,
     log: SILENT_LOGGER,
   });
+  const tell = async () => {
+    missed.tell(DC2);
+    await turns.settled();
+    return pushes.splice(0);
+  };
+  return { missed, clock, tell, lookups };
+}
+
+Deno.test("MissedChanges tells each session once, and remembers those alone that are there", async () => {
+  const resources = ["laptop"];
+  const { missed, tell } = changesWith(resources);
+  missed.note(parseJid(ALICE), BOB, { isVisible: true, version: 1 });
+  assert.deepEqual(await tell(), [`${ALICE}/laptop ${BOB}`]);
+  resources.push("tablet");
+  assert.deepEqual(await tell(), [`${ALICE}/tablet ${BOB}`]);
+  assert.deepEqual(await tell(), []);
+  resources.splice(0, 2, "phone");
+  assert.deepEqual(await tell(), [`${ALICE}/phone ${BOB}`]);
+  resources.splice(0, 1, "laptop"); // a new login may have another session's resource
+  assert.deepEqual(await tell(), [`${ALICE}/laptop ${BOB}`]);
+});
+
+Deno.test("MissedChanges tells a datacenter that comes and goes all the time once behind the running time", async () => {
+  const { missed, tell, lookups } = changesWith(["laptop"]);
+  missed.note(parseJid(ALICE), BOB, { isVisible: true, version: 1 });
+  for (let i = 0; i < 5; i++) missed.tell(DC2);
+  await tell();
+  assert.deepEqual(lookups, [1, 1]);
+  await tell();
+  assert.deepEqual(lookups, [1, 1, 1]);
+});
+
+Deno.test("MissedChanges remembers changes for a day, and 10 000 of them at the most", async () => {
+  const { missed, clock, tell } = changesWith(["laptop"]);
   const change = { isVisible: true, version: 1 };
   for (let i = 0; i <= 10_000; i++) missed.note(parseJid(ALICE), `user${i}@example.com`, change);
   missed.note(parseJid("zoe@dc1.example.com"), BOB, change);
-  missed.tell(DC2);
-  await turns.settled();
-  const { length, 0: first } = pushes;
+  const { length, 0: first } = await tell();
   assert.deepEqual([length, first], [10_000, `${ALICE}/laptop user1@example.com`]);
-  pushes.length = 0;
   missed.note(parseJid(ALICE), BOB, change);
   clock.advance(86_399_999);
   missed.note(parseJid(ALICE), CAROL, change);
   clock.advance(1);
-  missed.tell(DC2);
-  await turns.settled();
-  assert.deepEqual(pushes, [`${ALICE}/laptop ${CAROL}`]);
+  assert.deepEqual(await tell(), [`${ALICE}/laptop ${CAROL}`]);
 });
