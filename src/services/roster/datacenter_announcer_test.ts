@@ -69,3 +69,16 @@ Deno.test("a datacenter that is back hears of sixteen accounts at once, and a se
   assert.equal(told.length, 16 + 40, "those who were first are told again, and no others");
   assert.equal(new Set(told.slice(16)).size, 40);
 });
+
+Deno.test("RosterServer says that a datacenter is back when sessions here may have missed something of it", async () => {
+  const fixture = withAlice();
+  fixture.server.tellAgain(DC2);
+  await fixture.server.settled();
+  assert.equal(fixture.backs, 0, "it has missed something, and was linked");
+  fixture.server.linkedAgain(DC2, 119_999);
+  assert.equal(fixture.backs, 0);
+  fixture.server.linkedAgain(DC2, 120_000);
+  assert.equal(fixture.backs, 1);
+  await fixture.cutOff(DC2, 2);
+  assert.equal(fixture.backs, 3, "at once, and a moment later");
+});

@@ -99,7 +99,7 @@ export interface RosterDeps {
   readonly privacy?: PresencePrivacy | undefined;
   /** Called when `contact` may see the presence of `owner` from now on. */
   approved?(owner: Jid, contact: Jid): void;
-  /** Called when a datacenter can be reached again. */
+  /** Called when sessions here may have missed something of a datacenter that is within reach again. */
   datacenterBack?(): void;
   /** True when the account exists. */
   exists(account: Jid): Promise<boolean>;

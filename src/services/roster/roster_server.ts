@@ -144,7 +144,10 @@ export class RosterServer {
         // Nobody else's node knows the request.
         if (this.serves(resource.domainpart)) reach.pushTo(resource, account, AGAIN_PAYLOAD);
       },
-      announce: (host) => this.tellAgain(host),
+      announce: (host) => {
+        deps.datacenterBack?.();
+        this.tellAgain(host);
+      },
     });
     this.services = [
       new RosterGet(rosters, (client) => this.#asked(client)),
@@ -267,6 +270,8 @@ export class RosterServer {
    */
   linkedAgain(host: string, awayMs: number): void {
     this.#remote.linkedAgain(host, awayMs);
+    // Its own stanzas for this node may have been given up as well.
+    if (awayMs >= this.#deps.leaseMs) this.#deps.datacenterBack?.();
   }
 
   /** Notes that presence did not reach a datacenter. */
@@ -277,11 +282,10 @@ export class RosterServer {
   }
 
   /**
-   * Tells a datacenter of the presence of all sessions here, of ends of presence that have not reached
+   * Tells a linked datacenter of the presence of all sessions here, of ends of presence that have not reached
    * it, and of roster changes: what it was sent before may be lost.
    */
   tellAgain(host: string): void {
-    this.#deps.datacenterBack?.();
     this.#lostEnds.tell(host);
     this.#presence.announceAll(host);
     this.#missed.tell(host);

@@ -50,6 +50,8 @@ export class RosterFixture {
   readonly repeated: string[] = [];
   /** Contacts that may see somebody's presence from now on, as `OWNER CONTACT`. */
   readonly approved: string[] = [];
+  /** Number of times that a datacenter was said to be back. */
+  backs = 0;
   readonly server: RosterServer;
 
   constructor(
@@ -106,6 +108,7 @@ export class RosterFixture {
       },
       bounds: resolveRosterBounds({ maxItems, maxRequests }),
       approved: (owner, contact) => void this.approved.push(`${owner.text} ${contact.text}`),
+      datacenterBack: () => void this.backs++,
       isCurrent: ({ text }) => () => Promise.resolve(!this.former.has(text)),
       exists: (jid) => Promise.resolve(this.accounts.has(jid.text)),
       maxRequestBytes: 4096,
