@@ -536,3 +536,30 @@ Deno.test("RemotePresence leaves those who have a session, or have come since a 
   for (let i = 0; i < 10; i++) await fixture.presence.look();
   assert.deepEqual(fixture.delivered, []);
 });
+
+Deno.test("RemotePresence tells a datacenter that comes and goes all the time no more often than an honest one needs", async () => {
+  const fixture = new Fixture();
+  const { clock, presence } = fixture;
+  await presence.look();
+  const comeAndGo = async (times: number) => {
+    for (let i = 0; i < times; i++) {
+      fixture.live.delete(DC2);
+      await presence.look();
+      fixture.live.set(DC2, new Set([2]));
+      await presence.look();
+    }
+    return fixture.steps.splice(0).length;
+  };
+  assert.equal(await comeAndGo(100), 30);
+  for (let i = 0; i < 10; i++) await presence.look();
+  assert.deepEqual(fixture.steps, []);
+  clock.advance(LEASE_MS / 2);
+  await presence.look();
+  assert.deepEqual(
+    fixture.steps.splice(0),
+    [`announce ${DC2}`],
+    "it has not been told for the last time",
+  );
+  await presence.look();
+  assert.deepEqual(fixture.steps, []);
+});

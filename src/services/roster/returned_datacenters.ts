@@ -1,3 +1,5 @@
+import type { Clock } from "../../base/mod.ts";
+import { RateLimit } from "../../base/mod.ts";
 import type { Logger } from "../../observe/mod.ts";
 import type { LiveProcesses } from "./live_processes.ts";
 import { MAX_LOST, MISSES, SECOND_ANNOUNCEMENT } from "./live_processes.ts";
@@ -7,7 +9,16 @@ export interface ReturnedDatacentersDeps {
   /** Tells the contacts at a datacenter of all sessions here: neither knew of the other's logins. */
   announce(host: string): void;
   readonly log: Logger;
+  readonly clock: Clock;
+  /** Milliseconds for which a process counts as alive without a word of it. */
+  readonly leaseMs: number;
 }
+
+/**
+ * Announcements to one datacenter at once. In the long run there are two in the life of a lease, as many
+ * as an honest datacenter needs whose leases end again and again: each costs a query for each account.
+ */
+const MAX_ANNOUNCED = 30;
 
 /** Finds datacenters, and nodes of theirs, that come back after they were dead or cut off. */
 export class ReturnedDatacenters {
@@ -18,9 +29,12 @@ export class ReturnedDatacenters {
   readonly #absences = new Map<number, number>();
   /** Datacenters that have come back, with the looks until they are told once more. */
   readonly #returned = new Map<string, number>();
+  readonly #announcements: RateLimit;
 
   constructor(deps: ReturnedDatacentersDeps) {
     this.#deps = deps;
+    const perSec = 2_000 / deps.leaseMs;
+    this.#announcements = new RateLimit({ perSec, burst: MAX_ANNOUNCED }, deps.clock);
   }
 
   /**
@@ -33,17 +47,18 @@ export class ReturnedDatacenters {
     for (const [host, processes] of live) if (processes.size > 0) liveHosts.add(host);
     for (const [host, looks] of [...this.#returned]) {
       if (looks > 1) this.#returned.set(host, looks - 1);
-      else {
+      else if (!liveHosts.has(host)) this.#returned.delete(host);
+      else if (this.#announcements.take(host)) {
         this.#returned.delete(host);
-        if (liveHosts.has(host)) this.#deps.announce(host);
-      }
+        this.#deps.announce(host);
+      } // else it is told as soon as it may be
     }
     for (const host of liveHosts) {
       // The first look finds those that this node came to.
       const isBack = this.#liveHosts !== undefined && !this.#liveHosts.has(host);
       if (!isBack && !withNodeBack.has(host)) continue;
       this.#deps.log.info("presence.datacenter-back", { host });
-      this.#deps.announce(host);
+      if (this.#announcements.take(host)) this.#deps.announce(host);
       this.#returned.set(host, SECOND_ANNOUNCEMENT);
     }
     this.#liveHosts = liveHosts;
