@@ -21,7 +21,17 @@ interface LostEnd {
   readonly to: Map<string, Jid>;
 }
 
-/** Pairs of a session and a recipient that are remembered; the oldest are forgotten first. */
+/** The ends that one datacenter has not heard of, by full JID. */
+interface Missed {
+  readonly ends: Map<string, LostEnd>;
+  /** Pairs of a session and a recipient. */
+  pairs: number;
+}
+
+/**
+ * Pairs of a session and a recipient that are remembered. Beyond, the oldest of the datacenter with most
+ * of them are forgotten: one that takes nothing must not crowd out the others.
+ */
 const MAX_PAIRS = 50_000;
 /** Pairs that are told in one piece of paced work. */
 const TOLD_AT_ONCE = 64;
@@ -32,8 +42,8 @@ const TOLD_AT_ONCE = 64;
  */
 export class LostEnds {
   readonly #deps: LostEndsDeps;
-  /** By datacenter and full JID. The datacenter that has lost one last comes last. */
-  readonly #ends = new Map<string, Map<string, LostEnd>>();
+  /** By datacenter. */
+  readonly #missed = new Map<string, Missed>();
   #pairs = 0;
   #isClosed = false;
 
@@ -50,21 +60,19 @@ export class LostEnds {
       readonly sinceUs: number;
     },
   ): void {
-    const ends = this.#ends.get(host) ?? new Map<string, LostEnd>();
-    this.#ends.delete(host);
-    this.#ends.set(host, ends);
-    let end = ends.get(session.text);
-    if (end === undefined) ends.set(session.text, end = { session, sinceUs, to: new Map() });
+    let missed = this.#missed.get(host);
+    if (missed === undefined) this.#missed.set(host, missed = { ends: new Map(), pairs: 0 });
+    let end = missed.ends.get(session.text);
+    if (end === undefined) missed.ends.set(session.text, end = { session, sinceUs, to: new Map() });
     end.sinceUs = Math.max(end.sinceUs, sinceUs);
-    if (!end.to.has(to.text)) this.#pairs++;
+    if (!end.to.has(to.text)) this.#count(missed, 1);
     end.to.set(to.text, to);
     while (this.#pairs > MAX_PAIRS) this.#forgetOldest();
   }
 
   /** Tells a datacenter that is within reach again of the ends that it has missed. */
   tell(host: string): void {
-    const ends = this.#ends.get(host);
-    if (ends === undefined) return;
+    if (!this.#missed.has(host)) return;
     const { turns, metrics } = this.#deps;
     const cost = { payer: `ends ${host}`, bytes: 0, kind: "patient" } as const;
     if (!turns.run(cost.payer, () => this.#tellAll(host), cost)) metrics.failures.inc();
@@ -78,12 +86,13 @@ export class LostEnds {
   async #tellAll(host: string): Promise<void> {
     const { paced, routes, isAvailableTo } = this.#deps;
     // What is lost again on the way is told another time.
-    const ends = this.#ends.get(host);
-    this.#ends.delete(host);
-    const pairs = [...ends?.values() ?? []].flatMap((end) =>
+    const missed = this.#missed.get(host);
+    if (missed === undefined) return;
+    this.#missed.delete(host);
+    this.#count(missed, -missed.pairs);
+    const pairs = [...missed.ends.values()].flatMap((end) =>
       [...end.to.values()].map((to) => ({ ...end, to }))
     );
-    this.#pairs -= pairs.length;
     for (let at = 0; at < pairs.length && !this.#isClosed; at += TOLD_AT_ONCE) {
       await paced.run(() => {
         for (const { session, to, sinceUs } of pairs.slice(at, at + TOLD_AT_ONCE)) {
@@ -95,10 +104,15 @@ export class LostEnds {
   }
 
   #forgetOldest(): void {
-    const [host, ends] = this.#ends.entries().next().value!; // there are pairs
-    const [text, { to }] = ends.entries().next().value!;
-    this.#pairs -= to.size;
-    ends.delete(text);
-    if (ends.size === 0) this.#ends.delete(host);
+    const all = [...this.#missed.values()];
+    const most = all.reduce((one, other) => other.pairs > one.pairs ? other : one);
+    const [text, { to }] = most.ends.entries().next().value!; // it has most of the pairs
+    most.ends.delete(text);
+    this.#count(most, -to.size);
+  }
+
+  #count(missed: Missed, pairs: number): void {
+    missed.pairs += pairs;
+    this.#pairs += pairs;
   }
 }
