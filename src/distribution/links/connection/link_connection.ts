@@ -205,8 +205,10 @@ export class LinkConnection implements FrameSink {
   #data(chunk: Uint8Array): void {
     const nowMs = this.#shared.clock.monotonicMs();
     // A process that was suspended may read before its timers run. What it finds is as old as the
-    // silence: the peer has given up the link, and sent elsewhere what it had not seen received.
-    if (nowMs - this.#heardMs >= this.#expect.silenceTimeoutMs) this.tick(nowMs);
+    // silence: the peer has given up the link, and sent elsewhere what it had not seen received. A
+    // process that runs has looked at the silence by then.
+    const latestMs = this.#heardMs + this.#expect.silenceTimeoutMs + this.#shared.options.tickMs;
+    if (nowMs >= latestMs) this.tick(nowMs);
     this.#heardMs = nowMs;
     try {
       this.#decoder.push(chunk);
