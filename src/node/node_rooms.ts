@@ -3,11 +3,12 @@ import { Envelope } from "../distribution/mod.ts";
 import type { LinkLayer } from "../distribution/links/mod.ts";
 import type { Domains, Router } from "../distribution/routing/mod.ts";
 import type { SessionTable } from "../distribution/table/mod.ts";
+import type { MessageArchive } from "../services/archive/mod.ts";
 import { MucServer } from "../services/muc/mod.ts";
 import { CopyOrder, RoomServer } from "../services/muc_light/mod.ts";
 import { RoomArchives } from "../services/rooms/mod.ts";
 import type { RoomOutbox, RoomStore, Stores } from "../storage/mod.ts";
-import type { SessionRegistry } from "../xmpp/mod.ts";
+import type { FullJid, SessionRegistry, Stanza } from "../xmpp/mod.ts";
 import type { LocalSide } from "./local_side.ts";
 import type { Surroundings } from "./surroundings.ts";
 
@@ -34,9 +35,12 @@ export interface CopyOrderConfig {
 }
 
 /** Parts that Multi-User Chat uses besides. */
-export interface MucParts extends RoomParts {
+export interface MucParts extends Omit<RoomParts, "sessions"> {
+  readonly sessions: Pick<SessionRegistry, "find" | "deliverTo">;
   readonly domains: Domains;
   readonly table: SessionTable;
+  /** Undefined where no host has archives. */
+  readonly archive: Pick<MessageArchive, "unclaimed"> | undefined;
   /** Undefined until they are made. */
   readonly links: Pick<LinkLayer, "localHosts"> | undefined;
 }
@@ -120,6 +124,24 @@ export function makeCopyOrder(
   });
 }
 
+/**
+ * Writes what a room of this node sends to a session here. Occupants write the content of messages, so
+ * these pass the same check of ids as those that the router delivers (XEP-0359 §6).
+ *
+ * @returns false when this node has the session no longer
+ */
+export function deliverFromRoom(
+  to: FullJid,
+  stanza: Stanza,
+  { sessions, archive }: Pick<MucParts, "sessions" | "archive">,
+): boolean {
+  const session = sessions.find(to);
+  if (session === undefined) return false;
+  const isMessage = stanza.kind === "message" && archive !== undefined;
+  const clean = isMessage ? archive.unclaimed(stanza) : stanza;
+  return sessions.deliverTo(session, clean) === "delivered";
+}
+
 /** Makes the Multi-User Chat rooms of the global host. Undefined where they are off. */
 export function makeMuc(
   config: Config,
@@ -141,10 +163,7 @@ export function makeMuc(
     process: parts.process,
     isLocalHost: (host) => host === domains.localHost || domains.isOtherLocalHost(host),
     isHere: (jid) => sessions.find(jid) !== undefined,
-    deliver: (to, stanza) => {
-      const session = sessions.find(to);
-      return session !== undefined && sessions.deliverTo(session, stanza) === "delivered";
-    },
+    deliver: (to, stanza) => deliverFromRoom(to, stanza, parts),
     send: (stanza, settled) =>
       parts.router.accept(stanza, settled === undefined ? undefined : { settle: settled }),
     answer: (reply, request) => parts.router.answer(reply, request),

@@ -2,8 +2,9 @@ import assert from "node:assert/strict";
 import { ManualClock } from "../base/mod.ts";
 import { Envelope } from "../distribution/mod.ts";
 import { MetricsRegistry, SILENT_LOGGER } from "../observe/mod.ts";
-import { buildStanza, parseElement } from "../xmpp/mod.ts";
-import { makeCopyOrder } from "./node_rooms.ts";
+import type { LocalSession, Stanza, XmlElement } from "../xmpp/mod.ts";
+import { buildStanza, element, FullJid, parseElement, parseJid } from "../xmpp/mod.ts";
+import { deliverFromRoom, makeCopyOrder } from "./node_rooms.ts";
 
 const DOMAIN = "muclight.example.com";
 
@@ -52,4 +53,33 @@ Deno.test("makeCopyOrder() gives a message whose person has gone back to the rou
   assert.deepEqual(calls.map(([call]) => call), ["forgotten", "waited"]);
   for (const [, copy] of calls) assert.equal(copy, late);
   assert.deepEqual([late.isSpread, settled], [true, []]);
+});
+
+Deno.test("deliverFromRoom() takes the ids out that an occupant claims for somebody else's archive", () => {
+  const bob = parseJid("bob@example.com/phone") as FullJid;
+  const got: string[] = [];
+  const sessions = {
+    find: (jid: FullJid) => jid === bob ? { jid } as LocalSession : undefined,
+    deliverTo: (_session: unknown, { bytes }: Stanza) => {
+      got.push(new TextDecoder().decode(bytes));
+      return "delivered" as const;
+    },
+  };
+  const addresses = { from: parseJid("coven@conference.example.com/witch"), to: bob };
+  const claimed = element("stanza-id", { xmlns: "urn:xmpp:sid:0", by: bob.bare.text, id: "x" });
+  const said = (...children: XmlElement[]) =>
+    buildStanza(element("message", { type: "groupchat" }, ...children), addresses);
+  const message = said(element("body", {}, "hi"), claimed);
+  const archive = { unclaimed: () => said(element("body", {}, "hi")) };
+  assert.equal(deliverFromRoom(bob, message, { sessions, archive }), true);
+  assert.equal(deliverFromRoom(bob, message, { sessions, archive: undefined }), true);
+  const presence = buildStanza(element("presence"), addresses);
+  assert.equal(deliverFromRoom(bob, presence, { sessions, archive }), true);
+  assert.deepEqual(got.map((xml) => /stanza-id|presence/.exec(xml)?.[0]), [
+    undefined,
+    "stanza-id",
+    "presence",
+  ]);
+  const gone = parseJid("bob@example.com/gone") as FullJid;
+  assert.equal(deliverFromRoom(gone, message, { sessions, archive }), false);
 });

@@ -140,11 +140,21 @@ export class MessageArchive {
   stamped(
     message: ArchiveId & { readonly stanza: Stanza; readonly isArchived: boolean },
   ): Stanza {
-    const { stanza } = message;
+    const { stanza, isArchived } = message;
+    return this.#withId(stanza, isArchived ? archiveIdText(message) : undefined);
+  }
+
+  /** Returns a message that no archive of people takes, without ids that others have made up. */
+  unclaimed(stanza: Stanza): Stanza {
+    return this.#withId(stanza, undefined);
+  }
+
+  /** @param id the id that the recipient's archive has given the message, if any */
+  #withId(stanza: Stanza, id: string | undefined): Stanza {
     const options = this.#deps.hosts.get(stanza.to.domainpart);
     if (options === undefined || stanza.to.localpart === "") return stanza;
-    const id = message.isArchived && options.hasStanzaIds ? archiveIdText(message) : undefined;
-    const bytes = withArchiveId(stanza, stanza.to.bare.text, id);
+    const told = options.hasStanzaIds ? id : undefined;
+    const bytes = withArchiveId(stanza, stanza.to.bare.text, told);
     return bytes === stanza.bytes ? stanza : { ...stanza, bytes };
   }
 

@@ -732,4 +732,6 @@ Deno.test("MessageArchive.stamped() tells the recipient the id of an archived me
     new TextDecoder().decode(world.archive.stamped({ ...id, stanza, isArchived }).bytes);
   ok(text(true).includes(`<stanza-id xmlns='urn:xmpp:sid:0' by='${BOB}' id='5-1'/>`));
   ok(!text(false).includes("stanza-id"));
+  const { bytes } = world.archive.unclaimed(stanza);
+  ok(!new TextDecoder().decode(bytes).includes("stanza-id"), "nor the id that others made up");
 });
