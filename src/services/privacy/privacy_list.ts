@@ -1,6 +1,6 @@
 import type { Subscription } from "../../storage/mod.ts";
 import type { Jid, Stanza } from "../../xmpp/mod.ts";
-import { FullJid } from "../../xmpp/mod.ts";
+import { FullJid, tryParseJid } from "../../xmpp/mod.ts";
 
 /** A kind of stanza that an item may name (XEP-0016 §2.1). */
 export type PrivacyKind = "message" | "iq" | "presence-in" | "presence-out";
@@ -109,6 +109,14 @@ export function blockedIn(list: PrivacyList | undefined): readonly string[] {
   return (list?.items ?? []).flatMap((item) =>
     isBlock(item) && item.match.type === "jid" ? [item.match.value] : []
   );
+}
+
+/** Returns the clients of people that a list names by their full JIDs. */
+export function devicesIn({ items }: PrivacyList): readonly FullJid[] {
+  return items.flatMap(({ match }) => {
+    const jid = match.type === "jid" ? tryParseJid(match.value) : undefined;
+    return jid instanceof FullJid && jid.localpart !== "" ? [jid] : [];
+  });
 }
 
 /** True when a list blocks these JIDs before all other rules, which might let them in. */

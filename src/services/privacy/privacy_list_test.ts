@@ -5,6 +5,7 @@ import {
   aspectInbound,
   aspectOutbound,
   blockedIn,
+  devicesIn,
   PrivacyList,
   withBlocked,
   withoutBlocked,
@@ -78,6 +79,15 @@ Deno.test("PrivacyList.denies() takes a stranger for a contact without a subscri
   const item = "<item type='subscription' value='none' action='deny' order='1'/>";
   assert.deepEqual(denied(item, "mallory@example.com"), ALL);
   assert.deepEqual(denied(item, "carol@example.com"), []);
+});
+
+Deno.test("devicesIn() finds the full JIDs of people, whatever the rule", () => {
+  const values = ["bob@example.com/x", "bob@example.com", "example.com/x", "carol@example.com/y"];
+  const items = values.map((value, i) =>
+    `<item type='jid' value='${value}' action='${i === 0 ? "allow" : "deny"}' order='${i}'/>`
+  );
+  const devices = devicesIn(list(`${items.join("")}<item action='deny' order='9'/>`));
+  assert.deepEqual(devices.map(({ text }) => text), ["bob@example.com/x", "carol@example.com/y"]);
 });
 
 Deno.test("aspectInbound() and aspectOutbound() name what items can name", () => {

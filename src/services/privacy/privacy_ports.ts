@@ -23,6 +23,8 @@ export interface PrivacyView {
   hidesFrom(contact: Jid): boolean;
   /** True when presence of `contact` does not come to the session. */
   isDeafTo(contact: Jid): boolean;
+  /** Clients of others that the list names by their full JIDs. */
+  readonly devices: readonly FullJid[];
 }
 
 /** A change of the list that applies to a session. */

@@ -15,7 +15,7 @@ import {
 import type { AppliedList, Privacy, PrivacyRoster } from "./account_privacy.ts";
 import { AccountPrivacy, blockedOf, isDenied, NO_PRIVACY, readPrivacy } from "./account_privacy.ts";
 import type { PrivacyList } from "./privacy_list.ts";
-import { aspectInbound, aspectOutbound, deniesOthers } from "./privacy_list.ts";
+import { aspectInbound, aspectOutbound, deniesOthers, devicesIn } from "./privacy_list.ts";
 import { DefaultLists, isDamaged } from "./default_lists.ts";
 import { PrivacyMetrics } from "./privacy_metrics.ts";
 import type { PrivacyDeps, PrivacyView } from "./privacy_ports.ts";
@@ -637,13 +637,14 @@ export type PrivacyFailure = "internal-server-error" | "resource-constraint";
 
 const NO_LIST: AppliedList = { list: undefined, roster: undefined };
 
-const EVERYTHING: PrivacyView = { hidesFrom: () => false, isDeafTo: () => false };
+const EVERYTHING: PrivacyView = { hidesFrom: () => false, isDeafTo: () => false, devices: [] };
 
 function viewOf(session: FullJid, applied: AppliedList): PrivacyView {
   if (applied.list === undefined) return EVERYTHING;
   return {
     hidesFrom: (contact) => isDenied(applied, session, contact, "presence-out"),
     isDeafTo: (contact) => isDenied(applied, session, contact, "presence-in"),
+    devices: devicesIn(applied.list),
   };
 }
 

@@ -15,7 +15,7 @@ export interface ContactSightsDeps
   asks?(owner: Jid, contact: Jid): void;
 }
 
-const OPEN_VIEW: PresenceView = { hidesFrom: () => false, isDeafTo: () => false };
+const OPEN_VIEW: PresenceView = { hidesFrom: () => false, isDeafTo: () => false, devices: [] };
 
 /** Contacts of sessions here, and which of them see whom by rosters and privacy lists. */
 export class ContactSights {

@@ -150,13 +150,9 @@ export class ListReview {
         reach.send(readdress(presence, to), hostsOfAll);
       }
     }
-    const changed = (was: PresenceView, is: PresenceView) =>
-      contacts.filter(({ jid: contact, subscription }) => {
-        const address = parseJid(contact);
-        return isSeen(subscription) && !was.isDeafTo(address) && is.isDeafTo(address);
-      });
-    this.#takeLeave(jid, changed(before, after), toldBefore);
-    const heard = isTold ? changed(after, before) : [];
+    const seen = contacts.filter(({ subscription }) => isSeen(subscription));
+    this.#takeLeave(jid, seen, { before, after, toldBefore });
+    const heard = isTold ? heardAgain(seen, { before, after }) : [];
     if (heard.length === 0) return;
     const probed = this.#deps.sights.probedBy(jid, heard);
     const hosts = await reach.hostsOf(probed);
@@ -164,22 +160,27 @@ export class ListReview {
   }
 
   /**
-   * Tells a client that contacts whose presence it no longer gets are gone (XEP-0016 §2.10): those of
-   * their resources that it was told of. Others may hide from it.
-   *
-   * @param told full JIDs of the resources elsewhere that the client was told of
+   * Tells a client that those are gone whose presence it no longer gets (XEP-0016 §2.10): the resources
+   * of contacts that it was told of. Others may hide from it.
    */
-  #takeLeave(to: FullJid, contacts: readonly RosterContact[], told: readonly string[]): void {
+  #takeLeave(
+    to: FullJid,
+    contacts: readonly RosterContact[],
+    { before, after, toldBefore }: Earlier & { readonly after: PresenceView },
+  ): void {
     const { sessions, routes } = this.#deps;
-    if (contacts.length === 0) return;
     const known = new Map<string, Set<string>>(contacts.map(({ jid }) => [jid, new Set()]));
-    for (const text of told) known.get(accountIn(text))?.add(text);
+    for (const text of toldBefore) known.get(accountIn(text))?.add(text);
     for (const contact of contacts) {
       const resources = known.get(contact.jid)!; // it has each of them
       for (const session of sessions.here(contact.jid)) {
         if (this.#isShownTo(to, contact, session)) resources.add(session.jid.text);
       }
-      for (const text of resources) routes.deliver(to, unavailable(parseJid(text), to));
+      for (const text of resources) {
+        const resource = parseJid(text);
+        if (before.isDeafTo(resource) || !after.isDeafTo(resource)) continue;
+        routes.deliver(to, unavailable(resource, to));
+      }
     }
   }
 
@@ -195,6 +196,16 @@ export class ListReview {
     if (this.#deps.sights.hasRosterHere(to, jid)) return seesPresence(contact.reverse);
     return this.#deps.told.get(jid.text)?.some(({ text }) => text === to.bare.text) === true;
   }
+}
+
+/** Returns those of the contacts whose presence, or that of one of their clients, comes again. */
+function heardAgain(
+  contacts: readonly RosterContact[],
+  { before, after }: { readonly before: PresenceView; readonly after: PresenceView },
+): readonly RosterContact[] {
+  const comesAgain = (jid: Jid) => before.isDeafTo(jid) && !after.isDeafTo(jid);
+  const freed = new Set(before.devices.filter(comesAgain).map(({ bare }) => bare.text));
+  return contacts.filter(({ jid }) => freed.has(jid) || comesAgain(parseJid(jid)));
 }
 
 /** Returns the account of a full JID. */

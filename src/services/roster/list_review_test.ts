@@ -62,6 +62,35 @@ Deno.test("contacts and the client are told what a change of a list means for pr
   assert.deepEqual(fixture.sent, []);
 });
 
+Deno.test("a client that blocks one device of a contact hears that it is gone, and asks for it afterwards", async () => {
+  const fixture = withAlice();
+  fixture.store.put(ALICE, item(BOB, { subscription: "both" }));
+  fixture.store.put(BOB, item(ALICE, { subscription: "both" }));
+  fixture.elsewhere.set(
+    BOB,
+    ["x", "y"].map((resourcepart) => ({
+      host: DC2,
+      resourcepart,
+      process: 2,
+    })),
+  );
+  await fixture.changePresence(PHONE);
+  for (const resource of ["x", "y"]) fixture.heard(`${BOB}/${resource}`, ALICE);
+  fixture.sent.length = 0;
+  const change = async (before: readonly string[], after: readonly string[]) => {
+    fixture.hidden.set(PHONE, new Set(after));
+    fixture.server.privacyChanged(fullJid(PHONE), {
+      before: hidingFrom(new Set(before)),
+      after: hidingFrom(new Set(after)),
+    });
+    await fixture.server.settled();
+    const all = [...fixture.sent.splice(0), ...fixture.delivered.splice(0)];
+    return lines(all.map(({ stanza }) => stanza));
+  };
+  assert.deepEqual(await change([], [`${BOB}/x`]), [`unavailable: ${BOB}/x → ${PHONE}`]);
+  assert.deepEqual(await change([`${BOB}/x`], []), [`probe: ${PHONE} → ${BOB}`]);
+});
+
 Deno.test("a list that changes before a session tells its first presence decides on that presence", async () => {
   const fixture = withAlice();
   for (const contact of [BOB, CAROL]) {

@@ -53,6 +53,8 @@ export interface PresenceView {
   hidesFrom(contact: Jid): boolean;
   /** True when presence of `contact` does not come to the session. */
   isDeafTo(contact: Jid): boolean;
+  /** Clients of others that the list names by their full JIDs. */
+  readonly devices: readonly FullJid[];
 }
 
 /** Privacy lists, as far as presence and subscriptions depend on them (XEP-0016). */

@@ -1,10 +1,11 @@
 import { ManualClock, PacedWork } from "../../../base/mod.ts";
 import { MetricsRegistry, SILENT_LOGGER } from "../../../observe/mod.ts";
 import type { RosterItem, RosterStore } from "../../../storage/mod.ts";
-import type { FullJid, Jid, Stanza, XmlElement } from "../../../xmpp/mod.ts";
+import type { Jid, Stanza, XmlElement } from "../../../xmpp/mod.ts";
 import {
   buildStanza,
   element,
+  FullJid,
   isSubscription,
   parseJid,
   stanzaElement,
@@ -239,8 +240,9 @@ export class RosterFixture {
 
 /** The view of a list that keeps out these contacts, or of none. */
 export function hidingFrom(contacts: ReadonlySet<string> = new Set()): PresenceView {
-  const isHidden = ({ bare }: Jid) => contacts.has(bare.text);
-  return { hidesFrom: isHidden, isDeafTo: isHidden };
+  const isHidden = ({ text, bare }: Jid) => contacts.has(bare.text) || contacts.has(text);
+  const devices = [...contacts].map(parseJid).filter((jid) => jid instanceof FullJid);
+  return { hidesFrom: isHidden, isDeafTo: isHidden, devices };
 }
 
 /** Makes an item that clients see. */
