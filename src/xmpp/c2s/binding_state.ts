@@ -10,18 +10,25 @@ import { NO_FEATURES } from "./negotiation_events.ts";
 import type { NegotiationState, NegotiationStep, NegotiationTerms } from "./negotiation_step.ts";
 import { fail, managementFailure, unexpected } from "./negotiation_step.ts";
 
-/** Returns the features of an authenticated stream without a resource. */
-export function bindingFeatures(
-  terms: NegotiationTerms,
+/**
+ * Returns the features of an authenticated stream that hold with a resource and without: a client that
+ * logs in by XEP-0388 may see no others.
+ */
+export function lastingFeatures(
+  { hasCsi, accountFeatures }: NegotiationTerms,
   { domainpart }: BareJid,
 ): OfferedFeatures {
   return {
     ...NO_FEATURES,
-    isBindable: true,
-    isManageable: terms.isManageable,
-    hasCsi: terms.hasCsi,
-    ...(terms.accountFeatures && { account: terms.accountFeatures(domainpart) }),
+    hasCsi,
+    ...(accountFeatures && { account: accountFeatures(domainpart) }),
   };
+}
+
+/** Returns the features of an authenticated stream without a resource. */
+export function bindingFeatures(terms: NegotiationTerms, account: BareJid): OfferedFeatures {
+  const { isManageable } = terms;
+  return { ...lastingFeatures(terms, account), isBindable: true, isManageable };
 }
 
 /**
@@ -148,7 +155,7 @@ export function registering(
           ? [{ kind: "bind-result", iqId: answer.iqId, jid: event.jid }, { kind: "release" }]
           : [
             { kind: "success2", jid: event.jid, success: answer.success },
-            { kind: "send-features", features: boundFeatures(answer.success, terms) },
+            { kind: "send-features", features: boundFeatures(answer.success, terms, account) },
             { kind: "release" },
           ],
       };
@@ -168,7 +175,11 @@ export function registering(
 }
 
 /** Returns the features of a stream with a resource: the client may still enable stream management. */
-function boundFeatures({ bind }: PendingSuccess, terms: NegotiationTerms): OfferedFeatures {
+function boundFeatures(
+  { bind }: PendingSuccess,
+  terms: NegotiationTerms,
+  account: BareJid,
+): OfferedFeatures {
   const isManageable = terms.isManageable && bind?.enable === undefined;
-  return { ...NO_FEATURES, isManageable, hasCsi: terms.hasCsi };
+  return { ...lastingFeatures(terms, account), isManageable };
 }

@@ -8,6 +8,7 @@ import { SaslExchange } from "../sasl/mod.ts";
 import type { StanzaErrorCondition } from "../stanza/stanza_error.ts";
 import type { StreamErrorCondition } from "../stream/stream_error.ts";
 import { CLIENT_NAMESPACE, TLS_FAILURE_XML } from "../stream/namespaces.ts";
+import { lastingFeatures } from "./binding_state.ts";
 import { inlineJid } from "./inline_resource.ts";
 import type {
   InlineBind,
@@ -15,7 +16,6 @@ import type {
   NegotiationEvent,
   PendingSuccess,
 } from "./negotiation_events.ts";
-import { NO_FEATURES } from "./negotiation_events.ts";
 import type { NegotiationState, NegotiationTerms } from "./negotiation_step.ts";
 import { stepNegotiation } from "./negotiation_state.ts";
 import { readNegotiationEvent } from "./negotiation_reader.ts";
@@ -363,7 +363,8 @@ export class C2sStream extends StreamShell<C2sStreamDeps, C2sSession> {
       resumed: (xml) => {
         if (success === undefined) return this.transport.sendNonza(xml);
         this.#succeed(success, jid, xml);
-        this.transport.sendStreamElement("features", featuresXml(NO_FEATURES));
+        const features = lastingFeatures(this.#terms!, jid.bare); // it has taken a step by them
+        this.transport.sendStreamElement("features", featuresXml(features));
       },
       fail: (condition, content) => {
         this.#errorContent = content;

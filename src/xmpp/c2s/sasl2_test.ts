@@ -195,14 +195,17 @@ Deno.test("a client that has bound by SASL2 may enable stream management later",
 });
 
 Deno.test("a failure of ours behind the password ends the stream alone", async () => {
+  let isFailing = true;
   const failing = () => {
-    throw new Error("a bug");
+    if (isFailing) throw new Error("a bug");
+    return [];
   };
   await using fixture = new C2sFixture({ accountFeatures: failing });
   const alice = await offered(fixture);
   alice.send(authenticateXml("alice"));
   await expectEnd(alice, "<internal-server-error ");
   assert.equal(fixture.log.named("c2s.auth.broken").length, 1);
+  isFailing = false;
   const bob = await offered(fixture);
   await enter(bob, "bob");
 });
@@ -236,6 +239,28 @@ Deno.test("<resume/> in <authenticate/> resumes, and everything missed follows t
   await again.expect(A(1));
   assert.deepEqual(fixture.opened, [jid]);
   assert.equal(metric(fixture, "xmpp_sm_resumed_total"), 1);
+});
+
+Deno.test("a login by SASL2 tells the features of the account, bound or resumed", async () => {
+  await using fixture = quiet({
+    accountFeatures: () => ["roster-versions", "pre-approval"],
+    maxHeldPresence: 10,
+  });
+  const features = "<stream:features><csi xmlns='urn:xmpp:csi:0'/>" +
+    "<ver xmlns='urn:xmpp:features:rosterver'/><sub xmlns='urn:xmpp:features:pre-approval'/>" +
+    "</stream:features>";
+  const peer = await offered(fixture);
+  const enable = `<enable xmlns='${SM}' resume='true'/>`;
+  const { jid, bound } = await enter(peer, "alice", { inBind: enable });
+  await peer.expectNext(features);
+  peer.cut();
+  await until(() => metric(fixture, "xmpp_sm_hibernating_sessions") === 1);
+  const id = /id='([^']+)'/.exec(bound)![1]!;
+  const again = await offered(fixture);
+  await again.exchange(
+    authenticateXml("alice", resume(id, 0)),
+    success2Xml(jid, `<resumed xmlns='${SM}' previd='${id}' h='0'/>`) + features,
+  );
 });
 
 Deno.test("<resume/> that fails is told in <success/>, and the client binds together with it", async () => {
