@@ -50,7 +50,7 @@ export class MucServer<Taken extends RoomStanza> {
    */
   take(taken: Taken): "delivered" | "ignored" | StanzaErrorCondition {
     const { stanza } = taken;
-    const { peers, exit, leaves, intake, counters } = this.#parts;
+    const { peers, exit, leaves, intake, answers, counters } = this.#parts;
     if (this.#isNews(stanza)) {
       peers.took(stanza);
       taken.settle();
@@ -67,7 +67,14 @@ export class MucServer<Taken extends RoomStanza> {
       intake.begin(taken, () => this.#handle(taken).finally(done));
       return "delivered";
     }
-    if (refusal !== "ignored") counters.refused.inc();
+    if (refusal === "ignored") return refusal;
+    if (stanza.kind === "presence") {
+      // The router answers no presence, as that would show elsewhere who is there. A join must not
+      // get lost in silence.
+      answers.refuse(taken, refusal);
+      return "delivered";
+    }
+    counters.refused.inc();
     return refusal;
   }
 
@@ -86,8 +93,8 @@ export class MucServer<Taken extends RoomStanza> {
   #refusalOf(stanza: Stanza): "ignored" | StanzaErrorCondition | undefined {
     const { kind, type, to, from, bytes } = stanza;
     if (kind === "presence") {
-      if (type !== "available") return "ignored";
-      if (!(to instanceof FullJid)) return to.localpart === "" ? "ignored" : "jid-malformed";
+      if (type !== "available" || to.localpart === "") return "ignored";
+      if (!(to instanceof FullJid)) return "jid-malformed";
     }
     if (from.localpart === "" && kind !== "iq") return "not-allowed";
     if (to.localpart === "" && kind !== "iq") return "service-unavailable";

@@ -9,8 +9,11 @@ import { isArchiveRequest } from "./archive_disco.ts";
 const MAX_BYTES = 65_536;
 /** Elements and attributes of a stanza for a room. */
 const MAX_ELEMENTS = 2_000;
-/** Bounds of stanzas for all rooms that wait for their turn. */
-const ROOM_BOUNDS: Bounds = { stanzas: 1_000, bytes: 16_777_216, perSender: 50 };
+/**
+ * Bounds of stanzas for all rooms that wait for their turn. A client may enter at once as many rooms as
+ * one person may be in by default.
+ */
+const ROOM_BOUNDS: Bounds = { stanzas: 1_000, bytes: 16_777_216, perSender: 100 };
 /** Bounds of requests to archives. They are slow, and must not take the places of other stanzas. */
 const ARCHIVE_BOUNDS: Bounds = { stanzas: 200, bytes: 4_194_304, perSender: 20 };
 
