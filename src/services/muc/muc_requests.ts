@@ -143,6 +143,7 @@ export class MucRequests {
       NS.OCCUPANT_ID,
       NS.PING,
       NS.SELF_PING,
+      NS.STABLE_ID,
       NS.STANZA_IDS,
       ...archiveFeatures(this.#deps.service.archives),
       ...settingsFeatures(settings),
@@ -211,12 +212,11 @@ export class MucRequests {
     const after = written === undefined ? undefined : tryParseJid(written.trim())?.text;
     if (written !== undefined && after === undefined) return { error: "item-not-found" };
     const rooms = await this.#store.list({ limit, ...after !== undefined && { after } });
-    const items = rooms.map(({ room, config }) => {
-      const { title } = this.#deps.records.settingsOf({ config });
-      return element("item", {
-        jid: room,
-        name: title === "" ? room.slice(0, room.indexOf("@")) : title,
-      });
+    const items = rooms.flatMap(({ room, config }) => {
+      const { title, isLocked } = this.#deps.records.settingsOf({ config });
+      if (isLocked) return []; // its owner has not said yet whether to show it
+      const name = title === "" ? room.slice(0, room.indexOf("@")) : title;
+      return element("item", { jid: room, name });
     });
     const isWhole = set === undefined && rooms.length < limit;
     const page = isWhole || rooms.length === 0 ? undefined : element(
@@ -270,6 +270,7 @@ export class MucRequests {
       const [role, affiliation] = [item.attribute("role"), item.attribute("affiliation")];
       const nick = item.attribute("nick");
       const reason = (item.child("reason")?.text ?? "").slice(0, MAX_REASON);
+      if (affiliation !== undefined && role !== undefined) return { error: "bad-request" };
       if (affiliation !== undefined) {
         const jid = this.#personIn(to, item);
         if (!isAffiliation(affiliation)) return { error: "bad-request" };

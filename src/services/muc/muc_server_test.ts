@@ -476,8 +476,33 @@ Deno.test("MucServer hides a hidden room from strangers, and lists public ones",
       `${field("muc#roomconfig_publicroom", "1")}</x></query>`,
   );
   match(await one.ask(CAROL, "get", items, SERVICE), new RegExp(`jid='${COVEN}'`));
-  match(await one.ask(CAROL, "get", info), /muc_public/);
+  const shown = await one.ask(CAROL, "get", info);
+  match(shown, /muc_public/);
+  match(shown, /muc#stable_id/);
   match(await one.ask(CAROL, "get", info, SERVICE), /category='conference'/);
+});
+
+Deno.test("MucServer lists no room before its owner has said whether to show it", async () => {
+  await using world = await MucWorld.open(["dc1.example.com"]);
+  const [one] = world.nodes as [MucNode];
+  const items = "<query xmlns='http://jabber.org/protocol/disco#items'/>";
+  await one.enter(ALICE, "witch");
+  ok(!(await one.ask(CAROL, "get", items, SERVICE)).includes("coven"));
+  await one.ask(
+    ALICE,
+    "set",
+    `<query xmlns='${MUC}#owner'><x xmlns='jabber:x:data' type='submit'/></query>`,
+  );
+  match(await one.ask(CAROL, "get", items, SERVICE), new RegExp(`jid='${COVEN}'`));
+});
+
+Deno.test("MucServer changes either the affiliation or the role of somebody", async () => {
+  const [world, one, two] = await withRoom();
+  await using _ = world;
+  two.got(BOB);
+  const both = admin("<item nick='bard' affiliation='member' role='moderator'/>");
+  match(await one.ask(ALICE, "set", both), /<bad-request /);
+  deepStrictEqual(two.got(BOB), []);
 });
 
 Deno.test("MucServer refuses changes of a room to a flood, and passes requests to an occupant on", async () => {

@@ -8,6 +8,8 @@ export const ROOM_INFO = `${MUC}#roominfo`;
 export const VOICE_REQUEST = `${MUC}#request`;
 /** A room answers pings of occupants to themselves at once (XEP-0410 §3.3). */
 export const SELF_PING = `${MUC}#self-ping-optimization`;
+/** Occupants get a message under the id that its sender gave it. */
+export const STABLE_ID = `${MUC}#stable_id`;
 
 export const DATA_FORM = "jabber:x:data";
 export const DELAY = "urn:xmpp:delay";
