@@ -14,6 +14,8 @@ import {
 export const STANZA_IDS = "urn:xmpp:sid:0";
 const HINTS = "urn:xmpp:hints";
 const CHAT_MARKERS = "urn:xmpp:chat-markers:0";
+const ROOM_INVITATIONS = "http://jabber.org/protocol/muc#user";
+const DIRECT_INVITATIONS = "jabber:x:conference";
 const LT = 0x3c;
 
 /** Options of which messages are archived. */
@@ -27,9 +29,9 @@ export interface ArchivableOptions {
 }
 
 /**
- * Returns true for a message that archives take: one with a body or an encrypted payload, or with
- * the hint `store`, and without a hint against it (XEP-0334). Errors and headlines are for the
- * moment. Pure.
+ * Returns true for a message that archives take: one with a body or an encrypted payload, an
+ * invitation into a room, or one with the hint `store`, and without a hint against it (XEP-0334).
+ * Errors and headlines are for the moment. Pure.
  */
 export function isArchivable(
   { kind, type, bytes }: Pick<Stanza, "kind" | "type" | "bytes">,
@@ -40,7 +42,8 @@ export function isArchivable(
     (type === "groupchat" && options.hasGroupchats);
   if (!isTaken) return false;
   let isWanted = false;
-  for (const { name, namespace } of childElements(stanzaSource(bytes))) {
+  for (const child of childElements(stanzaSource(bytes))) {
+    const { name, namespace } = child;
     if (namespace === HINTS) {
       if (name === "no-store" || name === "no-permanent-store") return false;
       isWanted ||= name === "store";
@@ -48,9 +51,24 @@ export function isArchivable(
       isWanted ||= name === "body" || (name === "subject" && options.hasSubjects === true);
     } else if (namespace === CHAT_MARKERS) {
       isWanted ||= options.hasChatMarkers && name !== "markable";
-    } else isWanted ||= ENCRYPTED.has(namespace);
+    } else if (type !== "groupchat" && isInvitation(child)) isWanted = true;
+    else isWanted ||= ENCRYPTED.has(namespace);
   }
   return isWanted;
+}
+
+/**
+ * True for an invitation into a room, by the room itself (XEP-0045 §7.8.2) or by a person (XEP-0249). A
+ * request to the room to invite somebody is none yet: it names nobody who invites.
+ */
+function isInvitation(child: ChildElement): boolean {
+  if (child.name !== "x") return false;
+  if (child.namespace === DIRECT_INVITATIONS) return true;
+  return child.namespace === ROOM_INVITATIONS &&
+    childElements(child).some((inner) =>
+      inner.name === "invite" && inner.namespace === ROOM_INVITATIONS &&
+      attributeOf(inner, "from") !== undefined
+    );
 }
 
 /**

@@ -21,6 +21,8 @@ function message(content: string, type: StanzaType = "chat"): Stanza {
 const BODY = "<body>hi</body>";
 const hint = (name: string) => `<${name} xmlns='urn:xmpp:hints'/>`;
 const marker = (name: string) => `<${name} xmlns='urn:xmpp:chat-markers:0' id='1'/>`;
+const invitation = (side: string) =>
+  `<x xmlns='http://jabber.org/protocol/muc#user'><invite ${side}='carol@example.com'/></x>`;
 const STATE = "<active xmlns='http://jabber.org/protocol/chatstates'/>";
 
 Deno.test("isArchivable() takes what is said, and obeys hints and options", () => {
@@ -42,6 +44,11 @@ Deno.test("isArchivable() takes what is said, and obeys hints and options", () =
     ["<encrypted xmlns='eu.siacs.conversations.axolotl'/>", "chat", true],
     [marker("received"), "chat", false],
     ["<result xmlns='urn:xmpp:mam:2'/>", "normal", false],
+    [invitation("from"), "normal", true],
+    [invitation("from") + hint("no-store"), "normal", false],
+    [invitation("to"), "normal", false],
+    ["<x xmlns='http://jabber.org/protocol/muc#user'><status code='172'/></x>", "normal", false],
+    ["<x xmlns='jabber:x:conference' jid='coven@conference.example.com'/>", "normal", true],
   ];
   const options = { hasChatMarkers: false, hasGroupchats: false };
   for (const [content, type, expected] of rows) {
@@ -49,6 +56,7 @@ Deno.test("isArchivable() takes what is said, and obeys hints and options", () =
   }
   const all = { hasChatMarkers: true, hasGroupchats: true };
   strictEqual(isArchivable(message(BODY, "groupchat"), all), true);
+  strictEqual(isArchivable(message(invitation("from"), "groupchat"), all), false);
   strictEqual(isArchivable(message(marker("displayed")), all), true);
   strictEqual(isArchivable(message(marker("markable")), all), false);
 });
