@@ -1,6 +1,7 @@
 import { SlabAllocator } from "../../base/mod.ts";
 import type { Jid, Stanza, StanzaType } from "../../xmpp/mod.ts";
 import {
+  attributeOf,
   buildStanza,
   CARBONS_NAMESPACE,
   escapeValue,
@@ -40,6 +41,11 @@ export class BroughtCarbon implements Stanza {
     return isSurelyShallow(message)
       ? new BroughtCarbon(message)
       : carbonOf("sent", message, message.from.bare);
+  }
+
+  /** Address of the message. */
+  get recipient(): Jid {
+    return this.#message.to;
   }
 
   get bytes(): Uint8Array {
@@ -93,13 +99,24 @@ export function isEligible(stanza: Stanza, direction: CarbonDirection): boolean 
 }
 
 /**
- * True for a carbon of a message that its account has sent, and not one of any other message. It
- * begins with what `carbonOf` writes. Pure.
+ * Returns the recipient of the message that a carbon wraps which its account has sent; undefined for any
+ * other stanza. Such a carbon begins with what `carbonOf` writes. Pure.
  */
-export function isSentCarbon({ type, to, bytes }: Stanza): boolean {
-  // A node of another version may write the same in other words.
-  return beginsWith(bytes, startOf("sent", type, to)) ||
-    startsWith(stanzaSource(bytes), "sent", CARBONS_NAMESPACE);
+export function recipientInSent(carbon: Stanza): Jid | undefined {
+  if (carbon instanceof BroughtCarbon) return carbon.recipient;
+  const { type, to, bytes } = carbon;
+  const source = stanzaSource(bytes);
+  const start = startOf("sent", type, to);
+  let written: string | undefined;
+  if (beginsWith(bytes, start)) {
+    const inner = { ...source, start: start.length - INNER_START.length };
+    written = attributeOf(inner, "to");
+  } else if (startsWith(source, "sent", CARBONS_NAMESPACE)) {
+    // A node of another version may write the same in other words.
+    written = stanzaElement(carbon).child("sent", CARBONS_NAMESPACE)
+      ?.child("forwarded", FORWARD_NAMESPACE)?.child("message", "jabber:client")?.attribute("to");
+  }
+  return written === undefined ? undefined : tryParseJid(written);
 }
 
 /**
@@ -125,6 +142,8 @@ const ENDS: Readonly<Record<CarbonDirection, Uint8Array>> = {
   sent: ENCODER.encode("</forwarded></sent></message>"),
   received: ENCODER.encode("</forwarded></received></message>"),
 };
+/** Begin of the copied message, without its attributes. */
+const INNER_START = "<message xmlns='jabber:client'";
 /** Bytes of `<message`, behind which the copied element declares its namespace. */
 const TAG_BYTES = "<message".length;
 /**
@@ -177,7 +196,7 @@ function startOf(direction: CarbonDirection, type: StanzaType, to: Jid): Uint8Ar
   const start = ENCODER.encode(
     `<message from=${quoted(to.bare)} to=${quoted(to)}${typeAttribute}>` +
       `<${direction} xmlns='${CARBONS_NAMESPACE}'><forwarded xmlns='${FORWARD_NAMESPACE}'>` +
-      "<message xmlns='jabber:client'",
+      INNER_START,
   );
   if (type === "chat") STARTS[direction].set(to, start);
   return start;

@@ -3,7 +3,7 @@ import type { Counter, Metrics } from "../../observe/mod.ts";
 import type { Jid, LocalSession, Stanza } from "../../xmpp/mod.ts";
 import { CARBONS_NAMESPACE, FullJid, leastPriority, readdress } from "../../xmpp/mod.ts";
 import { AnswerableMessages } from "./answerable_messages.ts";
-import { BroughtCarbon, carbonOf, errorInCarbon, isEligible, isSentCarbon } from "./carbon.ts";
+import { BroughtCarbon, carbonOf, errorInCarbon, isEligible, recipientInSent } from "./carbon.ts";
 import type { CarbonDirection } from "./carbon.ts";
 import type { IqAnswer, IqRequest, IqService } from "../iq_service.ts";
 
@@ -150,8 +150,11 @@ export class Carbons {
       return error !== undefined && this.#giveUnlessRefused(stanza, takers, error);
     }
     if (to !== to.bare || !this.#deps.isOn(to.domainpart)) return false;
-    const isCarbon = stanza instanceof BroughtCarbon || isSentCarbon(stanza);
-    return isCarbon && this.#give(stanza, takers, "sent");
+    const recipient = recipientInSent(stanza);
+    if (recipient === undefined) return false;
+    // A device of the account that the message is for gets it as it is.
+    const others = takers.filter(({ jid }) => jid.text !== recipient.text);
+    return this.#give(stanza, others, "sent");
   }
 
   /** Gives carbons of an error that a session here has got, if it answers a message that was copied. */

@@ -1,7 +1,14 @@
 import assert from "node:assert/strict";
 import { ManualClock } from "../../base/mod.ts";
 import { MetricsRegistry } from "../../observe/mod.ts";
-import { FullJid, isAsItSays, parseElement, parseJid } from "../../xmpp/mod.ts";
+import {
+  buildStanza,
+  FullJid,
+  isAsItSays,
+  parseElement,
+  parseJid,
+  stanzaElement,
+} from "../../xmpp/mod.ts";
 import type { Stanza, StanzaType } from "../../xmpp/mod.ts";
 import { BroughtCarbon, carbonOf, isEligible } from "./carbon.ts";
 import { Carbons } from "./carbons.ts";
@@ -197,6 +204,20 @@ Deno.test("Carbons from other nodes go to every session that wants them", () => 
   );
   assert.deepEqual(world.got, ["phone received", "phone sent"]);
   assert.equal(world.carbons.told(message({ to: `${ALICE}/x` })), false);
+});
+
+Deno.test("Carbons of a sent message from other nodes leave out the device that gets it itself", () => {
+  using world = new World();
+  for (const resource of ["phone", "o'ne"]) world.logIn(`${ALICE}/${resource}`, true);
+  for (const type of ["chat", "normal"] as const) {
+    const sent = message({ from: `${ALICE}/x`, to: `${ALICE}/phone`, type });
+    const carbon = carbonOf("sent", sent, parseJid(ALICE))!;
+    const inOtherWords = buildStanza(stanzaElement(carbon), { from: carbon.from, to: carbon.to });
+    for (const each of [carbon, inOtherWords, BroughtCarbon.of(sent)!]) {
+      assert.equal(world.carbons.told(each), true);
+      assert.deepEqual(world.got.splice(0), ["o'ne sent"]);
+    }
+  }
 });
 
 Deno.test("Carbons remember a lone sender, until another session is known", () => {
