@@ -14,6 +14,8 @@ export interface ArchivingDeps {
   readonly domains: Domains;
   readonly local: LocalDelivery;
   readonly clock: Clock;
+  /** True for a message of which sessions here get carbons alone. */
+  isToldHere(envelope: Envelope): boolean;
 }
 
 /** The wait of a message for its recipient's archive, or the reason why it cannot wait. Undefined: none. */
@@ -300,7 +302,7 @@ export class Archiving {
     return parts;
   }
 
-  /** False for a message that no session here gets, by the rules of RFC 6121 §8.5. */
+  /** False for a message that no session here gets, by the rules of RFC 6121 §8.5 or as a carbon. */
   #mayBeTaken(envelope: Envelope): boolean {
     const { domains, local } = this.#deps;
     const { stanza, isCopy, isCarbon, isRerouted, arrival } = envelope;
@@ -312,9 +314,10 @@ export class Archiving {
     const { isResourceHere, priority } = local.sessionsOf(to);
     if (to instanceof FullJid) {
       if (isResourceHere) return true;
-      if (type !== "chat" && !isRerouted) return false;
+      if (type !== "chat" && !isRerouted) return this.#deps.isToldHere(envelope);
     }
-    return priority !== undefined && priority >= 0;
+    const isReachable = priority !== undefined && priority >= 0;
+    return isReachable || this.#deps.isToldHere(envelope);
   }
 }
 

@@ -64,7 +64,11 @@ export class Dispatcher {
     this.#lookups = deps.lookups;
     this.#refusals = deps.refusals;
     const { archive } = deps;
-    const archiving = this.#archiving = archive && new Archiving({ ...deps, archive });
+    const archiving = this.#archiving = archive && new Archiving({
+      ...deps,
+      archive,
+      isToldHere: (envelope) => this.fanOut.isToldHere(envelope),
+    });
     const waits = this.#waits = archiving &&
       new ArchiveWaits(archiving, deps.refusals, (envelope) => deps.slow(envelope));
     const store = this.bounce = bounce && this.#bounceStore(bounce);

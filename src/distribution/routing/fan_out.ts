@@ -1,3 +1,4 @@
+import { FullJid } from "../../xmpp/mod.ts";
 import type { Jid } from "../../xmpp/mod.ts";
 import { isFromRoom } from "../mod.ts";
 import type { Envelope } from "../envelope.ts";
@@ -205,6 +206,21 @@ export class FanOut {
     if (!this.#deps.locations.isUnplaced(key.bare)) return false;
     return isUser(key, this.#domains) && !isLocalUser(key, this.#domains) &&
       this.#deps.carbons?.copies(stanza) === true;
+  }
+
+  /**
+   * True for a message of which sessions here get carbons alone, because those that get the message are
+   * in other datacenters.
+   */
+  isToldHere(envelope: Envelope): boolean {
+    const { carbons, local } = this.#deps;
+    const { stanza } = envelope;
+    if (envelope.isSpread) return false;
+    const own = local.sessionsOf(stanza.to);
+    if (!own.isHere) return false;
+    const spread = this.#spreadOf(envelope, this.#lookups.keyOf(stanza.to));
+    if (spread.length === 0 || carbons?.copies(stanza) !== true) return false;
+    return !(stanza.to instanceof FullJid) || isConnected(stanza.to, { spread, own });
   }
 
   /**

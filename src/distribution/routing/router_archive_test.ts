@@ -154,6 +154,32 @@ Deno.test("Router delivers a message once its recipient's archive has it, and ke
   fixture.close();
 });
 
+Deno.test("Router has a message archived before sessions here get its carbon", async () => {
+  const rows: readonly [to: string, type: "chat" | "normal", priority: number | undefined][] = [
+    [`${BOB}/dc2`, "normal", 0],
+    [`${BOB}/dc2`, "chat", -1],
+    [BOB, "chat", undefined],
+  ];
+  for (const [to, type, priority] of rows) {
+    const fixture = new Fixture();
+    fixture.isHere();
+    fixture.copiesToDevices = true;
+    fixture.sessions.set(BOB, { isHere: true, isResourceHere: false, priority });
+    for (const jid of [BOB, `${BOB}/dc2`]) fixture.cache.set(jid, "dc2.example.com");
+    fixture.local.set(`${BOB}/dc2`, "delivered"); // the carbon
+    fixture.spread.set(BOB, [
+      { host: "dc1.example.com", resourcepart: "dc1" },
+      { host: "dc2.example.com", resourcepart: "dc2" },
+    ]);
+    fixture.router.accept(stanza(ALICE, to, { type, id: "1" }));
+    await fixture.end("1 sender");
+    assert.deepEqual([fixture.ids, fixture.sent.length], [[], 0], `${type} to ${to}`);
+    await fixture.end("1 recipient");
+    assert.deepEqual([fixture.ids, fixture.sent.length], [["1"], 1], `${type} to ${to}`);
+    fixture.close();
+  }
+});
+
 Deno.test("Router delivers a message within the call by which its archive ends it", async () => {
   const fixture = new Fixture();
   fixture.isHere();
