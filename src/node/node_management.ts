@@ -3,6 +3,7 @@ import { Envelope, isUserHost } from "../distribution/mod.ts";
 import type { Resumption } from "../distribution/resumption/mod.ts";
 import type { Domains, Router } from "../distribution/routing/mod.ts";
 import type { SessionTable } from "../distribution/table/mod.ts";
+import type { MessageArchive } from "../services/archive/mod.ts";
 import type { C2sSession } from "../xmpp/mod.ts";
 import { StreamManagement } from "../xmpp/mod.ts";
 import { managementOptions } from "./options.ts";
@@ -14,6 +15,8 @@ export interface ManagementParts {
   readonly table: SessionTable;
   readonly router: Router;
   readonly resumption: Resumption | undefined;
+  /** Undefined where no host has archives. */
+  readonly archive: Pick<MessageArchive, "unclaimed"> | undefined;
 }
 
 /** Makes what all sessions with stream management share. Undefined when it is off. */
@@ -23,7 +26,7 @@ export function makeManagement(
 ): StreamManagement<C2sSession> | undefined {
   const options = managementOptions(config);
   if (options === undefined) return undefined;
-  const { domains, table, router, metrics, clock, log } = parts;
+  const { domains, table, router, archive, metrics, clock, log } = parts;
   const { globalHost } = domains;
   return new StreamManagement<C2sSession>(options, {
     metrics,
@@ -38,6 +41,7 @@ export function makeManagement(
       // Only envelopes go back: the rest is what the session itself wrote to its client.
       if (delivery instanceof Envelope) router.returned(delivery, reason);
     },
+    told: ({ stanza }) => stanza.kind === "message" ? archive?.unclaimed(stanza) ?? stanza : stanza,
     // No other datacenter serves another host.
     hasMoved: async (jid) => jid.domainpart === globalHost && await table.hasMoved(jid),
   });

@@ -10,6 +10,7 @@ import {
   FAILED,
   HOME,
   manage,
+  message,
   metric,
   quiet,
   R,
@@ -43,6 +44,22 @@ Deno.test("a resumed client gets what it missed, in order and once", async () =>
   await again.exchange(R, A(2));
   assert.equal(metric(fixture, "xmpp_sm_resumed_total"), 1);
   assert.deepEqual(fixture.opened, [HOME]);
+});
+
+Deno.test("a client gets a stanza as its node has made it for it, also when it gets it again", async () => {
+  await using fixture = quiet();
+  const { peer, id } = await manage(fixture);
+  const lent = message("lent");
+  const { stanza: told } = message("told");
+  assert.equal(fixture.registry.deliver(told, lent), "delivered");
+  await expectMessages(peer, "told");
+  peer.cut();
+  await until(() => metric(fixture, "xmpp_sm_hibernating_sessions") === 1);
+  const again = await comeBack(fixture);
+  await again.exchange(resume(id, 0), `<resumed xmlns='${SM}' previd='${id}' h='0'/>`);
+  await expectMessages(again, "told");
+  again.send(A(1));
+  await until(() => lent.isSettled);
 });
 
 Deno.test("a stream that is still open is closed when its session is resumed", async () => {

@@ -135,15 +135,19 @@ export class SessionAcks {
     return this.#queue.sentCount;
   }
 
-  /** Keeps a stanza for the client, and writes it as soon as possible. */
+  /**
+   * Keeps a stanza for the client, and writes it as soon as possible.
+   * @param stanza as the client gets it, on this stream and on those that resume it; others may have it
+   *   in other words in `delivery`
+   */
   deliver(stanza: Stanza, delivery: Delivery | undefined): void {
     const kept = delivery ?? new OwnDelivery(stanza);
     kept.retain();
     // A stanza from a domain, even ours, answers a request that the client sent from here.
-    if (this.#heldBack === undefined || stanza.from.localpart === "") this.#keep(kept);
+    if (this.#heldBack === undefined || stanza.from.localpart === "") this.#keep(kept, stanza);
     else {
-      kept.detach();
-      this.#heldBack.push(kept);
+      this.#heldBack.push(kept, stanza);
+      this.#heldBack.detach();
       if (this.#heldBack.isOver) this.#overflow();
     }
   }
@@ -159,18 +163,18 @@ export class SessionAcks {
   /** Keeps a stanza that followed from the old node. */
   follow(delivery: Delivery): void {
     delivery.retain();
-    this.#keep(delivery);
+    this.#keep(delivery, this.#management.told(delivery));
   }
 
   /** Ends the wait: no more stanzas follow from the old node. */
   caughtUp(): void {
-    const heldBack = this.#heldBack?.takeAll() ?? [];
+    const heldBack = this.#heldBack?.takeAllTold() ?? [];
     this.#heldBack = undefined;
-    for (const kept of heldBack) this.#keep(kept);
+    for (const [kept, told] of heldBack) this.#keep(kept, told);
   }
 
-  #keep(kept: Delivery): void {
-    if (this.#queue.push(kept)) this.#management.metrics.released.inc();
+  #keep(kept: Delivery, told: Stanza): void {
+    if (this.#queue.push(kept, told)) this.#management.metrics.released.inc();
     if (this.#link !== undefined) this.#write(this.#link);
     else this.#queue.detach();
     if (this.#relay !== undefined) this.relayMore();
@@ -332,7 +336,7 @@ export class SessionAcks {
     const queue = this.#queue;
     for (let next = queue.nextToWrite; next !== undefined; next = queue.nextToWrite) {
       if (queue.unacknowledgedWrites >= this.#window) return;
-      if (!link.write(next.stanza)) return;
+      if (!link.write(queue.toldOf(next))) return;
       queue.wrote();
       if (++this.#sinceRequest >= this.#management.options.ackFreq) this.#request(link);
       if (this.#window !== Infinity) this.#wroteCarefully(link);

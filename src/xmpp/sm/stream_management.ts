@@ -72,6 +72,11 @@ export interface StreamManagementDeps {
    * everybody knows that the session is gone.
    */
   returned(delivery: Delivery, reason: SessionReturn): void;
+  /**
+   * Returns a stanza that followed its session from another node as the client gets it.
+   * @default as it is
+   */
+  told?(delivery: Delivery): Stanza;
   /** True when the session of this full JID is known to be elsewhere. @default never */
   hasMoved?(jid: FullJid): Promise<boolean>;
 }
@@ -121,6 +126,11 @@ export class StreamManagement<Session extends ManagedSession = ManagedSession> {
     this.#passedOn = new PassedOn(maxEntries);
     this.#process = deps.process ?? randomIncarnation();
     this.metrics.watch(() => this.#sessions.size, () => this.hibernating);
+  }
+
+  /** Returns a stanza that followed its session from another node as the client gets it. */
+  told(delivery: Delivery): Stanza {
+    return this.#deps.told?.(delivery) ?? delivery.stanza;
   }
 
   /** Sessions that use stream management. */

@@ -5,6 +5,7 @@ import type { FullJid } from "../jid/jid.ts";
 import type { Stanza } from "../stanza/stanza.ts";
 import { distance, toHandled } from "./counter.ts";
 import type { Delivery } from "./delivery.ts";
+import { areDetached } from "./delivery.ts";
 
 /** Cost of keeping a stanza besides its bytes. */
 export const UNACKED_OVERHEAD_BYTES = RETAINED_OVERHEAD_BYTES;
@@ -50,6 +51,8 @@ export class UnackedQueue {
   readonly #isUserHost: (domain: string) => boolean;
   readonly #limits: UnackedLimits;
   #entries: Delivery[] = [];
+  /** Stanzas as the client gets them, of those entries that others have in other words. */
+  #told = new Map<Delivery, Stanza>();
   /** Index of the first entry that is not acknowledged. */
   #head = 0;
   /** Index after the last entry that was written on the present stream. */
@@ -139,11 +142,13 @@ export class UnackedQueue {
 
   /**
    * Keeps `delivery`, even past the bounds.
+   * @param told the stanza as the client gets it, also when it gets it again
    * @returns true when the oldest one that its sender also kept was released for it: now only this queue
    * keeps that one
    */
-  push(delivery: Delivery): boolean {
-    const bytes = delivery.stanza.bytes.length + UNACKED_OVERHEAD_BYTES;
+  push(delivery: Delivery, told: Stanza = delivery.stanza): boolean {
+    if (told !== delivery.stanza) this.#told.set(delivery, told);
+    const bytes = this.#costOf(delivery);
     this.#entries.push(delivery);
     this.#bytes += bytes;
     this.#budget.grow(bytes);
@@ -175,6 +180,11 @@ export class UnackedQueue {
   /** The next stanza to write; undefined when all are written. */
   get nextToWrite(): Delivery | undefined {
     return this.#entries[this.#written];
+  }
+
+  /** Returns a kept stanza as the client gets it. */
+  toldOf(delivery: Delivery): Stanza {
+    return this.#told.get(delivery) ?? delivery.stanza;
   }
 
   /** Marks the stanza of `nextToWrite` as written. */
@@ -238,7 +248,8 @@ export class UnackedQueue {
     const delivery = this.#entries[this.#head]!;
     if (this.#head < this.#detached) this.#countForSender(delivery, -1);
     this.#head++;
-    const bytes = delivery.stanza.bytes.length + UNACKED_OVERHEAD_BYTES;
+    const bytes = this.#costOf(delivery);
+    this.#told.delete(delivery);
     this.#bytes -= bytes;
     this.#budget.grow(-bytes);
     this.#tab.remove(bytes);
@@ -259,8 +270,17 @@ export class UnackedQueue {
     for (; this.#detached < this.#entries.length; this.#detached++) {
       const delivery = this.#entries[this.#detached]!;
       delivery.detach();
+      const told = this.#told.get(delivery);
+      if (told !== undefined && !areDetached(told.bytes)) {
+        this.#told.set(delivery, { ...told, bytes: told.bytes.slice() });
+      }
       this.#countForSender(delivery, 1);
     }
+  }
+
+  #costOf(delivery: Delivery): number {
+    const told = this.#told.get(delivery)?.bytes.length ?? 0;
+    return delivery.stanza.bytes.length + told + UNACKED_OVERHEAD_BYTES;
   }
 
   /** An owed error answers the account itself, so it counts for no sender. */
@@ -274,6 +294,13 @@ export class UnackedQueue {
     return senderHolders(from, this.#isUserHost(from.domainpart));
   }
 
+  /** Empties the queue and returns its stanzas in order, each also as the client gets it. */
+  takeAllTold(): (readonly [Delivery, Stanza])[] {
+    const told = this.#entries.slice(this.#head).map((each) => [each, this.toldOf(each)] as const);
+    this.takeAll();
+    return told;
+  }
+
   /** Empties the queue and returns the unacknowledged stanzas in order. */
   takeAll(): Delivery[] {
     const taken = this.#entries.slice(this.#head);
@@ -283,6 +310,7 @@ export class UnackedQueue {
     this.#budget.grow(-this.#bytes);
     this.#tab.remove(this.#bytes);
     this.#entries = [];
+    this.#told.clear();
     this.#head = 0;
     this.#written = 0;
     this.#relayed = 0;

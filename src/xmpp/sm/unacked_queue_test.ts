@@ -134,6 +134,28 @@ Deno.test("UnackedQueue detaches each stanza once", () => {
   assert.deepEqual(all.map(({ detached }) => detached), [1, 1, 1]);
 });
 
+Deno.test("UnackedQueue keeps a stanza as the client gets it beside the one that others have", () => {
+  const budget = new FairShares({ maxBytes: 1e9 });
+  const queue = new UnackedQueue(LIMITS, { budget, jid: ALICE });
+  const [plain, stamped] = [new Numbered(1), new Numbered(2)];
+  const slab = new Uint8Array(100);
+  const told = { ...stamped.stanza, bytes: slab.subarray(0, 25) };
+  queue.push(plain);
+  queue.push(stamped, told);
+  assert.equal(queue.bytes, 2 * (10 + UNACKED_OVERHEAD_BYTES) + 25);
+  assert.equal(queue.toldOf(plain), plain.stanza);
+  assert.equal(queue.toldOf(stamped), told);
+  queue.detach();
+  assert.equal(queue.toldOf(stamped).bytes.buffer.byteLength, 25);
+  writeAll(queue);
+  assert.ok(queue.acknowledge(2, settle));
+  assert.deepEqual([queue.bytes, budget.bytes], [0, 0]);
+  assert.equal(queue.toldOf(stamped), stamped.stanza, "nothing is left");
+  queue.push(stamped, told);
+  assert.deepEqual(queue.takeAllTold(), [[stamped, told]]);
+  assert.deepEqual([queue.bytes, budget.bytes], [0, 0]);
+});
+
 Deno.test("UnackedQueue releases the oldest stanzas beyond maxUnsettled", () => {
   const queue = new UnackedQueue({ ...LIMITS, maxUnsettled: 2 });
   const all = Array.from({ length: 6 }, (_, n) => new Numbered(n));
