@@ -574,6 +574,7 @@ function transferFrames(
       transfer,
       isEnd: true,
       isCaughtUp: true,
+      areArchived: false,
       stanzas: [{ number: visit.positive(), fields: { stanza, ...rest } }],
     }),
   ];

@@ -16,7 +16,7 @@ export interface ManagementParts {
   readonly router: Router;
   readonly resumption: Resumption | undefined;
   /** Undefined where no host has archives. */
-  readonly archive: Pick<MessageArchive, "unclaimed"> | undefined;
+  readonly archive: Pick<MessageArchive, "stamped"> | undefined;
 }
 
 /** Makes what all sessions with stream management share. Undefined when it is off. */
@@ -41,7 +41,11 @@ export function makeManagement(
       // Only envelopes go back: the rest is what the session itself wrote to its client.
       if (delivery instanceof Envelope) router.returned(delivery, reason);
     },
-    told: ({ stanza }) => stanza.kind === "message" ? archive?.unclaimed(stanza) ?? stanza : stanza,
+    // The session's old node made the rest for its client.
+    told: (delivery) =>
+      delivery instanceof Envelope && delivery.stanza.kind === "message"
+        ? archive?.stamped(delivery) ?? delivery.stanza
+        : delivery.stanza,
     // No other datacenter serves another host.
     hasMoved: async (jid) => jid.domainpart === globalHost && await table.hasMoved(jid),
   });

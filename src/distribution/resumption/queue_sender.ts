@@ -36,6 +36,8 @@ export class QueueSender implements Relay {
   readonly #deps: QueueSenderDeps;
   #batch: QueuedStanza[] = [];
   #batchBytes = 0;
+  /** True when the messages of the batch are archived; undefined while there are none in it. */
+  #isBatchArchived: boolean | undefined;
   /** Frames that the taker has not confirmed. */
   #unconfirmed: { readonly last: number; readonly bytes: number }[] = [];
   #unconfirmedBytes = 0;
@@ -58,6 +60,11 @@ export class QueueSender implements Relay {
     if (underWay > 0 && underWay + bytes > WINDOW_BYTES) return false;
     if (this.#batchBytes > 0 && this.#batchBytes + bytes > QUEUE_BYTES) this.#sendBatch(false);
     if (fields.stanza !== delivery.stanza) this.#deps.tooLarge(delivery.stanza);
+    if (fields.stanza.kind === "message") {
+      const isArchived = fields.isArchived === true;
+      if (this.#isBatchArchived === !isArchived) this.#sendBatch(false);
+      this.#isBatchArchived = isArchived;
+    }
     this.#batch.push({ number, fields });
     this.#batchBytes += bytes;
     this.flushSoon();
@@ -75,6 +82,7 @@ export class QueueSender implements Relay {
   restart(): void {
     this.#batch = [];
     this.#batchBytes = 0;
+    this.#isBatchArchived = undefined;
     this.#unconfirmed = [];
     this.#unconfirmedBytes = 0;
   }
@@ -103,6 +111,7 @@ export class QueueSender implements Relay {
   #sendBatch(isEnd: boolean): void {
     const { transfer } = this.#deps;
     const stanzas = this.#batch;
+    const areArchived = this.#isBatchArchived === true;
     const isCaughtUp = isEnd && this.#owesCaughtUp;
     if (isCaughtUp) this.#owesCaughtUp = false;
     this.#isEndTold = isEnd;
@@ -113,8 +122,9 @@ export class QueueSender implements Relay {
     }
     this.#batch = [];
     this.#batchBytes = 0;
+    this.#isBatchArchived = undefined;
     this.#deps.sent(stanzas);
-    this.#deps.send(queueFrame({ transfer, isEnd, isCaughtUp, stanzas }));
+    this.#deps.send(queueFrame({ transfer, isEnd, isCaughtUp, areArchived, stanzas }));
   }
 
   #fittingFields(delivery: Delivery): EnvelopeFields {

@@ -49,10 +49,10 @@ class World {
   }
 
   /** Writes a stanza with this number and size; true when there is room. */
-  write(number: number, byteLength = 100): boolean {
+  write(number: number, byteLength = 100, isArchived = false): boolean {
     const { stanza, ...fields } = envelopeOf("m", number);
     return this.sender.write(
-      new Envelope({ ...fields, stanza: padded(stanza, byteLength) }),
+      new Envelope({ ...fields, stanza: padded(stanza, byteLength), isArchived }),
       number,
     );
   }
@@ -91,6 +91,16 @@ Deno.test("QueueSender fills a frame up to QUEUE_BYTES, and begins another for f
     world.write(2, last);
     assert.deepEqual(await world.turn(), frames);
   }
+});
+
+Deno.test("QueueSender says of the messages of a frame whether they are archived", async () => {
+  const world = new World();
+  for (const number of [1, 2, 3, 4]) world.write(number, 100, number > 1 && number < 4);
+  await world.turn();
+  const frames = world.frames.map(({ areArchived, stanzas }) =>
+    `${stanzas.map(({ number }) => number)} ${areArchived}`
+  );
+  assert.deepEqual(frames, ["1 false", "2,3 true", "4 false"]);
 });
 
 Deno.test("QueueSender.write() takes WINDOW_BYTES ahead of confirmations, and no more", async () => {

@@ -834,6 +834,7 @@ function queueOf(number: number, to = HOME): Uint8Array {
     transfer: 1,
     isEnd: true,
     isCaughtUp: false,
+    areArchived: false,
     stanzas: [{ number, fields }],
   });
 }
@@ -871,7 +872,13 @@ Deno.test("a session with 16384 details is taken, and none with more", async () 
     nodes.between.heard = (frame) => {
       if (frame[4] === FRAME_TYPE.have) steps.push(decodeHave(frame, 0, frame.length).step);
     };
-    const empty = { transfer: 1, isEnd: true, isCaughtUp: false, stanzas: [] };
+    const empty = {
+      transfer: 1,
+      isEnd: true,
+      isCaughtUp: false,
+      areArchived: false,
+      stanzas: [],
+    };
     await imitate(nodes, [
       sessionFrame(SESSION),
       ...detailsFrames(1, directed(count)),

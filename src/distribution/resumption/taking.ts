@@ -126,7 +126,7 @@ export class Taking implements Fate {
     for (const detail of details) this.#details.push(detail);
   }
 
-  queue({ stanzas, isEnd, isCaughtUp }: QueueFields): void {
+  queue({ stanzas, isEnd, isCaughtUp, areArchived }: QueueFields): void {
     if (this.#session === undefined || this.#state.kind === "over") return;
     for (const { number, fields } of stanzas) {
       if (number <= this.#received) continue; // a repeat over another link
@@ -145,8 +145,11 @@ export class Taking implements Fate {
         return this.#step({ kind: "broken", reason: "too-large" });
       }
       this.#deps.metrics.stanzas.inc();
+      const isArchived = areArchived && stanza.kind === "message";
       this.#take(
-        fields.sequence === 0 ? this.#own(stanza, number) : this.#envelope(fields, number),
+        fields.sequence === 0
+          ? this.#own(stanza, number)
+          : this.#envelope({ ...fields, isArchived }, number),
       );
     }
     const { maxItems, maxBytes, maxOwedBytes } = this.#deps.options;

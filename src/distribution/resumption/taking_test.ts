@@ -115,11 +115,17 @@ class World implements Disposable {
     };
   }
 
-  queue(stanzas: Readonly<Record<number, EnvelopeFields>>, isEnd = true, isCaughtUp = false): void {
+  queue(
+    stanzas: Readonly<Record<number, EnvelopeFields>>,
+    isEnd = true,
+    isCaughtUp = false,
+    areArchived = false,
+  ): void {
     this.taking.queue({
       transfer: TRANSFER,
       isEnd,
       isCaughtUp,
+      areArchived,
       stanzas: Object.entries(stanzas).map(([at, fields]) => ({ number: Number(at), fields })),
     });
   }
@@ -315,6 +321,16 @@ Deno.test("Taking declines a session past its account's share of the budget, and
   assert.equal((await world.news()).at(-1), "over");
   assert.equal(world.failures("too-large"), 1);
   assert.deepEqual([budget.bytes, budget.holders], [0, 0]);
+});
+
+Deno.test("Taking knows of messages whether an archive has them", async () => {
+  using world = new World();
+  const session = await world.arrived({ 1: stanza(1) });
+  world.queue({ 2: stanza(2) }, true, false, true);
+  world.place(session);
+  const [followed] = world.followed as Envelope[];
+  assert.deepEqual([followed!.sequence, followed!.isArchived], [2, true]);
+  assert.equal((session.queue[0] as Envelope).isArchived, false);
 });
 
 Deno.test("Taking takes stanzas that follow an arrived session, whatever the budget", async () => {

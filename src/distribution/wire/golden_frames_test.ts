@@ -478,6 +478,7 @@ const FRAME = fc.oneof(
     transfer: POSITIVE,
     isEnd: fc.boolean(),
     isCaughtUp: fc.boolean(),
+    areArchived: fc.boolean(),
     stanzas: fc.array(fc.record({ fields: ENVELOPE, number: POSITIVE }), { maxLength: 4 }),
   }).map(queueFrame),
   fc.tuple(POSITIVE, fc.constantFrom("more", "commit", "taken", "decline"), U53, U53)

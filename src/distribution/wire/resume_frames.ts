@@ -86,6 +86,8 @@ export interface QueueFields {
   readonly isEnd: boolean;
   /** True when all stanzas were sent that had come before the taker had the session. */
   readonly isCaughtUp: boolean;
+  /** True when the messages in it are in the archive of their recipient. */
+  readonly areArchived: boolean;
   readonly stanzas: readonly QueuedStanza[];
 }
 
@@ -243,12 +245,14 @@ export function decodeDetails(buffer: Uint8Array, start: number, end: number): D
 }
 
 /** Encodes a QUEUE frame; at most `maxFrameBytes` of STANZA frames, or a single one. */
-export function queueFrame({ transfer, isEnd, isCaughtUp, stanzas }: QueueFields): Uint8Array {
+export function queueFrame(
+  { transfer, isEnd, isCaughtUp, areArchived, stanzas }: QueueFields,
+): Uint8Array {
   let room = QUEUE_HEADER_BYTES;
   for (const { fields } of stanzas) room += maxStanzaFrameBytes(fields);
   const frame = new FrameWriter(FRAME_TYPE.queue, room);
   frame.u53(transfer);
-  frame.u8((isEnd ? 1 : 0) | (isCaughtUp ? 2 : 0));
+  frame.u8((isEnd ? 1 : 0) | (isCaughtUp ? 2 : 0) | (areArchived ? 4 : 0));
   for (const { fields, number } of stanzas) frame.raw(stanzaFrame(fields, number));
   return frame.finish();
 }
@@ -272,7 +276,8 @@ export function decodeQueue(buffer: Uint8Array, start: number, end: number): Que
     });
     at = stanzaEnd;
   }
-  return { transfer, isEnd: (flags & 1) !== 0, isCaughtUp: (flags & 2) !== 0, stanzas };
+  const [isEnd, isCaughtUp, areArchived] = [1, 2, 4].map((bit) => (flags & bit) !== 0);
+  return { transfer, isEnd: isEnd!, isCaughtUp: isCaughtUp!, areArchived: areArchived!, stanzas };
 }
 
 export function haveFrame(fields: HaveFields): Uint8Array {
