@@ -28,6 +28,7 @@ const FEATURES = [
   "http://jabber.org/protocol/pubsub#delete-items",
   "http://jabber.org/protocol/pubsub#delete-nodes",
   "http://jabber.org/protocol/pubsub#filtered-notifications",
+  "http://jabber.org/protocol/pubsub#instant-nodes",
   "http://jabber.org/protocol/pubsub#item-ids",
   "http://jabber.org/protocol/pubsub#last-published",
   "http://jabber.org/protocol/pubsub#member-affiliation",

@@ -5,7 +5,7 @@ import { readConfig, ROOM_NAME } from "./room_config.ts";
 import type { RoomRequest } from "./room_options.ts";
 
 /** Namespace of result sets (XEP-0059). */
-const RESULT_SET = "http://jabber.org/protocol/rsm";
+export const RESULT_SET = "http://jabber.org/protocol/rsm";
 const DIGITS = /^\d{1,9}$/;
 
 /**

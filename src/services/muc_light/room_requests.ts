@@ -9,7 +9,7 @@ import type { IqAnswer } from "../iq_service.ts";
 import { archiveFeatures } from "../rooms/mod.ts";
 import { changeAffiliations, firstOccupants, refusalOf } from "./affiliations.ts";
 import type { AffiliationWish } from "./affiliations.ts";
-import { listRooms } from "./room_list.ts";
+import { listRooms, RESULT_SET } from "./room_list.ts";
 import * as NS from "./namespaces.ts";
 import {
   configBytes,
@@ -95,7 +95,7 @@ export class RoomRequests {
       type: "text",
       name: isRoom ? undefined : "MUC Light",
     });
-    const own = isRoom ? archiveFeatures(service.archives) : [DISCO_ITEMS];
+    const own = isRoom ? archiveFeatures(service.archives) : [DISCO_ITEMS, RESULT_SET];
     const features = [DISCO_INFO, ...own, NS.MUC_LIGHT]
       .map((feature) => element("feature", { var: feature }));
     return { payload: element("query", { xmlns: DISCO_INFO }, identity, ...features) };

@@ -404,7 +404,7 @@ Deno.test("RoomServer lists the rooms of the one who asks, a page at a time", as
   strictEqual((await items(rsm)).match(/<item /g)?.length, 1);
   match(
     await world.ask(BOB, "get", "<query xmlns='http://jabber.org/protocol/disco#info'/>", SERVICE),
-    /category='conference' type='text'.*<feature var='urn:xmpp:muclight:0'\/>/,
+    /category='conference' type='text'.*protocol\/rsm'.*<feature var='urn:xmpp:muclight:0'\/>/,
   );
 });
 

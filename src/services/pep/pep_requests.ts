@@ -51,6 +51,7 @@ export const PEP_FEATURES = [
     "delete-items",
     "delete-nodes",
     "filtered-notifications",
+    "instant-nodes",
     "item-ids",
     "last-published",
     "member-affiliation",

@@ -325,6 +325,10 @@ Deno.test("pepRequests() makes, configures, purges and removes nodes for their o
     pep.ask(ALICE, type, pubsub(content, OWNER));
   const values = { "pubsub#max_items": "3", "pubsub#title": "Tunes" };
   const configured = `<configure>${submitted(CONFIG, values)}</configure>`;
+  const instant = pubsub("<create/>");
+  match(await pep.ask(ALICE, "set", instant), /<create node='[^']+'\/>/);
+  const info = "<query xmlns='http://jabber.org/protocol/disco#info'/>";
+  match(await pep.ask(ALICE, "get", info, "alice@example.com"), /pubsub#instant-nodes'/);
   const create = pubsub(`<create node='${TUNE}'/>${configured}`);
   match(await pep.ask(ALICE, "set", create), /<create node='[^']+'\/>/);
   match(await pep.ask(ALICE, "set", create), /<conflict /);
