@@ -28,6 +28,8 @@ export interface Entrance {
   readonly webSocket?: boolean;
   /** @default chosen by the server */
   readonly resource?: string;
+  /** With stream management (XEP-0198). @default false */
+  readonly streamManagement?: boolean;
   /** Domain of the account. @default the global host */
   readonly domain?: string;
   /** Number of the node in its datacenter, counting from 0. @default 0 */
@@ -77,6 +79,7 @@ export class Stage implements AsyncDisposable {
       security,
       caFile: cluster.caFile,
       webSocket,
+      streamManagement: entrance.streamManagement ?? false,
       ...(resource === undefined ? {} : { resource }),
       ...(loginWithinMs === undefined ? {} : { loginWithinMs }),
     };

@@ -115,7 +115,7 @@ export const MESSAGE_ARCHIVE: Scenario = {
 };
 
 async function enter(stage: Stage, who: string, at: string): Promise<SlixmppClient> {
-  const client = await stage.enter(who, at, { library: "slixmpp" });
+  const client = await stage.enter(who, at, { library: "slixmpp", streamManagement: true });
   assert.ok(client instanceof SlixmppClient);
   return client;
 }
