@@ -53,6 +53,8 @@ export function readArchiveQuery(
   query: XmlElement,
   limits: Reading,
 ): ArchiveQuery | StanzaErrorCondition {
+  // It asks for the archive of a pubsub node (XEP-0442). No node has one.
+  if (query.attribute("node") !== undefined) return "item-not-found";
   const queryId = query.attribute("queryid");
   if (queryId !== undefined && queryId.length > MAX_QUERY_ID) return "bad-request";
   const form = query.child("x", DATA_FORM);

@@ -335,6 +335,9 @@ Deno.test("archiveRequests() names what is wrong with a query, and sends nothing
     match(answer, new RegExp(`<${condition} `), content);
   }
   match((await setup.query("", ` queryid='${"x".repeat(257)}'`))[1], /<bad-request /);
+  const [bodies, answer] = await setup.query("", " node='urn:xmpp:microblog:0'");
+  strictEqual(bodies, "");
+  match(answer, /<item-not-found /);
 });
 
 Deno.test("archiveRequests() stops at a megabyte, and at a client that reads too slowly", async () => {
