@@ -96,6 +96,8 @@ export class DiscoInfo implements IqService {
       if (!this.#isOn(service, domainpart)) continue;
       for (const feature of service.features) features.add(feature);
       for (const feature of service.featuresAt?.(domainpart) ?? []) features.add(feature);
+      if (request.target !== "account") continue;
+      for (const feature of service.accountFeatures ?? []) features.add(feature);
     }
     if (request.target === "host") {
       for (const feature of this.#hostFeatures(domainpart)) features.add(feature);

@@ -116,6 +116,11 @@ export interface IqService {
    */
   readonly features: readonly string[];
   /**
+   * Features that disco#info lists for accounts alone, beside `features`.
+   * @default none
+   */
+  readonly accountFeatures?: readonly string[];
+  /**
    * Returns features that the service has at a host, beside `features`.
    * @default none
    */

@@ -84,7 +84,9 @@ class QuerySet extends ArchiveService implements IqService {
   readonly name = "query";
   readonly type = "set";
   readonly isForFormerOwners = true; // archives are of accounts, not of names
-  override readonly features = [ARCHIVE, `${ARCHIVE}#extended`, STANZA_IDS];
+  override readonly features = [ARCHIVE, `${ARCHIVE}#extended`];
+  // XEP-0359 §4: whoever announces it gives ids in its own name, and lets no forged ones through.
+  readonly accountFeatures = [STANZA_IDS];
 
   featuresAt(host: string): readonly string[] {
     return this.archive.searchesText(host) ? [FULL_TEXT] : [];
