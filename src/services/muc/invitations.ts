@@ -11,6 +11,8 @@ import { affiliationOf, isAdmin } from "./room_standing.ts";
 const MAX_INVITED = 10;
 /** Characters of a reason. */
 const MAX_REASON = 1_024;
+/** Characters of the thread of a chat that goes on in a room. */
+const MAX_THREAD = 256;
 /** Attempts to make somebody a member. */
 const MAX_ATTEMPTS = 10;
 
@@ -64,6 +66,7 @@ export class Invitations {
     }
     for (const [i, invite] of invited.entries()) {
       const reason = invite.child("reason")?.text.slice(0, MAX_REASON);
+      const continued = invite.child("continue");
       const inviter = settings.anonymous ? `${room.text}/${seat.nick}` : accountOf(seat);
       const x = element(
         "x",
@@ -72,6 +75,10 @@ export class Invitations {
           "invite",
           { from: inviter },
           reason === undefined ? undefined : element("reason", {}, reason),
+          // §7.9: a chat of two people goes on in the room.
+          continued && element("continue", {
+            thread: continued.attribute("thread")?.slice(0, MAX_THREAD),
+          }),
         ),
         settings.passwordProtected ? element("password", {}, settings.password) : undefined,
       );

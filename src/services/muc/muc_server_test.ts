@@ -389,9 +389,13 @@ Deno.test("MucServer keeps strangers out of rooms with members or a password", a
   await two.enter(BOB, "bard");
   match(two.got(BOB)[0]!, /<registration-required /);
   const invite = `<message from='${ALICE}' to='${COVEN}'><x xmlns='${MUC}#user'>` +
-    "<invite to='bob@example.com'><reason>come</reason></invite></x></message>";
+    "<invite to='bob@example.com'><reason>come</reason><continue thread='t1' x='1'/></invite>" +
+    "</x></message>";
   await one.take(invite);
-  match(one.sent[0]!, /to='bob@example.com'.*<invite from='[^']*'><reason>come/);
+  match(
+    one.sent[0]!,
+    /to='bob@example.com'.*<invite from='[^']*'><reason>come<\/reason><continue thread='t1'\/>/,
+  );
   await two.enter(BOB, "bard");
   match(two.got(BOB)[0]!, /affiliation='owner'/);
   const secret = field("muc#roomconfig_passwordprotectedroom", "1");
