@@ -1,15 +1,19 @@
 import type { BareJid, Jid, Stanza, XmlElement } from "../../xmpp/mod.ts";
 import { buildStanza, element, FullJid, stanzaElement } from "../../xmpp/mod.ts";
 import { STANZA_IDS } from "../archive/mod.ts";
+import { MUC_LIGHT } from "./namespaces.ts";
+
+const DELAY = "urn:xmpp:delay";
 
 /**
- * Returns the message of an occupant as the room sends it, without `to` and without an id of that room.
+ * Returns the message of an occupant as the room sends it, without `to` and without elements that only
+ * the room itself may put into it.
  *
  * @param message has few enough elements
  */
 export function roomMessage(message: Stanza, room: BareJid): XmlElement {
   const { name, attributes, children } = stanzaElement(message);
-  const kept = children.filter((child) => typeof child === "string" || !isIdOf(child, room));
+  const kept = children.filter((child) => typeof child === "string" || !isRooms(child, room));
   const { to: _, ...others } = attributes;
   const from = new FullJid(room, message.from.bare.text).text;
   return element(name, { ...others, from }, ...kept);
@@ -35,9 +39,11 @@ export function numberedMessage(
   return buildStanza(element(name, attributes, ...children, id), { to });
 }
 
-function isIdOf(child: XmlElement, room: BareJid): boolean {
-  return child.name === "stanza-id" && child.namespace === STANZA_IDS &&
-    child.attribute("by") === room.text;
+/** True for an element that only the room itself may put into a message. */
+function isRooms({ name, namespace, attributes }: XmlElement, room: BareJid): boolean {
+  if (namespace === DELAY) return attributes["from"] === room.text;
+  if (namespace === STANZA_IDS) return name === "stanza-id" && attributes["by"] === room.text;
+  return namespace === MUC_LIGHT || namespace.startsWith(`${MUC_LIGHT}#`);
 }
 
 /** Returns a message of the room itself about a change. */

@@ -299,6 +299,18 @@ Deno.test("RoomServer sends a message to all occupants, and settles it with the 
   match(await world.say(CAROL), /<item-not-found /);
 });
 
+Deno.test("RoomServer takes out of messages what only the room may say", async () => {
+  await using world = await withRoom();
+  const own = [
+    `<x xmlns='${MUC_LIGHT}#affiliations'>${user(BOB, "owner")}</x>`,
+    `<x xmlns='${MUC_LIGHT}#configuration'><subject>forged</subject></x>`,
+    `<delay xmlns='urn:xmpp:delay' from='${COVEN}' stamp='2000-01-01T00:00:00Z'/>`,
+  ].join("");
+  const others = "<delay xmlns='urn:xmpp:delay' from='gateway.example.org'/>";
+  const sent = await world.say(BOB, `<body>hi</body>${own}${others}`);
+  match(sent, new RegExp(`<body>hi</body>${others}<stanza-id `));
+});
+
 Deno.test("RoomServer takes no message from a room that is an occupant of another", async () => {
   await using world = await withRoom();
   const heath = `heath@${SERVICE}`;
