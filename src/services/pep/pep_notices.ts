@@ -1,7 +1,7 @@
-import { describeError } from "../../base/mod.ts";
+import { describeError, FairShares } from "../../base/mod.ts";
 import { seesPresence } from "../../storage/mod.ts";
 import type { Jid, Stanza } from "../../xmpp/mod.ts";
-import { FullJid, parseJid, readdress, stanzaId } from "../../xmpp/mod.ts";
+import { FullJid, parseJid, readdress, recipientHolders, stanzaId } from "../../xmpp/mod.ts";
 import { NodeConfig } from "./node_config.ts";
 import { admits, relationOf } from "./pep_access.ts";
 import type { ArrivedEvent, NodeChange } from "./pep_events.ts";
@@ -18,7 +18,7 @@ export const MAX_INLINE_BYTES = 4_096;
 
 /** Notifications that one client may have waiting until its interests are known. */
 const MAX_HELD = 20;
-/** Bytes of such notifications for all clients. */
+/** Bytes of such notifications for all clients, of which each account has a fair share. */
 const MAX_HELD_BYTES = 4 * 1_048_576;
 
 /** Collaborators of `PepNotices`. */
@@ -48,7 +48,7 @@ export class PepNotices {
   readonly #items = new Map<string, Promise<FoundItem | undefined>>();
   /** Notifications for clients whose interests are not known yet, by full JID, in their order. */
   readonly #held = new Map<string, Stanza[]>();
-  #heldBytes = 0;
+  readonly #room = new FairShares({ maxBytes: MAX_HELD_BYTES });
   #count = 0;
 
   constructor(deps: PepNoticesDeps) {
@@ -143,7 +143,8 @@ export class PepNotices {
   closed(jid: FullJid): readonly Stanza[] {
     const held = this.#held.get(jid.text) ?? [];
     this.#held.delete(jid.text);
-    for (const { bytes } of held) this.#heldBytes -= bytes.length;
+    const holders = recipientHolders(jid.bare.text);
+    for (const { bytes } of held) this.#room.release(holders, bytes.length);
     return held;
   }
 
@@ -163,11 +164,12 @@ export class PepNotices {
     const addressed = readdress(stanza, jid);
     const { bytes: { length } } = addressed;
     const held = this.#held.get(jid.text) ?? [];
-    const hasRoom = () => held.length < MAX_HELD && this.#heldBytes + length <= MAX_HELD_BYTES;
-    while (held.length > 0 && !hasRoom()) this.#heldBytes -= held.shift()!.bytes.length;
+    const holders = recipientHolders(jid.bare.text);
+    const hasRoom = () => held.length < MAX_HELD && this.#room.mayHold(holders, length);
+    while (held.length > 0 && !hasRoom()) this.#room.release(holders, held.shift()!.bytes.length);
     if (hasRoom()) {
       held.push(addressed);
-      this.#heldBytes += length;
+      this.#room.hold(holders, length);
     }
     if (held.length > 0) this.#held.set(jid.text, held);
     else this.#held.delete(jid.text);

@@ -169,6 +169,20 @@ Deno.test("PepNotices keeps a bounded number of notifications for a client, whil
   deepStrictEqual(changesIn(await pep.received(BOB)), []);
 });
 
+Deno.test("PepNotices keeps notifications of everybody while one account has as many as it may", async () => {
+  await using pep = await PepFixture.open();
+  const text = "x".repeat(4_000);
+  // Clients of one account that never say what they are interested in.
+  const crowd = Array.from({ length: 80 }, (_, index) => `alice@example.com/${index}`);
+  for (const jid of crowd) pep.appear(jid);
+  const options = { "pubsub#send_last_published_item": "never", "pubsub#max_items": "max" };
+  for (let i = 0; i < 20; i++) await pep.publish(ALICE, TUNE, item(`${i}`, text), options);
+  const tell = pep.appear(BOB);
+  await pep.publish("bob@example.com/tv", TUNE, item("bob", text), options);
+  tell([`${TUNE}+notify`]);
+  deepStrictEqual(changesIn(await pep.received(BOB)), ["bob"]);
+});
+
 Deno.test("PepNotices follows a session that moves while a large item is read for it", async () => {
   await using pep = await PepFixture.open();
   await pep.subscribe("alice@example.com", "bob@example.com");
