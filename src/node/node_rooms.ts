@@ -166,6 +166,8 @@ export function makeMuc(
     deliver: (to, stanza) => deliverFromRoom(to, stanza, parts),
     send: (stanza, settled) =>
       parts.router.accept(stanza, settled === undefined ? undefined : { settle: settled }),
+    sendToSessions: (messages, settled) =>
+      parts.router.acceptForSessions(messages, { settle: settled }),
     answer: (reply, request) => parts.router.answer(reply, request),
     tell: (host, stanza) => parts.router.sendTo(host, stanza),
     hosts: () => table.hosts(),

@@ -162,6 +162,24 @@ export class Router {
   }
 
   /**
+   * Takes one message of a service for several sessions of an account, each addressed by its full JID.
+   * All have the same id, so that the account's archive has it once.
+   *
+   * @param fate asked for each of them
+   */
+  acceptForSessions(messages: readonly Stanza[], fate: Fate): void {
+    let first: Envelope | undefined;
+    for (const message of messages) {
+      const envelope = this.#envelop(message, "ordinary", fate);
+      first ??= envelope;
+      const { sequence, sentAtUs } = first;
+      const next = new Envelope({ ...envelope, sequence, sentAtUs }, fate);
+      next.trace = envelope.trace;
+      this.#submit(next, -1);
+    }
+  }
+
+  /**
    * Takes a stanza that was delivered to its recipient on this node, for the datacenter's other
    * nodes. It keeps its place among its sender's other stanzas.
    */

@@ -307,6 +307,34 @@ Deno.test("Router has the recipient's archive take a message where it may be del
   fixture.close();
 });
 
+Deno.test("Router.acceptForSessions() gives a message one id, by which the archive has it once", async () => {
+  const fixture = new Fixture();
+  const room = "room@muc.example.com/witch";
+  const places = [[`${BOB}/phone`, "dc2.example.com"], [`${BOB}/desk`, "dc3.example.com"]] as const;
+  for (const [jid, host] of places) fixture.cache.set(jid, host);
+  const messages = places.map(([jid, host]) =>
+    stanza(room, jid, { kind: "message", type: "chat", id: host })
+  );
+  const settled: number[] = [];
+  fixture.router.acceptForSessions(messages, { settle: (number) => void settled.push(number) });
+  fixture.router.accept(stanza(room, places[0][0], { kind: "message", type: "chat", id: "later" }));
+  await fixture.settled();
+  const [phone, desk, later] = fixture.sent.map(({ envelope }) => envelope);
+  assert.deepEqual(
+    fixture.sent.map(({ host, envelope }) => [envelope.stanza.to.text, host]),
+    [...places, places[0]],
+  );
+  assert.deepEqual([desk!.process, desk!.sequence], [phone!.process, phone!.sequence]);
+  assert.notEqual(later!.sequence, phone!.sequence);
+  for (const [index, envelope] of [phone!, desk!].entries()) {
+    assert.equal(settled.length, index);
+    envelope.settle();
+    await fixture.end(`${places[index]![1]} sender`);
+  }
+  assert.equal(settled.length, 2);
+  fixture.close();
+});
+
 Deno.test("Router settles a message that finds nobody once the archive has it, or answers it", async () => {
   for (const isKept of [true, false]) {
     const fixture = new Fixture();

@@ -38,6 +38,7 @@ function partsWithSeat() {
       return state.isDeliverable;
     },
     send: ({ to }) => void sent.push(to.text),
+    sendToSessions: () => {},
     answer() {},
     tell() {},
     hosts: () => Promise.resolve([]),

@@ -18,6 +18,11 @@ export interface MucServerDeps<Taken extends RoomStanza> {
   deliver(to: FullJid, stanza: Stanza): boolean;
   /** Sends a stanza to wherever its recipient is. `settled` is called once when its fate is final. */
   send(stanza: Stanza, settled?: () => void): void;
+  /**
+   * Sends one message to several sessions of an account, whose archive has it once. `settled` is called
+   * for each of them.
+   */
+  sendToSessions(messages: readonly Stanza[], settled: () => void): void;
   /** Sends the answer to a stanza, which takes over its duty. */
   answer(reply: Stanza, to: Taken): void;
   /** Sends a stanza to the datacenter `host`, where all nodes get it but this one. */

@@ -566,6 +566,15 @@ Deno.test("MucServer passes private messages and requests between occupants", as
   );
   const [private_] = two.got(BOB);
   match(private_!, new RegExp(`from='${COVEN}/witch' to='${BOB}'.*<x xmlns='${MUC}#user'/>`));
+  const tablet = "bob@example.com/tablet";
+  await one.enter(tablet, "bard");
+  one.got(tablet);
+  two.got(BOB);
+  await one.take(
+    `<message from='${ALICE}' to='${COVEN}/bard' type='chat'><body>both</body></message>`,
+  );
+  match(one.got(tablet).join(), new RegExp(`from='${COVEN}/witch' to='${tablet}'.*both`));
+  match(two.got(BOB).join(), new RegExp(`from='${COVEN}/witch' to='${BOB}'.*both`));
   const ping = "<ping xmlns='urn:xmpp:ping'/>";
   match(await one.ask(ALICE, "get", ping, `${COVEN}/witch`), /type='result'/);
   match(await one.ask(ALICE, "get", ping, `${COVEN}/nobody`), /<item-not-found /);

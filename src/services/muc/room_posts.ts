@@ -1,5 +1,12 @@
 import type { StanzaErrorCondition, XmlElement } from "../../xmpp/mod.ts";
-import { buildStanza, element, FullJid, parseJid, stanzaElement } from "../../xmpp/mod.ts";
+import {
+  buildStanza,
+  element,
+  FullJid,
+  parseJid,
+  readdress,
+  stanzaElement,
+} from "../../xmpp/mod.ts";
 import { isOverloaded, isStorageFailure, roomMessageId } from "../rooms/mod.ts";
 import type { RoomStanza } from "../rooms/mod.ts";
 import type { Invitations } from "./invitations.ts";
@@ -23,7 +30,7 @@ const STORE_PATIENCE_MS = 2_000;
 
 /** Collaborators of `RoomPosts`. */
 export interface RoomPostsDeps<Taken extends RoomStanza>
-  extends Pick<MucServerDeps<Taken>, "service" | "send" | "clock"> {
+  extends Pick<MucServerDeps<Taken>, "service" | "sendToSessions" | "clock"> {
   readonly rooms: LiveRooms;
   readonly order: MessageOrder;
   readonly peers: Peers;
@@ -137,14 +144,10 @@ export class RoomPosts<Taken extends RoomStanza> {
     const settled = () => {
       if (--left === 0) taken.settle();
     };
-    for (const { jid } of target.seats) {
-      const from = new FullJid(live.jid, seat.nick);
-      const private_ = buildStanza(element(name, attributes, ...content), {
-        from,
-        to: parseJid(jid),
-      });
-      this.#deps.send(private_, settled);
-    }
+    const from = new FullJid(live.jid, seat.nick);
+    const first = buildStanza(element(name, attributes, ...content), { from, to: taken.stanza.to });
+    const messages = target.seats.map(({ jid }) => readdress(first, parseJid(jid)));
+    this.#deps.sendToSessions(messages, settled);
   }
 
   async #post(

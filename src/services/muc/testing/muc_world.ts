@@ -108,6 +108,12 @@ export class MucNode {
         world.route(stanza);
         done?.();
       },
+      sendToSessions: (messages, done) => {
+        for (const message of messages) {
+          world.route(message);
+          done();
+        }
+      },
       answer: (reply, { settle }) => {
         world.route(reply);
         settle();
