@@ -205,3 +205,8 @@ function isBlock({ match, action, kinds }: PrivacyItem): boolean {
 function renumbered(items: readonly PrivacyItem[]): readonly PrivacyItem[] {
   return items.map((item, index) => ({ ...item, order: index + 1 }));
 }
+
+/** Returns the groups of the roster that items name. */
+export function groupsIn(items: readonly PrivacyItem[]): readonly string[] {
+  return items.flatMap(({ match }) => match.type === "group" ? [match.value] : []);
+}

@@ -14,8 +14,14 @@ import {
 } from "../../xmpp/mod.ts";
 import type { AppliedList, Privacy, PrivacyRoster } from "./account_privacy.ts";
 import { AccountPrivacy, blockedOf, isDenied, NO_PRIVACY, readPrivacy } from "./account_privacy.ts";
-import type { PrivacyList } from "./privacy_list.ts";
-import { aspectInbound, aspectOutbound, deniesOthers, devicesIn } from "./privacy_list.ts";
+import type { PrivacyItem, PrivacyList } from "./privacy_list.ts";
+import {
+  aspectInbound,
+  aspectOutbound,
+  deniesOthers,
+  devicesIn,
+  groupsIn,
+} from "./privacy_list.ts";
 import { DefaultLists, isDamaged } from "./default_lists.ts";
 import { PrivacyMetrics } from "./privacy_metrics.ts";
 import type { PrivacyDeps, PrivacyView } from "./privacy_ports.ts";
@@ -295,6 +301,18 @@ export class PrivacyServer {
   async listsOf({ localpart, domainpart, text }: BareJid): Promise<Privacy> {
     const stored = await this.#stored.store(domainpart).read(localpart);
     return readPrivacy(stored, this.#accounts.get(text)?.privacy);
+  }
+
+  /**
+   * Returns the groups that a list names and the roster of its account has not.
+   * @throws CausewayError with a code `storage/…`
+   */
+  async unknownGroups(account: BareJid, items: readonly PrivacyItem[]): Promise<readonly string[]> {
+    const named = groupsIn(items);
+    if (named.length === 0) return named;
+    const roster = await this.#stored.rosterOf(account);
+    const known = new Set([...roster.values()].flatMap(({ groups }) => groups));
+    return named.filter((group) => !known.has(group));
   }
 
   /** Returns the name of a session's active list. */

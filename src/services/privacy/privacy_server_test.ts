@@ -337,7 +337,7 @@ Deno.test("what is in memory goes with the last session", async () => {
 Deno.test("nothing stays in memory of an account whose last session ends while its list is made", async () => {
   const fixture = await withPhone();
   fixture.whileReadingRoster = () => fixture.server.closed(fullJid(PHONE));
-  const work = deny(1, "type='group' value='Work'");
+  const work = deny(1, "type='subscription' value='both'");
   assert.equal(await fixture.ask(PHONE, "set", listOf("x", work)), "empty");
   assert.ok(await fixture.counts("causeway_privacy_accounts 0"));
 });
@@ -489,7 +489,7 @@ Deno.test("lists, items and bytes of an account are bounded", async () => {
   assert.equal(await write("a", deny(1) + deny(2) + deny(3) + deny(4)), "resource-constraint");
   assert.equal(await write("b", deny(1)), "empty");
   assert.equal(await write("c", deny(1)), "resource-constraint");
-  const long = deny(1, `type='group' value='${"x".repeat(600)}'`);
+  const long = deny(1, `type='jid' value='${"x".repeat(600)}@example.com'`);
   assert.equal(await write("b", long), "resource-constraint");
   for (const [index, expected] of ["empty", "empty", "resource-constraint"].entries()) {
     if (index === 0) await write("a", "");
@@ -539,9 +539,23 @@ Deno.test("a rule by group or subscription follows the roster", async () => {
   assert.equal(change?.after.hidesFrom(parseJid(BOB)), false);
 });
 
+Deno.test("a list names only groups of the roster, and those that it has named before", async () => {
+  const fixture = await withPhone();
+  fixture.contacts.push(contact(BOB, { groups: ["Work"] }));
+  const work = deny(1, "type='group' value='Work'");
+  const made = (items: string) => fixture.ask(PHONE, "set", listOf("x", items));
+  assert.equal(await made(work + deny(2, "type='group' value='Wrok'")), "item-not-found");
+  assert.equal(fixture.store.stored.get("alice"), undefined);
+  assert.equal(await made(work), "empty");
+  fixture.contacts[0] = contact(BOB, { groups: [] });
+  assert.equal(await made(work + deny(2)), "empty", "the group has gone, and may come back");
+  assert.equal(await fixture.ask(PHONE, "set", listOf("y", work)), "item-not-found");
+});
+
 Deno.test("a change of the roster whose push is lost is found by the next look", async () => {
   const fixture = await withPhone();
-  fixture.contacts.push(contact(BOB, { groups: ["Home"] }));
+  const carol = contact("carol@example.com", { groups: ["Work"] });
+  fixture.contacts.push(contact(BOB, { groups: ["Home"] }), carol);
   await fixture.ask(PHONE, "set", listOf("x", deny(1, "type='group' value='Work'")));
   await fixture.ask(PHONE, "set", query("<default name='x'/>"));
   fixture.changes.length = 0;
@@ -703,6 +717,7 @@ Deno.test("DefaultLists.hiderOf() reads the list of every account alike, and kno
   await fixture.ask(PHONE, "set", BLOCK_BOB);
   assert.equal(await isHidden(), true);
   assert.deepEqual(await reads(), await reads("nobody@example.com"), "her session is here");
+  fixture.contacts.push(contact("carol@example.com", { groups: ["Work"] }));
   const items = deny(1, "type='group' value='Work'", "<iq/>");
   await fixture.ask(PHONE, "set", listOf("work", items));
   await fixture.ask(PHONE, "set", query("<default name='work'/>"));

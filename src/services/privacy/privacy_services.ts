@@ -2,6 +2,7 @@ import type { FullJid, XmlElement } from "../../xmpp/mod.ts";
 import { element } from "../../xmpp/mod.ts";
 import type { IqAnswer, IqRequest, IqService } from "../iq_service.ts";
 import type { Privacy } from "./account_privacy.ts";
+import { groupsIn } from "./privacy_list.ts";
 import type { PrivacyEdit } from "./privacy_pushes.ts";
 import type { PrivacyError, PrivacyServer } from "./privacy_server.ts";
 import { listElement, PRIVACY_NAMESPACE, readItems } from "./privacy_xml.ts";
@@ -88,11 +89,14 @@ class PrivacySet extends PrivacyService implements IqService {
     const items = readItems(asked);
     if (typeof items === "string") return { error: items };
     if (items.length > 0) {
+      const unknown = await this.server.unknownGroups(client.bare, items);
       return answerOf(
-        await this.server.change(client, ({ defaultName }) => ({
-          defaultName,
-          list: { name, items },
-        })),
+        await this.server.change(client, ({ defaultName, lists }) => {
+          // XEP-0016 §2.1. What the list has named before may stay, as a list is always set whole.
+          const before = groupsIn(lists.get(name)?.items ?? []);
+          if (unknown.some((group) => !before.includes(group))) return "item-not-found";
+          return { defaultName, list: { name, items } };
+        }),
       );
     }
     const others = await this.server.othersOf(client);

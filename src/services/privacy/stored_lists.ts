@@ -43,12 +43,15 @@ export class StoredLists {
   ): Promise<PrivacyRoster | undefined> {
     const all = [...lists.values(), ...known?.active.values() ?? []];
     if (!all.some(({ needsRoster }) => needsRoster)) return undefined;
+    const roster = await this.rosterOf(account);
+    return known?.roster !== undefined && isSame(known.roster, roster) ? known.roster : roster;
+  }
+
+  /** Reads what an account sees of its roster. */
+  async rosterOf(account: BareJid): Promise<PrivacyRoster> {
     const { items = [] } = await this.#hosts.rosters(account.domainpart)?.read(account.text) ??
       {};
-    const roster = new Map(
-      items.filter(({ isListed }) => isListed).map((item) => [item.jid, item]),
-    );
-    return known?.roster !== undefined && isSame(known.roster, roster) ? known.roster : roster;
+    return new Map(items.filter(({ isListed }) => isListed).map((item) => [item.jid, item]));
   }
 }
 
