@@ -25,7 +25,8 @@ export async function enterPerson(
     const account = consoleAccountOf(stage.cluster, { who, at, resource });
     return new ProfanityPerson(stage.use(await ConsoleClient.connect("profanity", account)));
   }
-  const client = await stage.enter(who, at, { library: kind, resource });
+  const options = { library: kind, resource, streamManagement: true }; // as clients of people have it
+  const client = await stage.enter(who, at, options);
   await logInFully(client);
   if (kind === "@xmpp") return new LibraryPerson(client);
   assert.ok(client instanceof SlixmppClient);
