@@ -36,7 +36,7 @@ export function archiveCommand(io: CommandIo): Command {
     )
     .addOption(new Option("--all", "all of them").conflicts("before"))
     .action(async (address: string, options: RemoveOptions) => {
-      const sentBeforeMs = options.all === true ? Infinity : timeOf(options.before);
+      const sentBeforeMs = options.all === true ? Infinity : pastTimeOf(options.before);
       const config = loadConfig(options.config);
       await using stores = await Stores.open(config.storage);
       const removed = await remove(address, { config, stores, sentBeforeMs, io });
@@ -117,13 +117,28 @@ async function removeSteps(
   }
 }
 
-function timeOf(text: string | undefined): number {
-  const timeMs = text !== undefined && DATE_TIME.test(text) ? Date.parse(text) : NaN;
-  if (!Number.isNaN(timeMs)) return timeMs;
-  throw new CausewayError(
-    "cli/date",
-    text === undefined
-      ? "Cannot remove messages: expected --before DATE or --all"
-      : `Cannot use ${JSON.stringify(text)} as a date: expected one such as 2026-01-31`,
-  );
+/**
+ * Parses a date in the past. One in the future is a mistake, such as a mistyped year, and would
+ * remove everything.
+ */
+function pastTimeOf(text: string | undefined): number {
+  if (text === undefined) {
+    throw new CausewayError("cli/date", "Cannot remove messages: expected --before DATE or --all");
+  }
+  const timeMs = DATE_TIME.test(text) ? Date.parse(text) : NaN;
+  if (Number.isNaN(timeMs) || !isInCalendar(text)) {
+    throw unusable(text, "expected one such as 2026-01-31");
+  }
+  if (timeMs > Date.now()) throw unusable(text, "it is in the future; --all removes all messages");
+  return timeMs;
+}
+
+/** True when the month has the day. `Date.parse` takes the 31st of February for the 3rd of March. */
+function isInCalendar(text: string): boolean {
+  const day = text.slice(0, "2026-01-31".length);
+  return new Date(day).toISOString().startsWith(day);
+}
+
+function unusable(text: string, why: string): CausewayError {
+  return new CausewayError("cli/date", `Cannot use ${JSON.stringify(text)} as a date: ${why}`);
 }

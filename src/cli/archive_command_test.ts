@@ -47,6 +47,8 @@ Deno.test("causeway archive remove deletes messages of an account or a host, by 
     const [args, error] of [
       [[ALICE], "expected --before DATE or --all"],
       [[ALICE, "--before", "yesterday"], "as a date"],
+      [[ALICE, "--before", "2026-02-31"], "as a date: expected one such as"],
+      [[ALICE, "--before", "2926-01-31"], "in the future; --all removes all"],
       [["bob@example.com", "--all"], "no such account"],
       [["alice@example.net", "--all"], "not one of hosts"],
       [["example.net", "--all"], "expected localpart@domain"],
