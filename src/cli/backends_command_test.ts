@@ -182,6 +182,12 @@ for (const kind of SERVER_KINDS) {
     assert.match(nowhere.error[0]!, /rdbms\.other: the configuration has internal, rdbms\.default/);
 
     if (driver === "pgsql") {
+      const readOnly = `ALTER DATABASE ${address.database} SET default_transaction_read_only`;
+      await server.asRoot(`${readOnly} = on`);
+      const replica = await run("backends", "check", ...config);
+      assert.equal(replica.error.length, 1, replica.error.join("\n"));
+      assert.ok(replica.error[0]!.endsWith(`${place}: it is read-only`), replica.error[0]!);
+      await server.asRoot(`${readOnly} = off`);
       await server.asRoot("ALTER TABLE users OWNER TO postgres", address.database);
       await server.asRoot(`GRANT SELECT ON users TO ${address.username}`, address.database);
     } else if (driver === "mssql") {
@@ -195,8 +201,10 @@ for (const kind of SERVER_KINDS) {
     const denied = await run("backends", "check", ...config);
     assert.equal(denied.code, 1);
     for (const right of ["add to", "change", "delete from"]) {
-      const expected = `Cannot ${right} the table users of ${place}: it denies access`;
-      assert.ok(denied.error.some((line) => line.includes(expected)), `${right}: ${denied.error}`);
+      const lines = denied.error.filter((line) => line.includes(`Cannot ${right} the table`));
+      assert.equal(lines.length, 1, `${right}: ${denied.error.join("\n")}`);
+      assert.match(lines[0]!, /\busers\b/);
+      assert.ok(lines[0]!.includes(` of ${place}: it denies access`), lines[0]!);
     }
     await server.kill();
     const gone = await run("backends", "check", "--json", ...config);

@@ -275,10 +275,16 @@ class SqlBackend implements Backend {
     return { server, schemaVersion, foundVersion, problems };
   }
 
-  /** Tries what the stores do, on no row at all. */
+  /** Tries what the stores do, on no row at all. Returns one text for each right that is missing. */
   async #deniedRights(connection: SqlConnection): Promise<readonly string[]> {
+    const { place } = this;
     const { dialect } = this.#options;
-    const problems: string[] = [];
+    const denied = new Map<string, { readonly tables: string[]; readonly first: unknown }>();
+    const problems = () =>
+      Array.from(denied, ([right, { tables, first }]) => {
+        const action = `${right} the table${tables.length > 1 ? "s" : ""} ${tables.join(", ")} of`;
+        return sqlError(dialect, first, { action, place }).message;
+      });
     for (const [table, column] of Object.entries(COLUMNS)) {
       if (table === "archive_texts" && dialect.textSearch === undefined) continue;
       for (
@@ -292,13 +298,17 @@ class SqlBackend implements Backend {
         try {
           await connection.execute(sql);
         } catch (thrown) {
-          const context = { action: `${right} the table ${table} of`, place: this.place };
-          problems.push(sqlError(dialect, thrown, context).message);
-          if (!connection.isOpen) return problems;
+          const action = `${right} the table ${table} of`;
+          const error = sqlError(dialect, thrown, { action, place });
+          // Rights alone differ by table. A server that is read-only refuses all alike.
+          if (error.code !== "storage/denied") return [...problems(), error.message];
+          const known = denied.get(right);
+          if (known === undefined) denied.set(right, { tables: [table], first: thrown });
+          else known.tables.push(table);
         }
       }
     }
-    return problems;
+    return problems();
   }
 
   /** @throws CausewayError with a code `storage/…` */
