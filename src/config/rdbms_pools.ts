@@ -462,7 +462,8 @@ function dataOf(file: PartialFile, host: string, module: StoringModule): NamedPl
     backend: options.backend ?? users.backend,
     backendPath: options.backend === undefined ? users.backendPath : [...path, "backend"],
     tag: options.pool_tag ?? users.tag,
-    tagPath: options.pool_tag === undefined && users.backend !== "internal"
+    // Another backend has pools of its own: the accounts' tag is no mistake then.
+    tagPath: options.pool_tag === undefined && options.backend === users.backend
       ? users.tagPath
       : [...path, "pool_tag"],
   };

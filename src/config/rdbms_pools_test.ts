@@ -173,6 +173,13 @@ const MISTAKES: readonly {
     ],
   },
   {
+    what: "a backend of a module without its pool, where accounts have a pool of another kind",
+    text: withPools(
+      `${FIELDS}[auth]\nbackend = "rdbms"\n[modules.mod_mam]\nbackend = "elasticsearch"\n`,
+    ),
+    expected: ["17: modules.mod_mam.pool_tag: there is no pool outgoing_pools.elastic.default"],
+  },
+  {
     what: "a scope without its host, and a host without its scope",
     text: withPools(
       '[outgoing_pools.rdbms.default]\nscope = "single_host"\n' +
