@@ -188,6 +188,10 @@ for (const kind of SERVER_KINDS) {
       assert.equal(replica.error.length, 1, replica.error.join("\n"));
       assert.ok(replica.error[0]!.endsWith(`${place}: it is read-only`), replica.error[0]!);
       await server.asRoot(`${readOnly} = off`);
+      await server.asRoot("ALTER TABLE vcards RENAME TO vcards_lost", address.database);
+      const lost = await run("backends", "check", ...config);
+      assert.match(lost.error.join("\n"), /its table vcards is lost.*restore the database from/);
+      await server.asRoot("ALTER TABLE vcards_lost RENAME TO vcards", address.database);
       await server.asRoot("ALTER TABLE users OWNER TO postgres", address.database);
       await server.asRoot(`GRANT SELECT ON users TO ${address.username}`, address.database);
     } else if (driver === "mssql") {

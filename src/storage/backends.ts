@@ -300,6 +300,13 @@ class SqlBackend implements Backend {
         } catch (thrown) {
           const action = `${right} the table ${table} of`;
           const error = sqlError(dialect, thrown, { action, place });
+          if (error.code === "storage/schema-missing") {
+            // The schema is complete by its own notes, so `prepare` would find nothing to do.
+            const lost =
+              `Cannot use ${place}: its table ${table} is lost, and prepare makes none ` +
+              "a second time; restore the database from a backup";
+            return [...problems(), lost];
+          }
           // Rights alone differ by table. A server that is read-only refuses all alike.
           if (error.code !== "storage/denied") return [...problems(), error.message];
           const known = denied.get(right);
