@@ -767,6 +767,17 @@ Deno.test("Router takes a message back from its archives when it finds no room t
   fixture.close();
 });
 
+/** Accepts a message for an account that is offline, up to the question to its archive. */
+async function acceptForAbsent(fixture: Fixture): Promise<FakeLink> {
+  const client = new FakeLink();
+  fixture.router.accept(message("1"), client, 7);
+  await fixture.end("1 sender");
+  await fixture.end("1 absent", false);
+  fixture.clock.advance(1_000);
+  await fixture.settled();
+  return client;
+}
+
 Deno.test("Router tells no stranger by an error that an archive has no room for somebody who is offline", async () => {
   for (const end of ["dropped", "refused", undefined] as const) {
     const fixture = new Fixture();
@@ -780,12 +791,7 @@ Deno.test("Router tells no stranger by an error that an archive has no room for 
         return end !== undefined;
       },
     };
-    const client = new FakeLink();
-    fixture.router.accept(message("1"), client, 7);
-    await fixture.end("1 sender");
-    await fixture.end("1 absent", false);
-    fixture.clock.advance(1_000);
-    await fixture.settled();
+    const client = await acceptForAbsent(fixture);
     fixture.archive.outcomes[0]!.refused("resource-constraint");
     assert.deepEqual([asked, client.settled], [["1"], [7]]);
     const errors = end === "dropped" ? [] : ["resource-constraint"];
@@ -815,12 +821,7 @@ Deno.test("Router has a message wait offline with its id in the archive, or with
       },
       refuse: () => false,
     };
-    const client = new FakeLink();
-    fixture.router.accept(message("1"), client, 7);
-    await fixture.end("1 sender");
-    await fixture.end("1 absent", false);
-    fixture.clock.advance(1_000);
-    await fixture.settled();
+    const client = await acceptForAbsent(fixture);
     const outcome = fixture.archive.outcomes[0]!;
     if (how === "stored" || how === "blocked") outcome.kept(how === "stored");
     else outcome.refused(how);

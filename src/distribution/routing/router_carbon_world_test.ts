@@ -26,7 +26,7 @@ interface Device {
   readonly priority: number;
   /** Messages that it has not acknowledged. */
   readonly unacknowledged: Envelope[];
-  /** What it was given: `message` or `carbon`, and the id of the message. */
+  /** Copies that it was given: `message` or `carbon`, and the id of the message. */
   readonly given: string[];
 }
 
