@@ -50,6 +50,15 @@ class Thread {
     return `${this.from.jid} → ${this.to.jid}`;
   }
 
+  /** Tells which messages neither arrived nor came back: numbers of the first five. */
+  describeOpen(): string {
+    const answered = new Set([...this.arrived, ...this.returned]);
+    const open = this.ids.flatMap((id, index) => answered.has(id) ? [] : [index + 1]);
+    const shown = open.slice(0, 5).join(", ");
+    return `${this.name}: ${open.length} open of ${this.ids.length} (${shown}), ` +
+      `${this.returned.length} came back`;
+  }
+
   /** @throws unless each message arrived or came back, once, and the arrivals are in order */
   check(): void {
     const fates = [...this.arrived, ...this.returned].toSorted().join();
@@ -117,9 +126,8 @@ export class Correspondence implements AsyncDisposable {
       withinMs: PATIENCE_MS,
       everyMs: 100,
       evidence: () =>
-        this.#threads.map(({ name, ids, arrived, returned }) =>
-          `${name}: ${ids.length} sent, ${arrived.length} arrived, ${returned.length} came back`
-        ).join("\n"),
+        this.#threads.filter(({ isAnswered }) => !isAnswered)
+          .map((thread) => thread.describeOpen()).join("\n"),
     });
   }
 
