@@ -63,11 +63,13 @@ export class RedisCluster implements FailoverRedis {
       await call(master, "CLUSTER", "ADDSLOTSRANGE", bound(index), bound(index + 1) - 1);
     }
     const { port } = masters[0]!.address;
-    for (const node of this.#nodes.slice(1)) await call(node, "CLUSTER", "MEET", "127.0.0.1", port);
     const count = this.#nodes.length;
     await this.#untilAll("are whole", this.#nodes, async (node) => {
       const info = String(await call(node, "CLUSTER", "INFO"));
-      return info.includes("cluster_state:ok") && info.includes(`cluster_known_nodes:${count}`);
+      if (info.includes(`cluster_known_nodes:${count}`)) return info.includes("cluster_state:ok");
+      // Again and again: Redis gives up a node that does not answer for some seconds.
+      await call(node, "CLUSTER", "MEET", "127.0.0.1", port);
+      return false;
     });
     const replicas = this.#nodes.slice(MASTERS);
     for (const [index, replica] of replicas.entries()) {
