@@ -453,6 +453,19 @@ Deno.test("SessionTable.learn() fills the cache only if cache and table have no 
   await test.table.close();
 });
 
+for (const replication of ["external", "builtin"] as const) {
+  Deno.test(`SessionTable.learn() tells where a session is that the table does not have yet, and not where its account is, replication ${replication}`, async () => {
+    const test = await TestTable.started({ replication });
+    const desk = fullJid("eve", "desk");
+    await test.table.sessionOpened(fullJid("eve", "phone"));
+    test.table.learn(desk, THERE);
+    assert.equal(await test.table.locate(desk), THERE);
+    assert.equal(test.table.cached(desk), THERE);
+    assert.equal(await test.table.locate(bareJid("eve")), "dc1.example.com");
+    await test.table.close();
+  });
+}
+
 Deno.test("SessionTable.forget() makes the next lookup ask Redis", async () => {
   const test = await TestTable.started();
   test.redis.apply(["SET", "eve@example.com", THERE]);

@@ -49,7 +49,7 @@ type ReadHash = ReturnType<LocationReads["claims"]>;
 /** One question to Redis, shared by all lookups that ask it meanwhile. */
 interface Flight {
   readonly answer: Promise<string | undefined>;
-  /** Host that was learned meanwhile; used if the table has none. */
+  /** Host that was learned meanwhile; used if the table has none for this very address. */
   learned: string | undefined;
 }
 
@@ -123,7 +123,7 @@ export class LocationLookup {
     }
   }
 
-  /** Asks the table, and caches `host` if the table has none. */
+  /** Asks the table, and caches `host` if the table has none for this very address. */
   learn(jid: Jid, host: string): void {
     if (!this.#deps.isOwn(jid)) this.#ask(jid).learned = this.#intern(host);
   }
@@ -254,6 +254,7 @@ export class LocationLookup {
       return true;
     }
     if (isFull && bare !== null) this.#keep(question, jid.bare, bare);
+    if (isFull && first === null && this.#answerLearned(question)) return true;
     const host = first ?? bare;
     if (host === null && replicas !== undefined) return false;
     if (host === null) this.#answerUnknown(question);
@@ -295,8 +296,9 @@ export class LocationLookup {
     }
     // only a bare JID is its own `bare`
     const resourcepart = jid === jid.bare ? "" : (jid as FullJid).resourcepart;
-    const host = newestClaim(live.filter((claim) => claim.resourcepart === resourcepart))?.host ??
-      newestClaim(live)?.host;
+    const own = newestClaim(live.filter((claim) => claim.resourcepart === resourcepart))?.host;
+    if (own === undefined && resourcepart !== "" && this.#answerLearned(question)) return;
+    const host = own ?? newestClaim(live)?.host;
     if (host === undefined) {
       this.#answerUnknown(question);
       return;
@@ -349,14 +351,26 @@ export class LocationLookup {
   /** Answers for an address of which Redis knows nothing, or has lost it. */
   #answerUnknown(question: Question): void {
     const { isOwn, localHost } = this.#deps;
-    const { jid, flight } = question;
+    const { jid } = question;
     if (isOwn(jid)) {
       this.#keep(question, jid, localHost);
       return question.resolve(localHost);
     }
-    if (flight.learned === undefined) this.#keep(question, jid, null);
-    else if (!this.#isOvertaken(question)) this.#deps.cache.putLearned(jid, flight.learned);
-    question.resolve(flight.learned);
+    if (this.#answerLearned(question)) return;
+    this.#keep(question, jid, null);
+    question.resolve(undefined);
+  }
+
+  /**
+   * Answers with the host from which the address was seen writing, if it was. For a session that the
+   * table does not have yet, that is better than where the account's other sessions are.
+   */
+  #answerLearned(question: Question): boolean {
+    const { jid, flight: { learned } } = question;
+    if (learned === undefined) return false;
+    if (!this.#isOvertaken(question)) this.#deps.cache.putLearned(jid, learned);
+    question.resolve(learned);
+    return true;
   }
 
   /** Answers, while Redis is slow, questions about known addresses and our own sessions. */
