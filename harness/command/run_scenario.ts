@@ -41,12 +41,23 @@ export async function runScenario(
   }
 }
 
-/** The messages of an error and of what caused it. */
+/** Errors whose messages are shown. */
+const MOST_MESSAGES = 5;
+
+/**
+ * The messages of an error and of what caused it. Of two errors, the second one thrown as the first
+ * one's resources were given back, the first comes first.
+ */
 export function fullMessage(thrown: unknown): string {
   const messages: string[] = [];
-  for (let error = thrown; error !== undefined && messages.length < 5;) {
-    messages.push(error instanceof Error ? error.message : String(error));
-    error = error instanceof Error ? error.cause : undefined;
+  const open = [thrown];
+  while (open.length > 0 && messages.length < MOST_MESSAGES) {
+    const error = open.shift();
+    if (error instanceof SuppressedError) open.unshift(error.suppressed, error.error);
+    else if (error instanceof Error) {
+      messages.push(error.message);
+      if (error.cause instanceof Error) open.unshift(error.cause);
+    } else messages.push(String(error));
   }
   return messages.join("\n");
 }
