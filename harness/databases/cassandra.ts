@@ -3,7 +3,7 @@ import { fileURLToPath } from "node:url";
 import type { Run } from "../process/mod.ts";
 import { until } from "../until.ts";
 import { DatabaseServer } from "./database_server.ts";
-import { findJavaHome, javaOptions } from "./search_kinds.ts";
+import { findJavaHome, javaOptions, MAKE_TEMPORARY } from "./search_kinds.ts";
 import type { CommandLine, ServerCertificate, ServerProgram } from "./server_kinds.ts";
 
 /** Cassandra as `harness/preflight.ts` fetches it. */
@@ -138,6 +138,7 @@ function programOf(
     address,
     ...(joins === undefined ? {} : { ports: [joins.port, joins.port] as const }),
     prepare: (directory) => [
+      MAKE_TEMPORARY,
       writing("cassandra.yaml", settingsOf(directory, node)),
       writing("cassandra-rackdc.properties", `dc=${datacenter}\nrack=rack1\n`),
       writing("logback.xml", LOGBACK),
@@ -181,7 +182,7 @@ function storagePort(port: number): number {
 function javaCommand(directory: string, port: number, heapMegabytes: number): CommandLine {
   return [
     join(findJavaHome() ?? "", "bin/java"),
-    ...javaOptions(heapMegabytes),
+    ...javaOptions(directory, heapMegabytes),
     ...ACCESS,
     `-Dcassandra.storagedir=${directory}`,
     `-Dcassandra.native_transport_port=${port}`,

@@ -14,6 +14,9 @@ export const SNAPSHOTS = "snapshots";
 /** Below it too: a server must not have its settings where any module may write. */
 const TEMPORARY = "tmp";
 
+/** Makes the folder of temporary files that `javaOptions` names. */
+export const MAKE_TEMPORARY: CommandLine = ["/bin/mkdir", TEMPORARY];
+
 /** Kind of server that speaks Elasticsearch's protocol. */
 export interface SearchKind extends ServerProgram {
   readonly name: string;
@@ -53,13 +56,20 @@ const [TEST_HEAP, SERVICE_HEAP] = [256, 1_024];
 /**
  * Options for a small machine: one thread collects garbage. Code is compiled once with the small heap of
  * tests, whose servers live for seconds, and again when it is hot with a larger one, as by default.
+ * Temporary files, which a killed server leaves behind, lie below its `directory`, and go with it.
  */
-export function javaOptions(heapMegabytes: number): readonly string[] {
+export function javaOptions(directory: string, heapMegabytes: number): readonly string[] {
   return [
+    ...temporaryFiles(directory),
     ...[`-Xms${heapMegabytes}m`, `-Xmx${heapMegabytes}m`],
     ...["-XX:+UseSerialGC", "-Xshare:auto"],
     ...(heapMegabytes < SERVICE_HEAP ? ["-XX:TieredStopAtLevel=1"] : []),
   ];
+}
+
+function temporaryFiles(directory: string): readonly string[] {
+  // Performance data lie in /tmp, whatever the options say.
+  return [`-Djava.io.tmpdir=${directory}/${TEMPORARY}`, "-XX:-UsePerfData"];
 }
 
 const SETTINGS = [
@@ -99,9 +109,10 @@ function preparing(directory: string, heapMegabytes: number): readonly CommandLi
     writing("config/log4j2.properties", LOGGING),
     writing(
       "config/jvm.options",
-      [...javaOptions(heapMegabytes), `-Djava.io.tmpdir=${directory}/${TEMPORARY}`, ""].join("\n"),
+      [...javaOptions(directory, heapMegabytes), ""].join("\n"),
     ),
-    ["/bin/mkdir", "-p", "data", "logs", TEMPORARY, SNAPSHOTS],
+    MAKE_TEMPORARY,
+    ["/bin/mkdir", "-p", "data", "logs", SNAPSHOTS],
   ];
 }
 
@@ -119,12 +130,8 @@ export const ELASTICSEARCH_7: SearchKind = {
     "/usr/bin/env",
     `LIBFFI_TMPDIR=${directory}/${TEMPORARY}`,
     join(findJavaHome() ?? "", "bin/java"),
-    ...javaOptions(TEST_HEAP),
-    ...[
-      `-Djava.io.tmpdir=${directory}/${TEMPORARY}`,
-      "-Djava.security.manager=allow",
-      "-Djna.nosys=true",
-    ],
+    ...javaOptions(directory, TEST_HEAP),
+    ...["-Djava.security.manager=allow", "-Djna.nosys=true"],
     ...["-Dlog4j2.disable.jmx=true", "-Dlog4j.shutdownHookEnabled=false"],
     ...["-Dio.netty.noUnsafe=true", "-Dio.netty.noKeySetOptimization=true"],
     ...[`-Des.path.home=${ELASTICSEARCH_7_HOME}`, `-Des.path.conf=${directory}/config`],
@@ -147,7 +154,9 @@ export function elasticsearch8(heapMegabytes: number): SearchKind {
       "/usr/bin/env",
       ...[`LIBFFI_TMPDIR=${directory}/${TEMPORARY}`, `ES_TMPDIR=${directory}/${TEMPORARY}`],
       ...[`ES_PATH_CONF=${directory}/config`, `ES_JAVA_HOME=${findJavaHome() ?? ""}`],
-      "CLI_JAVA_OPTS=-Xshare:auto -XX:TieredStopAtLevel=1",
+      ["CLI_JAVA_OPTS=-Xshare:auto", "-XX:TieredStopAtLevel=1", ...temporaryFiles(directory)].join(
+        " ",
+      ),
       join(ELASTICSEARCH_8_HOME, "bin/elasticsearch"),
       ...ports(port).flatMap(([key, value]) => ["-E", `${key}=${value}`]),
     ],
@@ -169,12 +178,13 @@ export function openSearch2(heapMegabytes: number): SearchKind {
         [...SETTINGS, `path.repo: ${directory}/${SNAPSHOTS}`, ""].join("\n"),
       ),
       writing("base/node_1/config/log4j2.properties", LOGGING),
+      MAKE_TEMPORARY,
       ["/bin/mkdir", SNAPSHOTS],
     ],
     run: (directory, port) => [
       join(findJavaHome() ?? "", "bin/java"),
-      ...javaOptions(heapMegabytes),
-      ...[`-Djava.io.tmpdir=${directory}`, "-cp", `${OPENSEARCH_HOME}/*`],
+      ...javaOptions(directory, heapMegabytes),
+      ...["-cp", `${OPENSEARCH_HOME}/*`],
       "org.codelibs.opensearch.runner.OpenSearchRunner",
       ...["-basePath", `${directory}/base`, "-numOfNode", "1", "-baseHttpPort", String(port - 1)],
       ...["-clusterName", `test-${port}`, "-useLogger", "-printOnFailure"],
