@@ -1,5 +1,5 @@
 import { Argument, Command, Option } from "commander";
-import { CausewayError, SystemClock } from "../base/mod.ts";
+import { CausewayError, describeError, SystemClock } from "../base/mod.ts";
 import type { Config } from "../config/mod.ts";
 import { loadConfig } from "../config/mod.ts";
 import type { BackendRow, CopiedKind, CopyReport, DataPlace } from "../storage/mod.ts";
@@ -18,6 +18,7 @@ import {
   SCHEMA_NAMES,
   schemaFiles,
 } from "../storage/mod.ts";
+import { plainText } from "../terminal/mod.ts";
 import type { CommandIo } from "./command_io.ts";
 import { dumpText, odbcEntryCommand } from "./odbc_commands.ts";
 import { SlowSteps } from "./slow_steps.ts";
@@ -82,10 +83,12 @@ export function backendsCommand(io: CommandIo, done: (code: number) => void): Co
       const plans: unknown[] = [];
       for (const backend of backendsOf(loadConfig(options.config).storage)) {
         const { name } = backend;
-        const statements = await backend.plan();
+        const planned = await attempt(async () => ({ statements: await backend.plan() }));
         const { place } = backend; // the server has said which product it is
-        if (options.json) plans.push({ backend: name, place, statements });
-        else sayStatements(`${name}: ${place}`, statements, io);
+        if ("problem" in planned) done(1);
+        if (options.json) plans.push({ backend: name, place, ...planned });
+        else if ("problem" in planned) sayProblem(name, planned.problem, io);
+        else sayStatements(`${name}: ${place}`, planned.statements, io);
       }
       if (options.json) print({ plans });
     });
@@ -100,16 +103,19 @@ export function backendsCommand(io: CommandIo, done: (code: number) => void): Co
         const { name } = backend;
         const { fixIsolation: fixesIsolation, adminCommand } = options;
         using slow = new SlowSteps(name, { io, clock: new SystemClock() });
-        const statements = await backend.prepare({
-          fixesIsolation,
-          adminCommand,
-          progress: (step) => slow.begin(step),
-        });
-        const leftover = await backend.leftover?.() ?? [];
-        if (leftover.length > 0) done(1);
+        const run = await attempt(async () => ({
+          statements: await backend.prepare({
+            fixesIsolation,
+            adminCommand,
+            progress: (step) => slow.begin(step),
+          }),
+          leftover: await backend.leftover?.() ?? [],
+        }));
         const { place } = backend;
-        if (options.json) prepared.push({ backend: name, place, statements, leftover });
-        else sayPrepared(name, { statements, leftover }, io);
+        if ("problem" in run || run.leftover.length > 0) done(1);
+        if (options.json) prepared.push({ backend: name, place, ...run });
+        else if ("problem" in run) sayProblem(name, run.problem, io);
+        else sayPrepared(name, run, io);
       }
       if (options.json) print({ prepared });
     });
@@ -129,7 +135,7 @@ export function backendsCommand(io: CommandIo, done: (code: number) => void): Co
           continue;
         }
         for (const fact of report.facts ?? []) io.out(`${name}: ${fact}`);
-        for (const problem of report.problems) io.error(`causeway: ${name}: ${problem}`);
+        for (const problem of report.problems) sayProblem(name, problem, io);
         if (report.problems.length > 0 || report.server === undefined) continue;
         const { product, version } = report.server;
         const { schemaVersion } = report;
@@ -231,6 +237,22 @@ export function backendsCommand(io: CommandIo, done: (code: number) => void): Co
     });
 
   return backends;
+}
+
+/** Does the work of one backend. A failure there keeps nobody from the backends behind it. */
+async function attempt<T extends object>(
+  work: () => Promise<T>,
+): Promise<T | { readonly problem: string }> {
+  try {
+    return await work();
+  } catch (thrown) {
+    return { problem: describeError(thrown) };
+  }
+}
+
+function sayProblem(name: string, problem: string, io: CommandIo): void {
+  // A server may have said a part of it.
+  for (const line of problem.split("\n")) io.error(`causeway: ${name}: ${plainText(line)}`);
 }
 
 /** True when both sides have the same after a copy. */

@@ -217,6 +217,31 @@ for (const kind of SERVER_KINDS) {
   });
 }
 
+Deno.test("causeway backends plan and prepare go on behind a backend that cannot be reached", async () => {
+  // Nothing listens at port 1.
+  const pool = (tag: string) =>
+    `[outgoing_pools.rdbms.${tag}.connection]\nurl = "postgresql://a:b@127.0.0.1:1/causeway"\n`;
+  await using fixture = await CommandFixture.make(`${SOUND}${pool("one")}${pool("two")}`);
+  for (const command of ["plan", "prepare"]) {
+    const words = ["backends", command, "--config", fixture.config];
+    const said = await run(...words);
+    assert.equal(said.code, 1);
+    assert.deepEqual(
+      said.error.map((line) => line.replace(/: Cannot connect to .*$/, "")),
+      ["causeway: rdbms.one", "causeway: rdbms.two"],
+    );
+    const inJson = await run(...words, "--json");
+    assert.deepEqual([inJson.code, inJson.error], [1, []]);
+    const [internal, ...others] = Object.values(JSON.parse(inJson.out.join("\n"))).flat() as {
+      readonly statements?: readonly string[];
+      readonly problem?: string;
+    }[];
+    assert.ok(internal?.statements);
+    assert.equal(others.length, 2);
+    for (const { problem } of others) assert.match(problem!, /^Cannot connect to the database/);
+  }
+});
+
 Deno.test("causeway backends list shows the catalogue, and what a configuration uses", async () => {
   const { code, out } = await run("backends", "list");
   assert.equal(code, 0);

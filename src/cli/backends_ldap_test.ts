@@ -82,6 +82,9 @@ Deno.test("causeway backends knows directories: nothing to prepare, and a check 
   const down = await run("backends", "check", ...config);
   assert.equal(down.code, 1);
   assert.match(down.error.join("\n"), /it cannot be reached/);
+  const unprepared = await run("backends", "prepare", ...config);
+  assert.deepEqual([unprepared.code, unprepared.out], [1, ["internal: ready, 0 statements run"]]);
+  assert.match(unprepared.error.join("\n"), /^causeway: ldap\.default: .*it cannot be reached/);
 });
 
 Deno.test("causeway import takes the data of accounts in a directory, and none of other names", async () => {

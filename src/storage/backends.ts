@@ -7,6 +7,7 @@ import { SERVER_SCHEMAS, serverKindOf } from "./server_kinds.ts";
 import type { LdapUses } from "./ldap/ldap_check.ts";
 import { checkLdap } from "./ldap/ldap_check.ts";
 import type { LdapPoolOptions } from "./ldap/ldap_directory.ts";
+import { LdapDirectory } from "./ldap/ldap_directory.ts";
 import { MSSQL, SNAPSHOT_ON } from "./sql/engines/mssql.ts";
 import { MYSQL } from "./sql/engines/mysql.ts";
 import { POSTGRES } from "./sql/engines/postgres.ts";
@@ -140,8 +141,18 @@ class LdapBackend implements Backend {
     return Promise.resolve([]);
   }
 
-  prepare(): Promise<readonly string[]> {
-    return Promise.resolve([]);
+  async prepare(): Promise<readonly string[]> {
+    const directory = new LdapDirectory({
+      pool: this.name,
+      options: this.#options,
+      use: "searches",
+    });
+    try {
+      await directory.probe(); // it is not ready while it cannot be reached
+      return [];
+    } finally {
+      await directory.close();
+    }
   }
 
   async check({ user }: BackendCheckOptions = {}): Promise<BackendReport> {
