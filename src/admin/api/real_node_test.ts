@@ -109,10 +109,8 @@ Deno.test("the read routes of a real node tell what is, in the form that the doc
     assert.equal((await read(`/api/v1/sessions?account=${bare}`)).total, 1);
     assert.equal((await read("/api/v1/sessions?account=carol@example.com")).total, 0);
     const { items: components } = await read("/api/v1/components");
-    assert.deepEqual(
-      components.find(({ domain }: Answer) => domain.startsWith("echo.")).isHere,
-      true,
-    );
+    const echo = components.find(({ domain }: Answer) => domain.startsWith("echo."));
+    assert.equal(echo.isHere, true);
 
     const where = (jid: string) =>
       read(`/api/v1/where/${encodeURIComponent(jid)}`, "/api/v1/where/{jid}");
@@ -142,6 +140,14 @@ Deno.test("the read routes of a real node tell what is, in the form that the doc
       assert.deepEqual([place, datacenter, source], ["here", dc1, "domain"], address);
     }
     assert.equal((await where(`carol@${dc1}`)).verdict.place, "nowhere");
+    // A component has all addresses of its domain.
+    for (const address of [`carol@${echo.domain}`, `carol@${echo.domain}/x`, `${echo.domain}/x`]) {
+      const { verdict, jid } = await where(address);
+      assert.deepEqual([verdict.place, verdict.source, jid], ["here", "local", address]);
+    }
+    const unserved = await where("carol@example.org");
+    assert.equal(unserved.verdict.place, "nowhere");
+    assert.match(unserved.verdict.text, /^No datacenter serves example\.org: /);
     assert.equal((await where("a@b@c")).error, "bad-request");
 
     const nobody = await alice.sendMessage("nobody@example.com", "are you there?");

@@ -75,10 +75,11 @@ export async function whereIs(
   const jid = tryParseJid(address);
   if (jid === undefined) return undefined;
   const { sessions, components, router, table, domains } = parts;
-  const isDomain = jid.localpart === "";
-  const own = isDomain ? [] : sessions.ofAccount(jid.bare.text).map(sessionOf);
-  const isComponentHere = isDomain && components.find(jid.domainpart) !== undefined;
-  const { cache, redis } = await table.inspect(jid);
+  const place = placedBy(jid, domains);
+  const isDomain = place.localpart === "";
+  const own = isDomain ? [] : sessions.ofAccount(place.bare.text).map(sessionOf);
+  const isComponentHere = isDomain && components.find(place.domainpart) !== undefined;
+  const { cache, redis } = await table.inspect(place);
   const claims = redis.isReachable
     ? redis.claims.map(({ host, node, resourcepart, priority, ageMs, isLive }) => ({
       datacenter: host,
@@ -113,7 +114,13 @@ export async function whereIs(
       }
       : { isReachable: false, reason: redis.reason, keys: [], claims },
   };
-  return { ...found, verdict: verdictOf(jid, found, { domains, nodeName }) };
+  return { ...found, verdict: verdictOf(place, found, { domains, nodeName }) };
+}
+
+/** Returns the address that decides where stanzas go: that of a component has all of its domain. */
+function placedBy(jid: Jid, domains: Domains): Jid {
+  const decision = decide(parseJid(domains.localHost), jid, domains);
+  return decision === "component" || decision === "outside" ? parseJid(jid.domainpart) : jid;
 }
 
 /**
@@ -180,7 +187,10 @@ function verdictOf(
     };
   }
   if (redis.isReachable) {
-    return { place: "nowhere", nodes: [], source: "redis", text: `${jid.text} is not connected` };
+    const text = jid.localpart === ""
+      ? `No datacenter serves ${jid.text}: it is none of hosts, and no such component is connected`
+      : `${jid.text} is not connected`;
+    return { place: "nowhere", nodes: [], source: "redis", text };
   }
   const cached = cache.find((answer) => answer.datacenter !== null)?.datacenter;
   if (cached !== undefined && cached !== null) {
