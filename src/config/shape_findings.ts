@@ -67,6 +67,28 @@ const EXPLAINED: ReadonlyMap<string, string> = new Map([
   ],
 ]);
 
+/**
+ * Names by which other servers and programs call what has another name here: options and their
+ * values. The first that is allowed at a place is meant.
+ */
+const SYNONYMS: ReadonlyMap<string, readonly string[]> = new Map([
+  ["method", ["backend"]],
+  ["ip_address", ["host"]],
+  ["host", ["server"]],
+  ["user", ["username"]],
+  ["cacertfile", ["cafile"]],
+  ["postgres", ["pgsql", "rdbms"]],
+  ["postgresql", ["pgsql", "rdbms"]],
+  ["pgsql", ["rdbms"]],
+  ["mariadb", ["mysql", "rdbms"]],
+  ["mysql", ["rdbms"]],
+  ["odbc", ["mssql", "rdbms"]],
+  ["mssql", ["rdbms"]],
+  ["opensearch", ["elastic", "elasticsearch"]],
+  ["mnesia", ["internal"]],
+  ["sqlite", ["internal"]],
+]);
+
 /** Describes in our words the mistakes that zod found in the shape of `input`. */
 export function describeShape(
   root: z.ZodType,
@@ -114,7 +136,21 @@ function describeIssue(
   // An item of a list is as secret as the list.
   const name = path.findLast((part) => typeof part === "string");
   const found = describeValue(value, SECRET_KEYS.has(name));
-  return [{ path, problem: `expected ${allowed}, found ${found}` }];
+  const meant = typeof value === "string" ? nameMeantBy(value, wordsOf(schema)) : undefined;
+  const question = meant === undefined ? "" : `, did you mean "${meant}"?`;
+  return [{ path, problem: `expected ${allowed}, found ${found}${question}` }];
+}
+
+/** Returns the name that `written` probably stands for. */
+function nameMeantBy(written: string, allowed: readonly string[]): string | undefined {
+  return SYNONYMS.get(written)?.find((name) => allowed.includes(name)) ??
+    nearestKey(written, allowed);
+}
+
+/** Returns the words of which a value must be one; none where other values are allowed. */
+function wordsOf(schema: z.ZodType | undefined): readonly string[] {
+  const plain = schema === undefined ? undefined : unwrap(schema).schema;
+  return plain instanceof z.ZodEnum ? plain.options.map(String) : [];
 }
 
 function describeUnknownKey(key: string, allowed: readonly string[], table: unknown): string {
@@ -125,8 +161,8 @@ function describeUnknownKey(key: string, allowed: readonly string[], table: unkn
   const explained = EXPLAINED.get(key);
   if (explained !== undefined) return explained;
   if (allowed.length === 0) return "unknown key; no keys are allowed here";
-  const nearest = nearestKey(key, allowed);
-  const question = nearest === undefined ? "" : `, did you mean ${nearest}?`;
+  const meant = nameMeantBy(key, allowed);
+  const question = meant === undefined ? "" : `, did you mean ${meant}?`;
   return `unknown key${question || ";"} allowed here: ${allowed.join(", ")}`;
 }
 

@@ -52,7 +52,7 @@ const CASES: readonly Case[] = [
   {
     what: "an unknown kind of pool",
     text: "[outgoing_pools.mysql.default]",
-    expected: "9: outgoing_pools.mysql: unknown key; allowed here: " +
+    expected: "9: outgoing_pools.mysql: unknown key, did you mean rdbms? allowed here: " +
       "cassandra, elastic, ldap, rdbms, riak",
   },
   {
@@ -106,7 +106,33 @@ const CASES: readonly Case[] = [
   {
     what: "a word that is none of the allowed",
     text: '[log]\nlevel = "warning"',
-    expected: '10: log.level: expected "debug", "info", "warn" or "error", found "warning"',
+    expected: '10: log.level: expected "debug", "info", "warn" or "error", found "warning", ' +
+      'did you mean "warn"?',
+  },
+  {
+    what: "an engine of SQL by a name of its own",
+    text: '[outgoing_pools.rdbms.default.connection]\nurl = "mysql://a@localhost/b"\n' +
+      'driver = "postgres"',
+    expected: '11: outgoing_pools.rdbms.default.connection.driver: expected "pgsql", "mysql" or ' +
+      '"mssql", found "postgres", did you mean "pgsql"?',
+  },
+  {
+    what: "an engine of SQL for the backend that has them all",
+    text: '[auth]\nbackend = "mysql"',
+    expected: '10: auth.backend: expected "internal", "redis", "rdbms", "riak", "elasticsearch", ' +
+      '"ldap" or "cassandra", found "mysql", did you mean "rdbms"?',
+  },
+  {
+    what: "an option by its name in MongooseIM",
+    text: '[listen.admin]\nip_address = "127.0.0.1"',
+    expected: "10: listen.admin.ip_address: unknown key, did you mean host? " +
+      "allowed here: host, port, socket, token, tokens, tls, certificates",
+  },
+  {
+    what: "an option by its name in MongooseIM that resembles another one",
+    text: '[modules.mod_global_distrib.redis.tls]\ncacertfile = "ca.pem"',
+    expected: `10: ${MODULE}.redis.tls.cacertfile: unknown key, did you mean cafile? ` +
+      "allowed here: cafile, certfile, keyfile, servername",
   },
   {
     what: "true for a table or false",
