@@ -458,14 +458,15 @@ function dataOf(file: PartialFile, host: string, module: StoringModule): NamedPl
   if (options === undefined || options === false) return undefined;
   if (options.backend === undefined && options.pool_tag === undefined) return undefined;
   const users = usersOf(file, host);
+  const { backend = users.backend, pool_tag: tag } = options;
+  const ownTagPath = [...path, "pool_tag"];
   return {
-    backend: options.backend ?? users.backend,
+    backend,
     backendPath: options.backend === undefined ? users.backendPath : [...path, "backend"],
-    tag: options.pool_tag ?? users.tag,
-    // Another backend has pools of its own: the accounts' tag is no mistake then.
-    tagPath: options.pool_tag === undefined && options.backend === users.backend
-      ? users.tagPath
-      : [...path, "pool_tag"],
+    // Another backend has pools of its own, and the accounts' tag is none of them.
+    ...(tag === undefined && backend === users.backend
+      ? { tag: users.tag, tagPath: users.tagPath }
+      : { tag: tag ?? DEFAULT_TAG, tagPath: ownTagPath }),
   };
 }
 

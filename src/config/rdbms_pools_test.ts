@@ -115,6 +115,20 @@ Deno.test("a module says where it keeps its data, and without that keeps it with
     "data (private) of a globally distributed host are kept in the built-in store, which is for " +
     "one machine only: nodes of other machines do not see them",
   ]);
+  const archive = parse(withPools(
+    `${FIELDS.replaceAll(".default", ".people")}[auth]\nbackend = "rdbms"\npool_tag = "people"\n` +
+      '[modules]\nmod_mam.backend = "elasticsearch"\nmod_last.backend = "rdbms"\n' +
+      '[outgoing_pools.elastic.default.connection]\nhost = "127.0.0.1"\n',
+  ));
+  // Another backend has pools of its own.
+  assert.deepEqual(archive.storage.data!.get("mam")!.get("example.com"), {
+    backend: "elasticsearch",
+    pool: "default",
+  });
+  assert.deepEqual(archive.storage.data!.get("last")!.get("example.com"), {
+    backend: "rdbms",
+    pool: "people",
+  });
   const own = '[host_config."dc1.example.com".modules]\nmod_private = {}\n';
   const { data } = parse(withPools(`${FIELDS}[auth]\nbackend = "rdbms"\n${own}`)).storage;
   assert.deepEqual([...data!.get("private")!], []);

@@ -285,7 +285,11 @@ const MOD_DISCO = z.strictObject({
 /** Options of a module that keeps data: where it keeps them. */
 const DATA_PLACE = {
   backend: absent(BACKEND, "as the host's accounts", "store of this data"),
-  pool_tag: absent(POOL_TAG, "as the host's accounts", "pool of the backend"),
+  pool_tag: absent(
+    POOL_TAG,
+    'as the host\'s accounts in the same backend, else `"default"`',
+    "pool of the backend",
+  ),
 };
 
 /** `mod_private`. */
