@@ -41,9 +41,14 @@ Deno.test("a pool of directories is encrypted off loopback, and its password is 
 });
 
 Deno.test("accounts in a directory leave other data in the built-in store unless a module says so", () => {
-  const { users, data } = parse(
-    `${SOUND}${POOL}${ACCOUNTS}[modules]\nmod_vcard = { backend = "ldap" }\n`,
-  ).storage;
+  const { storage: { users, data }, notes } = parse(
+    `${SOUND}${POOL}${ACCOUNTS}[modules]\nmod_vcard = { backend = "ldap" }\nmod_last = false\n`,
+  );
+  // One note names all data of modules that are on.
+  assert.deepEqual(notes.map(({ text }) => text), [
+    "data (mam, privacy, private, pep, roster) of a globally distributed host are kept in the " +
+    "built-in store, which is for one machine only: nodes of other machines do not see them",
+  ]);
   const place = users.get("example.com");
   assert.ok(place?.backend === "ldap");
   assert.deepEqual(place.accounts, {

@@ -42,7 +42,7 @@ const URL_SCHEMES: ReadonlyMap<string, Pick<Place, "product"> & { readonly drive
 const DEFAULT_TAG = "default";
 
 /** Modules that keep data, with the kind of that data. */
-const STORING_MODULES = {
+export const STORING_MODULES = {
   mod_last: "last",
   mod_mam: "mam",
   mod_muc_light: "muc_light",

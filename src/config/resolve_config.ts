@@ -28,7 +28,13 @@ import { archiveTable, mucLightTable, mucTable, roomDomainOf } from "./room_rule
 import { normalizeDomain } from "./normalize_domain.ts";
 import type { PartOptions } from "./part_options.ts";
 import { plainServers, resolveServerPools } from "./server_pools.ts";
-import { isTlsDefault, resolveData, resolvePools, resolveUsers } from "./rdbms_pools.ts";
+import {
+  isTlsDefault,
+  resolveData,
+  resolvePools,
+  resolveUsers,
+  STORING_MODULES,
+} from "./rdbms_pools.ts";
 import {
   MOD_MAM,
   MOD_PRIVACY,
@@ -54,6 +60,9 @@ export function resolveConfig(
   surroundings: Surroundings,
 ): Config {
   const globalDistrib = resolveGlobalDistrib(file, surroundings);
+  const { globalHost } = globalDistrib;
+  const rooms = { mucLight: resolveMucLight(file), muc: resolveMuc(file) };
+  const modules = resolveModules(file);
   const storage = {
     internal: { path: surroundings.absolute(file.storage.internal.path) },
     pools: resolvePools(file, surroundings),
@@ -87,14 +96,17 @@ export function resolveConfig(
       otlp: resolveOtlp(file.observe.otlp, surroundings),
     },
     globalDistrib,
-    modules: resolveModules(file),
-    mucLight: resolveMucLight(file),
-    muc: resolveMuc(file),
+    modules,
+    ...rooms,
     roomArchives: resolveRoomArchives(file),
     globalDistribAddr: new Map(
       Object.entries(file.global_distrib_addr).map(([host, list]) => [normalizeDomain(host), list]),
     ),
-    notes: collectNotes(storage, globalDistrib.globalHost),
+    notes: collectNotes(storage, globalHost, {
+      ...modules.get(globalHost),
+      mod_muc_light: rooms.mucLight ?? false,
+      mod_muc: rooms.muc ?? false,
+    }),
     // The last: by now everything that the file refers to has been read.
     settings: new Settings({
       written,
@@ -403,6 +415,8 @@ function collectNotes(
   { pools, ldapPools = new Map(), serverPools = new Map(), users, data = new Map() }:
     Config["storage"],
   globalHost: string,
+  /** Modules of the global host; false for those that it does without. */
+  modules: { readonly [Module in keyof typeof STORING_MODULES]?: unknown },
 ): readonly ConfigNote[] {
   const plain = [...pools].filter(([, { address }]) =>
     address.tls === undefined && isTlsDefault(address.host)
@@ -418,18 +432,25 @@ function collectNotes(
     path: `outgoing_pools.${pool}.connection.tls`,
     text: `passwords and data go to ${host} without encryption`,
   }));
-  const isBuiltIn = (places: ReadonlyMap<string, DataPlace>) =>
-    places.get(globalHost)?.backend === "internal";
-  const kinds = isBuiltIn(users)
+  const isBuiltIn = (places: ReadonlyMap<string, DataPlace> | undefined) =>
+    places?.get(globalHost)?.backend === "internal";
+  const kinds = Object.entries(STORING_MODULES)
+    .filter(([module, kind]) =>
+      modules[module as keyof typeof modules] !== false && isBuiltIn(data.get(kind))
+    )
+    .map(([, kind]) => kind);
+  const kept = isBuiltIn(users)
     ? ["accounts"]
-    : [...data].filter(([, places]) => isBuiltIn(places)).map(([kind]) => `data (${kind})`);
+    : kinds.length > 0
+    ? [`data (${kinds.join(", ")})`]
+    : [];
   return [
     ...plain,
     ...plainLdap,
     ...plainOthers,
-    ...kinds.map((kind): ConfigNote => ({
+    ...kept.map((what): ConfigNote => ({
       path: "storage.internal",
-      text: `${kind} of a globally distributed host are kept in the built-in store, which is ` +
+      text: `${what} of a globally distributed host are kept in the built-in store, which is ` +
         "for one machine only: nodes of other machines do not see them",
     })),
   ];
