@@ -152,8 +152,8 @@ async function runUnit(bundle: string): Promise<void> {
     await talk.goesOn();
     const { node } = cluster.datacenter("dc1");
     node.signal("SIGHUP");
-    await cluster.until(() => node.logs.some((line) => line.includes("tls.reloaded")), {
-      what: "certificates are read again",
+    await cluster.until(() => node.logs.some((line) => line.includes("config.reloaded")), {
+      what: "the configuration is read again",
     });
     await talk.goesOn();
     await talk.stop();

@@ -93,11 +93,13 @@ export class Certificates {
         for (const { each: { path, holder }, tls } of prepared) {
           const former = holder.files.certfile;
           const { certfile } = tls.files;
-          if (holder.use(tls)) changed.push(path);
+          const differs = holder.use(tls);
           if (former !== certfile) this.#hide(former);
           this.#show(holder);
-          this.#log.info("tls.reloaded", { certfile });
           this.#warn(holder);
+          if (!differs) continue;
+          changed.push(path);
+          this.#log.info("tls.reloaded", { certfile });
         }
         return changed;
       },
