@@ -1,9 +1,10 @@
 import { Argument, Command, Option } from "commander";
 import { CausewayError } from "../base/mod.ts";
 import type { Config } from "../config/mod.ts";
-import { loadConfig } from "../config/mod.ts";
+import { loadConfig, nearestKey } from "../config/mod.ts";
 import type { ArchiveStore } from "../storage/mod.ts";
 import { archiveKeyOf, Stores } from "../storage/mod.ts";
+import { BareJid, tryParseJid } from "../xmpp/mod.ts";
 import { parseAccountAddress } from "./accounts.ts";
 import type { CommandIo } from "./command_io.ts";
 
@@ -55,8 +56,9 @@ interface Removal {
 
 async function remove(address: string, removal: Removal): Promise<number> {
   const { config, stores } = removal;
-  if (config.hosts.includes(address)) {
-    return await removeOfHost(address, removal);
+  const jid = tryParseJid(address);
+  if (jid instanceof BareJid && jid.localpart === "") {
+    return await removeOfHost(servedHost(jid.domainpart, config.hosts), removal);
   }
   const { localpart, domainpart, text } = parseAccountAddress(address, config.hosts);
   const creation = (await stores.users(domainpart).existing([localpart])).get(localpart);
@@ -68,6 +70,17 @@ async function remove(address: string, removal: Removal): Promise<number> {
   }
   const archive = archiveKeyOf(text, creation);
   return await removeSteps(stores.archives(domainpart), { archive }, removal);
+}
+
+function servedHost(host: string, hosts: readonly string[]): string {
+  if (hosts.includes(host)) return host;
+  const nearest = nearestKey(host, hosts);
+  const question = nearest === undefined ? "" : `, did you mean ${nearest}?`;
+  throw new CausewayError(
+    "cli/address",
+    `Cannot use ${JSON.stringify(host)}: expected an account (localpart@domain), or one of hosts ` +
+      `(${hosts.join(", ")})${question}`,
+  );
 }
 
 async function removeOfHost(host: string, removal: Removal): Promise<number> {

@@ -51,7 +51,8 @@ Deno.test("causeway archive remove deletes messages of an account or a host, by 
       [[ALICE, "--before", "2926-01-31"], "in the future; --all removes all"],
       [["bob@example.com", "--all"], "no such account"],
       [["alice@example.net", "--all"], "not one of hosts"],
-      [["example.net", "--all"], "expected localpart@domain"],
+      [["example.net", "--all"], "an account (localpart@domain), or one of hosts (example.com"],
+      [["exmaple.com", "--all"], "did you mean example.com?"],
     ] as const
   ) {
     const outcome = await remove(...args);
@@ -59,7 +60,7 @@ Deno.test("causeway archive remove deletes messages of an account or a host, by 
     assert.ok(outcome.error.includes(error), outcome.error);
   }
   assert.equal(await left(), 2);
-  const first = await remove("example.com", "--before", "2026-01-01");
+  const first = await remove("Example.COM", "--before", "2026-01-01");
   assert.deepEqual(first, { code: 0, out: "messages removed: 1\n", error: "" });
   assert.equal(await left(), 1);
   assert.equal(
