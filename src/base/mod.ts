@@ -19,6 +19,7 @@ export { integerIn, resolveIntegers } from "./integer_option.ts";
 export { joinBytes } from "./join_bytes.ts";
 export type { Rate, RateLimitOptions } from "./rate_limit.ts";
 export { DEFAULT_MAX_KEYS, RateLimit } from "./rate_limit.ts";
+export { belongsTo, certificatesIn, privateKeyIn } from "./pem.ts";
 export type { Random } from "./random.ts";
 export { MATH_RANDOM, randomHex, randomIncarnation, SeededRandom } from "./random.ts";
 export type { BackoffOptions } from "./backoff.ts";

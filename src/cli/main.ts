@@ -1,4 +1,4 @@
-import type { Config } from "../config/mod.ts";
+import type { Config, ConfigNote } from "../config/mod.ts";
 import { Command, CommanderError, Option } from "commander";
 import { CausewayError, describeError } from "../base/mod.ts";
 import { BUILD, ConfigError, configJsonSchema, formatFinding, loadConfig } from "../config/mod.ts";
@@ -91,8 +91,10 @@ function buildProgram(io: CommandIo, done: (code: number) => void): Command {
   program.command("check").description("check a configuration file").addOption(config())
     .action(async (options: { readonly config: string }) => {
       const configuration = loadConfig(options.config);
-      await checkCertificates(configuration, options.config);
-      const { notes } = configuration;
+      const notes = [
+        ...configuration.notes,
+        ...await checkCertificates(configuration, options.config),
+      ];
       for (const { path, text } of notes) io.out(`${options.config}: ${path}: note: ${text}`);
       io.out(`${options.config}: ok`);
     });
@@ -132,13 +134,19 @@ function buildProgram(io: CommandIo, done: (code: number) => void): Command {
   return program;
 }
 
-/** @throws ConfigError when a certificate, key or authority cannot be used */
-async function checkCertificates(configuration: Config, file: string): Promise<void> {
+/**
+ * Returns notes about the certificates that a node can use.
+ * @throws ConfigError when a certificate, key or authority cannot be used
+ */
+async function checkCertificates(
+  configuration: Config,
+  file: string,
+): Promise<readonly ConfigNote[]> {
   const { certificateFindings } = await import("../node/mod.ts");
-  const found = await certificateFindings(configuration, Date.now());
-  if (found.length === 0) return;
+  const { problems, notes } = await certificateFindings(configuration, Date.now());
+  if (problems.length === 0) return notes;
   throw new ConfigError(
-    found.map(({ path, problem }) => ({ file, line: undefined, path, problem })),
+    problems.map(({ path, problem }) => ({ file, line: undefined, path, problem })),
   );
 }
 

@@ -1,4 +1,5 @@
 import type { CertificateFacts } from "../net/mod.ts";
+import { coversHost } from "../net/mod.ts";
 import type { CertificateUse, DoctorFacts } from "./facts.ts";
 import type { Check, DoctorFinding } from "./finding.ts";
 
@@ -146,11 +147,9 @@ export function* judgeTime(
   }
 }
 
-/** Clients also accept a wildcard for one label (RFC 9525 §6.3); peers do not. */
+/** Clients also accept a wildcard; peers do not. */
 function covers(name: string, host: string, purpose: CertificateUse["purpose"]): boolean {
-  if (name === host) return true;
-  return purpose === "clients" && name.startsWith("*.") &&
-    host.slice(host.indexOf(".") + 1) === name.slice(2);
+  return purpose === "clients" ? coversHost(name, host) : name === host;
 }
 
 function dateText(ms: number): string {

@@ -1,7 +1,7 @@
 import { X509Certificate } from "node:crypto";
 import { readFile, stat } from "node:fs/promises";
 import { CausewayError } from "../base/mod.ts";
-import { certificateNames } from "./certificate_names.ts";
+import { certificateNames, wildcardNames } from "./certificate_names.ts";
 import { isTrustedBySystem } from "./system_trust.ts";
 import type { TlsFiles } from "./tls_context.ts";
 import { certificatesIn, loadTlsContext } from "./tls_context.ts";
@@ -69,17 +69,10 @@ export function certificateFacts(certificate: X509Certificate): CertificateFacts
   return {
     subject: oneLine(certificate.subject),
     issuer: oneLine(certificate.issuer),
-    names: [...certificateNames(certificate.raw), ...wildcards(certificate)],
+    names: [...certificateNames(certificate.raw), ...wildcardNames(certificate)],
     validFromMs: Date.parse(certificate.validFrom),
     validUntilMs: Date.parse(certificate.validTo),
   };
-}
-
-/** Names with a wildcard. No peer may use one, so that what this text can hide does not matter. */
-function wildcards({ subjectAltName = "" }: X509Certificate): readonly string[] {
-  return Array.from(subjectAltName.matchAll(/DNS:(\*\.[a-z0-9.-]+)(?=,|$)/gi), ([, name]) => {
-    return name!.toLowerCase();
-  });
 }
 
 /**

@@ -1,3 +1,4 @@
+import type { X509Certificate } from "node:crypto";
 import { AsnConvert } from "@peculiar/asn1-schema";
 import { Certificate, id_ce_subjectAltName, SubjectAlternativeName } from "@peculiar/asn1-x509";
 
@@ -40,6 +41,19 @@ export function certificateNames(der: Uint8Array): readonly string[] {
   } catch {
     return []; // an unreadable certificate proves nothing
   }
+}
+
+/** Names with a wildcard. No peer may use one, so that what this text can hide does not matter. */
+export function wildcardNames({ subjectAltName = "" }: X509Certificate): readonly string[] {
+  return Array.from(subjectAltName.matchAll(/DNS:(\*\.[a-z0-9.-]+)(?=,|$)/gi), ([, name]) => {
+    return name!.toLowerCase();
+  });
+}
+
+/** True for a name by which clients accept a host: a wildcard stands for one label (RFC 9525 §6.3). */
+export function coversHost(name: string, host: string): boolean {
+  return name === host ||
+    name.startsWith("*.") && host.slice(host.indexOf(".") + 1) === name.slice(2);
 }
 
 function isDnsName(name: string): boolean {

@@ -32,5 +32,6 @@ export type {
 export { listenWebSocket } from "./websocket_listener.ts";
 export type { CertificateFacts, TlsFilesFacts } from "./certificate_facts.ts";
 export { inspectTlsFiles } from "./certificate_facts.ts";
+export { coversHost } from "./certificate_names.ts";
 export type { ProbeOptions, ProbeResult } from "./probe_tls.ts";
 export { probeTls } from "./probe_tls.ts";

@@ -2,7 +2,7 @@ import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import type { SecureContextOptions } from "node:tls";
 import { CausewayError, describeError } from "../base/mod.ts";
-import { certificateNames } from "./certificate_names.ts";
+import { certificateNames, wildcardNames } from "./certificate_names.ts";
 import { serverEndPoint } from "./server_end_point.ts";
 
 /** Files of a certificate, its key and its authorities. */
@@ -24,6 +24,8 @@ export interface TlsContext {
   readonly expiresAtMs: number;
   /** DNS names that our certificate carries. */
   readonly names: readonly string[];
+  /** Names such as `*.example.com` that it carries too. Clients take them, and peers do not. */
+  readonly wildcards: readonly string[];
   /**
    * Channel binding of connections that present our certificate; undefined where RFC 5929 defines
    * none.
@@ -71,6 +73,7 @@ export async function loadTlsContext(files: TlsFiles, nowMs: number): Promise<Tl
   return Object.freeze({
     expiresAtMs,
     names: certificateNames(certificate.raw),
+    wildcards: wildcardNames(certificate),
     serverEndPoint: serverEndPoint(certificate.raw),
     secure: Object.freeze({
       cert: chain.map(String).join(""),

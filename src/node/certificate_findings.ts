@@ -1,6 +1,8 @@
 import { CausewayError } from "../base/mod.ts";
-import type { CertificateFiles, Config, LinkTlsConfig } from "../config/mod.ts";
-import { loadTlsContext } from "../net/mod.ts";
+import type { CertificateFiles, Config, ConfigNote, LinkTlsConfig } from "../config/mod.ts";
+import { coversHost, loadTlsContext } from "../net/mod.ts";
+import type { SqlTls } from "../storage/mod.ts";
+import { readTls } from "../storage/mod.ts";
 import { LINK_TLS } from "./link_tls.ts";
 
 /** A problem with a certificate that the configuration names. */
@@ -10,28 +12,66 @@ export interface CertificateFinding {
   readonly problem: string;
 }
 
-/** Reads every certificate, key and authority that `config` names, as a node does at its start. */
+/** Findings about the certificates that a configuration names. */
+export interface CertificateFindings {
+  /** Reasons why a node cannot use them. */
+  readonly problems: readonly CertificateFinding[];
+  readonly notes: readonly ConfigNote[];
+}
+
+/**
+ * Reads every certificate, key and authority that `config` names: those of the node as it does at its
+ * start, and those for databases and Redis as it does for a connection.
+ */
 export async function certificateFindings(
   config: Config,
   nowMs: number,
-): Promise<readonly CertificateFinding[]> {
-  const findings: CertificateFinding[] = [];
-  for (const [path, files] of certificatesOf(config)) {
+): Promise<CertificateFindings> {
+  const problems: CertificateFinding[] = [];
+  const notes: ConfigNote[] = [];
+  const attempt = async (path: string, work: () => Promise<unknown>) => {
     try {
-      const { names } = await loadTlsContext(files, nowMs);
+      await work();
+    } catch (thrown) {
+      if (!(thrown instanceof CausewayError)) throw thrown;
+      problems.push({ path, problem: thrown.message });
+    }
+  };
+  for (const [path, files] of certificatesOf(config)) {
+    await attempt(path, async () => {
+      const { names, wildcards } = await loadTlsContext(files, nowMs);
+      const all = [...names, ...wildcards];
+      const found = all.join(", ") || "none";
       const { localHost } = config.globalDistrib;
       // A peer refuses a certificate that does not name the local host (docs/security.md).
       if (path.startsWith("modules.") && !names.includes(localHost)) {
-        const found = names.length === 0 ? "none" : names.join(", ");
         const problem = `expected a certificate that names ${localHost}, found ${found}`;
-        findings.push({ path, problem });
+        problems.push({ path, problem });
       }
-    } catch (thrown) {
-      if (!(thrown instanceof CausewayError)) throw thrown;
-      findings.push({ path, problem: thrown.message });
-    }
+      if (!CLIENT_PORT.test(path)) return;
+      if (config.hosts.some((host) => all.some((name) => coversHost(name, host)))) return;
+      const text = `the certificate names none of hosts, found ${found}: most clients refuse it`;
+      notes.push({ path, text });
+    });
   }
-  return findings;
+  for (const [path, files] of serverFilesOf(config)) await attempt(path, () => readTls(files));
+  return { problems, notes };
+}
+
+/** Key path of a port whose certificate clients compare with the domain of their account. */
+const CLIENT_PORT = /^listen\.(c2s|websocket)\[/;
+
+/** Returns the files for connections to databases and Redis, by key path. */
+function serverFilesOf(
+  { storage: { pools, ldapPools = new Map(), serverPools = new Map() }, globalDistrib }: Config,
+): readonly (readonly [path: string, files: SqlTls])[] {
+  const all: (readonly [path: string, files: SqlTls | undefined])[] = [
+    ...[...pools].map(([tag, { address }]) => [`rdbms.${tag}`, address.tls] as const),
+    ...[...ldapPools].map(([tag, { tls }]) => [`ldap.${tag}`, tls] as const),
+    ...[...serverPools].map(([name, { tls }]) => [name, tls] as const),
+  ].map(([pool, files]) => [`outgoing_pools.${pool}.connection.tls`, files]);
+  all.push(["modules.mod_global_distrib.redis.tls", globalDistrib.redis.tls]);
+  return all.flatMap(([path, files]) => files === undefined ? [] : [[path, files] as const]);
 }
 
 /** Returns the files of every certificate that `config` names, by key path. */

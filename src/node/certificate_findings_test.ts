@@ -26,6 +26,8 @@ Deno.test("certificateFindings() reads every certificate, and names the file and
     const right = await issue("right", [NAME, "example.com"]);
     const other = await issue("other", ["dc2.example.com"]);
     const old = await issue("old", [NAME], -1);
+    const wildcard = await issue("wildcard", ["*.example.com"]);
+    const notes: { readonly path: string; readonly text: string }[] = [];
     const find = async (files: {
       readonly c2s?: string;
       readonly websocket?: string;
@@ -33,6 +35,8 @@ Deno.test("certificateFindings() reads every certificate, and names the file and
       readonly links?: string;
       readonly key?: string;
       readonly ca?: string;
+      /** Authorities for databases and Redis. */
+      readonly servers?: string;
     }) => {
       const { c2s, websocket, component, links = right.certfile } = files;
       const key = files.key ?? right.keyfile;
@@ -53,12 +57,24 @@ local_host = "${NAME}"
 certfile = "${links}"
 keyfile = "${links === right.certfile ? key : links.replace(/pem$/, "key")}"
 cafile = "${files.ca ?? path("ca.pem")}"
+[modules.mod_global_distrib.redis]
+tls = { cafile = "${files.servers ?? path("ca.pem")}" }
+[outgoing_pools.rdbms.default.connection]
+url = "postgresql://a@db.example.com/b"
+tls = { cafile = "${files.servers ?? path("ca.pem")}" }
+[outgoing_pools.ldap.default.connection]
+tls = { cafile = "${files.servers ?? path("ca.pem")}" }
+[outgoing_pools.elastic.default.connection]
+tls = { cafile = "${files.servers ?? path("ca.pem")}" }
 `,
         { file: path("c.toml"), env: () => undefined, readFile: () => "", hostname: () => "box" },
       );
-      return await certificateFindings(config, Date.now());
+      const { problems, notes: found } = await certificateFindings(config, Date.now());
+      notes.push(...found);
+      return problems;
     };
     assert.deepEqual(await find({}), []);
+    assert.deepEqual(notes, []);
     const text = path("text.pem");
     const isNone = `Cannot use TLS file ${text}: it holds no PEM certificate`;
     assert.deepEqual(await find({ c2s: text, websocket: text, component: text }), [
@@ -77,6 +93,27 @@ cafile = "${files.ca ?? path("ca.pem")}"
     assert.match((await find({ links: old.certfile }))[0]!.problem, /expired/);
     assert.deepEqual((await find({ links: other.certfile })).map(({ problem }) => problem), [
       `expected a certificate that names ${NAME}, found dc2.example.com`,
+    ]);
+    assert.deepEqual(
+      await find({ servers: text }),
+      [
+        "outgoing_pools.rdbms.default.connection.tls",
+        "outgoing_pools.ldap.default.connection.tls",
+        "outgoing_pools.elastic.default.connection.tls",
+        "modules.mod_global_distrib.redis.tls",
+      ].map((path) => ({ path, problem: isNone })),
+    );
+    assert.deepEqual(notes, []);
+    const { certfile: links } = await issue("again", [NAME]);
+    for (const { certfile, keyfile: key } of [wildcard, other]) {
+      const files = { c2s: certfile, websocket: certfile, component: certfile, key, links };
+      assert.deepEqual(await find(files), []);
+    }
+    const ofOther = "the certificate names none of hosts, found dc2.example.com: most clients " +
+      "refuse it";
+    assert.deepEqual(notes, [
+      { path: "listen.c2s[0].tls", text: ofOther },
+      { path: "listen.websocket[0].tls", text: ofOther },
     ]);
   } finally {
     await Deno.remove(directory, { recursive: true });

@@ -46,7 +46,8 @@ export {
   roomArchiveKeyOf,
 } from "./archive_store.ts";
 export { ENCRYPTED, roomPeerIn, searchableText } from "./archive_content.ts";
-export type { SqlAddress } from "./sql/sql_server.ts";
+export type { SqlAddress, SqlTls } from "./sql/sql_server.ts";
+export { readTls } from "./sql/sql_server.ts";
 export type {
   HeldClaim,
   OfflineBounds,

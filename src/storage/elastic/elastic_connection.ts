@@ -59,7 +59,7 @@ export class ElasticConnection {
     this.#headers = username === undefined ? {} : { authorization: `Basic ${login}` };
   }
 
-  /** @throws Deno.errors.NotFound and others of its kind, for the files of `tls` */
+  /** @throws CausewayError `storage/tls-file` */
   static async open(
     address: ElasticAddress,
     options: ElasticConnectionOptions,

@@ -1,4 +1,10 @@
-import { CausewayError } from "../../base/mod.ts";
+import {
+  belongsTo,
+  CausewayError,
+  certificatesIn,
+  describeError,
+  privateKeyIn,
+} from "../../base/mod.ts";
 import type { ServerProductId } from "../catalogue/catalogue.ts";
 import { versionProblem } from "../catalogue/catalogue.ts";
 import type { PoolBounds } from "./connection_pool.ts";
@@ -31,19 +37,35 @@ export interface TlsMaterial {
 }
 
 /**
- * Reads the files of `tls`.
+ * Reads and checks the files of `tls`.
  *
- * @throws Deno.errors.NotFound and others of its kind
+ * @throws CausewayError `storage/tls-file`, which names a file that cannot be used; files may be
+ * replaced while a node runs, so a later attempt makes sense
  */
-export async function readTls(tls: SqlTls): Promise<TlsMaterial> {
-  const read = async (path: string | undefined) =>
-    path === undefined ? undefined : await Deno.readTextFile(path);
-  const [ca, cert, key] = await Promise.all([tls.cafile, tls.certfile, tls.keyfile].map(read));
-  return {
-    ...(ca === undefined ? {} : { ca }),
-    ...(cert === undefined ? {} : { cert }),
-    ...(key === undefined ? {} : { key }),
-  };
+export async function readTls({ cafile, certfile, keyfile }: SqlTls): Promise<TlsMaterial> {
+  const ca = cafile === undefined ? undefined : await readPem(cafile, certificatesIn);
+  if (certfile === undefined) return ca === undefined ? {} : { ca: ca.join("\n") };
+  const cert = (await readPem(certfile, certificatesIn)).join("\n");
+  const key = await readPem(keyfile ?? certfile, privateKeyIn);
+  if (!belongsTo(key, cert)) {
+    throw unusable(keyfile ?? certfile, `it does not belong to the certificate ${certfile}`);
+  }
+  return { ...(ca === undefined ? {} : { ca: ca.join("\n") }), cert, key };
+}
+
+async function readPem<T>(file: string, parse: (text: string) => T): Promise<T> {
+  try {
+    return parse(await Deno.readTextFile(file));
+  } catch (thrown) {
+    throw unusable(file, describeError(thrown), thrown);
+  }
+}
+
+function unusable(file: string, why: string, cause?: unknown): CausewayError {
+  return new CausewayError("storage/tls-file", `Cannot use TLS file ${file}: ${why}`, {
+    cause,
+    retryable: true,
+  });
 }
 
 /** Server, database and login. */

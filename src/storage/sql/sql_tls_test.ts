@@ -34,6 +34,13 @@ for (const kind of SERVER_KINDS) {
       code: "storage/untrusted",
     });
     await assert.rejects(attempt("127.0.0.1", { cafile }), { code: "storage/untrusted" });
+    for (
+      const [files, message] of [
+        [{ cafile: `${cafile}.none` }, /^Cannot use TLS file .*\.none: No such file/],
+        [{ cafile: keyfile }, /it holds no PEM certificate$/],
+        [{ cafile, certfile: stranger.cafile, keyfile }, /it does not belong to the certificate/],
+      ] as const
+    ) await assert.rejects(attempt("localhost", files), { code: "storage/tls-file", message });
     await assert.rejects(attempt("localhost", {}), { code: "storage/untrusted" });
     assert.equal(await attempt("127.0.0.1"), false); // without TLS
   });

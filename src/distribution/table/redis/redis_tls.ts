@@ -1,6 +1,5 @@
-import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { CausewayError, describeError } from "../../../base/mod.ts";
+import { CausewayError, certificatesIn, describeError, privateKeyIn } from "../../../base/mod.ts";
 import type { RedisTlsOptions } from "../options.ts";
 
 /** The part of the options of `node:tls` that a connection to Redis needs. */
@@ -39,10 +38,6 @@ export class RedisTls {
   }
 }
 
-const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
-const PRIVATE_KEY =
-  /-----BEGIN (?:[A-Z]+ )?PRIVATE KEY-----[^-]+-----END (?:[A-Z]+ )?PRIVATE KEY-----/;
-
 function readMaterial({ cafile, certfile, keyfile }: RedisTlsOptions): TlsMaterial {
   const trust = cafile === undefined ? {} : { ca: readFrom(cafile, certificatesIn) };
   if (certfile === undefined) return trust;
@@ -51,20 +46,6 @@ function readMaterial({ cafile, certfile, keyfile }: RedisTlsOptions): TlsMateri
     cert: readFrom(certfile, certificatesIn).join("\n"),
     key: readFrom(keyfile ?? certfile, privateKeyIn),
   };
-}
-
-function certificatesIn(text: string): string[] {
-  const blocks = text.match(CERTIFICATE);
-  if (blocks === null) throw new TypeError("it holds no PEM certificate");
-  for (const block of blocks) new X509Certificate(block); // throws on what is none
-  return blocks;
-}
-
-function privateKeyIn(text: string): string {
-  const block = PRIVATE_KEY.exec(text)?.[0];
-  if (block === undefined) throw new TypeError("it holds no PEM private key");
-  createPrivateKey(block); // throws on what is none
-  return block;
 }
 
 function readFrom<T>(file: string, parse: (text: string) => T): T {
