@@ -5,7 +5,7 @@ import { planReload } from "../config/mod.ts";
 import type { TlsFiles } from "../net/mod.ts";
 import type { Logger, Metrics } from "../observe/mod.ts";
 import type { Stores } from "../storage/mod.ts";
-import { certificatesOf } from "./certificate_findings.ts";
+import { certificateFindings, certificatesOf } from "./certificate_findings.ts";
 import type { Certificates } from "./certificates.ts";
 
 /** Code of the error of a reload that took effect only in part. */
@@ -136,10 +136,16 @@ export class Reload {
   }
 
   async #apply(): Promise<ReloadReport> {
-    const { isRunning, read, certificates, stores, change, log } = this.#deps;
+    const { isRunning, read, certificates, stores, change, log, clock } = this.#deps;
     const { config, changes } = planReload(this.#config, read());
     const files = new Map<string, TlsFiles>(certificatesOf(config));
     const preparedCertificates = await certificates.prepare(files);
+    // A certificate can be whole and yet be none for its purpose: peers refuse another name.
+    const { problems: [mistake] } = await certificateFindings(config, clock.wallMs());
+    if (mistake !== undefined) {
+      const message = `Cannot reload: ${mistake.path}: ${mistake.problem}`;
+      throw new CausewayError("node/certificate-unusable", message);
+    }
     const preparedPools = await stores.prepare(config.storage);
     if (!isRunning()) {
       await preparedPools.discard(); // nobody would close them any more

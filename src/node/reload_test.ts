@@ -1,4 +1,6 @@
 import assert from "node:assert/strict";
+import { join } from "node:path";
+import { CertificateAuthority, writeCertificate } from "../../harness/certificates.ts";
 import { CausewayError, ManualClock } from "../base/mod.ts";
 import type { Config } from "../config/mod.ts";
 import { parseConfig } from "../config/mod.ts";
@@ -15,8 +17,8 @@ redis.replication = "external"
 [limits]
 `;
 
-function parse(limits: string): Config {
-  return parseConfig(SOUND + limits, {
+function parse(limits: string, sound = SOUND): Config {
+  return parseConfig(sound + limits, {
     file: "c.toml",
     env: () => undefined,
     readFile: (path) => path,
@@ -25,11 +27,13 @@ function parse(limits: string): Config {
 }
 
 /** A reload whose databases can be reached when the test lets them. */
-function fixture({ change, renewed, renewLinks = () => Promise.resolve() }: {
+function fixture({ change, renewed, renewLinks = () => Promise.resolve(), sound }: {
   readonly change?: (config: Config) => void;
   /** Key paths of certificates that each reload finds changed. @default those of real files: none */
   readonly renewed?: readonly string[];
   readonly renewLinks?: () => Promise<void>;
+  /** @default SOUND */
+  readonly sound?: string;
 } = {}) {
   const clock = new ManualClock();
   const log = new MemoryLogger();
@@ -39,11 +43,11 @@ function fixture({ change, renewed, renewLinks = () => Promise.resolve() }: {
   const waiting: ((failure?: Error) => void)[] = [];
   let text = "";
   let isRunning = true;
-  const reload = new Reload(parse(""), {
+  const reload = new Reload(parse("", sound), {
     isRunning: () => isRunning,
     read: () => {
       steps.push("read");
-      return parse(text);
+      return parse(text, sound);
     },
     certificates: renewed === undefined ? certificates : {
       prepare: () => Promise.resolve({ count: renewed.length, use: () => renewed }),
@@ -92,6 +96,32 @@ function fixture({ change, renewed, renewLinks = () => Promise.resolve() }: {
     },
   };
 }
+
+Deno.test("Reload.run() refuses a certificate for links that does not name the local host, as a start does", async () => {
+  const directory = await Deno.makeTempDir();
+  try {
+    const authority = await CertificateAuthority.create();
+    const issue = async (host: string) =>
+      await writeCertificate(await authority.issue({ names: [host] }), { directory, name: "dc1" });
+    const { certfile, keyfile } = await issue("dc1.example.com");
+    const cafile = join(directory, "ca.pem");
+    await Deno.writeTextFile(cafile, authority.certificatePem);
+    const files = JSON.stringify({ certfile, keyfile, cafile }).replaceAll('":', '"=');
+    using test = fixture({ sound: SOUND.replace("tls_opts = false", `tls_opts = ${files}`) });
+    const sound = test.reload.run();
+    await test.answer();
+    await sound;
+    await issue("dc11.example.com");
+    await assert.rejects(test.reload.run(), {
+      code: "node/certificate-unusable",
+      message: "Cannot reload: modules.mod_global_distrib.connections.tls_opts: expected a " +
+        "certificate that names dc1.example.com, found dc11.example.com",
+    });
+    assert.equal(test.steps.filter((step) => step === "use").length, 1);
+  } finally {
+    await Deno.remove(directory, { recursive: true });
+  }
+});
 
 Deno.test("Reload.run() changes nothing before everything can be used, and reports what it has changed", async () => {
   using test = fixture();
