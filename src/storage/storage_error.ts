@@ -79,13 +79,21 @@ export function storageError(
 ): CausewayError {
   const kind: FailureKind = FAILURES[failure];
   const detail = kind.hasDetail === true && options.cause !== undefined
-    ? ` (${describeError(options.cause)})`
+    ? ` (${withMeaning(describeError(options.cause))})`
     : "";
   return new CausewayError(
     `storage/${kind.code ?? failure}`,
     `Cannot ${action} ${place}: ${options.reason ?? kind.reason}${detail}`,
     { cause: options.cause, retryable: kind.retryable },
   );
+}
+
+/** Adds what the runtime leaves open: it says the same of a certificate whose time is another. */
+function withMeaning(text: string): string {
+  const isUnclear = text.includes("unable to verify the first certificate");
+  return isUnclear
+    ? `${text}: no known authority has issued it, or it has expired, or is not valid yet`
+    : text;
 }
 
 /** Makes the error of a failure that has no name of its own: its message is the driver's. */

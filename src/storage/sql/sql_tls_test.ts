@@ -43,5 +43,13 @@ for (const kind of SERVER_KINDS) {
     ) await assert.rejects(attempt("localhost", files), { code: "storage/tls-file", message });
     await assert.rejects(attempt("localhost", {}), { code: "storage/untrusted" });
     assert.equal(await attempt("127.0.0.1"), false); // without TLS
+
+    const expired = await authority.issue({ names: ["localhost"], days: -1 });
+    await server.kill();
+    await server.launch(...kind.tls(await server.install(expired)));
+    await assert.rejects(attempt("localhost", { cafile }), {
+      code: "storage/untrusted",
+      message: /expired/,
+    });
   });
 }
