@@ -78,6 +78,16 @@ Deno.test("causeway backends knows directories: nothing to prepare, and a check 
   assert.match(xml, /<user name='alice'>.*<item jid='bob@example\.com'.*<FN>Alice M\.<\/FN>/s);
   assert.doesNotMatch(xml, /scram-credentials|password/);
 
+  await using mistyped = await CommandFixture.make(
+    (await Deno.readTextFile(fixture.config)).replace("ou=people", "ou=peeple"),
+  );
+  const baseless = await run("backends", "check", "--config", mistyped.config);
+  assert.deepEqual([baseless.code, baseless.error.length], [1, 1], baseless.error.join("\n"));
+  assert.match(
+    baseless.error[0]!,
+    /Cannot search ou=peeple,dc=example,dc=com in the directory .*: it has no such base \(Code/,
+  );
+
   await directory.kill();
   const down = await run("backends", "check", ...config);
   assert.equal(down.code, 1);

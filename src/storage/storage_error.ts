@@ -79,7 +79,7 @@ export function storageError(
 ): CausewayError {
   const kind: FailureKind = FAILURES[failure];
   const detail = kind.hasDetail === true && options.cause !== undefined
-    ? ` (${withMeaning(describeError(options.cause))})`
+    ? ` (${withMeaning(describeError(options.cause).trim())})`
     : "";
   return new CausewayError(
     `storage/${kind.code ?? failure}`,

@@ -47,14 +47,14 @@ export async function checkLdap(
   },
 ): Promise<LdapCheck> {
   const directory = new LdapDirectory({ pool, options, use: "searches" });
-  const problems: string[] = [];
+  const problems = new Set<string>(); // hosts that share a place share what is wrong there
   const facts: string[] = [];
   let isReached = false;
   const step = async (work: () => Promise<void>) => {
     try {
       await work();
     } catch (thrown) {
-      problems.push(describeError(thrown));
+      problems.add(describeError(thrown));
     }
   };
   try {
@@ -62,12 +62,12 @@ export async function checkLdap(
       await directory.probe();
       isReached = true;
     });
-    if (!isReached) return { isReached, problems, facts };
+    if (!isReached) return { isReached, problems: [...problems], facts };
     const jid = user === undefined ? undefined : tryParseJid(user)?.bare;
     for (const { kind, host, place } of uses.accounts) {
       const accounts = new LdapAccounts(directory, host, place.accounts);
       await step(async () => {
-        const found = await accounts.search("search accounts in", {
+        const found = await accounts.search(`search ${place.accounts.base} in`, {
           filter: "",
           attributes: [accounts.idAttribute],
           maxEntries: 1,
@@ -75,7 +75,7 @@ export async function checkLdap(
         });
         const [first] = found;
         if (first === undefined) {
-          problems.push(`${directory.place}: no account of ${host} below ${place.accounts.base}`);
+          problems.add(`${directory.place}: no account of ${host} below ${place.accounts.base}`);
         } else if (kind === "users" && accounts.creationOf(first.entry) === "") {
           facts.push(
             `users of ${host}: entries show no ${accounts.idAttribute}: whoever gets a name next ` +
@@ -90,7 +90,7 @@ export async function checkLdap(
           : [...place.accounts.uids.map(({ attribute }) => attribute), accounts.idAttribute];
         const entry = await accounts.find(jid.localpart, attributes);
         if (entry === undefined) {
-          problems.push(`${directory.place}: ${jid.text} has no entry (${kind})`);
+          problems.add(`${directory.place}: ${jid.text} has no entry (${kind})`);
           return;
         }
         facts.push(`${kind} of ${jid.text}: ${entry.dn}`);
@@ -127,7 +127,7 @@ export async function checkLdap(
         );
       });
     }
-    return { isReached, problems, facts };
+    return { isReached, problems: [...problems], facts };
   } finally {
     await directory.close();
   }
