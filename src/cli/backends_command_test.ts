@@ -181,6 +181,20 @@ for (const kind of SERVER_KINDS) {
     assert.equal(nowhere.code, 1);
     assert.match(nowhere.error[0]!, /rdbms\.other: the configuration has internal, rdbms\.default/);
 
+    const index = "archive_messages_by_id";
+    const ofTable = driver === "pgsql" ? "" : " ON archive_messages";
+    await server.asRoot(`DROP INDEX ${index}${ofTable}`, address.database);
+    const incomplete = await run("backends", "check", ...config);
+    assert.deepEqual([incomplete.code, incomplete.error], [1, [
+      `causeway: rdbms.default: ${place} has lost the index ${index}, and prepare does not make it ` +
+      `again: \`causeway backends schema ${driver}\` shows it`,
+    ]]);
+    const columns = "process, sequence, account_key";
+    await server.asRoot(
+      `CREATE UNIQUE INDEX ${index} ON archive_messages (${columns})`,
+      address.database,
+    );
+
     if (driver === "pgsql") {
       const readOnly = `ALTER DATABASE ${address.database} SET default_transaction_read_only`;
       await server.asRoot(`${readOnly} = on`);

@@ -14,6 +14,7 @@ import { POSTGRES } from "./sql/engines/postgres.ts";
 import { openSqlite, SQLITE, SqliteConnection } from "./sql/engines/sqlite.ts";
 import {
   checkSchema,
+  lostIndexes,
   newestVersionIn,
   planSchema,
   prepareSchema,
@@ -274,16 +275,35 @@ class SqlBackend implements Backend {
         if (dialect.name === "sqlite") {
           // The node prepares its own file, so only a file that it would refuse is a problem. The
           // file was opened to be read alone.
-          planSchema(dialect, state, this.place);
+          const plan = planSchema(dialect, state, this.place);
+          if (plan.length === 0) problems.push(...await this.#lostIndexes(connection));
           return;
         }
         await checkSchema(dialect, connection, this.place);
+        // A newer program may do without some of ours.
+        if (foundVersion === schemaVersion) problems.push(...await this.#lostIndexes(connection));
         problems.push(...await this.#deniedRights(connection));
       });
     } catch (thrown) {
       problems.push(describeError(thrown));
     }
     return { server, schemaVersion, foundVersion, problems };
+  }
+
+  /**
+   * Names indexes that are gone. Nothing else tells of them: queries take longer, and messages can be
+   * there twice.
+   */
+  async #lostIndexes(connection: SqlConnection): Promise<readonly string[]> {
+    const { dialect } = this.#options;
+    const lost = await lostIndexes(dialect, connection);
+    if (lost.length === 0) return [];
+    const [index, them] = lost.length === 1 ? ["index", "it"] : ["indexes", "them"];
+    const schema = dialect.name === "sqlite" ? "internal" : dialect.name;
+    return [
+      `${this.place} has lost the ${index} ${lost.join(", ")}, and prepare does not make ${them} ` +
+      `again: \`causeway backends schema ${schema}\` shows ${them}`,
+    ];
   }
 
   /** Tries what the stores do, on no row at all. Returns one text for each right that is missing. */

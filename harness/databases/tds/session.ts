@@ -446,6 +446,7 @@ export class Session {
     const sessions = [...this.neighbours.sessions];
     const rows: Record<SystemTable, () => readonly (readonly (string | number | null)[])[]> = {
       tables: () => this.#tables.tableNames().map((each) => [each, 1]),
+      indexes: () => this.#tables.indexNames().map((each) => [each, 1]),
       databases: () =>
         this.state.databases.map((each) => [
           each.name,

@@ -27,6 +27,7 @@ export interface Surroundings {
 /** Tables about the server, each with its columns. */
 export const SYSTEM_TABLES = {
   tables: "name nvarchar(128), schema_id int",
+  indexes: "name nvarchar(128), object_id int",
   databases: "name nvarchar(128), database_id int, is_read_committed_snapshot_on bit, " +
     "is_read_only bit",
   dm_exec_sessions: "session_id int, login_name nvarchar(128), database_id int",
@@ -98,6 +99,10 @@ export class SessionTables implements Catalogue {
 
   tableNames(): readonly string[] {
     return this.#definitions<TableDefinition>(false).map(({ name }) => name);
+  }
+
+  indexNames(): readonly string[] {
+    return this.#definitions<IndexDefinition>(true).map(({ name }) => name);
   }
 
   /** Runs a translated statement. @throws TdsError */

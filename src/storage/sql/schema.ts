@@ -171,6 +171,19 @@ export async function checkSchema(
   );
 }
 
+/**
+ * Returns the indexes of the present schema that a database has no more. A restore that failed half-way
+ * leaves it without some.
+ */
+export async function lostIndexes(
+  dialect: SqlDialect,
+  connection: SqlConnection,
+): Promise<readonly string[]> {
+  const { files } = filesOf(dialect);
+  const there = await dialect.indexes(connection);
+  return ownIndexes(files).filter((index) => !there.has(index));
+}
+
 /** Returns the newest version that a database has; undefined for one without our tables. */
 export function newestVersionIn({ applied }: SchemaState): number | undefined {
   return applied.at(-1)?.version;
@@ -228,6 +241,19 @@ function ownTables(files: readonly SchemaFile[]): readonly string[] {
     ...text.matchAll(/^CREATE TABLE (?:IF NOT EXISTS )?(\w+)/gm),
   ]);
   return [...new Set(found.map(([, table]) => table!))];
+}
+
+/** Returns the names of the indexes that these files leave, but for those that not all servers have. */
+function ownIndexes(files: readonly SchemaFile[]): readonly string[] {
+  const names = new Set<string>();
+  for (const statement of files.flatMap(statementsOf)) {
+    const plain = statement.replaceAll(/\/\*!.*?\*\//gs, ""); // for some versions of MySQL alone
+    for (const [, dropped, name] of plain.matchAll(/(DROP )?\bINDEX (\w+)/g)) {
+      if (dropped === undefined) names.add(name!);
+      else names.delete(name!);
+    }
+  }
+  return [...names];
 }
 
 function checksumOf(file: SchemaFile): string {

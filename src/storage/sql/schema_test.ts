@@ -1,7 +1,14 @@
 import assert from "node:assert/strict";
 import { DatabaseSync } from "node:sqlite";
 import { SQLITE, SqliteConnection } from "./engines/sqlite.ts";
-import { checkSchema, planSchema, prepareSchema, readSchema, statementsOf } from "./schema.ts";
+import {
+  checkSchema,
+  lostIndexes,
+  planSchema,
+  prepareSchema,
+  readSchema,
+  statementsOf,
+} from "./schema.ts";
 import type { SqlDialect } from "./sql_dialect.ts";
 
 function inMemory() {
@@ -45,6 +52,18 @@ Deno.test("planSchema() says what prepareSchema() will do, and changes nothing",
   const plan = planSchema(SQLITE, await readSchema(SQLITE, connection), "it");
   assert.deepEqual(await tablesOf(connection), []);
   assert.deepEqual(await prepareSchema(SQLITE, connection, "it"), plan);
+});
+
+Deno.test("lostIndexes() names those of the newest schema that are gone", async () => {
+  const dialect = dialectWith(
+    "CREATE TABLE one (a);\nCREATE INDEX ones ON one (a);\nCREATE UNIQUE INDEX firsts ON one (a);",
+    "DROP INDEX ones;\nCREATE INDEX others ON one (a);",
+  );
+  const connection = inMemory();
+  await prepareSchema(dialect, connection, "it");
+  assert.deepEqual(await lostIndexes(dialect, connection), []);
+  await connection.execute("DROP INDEX firsts");
+  assert.deepEqual(await lostIndexes(dialect, connection), ["firsts"]);
 });
 
 Deno.test("prepareSchema() changes nothing when a statement of a transactional schema fails", async () => {

@@ -74,6 +74,8 @@ export interface SqlDialect {
   serverVersion(connection: SqlConnection): Promise<ServerVersion>;
   /** Lists the tables of the database, in lower case. */
   tables(connection: SqlConnection): Promise<ReadonlySet<string>>;
+  /** Lists the indexes of the database, in lower case. */
+  indexes(connection: SqlConnection): Promise<ReadonlySet<string>>;
   /**
    * Keeps other processes from changing the schema until the transaction or the session ends.
    * Called within the transaction where the schema is transactional.

@@ -141,6 +141,11 @@ const DIALECT: SqlDialect = {
     return new Set((await connection.execute(sql)).rows.map((row) => String(row["name"])));
   },
 
+  async indexes(connection) {
+    const sql = "SELECT LOWER(name) AS name FROM sys.indexes WHERE name IS NOT NULL";
+    return new Set((await connection.execute(sql)).rows.map((row) => String(row["name"])));
+  },
+
   async lockSchema(connection) {
     const { rows } = await connection.execute(
       "DECLARE @outcome INT; " +

@@ -160,6 +160,12 @@ const DIALECT: SqlDialect = {
     return new Set((await connection.execute(sql)).rows.map((row) => String(row["name"])));
   },
 
+  async indexes(connection) {
+    const sql = "SELECT DISTINCT LOWER(index_name) AS name FROM information_schema.statistics " +
+      "WHERE table_schema = DATABASE()";
+    return new Set((await connection.execute(sql)).rows.map((row) => String(row["name"])));
+  },
+
   async lockSchema(connection) {
     const sql = `SELECT GET_LOCK(${SCHEMA_LOCK}, ${LOCK_TIMEOUT_S}) AS is_locked`;
     const { rows } = await connection.execute(sql);

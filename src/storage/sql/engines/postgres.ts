@@ -130,6 +130,12 @@ const DIALECT: SqlDialect = {
     return new Set((await connection.execute(sql)).rows.map((row) => String(row["name"])));
   },
 
+  async indexes(connection) {
+    const sql =
+      "SELECT lower(indexname) AS name FROM pg_indexes WHERE schemaname = current_schema()";
+    return new Set((await connection.execute(sql)).rows.map((row) => String(row["name"])));
+  },
+
   async lockSchema(connection) {
     await connection.execute(`SELECT pg_advisory_xact_lock(${SCHEMA_LOCK})`);
   },

@@ -91,6 +91,11 @@ export const SQLITE: SqlDialect = {
     return new Set((await connection.execute(sql)).rows.map((row) => String(row["name"])));
   },
 
+  async indexes(connection) {
+    const sql = "SELECT lower(name) AS name FROM sqlite_master WHERE type = 'index'";
+    return new Set((await connection.execute(sql)).rows.map((row) => String(row["name"])));
+  },
+
   lockSchema: () => Promise.resolve(), // BEGIN IMMEDIATE has the only lock that there is
 
   settingProblems: () => Promise.resolve([]), // every connection makes its own settings
