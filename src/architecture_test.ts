@@ -84,6 +84,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "net",
     "storage",
     "distribution/table",
+    "distribution/links",
     "config",
     "node",
     "admin_client",

@@ -1,3 +1,4 @@
+import { isCertifiedHost } from "../distribution/links/mod.ts";
 import type { CertificateFacts } from "../net/mod.ts";
 import { coversHost } from "../net/mod.ts";
 import type { CertificateUse, DoctorFacts } from "./facts.ts";
@@ -62,8 +63,9 @@ export const CERTIFICATE_CHECKS: readonly Check<DoctorFacts>[] = [
       for (const { certfile, purpose, files } of readable(facts)) {
         if (purpose === "components") continue; // components connect to any name
         const names = files.chain[0]?.names ?? [];
-        const missing = (purpose === "links" ? [localHost] : hosts)
-          .filter((host) => !names.some((name) => covers(name, host, purpose)));
+        const missing = purpose === "links"
+          ? [localHost].filter((host) => !isCertifiedHost(host, names))
+          : hosts.filter((host) => !names.some((name) => coversHost(name, host)));
         if (missing.length === 0) continue;
         yield {
           severity: purpose === "links" || missing.includes(globalHost) ? "error" : "note",
@@ -145,11 +147,6 @@ export function* judgeTime(
       advice,
     };
   }
-}
-
-/** Clients also accept a wildcard; peers do not. */
-function covers(name: string, host: string, purpose: CertificateUse["purpose"]): boolean {
-  return purpose === "clients" ? coversHost(name, host) : name === host;
 }
 
 function dateText(ms: number): string {

@@ -1,3 +1,4 @@
+import { isCertifiedHost } from "../distribution/links/mod.ts";
 import { isLoopbackAddress } from "../net/mod.ts";
 import type { ProbeResult } from "../net/mod.ts";
 import { judgeTime } from "./certificate_checks.ts";
@@ -93,7 +94,7 @@ export const ENDPOINT_CHECKS: readonly Check<DoctorFacts>[] = [
     asks: "Do the endpoints' certificates name their local hosts?",
     *find(facts) {
       for (const { about, endpoint: { localHost }, result: { certificate } } of secured(facts)) {
-        if (localHost === undefined || certificate.names.includes(localHost)) continue;
+        if (localHost === undefined || isCertifiedHost(localHost, certificate.names)) continue;
         yield {
           severity: "error",
           about,

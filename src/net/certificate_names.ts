@@ -1,4 +1,5 @@
 import type { X509Certificate } from "node:crypto";
+import { domainToASCII } from "node:url";
 import { AsnConvert } from "@peculiar/asn1-schema";
 import { Certificate, id_ce_subjectAltName, SubjectAlternativeName } from "@peculiar/asn1-x509";
 
@@ -50,10 +51,14 @@ export function wildcardNames({ subjectAltName = "" }: X509Certificate): readonl
   });
 }
 
-/** True for a name by which clients accept a host: a wildcard stands for one label (RFC 9525 §6.3). */
+/**
+ * True for a name by which clients accept a host: a wildcard stands for one label (RFC 9525 §6.3).
+ * Certificates write names in A-labels, however the host is written.
+ */
 export function coversHost(name: string, host: string): boolean {
-  return name === host ||
-    name.startsWith("*.") && host.slice(host.indexOf(".") + 1) === name.slice(2);
+  const ascii = domainToASCII(host);
+  return name === ascii ||
+    name.startsWith("*.") && ascii.slice(ascii.indexOf(".") + 1) === name.slice(2);
 }
 
 function isDnsName(name: string): boolean {

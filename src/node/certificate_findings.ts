@@ -1,5 +1,6 @@
 import { CausewayError } from "../base/mod.ts";
 import type { CertificateFiles, Config, ConfigNote, LinkTlsConfig } from "../config/mod.ts";
+import { isCertifiedHost } from "../distribution/links/mod.ts";
 import { coversHost, loadTlsContext } from "../net/mod.ts";
 import type { SqlTls } from "../storage/mod.ts";
 import { readTls } from "../storage/mod.ts";
@@ -44,7 +45,7 @@ export async function certificateFindings(
       const found = all.join(", ") || "none";
       const { localHost } = config.globalDistrib;
       // A peer refuses a certificate that does not name the local host (docs/security.md).
-      if (path.startsWith("modules.") && !names.includes(localHost)) {
+      if (path.startsWith("modules.") && !isCertifiedHost(localHost, names)) {
         const problem = `expected a certificate that names ${localHost}, found ${found}`;
         problems.push({ path, problem });
       }

@@ -115,6 +115,27 @@ tls = { cafile = "${files.servers ?? path("ca.pem")}" }
       { path: "listen.c2s[0].tls", text: ofOther },
       { path: "listen.websocket[0].tls", text: ofOther },
     ]);
+
+    // A certificate writes an internationalised name as A-labels, and the configuration does not.
+    const ascii = await issue("idn", ["dc1.xn--bcher-kva.example", "xn--bcher-kva.example"]);
+    const international = parseConfig(
+      `hosts = ["bücher.example", "dc1.bücher.example"]
+[[listen.c2s]]
+tls = { mode = "direct", certfile = "${ascii.certfile}", keyfile = "${ascii.keyfile}" }
+[modules.mod_global_distrib]
+global_host = "bücher.example"
+local_host = "dc1.bücher.example"
+[modules.mod_global_distrib.connections.tls_opts]
+certfile = "${ascii.certfile}"
+keyfile = "${ascii.keyfile}"
+cafile = "${path("ca.pem")}"
+`,
+      { file: path("c.toml"), env: () => undefined, readFile: () => "", hostname: () => "box" },
+    );
+    assert.deepEqual(await certificateFindings(international, Date.now()), {
+      problems: [],
+      notes: [],
+    });
   } finally {
     await Deno.remove(directory, { recursive: true });
   }

@@ -1,3 +1,4 @@
+export { isCertifiedHost } from "./connection/certified_host.ts";
 export { LaneDrain } from "./lane_drain.ts";
 export type { LinkLayerDeps } from "./link_layer.ts";
 export { LinkLayer } from "./link_layer.ts";
