@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
+import { CertificateAuthority, writeCertificate } from "../../harness/certificates.ts";
 import { main } from "./main.ts";
 
 /** Runs `causeway ARGS` against an admin API that answers each request by `answer`. */
@@ -46,6 +47,28 @@ Deno.test("causeway drain ends when another process answers in the node's place"
     "the node has ended",
   ]);
   assert.equal(code, 0);
+});
+
+Deno.test("commands for a node name a file that is no certificate, or a key of another one", async () => {
+  const directory = await Deno.makeTempDir();
+  try {
+    const authority = await CertificateAuthority.create();
+    const issue = async (name: string) =>
+      await writeCertificate(await authority.issue({ names: ["ops"] }), { directory, name });
+    const [own, other] = [await issue("own"), await issue("other")];
+    const identity = ["--admin-certfile", own.certfile, "--admin-keyfile", other.keyfile];
+    for (
+      const [options, problem] of [
+        [["--admin-cafile", own.keyfile], `${own.keyfile}: it holds no PEM certificate`],
+        [identity, `${other.keyfile}: it does not belong to the certificate ${own.certfile}`],
+      ] as const
+    ) {
+      const { code, lines } = await run(["status", ...options], () => assert.fail("it was asked"));
+      assert.deepEqual([code, lines], [1, [`causeway: Cannot use ${problem}`]]);
+    }
+  } finally {
+    await Deno.remove(directory, { recursive: true });
+  }
 });
 
 Deno.test("causeway links fails for a datacenter that the node does not know", async () => {

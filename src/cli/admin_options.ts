@@ -2,7 +2,13 @@ import type { Command } from "commander";
 import { Option } from "commander";
 import type { AdminAddress } from "../admin_client/mod.ts";
 import { AdminClient, parseAdminAddress } from "../admin_client/mod.ts";
-import { CausewayError } from "../base/mod.ts";
+import {
+  belongsTo,
+  CausewayError,
+  certificatesIn,
+  describeError,
+  privateKeyIn,
+} from "../base/mod.ts";
 import type { Config } from "../config/mod.ts";
 import { loadConfig } from "../config/mod.ts";
 import { firstLine, readNamedFile } from "./command_io.ts";
@@ -77,17 +83,36 @@ export function adminClient(
   config: Config | undefined,
 ): AdminClient {
   const { adminCafile, adminCertfile, adminKeyfile, timeout } = options;
-  const cert = adminCertfile === undefined ? undefined : readNamedFile(adminCertfile);
-  const key = adminKeyfile === undefined ? cert : readNamedFile(adminKeyfile);
   return new AdminClient({
     address,
     token: tokenOf(options, config),
     timeoutMs: timeout * 1000,
     tls: {
-      ...(adminCafile === undefined ? {} : { ca: readNamedFile(adminCafile) }),
-      ...(cert === undefined || key === undefined ? {} : { cert, key }),
+      ...(adminCafile === undefined ? {} : { ca: readPem(adminCafile, certificatesIn).join("\n") }),
+      ...(adminCertfile === undefined ? {} : readIdentity(adminCertfile, adminKeyfile)),
     },
   });
+}
+
+/** Reads a certificate with its chain, and its key. @throws CausewayError `cli/unusable-file` */
+function readIdentity(certfile: string, keyfile = certfile) {
+  const cert = readPem(certfile, certificatesIn).join("\n");
+  const key = readPem(keyfile, privateKeyIn);
+  if (belongsTo(key, cert)) return { cert, key };
+  throw unusable(keyfile, `it does not belong to the certificate ${certfile}`);
+}
+
+function readPem<T>(file: string, parse: (text: string) => T): T {
+  const text = readNamedFile(file);
+  try {
+    return parse(text);
+  } catch (thrown) {
+    throw unusable(file, describeError(thrown));
+  }
+}
+
+function unusable(file: string, why: string): CausewayError {
+  return new CausewayError("cli/unusable-file", `Cannot use ${file}: ${why}`);
 }
 
 /**
