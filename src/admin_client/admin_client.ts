@@ -7,7 +7,12 @@ import { CausewayError, describeError } from "../base/mod.ts";
 /** Place of an admin API. */
 export type AdminAddress =
   /** `http://127.0.0.1:8088`, or `https://…`. */
-  | { readonly kind: "url"; readonly url: URL }
+  | {
+    readonly kind: "url";
+    readonly url: URL;
+    /** Name that the server's certificate must bear. @default the host of the URL */
+    readonly certifiedName?: string | undefined;
+  }
   /** Path of a Unix socket. */
   | { readonly kind: "socket"; readonly path: string };
 
@@ -222,12 +227,16 @@ export class AdminClient {
       const outgoing = address.kind === "socket"
         ? requestPlain({ ...options, socketPath: address.path }, resolve)
         : address.url.protocol === "https:"
-        ? requestSecure({ ...options, ...hostOf(address.url), ...tls }, resolve)
+        ? requestSecure({ ...options, ...hostOf(address.url), ...tls, ...named(address) }, resolve)
         : requestPlain({ ...options, ...hostOf(address.url) }, resolve);
       outgoing.on("error", reject);
       outgoing.end(payload);
     });
   }
+}
+
+function named({ certifiedName: servername }: { readonly certifiedName?: string | undefined }) {
+  return servername === undefined ? {} : { servername };
 }
 
 function hostOf(url: URL): { readonly host: string; readonly port: string } {

@@ -1,7 +1,10 @@
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
+import { createServer as createSecureServer } from "node:https";
 import type { AddressInfo } from "node:net";
+import { join } from "node:path";
 import { CertificateAuthority, writeCertificate } from "../../harness/certificates.ts";
+import { SOUND } from "../config/testing/config.ts";
 import { main } from "./main.ts";
 
 /** Runs `causeway ARGS` against an admin API that answers each request by `answer`. */
@@ -67,6 +70,40 @@ Deno.test("commands for a node name a file that is no certificate, or a key of a
       assert.deepEqual([code, lines], [1, [`causeway: Cannot use ${problem}`]]);
     }
   } finally {
+    await Deno.remove(directory, { recursive: true });
+  }
+});
+
+Deno.test("commands with --config take the name in its certificate for that of its own node", async () => {
+  const directory = await Deno.makeTempDir();
+  const authority = await CertificateAuthority.create();
+  const issued = await authority.issue({ names: ["admin.example.com"] });
+  const { certfile, keyfile } = await writeCertificate(issued, { directory, name: "admin" });
+  const cafile = join(directory, "ca.pem");
+  await Deno.writeTextFile(cafile, authority.certificatePem);
+  const server = createSecureServer({
+    cert: await Deno.readTextFile(certfile),
+    key: await Deno.readTextFile(keyfile),
+  }, (_request, response) => {
+    response.writeHead(200, { "content-type": "application/json", connection: "close" });
+    response.end('{"items":[],"total":0}');
+  });
+  try {
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    const { port } = server.address() as AddressInfo;
+    const config = join(directory, "causeway.toml");
+    const tls = JSON.stringify({ certfile, keyfile }).replaceAll('":', '"=');
+    await Deno.writeTextFile(config, `${SOUND}[listen.admin]\nport = ${port}\ntls = ${tls}\n`);
+    const lines: string[] = [];
+    const code = await main(["sessions", "--config", config, "--admin-cafile", cafile], {
+      out: (line) => lines.push(line),
+      error: (line) => lines.push(line),
+      readInput: () => Promise.resolve(""),
+      readPassword: () => Promise.resolve(""),
+    });
+    assert.deepEqual([code, lines], [0, ["nobody is connected to this node"]]);
+  } finally {
+    await new Promise((resolve) => server.close(resolve));
     await Deno.remove(directory, { recursive: true });
   }
 });

@@ -1,5 +1,7 @@
 import type { Command } from "commander";
 import { Option } from "commander";
+import { X509Certificate } from "node:crypto";
+import { isIP } from "node:net";
 import type { AdminAddress } from "../admin_client/mod.ts";
 import { AdminClient, parseAdminAddress } from "../admin_client/mod.ts";
 import {
@@ -123,9 +125,24 @@ export function ownAddress({ listen: { admin } }: Config): AdminAddress {
   if (admin.socket !== undefined) return { kind: "socket", path: admin.socket };
   const host = admin.host === "0.0.0.0" ? "127.0.0.1" : admin.host === "::" ? "::1" : admin.host;
   const scheme = admin.tls === undefined ? "http" : "https";
-  return parseAdminAddress(
+  const address = parseAdminAddress(
     `${scheme}://${host.includes(":") ? `[${host}]` : host}:${admin.port}`,
   );
+  if (admin.tls === undefined || address.kind === "socket" || isIP(host) === 0) return address;
+  return { ...address, certifiedName: nameIn(admin.tls.certfile) };
+}
+
+/**
+ * Returns a name that a certificate bears. Nobody certifies the address at which a node listens.
+ * Undefined for a file that cannot be read here: the certificate must name the address then.
+ */
+function nameIn(certfile: string): string | undefined {
+  try {
+    const { subjectAltName = "" } = new X509Certificate(readNamedFile(certfile));
+    return /DNS:([a-z0-9.-]+)/i.exec(subjectAltName)?.[1];
+  } catch {
+    return undefined;
+  }
 }
 
 function tokenOf(
