@@ -58,8 +58,9 @@ const FAILURES: ReadonlyMap<string, StorageFailure | "constraint"> = new Map([
 const WITHOUT_VACUUM =
   "tables grow by all that is changed in them, and reading large archives takes long";
 
-/** Messages of the driver about connections that ended; they have no code. */
-const CONNECTION_ENDED = /^Connection terminated|connection error and is not queryable|was closed/;
+/** Messages of the driver about connections that ended, or never were; they have no code. */
+const CONNECTION_ENDED =
+  /^Connection terminated|connection error and is not queryable|was closed|^timeout expired$/;
 
 /** Messages of the driver about logins, for want of a password for example; they have no code. */
 const LOGIN_FAILED = /^SASL: /;

@@ -103,6 +103,20 @@ Deno.test("PostgreSQL: a check names autovacuum that is off, for the server and 
   }
 });
 
+Deno.test("PostgreSQL: a server that takes connections and never answers cannot be reached", async () => {
+  using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const accepted = listener.accept();
+  const failure = await POSTGRES.connect({
+    host: "127.0.0.1",
+    port: listener.addr.port,
+    database: "a",
+    username: "b",
+    password: { reveal: () => "" },
+  }, { connectTimeoutMs: 50, statementTimeoutMs: 1000 }).then(() => undefined, (thrown) => thrown);
+  (await accepted).close();
+  assert.equal(POSTGRES.dialect.failureOf(failure), "unreachable", String(failure));
+});
+
 Deno.test("POSTGRES.failureOf() names failures of the whole server by their class", () => {
   const named = (code: string) =>
     POSTGRES.dialect.failureOf(Object.assign(new Error("x"), { code, severity: "ERROR" }));
