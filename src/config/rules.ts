@@ -102,9 +102,15 @@ function distributedHostsAreServed(file: PartialFile): Mistake[] {
 }
 
 function hostConfigIsServed(file: PartialFile): Mistake[] {
-  return Object.keys(file.host_config ?? {}).flatMap((host) =>
-    mustBeServed(file, host, ["host_config", host])
-  );
+  return Object.keys(file.host_config ?? {}).flatMap((host) => {
+    const path = ["host_config", host];
+    const mistakes = mustBeServed(file, host, path);
+    // TOML takes the dots of a name without quotes for tables within tables.
+    const whole = file.hosts?.find((name) => name.startsWith(`${host}.`));
+    return mistakes.length === 0 || whole === undefined
+      ? mistakes
+      : [{ path, problem: `a name with dots needs quotes, as in [host_config."${whole}"]` }];
+  });
 }
 
 function mustBeServed(file: PartialFile, host: string, path: readonly string[]): Mistake[] {

@@ -71,6 +71,14 @@ const CASES: readonly Case[] = [
     ],
   },
   {
+    what: "host_config of a host without quotes",
+    text: appended("[host_config.example.com.modules]\nmod_ping = false\n"),
+    expected: [
+      "9: host_config.example.com: unknown key; allowed here: auth, modules",
+      '9: host_config.example: a name with dots needs quotes, as in [host_config."example.com"]',
+    ],
+  },
+  {
     what: "host_config of a host that is not served",
     text: appended('[host_config."dc2.example.com".modules.mod_ping]\n'),
     expected: [
