@@ -17,8 +17,8 @@ export const MACHINE_CHECKS: readonly Check<DoctorFacts>[] = [
             advice: report.server === undefined
               ? "see that it runs, that its address and password are right, and that no firewall " +
                 "is between"
-              : "causeway backends prepare makes tables and brings them up to date; settings and " +
-                "rights are changed at the server (docs/databases.md)",
+              : "causeway backends prepare makes tables and brings them up to date; indexes that " +
+                "were lost, settings and rights are mended at the server (docs/databases.md)",
           };
         }
       }
