@@ -19,6 +19,7 @@ import {
   schemaFiles,
 } from "../storage/mod.ts";
 import { plainText } from "../terminal/mod.ts";
+import { parseAccountAddress } from "./accounts.ts";
 import type { CommandIo } from "./command_io.ts";
 import { dumpText, odbcEntryCommand } from "./odbc_commands.ts";
 import { SlowSteps } from "./slow_steps.ts";
@@ -125,9 +126,14 @@ export function backendsCommand(io: CommandIo, done: (code: number) => void): Co
     .addOption(config().makeOptionMandatory()).addOption(json())
     .action(async (options: Options & { readonly user?: string }) => {
       const reports: unknown[] = [];
-      for (const backend of backendsOf(loadConfig(options.config).storage)) {
+      const { storage, hosts } = loadConfig(options.config);
+      // A mistyped address would have nothing to show, and look like one that is fine.
+      const user = options.user === undefined
+        ? undefined
+        : parseAccountAddress(options.user, hosts).text;
+      for (const backend of backendsOf(storage)) {
         const { name } = backend;
-        const report = await backend.check({ user: options.user });
+        const report = await backend.check({ user });
         const { place } = backend;
         if (report.problems.length > 0) done(1);
         if (options.json) {

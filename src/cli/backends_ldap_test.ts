@@ -62,6 +62,10 @@ Deno.test("causeway backends knows directories: nothing to prepare, and a check 
   assert.equal(stranger.code, 1);
   assert.match(stranger.error[0]!, /carol@example\.com has no entry \(users\)$/);
 
+  const mistyped = await run("backends", "check", "--user", "alice@exmaple.com", ...config);
+  assert.deepEqual([mistyped.code, mistyped.out], [1, []]);
+  assert.match(mistyped.error[0]!, /not one of hosts .*did you mean alice@example\.com\?$/);
+
   const users = await run("users", "list", ...config);
   for (const name of ["alice", "bob"]) {
     assert.ok(users.out.some((line) => line.includes(`${name}@example.com`)), users.out.join("\n"));
@@ -78,10 +82,10 @@ Deno.test("causeway backends knows directories: nothing to prepare, and a check 
   assert.match(xml, /<user name='alice'>.*<item jid='bob@example\.com'.*<FN>Alice M\.<\/FN>/s);
   assert.doesNotMatch(xml, /scram-credentials|password/);
 
-  await using mistyped = await CommandFixture.make(
+  await using misplaced = await CommandFixture.make(
     (await Deno.readTextFile(fixture.config)).replace("ou=people", "ou=peeple"),
   );
-  const baseless = await run("backends", "check", "--config", mistyped.config);
+  const baseless = await run("backends", "check", "--config", misplaced.config);
   assert.deepEqual([baseless.code, baseless.error.length], [1, 1], baseless.error.join("\n"));
   assert.match(
     baseless.error[0]!,
