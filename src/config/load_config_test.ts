@@ -458,6 +458,7 @@ Deno.test("parseConfig() resolves the Multi-User Chat rooms of the global host",
   );
   assert.equal(muc?.domain, "conference.example.com");
   assert.deepEqual([muc.historySize, muc.maxUsers, muc.maxUserConferences], [7, 50, 100]);
+  assert.equal(muc.maxCreatedRooms, 200);
   assert.deepEqual(muc.defaultRoom, {
     title: "",
     description: "",

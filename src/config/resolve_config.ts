@@ -332,6 +332,7 @@ function resolveMuc(file: FileConfig): MucConfig | undefined {
     domain: roomDomainOf(table.host, file.modules.mod_global_distrib.global_host),
     historySize: table.history_size,
     maxUsers: table.max_users,
+    maxCreatedRooms: table.max_created_rooms,
     maxUserConferences: table.max_user_conferences,
     maxRoomId: table.max_room_id,
     maxRoomName: table.max_room_name,

@@ -532,6 +532,9 @@ export const MOD_MUC = z.strictObject({
   max_user_conferences: integer(1, 10_000).default(100).describe(
     "rooms that one person is in at once",
   ),
+  max_created_rooms: integer(1, 10_000).default(200).describe(
+    "rooms that one person has made and that are still there; more are refused",
+  ),
   max_room_id: integer(1, 1_023).default(256).describe("bytes of the name of a new room"),
   max_room_name: integer(1, 1_024).default(255).describe("characters of a room's title"),
   max_room_desc: integer(1, 4_096).default(1_024).describe("characters of a room's description"),

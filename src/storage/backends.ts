@@ -58,6 +58,7 @@ const COLUMNS = {
   muc_light_blocks: "is_room",
   muc_light_messages: "sent_at",
   muc_rooms: "version",
+  muc_creators: "changes",
   muc_affiliations: "affiliation",
   muc_messages: "sent_at",
 } as const satisfies Record<keyof Tables | "causeway_schema" | "causeway_schema_floor", string>;

@@ -86,7 +86,9 @@ class Databases implements AsyncDisposable {
         config: "{}",
         isListed: true,
         affiliates: [{ ...owner, reason: "" }],
-      }),
+        creator: owner.jid,
+        maxCreated: 1,
+      }) as number,
       await stores.rooms("muclight.example.com").create(ROOMS.light, {
         config: "{}",
         occupants: [owner],
@@ -94,7 +96,7 @@ class Databases implements AsyncDisposable {
     ];
     const message = filledRoomMessage;
     databases.roomArchives.push(
-      roomArchiveKeyOf(ROOMS.muc, { creation: hall! }),
+      roomArchiveKeyOf(ROOMS.muc, { creation: hall }),
       roomArchiveKeyOf(ROOMS.light, { creation: coven! }),
     );
     for (const [i, count] of [700, 20].entries()) {

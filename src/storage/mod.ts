@@ -75,6 +75,7 @@ export type {
   MucRoomChange,
   MucStore,
   NewMucMessage,
+  NewMucRoom,
   StoredMucRoom,
 } from "./muc_store.ts";
 export type {

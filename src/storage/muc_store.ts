@@ -28,6 +28,18 @@ export interface StoredMucRoom {
   readonly affiliates: readonly MucAffiliate[];
 }
 
+/** A room that is to be made. */
+export interface NewMucRoom {
+  readonly config: string;
+  /** True for a room that lists show. */
+  readonly isListed: boolean;
+  readonly affiliates: readonly MucAffiliate[];
+  /** Bare JID of the one who makes it. */
+  readonly creator: string;
+  /** Rooms that the creator may have made, with this one. */
+  readonly maxCreated: number;
+}
+
 /** One change of a room. */
 export interface MucRoomChange {
   /** Version that the room must have. */
@@ -68,15 +80,12 @@ export interface ListedMucRoom {
 export interface MucStore extends RoomOutbox {
   /** Returns a room; undefined when there is none. */
   read(room: string): Promise<StoredMucRoom | undefined>;
-  /** Makes a room, and returns its version; undefined when there is one already. */
-  create(
-    room: string,
-    content: {
-      readonly config: string;
-      readonly isListed: boolean;
-      readonly affiliates: readonly MucAffiliate[];
-    },
-  ): Promise<number | undefined>;
+  /**
+   * Makes a room, and returns its version. `exists`: there is one already. `too-many`: as many rooms of
+   * its creator are there as may be, whichever nodes made them. Rooms that earlier versions made are
+   * not counted.
+   */
+  create(room: string, content: NewMucRoom): Promise<number | "exists" | "too-many">;
   /** Changes a room, and returns its new version; undefined when it has not the expected one. */
   change(room: string, change: MucRoomChange): Promise<number | undefined>;
   /** Removes a room with its messages; false when it has not the version `expected`. */
@@ -103,6 +112,9 @@ export interface MucStore extends RoomOutbox {
   list(
     page: { readonly limit: number; readonly after?: string },
   ): Promise<readonly ListedMucRoom[]>;
-  /** Takes all affiliations from somebody, in the rooms of other domains too. */
+  /**
+   * Takes all affiliations from somebody, in the rooms of other domains too. The rooms that they made
+   * count as nobody's: the next owner of the name may make as many.
+   */
   removeUser(user: string): Promise<void>;
 }

@@ -88,6 +88,8 @@ Deno.test("Stores.removeAccount() deletes the account and its data, wherever eac
         config: "{}",
         isListed: true,
         affiliates: [{ jid: `alice@${host}`, affiliation: "owner", reason: "" }],
+        creator: `alice@${host}`,
+        maxCreated: 1,
       });
       await stores.pep(host).publish("alice", {
         node: "urn:example",

@@ -1,5 +1,11 @@
 import type { Stanza, StanzaErrorCondition } from "../../xmpp/mod.ts";
-import { buildStanza, element, STANZA_ERROR_NAMESPACE, stanzaId } from "../../xmpp/mod.ts";
+import {
+  buildStanza,
+  element,
+  errorReply,
+  STANZA_ERROR_NAMESPACE,
+  stanzaId,
+} from "../../xmpp/mod.ts";
 import { iqResult } from "../iq_result.ts";
 import type { IqAnswer } from "../iq_service.ts";
 import type { RoomIntake, RoomStanza } from "../rooms/mod.ts";
@@ -11,6 +17,13 @@ export interface MucAnswersDeps<Taken extends RoomStanza>
   readonly intake: Pick<RoomIntake<Taken>, "refuse">;
 }
 
+/** Error that answers a stanza. */
+export interface Refusal {
+  readonly error: StanzaErrorCondition;
+  /** Text for people. @default none */
+  readonly text?: string;
+}
+
 /** Answers stanzas to rooms. */
 export class MucAnswers<Taken extends RoomStanza> {
   readonly #deps: MucAnswersDeps<Taken>;
@@ -19,12 +32,20 @@ export class MucAnswers<Taken extends RoomStanza> {
     this.#deps = deps;
   }
 
-  /** Answers a stanza with an error. */
-  refuse(taken: Taken, condition: StanzaErrorCondition): void {
+  /**
+   * Answers a stanza with an error.
+   * @param text for people. @default none
+   */
+  refuse(taken: Taken, condition: StanzaErrorCondition, text?: string): void {
     // Presence that finds no recipient has no answer elsewhere. A full room does (§7.2.9).
     const { stanza } = taken;
     const isFull = stanza.kind === "presence" && condition === "service-unavailable";
-    this.#deps.intake.refuse(taken, condition, isFull ? fullRoomError(stanza) : undefined);
+    const error = isFull
+      ? fullRoomError(stanza)
+      : text === undefined
+      ? undefined
+      : errorReply(stanza, condition, { text });
+    this.#deps.intake.refuse(taken, condition, error);
   }
 
   /** Answers a request. */

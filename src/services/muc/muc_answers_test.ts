@@ -53,6 +53,8 @@ Deno.test("MucAnswers.refuse() tells a newcomer that a room is full", () => {
   ]);
   const [conflict, full] = presence.refused.map(([, error]) => error);
   strictEqual(conflict, undefined);
+  presence.answers.refuse(presence.taken, "resource-constraint", "no more");
+  match(presence.refused.at(-1)![1]!, /<resource-constraint [^>]+><text [^>]+>no more<\/text>/);
   match(full!, /^<presence .*<error type='wait'><service-unavailable /);
   match(full!, / id='p'/);
   const message = answersTo(`<message from='${ALICE}' to='${COVEN}'/>`);

@@ -252,7 +252,8 @@ Deno.test("whoever might read the archive of a room reads none of the next room 
     await world.store.destroy(COVEN, version);
     world.clock.advance(1);
     const affiliates = [{ jid: "alice@example.com", affiliation: "owner" as const, reason: "" }];
-    await world.store.create(COVEN, { config: "{}", isListed: false, affiliates });
+    const creator = { creator: "alice@example.com", maxCreated: 1 };
+    await world.store.create(COVEN, { config: "{}", isListed: false, affiliates, ...creator });
     const stanza = `<message type='groupchat' from='${COVEN}/witch'><body>secret</body></message>`;
     const message = { id: "s", sentAtMs: 1, stanza, keep: 1, isArchived: true };
     await world.store.post(COVEN, message);

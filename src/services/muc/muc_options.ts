@@ -8,6 +8,8 @@ export interface MucOptions extends SettingsBounds {
   readonly historySize: number;
   /** Bytes of a room's localpart. */
   readonly maxRoomId: number;
+  /** Rooms that one person has made, and that are still there. */
+  readonly maxCreatedRooms: number;
   /** Rooms that one person is in at once. */
   readonly maxUserConferences: number;
   /** Rooms in one answer of service discovery. */

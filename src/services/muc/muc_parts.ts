@@ -57,8 +57,8 @@ export function makeMucParts<Taken extends RoomStanza>(
   const inTurn = (room: string, step: () => Promise<void>) => intake.inTurn(room, step);
   const note = (thrown: unknown) => intake.note(thrown);
   const answers = new MucAnswers<Taken>({ ...deps, intake });
-  const refuse = (taken: Taken, condition: StanzaErrorCondition) =>
-    answers.refuse(taken, condition);
+  const refuse = (taken: Taken, condition: StanzaErrorCondition, text?: string) =>
+    answers.refuse(taken, condition, text);
 
   const rooms = new LiveRooms(process, (to, stanza) => {
     // The session has moved to another node, which will tell of it.

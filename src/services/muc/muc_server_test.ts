@@ -685,10 +685,32 @@ Deno.test("MucServer removes no room that was made again after it had been left"
   await one.leave(ALICE, "witch");
   const { version } = (await world.store.read(COVEN))!;
   await world.store.destroy(COVEN, version);
-  await world.store.create(COVEN, { config: "{}", isListed: true, affiliates: [] });
+  const creator = { creator: ALICE, maxCreated: 1 };
+  await world.store.create(COVEN, { config: "{}", isListed: true, affiliates: [], ...creator });
   world.cut.clear();
   await world.look(4);
   ok(await world.store.read(COVEN) !== undefined);
+});
+
+Deno.test("MucServer tells somebody who has made as many rooms as they may that they may make no more", async () => {
+  const [world, one] = await withRoom(field("muc#roomconfig_persistentroom", "1"), {
+    options: { maxCreatedRooms: 1 },
+  });
+  await using _ = world;
+  await one.leave(ALICE, "witch");
+  const enter = async (jid: string) => {
+    one.got(jid);
+    await one.take(
+      `<presence from='${jid}' to='heath@${SERVICE}/h'><x xmlns='${MUC}'/></presence>`,
+    );
+    return one.got(jid);
+  };
+  const [refusal, ...others] = await enter(ALICE);
+  deepStrictEqual(others, []);
+  match(refusal!, /<resource-constraint [^>]+><text [^>]+>Cannot make another room: /);
+  strictEqual(await world.store.read(`heath@${SERVICE}`), undefined);
+  match((await enter(BOB))[0]!, /<status code='201'/);
+  match((await enter(ALICE))[0]!, / from='heath@/, "she may enter the rooms of others");
 });
 
 Deno.test("MucServer bounds nicknames, presence, rooms of a person and occupants", async () => {

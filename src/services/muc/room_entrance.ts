@@ -34,8 +34,8 @@ export interface RoomEntranceDeps<Taken extends RoomStanza>
   readonly changes: Pick<RoomChanges, "clear" | "enforce">;
   readonly empty: Pick<EmptyRooms, "remove">;
   readonly counters: Pick<MucMetrics, "joins">;
-  /** Answers a stanza with an error. */
-  refuse(taken: Taken, condition: StanzaErrorCondition): void;
+  /** Answers a stanza with an error, and perhaps a text for people. */
+  refuse(taken: Taken, condition: StanzaErrorCondition, text?: string): void;
 }
 
 /** A session that wants to enter a room. */
@@ -136,7 +136,7 @@ export class RoomEntrance<Taken extends RoomStanza> {
     if (!isHere(jid)) return taken.settle();
     if (this.#isPastBounds(newcomer)) return refuse(taken, "resource-constraint");
     const found = await records.findOrMake(newcomer.room, jid.bare.text);
-    if (typeof found === "string") return refuse(taken, found);
+    if ("error" in found) return refuse(taken, found.error, found.text);
     const { record, isNew, lastNumber } = found;
     const messages = await history.read(room);
     // From here on nothing is waited for: what was found out stays true.

@@ -3,10 +3,11 @@ import { ManualClock } from "../../base/mod.ts";
 import { MetricsRegistry } from "../../observe/mod.ts";
 import type { RoomMessage } from "../../storage/mod.ts";
 import { buildStanza, parseElement, parseJid } from "../../xmpp/mod.ts";
-import type { FullJid, StanzaErrorCondition } from "../../xmpp/mod.ts";
+import type { FullJid } from "../../xmpp/mod.ts";
 import type { RoomStanza } from "../rooms/mod.ts";
 import { LiveRooms } from "./live_rooms.ts";
 import type { RoomRecord } from "./live_rooms.ts";
+import type { Refusal } from "./muc_answers.ts";
 import { mucMetrics } from "./muc_metrics.ts";
 import type { Seat } from "./occupants.ts";
 import { RoomEntrance } from "./room_entrance.ts";
@@ -57,7 +58,7 @@ function entranceOf(
     isFull = false,
     messages = [],
   }: {
-    readonly found?: FoundRoom | StanzaErrorCondition;
+    readonly found?: FoundRoom | Refusal;
     readonly seats?: readonly Seat[];
     readonly isFull?: boolean;
     /** Last messages of the room. */
@@ -86,7 +87,7 @@ function entranceOf(
     clock,
     rooms,
     records: {
-      read: () => Promise.resolve(typeof found === "string" ? undefined : found),
+      read: () => Promise.resolve("error" in found ? undefined : found),
       findOrMake: (jid) => {
         asked.push(jid.text);
         return Promise.resolve(found);
@@ -111,7 +112,7 @@ function entranceOf(
     },
     empty: { remove: (room, creation) => void emptied.push([room, creation]) },
     counters,
-    refuse: (_taken, condition) => void outcomes.push(condition),
+    refuse: (_taken, condition, text = "") => void outcomes.push(condition + text),
   });
   const enter = async (nick: string, content = `<x xmlns='${MUC}'/>`, room = COVEN) => {
     const xml = `<presence from='${ALICE}' to='${room}/${nick}'>${content}</presence>`;
@@ -176,7 +177,8 @@ Deno.test("RoomEntrance.take() keeps out those whom the room, another occupant o
   );
   for (
     const [world, expected] of [
-      [{ found: "not-acceptable" }, "not-acceptable"],
+      [{ found: { error: "not-acceptable" } }, "not-acceptable"],
+      [{ found: { error: "resource-constraint", text: ": many" } }, "resource-constraint: many"],
       [{ found: locked }, "item-not-found"],
       [{ seats: [bob] }, "conflict"],
       [{ seats: elsewhere }, "resource-constraint"],

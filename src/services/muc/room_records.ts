@@ -1,8 +1,9 @@
 import { randomHex } from "../../base/mod.ts";
 import type { StoredMucRoom } from "../../storage/mod.ts";
-import type { BareJid, StanzaErrorCondition } from "../../xmpp/mod.ts";
+import type { BareJid } from "../../xmpp/mod.ts";
 import { isStorageFailure } from "../rooms/mod.ts";
 import type { LiveRooms, RoomRecord } from "./live_rooms.ts";
+import type { Refusal } from "./muc_answers.ts";
 import type { MucMetrics } from "./muc_metrics.ts";
 import type { MucService } from "./muc_options.ts";
 import { readSettings, writeSettings } from "./room_settings.ts";
@@ -11,7 +12,7 @@ import type { RoomSettings } from "./room_settings.ts";
 /** Collaborators of `RoomRecords`. */
 export interface RoomRecordsDeps {
   readonly service: {
-    readonly options: Pick<MucService["options"], "defaultRoom" | "maxRoomId">;
+    readonly options: Pick<MucService["options"], "defaultRoom" | "maxCreatedRooms" | "maxRoomId">;
     readonly store: Pick<MucService["store"], "read" | "create">;
   };
   readonly rooms: Pick<LiveRooms, "get">;
@@ -70,23 +71,25 @@ export class RoomRecords {
   }
 
   /**
-   * Returns the room that somebody enters, as `read` does, and makes it when there is none; or the
-   * error that keeps them from making it.
+   * Returns the room that somebody enters, as `read` does, and makes it when there is none; or what
+   * keeps them from making it.
    *
    * @param account bare JID of the owner of a new room
    * @throws CausewayError `storage/…`
    */
-  async findOrMake(jid: BareJid, account: string): Promise<FoundRoom | StanzaErrorCondition> {
+  async findOrMake(jid: BareJid, account: string): Promise<FoundRoom | Refusal> {
     const { options } = this.#deps.service;
     const found = await this.read(jid.text);
     if (found !== undefined) return found;
-    if (new TextEncoder().encode(jid.localpart).length > options.maxRoomId) return "not-acceptable";
+    if (new TextEncoder().encode(jid.localpart).length > options.maxRoomId) {
+      return { error: "not-acceptable" };
+    }
     // Others may have made it since it was read.
     return await this.#make(jid.text, account) ?? await this.findOrMake(jid, account);
   }
 
   /** Makes a room, which is locked until its owner configures it; undefined when it is there. */
-  async #make(room: string, account: string): Promise<FoundRoom | undefined> {
+  async #make(room: string, account: string): Promise<FoundRoom | Refusal | undefined> {
     const { service: { store, options }, counters } = this.#deps;
     const settings = { ...options.defaultRoom, isLocked: true, secret: randomHex(16) };
     const affiliates = [{ jid: account, affiliation: "owner" as const, reason: "" }];
@@ -94,8 +97,15 @@ export class RoomRecords {
       config: writeSettings(settings),
       isListed: settings.public,
       affiliates,
+      creator: account,
+      maxCreated: options.maxCreatedRooms,
     });
-    if (version === undefined) return undefined;
+    if (version === "exists") return undefined;
+    if (version === "too-many") {
+      const text =
+        `Cannot make another room: the limit for one person is ${options.maxCreatedRooms}`;
+      return { error: "resource-constraint", text };
+    }
     counters.created.inc();
     // Creations and numbers begin with the first version.
     const record = { version, creation: version, settings, affiliates, subject: "" };

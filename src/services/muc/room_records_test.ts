@@ -1,7 +1,7 @@
-import { deepStrictEqual, match, rejects, strictEqual } from "node:assert/strict";
+import { deepStrictEqual, match, ok, rejects, strictEqual } from "node:assert/strict";
 import { CausewayError, ManualClock } from "../../base/mod.ts";
 import { MetricsRegistry } from "../../observe/mod.ts";
-import type { StoredMucRoom } from "../../storage/mod.ts";
+import type { MucStore, NewMucRoom, StoredMucRoom } from "../../storage/mod.ts";
 import { parseJid } from "../../xmpp/mod.ts";
 import type { LiveRoom } from "./live_rooms.ts";
 import { mucMetrics } from "./muc_metrics.ts";
@@ -22,13 +22,16 @@ const STORED: StoredMucRoom = {
 /** Records whose database reads `stored`, one after the other; undefined: there is no such room. */
 function recordsOf(
   stored: (StoredMucRoom | undefined | "away")[],
-  { live, version }: { readonly live?: LiveRoom["record"]; readonly version?: number } = {},
+  { live, version = "exists" }: {
+    readonly live?: LiveRoom["record"];
+    readonly version?: Awaited<ReturnType<MucStore["create"]>>;
+  } = {},
 ) {
-  const made: { readonly room: string; readonly config: string }[] = [];
+  const made: ({ readonly room: string } & NewMucRoom)[] = [];
   const noted: unknown[] = [];
   const records = new RoomRecords({
     service: {
-      options: { defaultRoom: DEFAULT_ROOM, maxRoomId: 5 },
+      options: { defaultRoom: DEFAULT_ROOM, maxCreatedRooms: 7, maxRoomId: 5 },
       store: {
         read: () => {
           const next = stored.shift();
@@ -36,8 +39,8 @@ function recordsOf(
             ? Promise.reject(new CausewayError("storage/unreachable", "Cannot"))
             : Promise.resolve(next);
         },
-        create: (room, { config }) => {
-          made.push({ room, config });
+        create: (room, content) => {
+          made.push({ room, ...content });
           return Promise.resolve(version);
         },
       },
@@ -52,7 +55,7 @@ function recordsOf(
 Deno.test("RoomRecords.findOrMake() makes a locked room, whose owner is the one who enters it", async () => {
   const { records, made } = recordsOf([undefined], { version: 9 });
   const found = await records.findOrMake(COVEN, ALICE);
-  if (typeof found === "string") throw new Error(found);
+  if ("error" in found) throw new Error(found.error);
   const { record, isNew, lastNumber } = found;
   deepStrictEqual([isNew, lastNumber, record.version, record.creation], [true, 9, 9, 9]);
   deepStrictEqual(record.affiliates, [{ jid: ALICE, affiliation: "owner", reason: "" }]);
@@ -77,12 +80,21 @@ Deno.test("RoomRecords.findOrMake() returns a room that others have made meanwhi
   });
 });
 
+Deno.test("RoomRecords.findOrMake() makes no room for somebody who has made too many", async () => {
+  const { records, made } = recordsOf([undefined], { version: "too-many" });
+  const found = await records.findOrMake(COVEN, ALICE);
+  if (!("error" in found)) throw new Error("a room was made");
+  strictEqual(found.error, "resource-constraint");
+  match(found.text!, / is 7$/);
+  deepStrictEqual(made.map(({ creator, maxCreated }) => [creator, maxCreated]), [[ALICE, 7]]);
+});
+
 Deno.test("RoomRecords.findOrMake() makes no room whose name is too long", async () => {
   const { records, made } = recordsOf([undefined, STORED]);
   const long = parseJid(`covens@${SERVICE}`).bare;
-  strictEqual(await records.findOrMake(long, ALICE), "not-acceptable");
+  deepStrictEqual(await records.findOrMake(long, ALICE), { error: "not-acceptable" });
   deepStrictEqual(made, []);
-  strictEqual(typeof await records.findOrMake(long, ALICE), "object", "it is there");
+  ok("record" in await records.findOrMake(long, ALICE), "it is there");
 });
 
 Deno.test("RoomRecords.findOrMake() knows a room without the database while somebody of this node is in it", async () => {

@@ -149,6 +149,7 @@ export const COLUMNS = {
   muc_rooms: {
     room_key: "bytes",
     service_key: "bytes",
+    creator_key: "bytes",
     room: "bytes",
     config: "bytes",
     subject: "bytes",
@@ -158,6 +159,7 @@ export const COLUMNS = {
     created: "number",
     archived_number: "number",
   },
+  muc_creators: { creator_key: "bytes", changes: "number" },
   muc_affiliations: {
     room_key: "bytes",
     user_key: "bytes",
@@ -242,4 +244,5 @@ export const TABLES_LEFT_OUT: Readonly<Partial<Record<TableName, string>>> = {
   archives: "an archive may be larger than memory: it is copied message by message",
   archive_messages: "as its archive",
   archive_texts: "they are made anew of the messages that are copied",
+  muc_creators: "a row is made when it is needed, and says nothing",
 };

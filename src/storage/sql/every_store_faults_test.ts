@@ -249,6 +249,8 @@ const OPERATIONS: readonly Operation[] = [
         config: "{}",
         isListed: true,
         affiliates: [],
+        creator: BOB,
+        maxCreated: 1_000,
       }),
   ),
   writes("muc.change", async (stores) => {
@@ -266,8 +268,7 @@ const OPERATIONS: readonly Operation[] = [
       }),
   ),
   frees("muc.destroy", (stores) => muc(stores).destroy(HALL, 1)),
-  // Nobody has an affiliation, so that nothing is changed.
-  reads("muc.removeUser", (stores) => muc(stores).removeUser("carol@example.com")),
+  frees("muc.removeUser", (stores) => muc(stores).removeUser("carol@example.com")),
   frees("archives.removeAll", (stores) => stores.archives().removeAll(BOB)),
   writes("secret", (stores) => stores.secret("fakes")),
 ];
@@ -318,7 +319,13 @@ async function seed(stores: SqlStores): Promise<void> {
     config: "{}",
     occupants: [{ jid: BOB, affiliation: "owner" }],
   });
-  await muc(stores).create(HALL, { config: "{}", isListed: true, affiliates: [] });
+  await muc(stores).create(HALL, {
+    config: "{}",
+    isListed: true,
+    affiliates: [],
+    creator: BOB,
+    maxCreated: 1_000,
+  });
 }
 
 function expectAll(found: ReadonlyMap<string, string>, code: RegExp): void {

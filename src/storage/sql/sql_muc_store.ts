@@ -7,6 +7,7 @@ import type {
   MucRoomChange,
   MucStore,
   NewMucMessage,
+  NewMucRoom,
   StoredMucRoom,
 } from "../muc_store.ts";
 import type { OverdueRooms, RoomMessage, RoomOutbox, UnarchivedMessages } from "../room_outbox.ts";
@@ -75,13 +76,17 @@ export class SqlMucStore implements MucStore {
 
   async create(
     room: string,
-    { config, isListed, affiliates }: Parameters<MucStore["create"]>[1],
-  ): Promise<number | undefined> {
-    const key = keyOf(room);
+    { config, isListed, affiliates, creator, maxCreated }: NewMucRoom,
+  ): Promise<number | "exists" | "too-many"> {
+    const [key, creatorKey] = [keyOf(room), keyOf(creator)];
     return await this.#database.transact("make a room in", async (queries) => {
       const found = await queries.selectFrom("muc_rooms").select("version")
         .where("room_key", "=", key).executeTakeFirst();
-      if (found !== undefined) return undefined;
+      if (found !== undefined) return "exists";
+      // Whoever may make no more rooms changes nothing, and waits for nobody.
+      if (await this.#countCreated(queries, creatorKey) >= maxCreated) return "too-many";
+      await lockCreator(queries, creatorKey);
+      if (await this.#countCreated(queries, creatorKey) >= maxCreated) return "too-many";
       // Times as first versions and numbers: a room that is made again has none that it has had
       // before.
       const version = this.#clock.wallMs();
@@ -89,6 +94,7 @@ export class SqlMucStore implements MucStore {
       await queries.insertInto("muc_rooms").values({
         room_key: key,
         service_key: this.#service,
+        creator_key: creatorKey,
         room: encode(room),
         config: encode(config),
         subject: encode(""),
@@ -209,11 +215,34 @@ export class SqlMucStore implements MucStore {
           .where("user_key", "=", own).execute();
       });
     }
+    await this.#database.transact("forget the creator of rooms in", async (queries) => {
+      await queries.deleteFrom("muc_creators").where("creator_key", "=", own).execute();
+      await queries.updateTable("muc_rooms").set({ creator_key: null })
+        .where("creator_key", "=", own).execute();
+    });
+  }
+
+  async #countCreated(queries: Queries, creator: Uint8Array): Promise<number> {
+    const { rooms } = await queries.selectFrom("muc_rooms")
+      .select(({ fn }) => fn.countAll<number | string>().as("rooms"))
+      .where("creator_key", "=", creator).where("service_key", "=", this.#service)
+      .executeTakeFirstOrThrow();
+    return Number(rooms);
   }
 
   #read<T>(work: (queries: Queries) => Promise<T>): Promise<T> {
     return this.#database.run("read rooms from", work);
   }
+}
+
+/** Has other transactions that make rooms for the same creator wait for this one. */
+async function lockCreator(queries: Queries, creator: Uint8Array): Promise<void> {
+  const { numUpdatedRows } = await queries.updateTable("muc_creators")
+    .set((each) => ({ changes: each("changes", "+", 1) })).where("creator_key", "=", creator)
+    .executeTakeFirstOrThrow();
+  if (numUpdatedRows > 0n) return;
+  // A row that another transaction is inserting makes this one fail, and `transact` repeat it.
+  await queries.insertInto("muc_creators").values({ creator_key: creator, changes: 1 }).execute();
 }
 
 async function insertAffiliates(

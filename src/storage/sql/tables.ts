@@ -263,6 +263,11 @@ export interface MucRoomsTable {
   room_key: Uint8Array;
   /** The SHA-256 of the room's domain. */
   service_key: Uint8Array;
+  /**
+   * The SHA-256 of the bare JID of the one who made it. Null: an earlier version made it, or the
+   * account was removed.
+   */
+  creator_key: Uint8Array | null;
   /** The JID in UTF-8. */
   room: Uint8Array;
   /** JSON in UTF-8. */
@@ -275,6 +280,13 @@ export interface MucRoomsTable {
   /** 0 in rooms of earlier versions, as the next one. */
   created: Generated<number>;
   archived_number: Generated<number>;
+}
+
+/** Somebody who makes such rooms. */
+export interface MucCreatorsTable {
+  creator_key: Uint8Array;
+  /** Grows with each room, so that a transaction has the row to itself. Drivers may return it as text. */
+  changes: number;
 }
 
 /** Somebody's affiliation with such a room. */
@@ -325,6 +337,7 @@ export interface Tables {
   muc_light_blocks: MucLightBlocksTable;
   muc_light_messages: MucMessagesTable;
   muc_rooms: MucRoomsTable;
+  muc_creators: MucCreatorsTable;
   muc_affiliations: MucAffiliationsTable;
   muc_messages: MucMessagesTable;
 }

@@ -70,6 +70,8 @@ export async function fill(stores: SqlStores): Promise<void> {
       config: '{"title":"😀"}',
       isListed: true,
       affiliates: [{ jid: ALICE, affiliation: "owner", reason: "" }],
+      creator: ALICE,
+      maxCreated: HALLS.length,
     });
     const message = { id: hall, sentAtMs: 5, stanza: "<message>ﬀ</message>", keep: 9 };
     await muc.post(hall, { ...message, subject: "<subject>ﬀ</subject>" });
@@ -155,6 +157,14 @@ export async function contentOf(stores: SqlStores): Promise<unknown> {
       return [await muc.read(hall), await muc.messages(hall, { limit: 9 })];
     })),
     listedHalls: await stores.muc("conference.example.com").list({ limit: 9 }),
+    // Alice has made all halls, and may make no more.
+    furtherHall: await stores.muc("conference.example.com").create("hall@conference.example.com", {
+      config: "",
+      isListed: true,
+      affiliates: [],
+      creator: ALICE,
+      maxCreated: HALLS.length,
+    }),
     archive: await archiveContentOf(stores.archives(), await archiveOf(stores)),
     roomArchives: await Promise.all(
       (await roomArchivesOf(stores)).map((each) => roomArchiveContentOf(stores.archives(), each)),

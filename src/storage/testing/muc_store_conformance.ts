@@ -1,5 +1,11 @@
 import assert from "node:assert/strict";
-import type { MucAffiliate, MucAffiliation, MucStore, NewMucMessage } from "../muc_store.ts";
+import type {
+  MucAffiliate,
+  MucAffiliation,
+  MucStore,
+  NewMucMessage,
+  NewMucRoom,
+} from "../muc_store.ts";
 import type { RoomKind, RoomNames } from "../room_outbox.ts";
 import { AWKWARD_TEXTS } from "./awkward_texts.ts";
 import { roomNamesConformance } from "./room_names_conformance.ts";
@@ -32,8 +38,8 @@ const CHECKS: Readonly<Record<string, Check>> = {
       lastNumber: first,
       affiliates: [is(ALICE, "owner"), is(BOB, "member")],
     });
-    const again = { config: "other", isListed: true, affiliates: [is(CAROL, "owner")] };
-    assert.equal(await store.create(COVEN, again), undefined, "the room is there");
+    const again = newRoom({ config: "other", affiliates: [is(CAROL, "owner")] });
+    assert.equal(await store.create(COVEN, again), "exists");
     const second = await store.change(COVEN, {
       expected: first,
       config: "new",
@@ -72,9 +78,9 @@ const CHECKS: Readonly<Record<string, Check>> = {
 
   async "changes that several nodes make at the same moment lose nothing"(fixture) {
     const stores = [fixture.muc(SERVICE), fixture.muc(SERVICE)];
-    const content = { config: "{}", isListed: true, affiliates: [is(ALICE, "owner")] };
+    const content = newRoom({ affiliates: [is(ALICE, "owner")] });
     const made = await Promise.all(stores.map((store) => store.create(COVEN, content)));
-    assert.equal(made.filter((each) => each !== undefined).length, 1, "one of them made it");
+    assert.equal(made.filter((each) => each !== "exists").length, 1, "one of them made it");
     const people = Array.from({ length: 8 }, (_, i) => `user${i}@example.com`);
     await Promise.all(people.map(async (jid, index) => {
       const store = stores[index % 2]!;
@@ -185,12 +191,10 @@ const CHECKS: Readonly<Record<string, Check>> = {
     const store = fixture.muc(SERVICE);
     const names = Array.from({ length: 7 }, (_, i) => `room${i}@${SERVICE}`);
     for (const name of names) {
-      await store.create(name, { config: name, isListed: true, affiliates: [] });
+      await store.create(name, newRoom({ config: name }));
     }
-    const hidden = { config: "{}", isListed: false, affiliates: [] };
-    const version = await store.create(COVEN, hidden);
-    const other = fixture.muc("rooms.example.org");
-    await other.create("room0@rooms.example.org", { ...hidden, isListed: true });
+    const version = await store.create(COVEN, newRoom({ isListed: false })) as number;
+    await create(fixture.muc("rooms.example.org"), "room0@rooms.example.org", []);
     const found: string[] = [];
     let after: string | undefined;
     for (;;) {
@@ -202,7 +206,7 @@ const CHECKS: Readonly<Record<string, Check>> = {
       after = page.at(-1)!.room;
     }
     assert.deepEqual(found.toSorted(), names);
-    await store.change(COVEN, { expected: version!, isListed: true });
+    await store.change(COVEN, { expected: version, isListed: true });
     assert.equal((await store.list({ limit: 100 })).length, 8);
     assert.deepEqual(await store.list({ limit: 0 }), []);
   },
@@ -219,6 +223,47 @@ const CHECKS: Readonly<Record<string, Check>> = {
     assert.deepEqual((await other.read("a@rooms.example.org"))?.affiliates, []);
   },
 
+  async "create() makes no more rooms of one creator than may be, whoever owns them"(fixture) {
+    const store = fixture.muc(SERVICE);
+    const make = (room: string, content: Partial<NewMucRoom> = {}) =>
+      store.create(`${room}@${SERVICE}`, newRoom({ maxCreated: 2, ...content }));
+    const first = await make("a", { affiliates: [is(BOB, "owner")] }) as number;
+    await make("b");
+    assert.equal(await make("c"), "too-many");
+    assert.equal(await store.read(`c@${SERVICE}`), undefined);
+    assert.equal(await make("b"), "exists");
+    assert.equal(
+      typeof await make("c", { creator: BOB }),
+      "number",
+      "he made none of alice's rooms",
+    );
+    const [other, elsewhere] = ["rooms.example.org", "a@rooms.example.org"];
+    assert.equal(typeof await fixture.muc(other).create(elsewhere, newRoom({})), "number");
+    assert.equal(await make("d", { maxCreated: 1 }), "too-many");
+    await store.destroy(`a@${SERVICE}`, first);
+    assert.equal(typeof await make("d"), "number");
+    assert.equal(await make("e"), "too-many");
+    // The next owner of her name has made none of them.
+    await store.removeUser(ALICE);
+    assert.equal(typeof await make("e"), "number");
+    assert.equal(typeof await make("f"), "number");
+    assert.equal(await make("g"), "too-many");
+  },
+
+  async "create() makes no more rooms than may be when several nodes make them at the same moment"(
+    fixture,
+  ) {
+    const stores = [fixture.muc(SERVICE), fixture.muc(SERVICE)];
+    const made = await Promise.all(
+      Array.from(
+        { length: 6 },
+        (_, i) => stores[i % 2]!.create(`room${i}@${SERVICE}`, newRoom({ maxCreated: 3 })),
+      ),
+    );
+    assert.equal(made.filter((each) => each === "too-many").length, 3);
+    assert.equal((await stores[0]!.list({ limit: 10 })).length, 3);
+  },
+
   async "a room of 1 000 affiliations, and texts of 64 KiB, come back whole"(fixture) {
     const store = fixture.muc(SERVICE);
     const affiliates = Array.from(
@@ -226,7 +271,7 @@ const CHECKS: Readonly<Record<string, Check>> = {
       (_, i) => is(`user${String(i).padStart(4, "0")}@example.com`, "member"),
     );
     const text = "é".repeat(32_768);
-    const version = await store.create(COVEN, { config: text, isListed: true, affiliates });
+    const version = await store.create(COVEN, newRoom({ config: text, affiliates })) as number;
     const lastNumber = await store.post(COVEN, { ...message("a"), stanza: text, subject: text });
     assert.deepEqual(await store.read(COVEN), {
       version,
@@ -238,7 +283,7 @@ const CHECKS: Readonly<Record<string, Check>> = {
     });
     assert.equal((await store.messages(COVEN, { limit: 1 }))[0]?.stanza, text);
     await store.change(COVEN, {
-      expected: version!,
+      expected: version,
       removed: affiliates.slice(1).map(({ jid }) => jid),
     });
     assert.deepEqual((await store.read(COVEN))?.affiliates, [affiliates[0]]);
@@ -248,7 +293,7 @@ const CHECKS: Readonly<Record<string, Check>> = {
     for (const text of AWKWARD_TEXTS) {
       const store = fixture.muc(text);
       const affiliates = [is(`${text}@u`, "owner", text)];
-      const version = await store.create(`${text}@r`, { config: text, isListed: true, affiliates });
+      const version = await store.create(`${text}@r`, newRoom({ config: text, affiliates }));
       const posted = { ...message(text), stanza: text, subject: text };
       const lastNumber = await store.post(`${text}@r`, posted);
       assert.deepEqual(await store.read(`${text}@r`), {
@@ -282,9 +327,14 @@ async function create(
   room: string,
   affiliates: readonly MucAffiliate[],
 ): Promise<number> {
-  const version = await store.create(room, { config: "{}", isListed: true, affiliates });
-  assert.ok(version !== undefined);
+  const version = await store.create(room, newRoom({ affiliates }));
+  assert.ok(typeof version === "number", version as string);
   return version;
+}
+
+function newRoom(content: Partial<NewMucRoom>): NewMucRoom {
+  const byAlice = { creator: ALICE, maxCreated: 100 };
+  return { config: "{}", isListed: true, affiliates: [], ...byAlice, ...content };
 }
 
 function is(jid: string, affiliation: MucAffiliation, reason = ""): MucAffiliate {

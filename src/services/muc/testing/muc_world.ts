@@ -41,6 +41,7 @@ export const DEFAULT_ROOM: MucOptions["defaultRoom"] = {
 export const OPTIONS: MucOptions = {
   historySize: 5,
   maxUsers: 10,
+  maxCreatedRooms: 20,
   maxUserConferences: 3,
   maxRoomId: 20,
   maxRoomName: 20,
@@ -389,9 +390,13 @@ export function field(name: string, value: string): string {
 /** Two datacenters, a room of alice at dc1, and bob in it at dc2. */
 export async function withRoom(
   fields = "",
-  archives: { readonly hasArchives?: boolean; readonly archiveAgeMs?: number } = {},
+  { options = {}, ...archives }: {
+    readonly hasArchives?: boolean;
+    readonly archiveAgeMs?: number;
+    readonly options?: Partial<MucOptions>;
+  } = {},
 ): Promise<[MucWorld, MucNode, MucNode]> {
-  const world = await MucWorld.open(["dc1.example.com", "dc2.example.com"], {}, archives);
+  const world = await MucWorld.open(["dc1.example.com", "dc2.example.com"], options, archives);
   const [one, two] = world.nodes as [MucNode, MucNode];
   await one.make(ALICE, "witch", fields);
   await two.enter(BOB, "bard");

@@ -20,6 +20,7 @@ import schema11 from "../schema/mssql/11.sql" with { type: "text" };
 import schema12 from "../schema/mssql/12.sql" with { type: "text" };
 import schema13 from "../schema/mssql/13.sql" with { type: "text" };
 import schema14 from "../schema/mssql/14.sql" with { type: "text" };
+import schema15 from "../schema/mssql/15.sql" with { type: "text" };
 
 /** Error numbers of SQL Server that have a name. */
 const FAILURES: ReadonlyMap<number, StorageFailure | "constraint"> = new Map([
@@ -101,6 +102,7 @@ const DIALECT: SqlDialect = {
     { version: 12, text: schema12 },
     { version: 13, text: schema13 },
     { version: 14, text: schema14 },
+    { version: 15, text: schema15 },
   ],
   hasTransactionalSchema: true,
   begin: "BEGIN TRANSACTION",

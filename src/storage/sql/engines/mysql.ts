@@ -26,6 +26,7 @@ import schema12 from "../schema/mysql/12.sql" with { type: "text" };
 import schema13 from "../schema/mysql/13.sql" with { type: "text" };
 import schema14 from "../schema/mysql/14.sql" with { type: "text" };
 import schema15 from "../schema/mysql/15.sql" with { type: "text" };
+import schema16 from "../schema/mysql/16.sql" with { type: "text" };
 
 /** Error numbers of MySQL and MariaDB that have a name. */
 const FAILURES: ReadonlyMap<number, StorageFailure | "constraint"> = new Map([
@@ -108,6 +109,7 @@ const DIALECT: SqlDialect = {
     { version: 13, text: schema13 },
     { version: 14, text: schema14 },
     { version: 15, text: schema15 },
+    { version: 16, text: schema16 },
   ],
   hasTransactionalSchema: false,
   begin: "START TRANSACTION",

@@ -26,6 +26,7 @@ import schema12 from "../schema/pgsql/12.sql" with { type: "text" };
 import schema13 from "../schema/pgsql/13.sql" with { type: "text" };
 import schema14 from "../schema/pgsql/14.sql" with { type: "text" };
 import schema15 from "../schema/pgsql/15.sql" with { type: "text" };
+import schema16 from "../schema/pgsql/16.sql" with { type: "text" };
 
 /** SQLSTATEs that have a name (PostgreSQL documentation, appendix A); two letters name a class. */
 const FAILURES: ReadonlyMap<string, StorageFailure | "constraint"> = new Map([
@@ -93,6 +94,7 @@ const DIALECT: SqlDialect = {
     { version: 13, text: schema13 },
     { version: 14, text: schema14 },
     { version: 15, text: schema15 },
+    { version: 16, text: schema16 },
   ],
   hasTransactionalSchema: true,
   begin: "BEGIN",

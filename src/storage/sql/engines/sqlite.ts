@@ -25,6 +25,7 @@ import schema13 from "../schema/sqlite/13.sql" with { type: "text" };
 import schema14 from "../schema/sqlite/14.sql" with { type: "text" };
 import schema15 from "../schema/sqlite/15.sql" with { type: "text" };
 import schema16 from "../schema/sqlite/16.sql" with { type: "text" };
+import schema17 from "../schema/sqlite/17.sql" with { type: "text" };
 
 /** SQLite's primary result codes that have a name. */
 const FAILURES: ReadonlyMap<number, StorageFailure | "constraint"> = new Map([
@@ -61,6 +62,7 @@ export const SQLITE: SqlDialect = {
     { version: 14, text: schema14 },
     { version: 15, text: schema15 },
     { version: 16, text: schema16 },
+    { version: 17, text: schema17 },
   ],
   hasTransactionalSchema: true,
   begin: "BEGIN IMMEDIATE",
