@@ -93,9 +93,11 @@ export class XmppJsClient extends XmppJsPeer {
     });
   }
 
-  protected override sendXml(text: string): Promise<void> {
+  protected override async sendXml(text: string): Promise<void> {
+    // The package counts those stanzas alone that it writes itself.
+    if (this.entity.streamManagement?.enabled === true) return await this.entity.send(parsed(text));
     const isWebSocket = this.entity.options.service.startsWith("ws");
-    return super.sendXml(isWebSocket ? selfContained(text) : text);
+    await super.sendXml(isWebSocket ? selfContained(text) : text);
   }
 
   override async sendMessage(
@@ -179,4 +181,17 @@ async function logIn(
   const { localpart: username, password, sasl2As: id } = options;
   const userAgent = id === undefined ? undefined : xml("user-agent", { id });
   await offer.authenticate({ username, password }, mechanism, userAgent);
+}
+
+/** Reads one element. */
+function parsed(text: string): XmppJsElement {
+  let found: XmppJsElement | undefined;
+  const parser = new xml.Parser();
+  parser.on("error", (error) => {
+    throw error;
+  });
+  parser.on("element", (element) => found = element);
+  parser.write(`<stream xmlns='jabber:client'>${text}`);
+  if (found === undefined) throw new TypeError(`Cannot send ${text}: it is no element`);
+  return found;
 }

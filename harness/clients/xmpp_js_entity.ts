@@ -55,6 +55,13 @@ export type XmppJsXml = (
   ...children: readonly (XmppJsElement | string | undefined)[]
 ) => XmppJsElement;
 
+/** Reads a stream; `element` is one below its root. */
+export interface XmppJsParser {
+  on(event: "element", listener: (element: XmppJsElement) => void): void;
+  on(event: "error", listener: (error: Error) => void): void;
+  write(text: string): void;
+}
+
 /** For `timeout`: its own patience runs out where many clusters start on few cores. */
 export const ANSWER_WITHIN_MS = PATIENCE_MS;
 

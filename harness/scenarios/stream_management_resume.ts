@@ -17,6 +17,8 @@ export const STREAM_MANAGEMENT_RESUME: Scenario = {
       const resource = library === "slixmpp" ? "python" : "js";
       await using bob = await enterManaged(cluster, "bob", { library, at: "dc2", resource, proxy });
       await becomeAvailable(bob);
+      const ping = await bob.iq({ type: "get", payload: "<ping xmlns='urn:xmpp:ping'/>" });
+      assert.equal(ping.type, "result");
       const down = numbered(`to ${library}`, 1, MESSAGES);
       // slixmpp forgets its unacknowledged stanzas when it asks to resume.
       const up = numbered(`from ${library}`, 1, library === "slixmpp" ? 0 : 20);
