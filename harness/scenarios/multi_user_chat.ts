@@ -65,6 +65,22 @@ export const MULTI_USER_CHAT: Scenario = {
     assert.deepEqual(await archiveAt(alice), archivedAt(carol), "the archive has that order too");
     say("alice and bob write at once: all three hear everything once, in the order of the archive");
 
+    const phone = await stage.enterAvailable("carol", "dc1", { resource: "phone" });
+    await enter(phone, "crone", ["witch", "bard"]);
+    await alice.sendMessage(`${COVEN}/crone`, "psst");
+    const ids = await Promise.all([carol, phone].map(async (client) => {
+      const { xml, type, from } = await client.expectMessage("psst");
+      assert.deepEqual([type, from], ["chat", `${COVEN}/witch`]);
+      return archiveIds(xml, "carol@example.com");
+    }));
+    assert.equal(ids[0]!.length, 1);
+    assert.deepEqual(ids[1], ids[0]);
+    await phone.presence({ to: `${COVEN}/crone`, type: "unavailable" });
+    await phone.expectStanza(isGone("crone"));
+    say(
+      "alice writes to carol alone: both of carol's devices get it, as one message of her archive",
+    );
+
     const admin = (item: string) => `<query xmlns='${MUC}#admin'>${item}</query>`;
     const mute = admin("<item nick='crone' role='visitor'/>");
     assert.equal((await alice.iq({ type: "set", to: COVEN, payload: mute })).type, "result");
@@ -141,6 +157,13 @@ function archivedAt(client: ChatClient): readonly string[] {
     const id = /<stanza-id [^>]*>/.exec(xml)?.[0].match(/ id=["'](\d+)["']/)?.[1];
     return body !== undefined && id !== undefined ? [`${id} ${body}`] : [];
   });
+}
+
+/** Returns the ids that a message has in somebody's archive. */
+function archiveIds(xml: string, archive: string): readonly string[] {
+  const elements = xml.match(/<(?:\w+:)?stanza-id [^>]*>/g) ?? [];
+  return elements.filter((each) => new RegExp(` by=["']${archive}["']`).test(each))
+    .flatMap((each) => / id=["']([^"']+)["']/.exec(each)?.[1] ?? []);
 }
 
 async function enter(client: ChatClient, nick: string, others: readonly string[] = []) {
