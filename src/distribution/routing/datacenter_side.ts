@@ -1,6 +1,6 @@
 import type { FairShares } from "../../base/mod.ts";
 import type { Metrics } from "../../observe/mod.ts";
-import { isFromRoom, isRoomDomain, isRoomNews } from "../mod.ts";
+import { isRoomDomain, isRoomNews } from "../mod.ts";
 import { FullJid } from "../../xmpp/mod.ts";
 import type { Jid } from "../../xmpp/mod.ts";
 import type { Envelope } from "../envelope.ts";
@@ -173,7 +173,7 @@ export class DatacenterSide implements LocalDelivery {
       own,
       placements,
       envelope.isRerouted,
-      isFromRoom(stanza, this.#deps.domains),
+      isRoomDomain(stanza.from.domainpart, this.#deps.domains),
     );
     const { isHere, nodes } = spread;
     if (spread.isTaken) this.#tellOthers(envelope, placements, { spread, own });

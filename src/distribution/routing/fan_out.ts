@@ -1,6 +1,6 @@
 import { FullJid } from "../../xmpp/mod.ts";
 import type { Jid } from "../../xmpp/mod.ts";
-import { isFromRoom } from "../mod.ts";
+import { isRoomDomain } from "../mod.ts";
 import type { Envelope } from "../envelope.ts";
 import { isLocalUser, isUser } from "./addresses.ts";
 import type { ArchiveWaits } from "./archive_waits.ts";
@@ -153,8 +153,8 @@ export class FanOut {
   ): readonly string[] | undefined {
     const { localHost } = this.#domains;
     const own = this.#deps.local.sessionsOf(envelope.stanza.to);
-    const fromRoom = isFromRoom(envelope.stanza, this.#domains);
-    return spreadOverDatacenters(envelope, { localHost, host, spread, own, isFromRoom: fromRoom });
+    const isFromRoom = isRoomDomain(envelope.stanza.from.domainpart, this.#domains);
+    return spreadOverDatacenters(envelope, { localHost, host, spread, own, isFromRoom });
   }
 
   /** True for a message that other datacenters have too, and that a session here can get. */

@@ -12,7 +12,7 @@ export interface AccountPlaces {
   readonly spread: readonly SessionHost[];
   /** Sessions at this datacenter, which it knows better than the table does. */
   readonly own: OwnSessions;
-  /** True for a message of a room to an occupant. @default false */
+  /** True for a message of a room of ours. @default false */
   readonly isFromRoom?: boolean;
 }
 

@@ -217,7 +217,7 @@ export class SessionRegistry {
   deliver(stanza: Stanza, delivery?: Delivery): DeliveryOutcome {
     const { to } = stanza;
     const session = to instanceof FullJid ? this.#byFullJid.get(to.text) : undefined;
-    const isFromRoom = stanza.type === "groupchat" && this.#isRoomDomain(stanza.from.domainpart);
+    const isFromRoom = this.#isRoomDomain(stanza.from.domainpart);
     const isRerouted = delivery?.isRerouted === true;
     const rule = deliveryRule(stanza, session !== undefined, isRerouted, isFromRoom);
     switch (rule) {

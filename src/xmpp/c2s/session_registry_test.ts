@@ -461,6 +461,17 @@ Deno.test("SessionRegistry gives a room's message for an account to all resource
   assert.equal(registry.deliver({ ...message, to: parseJid("nobody@example.com") }), "no-session");
 });
 
+Deno.test("SessionRegistry gives no other session what a room has sent to one that is gone", async () => {
+  const { registry } = registryWith();
+  const desk = new FakeSession(`${BARE}/desk`, 5);
+  await registry.open(desk);
+  const from = parseJid("room@rooms.example.com/bard");
+  const whisper = { ...stanzaTo(`${BARE}/phone`, "message", "chat"), from };
+  assert.equal(registry.deliver(whisper), "no-session");
+  assert.deepEqual(desk.received, []);
+  assert.equal(registry.deliver({ ...whisper, to: desk.jid }), "delivered");
+});
+
 Deno.test("SessionRegistry holds 1000 sessions of one account where it may, and reaches each of them", async () => {
   const events = { opened: async () => {}, closed: async () => {} };
   const registry = new SessionRegistry({

@@ -20,8 +20,9 @@ export type DeliveryRule = "resource" | "account" | "missing" | AccountRule;
  * @param isConnected true when the addressed full JID is connected
  * @param isRerouted true when a session that should have got the message ended without acknowledging it:
  * a message of type `normal` then goes to the account's other resources, as `chat` always does
- * @param isFromRoom true for a message of a room whose occupants are accounts: it is for all of the
- * account's resources, and not refused. @default false
+ * @param isFromRoom true for a stanza of a room of ours. What a room sends to an account is for all of its
+ * resources, and not refused. What it sends to a resource is for that one alone, as the others get
+ * their own if they are in the room. @default false
  */
 export function deliveryRule(
   stanza: Stanza,
@@ -30,10 +31,11 @@ export function deliveryRule(
   isFromRoom = false,
 ): DeliveryRule {
   if (!(stanza.to instanceof FullJid)) {
-    return isFromRoom ? "account" : ruleForAccount(stanza) ?? "account";
+    const isForOccupant = isFromRoom && stanza.kind === "message" && stanza.type === "groupchat";
+    return isForOccupant ? "account" : ruleForAccount(stanza) ?? "account";
   }
   if (isPresenceForServer(stanza)) return "account";
-  return isConnected ? "resource" : ruleForMissingResource(stanza, isRerouted);
+  return isConnected ? "resource" : ruleForMissingResource(stanza, isRerouted, isFromRoom);
 }
 
 /**
@@ -57,10 +59,15 @@ export function leastPriority(
 }
 
 /** RFC 6121 §8.5.3.2. */
-function ruleForMissingResource({ kind, type }: Stanza, isRerouted: boolean): DeliveryRule {
+function ruleForMissingResource(
+  { kind, type }: Stanza,
+  isRerouted: boolean,
+  isFromRoom: boolean,
+): DeliveryRule {
   switch (kind) {
     case "message":
       if (type === "error") return "ignore";
+      if (isFromRoom) return "missing";
       return type === "chat" || (type === "normal" && isRerouted) ? "account" : "missing";
     case "presence":
       return "ignore";

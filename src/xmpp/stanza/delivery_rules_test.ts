@@ -49,6 +49,19 @@ Deno.test("deliveryRule() gives a connected full JID everything but presence for
   }
 });
 
+Deno.test("deliveryRule() gives no other resource what a room sends to a missing one", () => {
+  for (const [kind, type, rule] of ROWS) {
+    const stanza = stanzaTo("bob@example.com/gone", kind, type);
+    for (const isRerouted of [false, true]) {
+      const expected = kind === "message" && type !== "error" ? "missing" : rule;
+      assert.equal(deliveryRule(stanza, false, isRerouted, true), expected);
+    }
+    const toAccount = deliveryRule(stanzaTo("bob@example.com", kind, type), false, false, true);
+    const ownRule = ANSWERS[`${kind} ${type}`] ?? "account";
+    assert.equal(toAccount, type === "groupchat" ? "account" : ownRule);
+  }
+});
+
 const ANSWERS: Partial<Record<string, AccountRule>> = {
   "message groupchat": "refuse",
   "message error": "ignore",
