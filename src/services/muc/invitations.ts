@@ -5,6 +5,7 @@ import type { MucService } from "./muc_options.ts";
 import * as NS from "./namespaces.ts";
 import { accountOf } from "./occupants.ts";
 import type { Seat } from "./occupants.ts";
+import type { RoomRecords } from "./room_records.ts";
 import { affiliationOf, isAdmin } from "./room_standing.ts";
 
 /** People whom one message invites. */
@@ -20,6 +21,7 @@ const MAX_ATTEMPTS = 10;
 export interface InvitationsDeps {
   readonly service: MucService;
   readonly rooms: LiveRooms;
+  readonly records: Pick<RoomRecords, "settingsOf">;
   send(stanza: Stanza): void;
   /** Has all nodes take notice of a change that is in the database. */
   changed(room: string): Promise<void>;
@@ -49,7 +51,7 @@ export class Invitations {
   ): Promise<"sent" | StanzaErrorCondition> {
     const user = message.child("x", NS.MUC_USER);
     const decline = user?.child("decline");
-    if (decline !== undefined) return this.#decline(decline, from, room);
+    if (decline !== undefined) return await this.#decline(decline, from, room);
     const invited = user?.elements.filter(({ name }) => name === "invite") ?? [];
     if (invited.length === 0) return "bad-request";
     if (invited.length > MAX_INVITED) return "policy-violation";
@@ -89,11 +91,21 @@ export class Invitations {
 
   /**
    * Passes a refusal on to the occupant who has invited. Whether anybody got it is not told: else
-   * strangers could find out who is in a room.
+   * strangers could find out who is in a room. Nobody gets one of those who may not be in the room: it
+   * has a text, and comes from the room's address.
    */
-  #decline(decline: XmlElement, from: Jid, room: BareJid): "sent" | StanzaErrorCondition {
+  async #decline(
+    decline: XmlElement,
+    from: Jid,
+    room: BareJid,
+  ): Promise<"sent" | StanzaErrorCondition> {
     const to = tryParseJid(decline.attribute("to") ?? "");
     if (to === undefined || to.localpart === "") return "jid-malformed";
+    const stored = await this.#deps.service.store.read(room.text);
+    if (stored === undefined) return "sent";
+    const affiliation = affiliationOf(stored.affiliates, from.bare.text);
+    const { membersOnly } = this.#deps.records.settingsOf(stored);
+    if (affiliation === "outcast" || membersOnly && affiliation === "none") return "sent";
     const seats = this.#deps.rooms.get(room.text)?.seats.all() ?? [];
     const isNamed = (seat: Seat) =>
       to.bare.text === room.text

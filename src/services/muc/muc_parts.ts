@@ -154,6 +154,7 @@ export function makeMucParts<Taken extends RoomStanza>(
     invitations: new Invitations({
       service,
       rooms,
+      records,
       send,
       changed: (room) => changed(room, { codes: [], notes: {} }),
     }),

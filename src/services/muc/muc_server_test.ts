@@ -429,6 +429,30 @@ Deno.test("MucServer passes refusals of invitations on, and tells nobody who is 
   deepStrictEqual([...two.got(CAROL), ...one.got(ALICE), ...two.got(BOB)], []);
 });
 
+Deno.test("MucServer passes on no refusals of people who may not be in the room", async () => {
+  const [world, one, two] = await withRoom();
+  await using _ = world;
+  const decline = (from: string) =>
+    two.take(
+      `<message from='${from}' to='${COVEN}'><x xmlns='${MUC}#user'>` +
+        `<decline to='${COVEN}/witch'><reason>rude</reason></decline></x></message>`,
+    );
+  const { version } = (await world.store.read(COVEN))!;
+  const set = [{ jid: "carol@example.com", affiliation: "outcast" as const, reason: "" }];
+  await world.store.change(COVEN, { expected: version, set });
+  await decline(CAROL);
+  deepStrictEqual(one.got(ALICE), []);
+  await decline(DAVE);
+  strictEqual(one.got(ALICE).length, 1);
+  const form = `<x xmlns='jabber:x:data' type='submit'>${
+    field("muc#roomconfig_membersonly", "1")
+  }</x>`;
+  await one.ask(ALICE, "set", `<query xmlns='${MUC}#owner'>${form}</query>`);
+  one.got(ALICE);
+  await decline(DAVE);
+  deepStrictEqual([...one.got(ALICE), ...two.got(CAROL), ...two.got(DAVE)], []);
+});
+
 Deno.test("MucServer passes requests for voice to moderators, who grant them", async () => {
   const [world, one, two] = await withRoom();
   await using _ = world;
