@@ -28,7 +28,7 @@ export const MUC_LIGHT_ROOMS: Scenario = {
   async run(cluster, say) {
     await using stage = new Stage(cluster);
     const alice = await stage.enterAvailable("alice", "dc1", { library: "slixmpp" });
-    const bob = await stage.enterAvailable("bob", "dc2");
+    const bob = await stage.enterAvailable("bob", "dc2", { streamManagement: true });
     const phone = await stage.enterAvailable("bob", "dc1", {
       library: "slixmpp",
       resource: "phone",

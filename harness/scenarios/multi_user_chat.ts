@@ -30,7 +30,7 @@ export const MULTI_USER_CHAT: Scenario = {
   async run(cluster, say) {
     await using stage = new Stage(cluster);
     const alice = await stage.enterAvailable("alice", "dc1", { library: "slixmpp" });
-    const bob = await stage.enterAvailable("bob", "dc2");
+    const bob = await stage.enterAvailable("bob", "dc2", { streamManagement: true });
     const carol = await stage.enterAvailable("carol", "dc3", { library: "slixmpp" });
     const all = [alice, bob, carol];
 
@@ -65,7 +65,10 @@ export const MULTI_USER_CHAT: Scenario = {
     assert.deepEqual(await archiveAt(alice), archivedAt(carol), "the archive has that order too");
     say("alice and bob write at once: all three hear everything once, in the order of the archive");
 
-    const phone = await stage.enterAvailable("carol", "dc1", { resource: "phone" });
+    const phone = await stage.enterAvailable("carol", "dc1", {
+      resource: "phone",
+      streamManagement: true,
+    });
     await enter(phone, "crone", ["witch", "bard"]);
     await alice.sendMessage(`${COVEN}/crone`, "psst");
     const ids = await Promise.all([carol, phone].map(async (client) => {
