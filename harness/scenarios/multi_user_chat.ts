@@ -23,7 +23,7 @@ export const MULTI_USER_CHAT: Scenario = {
     configure({ modules }) {
       const { redis } = modules.mod_global_distrib;
       Object.assign(redis, { expire_after: 4, refresh_after: 1 });
-      modules["mod_muc"] = {};
+      modules["mod_muc"] = { max_created_rooms: 1 };
     },
   },
   replications: ["builtin"],
@@ -46,7 +46,14 @@ export const MULTI_USER_CHAT: Scenario = {
     for (const nick of ["bard", "crone"]) await alice.expectStanza(isThere(nick));
     const info = "<query xmlns='http://jabber.org/protocol/disco#info'/>";
     assert.match((await carol.iq({ type: "get", to: COVEN, payload: info })).xml, /muc_open/);
-    say("alice makes a room at dc1; bob and carol enter it at dc2 and dc3, each with a nickname");
+    const heath = `heath@${SERVICE}/witch`;
+    await alice.joinRoom(heath);
+    const full = await alice.expectStanza(isPresence({ from: heath, type: "error" }));
+    assert.equal(full.errorCondition, "resource-constraint");
+    say(
+      "alice makes a room at dc1, and may make no other; bob and carol enter it at dc2 and dc3, each " +
+        "with a nickname",
+    );
 
     const texts = (who: string) => Array.from({ length: MESSAGES }, (_, i) => `${who} ${i}`);
     await Promise.all([[alice, "alice"], [bob, "bob"]].map(async ([client, who]) => {
