@@ -716,6 +716,21 @@ Deno.test("MucServer removes no room that was made again after it had been left"
   ok(await world.store.read(COVEN) !== undefined);
 });
 
+Deno.test("MucServer shows changes of an occupant that come in one millisecond at all nodes", async () => {
+  const [world, one, two] = await withRoom();
+  await using _ = world;
+  const show = (text: string) =>
+    two.take(`<presence from='${BOB}' to='${COVEN}/bard'><show>${text}</show></presence>`);
+  await show("away");
+  await show("xa");
+  deepStrictEqual(one.got(ALICE).map((xml) => /<show>(.*)<\/show>/.exec(xml)?.[1]), ["away", "xa"]);
+  for (const affiliation of ["member", "none"]) {
+    const item = `<item jid='bob@example.com' affiliation='${affiliation}'/>`;
+    await one.ask(ALICE, "set", `<query xmlns='${MUC}#admin'>${item}</query>`);
+    match(one.got(ALICE).join(""), new RegExp(`/bard'.* affiliation='${affiliation}'`));
+  }
+});
+
 Deno.test("MucServer tells somebody who has made as many rooms as they may that they may make no more", async () => {
   const [world, one] = await withRoom(field("muc#roomconfig_persistentroom", "1"), {
     options: { maxCreatedRooms: 1 },

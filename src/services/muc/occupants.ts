@@ -18,7 +18,7 @@ export interface Seat extends Standing {
    * makes it later: of two seats of one session the later one counts.
    */
   readonly joinedMs: number;
-  /** Wall-clock milliseconds when anything of it changed for the last time. */
+  /** Wall-clock milliseconds when anything of it changed for the last time. They grow with each change. */
   readonly changedMs: number;
   /** Local host of the datacenter, and incarnation of the process, that has the session. */
   readonly host: string;

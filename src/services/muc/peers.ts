@@ -143,7 +143,7 @@ export class Peers {
 
   /** Puts a seat of this node in, or changes it, and tells all nodes. */
   put(
-    seat: Seat,
+    changed: Seat,
     { codes, notes }: {
       /** Status codes for a session that enters. @default it is in the room already */
       readonly codes?: readonly string[];
@@ -151,6 +151,9 @@ export class Peers {
     } = {},
   ): void {
     const { rooms } = this.#deps;
+    const { changedMs = 0 } = rooms.get(changed.room)?.seats.of(changed.jid) ?? {};
+    // Other nodes know a change by its time, and several may come in a millisecond.
+    const seat = { ...changed, changedMs: Math.max(changed.changedMs, changedMs + 1) };
     if (codes !== undefined) rooms.enter(seat, codes);
     else rooms.put(seat, { notes });
     if (rooms.get(seat.room)?.seats.of(seat.jid) !== seat) return; // there was no place
