@@ -269,10 +269,11 @@ export class LiveRooms {
     const moved = change.leaver && live.seats.of(change.leaver.jid);
     for (const [i, entry] of after.entries()) {
       if (entry === undefined) continue;
-      // A session that takes a nickname of the same person's other device sees itself under it.
-      const isJoined = moved?.nick === entry.nick && accountOf(moved) === entry.account;
+      // A session that takes a nickname of the same person's other device sees itself under it. One that
+      // gives up such a nickname sees that device under it: it was told that nobody has the nickname.
+      const isOwn = moved !== undefined && accountOf(moved) === entry.account;
       const isSame = looksAlike(before[i], entry);
-      if (isSame && !isJoined) continue;
+      if (isSame && !isOwn) continue;
       const { newNick: _, codes = [], ...notes } = change.notes ?? {};
       const kept = codes.filter((code) => code !== "303" && code !== "307");
       this.#show(live, entry, isSame ? [moved!] : viewers, { ...notes, codes: kept });

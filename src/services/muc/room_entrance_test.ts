@@ -327,6 +327,19 @@ Deno.test("RoomEntrance.take() lets an occupant change the nickname, and share i
   match(one.got(ALICE).join(""), /unavailable/);
 });
 
+Deno.test("RoomEntrance.take() shows an occupant who changes the nickname that another device has the old one", async () => {
+  const [world, one, two] = await withRoom();
+  await using _ = world;
+  world.clock.advance(1);
+  await one.enter("bob@example.com/phone", "bard"); // it is the one whom others see
+  two.got(BOB);
+  await two.take(`<presence from='${BOB}' to='${COVEN}/piper'/>`);
+  const seen = two.got(BOB).map((xml) =>
+    `${/\/(\w+)'/.exec(xml)?.[1]}${xml.includes("unavailable") ? " leaves" : ""}`
+  );
+  deepStrictEqual(seen, ["bard leaves", "bard", "piper"]);
+});
+
 Deno.test("RoomEntrance.take() counts the nicknames in a room, not the devices of a person under one", async () => {
   const [world, , two] = await withRoom(
     "<field var='muc#roomconfig_maxusers'><value>2</value></field>",
