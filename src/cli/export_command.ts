@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import { dirname, join } from "node:path";
 import { Command, Option } from "commander";
 import { CausewayError, describeError, syncFolder } from "../base/mod.ts";
@@ -45,7 +46,7 @@ export function exportCommand(io: CommandIo): Command {
           for await (const { jid, xml } of accountsOf(host)) {
             using file = await NewFile.create(join(split, pieFileName(jid)));
             await file.write(pieHead() + pieHostHead(host) + xml + PIE_HOST_TAIL + PIE_TAIL);
-            await file.sync();
+            await file.publish();
             count++;
           }
         }
@@ -64,27 +65,38 @@ export function exportCommand(io: CommandIo): Command {
           if (hasAccounts) await file.write(PIE_HOST_TAIL);
         }
         await file.write(PIE_TAIL);
-        await file.sync();
+        await file.publish();
         await syncFolder(dirname(output!));
       }
       io.out(`accounts written: ${count}`);
     });
 }
 
-/** A file that only its owner may read: it has keys that let people in. */
+/**
+ * A file that only its owner may read: it has keys that let people in. It has a name of its own until
+ * it is whole. So nobody takes a part of the accounts for all of them.
+ */
 class NewFile implements Disposable {
   readonly #path: string;
+  readonly #partial: string;
   readonly #file: Deno.FsFile;
+  #isPublished = false;
 
-  private constructor(path: string, file: Deno.FsFile) {
+  private constructor(path: string, partial: string, file: Deno.FsFile) {
     this.#path = path;
+    this.#partial = partial;
     this.#file = file;
   }
 
   /** @throws CausewayError `cli/unwritable`, also when there is such a file */
   static async create(path: string): Promise<NewFile> {
-    const open = () => Deno.open(path, { write: true, createNew: true, mode: 0o600 });
-    return new NewFile(path, await writing(path, open));
+    // Two exports to one path must not write into each other's file.
+    const partial = `${path}.${randomBytes(4).toString("hex")}.partial`;
+    const file = await writing(path, async () => {
+      await expectNone(path);
+      return await Deno.open(partial, { write: true, createNew: true, mode: 0o600 });
+    });
+    return new NewFile(path, partial, file);
   }
 
   /** @throws CausewayError `cli/unwritable` */
@@ -95,14 +107,36 @@ class NewFile implements Disposable {
     });
   }
 
-  /** @throws CausewayError `cli/unwritable` */
-  async sync(): Promise<void> {
-    await writing(this.#path, () => this.#file.sync());
+  /**
+   * Gives the file its name. It is on the disk then, and its name is once the folder is.
+   *
+   * @throws CausewayError `cli/unwritable`, also when there is such a file by now
+   */
+  async publish(): Promise<void> {
+    await writing(this.#path, async () => {
+      await this.#file.sync();
+      await expectNone(this.#path);
+      await Deno.rename(this.#partial, this.#path);
+    });
+    this.#isPublished = true;
   }
 
+  /** Closes the file, and removes one that was not published. */
   [Symbol.dispose](): void {
     this.#file.close();
+    if (!this.#isPublished) Deno.removeSync(this.#partial);
   }
+}
+
+/** @throws Deno.errors.AlreadyExists when a path has anything, even a broken link */
+async function expectNone(path: string): Promise<void> {
+  try {
+    await Deno.lstat(path);
+  } catch (thrown) {
+    if (thrown instanceof Deno.errors.NotFound) return;
+    throw thrown;
+  }
+  throw new Deno.errors.AlreadyExists("the file exists");
 }
 
 async function writing<T>(path: string, step: () => Promise<T>): Promise<T> {

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { fileURLToPath } from "node:url";
 import { Ejabberd, Prosody } from "../../harness/other_servers/mod.ts";
 import { StateFile } from "../migration/mod.ts";
@@ -171,6 +172,23 @@ Deno.test("causeway export --split writes accounts of any name, and import reads
   const back = await other.run(["import", copied, "--config", other.config, "--json"]);
   assert.deepEqual([back.code, back.error], [0, ""]);
   assert.equal(JSON.parse(back.out).added, names.length);
+});
+
+Deno.test("causeway export that fails leaves no file of its name, and no part of one", async () => {
+  await using fixture = await CommandFixture.make();
+  const config = ["--config", fixture.config];
+  await fixture.run(["import", await given(fixture, "prosody"), ...config]);
+  const database = new DatabaseSync(join(fixture.directory, "causeway.sqlite"));
+  // The vCard of an account is damaged.
+  assert.equal(database.prepare("UPDATE vcards SET content = X'3C'").run().changes, 1);
+  database.close();
+  const folder = join(fixture.directory, "out");
+  await Deno.mkdir(folder);
+  const { code, error } = await fixture.run(
+    ["export", "--output", join(folder, "all.xml"), ...config],
+  );
+  assert.deepEqual([code, error === ""], [1, false]);
+  assert.deepEqual(await Array.fromAsync(Deno.readDir(folder)), []);
 });
 
 Deno.test("causeway import asks for one source", async () => {
