@@ -773,6 +773,34 @@ Deno.test("importAccounts() takes all but the credentials of accounts in a direc
   assert.deepEqual(await destination.waiting("alice"), []);
 });
 
+for (const where of ["a directory", "another server"]) {
+  Deno.test(`importAccounts() goes on when a host has moved to ${where} since it was killed`, async () => {
+    await using destination = await Destination.open();
+    const { store, taking } = destination;
+    const path = await destination.write(document(user("alice"), user("bob")));
+    const source = await PieFiles.open([path]);
+    const failing = new Proxy(store.users(HOST), {
+      get: (users, key) =>
+        key === "setPassword" ? () => Promise.reject(new Error("it is off")) : methodOf(users, key),
+    });
+    await assert.rejects(
+      destination.import(source, { ...taking, stores: storesWith(store, { users: failing }) }),
+      { message: "it is off" },
+    );
+    const elsewhere = storesWith(store, {
+      users: {
+        checkPassword: () => Promise.resolve(undefined),
+        credentials: () => Promise.reject(new Error("there are no keys here")),
+        exists: () => Promise.resolve(true),
+      },
+    });
+    const hosts = where === "a directory" ? [HOST] : ["example.net"];
+    const counts = await destination.import(source, { ...taking, hosts, stores: elsewhere });
+    const [there, refused] = where === "a directory" ? [2, 0] : [0, 2];
+    assert.deepEqual(counts, { ...NOTHING, there, refused, findings: 2 });
+  });
+}
+
 Deno.test("importAccounts() leaves out what is too large for the database, and takes the rest", async () => {
   await using destination = await Destination.open();
   const { store } = destination;

@@ -146,7 +146,10 @@ export async function hasKeys(
   deps: TakingDeps,
 ): Promise<boolean> {
   const { jid: { localpart, domainpart }, login } = account;
-  const existing = await deps.stores.users(domainpart).credentials(localpart);
+  if (!deps.hosts.includes(domainpart)) return false;
+  const users = deps.stores.users(domainpart);
+  if (users.checkPassword !== undefined) return false; // it was moved to a directory meanwhile
+  const existing = await users.credentials(localpart);
   if (existing === undefined || isLocked(existing) || login === undefined) return false;
   if ((existing.creation ?? "") !== creation) return false;
   return login.kind === "password"
