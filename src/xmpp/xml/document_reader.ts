@@ -32,7 +32,10 @@ export interface DocumentLimits {
   readonly maxDepth?: number;
   /** Attributes of an element that is entered or built; at least 1. @default 1000 */
   readonly maxAttributes?: number;
-  /** Characters of one text, tag, comment or section; at least 1. @default 4194304 */
+  /**
+   * Characters of one tag, comment or section; at least 1. Texts of elements that are built cost their
+   * budget alone. @default 4194304
+   */
   readonly maxPieceLength?: number;
   /**
    * Size of the elements that are built, until `renewBudget` is called: characters of names, values
@@ -45,6 +48,8 @@ export interface DocumentLimits {
 const MAX_LEFT_OUT_DEPTH = 10_000;
 /** What an element costs besides its characters. */
 const ELEMENT_COST = 100;
+/** An empty comment: the parser hands a text over at the next markup, and holds all of it until then. */
+const FLUSH = "<!---->";
 
 interface OpenElement {
   readonly tag: SaxesTagNS;
@@ -70,6 +75,13 @@ export class DocumentReader {
   #hasRoot = false;
   /** Characters since the last event: the parser holds them. */
   #piece = 0;
+  /** Characters that the parser was given. */
+  #given = 0;
+  /** Of these, the characters up to the end of the last tag, comment or section. */
+  #markupEnd = 0;
+  /** True in a tag, comment or section, and in a reference: text may not be cut there. */
+  #isInMarkup = false;
+  #isInReference = false;
   #left: number;
 
   constructor(events: DocumentEvents, limits: DocumentLimits = {}) {
@@ -89,9 +101,12 @@ export class DocumentReader {
     this.#parser.on("opentag", (tag) => this.#opened(tag));
     this.#parser.on("closetag", () => this.#closed());
     this.#parser.on("text", (text) => this.#text(text));
-    this.#parser.on("cdata", (text) => this.#text(text));
-    this.#parser.on("comment", () => this.#piece = 0);
-    this.#parser.on("processinginstruction", () => this.#piece = 0);
+    this.#parser.on("cdata", (text) => {
+      this.#markupEnded();
+      this.#text(text);
+    });
+    this.#parser.on("comment", () => this.#markupEnded());
+    this.#parser.on("processinginstruction", () => this.#markupEnded());
   }
 
   /** Line that is being read, counted from 1. */
@@ -126,16 +141,37 @@ export class DocumentReader {
     } catch {
       return this.#fail("bytes that are not UTF-8");
     }
-    this.#piece += text.length;
-    this.#parser.write(text);
-    if (this.#piece > this.#limits.maxPieceLength + text.length) {
-      this.#fail(`a text or tag of more than ${this.#limits.maxPieceLength} characters`);
+    this.#give(text);
+    const { maxPieceLength } = this.#limits;
+    const isCut = this.#piece > maxPieceLength / 2 && !this.#isInMarkup && !this.#isInReference &&
+      !text.endsWith("\r"); // a line feed that follows belongs to it
+    if (isCut) this.#give(FLUSH);
+    if (this.#piece > maxPieceLength + text.length) {
+      this.#fail(`a tag, comment or reference of more than ${maxPieceLength} characters`);
     }
     if (bytes === undefined) this.#parser.close();
   }
 
-  #opened(tag: SaxesTagNS): void {
+  #give(text: string): void {
+    this.#piece += text.length;
+    this.#parser.write(text);
+    const tail = text.slice(Math.max(0, this.#markupEnd - this.#given));
+    this.#given += text.length;
+    // Text has these characters for markup and references alone.
+    if (tail.includes("<")) this.#isInMarkup = true;
+    const [begin, end] = [tail.lastIndexOf("&"), tail.lastIndexOf(";")];
+    if (begin !== end) this.#isInReference = begin > end;
+  }
+
+  #markupEnded(): void {
     this.#piece = 0;
+    this.#markupEnd = this.#parser.position;
+    this.#isInMarkup = false;
+    this.#isInReference = false;
+  }
+
+  #opened(tag: SaxesTagNS): void {
+    this.#markupEnded();
     this.#hasRoot = true;
     const depth = this.#entered + this.#skipped + this.#open.length;
     if (depth >= MAX_LEFT_OUT_DEPTH) {
@@ -162,7 +198,7 @@ export class DocumentReader {
   }
 
   #closed(): void {
-    this.#piece = 0;
+    this.#markupEnded();
     if (this.#skipped > 0) this.#skipped--;
     else if (this.#open.length === 0) {
       this.#entered--;

@@ -3,7 +3,12 @@ import { DocumentReader } from "./document_reader.ts";
 import { serialize } from "./serialize.ts";
 
 /** Reads a document in pieces of `length` bytes, and tells what happened. */
-function read(text: string, length: number, budget = 10_000): readonly string[] {
+function read(
+  text: string,
+  length: number,
+  budget = 10_000,
+  maxPieceLength = 100_000,
+): readonly string[] {
   const events: string[] = [];
   const reader = new DocumentReader({
     opened({ name, namespace, attribute }) {
@@ -14,7 +19,7 @@ function read(text: string, length: number, budget = 10_000): readonly string[] 
     built: (element) => events.push(`built ${serialize(element, "")}`),
     tooLarge: ({ name }) => events.push(`too large ${name}`),
     closed: () => events.push("close"),
-  }, { budget });
+  }, { budget, maxPieceLength });
   const bytes = new TextEncoder().encode(text);
   for (let at = 0; at < bytes.length; at += length) reader.push(bytes.subarray(at, at + length));
   reader.end();
@@ -86,13 +91,52 @@ Deno.test("DocumentReader leaves an element out that is nested too deep or has t
   }
 });
 
+Deno.test("DocumentReader reads texts of any length, as far as the budget allows", () => {
+  const long = "é&lt;;>\r\n".repeat(200);
+  const built = `built <tree>${"é&lt;;&gt;\n".repeat(200)}</tree>`;
+  for (
+    const [inside, expected] of [
+      [`${long}<tree>${long}</tree>${long}<tree>2</tree>`, [built, "built <tree>2</tree>"]],
+      [`<left>${long}<b/>${long}</left><tree>${long}</tree>`, [built]],
+      [`<tree><c/>${long.repeat(10)}</tree><tree>2</tree>`, [
+        "too large tree",
+        "too large tree",
+      ]],
+      [`<tree>${long.repeat(10)}</tree><new><tree>${long}</tree></new>`, [
+        "too large tree",
+        built,
+        "close",
+      ]],
+    ] as const
+  ) {
+    for (const length of [1, 7, 97]) {
+      const events = read(`<a>${inside}</a>`, length, 5_000, 500)
+        .filter((event) => !event.startsWith("open"));
+      assert.deepEqual(events, [...expected, "close"]);
+    }
+  }
+});
+
 Deno.test("DocumentReader counts comments and tags that do not end as pieces", () => {
-  for (const start of ["<a><!--", "<a><![CDATA[", "<a b='", "<a>", "<a><?pi "]) {
+  for (
+    const start of [
+      "<a><!--",
+      "<a><![CDATA[",
+      "<a b='",
+      "<a>x<b c='",
+      "<a>x</a",
+      "<a>&",
+      "<a><?pi ",
+    ]
+  ) {
     const reader = new DocumentReader(
       { opened: () => "build", built() {}, tooLarge() {}, closed() {} },
       { maxPieceLength: 1000 },
     );
-    const more = new TextEncoder().encode("x".repeat(100));
+    // What could be markup within an attribute or a comment is none.
+    const more = new TextEncoder().encode(
+      start.endsWith("'") ? "; > ".repeat(25) : "x".repeat(100),
+    );
     reader.push(new TextEncoder().encode(start));
     assert.throws(
       () => {
