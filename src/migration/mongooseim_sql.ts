@@ -49,6 +49,17 @@ const TABLES: Readonly<Record<string, readonly string[]>> = {
   offline_message: ["id", "timestamp", "expire", "server", "username", "from_jid", "packet"],
 };
 
+/**
+ * Order of the rows of an account, for tables that have many of them. Of rows beyond a limit it is always
+ * the same ones that are left.
+ */
+const ORDERS: Readonly<Record<string, string>> = {
+  rosterusers: "jid",
+  rostergroups: "jid, grp",
+  private_storage: "namespace",
+  offline_message: "id",
+};
+
 /** A table with data that is not taken. */
 interface LeftTable {
   /** Columns that name the account: its domain and its name, or its whole address. */
@@ -167,16 +178,22 @@ export class MongooseimSql implements AccountSource {
   async #roster(parts: AccountParts, key: readonly [string, string]): Promise<void> {
     const groups = new Map<string, string[]>();
     const groupColumns = `jid, ${cut("grp")}`;
-    for (const row of await this.#rows("rostergroups", groupColumns, key, MAX_GROUP_ROWS)) {
+    const groupRows = await this.#rows("rostergroups", groupColumns, key, MAX_GROUP_ROWS + 1);
+    for (const row of groupRows.slice(0, MAX_GROUP_ROWS)) {
       const jid = textOf(row["jid"]);
-      groups.set(jid, [...groups.get(jid) ?? [], textOf(row["grp"])]);
+      const some = groups.get(jid);
+      if (some === undefined) groups.set(jid, [textOf(row["grp"])]);
+      else some.push(textOf(row["grp"]));
+    }
+    if (groupRows.length > MAX_GROUP_ROWS) {
+      parts.note("roster", `groups of contacts after the first ${MAX_GROUP_ROWS} are not read`);
     }
     const columns = `jid, ${cut("nick")}, subscription, ask, ${cut("askmessage")}`;
-    const rows = await this.#rows("rosterusers", columns, key, MAX_CONTACTS);
-    if (rows.length === MAX_CONTACTS) {
+    const rows = await this.#rows("rosterusers", columns, key, MAX_CONTACTS + 1);
+    if (rows.length > MAX_CONTACTS) {
       parts.note("roster", `contacts after the first ${MAX_CONTACTS} are not read`);
     }
-    for (const row of rows) {
+    for (const row of rows.slice(0, MAX_CONTACTS)) {
       const jid = textOf(row["jid"]);
       const written = textOf(row["subscription"]).trim();
       const subscription = SUBSCRIPTIONS[written] ?? written;
@@ -213,9 +230,9 @@ export class MongooseimSql implements AccountSource {
 
   async #private(parts: AccountParts, key: readonly [string, string]): Promise<void> {
     const columns = "namespace, octet_length(data) AS bytes";
-    const rows = await this.#rows("private_storage", columns, key, MAX_PRIVATE_ROWS);
+    const rows = await this.#rows("private_storage", columns, key, MAX_PRIVATE_ROWS + 1);
     let room = MAX_ELEMENTS_BYTES;
-    for (const row of rows) {
+    for (const row of rows.slice(0, MAX_PRIVATE_ROWS)) {
       const namespace = textOf(row["namespace"]);
       if (Number(row["bytes"]) > MAX_XML_BYTES) {
         parts.note("private", `${shown(namespace)} has more than ${MAX_XML_BYTES} bytes`);
@@ -234,7 +251,7 @@ export class MongooseimSql implements AccountSource {
       if (stored === undefined) parts.note("private", `${shown(namespace)} is not an element`);
       else parts.privateElement(stored);
     }
-    if (rows.length === MAX_PRIVATE_ROWS) {
+    if (rows.length > MAX_PRIVATE_ROWS) {
       parts.note("private", `elements after the first ${MAX_PRIVATE_ROWS} are not read`);
     }
   }
@@ -246,11 +263,9 @@ export class MongooseimSql implements AccountSource {
 
   async #offline(parts: AccountParts, key: readonly [string, string]): Promise<void> {
     const columns = "id, octet_length(packet) AS bytes";
-    const rows = await this.#rows("offline_message", columns, key, MAX_MESSAGES);
+    const rows = await this.#rows("offline_message", columns, key, MAX_MESSAGES + 1);
     let room = MAX_MESSAGES_BYTES;
-    for (
-      const { id, bytes } of rows.toSorted((one, other) => Number(one["id"]) - Number(other["id"]))
-    ) {
+    for (const { id, bytes } of rows.slice(0, MAX_MESSAGES)) {
       room -= Number(bytes);
       if (room < 0) {
         return parts.note(
@@ -270,7 +285,7 @@ export class MongooseimSql implements AccountSource {
         ...(expiresAtMs === undefined ? {} : { expiresAtMs }),
       });
     }
-    if (rows.length === MAX_MESSAGES) {
+    if (rows.length > MAX_MESSAGES) {
       parts.note("offline", `messages after the first ${MAX_MESSAGES} are not read`);
     }
   }
@@ -290,7 +305,7 @@ export class MongooseimSql implements AccountSource {
     }
   }
 
-  /** Reads at most `limit` rows of an account; none where the table is missing. */
+  /** Reads the first `limit` rows of an account; none where the table is missing. */
   async #rows(
     table: string,
     columns: string,
@@ -298,8 +313,9 @@ export class MongooseimSql implements AccountSource {
     limit: number,
   ): Promise<readonly Readonly<Record<string, unknown>>[]> {
     if (!this.#tables.has(table)) return [];
+    const order = ORDERS[table] === undefined ? "" : `ORDER BY ${ORDERS[table]} `;
     return await this.#database.query(
-      `SELECT ${columns} FROM ${table} WHERE server = ? AND username = ? LIMIT ${limit}`,
+      `SELECT ${columns} FROM ${table} WHERE server = ? AND username = ? ${order}LIMIT ${limit}`,
       key,
     );
   }

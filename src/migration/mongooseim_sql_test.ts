@@ -246,6 +246,27 @@ for (const kind of SERVER_KINDS.filter(({ driver }) => driver !== "mssql")) {
       reasons.join(),
     );
 
+    // The last contacts come first, as a database without an order gives them.
+    const contacts = (account: string, count: number) =>
+      Array.from({ length: count }, (_, i) => `${count - i}`.padStart(5, "0"))
+        .map((number) => `(${account}, 'c${number}@example.net', '', 'B', 'N', '')`).join(", ");
+    await using popular = await foreign(server, [
+      ...["users", "rosterusers"].map((name) => `CREATE TABLE ${name} (${TABLES[name]})`),
+      `INSERT INTO users VALUES (${OF_ALICE}, 'x', NULL), ('example.com', 'bob', 'x', NULL)`,
+      `INSERT INTO rosterusers VALUES ${contacts(OF_ALICE, 11_001)}`,
+      `INSERT INTO rosterusers VALUES ${contacts("'example.com', 'bob'", 11_000)}`,
+    ]);
+    const read = await Array.fromAsync((await MongooseimSql.open(popular)).items(undefined));
+    const found = read.map(({ item }) => {
+      assert.ok(item.kind === "account");
+      const jids = item.account.roster.map(({ jid }) => jid).toSorted();
+      return [jids.length, jids.at(-1), item.findings.map(({ reason }) => reason).join()];
+    });
+    assert.deepEqual(found, [
+      [11_000, "c11000@example.net", "contacts after the first 11000 are not read"],
+      [11_000, "c11000@example.net", ""],
+    ]);
+
     await using old = await foreign(server, ["CREATE TABLE users (username text, password text)"]);
     await assert.rejects(MongooseimSql.open(old), {
       code: "migration/no-tables",
