@@ -1,5 +1,6 @@
 import { Command, Option } from "commander";
 import { timingSafeEqual } from "node:crypto";
+import { setTimeout } from "node:timers/promises";
 import { CausewayError } from "../base/mod.ts";
 import type { Config } from "../config/mod.ts";
 import { loadConfig, sqlAddressOf } from "../config/mod.ts";
@@ -23,6 +24,9 @@ interface Options {
 
 /** Milliseconds between two lines about the progress. */
 const PROGRESS_MS = 2000;
+
+/** Said once: it may take a minute until the other import is known to be gone. */
+const WAITING = "waiting for another import, which takes some of the same accounts";
 
 /** Limits on private storage where the module that serves it is off. */
 const PRIVATE_BOUNDS = { maxElements: 200, maxBytes: 1_048_576 };
@@ -48,7 +52,7 @@ export function importCommand(io: CommandIo): Command {
       let saidMs = startedMs;
       const counts = await importAccounts({
         source: opened.source,
-        taking: takingDeps(config, stores),
+        taking: takingDeps(config, stores, io),
         state,
         reportPath: options.report,
         progress(counts) {
@@ -98,13 +102,19 @@ async function openSource(paths: readonly string[], options: Options): Promise<O
   }
 }
 
-function takingDeps(config: Config, stores: Stores): TakingDeps {
+function takingDeps(config: Config, stores: Stores, io: CommandIo): TakingDeps {
+  let hasSaid = false;
   return {
     stores,
     hosts: config.hosts,
     privateBoundsOf: (host) => config.modules.get(host)?.mod_private || PRIVATE_BOUNDS,
     offlineOptionsOf: (host) => config.modules.get(host)?.mod_offline || undefined,
     nowMs: () => Date.now(),
+    async waitForOther() {
+      if (!hasSaid) io.error(`causeway: ${WAITING}`);
+      hasSaid = true;
+      await setTimeout(1000);
+    },
     derive: (password) => deriveScramCredentials(password, config.auth.scramIterations),
     async verify(credentials, password) {
       const hash = credentials.sha256 === undefined ? "SHA-1" : "SHA-256";

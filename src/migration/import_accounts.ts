@@ -1,12 +1,17 @@
+import { randomBytes } from "node:crypto";
 import type { AccountSource, PlacedItem } from "./account_source.ts";
 import type { AwaitedAccount, ImportCounts, StateFile } from "./import_state.ts";
 import type { MoveFinding } from "./moved_account.ts";
 import { ReportFile } from "./report_file.ts";
-import type { Taken, TakingDeps } from "./take_account.ts";
+import type { Taken, TakingDeps, TakingImport } from "./take_account.ts";
 import { hasKeys, takeAccount } from "./take_account.ts";
 
 /** Accounts that are taken at once. */
 const BATCH = 16;
+
+/** Waits for another import to go on with accounts, until that import is taken for gone. */
+const MOST_WAITS = 60;
+const ID_BYTES = 16;
 
 /** Options of an import. */
 export interface ImportOptions {
@@ -47,19 +52,21 @@ export async function importAccounts(options: ImportOptions): Promise<ImportCoun
   let batch: readonly PlacedItem[] = [];
   let seen: string | undefined;
   let awaited = before?.awaited ?? [];
+  const importId = before?.importId ?? randomBytes(ID_BYTES).toString("hex");
   const save = () =>
     state.write({
       source: source.id,
+      importId,
       position,
       taken: [...taken],
       awaited,
       counts,
       reportBytes: report.bytes,
     });
-  const take = async () => {
-    if (batch.length === 0) return;
+  /** Takes the batch, and leaves in it what has failed, and what another import takes. */
+  const takeOnce = async (takesReserved: boolean) => {
     const result = await takeBatch(batch, {
-      taking: options.taking,
+      taking: { ...options.taking, importId, takesReserved },
       awaited,
       await: async (some) => {
         awaited = some;
@@ -78,8 +85,15 @@ export async function importAccounts(options: ImportOptions): Promise<ImportCoun
     await report.add(result.findings);
     await save();
     options.progress?.(counts);
-    if (batch.length > 0) throw result.failure;
+    if (result.failure !== undefined) throw result.failure.thrown;
   };
+  const take = async () => {
+    for (let waits = 0; batch.length > 0; waits++) {
+      if (waits > 0) await options.taking.waitForOther();
+      await takeOnce(waits >= MOST_WAITS);
+    }
+  };
+  await save(); // when it is killed, it has to know again what it has reserved
   try {
     for await (const placed of source.items(position)) {
       // What a batch has is taken at once: of one account that would be twice.
@@ -105,7 +119,7 @@ function isSameAccount({ item: one }: PlacedItem, { item: other }: PlacedItem): 
 
 /** Collaborators of `takeBatch`. */
 interface BatchDeps {
-  readonly taking: TakingDeps;
+  readonly taking: TakingImport;
   /** Accounts that may have got their keys before the process was killed. */
   readonly awaited: readonly AwaitedAccount[];
   /** Notes durably which accounts get their keys next. */
@@ -125,17 +139,22 @@ interface Waiting {
   finish(): Promise<Outcome>;
 }
 
-/** Takes items, and returns what became of them, with those that are left because of a failure. */
+/**
+ * Takes items, and returns what became of them, with those that are left: because of a failure, or
+ * because another import takes them. The keys of all others do not wait for these, as that import may
+ * wait for them.
+ */
 async function takeBatch(batch: readonly PlacedItem[], deps: BatchDeps) {
   const findings: MoveFinding[] = [];
   const left: PlacedItem[] = [];
-  let failure: unknown;
+  let failure: { readonly thrown: unknown } | undefined;
   let counts = NOTHING;
   const firsts = await Promise.allSettled(batch.map((placed) => takeItem(placed, deps)));
   const next = [];
   for (const [index, first] of firsts.entries()) {
-    if (first.status === "fulfilled" && "finish" in first.value) next.push(first.value.awaited);
-    else if (first.status === "rejected") {
+    if (first.status === "fulfilled") {
+      if (first.value !== undefined && "finish" in first.value) next.push(first.value.awaited);
+    } else {
       // An earlier note may hold: nobody could look.
       const { position } = batch[index]!;
       next.push(...deps.awaited.filter((each) => each.position === position));
@@ -144,11 +163,12 @@ async function takeBatch(batch: readonly PlacedItem[], deps: BatchDeps) {
   if (next.length > 0) await deps.await(next);
   const outcomes = await Promise.allSettled(firsts.map(async (first) => {
     if (first.status === "rejected") throw first.reason;
-    return "finish" in first.value ? await first.value.finish() : first.value;
+    const { value } = first;
+    return value !== undefined && "finish" in value ? await value.finish() : value;
   }));
   for (const [index, outcome] of outcomes.entries()) {
-    if (outcome.status === "rejected") {
-      failure ??= outcome.reason;
+    if (outcome.status === "rejected") failure ??= { thrown: outcome.reason };
+    if (outcome.status === "rejected" || outcome.value === undefined) {
       left.push(batch[index]!);
       continue;
     }
@@ -172,11 +192,11 @@ async function takeBatch(batch: readonly PlacedItem[], deps: BatchDeps) {
   return { counts, findings, left, failure };
 }
 
-/** Takes an item, up to the keys of a new account. */
+/** Takes an item, up to the keys of a new account; undefined when another import takes it. */
 async function takeItem(
   { position, item }: PlacedItem,
   { taking, awaited }: BatchDeps,
-): Promise<Outcome | Waiting> {
+): Promise<Outcome | Waiting | undefined> {
   if (item.kind === "finding") return { findings: [item.finding], taken: undefined };
   const noted = awaited.find((each) => each.position === position);
   if (noted !== undefined && await hasKeys(item.account, noted.creation, taking)) {
@@ -189,6 +209,7 @@ async function takeItem(
     taken,
   });
   const first = await takeAccount(item.account, taking);
+  if (first === undefined) return undefined;
   if (!("finish" in first)) return outcomeOf(first);
   const { creation, taken: { onlyKey } } = first;
   const { findings } = outcomeOf(first.taken);

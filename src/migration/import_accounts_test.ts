@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { timingSafeEqual } from "node:crypto";
 import { CausewayError } from "../base/mod.ts";
+import type { OfflineBounds, OfflineMessage } from "../storage/mod.ts";
 import { InternalStore } from "../storage/mod.ts";
 import type { ScramCredentials } from "../xmpp/mod.ts";
 import { derivePasswordLike, deriveScramCredentials } from "../xmpp/mod.ts";
@@ -41,6 +42,7 @@ class Destination implements AsyncDisposable {
       nowMs: () => NOW,
       derive: (password) => deriveScramCredentials(password, 16),
       verify,
+      waitForOther: () => Promise.resolve(),
     };
   }
 
@@ -561,6 +563,87 @@ Deno.test("importAccounts() takes an account that its source has twice one time 
   ]);
   assert.ok(await verify((await users.credentials("alice"))!, "one"));
   assert.equal((await destination.waiting("alice")).length, 1);
+});
+
+Deno.test("importAccounts() leaves accounts to another import that takes them, and gives nobody a message twice", async () => {
+  await using destination = await Destination.open();
+  const { store, taking } = destination;
+  const message = "<offline-messages><message xmlns='jabber:client' from='bob@example.com/x' " +
+    "type='chat'><body>hello</body></message></offline-messages>";
+  const names = ["alice", "bob", "carol"];
+  const path = await destination.write(document(...names.map((name) => user(name, message))));
+  const source = await PieFiles.open([path]);
+  const run = async (name: string, others: Partial<TakingDeps>) => {
+    using state = await StateFile.open(destination.path(`${name}.state`));
+    const reportPath = destination.path(`${name}.report`);
+    const counts = await importAccounts({
+      source,
+      taking: { ...taking, ...others },
+      state,
+      reportPath,
+    });
+    return { counts, report: await Deno.readTextFile(reportPath) };
+  };
+  // Each import reserves an account that the other one wants, and gives no keys before it has asked
+  // for all of them.
+  const [reserved, asked] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const messages = store.offlineMessages(HOST);
+  const slow = {
+    offlineMessages: {
+      all: (localpart: string) => messages.all(localpart),
+      async keep(localpart: string, ...rest: [readonly OfflineMessage[], OfflineBounds]) {
+        reserved.resolve();
+        await asked.promise;
+        return await messages.keep(localpart, ...rest);
+      },
+    },
+  };
+  const one = run("one", { stores: storesWith(store, slow) });
+  await reserved.promise;
+  let waits = 0;
+  const other = await run("other", {
+    async waitForOther() {
+      assert.ok(++waits <= 3, "it waits for the accounts, not for each of them");
+      asked.resolve();
+      await one;
+    },
+  });
+  asked.resolve();
+  const first = await one;
+  for (const name of names) assert.equal((await destination.waiting(name)).length, 1, name);
+  assert.ok(waits > 0);
+  const total = (key: "added" | "there") => first.counts[key] + other.counts[key];
+  assert.deepEqual([total("added"), total("there")], [names.length, names.length]);
+  assert.deepEqual([first.report, other.report], ["", ""]);
+});
+
+Deno.test("importAccounts() waits for accounts of another import a while, and not for its own", async () => {
+  await using destination = await Destination.open();
+  const { store, taking } = destination;
+  const path = await destination.write(document(user("alice"), user("bob")));
+  const source = await PieFiles.open([path]);
+  let waits = 0;
+  const run = async (name: string, failing?: unknown) => {
+    using state = await StateFile.open(destination.path(`${name}.state`));
+    const stores = failing === undefined ? store : storesWith(store, { users: failing });
+    const waitForOther = () => Promise.resolve(void waits++);
+    const reportPath = destination.path(`${name}.report`);
+    const all = { ...taking, stores, waitForOther };
+    return await importAccounts({ source, taking: all, state, reportPath });
+  };
+  const withoutKeys = new Proxy(store.users(HOST), {
+    get: (users, key) =>
+      key === "setPassword"
+        ? () => Promise.reject(new Error("the machine is off"))
+        : methodOf(users, key),
+  });
+  await assert.rejects(run("one", withoutKeys), { message: "the machine is off" });
+  assert.equal((await run("one")).added, 2);
+  assert.equal(waits, 0);
+  for (const name of ["alice", "bob"]) await store.users(HOST).remove(name);
+  await assert.rejects(run("one", withoutKeys), { message: "the machine is off" });
+  assert.equal((await run("other")).added, 2);
+  assert.equal(waits, 60, "then that import is gone");
 });
 
 Deno.test("importAccounts() refuses to continue with another source", async () => {

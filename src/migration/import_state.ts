@@ -31,6 +31,8 @@ export interface AwaitedAccount {
 export interface ImportState {
   /** Id of the source; see `AccountSource`. */
   readonly source: string;
+  /** See `TakingImport`. @default another one each time */
+  readonly importId?: string | undefined;
   /** Position behind which it continues; undefined: at the beginning. */
   readonly position?: string | undefined;
   /** Positions behind that one whose items were taken: an item between them failed. @default none */
@@ -175,8 +177,9 @@ function failure(path: string, problem: string, cause?: unknown): CausewayError 
 function tryState(text: string): ImportState | undefined {
   try {
     const value = JSON.parse(text);
-    const { position = "", taken = [], awaited = [] } = value;
+    const { position = "", importId = "", taken = [], awaited = [] } = value;
     const isState = typeof value.source === "string" && typeof position === "string" &&
+      typeof importId === "string" &&
       Array.isArray(taken) && Array.isArray(awaited) && typeof value.reportBytes === "number" &&
       typeof value.counts?.added === "number";
     return isState ? value : undefined;

@@ -117,6 +117,7 @@ for (const kind of SERVER_KINDS.filter(({ driver }) => driver !== "mssql")) {
           nowMs: () => NOW,
           derive: (password) => deriveScramCredentials(password, 16),
           verify: () => Promise.resolve(true),
+          waitForOther: () => Promise.resolve(),
         },
         state,
         reportPath: join(directory, "report"),

@@ -1,4 +1,4 @@
-import { timingSafeEqual } from "node:crypto";
+import { createHash, timingSafeEqual } from "node:crypto";
 import { CausewayError } from "../base/mod.ts";
 import type {
   OfflineBounds,
@@ -35,6 +35,16 @@ export interface TakingDeps {
   derive(password: string): Promise<CompleteCredentials>;
   /** Returns true when a password belongs to these keys. */
   verify(credentials: ScramCredentials, password: string): Promise<boolean>;
+  /** Waits for a second, in which another import may go on with accounts that it has reserved. */
+  waitForOther(): Promise<void>;
+}
+
+/** An import that takes accounts. */
+export interface TakingImport extends TakingDeps {
+  /** Text that no other import has. It stays the same when this one is continued. */
+  readonly importId: string;
+  /** True: takes accounts that another import has reserved. That one has come to an end. */
+  readonly takesReserved: boolean;
 }
 
 /** Findings about an account that an operator or its owner has deleted. */
@@ -84,15 +94,19 @@ export interface Reserved {
  * Nobody can be kept from logging in to an account of a directory, which checks the passwords. Such an
  * account gets its messages only if it has no other data here: it may have got them before.
  *
+ * Two imports that take one account at once would give it all messages twice. So one leaves it to the
+ * other, which has reserved it.
+ *
  * To repeat it up to the keys gives the same result. Behind them it would be that of an account which
  * existed already. The caller therefore notes what is reserved, and then lets it have its keys.
  *
+ * @returns undefined for an account that another import takes, or somebody has just made
  * @throws CausewayError with a code `storage/…`; then the account may be taken again
  */
 export async function takeAccount(
   account: MovedAccount,
-  deps: TakingDeps,
-): Promise<Taken | Reserved> {
+  deps: TakingImport,
+): Promise<Taken | Reserved | undefined> {
   const { localpart, domainpart } = account.jid;
   if (!deps.hosts.includes(domainpart)) {
     return refused("account", `${domainpart} is not one of hosts`);
@@ -108,14 +122,13 @@ export async function takeAccount(
   }
   const existing = await users.credentials(localpart);
   if (existing === undefined || isLocked(existing)) {
+    if (existing !== undefined && !isLockedBy(existing, deps.importId) && !deps.takesReserved) {
+      return undefined;
+    }
     if (account.login === undefined) return refused("account", "nobody could log in to it");
     const credentials = await taking.credentials(account.login);
     if (credentials === undefined) return refused("account", "its password cannot be used");
-    if (existing === undefined && !await taking.reserve(credentials)) {
-      await taking.data(false);
-      taking.note("password", "the account was made meanwhile, and keeps its password");
-      return { outcome: "there", findings: taking.findings };
-    }
+    if (existing === undefined && !await taking.reserve(credentials)) return undefined;
     // Somebody may delete it, and take the name, at any moment from now on.
     const reserved = await users.credentials(localpart);
     if (reserved === undefined || !isLocked(reserved)) return refused("account", DELETED);
@@ -164,9 +177,9 @@ function refused(kind: MovedKind, reason: string): Taken {
 class Taking {
   readonly findings: { readonly kind: MovedKind; readonly reason: string }[] = [];
   readonly #account: MovedAccount;
-  readonly #deps: TakingDeps;
+  readonly #deps: TakingImport;
 
-  constructor(account: MovedAccount, deps: TakingDeps) {
+  constructor(account: MovedAccount, deps: TakingImport) {
     this.#account = account;
     this.#deps = deps;
   }
@@ -193,7 +206,10 @@ class Taking {
     const { localpart, domainpart, text } = this.#account.jid;
     try {
       await this.#deps.stores.archives(domainpart).closeUnowned?.(text);
-      await this.#deps.stores.users(domainpart).add(localpart, locked(credentials));
+      await this.#deps.stores.users(domainpart).add(
+        localpart,
+        locked(credentials, this.#deps.importId),
+      );
       return true;
     } catch (thrown) {
       if (thrown instanceof CausewayError && thrown.code === "storage/user-exists") return false;
@@ -415,22 +431,31 @@ async function takeFitting<T>(
   ];
 }
 
-/** Returns keys of the same shape to which no password is known, and nobody can find one. */
-function locked({ sha1, sha256 }: ScramCredentials): ScramCredentials {
-  const lock = (secret: ScramSecret): ScramSecret => ({
+/**
+ * Returns keys of the same shape to which no password is known, and nobody can find one. They name the
+ * import that has reserved the account.
+ */
+function locked({ sha1, sha256 }: ScramCredentials, importId: string): ScramCredentials {
+  const lock = (secret: ScramSecret, hash: "sha1" | "sha256"): ScramSecret => ({
     ...secret,
     storedKey: new Uint8Array(secret.storedKey.length),
-    serverKey: new Uint8Array(secret.serverKey.length),
+    serverKey: createHash(hash).update(importId).digest(),
   });
-  if (sha1 === undefined) return { sha1, sha256: lock(sha256) };
+  if (sha1 === undefined) return { sha1, sha256: lock(sha256, "sha256") };
   return sha256 === undefined
-    ? { sha1: lock(sha1), sha256 }
-    : { sha1: lock(sha1), sha256: lock(sha256) };
+    ? { sha1: lock(sha1, "sha1"), sha256 }
+    : { sha1: lock(sha1, "sha1"), sha256: lock(sha256, "sha256") };
 }
 
-/** True for keys that `locked` made, in an import that was interrupted. */
+/** True for keys that `locked` made. */
 function isLocked({ sha1, sha256 }: ScramCredentials): boolean {
   return (sha1 ?? sha256)!.storedKey.every((byte) => byte === 0); // it has one of the two
+}
+
+/** True for keys that `locked` made in one import. */
+function isLockedBy({ sha1, sha256 }: ScramCredentials, importId: string): boolean {
+  const [hash, { serverKey }] = sha1 === undefined ? ["sha256", sha256] : ["sha1", sha1];
+  return createHash(hash).update(importId).digest().equals(serverKey);
 }
 
 function nameOf({ name, namespace }: PrivateChange): string {
