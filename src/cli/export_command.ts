@@ -39,12 +39,15 @@ export function exportCommand(io: CommandIo): Command {
       const config = loadConfig(options.config);
       await using stores = await Stores.open(config.storage);
       let count = 0;
+      let hashed = 0;
       const accountsOf = (host: string) => exportedAccounts({ stores, host, reader: options.for });
       if (split !== undefined) {
         await Deno.mkdir(split, { recursive: true, mode: 0o700 });
         for (const host of config.hosts) {
           for await (const { jid, xml } of accountsOf(host)) {
-            using file = await NewFile.create(join(split, pieFileName(jid)));
+            const name = pieFileName(jid);
+            if (name !== `${jid.text}.xml`) hashed++;
+            using file = await NewFile.create(join(split, name));
             await file.write(pieHead() + pieHostHead(host) + xml + PIE_HOST_TAIL + PIE_TAIL);
             await file.publish();
             count++;
@@ -69,6 +72,12 @@ export function exportCommand(io: CommandIo): Command {
         await syncFolder(dirname(output!));
       }
       io.out(`accounts written: ${count}`);
+      if (hashed > 0) {
+        io.out(
+          `accounts in files with another name, which Prosody does not find: ${hashed}; see ` +
+            '"Move out" in docs/operations.md',
+        );
+      }
     });
 }
 

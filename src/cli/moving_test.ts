@@ -161,6 +161,11 @@ Deno.test("causeway export --split writes accounts of any name, and import reads
   const split = join(fixture.directory, "split");
   const written = await fixture.run(["export", "--split", split, ...config]);
   assert.deepEqual([written.code, written.error], [0, ""]);
+  assert.equal(
+    written.out,
+    "accounts written: 6\naccounts in files with another name, which Prosody does not find: 4; " +
+      'see "Move out" in docs/operations.md\n',
+  );
   const files = (await Array.fromAsync(Deno.readDir(split))).map(({ name }) => name).sort();
   assert.deepEqual(files.filter((name) => name.includes("@")), [
     "alice@example.com.xml",
