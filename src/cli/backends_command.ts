@@ -216,7 +216,7 @@ export function backendsCommand(io: CommandIo, done: (code: number) => void): Co
             "these go too",
         );
       }
-      if (final && kinds.includes("users")) await refuseEmptySource(storage, { from, to });
+      if (final) await refuseEmptySource(storage, { from, to, kinds });
       for (const kind of inCopyOrder(kinds, differing)) {
         const steps = new Map<string, number>();
         const reports = await copyData(storage, {

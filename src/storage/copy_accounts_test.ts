@@ -1,7 +1,7 @@
 import { deepEqual, equal, ok, rejects } from "node:assert/strict";
 import { join } from "node:path";
 import { copyAccounts } from "./copy_accounts.ts";
-import { copiableKinds, copyData } from "./copy_data.ts";
+import { copiableKinds, copyData, refuseEmptySource } from "./copy_data.ts";
 import type { CopiedKind, CopyOptions } from "./copy_data.ts";
 import type { DataStores } from "./data_stores.ts";
 import { InternalStore } from "./internal_store.ts";
@@ -184,6 +184,21 @@ Deno.test("copyData() to Riak keeps what differs and names it, replaces it, or m
   deepEqual(last.get("vcards"), { ...NONE, same: 1, removed: 1 });
   deepEqual(await there.users(HOST).list(), ["alice", "newcomer", "zoë", "ünal"]);
   deepEqual(await contentOf(there), await contentOf(databases.internal));
+});
+
+Deno.test("refuseEmptySource() looks for data of accounts in Riak", async () => {
+  await using riak = await RiakFixture.open();
+  await using databases = await Databases.make(riak);
+  await databases.internal.users(HOST).add("alice", conformanceCredentials(1));
+  await databases.internal.vcards(HOST).write("alice", "<vCard/>");
+  const refused = async (from: string, to: string) => {
+    const options = { from, to, kinds: ["vcard"] } as const;
+    return await refuseEmptySource(databases.options, options).then(() => "", ({ code }) => code);
+  };
+  const [full, empty] = ["internal", "riak.default"];
+  deepEqual([await refused(full, empty), await refused(empty, full)], ["", "storage/empty-source"]);
+  await riak.stores().vcards(HOST).write("alice", "<vCard/>");
+  deepEqual(await refused(empty, full), "");
 });
 
 Deno.test("copyData() to Riak is continued after it was interrupted", async () => {

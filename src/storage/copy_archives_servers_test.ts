@@ -4,7 +4,7 @@ import { ELASTICSEARCH_8 } from "../../harness/databases/mod.ts";
 import { archiveKeyOf, roomArchiveKeyOf } from "./archive_store.ts";
 import type { ArchiveStore } from "./archive_store.ts";
 import { cassandraDuringTests, cassandraPool } from "./cassandra/testing/server.ts";
-import { copyData } from "./copy_data.ts";
+import { copyData, refuseEmptySource } from "./copy_data.ts";
 import type { CopyOptions } from "./copy_data.ts";
 import type { DataStores } from "./data_stores.ts";
 import { serverKindOf } from "./server_kinds.ts";
@@ -160,6 +160,25 @@ class Databases implements AsyncDisposable {
     await Deno.remove(this.#directory, { recursive: true });
   }
 }
+
+Deno.test("refuseEmptySource() looks for archives of people and of rooms, wherever they are", async () => {
+  await using databases = await Databases.make();
+  const refused = async (from: string, to: string) => {
+    const options = { from, to, kinds: ["mam"] } as const;
+    return await refuseEmptySource(databases.options, options).then(() => "", ({ code }) => code);
+  };
+  const empty = "storage/empty-source";
+  assert.equal(await refused("rdbms.people", "cassandra.old"), "");
+  assert.equal(await refused("cassandra.old", "rdbms.people"), empty);
+  assert.equal(await refused("cassandra.old", "elastic.new"), "", "there is nothing to lose");
+  const [person, room] = [databases.archives[0]!, databases.roomArchives[0]!];
+  await fillArchive(await databases.open("cassandra.old"), person, { count: 1 });
+  assert.equal(await refused("cassandra.old", "rdbms.people"), "");
+  assert.equal(await refused("elastic.new", "cassandra.old"), empty);
+  const message = filledRoomMessage;
+  await fillArchive(await databases.openRooms("elastic.new"), room, { count: 1, message });
+  assert.equal(await refused("elastic.new", "cassandra.old"), "");
+});
 
 Deno.test("copyData() takes archives from PostgreSQL to Cassandra, Elasticsearch and SQLite, and back", async () => {
   await using databases = await Databases.make();

@@ -21,6 +21,7 @@ import type { CopyUnitsOptions, UnitCounts } from "./sql/copy_units.ts";
 import type { UnitSummary } from "./sql/unit_summary.ts";
 import { summarizeUnits } from "./sql/unit_summary.ts";
 import type { SqlDatabase } from "./sql/sql_database.ts";
+import { nextKeys } from "./sql/unit_rows.ts";
 import { sqlServerDatabase } from "./sql/sql_server.ts";
 import { SqlStores } from "./sql/sql_stores.ts";
 import type { StoresOptions } from "./stores.ts";
@@ -55,6 +56,8 @@ const COPY_STATEMENT_MS = 600_000;
 /** Name of the secret behind the keys of accounts that do not exist. */
 const ENUMERATION_SECRET = "enumeration";
 const CHECKSUM_DIGITS = 32;
+/** The archives of a database, as units that may be counted. */
+const ARCHIVES: TableGroup = { key: "account_key", tables: ["archives"], names: [], batch: 1 };
 /** Accounts, or rooms, that are looked up at once. */
 const NAMES_AT_ONCE = 500;
 
@@ -162,29 +165,77 @@ export async function copyData(
 }
 
 /**
- * Refuses to make a backend with accounts the same as one without any. For the first step of a copy
- * that mirrors accounts: somebody may have taken one backend for the other.
+ * Refuses to make a backend the same as one that has no accounts, or nothing of what is copied. For
+ * the first step of a copy that mirrors: somebody may have taken one backend for the other.
  *
  * @throws CausewayError `storage/empty-source`; as `copyData`
  */
 export async function refuseEmptySource(
   stores: StoresOptions,
-  { from, to }: Pick<CopyOptions, "from" | "to">,
+  { from, to, kinds }: Pick<CopyOptions, "from" | "to"> & { readonly kinds: readonly CopiedKind[] },
 ): Promise<void> {
-  if (copyProblem("users", from, to) !== undefined) return; // `copyData` says it
-  const hasAccounts = async (name: string, isMade: boolean): Promise<boolean> => {
-    await using opened = await openBackend(stores, name, { isMade });
-    for (const host of stores.users.keys()) {
-      if ((await opened.stores.users!(host).list({ limit: 1 })).length > 0) return true;
+  if (kinds.some((kind) => copyProblem(kind, from, to) !== undefined)) return; // `copyData` says it
+  // Other data may all be gone for good reasons while there are accounts.
+  const users = kinds.filter((kind) => kind === "users");
+  for (
+    const [some, nothing] of [
+      [users, "no accounts of the configuration's hosts"],
+      [kinds, `nothing of ${kinds.join(", ")}`],
+    ] as const
+  ) {
+    if (some.length === 0) continue;
+    if (await hasAny(stores, from, { kinds: some, isMade: false })) continue;
+    if (!await hasAny(stores, to, { kinds: some, isMade: true })) continue;
+    throw new CausewayError(
+      "storage/empty-source",
+      `Cannot make ${to} the same as ${from}: ${from} has ${nothing}, and ${to} would lose all ` +
+        "that it has; remove that first if it is meant",
+    );
+  }
+}
+
+/** True for a backend that has data of any of these kinds. */
+async function hasAny(
+  options: StoresOptions,
+  name: string,
+  { kinds, isMade }: { readonly kinds: readonly CopiedKind[]; readonly isMade: boolean },
+): Promise<boolean> {
+  await using opened = await openBackend(options, name, { isMade });
+  const { database, stores } = opened;
+  const hosts = [...options.users.keys()];
+  for (const host of kinds.includes("users") ? hosts : []) {
+    if ((await stores.users!(host).list({ limit: 1 })).length > 0) return true;
+  }
+  const others = kinds.filter((kind) => kind !== "users");
+  if (database !== undefined) {
+    const groups = others.flatMap((kind) => kind === "mam" ? [ARCHIVES] : COPIED_KINDS[kind]);
+    for (const group of groups) {
+      const keys = await database.run("read the keys of", async (queries) => {
+        return await nextKeys(queries, database, { ...group, batch: 1 }, { after: null });
+      });
+      if (keys.length > 0) return true;
     }
     return false;
-  };
-  if (await hasAccounts(from, false) || !await hasAccounts(to, true)) return;
-  throw new CausewayError(
-    "storage/empty-source",
-    `Cannot make ${to} the same as ${from}: ${from} has no accounts of the configuration's hosts, ` +
-      `and ${to} would lose all that it has; remove those first if that is meant`,
-  );
+  }
+  if (others.length === 0) return false;
+  await using configured = await Stores.open(options);
+  const storesOf = (host: string) =>
+    [configured.users(host), stores.users?.(host)].filter((each) => each !== undefined);
+  const parts = others.filter((kind) => kind in ACCOUNT_PARTS) as (keyof typeof ACCOUNT_PARTS)[];
+  for await (const account of parts.length === 0 ? [] : accountsOf(hosts, storesOf)) {
+    for (const part of parts) {
+      if (await ACCOUNT_PARTS[part].read(stores, account) !== undefined) return true;
+    }
+  }
+  if (!kinds.includes("mam")) return false;
+  for await (const { archive } of archivesOfAccounts(configured, [stores], hosts)) {
+    if (await stores.archives!().ends(archive) !== undefined) return true;
+  }
+  const rooms = stores.roomArchives?.() ?? stores.archives!();
+  for await (const { archive } of archivesOfRooms(configured, [stores])) {
+    if (await rooms.ends(archive) !== undefined) return true;
+  }
+  return false;
 }
 
 /** Copies one kind of data where a database speaks no SQL, account by account. */

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { archiveKeyOf } from "./archive_store.ts";
-import { COPIED_KIND_NAMES, copyData, inCopyOrder } from "./copy_data.ts";
+import { COPIED_KIND_NAMES, copyData, inCopyOrder, refuseEmptySource } from "./copy_data.ts";
+import type { CopiedKind } from "./copy_data.ts";
 import { InternalStore } from "./internal_store.ts";
 import { COLUMNS, COPIED_KINDS, TABLES_LEFT_OUT } from "./sql/copied_tables.ts";
 import { sqlServerDatabase } from "./sql/sql_server.ts";
@@ -265,6 +266,35 @@ for (const { kind, server } of servers) {
     );
   });
 }
+
+Deno.test("refuseEmptySource() refuses a source that has nothing of what the destination has", async () => {
+  await using databases = await Databases.make({ here: await pool(servers[0]!.server()) });
+  const [source, destination] = await Promise.all(
+    ["internal", "rdbms.here"].map((name) => databases.open(name)),
+  );
+  const refused = async (...kinds: readonly CopiedKind[]) => {
+    const options = { from: "internal", to: "rdbms.here", kinds };
+    return await refuseEmptySource(databases.options, options).then(() => "", ({ code }) => code);
+  };
+  const empty = "storage/empty-source";
+  await source!.secret("enumeration");
+  assert.equal(await refused(...COPIED_KIND_NAMES), "", "both are empty");
+  // As where the accounts are in a directory.
+  await destination!.vcards("example.com").write("alice", "<vCard/>");
+  await destination!.archives().append([conformanceArchived(1)], 1);
+  for (const kinds of [COPIED_KIND_NAMES, ["vcard"], ["mam"]] as const) {
+    assert.equal(await refused(...kinds), empty, kinds.join());
+  }
+  assert.equal(await refused("roster"), "");
+  await source!.lastLogouts("example.com").note([{ localpart: "alice", atMs: 1, status: "" }]);
+  assert.equal(await refused("vcard"), empty);
+  assert.equal(await refused("vcard", "last"), "", "her vCard may be gone");
+  await destination!.users("example.com").add("alice", conformanceCredentials(1));
+  assert.equal(await refused("vcard", "last"), "");
+  assert.equal(await refused("users", "vcard", "last"), empty);
+  await source!.users("example.com").add("bob", conformanceCredentials(1));
+  assert.equal(await refused("users", "vcard", "last"), "");
+});
 
 Deno.test("copyData() between the servers", async () => {
   const pools = await Promise.all(servers.map(({ server }) => pool(server())));
