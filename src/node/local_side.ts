@@ -37,7 +37,10 @@ export interface LocalSideDeps extends UserHosts {
   /** Archives, which give messages to their accounts an id. @default there are none */
   readonly archive?: { stamped(message: Envelope): Stanza };
   /** Rosters and presence. */
-  readonly rosters?: Pick<RosterServer, "serves" | "probed" | "takes" | "asTold" | "saw">;
+  readonly rosters?: Pick<
+    RosterServer,
+    "serves" | "probed" | "takes" | "asTold" | "saw" | "refused"
+  >;
   /** Privacy lists. @default nobody has any */
   readonly privacy?: Pick<PrivacyServer, "refusesPresence" | "takes">;
   /** Watch over the accounts of the sessions here. */
@@ -189,8 +192,7 @@ export class LocalSide implements NodeSide {
       return "ignored"; // its answers are stanzas of their own
     }
     if (privacy?.refusesPresence(stanza) === true) {
-      // Nothing is told any more: the next presence is news, even if it is like the last one told.
-      if (!isSubscription(stanza)) rosters.saw({ ...stanza, type: "unavailable" }, envelope);
+      rosters.refused(stanza, envelope);
       return "ignored";
     }
     if (!isSubscription(stanza)) return rosters.saw(stanza, envelope) ? undefined : "ignored";

@@ -96,6 +96,7 @@ class Fixture {
     rosters: {
       serves: () => this.hasRosters,
       saw: ({ type }) => this.seen.push(type) > 0,
+      refused: ({ type }) => void this.seen.push(`refused ${type}`),
       probed: (probe) => void this.handed.push(`probe of ${probe.from.text}`),
       takes: ({ to }) => to.text.endsWith("/uninterested"),
       asTold: (iq) => this.told ?? iq,
@@ -357,14 +358,16 @@ Deno.test("LocalSide gives a subscription stanza to the addressed client alone",
   assert.deepEqual(fixture.handed, [], "no other client gets it");
 });
 
-Deno.test("LocalSide notes presence that no session wants as the end of what was told", () => {
+Deno.test("LocalSide gives presence that privacy lists refuse to no session", () => {
   const fixture = new Fixture();
   fixture.hasRosters = true;
   fixture.isRefused = true;
-  for (const type of ["available", "unavailable", "subscribe"]) {
+  const types = ["available", "unavailable", "subscribe"];
+  for (const type of types) {
     assert.equal(fixture.local.deliver(asEnvelope(presence(type, "b@example.com/x"))), "ignored");
   }
-  assert.deepEqual([fixture.seen, fixture.handed], [["unavailable", "unavailable"], []]);
+  assert.deepEqual(fixture.seen, types.map((type) => `refused ${type}`));
+  assert.deepEqual(fixture.handed, []);
   fixture.isRefused = false;
   fixture.local.deliver(asEnvelope(presence("available", "b@example.com")));
   assert.deepEqual([fixture.seen.at(-1), fixture.handed], ["available", ["session"]]);

@@ -166,11 +166,21 @@ export class RemotePresence {
         this.#known.untellOne(from.text, told, { account, to: to.text });
         return this.#drop();
       }
-      return this.#unavailable(stanza, origin, told);
+      return this.#unavailable(stanza, origin);
     }
     if (told?.process !== origin.process) this.#supersede(stanza, origin, { told, own });
     if (origin.process === this.#deps.process) return true;
     return this.#available(stanza, origin, told?.process === origin.process ? told : undefined);
+  }
+
+  /**
+   * Notes presence that the privacy lists here keep from its recipient. Nothing is told of its resource any
+   * more: the next presence is news, even if it is like the last one told. Nobody is asked for it anew.
+   */
+  refused({ type, from, to }: Stanza, { process }: PresenceOrigin): void {
+    if (from === from.bare || (type !== "available" && type !== "unavailable")) return;
+    if (this.#withdrawn.take(process, to.bare.text, from.text)) return;
+    this.#untell(from, to);
   }
 
   /** Returns the full JIDs of the resources elsewhere that a session here, or its account, was told of. */
@@ -369,15 +379,21 @@ export class RemotePresence {
     return true;
   }
 
-  #unavailable({ from, to }: Stanza, { process }: PresenceOrigin, told?: Known): boolean {
+  #unavailable({ from, to }: Stanza, { process }: PresenceOrigin): boolean {
     // It was told already. A later probe would find nobody.
-    const account = to.bare.text;
-    if (this.#withdrawn.take(process, account, from.text)) return this.#drop();
+    if (this.#withdrawn.take(process, to.bare.text, from.text)) return this.#drop();
     if (this.#contested.has(from.text)) this.#deps.probe(to.bare, from.bare);
-    if (to === to.bare) {
-      for (const each of this.#known.of(from.text)) this.#known.untell(from.text, each, account);
-    } else if (told !== undefined) this.#known.untellOne(from.text, told, { account, to: to.text });
+    this.#untell(from, to);
     return true;
+  }
+
+  /** Forgets that a recipient was told of a resource. */
+  #untell({ text }: Jid, to: Jid): void {
+    const account = to.bare.text;
+    for (const each of this.#known.of(text)) {
+      if (to === to.bare) this.#known.untell(text, each, account);
+      else this.#known.untellOne(text, each, { account, to: to.text });
+    }
   }
 
   #drop(): false {

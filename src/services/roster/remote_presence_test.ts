@@ -3,7 +3,7 @@ import { ManualClock } from "../../base/mod.ts";
 import { MetricsRegistry, SILENT_LOGGER } from "../../observe/mod.ts";
 import type { Stanza } from "../../xmpp/mod.ts";
 import { buildStanza, element, parseJid } from "../../xmpp/mod.ts";
-import type { PresentSession } from "./remote_presence.ts";
+import type { PresenceOrigin, PresentSession } from "./remote_presence.ts";
 import { RemotePresence } from "./remote_presence.ts";
 import { fullJid, lines } from "./testing/roster_fixture.ts";
 
@@ -50,17 +50,12 @@ class Fixture {
     log: SILENT_LOGGER,
   });
 
-  saw(
-    type: "available" | "unavailable",
-    { from = BOB, to = ALICE, process = 2, sentAtUs = 1, status = "" } = {},
-  ): boolean {
-    const attributes = type === "available" ? {} : { type };
-    const stanza = buildStanza(
-      element("presence", attributes, element("status", {}, status)),
-      { from: parseJid(from), to: parseJid(to) },
-    );
-    const origin = process === 3 ? DC3 : DC2;
-    return this.presence.saw(stanza, { origin, process, sentAtUs });
+  saw(type: PresenceType, options?: PresenceOptions): boolean {
+    return this.presence.saw(...presenceOf(type, options));
+  }
+
+  refused(type: PresenceType, options?: PresenceOptions): void {
+    this.presence.refused(...presenceOf(type, options));
   }
 
   /** Returns how many pairs of a resource and a recipient are remembered. */
@@ -79,6 +74,29 @@ class Fixture {
     this.live.delete(host);
     await this.look();
   }
+}
+
+type PresenceType = "available" | "unavailable" | "subscribe";
+
+interface PresenceOptions {
+  readonly from?: string;
+  readonly to?: string;
+  readonly process?: number;
+  readonly sentAtUs?: number;
+  readonly status?: string;
+}
+
+/** Presence from another datacenter, and its origin there. */
+function presenceOf(
+  type: PresenceType,
+  { from = BOB, to = ALICE, process = 2, sentAtUs = 1, status = "" }: PresenceOptions = {},
+): [presence: Stanza, origin: PresenceOrigin] {
+  const attributes = type === "available" ? {} : { type };
+  const presence = buildStanza(
+    element("presence", attributes, element("status", {}, status)),
+    { from: parseJid(from), to: parseJid(to) },
+  );
+  return [presence, { origin: process === 3 ? DC3 : DC2, process, sentAtUs }];
 }
 
 /** A session of this node; available ones since `sinceUs`. */
@@ -492,6 +510,23 @@ Deno.test("a session that tells of itself once more before it is replaced makes 
   assert.equal(fixture.saw("available", { sentAtUs: 3, status: "away" }), true);
   assert.equal(fixture.saw("unavailable", { sentAtUs: 3 }), true);
   assert.deepEqual(fixture.steps, [`probe ${ALICE} → bob@example.com`]);
+});
+
+Deno.test("presence that privacy lists refuse ends what was told, and nobody asks anew", async () => {
+  const fixture = new Fixture();
+  // bob has moved to and fro between two processes, so the end of his presence would be doubted.
+  fixture.saw("available", { sentAtUs: 1 });
+  fixture.saw("available", { process: 3, sentAtUs: 2 });
+  fixture.saw("available", { sentAtUs: 3 });
+  fixture.saw("available", { to: PHONE, sentAtUs: 3 });
+  fixture.refused("subscribe");
+  assert.equal(await fixture.pairs(), "2");
+  fixture.refused("available", { to: PHONE, sentAtUs: 3 });
+  assert.equal(await fixture.pairs(), "1");
+  for (const type of ["available", "unavailable"] as const) fixture.refused(type, { sentAtUs: 3 });
+  assert.equal(await fixture.pairs(), "0");
+  assert.deepEqual(fixture.steps, [], "the answer would be refused, and asked for anew");
+  assert.equal(fixture.saw("available", { sentAtUs: 3 }), true, "it is news once more");
 });
 
 Deno.test("the end of a session that has moved is told, and nobody asks anew", async () => {

@@ -307,6 +307,11 @@ export class RosterServer {
     return this.saw(presence, { origin: hosts.localHost, process, sentAtUs });
   }
 
+  /** Notes presence that the privacy lists here keep from its recipient. */
+  refused(stanza: Stanza, origin: PresenceOrigin): void {
+    this.#remote.refused(stanza, origin);
+  }
+
   /**
    * Takes an IQ for a session here that is not for its client: a request of another node, or a roster
    * push that the client has not asked for. False for all others.
