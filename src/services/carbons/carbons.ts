@@ -76,10 +76,13 @@ export class Carbons {
     return [new CarbonSwitch("enable"), new CarbonSwitch("disable")];
   }
 
-  /** True for a message of which other sessions of its recipient get carbons. */
+  /**
+   * True for a message of which other sessions of its recipient get carbons. What one session of an account
+   * writes to another one is copied as sent.
+   */
   copies(stanza: Stanza): boolean {
     const { from, to } = stanza;
-    return this.#deps.isOn(to.domainpart) && from.bare.text !== to.bare.text &&
+    return this.#deps.isOn(to.domainpart) && (to === to.bare || from.bare.text !== to.bare.text) &&
       isEligible(stanza, "received");
   }
 
@@ -100,7 +103,7 @@ export class Carbons {
       sender.loneUntilMs = nowMs + LONE_MS;
       return;
     }
-    // A note to the account itself comes to its other sessions as it is.
+    // A note to the account itself is copied as received, to those sessions that do not get it as it is.
     if (to.text === account.text) return;
     const takers = here.filter((session) =>
       session.hasCarbons && session.jid.text !== from.text && session.jid.text !== to.text
@@ -123,14 +126,15 @@ export class Carbons {
   received(stanza: Stanza): boolean {
     if (stanza.type === "error") return this.#errorReceived(stanza);
     if (!this.#deps.isUsedHere()) return false;
-    const { to } = stanza;
+    const { from, to } = stanza;
     const sessions = this.#deps.ofAccount(to.bare.text);
     if (sessions.length < 2 && sessions[0]?.jid.text === to.text) return false;
     if (!sessions.some(({ hasCarbons }) => hasCarbons)) return false;
     const isHere = to instanceof FullJid && sessions.some(({ jid }) => jid.text === to.text);
     const least = isHere ? Infinity : leastPriority(stanza, sessions);
     const takers = sessions.filter(({ hasCarbons, jid, priority }) =>
-      hasCarbons && jid.text !== to.text && (priority === undefined || priority < least)
+      hasCarbons && jid.text !== to.text && jid.text !== from.text &&
+      (priority === undefined || priority < least)
     );
     return takers.length > 0 && this.copies(stanza) && this.#wrapAndGive(stanza, takers);
   }
@@ -142,7 +146,9 @@ export class Carbons {
    */
   told(stanza: Stanza): boolean {
     const { from, to } = stanza;
-    const takers = this.#deps.ofAccount(to.bare.text).filter(({ hasCarbons }) => hasCarbons);
+    const takers = this.#deps.ofAccount(to.bare.text).filter(({ hasCarbons, jid }) =>
+      hasCarbons && jid.text !== from.text
+    );
     if (takers.length === 0) return false;
     if (from.text !== to.text) return this.copies(stanza) && this.#wrapAndGive(stanza, takers);
     if (stanza.type === "error") {

@@ -193,6 +193,26 @@ Deno.test("Carbons of a received message go to those who did not get it", () => 
   assert.deepEqual(world.got, []);
 });
 
+Deno.test("Carbons of a note to the account itself go to those who did not get it, but not to its writer", () => {
+  using world = new World();
+  for (const [resource, priority] of [["phone", 5], ["laptop", 1], ["watch", -1]] as const) {
+    world.logIn(`${BOB}/${resource}`, true, priority);
+  }
+  for (const from of ["phone", "laptop"]) {
+    const note = message({ from: `${BOB}/${from}`, to: BOB });
+    world.carbons.sent(note, {}, 7);
+    assert.deepEqual(world.got.splice(0), []);
+    assert.equal(world.carbons.copies(note), true);
+    world.carbons.received(note);
+    const others = ["laptop received", "watch received"];
+    assert.deepEqual(world.got.splice(0), from === "phone" ? others : others.slice(1));
+    // Another node gives its own sessions theirs, whoever got the note.
+    world.carbons.told(note);
+    assert.equal(world.got.includes(`${from} received`), false);
+    assert.equal(world.got.splice(0).length, 2);
+  }
+});
+
 Deno.test("Carbons from other nodes go to every session that wants them", () => {
   using world = new World();
   world.logIn(`${BOB}/phone`, true);
