@@ -18,12 +18,12 @@ export interface DeliveredNumbers {
 export interface RepeatMemory {
   /** Returns the numbers for an address, of at most `max` senders, the newest. */
   deliveredTo(address: string, max: number): DeliveredNumbers[];
-  learnDelivered(address: string, numbers: DeliveredNumbers): void;
-  /**
-   * Notes that the stanza is delivered here: it belongs to a session that has come from another
-   * node.
-   */
-  noteDelivered(envelope: Envelope): void;
+  /** Adds the numbers that another node delivered to a session, by its full JID. */
+  learnDelivered(session: string, numbers: DeliveredNumbers): void;
+  /** Notes that a session that has come from another node has got the stanza by way of that node. */
+  noteFollowed(envelope: Envelope, session: string): void;
+  /** True when the session has got the stanza at that node, or by way of it. */
+  hasFollowed(envelope: Envelope, session: string): boolean;
   /** Forgets that the stanza was delivered here: its session has gone to another node. */
   forgetDelivered(envelope: Envelope): void;
 }

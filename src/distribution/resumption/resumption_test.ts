@@ -10,6 +10,7 @@ import {
 } from "../wire/mod.ts";
 import { bind } from "../../xmpp/c2s/testing/c2s_fixture.ts";
 import { parseJid } from "../../xmpp/mod.ts";
+import type { RawPeer } from "../../xmpp/stream/testing/raw_peer.ts";
 import { Envelope } from "../mod.ts";
 import {
   a,
@@ -142,6 +143,33 @@ Deno.test("stanzas for a frozen session follow it, and stanzas straight to its n
   await nodes.pass(600);
   assert.equal(one.session, undefined);
   await again.expect("id='direct'/>");
+});
+
+Deno.test("a message for all of an account's sessions comes once to one that moves, and to each other one", async () => {
+  await using nodes = new Nodes();
+  const [one, two] = nodes.all as [TestNode, TestNode];
+  const { peer, id } = await one.enter();
+  const { peer: desk } = await two.enter("desk");
+  for (const each of [peer, desk]) await each.exchange("<presence/>", /<presence [^>]*\/>/);
+  one.deliverToAccount("early", 1);
+  await expectMessages(peer, "early");
+  const again = await two.greet();
+  await again.exchange(resume(id, 1), resumed(id, 1));
+  await expectMessages(again, "early");
+  // Both places are in the table. Either copy may be the first one.
+  one.deliverToAccount("m2", 2);
+  await settle();
+  two.deliverToAccount("m2", 2);
+  two.deliverToAccount("m3", 3);
+  one.deliverToAccount("m3", 3);
+  await nodes.pass(1_000);
+  two.deliverToAccount("early", 1); // it took a longer way
+  two.deliverToAccount("m4", 4);
+  await settle();
+  const unread = ({ unread }: RawPeer) =>
+    [...unread.matchAll(/<message [^>]*id='(\w+)'/g)].map(([, id]) => id);
+  assert.deepEqual(unread(again), ["m2", "m3", "m4"]);
+  assert.deepEqual(unread(desk), ["m2", "m3", "early", "m4"]);
 });
 
 Deno.test("stanzas straight to the new node wait for two seconds at most", async () => {

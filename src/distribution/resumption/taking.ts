@@ -272,7 +272,18 @@ export class Taking implements Fate {
   }
 
   #note(delivery: Delivery): void {
-    if (delivery instanceof Envelope) this.#deps.memory.noteDelivered(delivery);
+    if (!(delivery instanceof Envelope)) return;
+    this.#deps.memory.noteFollowed(delivery, this.#session!.jid.text); // it has arrived
+  }
+
+  /**
+   * True for a stanza that comes here for all sessions of the account, though this one has it. What is for
+   * this session alone comes here once, or the router knows of it.
+   */
+  #hasFollowed(delivery: Delivery): boolean {
+    if (!(delivery instanceof Envelope)) return false;
+    const { to } = delivery.stanza;
+    return to === to.bare && this.#deps.memory.hasFollowed(delivery, this.#session!.jid.text);
   }
 
   #envelope(fields: EnvelopeFields, number: number): Envelope {
@@ -371,6 +382,7 @@ export class Taking implements Fate {
       state: { ...state, directed },
       queue,
       placed: (followed) => this.#placed(followed, queue),
+      hasFollowed: (delivery) => this.#hasFollowed(delivery),
       declined: () => this.#step({ kind: "unplaced" }),
     };
     this.#resolve({ kind: "arrived", session });
@@ -380,9 +392,8 @@ export class Taking implements Fate {
   #learn(): void {
     const { jid } = this.#session!; // the session has arrived
     for (const detail of this.#details.splice(0)) {
-      if (detail.kind === "directed") continue;
-      const address = detail.kind === "delivered" ? jid : jid.bare;
-      this.#deps.memory.learnDelivered(address.text, detail);
+      // Other sessions of the account here may not have got what came to the account there.
+      if (detail.kind !== "directed") this.#deps.memory.learnDelivered(jid.text, detail);
     }
   }
 

@@ -62,7 +62,7 @@ export class DeliveryMemory {
   }
 
   /**
-   * Notes that the stanza was delivered here, or to a session that has moved here.
+   * Notes that the stanza was delivered here.
    * @param isForServer true for what the server answers: the same request again is a new question,
    *   as the first answer may have been lost with the stream before
    */
@@ -70,6 +70,21 @@ export class DeliveryMemory {
     const { repeats, resends } = this.#filtersOf(envelope);
     repeats.remember(envelope);
     if (envelope.entry !== "sent-once" && !isForServer) resends.remember(envelope);
+  }
+
+  /**
+   * Notes that a session that has moved here has got the stanza by way of its old node. One for the
+   * bare JID may still come here for other sessions of the account.
+   * @param session full JID of the session
+   */
+  noteFollowed(envelope: Envelope, session: string): void {
+    if (envelope.stanza.to.text === session) this.noteDelivered(envelope);
+    else this.#stanzas.repeats.remember(envelope, session);
+  }
+
+  /** True when a session that has moved here has got the stanza at its old node, or by way of it. */
+  hasFollowed(envelope: Envelope, session: string): boolean {
+    return this.#stanzas.repeats.isRepeat(envelope, session);
   }
 
   /** True when sessions here were given the carbon of a message, whether or not it came here itself. */
@@ -102,9 +117,9 @@ export class DeliveryMemory {
     return this.#stanzas.repeats.deliveredTo(address, max);
   }
 
-  /** Adds the numbers that another node delivered to `address`, whose session has moved here. */
-  learnDelivered(address: string, numbers: DeliveredNumbers): void {
-    this.#stanzas.repeats.learnDelivered(address, numbers);
+  /** Adds the numbers that another node delivered to `session`, a full JID, which has moved here. */
+  learnDelivered(session: string, numbers: DeliveredNumbers): void {
+    this.#stanzas.repeats.learnDelivered(session, numbers);
   }
 
   #filtersOf({ isCarbon }: Envelope): Filters {

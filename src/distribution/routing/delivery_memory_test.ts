@@ -128,6 +128,18 @@ Deno.test("DeliveryMemory.forgetDelivered() lets a stanza be delivered anew", ()
   assert.equal(memory.hasDelivered(message(8, 1, { entry: "resent" }), true), false);
 });
 
+Deno.test("DeliveryMemory.noteFollowed() keeps a message for the account from the session alone that has it", () => {
+  const memory = new DeliveryMemory({}, new ManualClock());
+  const toAccount = message(7, 1);
+  toAccount.stanza = { ...toAccount.stanza, to: parseJid("b@example.com") };
+  memory.noteFollowed(toAccount, "b@example.com/y");
+  assert.equal(memory.hasFollowed(toAccount, "b@example.com/y"), true);
+  assert.equal(memory.hasFollowed(toAccount, "b@example.com/z"), false);
+  assert.equal(memory.hasDelivered(toAccount, true), false);
+  memory.noteFollowed(message(7, 2), "b@example.com/y");
+  assert.equal(memory.hasDelivered(message(7, 2), true), true, "nobody else is due it");
+});
+
 Deno.test("DeliveryMemory.learnDelivered() takes over the numbers that another node has delivered", () => {
   const [old, taker] = [
     new DeliveryMemory({}, new ManualClock()),

@@ -77,8 +77,8 @@ export class RepeatFilter {
   }
 
   /** True when this very stanza has been delivered to this address before. */
-  isRepeat(envelope: Envelope): boolean {
-    const seen = this.#find(envelope);
+  isRepeat(envelope: Envelope, address: string = envelope.stanza.to.text): boolean {
+    const seen = this.#find(envelope, address);
     if (seen === undefined || envelope.sequence > seen.highest) return false;
     if (seen.recent.includes(envelope.sequence)) return true;
     if (!envelope.mayBeRepeat || seen.recent.length < this.#guessFrom) return false;
@@ -86,8 +86,8 @@ export class RepeatFilter {
   }
 
   /** Notes that the stanza has been delivered. */
-  remember(envelope: Envelope): void {
-    const seen = this.#find(envelope) ?? this.#add(envelope);
+  remember(envelope: Envelope, address: string = envelope.stanza.to.text): void {
+    const seen = this.#find(envelope, address) ?? this.#add(envelope, address);
     if (envelope.sequence > seen.highest) seen.highest = envelope.sequence;
     const isGrowing = seen.recent.length < this.#window;
     if (isGrowing) seen.recent.push(envelope.sequence);
@@ -98,7 +98,7 @@ export class RepeatFilter {
 
   /** Forgets a stanza that was taken back from a session and is to be delivered anew. */
   forget(envelope: Envelope): void {
-    const seen = this.#find(envelope);
+    const seen = this.#find(envelope, envelope.stanza.to.text);
     if (seen === undefined) return;
     const at = seen.recent.indexOf(envelope.sequence);
     if (at !== -1) seen.recent[at] = NO_SEQUENCE;
@@ -134,8 +134,8 @@ export class RepeatFilter {
     seen.next = seen.recent.length % this.#window;
   }
 
-  #find({ stanza, process }: Envelope): Seen | undefined {
-    return this.#findFor(stanza.to.text, stanza.from.text, process);
+  #find({ stanza, process }: Envelope, to: string): Seen | undefined {
+    return this.#findFor(to, stanza.from.text, process);
   }
 
   #findFor(to: string, from: string, process: number): Seen | undefined {
@@ -164,8 +164,8 @@ export class RepeatFilter {
     return old;
   }
 
-  #add({ stanza, process }: Envelope): Seen {
-    return this.#addFor(stanza.to.text, stanza.from.text, process);
+  #add({ stanza, process }: Envelope, to: string): Seen {
+    return this.#addFor(to, stanza.from.text, process);
   }
 
   #addFor(to: string, from: string, process: number): Seen {

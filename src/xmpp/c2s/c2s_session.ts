@@ -70,6 +70,8 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
   #lastPriority: number | undefined;
   readonly #lang: string | undefined;
   #resendingUntilMs: number;
+  /** True for a stanza that has followed the session from another node. */
+  #hasFollowed: (delivery: Delivery) => boolean = () => false;
   /**
    * True when nobody takes the client's stanzas any more and `h` does not count them, so that it resends
    * them.
@@ -174,6 +176,7 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
   #sendNow(stanza: Stanza, delivery: Delivery | undefined): boolean {
     const acks = this.#management?.acks;
     if (acks === undefined) return super.send(stanza, delivery);
+    if (delivery !== undefined && this.#hasFollowed(delivery)) return true;
     const isOwed = delivery?.isOwed ?? stanza.type === "error";
     const refusal = acks.refusal(stanza, isOwed);
     if (refusal !== undefined || (!this.isOpen && acks.isFull)) {
@@ -294,8 +297,10 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
   }
 
   /** Becomes the session of its full JID that another node had; called before the session opens. */
-  adopt({ state, queue }: ArrivedSession, id: string): void {
+  adopt(arrived: ArrivedSession, id: string): void {
+    const { state, queue } = arrived;
     const shared = this.deps.management!; // asked for it
+    this.#hasFollowed = (delivery) => arrived.hasFollowed(delivery);
     this.#stanzas.presence.state.restore(state, this.deps.clock.wallUs());
     this.hasCarbons = state.hasCarbons;
     if (state.resendingMs > 0) {
@@ -337,7 +342,7 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
   }
 
   caughtUp(): void {
-    this.#management?.acks.caughtUp();
+    this.#management?.acks.caughtUp(this.#hasFollowed);
   }
 
   /** Ends a session that got no place and that nobody has heard of. Its old node keeps the queue. */

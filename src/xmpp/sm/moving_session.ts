@@ -109,13 +109,15 @@ export interface FollowedSession {
   caughtUp(): void;
 }
 
-/** A session that came from another node. One of its two methods is called, once. */
+/** A session that came from another node. Either `placed` or `declined` is called, once. */
 export interface ArrivedSession {
   readonly state: SessionState;
   /** Stanzas that its client has not acknowledged, in order. */
   readonly queue: readonly Delivery[];
   /** The session has its place here. */
   placed(session: FollowedSession): void;
+  /** True for a stanza that the session has got at its old node, or by way of it. */
+  hasFollowed(delivery: Delivery): boolean;
   /** The session cannot have a place here. */
   declined(): void;
 }

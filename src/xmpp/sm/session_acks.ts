@@ -166,11 +166,17 @@ export class SessionAcks {
     this.#keep(delivery, this.#management.told(delivery));
   }
 
-  /** Ends the wait: no more stanzas follow from the old node. */
-  caughtUp(): void {
+  /**
+   * Ends the wait: no more stanzas follow from the old node.
+   * @param hasFollowed true for a stanza that did, and has its place in the order there
+   */
+  caughtUp(hasFollowed: (delivery: Delivery) => boolean): void {
     const heldBack = this.#heldBack?.takeAllTold() ?? [];
     this.#heldBack = undefined;
-    for (const [kept, told] of heldBack) this.#keep(kept, told);
+    for (const [kept, told] of heldBack) {
+      if (hasFollowed(kept)) kept.acknowledged();
+      else this.#keep(kept, told);
+    }
   }
 
   #keep(kept: Delivery, told: Stanza): void {

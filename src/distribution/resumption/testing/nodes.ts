@@ -13,7 +13,8 @@ import { Resumption } from "../resumption.ts";
 import { RepeatFilter } from "../../routing/repeat_filter.ts";
 
 export const SM = "urn:xmpp:sm:3";
-export const HOME = "alice@example.com/home";
+const ALICE = "alice@example.com";
+export const HOME = `${ALICE}/home`;
 export const ENABLE = `<enable xmlns='${SM}' resume='true'/>`;
 const ENABLED = new RegExp(`^<enabled xmlns='${SM}' id='([0-9a-f-]+)' resume='true' max='\\d+'/>`);
 
@@ -123,7 +124,8 @@ export class TestNode {
       memory: {
         deliveredTo: (address, max) => this.repeats.deliveredTo(address, max),
         learnDelivered: (address, numbers) => this.repeats.learnDelivered(address, numbers),
-        noteDelivered: (envelope) => this.repeats.remember(envelope),
+        noteFollowed: (envelope, session) => this.repeats.remember(envelope, session),
+        hasFollowed: (envelope, session) => this.repeats.isRepeat(envelope, session),
         forgetDelivered: (envelope) => this.repeats.forget(envelope),
       },
       peers: {
@@ -197,6 +199,14 @@ export class TestNode {
     });
   }
 
+  /** Delivers a message of bob's to all of alice's sessions here, unless this node knows it as a repeat. */
+  deliverToAccount(id: string, sequence: number): void {
+    const envelope = envelopeOf(id, sequence, undefined, ALICE);
+    if (this.repeats.isRepeat(envelope)) return;
+    this.repeats.remember(envelope);
+    this.registry.deliver(envelope.stanza, envelope);
+  }
+
   /** The session that is registered here for alice's home. */
   get session() {
     return this.registry.find(parseJid(HOME) as FullJid);
@@ -215,9 +225,9 @@ export class TestNode {
 }
 
 /** Makes a message from bob to alice that entered at a third datacenter. */
-export function envelopeOf(id: string, sequence: number, fate?: Fate): Envelope {
+export function envelopeOf(id: string, sequence: number, fate?: Fate, to = HOME): Envelope {
   return new Envelope({
-    stanza: message(id),
+    stanza: message(id, "bob@example.com/x", to),
     process: 99,
     sequence,
     origin: "dc9.example.com",
@@ -228,13 +238,13 @@ export function envelopeOf(id: string, sequence: number, fate?: Fate): Envelope 
   }, fate);
 }
 
-export function message(id: string, from = "bob@example.com/x"): Stanza {
+export function message(id: string, from = "bob@example.com/x", to = HOME): Stanza {
   return {
     kind: "message",
     type: "chat",
     from: parseJid(from),
-    to: parseJid(HOME),
-    bytes: new TextEncoder().encode(`<message from='${from}' to='${HOME}' id='${id}'/>`),
+    to: parseJid(to),
+    bytes: new TextEncoder().encode(`<message from='${from}' to='${to}' id='${id}'/>`),
   };
 }
 
