@@ -146,8 +146,9 @@ export class Carbons {
    */
   told(stanza: Stanza): boolean {
     const { from, to } = stanza;
+    // A session that has just come here from another node gets the message itself by way of that node.
     const takers = this.#deps.ofAccount(to.bare.text).filter(({ hasCarbons, jid }) =>
-      hasCarbons && jid.text !== from.text
+      hasCarbons && jid.text !== from.text && jid.text !== to.text
     );
     if (takers.length === 0) return false;
     if (from.text !== to.text) return this.copies(stanza) && this.#wrapAndGive(stanza, takers);

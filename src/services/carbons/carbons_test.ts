@@ -224,6 +224,11 @@ Deno.test("Carbons from other nodes go to every session that wants them", () => 
   );
   assert.deepEqual(world.got, ["phone received", "phone sent"]);
   assert.equal(world.carbons.told(message({ to: `${ALICE}/x` })), false);
+  assert.equal(
+    world.carbons.told(message({ to: `${BOB}/phone` })),
+    false,
+    "it follows the session",
+  );
 });
 
 Deno.test("Carbons of a sent message from other nodes leave out the device that gets it itself", () => {
@@ -261,7 +266,7 @@ Deno.test("no copy of a message goes to a session whose owner does not want that
   assert.equal(world.carbons.received(received), true);
   assert.deepEqual(world.got.splice(0), ["tablet received"]);
   assert.equal(world.carbons.told(received), true);
-  assert.deepEqual(world.got.splice(0), ["phone received", "tablet received"]);
+  assert.deepEqual(world.got.splice(0), ["tablet received"]);
   world.carbons.received(message({ from: "carol@example.com/x", to: `${ALICE}/phone` }));
   assert.deepEqual(world.got, ["laptop received", "tablet received"]);
 });
