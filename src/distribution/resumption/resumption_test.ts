@@ -14,6 +14,7 @@ import type { RawPeer } from "../../xmpp/stream/testing/raw_peer.ts";
 import { Envelope } from "../mod.ts";
 import {
   a,
+  ALICE,
   envelopeOf,
   expectMessages,
   failed,
@@ -85,6 +86,11 @@ async function sleepAt(node: TestNode, ...ids: string[]): Promise<string> {
   await settle();
   node.deliver(...ids);
   return id;
+}
+
+/** Returns the ids of the messages that a client has got and not read. */
+function unreadBy({ unread }: RawPeer): string[] {
+  return [...unread.matchAll(/<message [^>]*id='(\w+)'/g)].map(([, id]) => id!);
 }
 
 Deno.test("a session follows its client with all unacknowledged stanzas, in order and once", async () => {
@@ -166,10 +172,23 @@ Deno.test("a message for all of an account's sessions comes once to one that mov
   two.deliverToAccount("early", 1); // it took a longer way
   two.deliverToAccount("m4", 4);
   await settle();
-  const unread = ({ unread }: RawPeer) =>
-    [...unread.matchAll(/<message [^>]*id='(\w+)'/g)].map(([, id]) => id);
-  assert.deepEqual(unread(again), ["m2", "m3", "m4"]);
-  assert.deepEqual(unread(desk), ["m2", "m3", "early", "m4"]);
+  assert.deepEqual(unreadBy(again), ["m2", "m3", "m4"]);
+  assert.deepEqual(unreadBy(desk), ["m2", "m3", "early", "m4"]);
+});
+
+Deno.test("a carbon that both places of a session give it comes once, and each other one comes", async () => {
+  await using nodes = new Nodes();
+  const [one, two] = nodes.all as [TestNode, TestNode];
+  const id = await sleepAt(one);
+  const again = await two.greet();
+  await again.exchange(resume(id, 0), resumed(id, 0));
+  const carbon = (id: string) => message(id, ALICE);
+  for (const each of ["c1", "same"]) one.session!.send(carbon(each));
+  for (const each of ["c2", "same", "same"]) two.session!.send(carbon(each));
+  await settle();
+  one.session!.send(carbon("c2"));
+  await nodes.pass(1_000);
+  assert.deepEqual(unreadBy(again), ["c1", "same", "c2", "same"]);
 });
 
 Deno.test("stanzas straight to the new node wait for two seconds at most", async () => {

@@ -4,6 +4,7 @@ import type { Stanza } from "../stanza/stanza.ts";
 import { toHandled } from "./counter.ts";
 import type { Delivery } from "./delivery.ts";
 import { OwnDelivery } from "./delivery.ts";
+import { FollowedCarbons } from "./followed_carbons.ts";
 import type { Relay } from "./moving_session.ts";
 import { REQUEST_XML } from "./sm_xml.ts";
 import { StreamEnds } from "./stream_ends.ts";
@@ -72,6 +73,8 @@ export class SessionAcks {
    * none follow.
    */
   #heldBack: UnackedQueue | undefined;
+  /** Carbons that have followed meanwhile. */
+  #followedCarbons: FollowedCarbons | undefined;
   /** Limit on unacknowledged writes; small while one of them may end the stream (`StreamEnds`). */
   #window = Infinity;
   /** Time of the last write while `#window` was bounded. */
@@ -158,11 +161,13 @@ export class SessionAcks {
     const { options, budget, isUserHost } = this.#management;
     const limits = { ...options, maxUnsettled: Infinity };
     this.#heldBack ??= new UnackedQueue(limits, { budget, jid: this.#jid, isUserHost });
+    this.#followedCarbons ??= new FollowedCarbons();
   }
 
   /** Keeps a stanza that followed from the old node. */
   follow(delivery: Delivery): void {
     delivery.retain();
+    this.#followedCarbons?.note(delivery);
     this.#keep(delivery, this.#management.told(delivery));
   }
 
@@ -172,9 +177,11 @@ export class SessionAcks {
    */
   caughtUp(hasFollowed: (delivery: Delivery) => boolean): void {
     const heldBack = this.#heldBack?.takeAllTold() ?? [];
+    const carbons = this.#followedCarbons;
     this.#heldBack = undefined;
+    this.#followedCarbons = undefined;
     for (const [kept, told] of heldBack) {
-      if (hasFollowed(kept)) kept.acknowledged();
+      if (hasFollowed(kept) || carbons?.take(kept) === true) kept.acknowledged();
       else this.#keep(kept, told);
     }
   }

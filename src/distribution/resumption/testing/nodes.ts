@@ -13,7 +13,7 @@ import { Resumption } from "../resumption.ts";
 import { RepeatFilter } from "../../routing/repeat_filter.ts";
 
 export const SM = "urn:xmpp:sm:3";
-const ALICE = "alice@example.com";
+export const ALICE = "alice@example.com";
 export const HOME = `${ALICE}/home`;
 export const ENABLE = `<enable xmlns='${SM}' resume='true'/>`;
 const ENABLED = new RegExp(`^<enabled xmlns='${SM}' id='([0-9a-f-]+)' resume='true' max='\\d+'/>`);
