@@ -31,7 +31,11 @@ export const PERSONAL_EVENTING: Scenario = {
   async run(cluster, say) {
     await using stage = new Stage(cluster);
     const enter = async (who: string, at: string, resource: string) => {
-      const client = await stage.enter(who, at, { library: "slixmpp", resource });
+      const client = await stage.enter(who, at, {
+        library: "slixmpp",
+        resource,
+        streamManagement: true,
+      });
       assert.ok(client instanceof SlixmppClient);
       await client.task("follow", { nodes: FOLLOWED });
       await logInFully(client);
