@@ -37,7 +37,8 @@ export function makeOffline(config: Config, parts: Surroundings & OfflineParts):
   return new OfflineMessages({
     hosts,
     storeOf: (host) => stores.offlineMessages(host),
-    exists: async (jid) => await accounts.get(jid.domainpart)?.exists(jid.localpart) ?? false,
+    creationOf: async ({ localpart, domainpart }) =>
+      (await accounts.get(domainpart)?.existing([localpart]))?.get(localpart),
     maySee: (asker, account) => maySee(asker, account, parts),
     isUserHost: (domain) => isUserHost(domain, domains),
     hasRosters: (domain) => parts.rosters.serves(domain),

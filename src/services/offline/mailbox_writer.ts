@@ -23,7 +23,7 @@ const MAX_PENDING_OF_ACCOUNT = 1_000;
 export interface MailboxWriterDeps extends
   Pick<
     OfflineMessagesDeps,
-    "hosts" | "storeOf" | "exists" | "isUserHost" | "budget" | "logger" | "clock"
+    "hosts" | "storeOf" | "creationOf" | "isUserHost" | "budget" | "logger" | "clock"
   > {
   readonly refusals: DiscreetRefusals;
   readonly busy: BusyAccounts;
@@ -135,18 +135,20 @@ export class MailboxWriter {
     batch: readonly Pending[],
     host: OfflineHostOptions,
   ): Promise<readonly End[]> {
-    const { storeOf, exists, metrics, logger } = this.#deps;
+    const { storeOf, creationOf, metrics, logger } = this.#deps;
     const refusal = batch.map((): End => "service-unavailable");
     try {
       const store = storeOf(account.domainpart);
-      if (!await exists(account)) {
+      const creation = await creationOf(account);
+      if (creation === undefined) {
         metrics.refused.inc(batch.length);
         return refusal;
       }
       const messages = batch.map(({ message }) => message);
       const kept = await store.keep(account.localpart, messages, host);
-      if (!await this.#stillExists(account)) {
-        // It was deleted meanwhile. Nobody who takes the name later gets its messages.
+      if (!await this.#isStill(account, creation)) {
+        // It was deleted meanwhile. Nobody who takes the name gets its messages. A new owner loses what
+        // has come in this moment.
         await store.removeAll(account.localpart);
         metrics.refused.inc(batch.length);
         return refusal;
@@ -164,12 +166,13 @@ export class MailboxWriter {
   }
 
   /**
-   * Returns false for an account that was deleted since its messages were kept. When nobody can
-   * tell, the messages are on the disk: a sender who got an error would send them again.
+   * Returns false for an account that was deleted while its messages were kept, even if its name has a
+   * new owner. When nobody can tell, the messages are on the disk: a sender who got an error would send
+   * them again.
    */
-  async #stillExists(account: BareJid): Promise<boolean> {
+  async #isStill(account: BareJid, creation: string): Promise<boolean> {
     try {
-      return await this.#deps.exists(account);
+      return await this.#deps.creationOf(account) === creation;
     } catch (thrown) {
       this.#deps.logger.debug("offline.not-checked", { error: describeError(thrown) });
       return true;

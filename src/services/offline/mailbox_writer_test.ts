@@ -25,7 +25,8 @@ class Fixture implements AsyncDisposable {
   readonly rested: string[] = [];
   readonly written: string[] = [];
   readonly outcomes: string[] = [];
-  readonly people = new Set([BOB]);
+  /** Creations of accounts, by bare JID. */
+  readonly people = new Map([[BOB, "first"]]);
   /** Those who may see whether an account is online, by bare JID. */
   readonly contacts = new Set<string>();
   readonly budget = new FairShares({ maxBytes: 10_000_000 });
@@ -33,8 +34,8 @@ class Fixture implements AsyncDisposable {
   readonly writer: MailboxWriter;
   /** Text of a message whose sender cannot be told its end. */
   untold = "";
-  /** Answers whether an account exists. */
-  exists = (account: string) => Promise.resolve(this.people.has(account));
+  /** Returns the creation of an account. */
+  creationOf = (account: string) => Promise.resolve(this.people.get(account));
   /** Returns the store of the host. */
   storeOf = () => this.watched.store;
 
@@ -45,7 +46,7 @@ class Fixture implements AsyncDisposable {
     this.writer = new MailboxWriter({
       hosts: new Map([[HOST, OPTIONS]]),
       storeOf: () => this.storeOf(),
-      exists: ({ text }: BareJid) => this.exists(text),
+      creationOf: ({ text }: BareJid) => this.creationOf(text),
       isUserHost,
       refusals: new DiscreetRefusals({
         maySee: (asker) => Promise.resolve(this.contacts.has(asker.bare.text)),
@@ -178,13 +179,29 @@ Deno.test("MailboxWriter leaves nothing behind of an account that is deleted mea
     assert.deepEqual(await store.all("bob"), []);
   }));
 
+Deno.test("MailboxWriter leaves nothing to the next owner of a name", () =>
+  withWriter(async (fixture, store) => {
+    const gate = Promise.withResolvers<void>();
+    fixture.watched.gate = gate.promise;
+    fixture.keep("1");
+    await settle(); // the account was found, and the store is asked
+    fixture.people.set(BOB, "second");
+    gate.resolve();
+    await settle();
+    assert.deepEqual(fixture.outcomes, ["1 service-unavailable"]);
+    assert.deepEqual(await store.all("bob"), []);
+    fixture.keep("2");
+    await settle();
+    assert.deepEqual(fixture.outcomes.slice(1), ["2 kept"]);
+  }));
+
 Deno.test("MailboxWriter answers no error for a message that is on the disk", () =>
   withWriter(async (fixture, store) => {
     let isAway = false;
-    fixture.exists = () => {
+    fixture.creationOf = () => {
       if (isAway) return Promise.reject(new Error("away"));
       isAway = true;
-      return Promise.resolve(true);
+      return Promise.resolve("first");
     };
     fixture.keep("1");
     await settle();

@@ -33,7 +33,8 @@ export interface OfflineMessagesDeps {
   readonly hosts: ReadonlyMap<string, OfflineHostOptions>;
   /** Returns the waiting messages of such a host. */
   storeOf(domainpart: string): OfflineStore;
-  exists(account: BareJid): Promise<boolean>;
+  /** Returns the `AccountCredentials.creation` of an account. Undefined when it does not exist. */
+  creationOf(account: BareJid): Promise<string | undefined>;
   /** True for those who may know whether an account is online. */
   maySee(asker: Jid, account: BareJid): Promise<boolean>;
   /** True for a domain whose people log in at this node. */

@@ -41,7 +41,7 @@ class Node implements AsyncDisposable {
     this.offline = new OfflineMessages({
       hosts: new Map([[HOST, OPTIONS]]),
       storeOf: () => this.watched.store,
-      exists: ({ text }: BareJid) => Promise.resolve(this.people.has(text)),
+      creationOf: ({ text }: BareJid) => Promise.resolve(this.people.has(text) ? "" : undefined),
       maySee: () => Promise.resolve(false),
       isUserHost: (domain) => domain === HOST || domain === "example.com",
       hasRosters: (domain) => domain === HOST || domain === "example.com",
