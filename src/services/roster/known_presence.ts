@@ -1,10 +1,15 @@
-/** Pairs of a resource and a recipient here that are remembered. */
+/**
+ * Pairs of a resource and a recipient here that are remembered. Beyond, the oldest of the datacenter with
+ * most of them are forgotten: one that tells of very many must not crowd out the others.
+ */
 const MAX_PAIRS = 1_000_000;
 
 /** A resource elsewhere that recipients here take for available, as one process has told them. */
 export interface Known {
   host: string;
   process: number;
+  /** Local host of the datacenter whose share its pairs count for: the one that has first told of it. */
+  readonly payer: string;
   /** Time of its last presence, by the clock of that process. */
   sentAtUs: number;
   /** The same by the clock of this process, if that one's is ahead. */
@@ -21,13 +26,27 @@ export interface Recipient {
   readonly to: string;
 }
 
+/** What one datacenter has told of. */
+interface Share {
+  pairs: number;
+  /** Full JIDs, the oldest first. */
+  readonly resources: Map<Known, string>;
+}
+
 /** Resources elsewhere that recipients here were told of, by each process that has told them. */
 export class KnownPresence {
   /** By full JID: usually one process has told of it. */
   readonly #known = new Map<string, Known[]>();
   /** Resources by the account here that was told of them. */
   readonly #byAccount = new Map<string, Set<string>>();
+  /** By datacenter. */
+  readonly #shares = new Map<string, Share>();
+  readonly #maxPairs: number;
   #pairs = 0;
+
+  constructor(maxPairs = MAX_PAIRS) {
+    this.#maxPairs = maxPairs;
+  }
 
   /** Pairs of a resource and a recipient. */
   get pairs(): number {
@@ -49,25 +68,25 @@ export class KnownPresence {
     return [...this.#byAccount.get(account) ?? []];
   }
 
-  /** Notes that a process tells a recipient of a resource. Past the bound nothing is noted. */
+  /**
+   * Notes that a process tells a recipient of a resource. Past the bound, nothing new is noted for the
+   * datacenter with most pairs.
+   */
   tell(
     from: string,
     { account, to, hash }: Recipient & { readonly hash: number },
-    { host, process, sentAtUs, heardUs }: Omit<Known, "told">,
+    { host, process, payer, sentAtUs, heardUs }: Omit<Known, "told">,
   ): void {
-    const all = this.#known.get(from);
-    let entry = all?.find((each) => each.process === process);
+    let entry = this.of(from).find((each) => each.process === process);
     const recipients = entry?.told.get(account) ?? new Map<string, number>();
-    if (!recipients.has(to)) {
-      if (this.#pairs >= MAX_PAIRS) return;
-      this.#pairs++;
-    }
+    const isNew = !recipients.has(to);
+    if (isNew && !this.#makeRoom(entry?.payer ?? payer)) return;
     recipients.set(to, hash);
     if (entry === undefined) {
-      entry = { host, process, sentAtUs, heardUs, told: new Map() };
-      if (all === undefined) this.#known.set(from, [entry]);
-      else all.push(entry);
+      entry = { host, process, payer, sentAtUs, heardUs, told: new Map() };
+      this.#add(from, entry);
     }
+    if (isNew) this.#count(entry, 1);
     if (sentAtUs > entry.sentAtUs) Object.assign(entry, { sentAtUs, heardUs });
     entry.told.set(account, recipients);
     const resources = this.#byAccount.get(account);
@@ -79,7 +98,7 @@ export class KnownPresence {
   untell(from: string, known: Known, account: string): void {
     const recipients = known.told.get(account);
     if (recipients === undefined) return;
-    this.#pairs -= recipients.size;
+    this.#count(known, -recipients.size);
     known.told.delete(account);
     if (known.told.size === 0) this.#remove(from, known);
     if (this.of(from).some(({ told }) => told.has(account))) return;
@@ -92,7 +111,7 @@ export class KnownPresence {
   untellOne(from: string, known: Known, { account, to }: Recipient): void {
     const recipients = known.told.get(account);
     if (recipients?.delete(to) !== true) return;
-    this.#pairs--;
+    this.#count(known, -1);
     if (recipients.size === 0) this.untell(from, known, account);
   }
 
@@ -108,20 +127,51 @@ export class KnownPresence {
       return;
     }
     for (const [account, recipients] of known.told) {
-      const told = successor.told.get(account);
-      if (told === undefined) successor.told.set(account, recipients);
-      else {
-        for (const [to, hash] of recipients) {
-          if (told.has(to)) this.#pairs--;
-          else told.set(to, hash);
-        }
+      const told = successor.told.get(account) ?? new Map<string, number>();
+      successor.told.set(account, told);
+      this.#count(known, -recipients.size);
+      for (const [to, hash] of recipients) {
+        if (told.has(to)) continue;
+        told.set(to, hash);
+        this.#count(successor, 1);
       }
     }
     known.told.clear();
     this.#remove(from, known);
   }
 
+  /** False when there is no room, and nobody else has more pairs than that datacenter. */
+  #makeRoom(payer: string): boolean {
+    while (this.#pairs >= this.#maxPairs) {
+      const own = this.#shares.get(payer)?.pairs ?? 0;
+      const [most] = [...this.#shares.values()].sort((one, other) => other.pairs - one.pairs);
+      if (most === undefined || most.pairs <= own) return false;
+      const [known, from] = most.resources.entries().next().value!; // it has most of the pairs
+      const [account] = known.told.keys();
+      this.untell(from, known, account!); // it is known as somebody was told
+    }
+    return true;
+  }
+
+  #count({ payer }: Known, pairs: number): void {
+    this.#shares.get(payer)!.pairs += pairs; // it has the resource
+    this.#pairs += pairs;
+  }
+
+  #add(from: string, known: Known): void {
+    const all = this.#known.get(from);
+    if (all === undefined) this.#known.set(from, [known]);
+    else all.push(known);
+    const share = this.#shares.get(known.payer);
+    if (share === undefined) {
+      this.#shares.set(known.payer, { pairs: 0, resources: new Map([[known, from]]) });
+    } else share.resources.set(known, from);
+  }
+
   #remove(from: string, known: Known): void {
+    const { resources } = this.#shares.get(known.payer)!; // it has the resource
+    resources.delete(known);
+    if (resources.size === 0) this.#shares.delete(known.payer);
     const left = this.of(from).filter((each) => each !== known);
     if (left.length === 0) this.#known.delete(from);
     else this.#known.set(from, left);

@@ -17,6 +17,8 @@ export interface PresenceOrigin {
   /** Local host of its datacenter, and incarnation of its process. */
   readonly origin: string;
   readonly process: number;
+  /** Local host of the datacenter that has passed it on to this node. @default `origin` */
+  readonly cameFrom?: string | undefined;
   /** Wall-clock microseconds when it entered, or when the presence began that it repeats or ends. */
   readonly sentAtUs: number;
 }
@@ -358,7 +360,7 @@ export class RemotePresence {
   /** @param told what the same process has told the recipient before */
   #available(
     stanza: Stanza,
-    { origin, process, sentAtUs }: PresenceOrigin,
+    { origin, process, cameFrom = origin, sentAtUs }: PresenceOrigin,
     told: Known | undefined,
   ): boolean {
     const { from, to } = stanza;
@@ -373,6 +375,7 @@ export class RemotePresence {
     this.#known.tell(from.text, { account, to: to.text, hash }, {
       host: origin,
       process,
+      payer: cameFrom,
       sentAtUs,
       heardUs,
     });

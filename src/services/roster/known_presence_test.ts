@@ -1,0 +1,37 @@
+import assert from "node:assert/strict";
+import { KnownPresence } from "./known_presence.ts";
+
+const ALICE = "alice@example.com";
+
+function tell(presence: KnownPresence, from: string, payer: string, process = 2): void {
+  const told = { host: payer, process, payer, sentAtUs: 1, heardUs: 1 };
+  presence.tell(from, { account: ALICE, to: ALICE, hash: 1 }, told);
+}
+
+Deno.test("KnownPresence has room for a datacenter beside one that tells of very many resources", () => {
+  const presence = new KnownPresence(10);
+  for (let i = 0; i < 20; i++) tell(presence, `many@example.com/${i}`, "dc2");
+  assert.equal(presence.of("many@example.com/10").length, 0, "there is no room for more");
+  for (let i = 0; i < 8; i++) tell(presence, `bob@example.com/${i}`, "dc3", 3);
+  assert.equal(presence.pairs, 10);
+  const known = presence.resourcesOf(ALICE).toSorted();
+  const bobs = Array.from({ length: 5 }, (_, i) => `bob@example.com/${i}`);
+  const others = Array.from({ length: 5 }, (_, i) => `many@example.com/${i + 5}`);
+  assert.deepEqual(known, [...bobs, ...others], "the oldest of many are forgotten");
+});
+
+Deno.test("KnownPresence counts what it forgets and what moves to another process", () => {
+  const presence = new KnownPresence(2);
+  tell(presence, "bob@example.com/a", "dc2", 2);
+  tell(presence, "bob@example.com/a", "dc3", 3);
+  const [first] = presence.of("bob@example.com/a");
+  presence.move("bob@example.com/a", first!, { process: 3, host: "dc3" });
+  assert.equal(presence.pairs, 1);
+  tell(presence, "bob@example.com/b", "dc2", 2);
+  for (const from of presence.resourcesOf(ALICE)) {
+    for (const known of presence.of(from)) presence.untell(from, known, ALICE);
+  }
+  assert.deepEqual([presence.pairs, presence.all()], [0, []]);
+  for (const from of ["x", "y", "z"]) tell(presence, `${from}@example.com/a`, "dc3", 3);
+  assert.equal(presence.pairs, 2);
+});
