@@ -12,7 +12,7 @@ const GAP_MS = 250;
  * were written before other nodes knew of it. A link may be slow, or the database away.
  */
 const LATE_NEWS_MS = [1_000, 10_000];
-/** Messages of a room that wait for earlier ones at most. */
+/** Messages of a room that wait for earlier ones at most, such as while the database is slow. */
 const MAX_HELD = 200;
 /** Messages that a room keeps for nodes that have missed some. */
 export const KEPT_MESSAGES = 200;
@@ -21,7 +21,10 @@ const MAX_REMEMBERED = 2_000;
 
 /** Collaborators of `MessageOrder`. */
 export interface MessageOrderDeps {
-  readonly service: MucService;
+  readonly service: {
+    readonly store: Pick<MucService["store"], "messages">;
+    readonly archives?: Pick<NonNullable<MucService["archives"]>, "takes">;
+  };
   readonly rooms: LiveRooms;
   readonly metrics: MucMetrics;
   readonly clock: Clock;
@@ -63,9 +66,9 @@ export class MessageOrder {
     }
     live.held.set(number, message);
     this.#drain(live);
+    if (live.held.size > MAX_HELD) return this.#passGaps(live);
     if (live.held.size === 0 || live.isCatchingUp) return;
     live.isCatchingUp = true;
-    if (live.held.size >= MAX_HELD) return this.#catchUpInTurn(live);
     const cancel = this.#deps.clock.after(GAP_MS, () => {
       this.#timers.delete(cancel);
       this.#catchUpInTurn(live);
@@ -77,18 +80,22 @@ export class MessageOrder {
   async catchUp(live: LiveRoom): Promise<void> {
     const { service: { store }, metrics } = this.#deps;
     live.isCatchingUp = false;
-    const after = live.delivered;
-    if (after === undefined) return;
+    if (live.delivered === undefined) return;
+    const passed = [...live.passedOver];
+    const after = Math.min(live.delivered, ...passed.map((number) => number - 1));
     try {
       const found = await store.messages(live.jid.text, { limit: KEPT_MESSAGES, after });
       if (live.delivered === undefined) return;
       const missed = found.filter(({ number }) =>
-        number > live.delivered! && !live.held.has(number)
+        number > live.delivered! ? !live.held.has(number) : live.passedOver.has(number)
       );
       if (missed.length > 0) metrics.gaps.inc();
       for (const { id, number, sentAtMs, stanza: text } of missed) {
-        live.held.set(number, { id, number, sentAtMs, text });
+        const message = { id, number, sentAtMs, text };
+        if (live.passedOver.delete(number)) this.#giveOnce(live, message);
+        else live.held.set(number, message);
       }
+      for (const number of passed) live.passedOver.delete(number); // the database no longer has it
     } catch {
       // The database reports its own failures. What has come goes on without what has not.
     }
@@ -125,7 +132,7 @@ export class MessageOrder {
 
   #catchUpInTurn(live: LiveRoom): void {
     this.#deps.inTurn(live.jid.text, async () => {
-      if (live.held.size > 0) await this.catchUp(live);
+      if (live.held.size > 0 || live.passedOver.size > 0) await this.catchUp(live);
       live.isCatchingUp = false;
     });
   }

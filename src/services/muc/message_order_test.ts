@@ -1,0 +1,75 @@
+import { deepStrictEqual, strictEqual } from "node:assert/strict";
+import { ManualClock } from "../../base/mod.ts";
+import { MetricsRegistry } from "../../observe/mod.ts";
+import type { PostedMessage } from "./live_rooms.ts";
+import { LiveRooms } from "./live_rooms.ts";
+import { MessageOrder } from "./message_order.ts";
+import { mucMetrics } from "./muc_metrics.ts";
+import { ALICE, COVEN } from "./testing/muc_world.ts";
+
+function posted(number: number): PostedMessage & { readonly number: number } {
+  const text = `<message type='groupchat' from='${COVEN}/witch'><body>${number}</body></message>`;
+  return { id: `${number}`, number, sentAtMs: 1, text };
+}
+
+Deno.test("MessageOrder lets a bounded number of messages wait while they are not read", async () => {
+  const clock = new ManualClock();
+  const metrics = mucMetrics(new MetricsRegistry(clock));
+  const got: number[] = [];
+  const rooms = new LiveRooms(1, (_to, { bytes }) => {
+    const body = /<body>(.*)<\/body>/.exec(new TextDecoder().decode(bytes))?.[1];
+    if (body !== undefined) got.push(Number(body)); // the others are presence
+  }, metrics);
+  const seat = {
+    room: COVEN,
+    jid: ALICE,
+    nick: "witch",
+    affiliation: "none",
+    role: "participant",
+    payload: [],
+    joinedMs: 1,
+    changedMs: 1,
+    host: "dc1.example.com",
+    process: 1,
+  } as const;
+  rooms.put(seat);
+  rooms.noteHistory(seat, 0);
+  const live = rooms.get(COVEN)!;
+  const asked: (number | undefined)[] = [];
+  const steps: Promise<void>[] = [];
+  await using order = Object.assign(
+    new MessageOrder({
+      service: {
+        store: {
+          messages: (_room, { after }) => {
+            asked.push(after);
+            const { text: stanza, ...second } = posted(2);
+            return Promise.resolve([{ ...second, stanza }]);
+          },
+        },
+      },
+      rooms,
+      metrics,
+      clock,
+      inTurn: (_room, step) => void steps.push(step()),
+    }),
+    { [Symbol.asyncDispose]: () => Promise.resolve(order.close()) },
+  );
+  order.arrive(live, posted(1));
+  for (let number = 3; number <= 1_000; number++) {
+    order.arrive(live, posted(number));
+    if (live.held.size > 200) strictEqual(live.held.size, 200, "they wait without a bound");
+  }
+  const others = Array.from({ length: 998 }, (_, i) => i + 3);
+  deepStrictEqual(got, [1, ...others], "those behind the gap keep their order");
+  clock.advance(250);
+  await Promise.all(steps);
+  deepStrictEqual(asked, [1]);
+  deepStrictEqual(got, [1, ...others, 2], "the one that was missing is given, once");
+  order.arrive(live, posted(2));
+  strictEqual(got.length, 1_000);
+  order.arrive(live, posted(1_002));
+  clock.advance(250);
+  await Promise.all(steps);
+  deepStrictEqual(asked, [1, 1_000], "what was read is not read again");
+});
