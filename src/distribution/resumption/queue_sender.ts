@@ -43,7 +43,9 @@ export class QueueSender implements Relay {
   #unconfirmedBytes = 0;
   /** True while the taker was told that no more stanzas wait. */
   #isEndTold = false;
-  /** True while the taker must still hear that all earlier stanzas were sent. */
+  /** True once no stanza comes any more that was on its way when the taker got the session. */
+  #isCaughtUp = false;
+  /** True while the taker must still hear that all those stanzas were sent. */
   #owesCaughtUp = false;
   #isFlushDue = false;
   readonly #flushLater = () => this.#flush();
@@ -85,10 +87,12 @@ export class QueueSender implements Relay {
     this.#isBatchArchived = undefined;
     this.#unconfirmed = [];
     this.#unconfirmedBytes = 0;
+    this.#owesCaughtUp = this.#isCaughtUp;
   }
 
   /** Notes that no stanza comes any more that was on its way when the taker got the session. */
   caughtUp(): void {
+    this.#isCaughtUp = true;
     this.#owesCaughtUp = true;
     this.flushSoon();
   }

@@ -278,6 +278,39 @@ Deno.test("a link that is cut after the session was taken loses and doubles noth
   assert.deepEqual(one.rerouted, []);
 });
 
+Deno.test("stanzas straight to the new node wait for those of the old one while the link is cut", async () => {
+  await using nodes = new Nodes();
+  const [one, two] = nodes.all as [TestNode, TestNode];
+  const id = await sleepAt(one);
+  const again = await two.greet();
+  await again.exchange(resume(id, 0), resumed(id, 0));
+  await settle();
+  nodes.between.cut();
+  one.deliver("late");
+  two.deliver("direct");
+  await settle();
+  nodes.link(one, two);
+  await settle();
+  await nodes.pass(600);
+  await again.expect(/id='late'\/>.*id='direct'\/>/);
+});
+
+Deno.test("stanzas straight to the new node go on though the link is cut when nothing else follows", async () => {
+  await using nodes = new Nodes();
+  const [one, two] = nodes.all as [TestNode, TestNode];
+  const id = await sleepAt(one, "m1"); // it is not settled, so the transfer goes on
+  const again = await two.greet();
+  await again.exchange(resume(id, 0), resumed(id, 0));
+  await expectMessages(again, "m1");
+  nodes.between.drops = (from, type) => from === one && type === FRAME_TYPE.queue;
+  await nodes.pass(600); // the old node has said so
+  two.deliver("direct");
+  nodes.between.cut();
+  nodes.link(one, two);
+  await settle();
+  await again.expect("id='direct'/>");
+});
+
 Deno.test("when the new node dies, the old one routes unacknowledged stanzas again", async () => {
   await using nodes = new Nodes();
   const [one, two] = nodes.all as [TestNode, TestNode];

@@ -173,7 +173,6 @@ export class Taking implements Fate {
   lost(): void {
     this.#link = undefined;
     this.#step({ kind: "lost" });
-    if (this.#followed !== undefined) this.#caughtUp();
   }
 
   /** Takes a new link: the last frames on the one before may not have arrived. */
