@@ -93,7 +93,7 @@ export class RepeatFilter {
     if (isGrowing) seen.recent.push(envelope.sequence);
     else seen.recent[seen.next] = envelope.sequence;
     seen.next = (seen.next + 1) % this.#window;
-    if (isGrowing && ++this.#youngNumbers > this.#maxNumbers >> 1) this.#turnOver();
+    if (isGrowing) this.#count(1);
   }
 
   /** Forgets a stanza that was taken back from a session and is to be delivered anew. */
@@ -129,9 +129,11 @@ export class RepeatFilter {
     const seen = this.#findFor(recipient, sender, process) ??
       this.#addFor(recipient, sender, process);
     seen.highest = Math.max(seen.highest, highest);
+    const before = seen.recent.length;
     seen.recent = [...new Set([...seen.recent, ...numbers.recent])]
       .toSorted((one, other) => one - other).slice(-this.#window);
     seen.next = seen.recent.length % this.#window;
+    this.#count(seen.recent.length - before);
   }
 
   #find({ stanza, process }: Envelope, to: string): Seen | undefined {
@@ -186,6 +188,11 @@ export class RepeatFilter {
     senders.set(from, processes);
     this.#youngPairs++;
     for (const { recent } of processes) this.#youngNumbers += recent.length;
+  }
+
+  #count(numbers: number): void {
+    this.#youngNumbers += numbers;
+    if (this.#youngNumbers > this.#maxNumbers >> 1) this.#turnOver();
   }
 
   #turnOver(): void {

@@ -93,6 +93,20 @@ Deno.test("RepeatFilter holds maxNumbers at most, and forgets the least recently
   assert.equal(filter.isRepeat(envelope(9, { to: "b3@example.com" })), true);
 });
 
+Deno.test("RepeatFilter counts the numbers that come with sessions, and forgets the least recently used pairs", () => {
+  const filter = new RepeatFilter({ window: 8, maxNumbers: 32 });
+  const { process, stanza } = envelope(1);
+  const recent = [1, 2, 3, 4, 5, 6, 7, 8];
+  for (let i = 1; i <= 5; i++) {
+    const numbers = { sender: stanza.from.text, process, highest: 8, recent };
+    for (let times = 0; times < 3; times++) filter.learnDelivered(`b${i}@example.com`, numbers);
+  }
+  const known = [1, 2, 3, 4, 5].filter((i) =>
+    filter.deliveredTo(`b${i}@example.com`, 1).length === 1
+  );
+  assert.deepEqual(known, [3, 4, 5]);
+});
+
 Deno.test("RepeatFilter finds each of 1024 repeats that come late and unmarked", () => {
   const filter = new RepeatFilter();
   for (let sequence = 1; sequence <= 1_024; sequence++) filter.remember(envelope(sequence));
