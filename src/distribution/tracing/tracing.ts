@@ -120,6 +120,7 @@ export class Tracing implements StanzaTracer {
   readonly #arriving: RateLimit;
   readonly #dropped: Readonly<Record<"trace" | "tracing" | "traced", Counter>>;
   #lastTrace = 0;
+  #isClosed = false;
 
   constructor(options: TracingOptions, deps: TracingDeps) {
     this.#options = resolveTracing(options);
@@ -159,7 +160,7 @@ export class Tracing implements StanzaTracer {
 
   /** True while no operator of this node may begin another trace. */
   get isFull(): boolean {
-    return this.#own.size >= this.#options.maxTraces;
+    return this.#isClosed || this.#own.size >= this.#options.maxTraces;
   }
 
   follow(envelope: Envelope): StanzaTrace | undefined {
@@ -197,8 +198,9 @@ export class Tracing implements StanzaTracer {
     };
   }
 
-  /** Ends all traces, for a stop of the node. */
+  /** Ends all traces, for a stop of the node. No other one begins. */
   close(): void {
+    this.#isClosed = true;
     for (const trace of [...this.#own.keys()]) this.#close(trace);
     for (const key of [...this.#foreign.keys()]) this.#drop(key);
   }
@@ -282,6 +284,7 @@ export class Tracing implements StanzaTracer {
       this.#endAfter(forMs, key, known);
       return answer("watching", known.watch.missed);
     }
+    if (this.#isClosed) return answer("ended");
     const fields = { address, who, datacenter: host, node: nodeName };
     const jid = tryParseJid(address);
     if (jid === undefined || !this.#mayTrace(host, jid)) {

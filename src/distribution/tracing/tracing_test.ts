@@ -194,6 +194,20 @@ Deno.test("a node ends a trace whose asker is gone, and one that is linked later
   assert.equal(there.tracing.isOn, false);
 });
 
+Deno.test("Tracing begins no trace after close(), for operators here or for other nodes", () => {
+  const clock = new ManualClock();
+  const [one, two] = [nodeAt("dc1", clock), nodeAt("dc2", clock)];
+  link(one, two);
+  const { pendingTimers } = clock; // those of the metrics
+  two.tracing.close();
+  const { nodes } = open(one, "alice@example.com");
+  assert.deepEqual(nodes.map(([, state]) => state), ["asked", "ended"]);
+  assert.equal(two.tracing.isOn, false);
+  one.tracing.close();
+  assert.equal(open(one, "bob@example.com").trace, undefined);
+  assert.equal(clock.pendingTimers, pendingTimers);
+});
+
 Deno.test("another datacenter follows no address of this one alone, and none where that is forbidden", () => {
   const clock = new ManualClock();
   const open2 = nodeAt("dc2", clock);
