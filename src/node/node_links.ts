@@ -113,6 +113,8 @@ export async function makeLinks(
       returned: (envelope, reason) =>
         router.returned(envelope, reason === "peer-restarted" ? "node-gone" : reason),
       identityDoubted: () => table.reviewIdentity(),
+      lostPresence: (_node, envelope) => parts.rosters.lost(localHost, envelope.stanza, envelope),
+      missedPresence: () => parts.rosters.tellAgain(localHost),
       pressure,
     },
     traffic: trafficOf(table.clusterBus, parts),

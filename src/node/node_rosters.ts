@@ -53,6 +53,7 @@ export function makeRosters(config: Config, parts: Surroundings & RosterParts): 
     routes: {
       route: (stanza) => parts.router.accept(stanza),
       sendTo: (host, stanza) => parts.router.sendTo(host, stanza),
+      sendToNodes: (stanza) => parts.router.copy(stanza),
       deliver: (to, stanza) => parts.sessions.find(to)?.send(stanza) ?? false,
       offer: (to, stanza) => {
         const session = parts.sessions.find(to);

@@ -107,6 +107,13 @@ export class AccountReach {
     for (const host of hosts.get(stanza.to.text) ?? []) routes.sendTo(host, stanza);
   }
 
+  /** Sends presence to a datacenter that has missed it; in this one, to the other nodes. */
+  sendAgain(host: string, stanza: Stanza): void {
+    const { routes, hosts: { localHost } } = this.#deps;
+    if (host === localHost) routes.sendToNodes(stanza);
+    else routes.sendTo(host, stanza);
+  }
+
   #isGlobal({ domainpart }: Jid): boolean {
     return domainpart === this.#deps.hosts.globalHost;
   }

@@ -8,9 +8,8 @@ import type { RosterMetrics } from "./roster_metrics.ts";
 import type { RosterDeps } from "./roster_ports.ts";
 
 /** Collaborators of `DatacenterAnnouncer`. */
-export interface DatacenterAnnouncerDeps
-  extends Pick<RosterDeps, "hosts" | "sessions" | "routes" | "paced"> {
-  readonly reach: Pick<AccountReach, "hostsOf">;
+export interface DatacenterAnnouncerDeps extends Pick<RosterDeps, "hosts" | "sessions" | "paced"> {
+  readonly reach: Pick<AccountReach, "hostsOf" | "sendAgain">;
   readonly turns: AccountTurns;
   readonly metrics: RosterMetrics;
 }
@@ -21,7 +20,7 @@ const ANNOUNCED_AT_ONCE = 16;
 /** Accounts whose sessions are to be announced, by bare JID: one session of each, and the presences. */
 type Announced = Map<string, { readonly jid: FullJid; readonly presences: Set<Stanza> }>;
 
-/** Tells a datacenter that was cut off of the sessions of this node. */
+/** Tells a datacenter that was cut off, or other nodes of this one, of the sessions of this node. */
 export class DatacenterAnnouncer {
   readonly #deps: DatacenterAnnouncerDeps;
   readonly #sights: ContactSights;
@@ -93,7 +92,7 @@ export class DatacenterAnnouncer {
     presences: ReadonlySet<Stanza>,
     host: string,
   ): Promise<void> {
-    const { sessions, reach, routes } = this.#deps;
+    const { sessions, reach } = this.#deps;
     const contacts = await this.#sights.contactsOf(jid);
     if (contacts === undefined) return;
     const subscribers = subscribersIn(contacts);
@@ -103,7 +102,7 @@ export class DatacenterAnnouncer {
       if (lastPresence === undefined || !presences.has(lastPresence)) continue;
       for (const to of [...this.#sights.seenBy(session, subscribers), session.bare]) {
         if (found.get(to.text)?.has(host) !== true) continue;
-        routes.sendTo(host, readdress(lastPresence, to));
+        reach.sendAgain(host, readdress(lastPresence, to));
       }
     }
   }

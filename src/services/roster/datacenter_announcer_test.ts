@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { ManualClock, PacedWork } from "../../base/mod.ts";
-import { ALICE, BOB, DC2, withAlice } from "./testing/alice_and_bob.ts";
-import { item, RosterFixture } from "./testing/roster_fixture.ts";
+import { ALICE, BOB, DC2, PHONE, withAlice } from "./testing/alice_and_bob.ts";
+import { item, lines, RosterFixture } from "./testing/roster_fixture.ts";
 
 Deno.test("a datacenter that is back costs one query for each account, and hears of all sessions", async () => {
   const fixture = withAlice();
@@ -36,6 +36,30 @@ Deno.test("RosterServer.tellAgain() tells a datacenter of a session whose presen
   fixture.server.close();
   const toBob = fixture.sent.filter(({ stanza }) => stanza.to.text === BOB);
   assert.deepEqual(toBob.map(({ stanza }) => stanza.from.text), [`${ALICE}/phone`]);
+});
+
+Deno.test("RosterServer.tellAgain() tells the other nodes of its datacenter what they have missed, and nobody here", async () => {
+  const DC1 = "dc1.example.com";
+  const fixture = withAlice();
+  const { server, store, sent, sentToNodes } = fixture;
+  store.put(ALICE, item(BOB, { subscription: "from" }));
+  fixture.elsewhere.set(BOB, [{ host: DC1, resourcepart: "y", process: 2 }]);
+  const toBob = () => lines(sentToNodes.splice(0).filter(({ to }) => to.text === BOB));
+  await fixture.changePresence(PHONE);
+  sent.length = 0;
+  server.tellAgain(DC1);
+  await server.settled();
+  assert.deepEqual(toBob(), [`available: ${PHONE} → ${BOB}`]);
+  await fixture.changePresence(PHONE, "unavailable");
+  for (const { host, stanza } of sent.splice(0)) {
+    const { sinceUs: sentAtUs = 0 } = stanza;
+    server.lost(host, stanza, { origin: DC1, process: 1, sentAtUs });
+  }
+  server.tellAgain(DC1);
+  await server.settled();
+  assert.deepEqual(toBob(), [`unavailable: ${PHONE} → ${BOB}`]);
+  assert.deepEqual(sent, []);
+  server.close();
 });
 
 Deno.test("a datacenter that is back hears of sixteen accounts at once, and a second time beside the first", async () => {

@@ -1,11 +1,13 @@
 import type { FullJid, Jid } from "../../xmpp/mod.ts";
+import type { AccountReach } from "./account_reach.ts";
 import type { AccountTurns } from "./account_turns.ts";
 import { unavailable } from "./presence_stanzas.ts";
 import type { RosterMetrics } from "./roster_metrics.ts";
 import type { RosterDeps } from "./roster_ports.ts";
 
 /** Collaborators of `LostEnds`. */
-export interface LostEndsDeps extends Pick<RosterDeps, "routes" | "paced"> {
+export interface LostEndsDeps extends Pick<RosterDeps, "paced"> {
+  readonly reach: Pick<AccountReach, "sendAgain">;
   /** True when a session here is available to a recipient, as this node has told by now. */
   isAvailableTo(session: FullJid, to: Jid): boolean;
   readonly turns: AccountTurns;
@@ -37,8 +39,9 @@ const MAX_PAIRS = 50_000;
 const TOLD_AT_ONCE = 64;
 
 /**
- * Ends of presence of this node's sessions that were lost on their way to other datacenters. Most of the
- * sessions are gone, so nobody else can tell of them once the datacenter is within reach again.
+ * Ends of presence of this node's sessions that were lost on their way to other datacenters, or to other
+ * nodes of this one. Most of the sessions are gone, so nobody else can tell of them once the others are
+ * within reach again.
  */
 export class LostEnds {
   readonly #deps: LostEndsDeps;
@@ -84,7 +87,7 @@ export class LostEnds {
   }
 
   async #tellAll(host: string): Promise<void> {
-    const { paced, routes, isAvailableTo } = this.#deps;
+    const { paced, reach, isAvailableTo } = this.#deps;
     // What is lost again on the way is told another time.
     const missed = this.#missed.get(host);
     if (missed === undefined) return;
@@ -97,7 +100,7 @@ export class LostEnds {
       await paced.run(() => {
         for (const { session, to, sinceUs } of pairs.slice(at, at + TOLD_AT_ONCE)) {
           if (isAvailableTo(session, to)) continue; // it is back, and tells of itself
-          routes.sendTo(host, { ...unavailable(session, to), sinceUs });
+          reach.sendAgain(host, { ...unavailable(session, to), sinceUs });
         }
       });
     }

@@ -10,7 +10,7 @@ import { writeItem, writeRemoved, writeRosterQuery } from "./roster_query.ts";
 
 /** Collaborators of `MissedChanges`. */
 export interface MissedChangesDeps
-  extends Pick<RosterDeps, "hosts" | "routes" | "paced" | "clock" | "log"> {
+  extends Pick<RosterDeps, "process" | "hosts" | "routes" | "paced" | "clock" | "log"> {
   readonly reach: Pick<AccountReach, "sessionsOf" | "pushTo">;
   readonly turns: AccountTurns;
   readonly metrics: RosterMetrics;
@@ -112,7 +112,7 @@ export class MissedChanges {
   }
 
   async #tellAll(host: string): Promise<void> {
-    const { reach, paced, metrics, log } = this.#deps;
+    const { process, reach, paced, metrics, log } = this.#deps;
     const byOwner = [...Map.groupBy(this.#changes.values(), ({ owner }) => owner.text).values()];
     for (let at = 0; at < byOwner.length; at += OWNERS_AT_ONCE) {
       const some = byOwner.slice(at, at + OWNERS_AT_ONCE);
@@ -120,7 +120,9 @@ export class MissedChanges {
       if (found === undefined) return; // the datacenter is told once more
       for (const changes of some) {
         const { owner } = changes[0]!;
-        const sessions = (found.get(owner.text) ?? []).filter((each) => each.host === host)
+        const sessions = (found.get(owner.text) ?? []).filter((each) =>
+          each.host === host && each.process !== process
+        )
           .map(({ resourcepart }) => parseJid(`${owner.text}/${resourcepart}`) as FullJid); // it has one
         if (sessions.length === 0) continue;
         for (const change of changes) {

@@ -42,6 +42,20 @@ Deno.test("clients at a datacenter that is back get the roster changes and reque
   ]);
 });
 
+Deno.test("clients at other nodes of the datacenter get the roster changes that they missed, and none here", async () => {
+  const fixture = withAlice();
+  await fixture.ask(PHONE, "set", query({ jid: BOB }));
+  fixture.elsewhere.set(ALICE, [{
+    host: "dc1.example.com",
+    resourcepart: "laptop",
+    process: 2,
+  }]);
+  fixture.routed.length = 0;
+  fixture.server.tellAgain("dc1.example.com");
+  await fixture.server.settled();
+  assert.deepEqual(lines(fixture.routed), [`push ${BOB} none: ${TO_LAPTOP}`]);
+});
+
 Deno.test("clients at a datacenter that is back are not brought requests that were answered meanwhile", async () => {
   const fixture = withAlice();
   const told = await missed(fixture, async () => {
@@ -93,6 +107,7 @@ function changesWith(resources: string[]) {
     },
   });
   const missed = new MissedChanges({
+    process: 1,
     hosts: {
       localHost: "dc1.example.com",
       globalHost: "example.com",
@@ -100,7 +115,7 @@ function changesWith(resources: string[]) {
       isShared: () => true,
       hasVersions: () => true,
     },
-    routes: { route() {}, sendTo() {}, deliver: () => true, offer: () => true },
+    routes: { route() {}, sendTo() {}, sendToNodes() {}, deliver: () => true, offer: () => true },
     reach: {
       sessionsOf: (accounts) => {
         lookups.push(accounts.length);

@@ -41,6 +41,8 @@ export interface ServerRoutes {
   route(stanza: Stanza): void;
   /** Sends presence to the sessions that the account `to` has at one datacenter. */
   sendTo(host: string, stanza: Stanza): void;
+  /** Sends presence to the sessions that the account `to` has at the other nodes of this datacenter. */
+  sendToNodes(stanza: Stanza): void;
   /** Writes to a session of this node. False when the session does not take it. */
   deliver(to: FullJid, stanza: Stanza): boolean;
   /** As `deliver`, unless the session's list keeps the stanza from it. */

@@ -274,7 +274,7 @@ export class RosterServer {
     if (awayMs >= this.#deps.leaseMs) this.#deps.datacenterBack?.();
   }
 
-  /** Notes that presence did not reach a datacenter. */
+  /** Notes that presence did not reach a datacenter, or a node of this one. */
   lost(host: string, { type, from, to }: Stanza, { process, sentAtUs }: PresenceOrigin): void {
     const isOurs = process === this.#deps.process && this.serves(from.domainpart);
     if (type !== "unavailable" || !isOurs || !(from instanceof FullJid)) return;
@@ -283,7 +283,8 @@ export class RosterServer {
 
   /**
    * Tells a linked datacenter of the presence of all sessions here, of ends of presence that have not reached
-   * it, and of roster changes: what it was sent before may be lost.
+   * it, and of roster changes: what it was sent before may be lost. This datacenter stands for its other
+   * nodes.
    */
   tellAgain(host: string): void {
     this.#lostEnds.tell(host);

@@ -45,6 +45,8 @@ export class RosterFixture {
   readonly lookups: (readonly string[])[] = [];
   readonly routed: Stanza[] = [];
   readonly sent: { readonly host: string; readonly stanza: Stanza }[] = [];
+  /** Presence for the other nodes of dc1. */
+  readonly sentToNodes: Stanza[] = [];
   /** Presences that sessions of this node were given directly. */
   readonly delivered: { readonly to: string; readonly stanza: Stanza }[] = [];
   /** Directed presence that was sent again, as `SESSION ACCOUNT`. */
@@ -93,6 +95,7 @@ export class RosterFixture {
       routes: {
         route: (stanza) => void this.routed.push(stanza),
         sendTo: (host, stanza) => void this.sent.push({ host, stanza }),
+        sendToNodes: (stanza) => void this.sentToNodes.push(stanza),
         deliver: (to, stanza) => this.delivered.push({ to: to.text, stanza }) > 0,
         offer: (to, stanza) => this.delivered.push({ to: to.text, stanza }) > 0,
       },
