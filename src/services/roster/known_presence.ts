@@ -41,6 +41,8 @@ export class KnownPresence {
   readonly #byAccount = new Map<string, Set<string>>();
   /** By datacenter. */
   readonly #shares = new Map<string, Share>();
+  /** Numbers of resources by datacenter and process: who lives is looked up again and again. */
+  readonly #tellers = new Map<string, Map<number, number>>();
   readonly #maxPairs: number;
   #pairs = 0;
 
@@ -56,6 +58,11 @@ export class KnownPresence {
   /** Returns what each process has told of a resource. */
   of(from: string): readonly Known[] {
     return this.#known.get(from) ?? [];
+  }
+
+  /** Returns the processes that have told of resources, by datacenter. */
+  tellers(): ReadonlyMap<string, ReadonlyMap<number, unknown>> {
+    return this.#tellers;
   }
 
   /** Returns all resources, each as often as processes have told of it. */
@@ -123,7 +130,9 @@ export class KnownPresence {
   ): void {
     const successor = this.of(from).find((each) => each !== known && each.process === process);
     if (successor === undefined) {
+      this.#countTeller(known, -1);
       Object.assign(known, { process, host });
+      this.#countTeller(known, 1);
       return;
     }
     for (const [account, recipients] of known.told) {
@@ -158,7 +167,17 @@ export class KnownPresence {
     this.#pairs += pairs;
   }
 
+  #countTeller({ host, process }: Known, resources: number): void {
+    const processes = this.#tellers.get(host) ?? new Map<number, number>();
+    const count = (processes.get(process) ?? 0) + resources;
+    if (count > 0) processes.set(process, count);
+    else processes.delete(process);
+    if (processes.size > 0) this.#tellers.set(host, processes);
+    else this.#tellers.delete(host);
+  }
+
   #add(from: string, known: Known): void {
+    this.#countTeller(known, 1);
     const all = this.#known.get(from);
     if (all === undefined) this.#known.set(from, [known]);
     else all.push(known);
@@ -169,6 +188,7 @@ export class KnownPresence {
   }
 
   #remove(from: string, known: Known): void {
+    this.#countTeller(known, -1);
     const { resources } = this.#shares.get(known.payer)!; // it has the resource
     resources.delete(known);
     if (resources.size === 0) this.#shares.delete(known.payer);

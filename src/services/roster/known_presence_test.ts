@@ -35,3 +35,18 @@ Deno.test("KnownPresence counts what it forgets and what moves to another proces
   for (const from of ["x", "y", "z"]) tell(presence, `${from}@example.com/a`, "dc3", 3);
   assert.equal(presence.pairs, 2);
 });
+
+Deno.test("KnownPresence tells which processes have told of resources, through moves", () => {
+  const presence = new KnownPresence();
+  const [phone, desk] = ["bob@example.com/phone", "bob@example.com/desk"];
+  const tellers = () => [...presence.tellers()].map(([host, all]) => [host, ...all.keys()]);
+  for (const from of [phone, desk]) tell(presence, from, "dc2", 2);
+  const [known] = presence.of(phone);
+  presence.move(phone, known!, { process: 3, host: "dc3" });
+  assert.deepEqual(tellers(), [["dc2", 2], ["dc3", 3]]);
+  tell(presence, phone, "dc2", 2);
+  presence.move(phone, known!, { process: 2, host: "dc2" });
+  assert.deepEqual(tellers(), [["dc2", 2]]);
+  for (const from of [phone, desk]) presence.untell(from, presence.of(from)[0]!, ALICE);
+  assert.deepEqual(tellers(), []);
+});

@@ -234,7 +234,7 @@ export class RemotePresence {
   /** Looks once at who lives. Never rejects. */
   async look(): Promise<void> {
     const hosts = new Set(await this.#deps.hosts());
-    for (const [, { host }] of this.#known.all()) hosts.add(host);
+    for (const host of this.#known.tellers().keys()) hosts.add(host);
     for (const host of this.#withdrawn.hosts) hosts.add(host);
     const live = await this.#deps.liveProcesses([...hosts]);
     if (live === undefined || this.#isClosed) return;
@@ -408,12 +408,14 @@ export class RemotePresence {
   #goneFrom(live: LiveProcesses): ReadonlySet<number> {
     const gone = new Set<number>();
     const missing = new Set<number>();
-    for (const [, { host, process }] of this.#known.all()) {
-      if (missing.has(process) || live.get(host)?.has(process) === true) continue;
-      missing.add(process);
-      const misses = (this.#misses.get(process) ?? 0) + 1;
-      this.#misses.set(process, misses);
-      if (misses >= MISSES) gone.add(process);
+    for (const [host, processes] of this.#known.tellers()) {
+      for (const process of processes.keys()) {
+        if (missing.has(process) || live.get(host)?.has(process) === true) continue;
+        missing.add(process);
+        const misses = (this.#misses.get(process) ?? 0) + 1;
+        this.#misses.set(process, misses);
+        if (misses >= MISSES) gone.add(process);
+      }
     }
     for (const process of this.#misses.keys()) {
       if (!missing.has(process)) this.#misses.delete(process);
