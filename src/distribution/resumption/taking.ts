@@ -25,6 +25,9 @@ import { FOLLOW_MS, MAX_DETAILS_IN_ALL, SETTLED_MS } from "./resumption_options.
 import type { TakingAction, TakingEvent, TakingFailure, TakingState } from "./taking_state.ts";
 import { stepTaking } from "./taking_state.ts";
 
+/** Bytes that a detail costs besides its address and its numbers. */
+const DETAIL_BYTES = 128;
+
 /** State and parts that all transfers to here share. */
 export interface TakingDeps {
   readonly options: ResumptionOptions;
@@ -57,7 +60,7 @@ export class Taking implements Fate {
   #session: SessionState | undefined;
   readonly #details: SessionDetail[] = [];
   #queue: Delivery[] = [];
-  /** Bytes of the queue, for the account's share of the budget. */
+  /** Bytes of the details and the queue, for the account's share of the budget. */
   readonly #tab: ShareTab;
   #queueItems = 0;
   #queueBytes = 0;
@@ -120,9 +123,13 @@ export class Taking implements Fate {
   }
 
   details(details: readonly SessionDetail[]): void {
-    if (this.#details.length + details.length > MAX_DETAILS_IN_ALL) {
+    if (this.#state.kind !== "receiving") return this.#step({ kind: "broken", reason: "refused" });
+    let bytes = 0;
+    for (const detail of details) bytes += costOf(detail);
+    if (this.#details.length + details.length > MAX_DETAILS_IN_ALL || !this.#hasBudgetFor(bytes)) {
       return this.#step({ kind: "broken", reason: "too-large" });
     }
+    this.#charge(bytes);
     for (const detail of details) this.#details.push(detail);
   }
 
@@ -141,7 +148,7 @@ export class Taking implements Fate {
         this.settle(number);
         continue;
       }
-      if (!this.#hasBudgetFor(stanza)) {
+      if (!this.#hasBudgetFor(stanza.bytes.length + RETAINED_OVERHEAD_BYTES)) {
         return this.#step({ kind: "broken", reason: "too-large" });
       }
       this.#deps.metrics.stanzas.inc();
@@ -241,8 +248,7 @@ export class Taking implements Fate {
     if (this.#followed !== undefined) return this.#follow(this.#followed, delivery);
     this.#queue.push(delivery);
     const bytes = delivery.stanza.bytes.length + RETAINED_OVERHEAD_BYTES;
-    this.#deps.budget.grow(bytes);
-    this.#tab.add(bytes);
+    this.#charge(bytes);
     if (delivery.isOwed) this.#owedBytes += bytes;
     else {
       this.#queueItems++;
@@ -251,10 +257,14 @@ export class Taking implements Fate {
   }
 
   /** True also after GIVEN: then all further stanzas must be taken. */
-  #hasBudgetFor(stanza: Stanza): boolean {
+  #hasBudgetFor(bytes: number): boolean {
     if (this.#state.kind === "placing" || this.#state.kind === "taken") return true;
-    const bytes = stanza.bytes.length + RETAINED_OVERHEAD_BYTES;
     return this.#deps.budget.mayGrow(bytes) && this.#tab.mayAdd(bytes);
+  }
+
+  #charge(bytes: number): void {
+    this.#deps.budget.grow(bytes);
+    this.#tab.add(bytes);
   }
 
   #takeQueue(): Delivery[] {
@@ -406,6 +416,12 @@ export class Taking implements Fate {
     }
     this.#resolve({ kind: "failed", h: end?.h ?? this.#session?.covered });
   }
+}
+
+function costOf(detail: SessionDetail): number {
+  return detail.kind === "directed"
+    ? DETAIL_BYTES + detail.jid.length
+    : DETAIL_BYTES + detail.sender.length + 8 * detail.recent.length;
 }
 
 /**

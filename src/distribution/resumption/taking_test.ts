@@ -326,6 +326,54 @@ Deno.test("Taking declines a session past its account's share of the budget, and
   assert.deepEqual([budget.bytes, budget.holders], [0, 0]);
 });
 
+/** Details of `count` senders, with as many numbers as a frame can have of each. */
+function details(count: number): SessionDetail[] {
+  const recent = Array.from({ length: 255 }, (_, i) => i + 1);
+  return Array.from({ length: count }, (_, i) => ({
+    kind: "delivered",
+    sender: `user${i}@example.com/x`,
+    process: 1,
+    highest: 255,
+    recent,
+  }));
+}
+
+Deno.test("Taking declines a session whose details are past its account's share of the budget, and keeps none", async () => {
+  const budget = new FairShares({ maxBytes: 1_000_000 });
+  using world = new World({}, budget);
+  world.taking.begin();
+  world.taking.session(SESSION);
+  world.taking.details(details(50));
+  assert.ok(budget.bytes > 50 * 255 * 8);
+  await world.news();
+  world.taking.details(details(100));
+  assert.deepEqual(await world.news(), ["HAVE decline 0/0", "over"]);
+  assert.equal(world.failures("too-large"), 1);
+  assert.deepEqual([budget.bytes, budget.holders], [0, 0]);
+});
+
+Deno.test("Taking takes details with the session's state alone", async () => {
+  const budget = new FairShares({ maxBytes: 1_000_000 });
+  for (const steps of [0, 1, 2]) {
+    using world = new World({}, budget);
+    world.taking.begin();
+    if (steps > 0) {
+      world.taking.session(SESSION);
+      world.queue({});
+    }
+    if (steps > 1) {
+      world.taking.given();
+      await world.news();
+      assert.ok(world.arrival?.kind === "arrived");
+      world.place(world.arrival.session);
+    }
+    await world.news();
+    world.taking.details(details(1));
+    assert.equal(budget.bytes, 0);
+    assert.deepEqual(await world.news(), steps === 2 ? [] : ["HAVE decline 0/0", "over"]);
+  }
+});
+
 Deno.test("Taking knows of messages whether an archive has them", async () => {
   using world = new World();
   const session = await world.arrived({ 1: stanza(1) });
