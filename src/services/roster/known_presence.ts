@@ -65,9 +65,15 @@ export class KnownPresence {
     return this.#tellers;
   }
 
-  /** Returns all resources, each as often as processes have told of it. */
-  all(): readonly (readonly [from: string, known: Known])[] {
-    return [...this.#known].flatMap(([from, all]) => all.map((known) => [from, known] as const));
+  /** Returns those of the resources that match, each as often as processes have told of it. */
+  matching(
+    isMatch: (known: Known, from: string) => boolean,
+  ): (readonly [from: string, known: Known])[] {
+    const found: (readonly [string, Known])[] = [];
+    for (const [from, all] of this.#known) {
+      for (const known of all) if (isMatch(known, from)) found.push([from, known]);
+    }
+    return found;
   }
 
   /** Returns the resources that an account, or a session of it, was told of. */

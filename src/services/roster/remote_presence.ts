@@ -57,6 +57,11 @@ export interface RemotePresenceDeps extends WithdrawnPresenceDeps, ReturnedDatac
   readonly log: Logger;
 }
 
+/**
+ * Resources that are looked up, and withdrawn, at once: very many are gone with a datacenter, and all at
+ * once would stop the node for seconds.
+ */
+const WITHDRAWN_AT_ONCE = 100;
 /** Milliseconds between two looks at who lives. */
 const LOOK_MS = 1_000;
 /** Presences of which it is remembered that another process has told of the same resource since. */
@@ -425,7 +430,7 @@ export class RemotePresence {
 
   /**
    * Withdraws those of the resources that `isDoubted` names which no live process has. Returns how many;
-   * undefined, and nothing has happened, while the session table cannot tell.
+   * undefined, and some stay as they are, while the session table cannot tell.
    */
   async #withdraw(
     isDoubted: (known: Known, from: string) => boolean,
@@ -433,11 +438,32 @@ export class RemotePresence {
   ): Promise<number | undefined> {
     const hosts = new Map<number, string>();
     for (const [host, processes] of live) for (const each of processes) hosts.set(each, host);
-    const lost = this.#known.all().filter(([from, known]) => isDoubted(known, from));
-    const accounts = new Set(lost.map(([from]) => parseJid(from).bare.text));
-    // A session may have moved to a node that lives.
-    const moved = await this.#deps.processesOf([...accounts]);
-    if (moved === undefined || this.#isClosed) return undefined;
+    const lost = this.#known.matching(isDoubted);
+    let count = 0;
+    for (let at = 0; at < lost.length; at += WITHDRAWN_AT_ONCE) {
+      const some = lost.slice(at, at + WITHDRAWN_AT_ONCE);
+      const accounts = new Set(some.map(([from]) => parseJid(from).bare.text));
+      // A session may have moved to a node that lives.
+      const moved = await this.#deps.processesOf([...accounts]);
+      if (moved === undefined || this.#isClosed) return undefined;
+      const ended = this.#withdrawSome(some, { isDoubted, moved, hosts });
+      this.#withdrawals.inc(ended);
+      count += ended;
+    }
+    return count;
+  }
+
+  /** Returns how many of the resources it has withdrawn. */
+  #withdrawSome(
+    lost: readonly (readonly [from: string, known: Known])[],
+    { isDoubted, moved, hosts }: {
+      readonly isDoubted: (known: Known, from: string) => boolean;
+      /** Processes that have sessions, by full JID. */
+      readonly moved: ReadonlyMap<string, readonly number[]>;
+      /** Datacenters of live processes. */
+      readonly hosts: ReadonlyMap<number, string>;
+    },
+  ): number {
     let count = 0;
     for (const [from, known] of lost) {
       if (!this.#known.of(from).includes(known)) continue; // news meanwhile
@@ -452,7 +478,6 @@ export class RemotePresence {
       this.#end(from, known);
       count++;
     }
-    this.#withdrawals.inc(count);
     return count;
   }
 

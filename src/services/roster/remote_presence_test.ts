@@ -21,6 +21,8 @@ class Fixture {
   readonly steps: string[] = [];
   isRedisUp = true;
   canTellClaims = true;
+  /** Numbers of accounts that the session table was asked about at once. */
+  readonly asked: number[] = [];
   readonly clock = new ManualClock();
   readonly metrics = new MetricsRegistry(new ManualClock());
   sessions: PresentSession[] = [session(PHONE, 0)];
@@ -35,7 +37,10 @@ class Fixture {
           ? new Map(hosts.map((host) => [host, this.live.get(host) ?? new Set()]))
           : undefined,
       ),
-    processesOf: () => Promise.resolve(this.canTellClaims ? this.claims : undefined),
+    processesOf: ({ length }) => {
+      this.asked.push(length);
+      return Promise.resolve(this.canTellClaims ? this.claims : undefined);
+    },
     here: (account) => this.sessions.filter(({ jid }) => jid.bare.text === account),
     deliver: (to, stanza) => {
       assert.equal(to.text, stanza.to.text);
@@ -117,6 +122,14 @@ Deno.test("RemotePresence takes the same presence for news once its account was 
   fixture.presence.asks(ALICE, "bob@example.com");
   assert.ok(fixture.saw("available"), "the session that asks has not heard of it");
   assert.ok(!fixture.saw("available"));
+});
+
+Deno.test("resources that are gone with a datacenter are withdrawn a hundred at a time", async () => {
+  const fixture = new Fixture();
+  for (let i = 0; i < 250; i++) fixture.saw("available", { from: `user${i}@example.com/x` });
+  await fixture.lose(DC2);
+  assert.equal(fixture.delivered.length, 250);
+  assert.deepEqual(fixture.asked, [100, 100, 50]);
 });
 
 Deno.test("a resource is not withdrawn while the session table cannot tell whether it has moved", async () => {
