@@ -147,6 +147,7 @@ export class RemotePresence {
   close(): void {
     this.#isClosed = true;
     this.#cancel();
+    this.#withdrawn.close();
   }
 
   /**

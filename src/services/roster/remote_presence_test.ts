@@ -23,6 +23,8 @@ class Fixture {
   canTellClaims = true;
   /** Numbers of accounts that the session table was asked about at once. */
   readonly asked: number[] = [];
+  /** Numbers of steps in each piece of paced work. */
+  readonly pieces: number[] = [];
   readonly clock = new ManualClock();
   readonly metrics = new MetricsRegistry(new ManualClock());
   sessions: PresentSession[] = [session(PHONE, 0)];
@@ -50,6 +52,14 @@ class Fixture {
     askForDirected: (account, resource) =>
       void this.steps.push(`ask ${resource.text} for ${account.text}`),
     announce: (host) => void this.steps.push(`announce ${host}`),
+    paced: {
+      run: async (piece) => {
+        const before = this.steps.length;
+        const result = piece();
+        this.pieces.push(this.steps.length - before);
+        return await result;
+      },
+    },
     clock: this.clock,
     metrics: this.metrics,
     log: SILENT_LOGGER,
@@ -130,6 +140,20 @@ Deno.test("resources that are gone with a datacenter are withdrawn a hundred at 
   await fixture.lose(DC2);
   assert.equal(fixture.delivered.length, 250);
   assert.deepEqual(fixture.asked, [100, 100, 50]);
+});
+
+Deno.test("accounts ask for the presence of contacts that are back a few at a time, and for directed presence then", async () => {
+  const fixture = new Fixture();
+  for (let i = 0; i < 150; i++) fixture.saw("available", { from: `user${i}@example.com/x` });
+  await fixture.lose(DC2);
+  fixture.live.set(DC2, new Set([2]));
+  await fixture.presence.look();
+  await new Promise((resolve) => setTimeout(resolve));
+  assert.deepEqual(fixture.pieces, [64, 64, 22]);
+  assert.equal(fixture.steps.filter((each) => each.startsWith("probe")).length, 150);
+  assert.ok(!fixture.steps.some((each) => each.startsWith("ask")));
+  for (let i = 0; i < 6; i++) await fixture.presence.look();
+  assert.equal(fixture.steps.filter((each) => each.startsWith("ask")).length, 150);
 });
 
 Deno.test("a resource is not withdrawn while the session table cannot tell whether it has moved", async () => {
@@ -225,6 +249,7 @@ Deno.test("directed presence of very many is asked for at several looks", async 
   const counts: number[] = [];
   for (let i = 0; i < 9; i++) {
     await fixture.presence.look();
+    await new Promise((resolve) => setTimeout(resolve)); // contacts are asked meanwhile
     counts.push(fixture.steps.splice(0).filter((step) => step.startsWith("ask ")).length);
   }
   assert.deepEqual(counts, [0, 0, 0, 0, 0, 1_000, 500, 0, 0]);

@@ -1,3 +1,6 @@
+import type { PacedWork } from "../../base/mod.ts";
+import { describeError } from "../../base/mod.ts";
+import type { Logger } from "../../observe/mod.ts";
 import type { Jid } from "../../xmpp/mod.ts";
 import { parseJid } from "../../xmpp/mod.ts";
 import type { LiveProcesses } from "./live_processes.ts";
@@ -5,6 +8,8 @@ import { MAX_LOST, SECOND_ANNOUNCEMENT } from "./live_processes.ts";
 
 /** Pairs of an account and a resource whose directed presence is asked for at one look. */
 const ASKED_AT_ONCE = 1_000;
+/** Questions for the presence of a contact in one piece of paced work. */
+const PROBED_AT_ONCE = 64;
 /** Pairs of a resource and an account that are remembered. */
 const MAX_PAIRS = 1_000_000;
 
@@ -14,6 +19,8 @@ export interface WithdrawnPresenceDeps {
   probe(asker: Jid, account: Jid): void;
   /** Asks a resource elsewhere for the directed presence that it has sent to an account here. */
   askForDirected(account: Jid, resource: Jid): void;
+  readonly paced: Pick<PacedWork, "run">;
+  readonly log: Logger;
 }
 
 /** A process that is gone: the resources whose presence was withdrawn, by the accounts told. */
@@ -22,6 +29,8 @@ interface Lost {
   readonly withdrawn: Map<string, Set<string>>;
   /** Looks until directed presence is asked for; undefined while the process is away. */
   looksLeft: number | undefined;
+  /** Set while the accounts ask for the presence of their contacts: it names this very time. */
+  asking: object | undefined;
 }
 
 /**
@@ -51,7 +60,7 @@ export class WithdrawnPresence {
   ): void {
     let lost = this.#lost.get(process);
     if (lost === undefined) {
-      lost = { host, withdrawn: new Map(), looksLeft: undefined };
+      lost = { host, withdrawn: new Map(), looksLeft: undefined, asking: undefined };
       this.#lost.set(process, lost);
     }
     for (const account of accounts) {
@@ -88,11 +97,12 @@ export class WithdrawnPresence {
   /** Asks for the presence of processes that are back. */
   look(live: LiveProcesses): void {
     for (const [process, lost] of [...this.#lost]) {
-      if (live.get(lost.host)?.has(process) !== true) lost.looksLeft = undefined;
+      if (live.get(lost.host)?.has(process) !== true) lost.looksLeft = lost.asking = undefined;
       else if (lost.looksLeft === undefined) {
         lost.looksLeft = SECOND_ANNOUNCEMENT;
-        this.#askAgain(lost);
-      } else if (lost.looksLeft > 1) lost.looksLeft--;
+        void this.#askAgain(lost); // never rejects
+      } else if (lost.asking !== undefined) continue; // contacts come first
+      else if (lost.looksLeft > 1) lost.looksLeft--;
       else this.#askForDirected(process, lost);
     }
   }
@@ -105,11 +115,33 @@ export class WithdrawnPresence {
     return true;
   }
 
-  #askAgain({ withdrawn }: Lost): void {
-    for (const [account, resources] of withdrawn) {
-      const contacts = new Set([...resources].map((from) => parseJid(from).bare.text));
-      for (const contact of contacts) this.#deps.probe(parseJid(account), parseJid(contact));
+  /** Asks nobody any more. */
+  close(): void {
+    for (const lost of this.#lost.values()) lost.asking = undefined;
+  }
+
+  /** Asks for the presence of all contacts, a few at a time: there may be very many. Never rejects. */
+  async #askAgain(lost: Lost): Promise<void> {
+    const { probe, paced, log } = this.#deps;
+    const asking = lost.asking = {};
+    const pairs: (readonly [account: string, contact: string])[] = [];
+    for (const [account, resources] of lost.withdrawn) {
+      const contacts = new Set([...resources].map((from) => from.slice(0, from.indexOf("/"))));
+      for (const contact of contacts) pairs.push([account, contact]);
     }
+    try {
+      for (let at = 0; at < pairs.length && lost.asking === asking; at += PROBED_AT_ONCE) {
+        await paced.run(() => {
+          if (lost.asking !== asking) return;
+          for (const [account, contact] of pairs.slice(at, at + PROBED_AT_ONCE)) {
+            if (lost.withdrawn.has(account)) probe(parseJid(account), parseJid(contact));
+          }
+        });
+      }
+    } catch (thrown) {
+      log.error("presence.bug", { error: describeError(thrown) });
+    }
+    if (lost.asking === asking) lost.asking = undefined;
   }
 
   /** Asks for some of the resources that have not come back as contacts, and forgets them. */
