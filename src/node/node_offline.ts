@@ -9,7 +9,7 @@ import type { PepServer } from "../services/pep/mod.ts";
 import type { RosterServer } from "../services/roster/mod.ts";
 import type { Stores, UserStore } from "../storage/mod.ts";
 import type { SessionRegistry } from "../xmpp/mod.ts";
-import { currentCheck, maySee } from "./node_services.ts";
+import { creationOf, currentCheck, maySee } from "./node_services.ts";
 import type { Surroundings } from "./surroundings.ts";
 import type { WaitingBudget } from "./waiting_budget.ts";
 
@@ -37,8 +37,7 @@ export function makeOffline(config: Config, parts: Surroundings & OfflineParts):
   return new OfflineMessages({
     hosts,
     storeOf: (host) => stores.offlineMessages(host),
-    creationOf: async ({ localpart, domainpart }) =>
-      (await accounts.get(domainpart)?.existing([localpart]))?.get(localpart),
+    creationOf: (account) => creationOf(account, accounts),
     maySee: (asker, account) => maySee(asker, account, parts),
     isUserHost: (domain) => isUserHost(domain, domains),
     hasRosters: (domain) => parts.rosters.serves(domain),

@@ -7,7 +7,7 @@ import { RosterServer } from "../services/roster/mod.ts";
 import type { PepServer } from "../services/pep/mod.ts";
 import type { RosterStore, Stores, UserStore } from "../storage/mod.ts";
 import type { AccountFeature, SessionRegistry } from "../xmpp/mod.ts";
-import { currentCheck } from "./node_services.ts";
+import { creationOf, currentCheck } from "./node_services.ts";
 import { requestBounds, rosterBounds } from "./options.ts";
 import type { Surroundings } from "./surroundings.ts";
 
@@ -68,7 +68,7 @@ export function makeRosters(config: Config, parts: Surroundings & RosterParts): 
     },
     approved: (owner, contact) => parts.pep.approved(owner, contact),
     datacenterBack: () => parts.pep.datacenterBack(),
-    exists: async (jid) => await accounts.get(jid.domainpart)?.exists(jid.localpart) ?? false,
+    creationOf: (account) => creationOf(account, accounts),
     isCurrent: (client, use) => currentCheck(client, use, parts),
     bounds: rosterBounds(config),
     maxRequestBytes: requestBounds(config).maxBytes,

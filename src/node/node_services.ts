@@ -276,6 +276,14 @@ export function currentCheck(
   return () => accountCheck.isCurrent(jid.bare, creation, use);
 }
 
+/** Returns the creation of an account. Undefined when it does not exist, or its host is not served. */
+export async function creationOf(
+  { localpart, domainpart }: Jid,
+  accounts: ReadonlyMap<string, UserStore>,
+): Promise<string | undefined> {
+  return (await accounts.get(domainpart)?.existing([localpart]))?.get(localpart);
+}
+
 /** Returns the open sessions of an account here. */
 function sessionsOf(sessions: SessionRegistry, account: BareJid) {
   return sessions.ofAccount(account.text).filter(({ isOpen }) => isOpen);

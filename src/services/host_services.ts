@@ -301,7 +301,10 @@ export class HostServices {
   ): Promise<IqAnswer> {
     if (use === undefined) return await ask(request);
     const checked = this.#isFormer(request, use); // never rejects
-    if (use === "change" && await checked) return FORMER;
+    if (use === "change") {
+      if (await checked) return FORMER;
+      return await ask({ ...request, isCurrent: async () => !await this.#isFormer(request, use) });
+    }
     // A function that is async: what the service throws at once becomes a rejection.
     const answer = (async () => await ask({ ...request, checked }))();
     answer.catch(() => {}); // it counts below, unless the session is refused, and ends, before it comes

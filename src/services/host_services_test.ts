@@ -493,6 +493,33 @@ Deno.test("HostServices.handle() lets no session of a former account change or r
   strictEqual(asked.length, 5);
 });
 
+Deno.test("HostServices.handle() lets a service ask again whether the client's account exists", async () => {
+  const found: (boolean | undefined)[] = [];
+  let creation = "01";
+  const setup = new Setup({
+    services: [{
+      namespace: "urn:x:write",
+      name: "query",
+      type: "set",
+      isOrdered: true,
+      targets: ["account"],
+      features: [],
+      answer: async ({ isCurrent }): Promise<IqAnswer> => {
+        found.push(await isCurrent?.());
+        creation = "02";
+        found.push(await isCurrent?.());
+        return "empty";
+      },
+    }],
+    isCurrent: (_, client) => Promise.resolve(client.creation === creation),
+  });
+  const client = { creation: "01", isConfidential: true, hasCarbons: false };
+  const iq = stanza("iq", "set", "<query xmlns='urn:x:write'/>", "alice@example.com");
+  strictEqual(setup.services.handle(iq, client), "delivered");
+  await setup.services.close();
+  deepStrictEqual(found, [true, false]);
+});
+
 Deno.test("HostServices.handle() refuses a session of a former account that discovers another account", async () => {
   const setup = new Setup({ isCurrent: () => Promise.resolve(false) });
   const ask = async (payload: string, to: string) => {

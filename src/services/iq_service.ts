@@ -32,6 +32,11 @@ export interface IqRequest {
    * the last read.
    */
   readonly checked?: Promise<unknown>;
+  /**
+   * True while the client's account exists; undefined: nobody asks. Set for changes. Who has written
+   * something asks again: the next owner of the name must not have it. Never rejects.
+   */
+  readonly isCurrent?: () => Promise<boolean>;
 }
 
 /** Steps that follow the last result of an account that has been deleted. */

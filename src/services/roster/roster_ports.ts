@@ -105,8 +105,8 @@ export interface RosterDeps {
   approved?(owner: Jid, contact: Jid): void;
   /** Called when sessions here may have missed something of a datacenter that is within reach again. */
   datacenterBack?(): void;
-  /** True when the account exists. */
-  exists(account: Jid): Promise<boolean>;
+  /** Returns the `AccountCredentials.creation` of an account. Undefined when it does not exist. */
+  creationOf(account: Jid): Promise<string | undefined>;
   /** Does the telling of presence to contacts, a little at a time. */
   readonly paced: Pick<PacedWork, "run" | "task">;
   readonly clock: Clock;

@@ -43,8 +43,8 @@ export interface RosterServerDeps extends RosterDeps {
   /** Bytes of a request that is kept whole. */
   readonly maxRequestBytes: number;
   /**
-   * Returns a function that is true while the account of a client here exists. It is called before the
-   * client changes the roster, and as it becomes available. It never rejects. @default it always does
+   * Returns a function that is true while the account of a client here exists. It is called before and
+   * after the client changes the roster, and as it becomes available. It never rejects. @default it always does
    */
   isCurrent?(client: Jid, use: AccountUse): () => Promise<boolean>;
 }
@@ -188,7 +188,7 @@ export class RosterServer {
       if (from.text !== to.text) this.#deps.routes.route(between);
       return;
     }
-    const fail = (condition: NonNullable<SubscriptionError> | "registration-required") => {
+    const fail = (condition: NonNullable<SubscriptionError>) => {
       const error = errorReply(between, condition);
       if (error !== undefined) this.#deps.routes.route(readdress(error, answer));
     };
@@ -197,7 +197,7 @@ export class RosterServer {
       const isFormer = await isCurrent?.() === false; // the name may have another owner
       const error = isFormer
         ? "registration-required"
-        : await this.#subscriptions.outbound(between, settle);
+        : await this.#subscriptions.outbound(between, settle, isCurrent);
       settle();
       if (error !== undefined) fail(error);
     }, { payer: from.text, bytes: between.bytes.length });

@@ -169,6 +169,15 @@ Deno.test("an item that was never there cannot be removed", async () => {
   assert.deepEqual(await fixture.ask(PHONE, "set", remove), { error: "item-not-found" });
 });
 
+Deno.test("a contact that is added while the account is deleted is not left to the name's next owner", async () => {
+  const fixture = withAlice();
+  fixture.store.beforeWrite = () => fixture.former.add(PHONE);
+  assert.deepEqual(await fixture.ask(PHONE, "set", query({ jid: BOB, name: "Bob" })), {
+    error: "registration-required",
+  });
+  assert.equal(fixture.store.item(ALICE, BOB), undefined);
+});
+
 Deno.test("a change is applied to what another node has written meanwhile", async () => {
   const fixture = withAlice();
   let races = 3;

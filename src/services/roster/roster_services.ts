@@ -48,9 +48,9 @@ export class RosterChangeService implements IqService {
     this.#bounds = bounds;
   }
 
-  answer({ stanza, payload }: IqRequest): Promise<IqAnswer> | IqAnswer {
+  answer({ stanza, payload, isCurrent }: IqRequest): Promise<IqAnswer> | IqAnswer {
     const owner = stanza.from.bare;
     const set = readRosterSet(payload, owner.text, this.#bounds);
-    return typeof set === "string" ? { error: set } : this.#rosters.set(owner, set);
+    return typeof set === "string" ? { error: set } : this.#rosters.set(owner, set, isCurrent);
   }
 }

@@ -37,6 +37,17 @@ interface RosterRequest {
   readonly checked: Promise<unknown> | undefined;
 }
 
+/** Place of a change: one item of a roster. */
+interface ChangePlace {
+  readonly owner: Jid;
+  readonly contact: string;
+  /**
+   * True while the owner is the account that the change is for, and nobody who took its name. Never
+   * rejects. @default nobody asks: the change leaves nothing in the roster of another account
+   */
+  readonly isStill?: (() => Promise<boolean>) | undefined;
+}
+
 /** Reads for one request at the most: each push that overtakes the answer costs one more. */
 const MAX_READS = 5;
 
@@ -105,30 +116,35 @@ export class Rosters {
     return "empty";
   }
 
-  /** Applies a roster set. */
-  async set(owner: Jid, set: RosterSet): Promise<IqAnswer> {
+  /**
+   * Applies a roster set.
+   * @param isStill see `ChangePlace`
+   */
+  async set(owner: Jid, set: RosterSet, isStill?: ChangePlace["isStill"]): Promise<IqAnswer> {
     const { bounds } = this.#deps;
-    if (set.kind === "remove") return await this.#remove(owner, set.contact);
+    if (set.kind === "remove") return await this.#remove(owner, set.contact, isStill);
     const { contact, name, groups } = set;
-    const { result } = await this.change<"ok" | "full">(owner, contact, ({ item, ...entry }) => {
+    const place = { owner, contact, isStill };
+    const change = await this.change<"ok" | "full">(place, ({ item, ...entry }) => {
       const isNew = item?.isListed !== true;
       if (isNew && entry.items - entry.requests >= bounds.maxItems) return { item, result: "full" };
       const listed = { ...item ?? unlistedItem(contact), name, groups, isListed: true };
       return { item: listed, result: "ok" };
     });
-    return result === "full" ? { error: "resource-constraint" } : "empty";
+    if (change === undefined) return { error: "registration-required" };
+    return change.result === "full" ? { error: "resource-constraint" } : "empty";
   }
 
   /**
-   * Changes one item of a roster, and tells the owner's clients of what they can see of it.
+   * Changes one item of a roster, and tells the owner's clients of what they can see of it. Resolves to
+   * undefined when the account was deleted meanwhile: its roster has nothing of the change then.
    *
    * @throws CausewayError with a code `storage/…`
    */
   async change<T>(
-    owner: Jid,
-    contact: string,
+    { owner, contact, isStill }: ChangePlace,
     decide: Parameters<typeof changeRoster<T>>[2],
-  ): Promise<RosterChange<T>> {
+  ): Promise<RosterChange<T> | undefined> {
     const { clock, hosts, reach, metrics, log } = this.#deps;
     const change = await changeRoster(
       this.#store(owner),
@@ -137,6 +153,12 @@ export class Rosters {
     );
     const { before, item, version } = change;
     if (item === before) return change;
+    if (await isStill?.() === false) {
+      // Nobody who takes the name gets the item. A new owner loses what they have noted of the contact
+      // in this moment.
+      await this.change({ owner, contact }, () => ({ item: undefined, result: undefined }));
+      return undefined;
+    }
     metrics.changes.inc();
     if (!isVisibleChange(before, item)) return change;
     this.#deps.changed(owner, contact, version);
@@ -150,11 +172,17 @@ export class Rosters {
     return change;
   }
 
-  async #remove(owner: Jid, contact: string): Promise<IqAnswer> {
-    const { before, item } = await this.change(owner, contact, ({ item }) => ({
+  async #remove(
+    owner: Jid,
+    contact: string,
+    isStill: ChangePlace["isStill"],
+  ): Promise<IqAnswer> {
+    const change = await this.change({ owner, contact, isStill }, ({ item }) => ({
       item: item?.isListed === true ? undefined : item,
       result: undefined,
     }));
+    if (change === undefined) return { error: "registration-required" };
+    const { before, item } = change;
     if (item !== undefined) return { error: "item-not-found" }; // a request, which clients do not see
     // Without an item, too: a client repeats what a node that has died did not answer.
     await this.#deps.parted(owner, parseJid(contact), before);

@@ -21,7 +21,7 @@ const BOTH_ENDS: readonly SubscriptionVerb[] = ["unsubscribed", "unsubscribe"];
 
 /** Collaborators of `SubscriptionServer`. */
 export interface SubscriptionServerDeps
-  extends Pick<RosterDeps, "hosts" | "routes" | "bounds" | "privacy" | "exists" | "log"> {
+  extends Pick<RosterDeps, "hosts" | "routes" | "bounds" | "privacy" | "creationOf" | "log"> {
   readonly rosters: Rosters;
   readonly presence: ContactPresence;
   readonly missed: Pick<MissedChanges, "note">;
@@ -36,6 +36,7 @@ export type SubscriptionError =
   | "resource-constraint"
   | "internal-server-error"
   | "not-allowed"
+  | "registration-required"
   | undefined;
 
 /** Subscriptions between accounts (RFC 6121 §3), for the sender's roster and the recipient's. */
@@ -50,15 +51,19 @@ export class SubscriptionServer {
    * Applies a stanza between bare JIDs to its sender's roster, and sends it on. Never rejects.
    *
    * @param written called once the change is on the disk, or was not needed
+   * @param isStill true while the sender's account exists. Never rejects
    */
-  async outbound(stanza: Stanza, written: () => void): Promise<SubscriptionError> {
+  async outbound(
+    stanza: Stanza,
+    written: () => void,
+    isStill: (() => Promise<boolean>) | undefined,
+  ): Promise<SubscriptionError> {
     const { from: owner, to: contact } = stanza;
     const { rosters, bounds, routes, presence } = this.#deps;
     const verb = stanza.type as SubscriptionVerb; // the caller passes subscriptions only
     return await this.#guard(async () => {
       const change = await rosters.change<SubscriptionStep | "full">(
-        owner,
-        contact.text,
+        { owner, contact: contact.text, isStill },
         ({ item, items, requests }) => {
           const step = stepOutbound(item, verb, contact.text);
           const isListed = item?.isListed !== true && step.item?.isListed === true;
@@ -67,6 +72,7 @@ export class SubscriptionServer {
         },
       );
       written();
+      if (change === undefined) return this.#count("ignored", "registration-required");
       if (change.result === "full") return this.#count("full", "resource-constraint");
       const step = change.result;
       this.#count(outcomeOf(change.before, step));
@@ -127,15 +133,18 @@ export class SubscriptionServer {
   /** @throws CausewayError with a code `storage/…`; then nothing has happened */
   async #apply(stanza: Stanza): Promise<void> {
     const { from: contact, to: owner } = stanza;
-    const { rosters, bounds, presence, missed, reach, privacy, exists } = this.#deps;
+    const { rosters, bounds, presence, missed, reach, privacy, creationOf } = this.#deps;
     const verb = stanza.type as SubscriptionVerb; // the callers pass subscriptions only
-    if (verb === "subscribe" && !await exists(owner)) return void this.#count("ignored");
+    // Other stanzas leave nothing in a roster that has nothing of the contact.
+    const isRequest = verb === "subscribe";
+    const creation = isRequest ? await creationOf(owner) : undefined;
+    if (isRequest && creation === undefined) return void this.#count("ignored");
     // XEP-0016 §2.2: before all other rules. The contact hears nothing (§2.14).
     if (await privacy?.refusesForAccount(stanza) === true) return void this.#count("blocked");
     const kept = { contact: contact.text, stanza: this.#kept(stanza) };
+    const isStill = isRequest ? () => this.#isStill(owner, creation) : undefined;
     const change = await rosters.change<SubscriptionStep | "full">(
-      owner,
-      contact.text,
+      { owner, contact: contact.text, isStill },
       ({ item, requests }) => {
         const step = stepInbound(item, verb, kept);
         const isKept = item?.request === undefined && step.item?.request !== undefined;
@@ -143,6 +152,7 @@ export class SubscriptionServer {
         return { item: step.item, result: step };
       },
     );
+    if (change === undefined) return void this.#count("ignored");
     if (change.result === "full") return void this.#count("full");
     const step = change.result;
     this.#count(outcomeOf(change.before, step));
@@ -153,6 +163,17 @@ export class SubscriptionServer {
     if (step.presence === "withdraw") await presence.hide(owner, contact);
     if (step.reply !== undefined) this.#send(owner, contact, step.reply);
     if (step.presence === "announce") await presence.announce(owner, contact);
+  }
+
+  /** False for an account that was deleted meanwhile, even if its name has a new owner. Never rejects. */
+  async #isStill(account: Jid, creation: string | undefined): Promise<boolean> {
+    try {
+      return await this.#deps.creationOf(account) === creation;
+    } catch (thrown) {
+      // Nobody can tell, and the request is on the disk.
+      this.#deps.log.debug("roster.not-checked", { error: describeError(thrown) });
+      return true;
+    }
   }
 
   /**

@@ -55,6 +55,26 @@ Deno.test("a session of an account that is gone changes no subscription of the n
   assert.equal(fixture.store.item(ALICE, BOB)?.subscription, "none");
 });
 
+Deno.test("a session whose account is deleted meanwhile leaves no approval to the name's next owner", async () => {
+  const fixture = withAlice();
+  fixture.store.beforeWrite = () => fixture.former.add(PHONE);
+  await fixture.enter(PHONE, "subscribed", BOB);
+  assert.match(new TextDecoder().decode(fixture.routed.at(-1)!.bytes), /<registration-required/);
+  assert.equal(fixture.store.item(ALICE, BOB), undefined);
+  assert.deepEqual(lines(fixture.routed).filter((line) => line.includes(`→ ${BOB}`)), []);
+});
+
+Deno.test("a request to an account that is deleted meanwhile is not kept for the name's next owner", async () => {
+  const fixture = withAlice();
+  fixture.store.beforeWrite = () => fixture.accounts.set(ALICE, "second");
+  await fixture.take(BOB, "subscribe", ALICE);
+  assert.equal(fixture.store.item(ALICE, BOB), undefined);
+  assert.deepEqual([fixture.routed, fixture.sent], [[], []]);
+  assert.ok(await fixture.counts('causeway_subscriptions_total{outcome="ignored"} 1'));
+  await fixture.take(BOB, "subscribe", ALICE);
+  assert.notEqual(fixture.store.item(ALICE, BOB)?.request, undefined);
+});
+
 Deno.test("a request to an account that does not exist is ignored and counted", async () => {
   const fixture = withAlice();
   await fixture.take(ALICE, "subscribe", "nobody@example.com");

@@ -24,7 +24,10 @@ export class RosterFixture {
   readonly store = new MemoryRosterStore();
   /** Hosts whose accounts have rosters. */
   readonly hosts = new Set(["example.com"]);
-  readonly accounts = new Set(["alice", "bob", "carol"].map((name) => `${name}@example.com`));
+  /** Creations of accounts, by bare JID. */
+  readonly accounts = new Map(
+    ["alice", "bob", "carol"].map((name) => [`${name}@example.com`, "first"]),
+  );
   /** True while the rosters of all hosts lie in one database. */
   isShared = true;
   /** Sessions of dc1's node, by full JID, with their last presence. */
@@ -114,7 +117,7 @@ export class RosterFixture {
       approved: (owner, contact) => void this.approved.push(`${owner.text} ${contact.text}`),
       datacenterBack: () => void this.backs++,
       isCurrent: ({ text }) => () => Promise.resolve(!this.former.has(text)),
-      exists: (jid) => Promise.resolve(this.accounts.has(jid.text)),
+      creationOf: ({ text }) => Promise.resolve(this.accounts.get(text)),
       maxRequestBytes: 4096,
       paced,
       clock: this.clock,
@@ -135,6 +138,7 @@ export class RosterFixture {
       target: "account",
       payload: query,
       client: undefined,
+      isCurrent: () => Promise.resolve(!this.former.has(from)),
     });
   }
 
