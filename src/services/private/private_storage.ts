@@ -61,7 +61,7 @@ class PrivateGet extends PrivateService implements IqService {
 class PrivateSet extends PrivateService implements IqService {
   readonly type = "set";
 
-  async answer({ stanza, payload }: IqRequest): Promise<IqAnswer> {
+  async answer({ stanza, payload, isCurrent }: IqRequest): Promise<IqAnswer> {
     const elements = payload.elements;
     if (elements.length === 0) return { error: "bad-request" };
     if (!elements.every(hasOwnNamespace)) return { error: "not-acceptable" };
@@ -76,8 +76,15 @@ class PrivateSet extends PrivateService implements IqService {
       changes.push({ namespace: each.namespace, name: each.name, xml });
     }
     const bounds = this.deps.boundsOf(domainpart);
-    const isDone = await this.deps.storeOf(domainpart).change(localpart, changes, bounds);
-    return isDone ? "empty" : { error: "resource-constraint" };
+    const store = this.deps.storeOf(domainpart);
+    if (!await store.change(localpart, changes, bounds)) return { error: "resource-constraint" };
+    if (await isCurrent?.() === false) {
+      // A next owner of the name loses what they have stored under the same names in this moment.
+      const removals = changes.map((each) => ({ ...each, xml: undefined }));
+      await store.change(localpart, removals, bounds);
+      return { error: "registration-required" };
+    }
+    return "empty";
   }
 }
 

@@ -37,6 +37,14 @@ Deno.test("privateStorage() gives back what was stored, and the empty element ot
   match(await setup.ask("get", query(NOTES)), /<storage xmlns='storage:rosternotes'\/>/);
 });
 
+Deno.test("privateStorage() leaves nothing of an account that is deleted meanwhile", async () => {
+  await using setup = await open();
+  const looks = [true, false];
+  setup.isCurrent = () => Promise.resolve(looks.shift()!);
+  match(await setup.ask("set", query(BOOKMARKS.replace("/>", ">x</storage>"))), /<registration-r/);
+  deepStrictEqual(await setup.store.privateStorage("example.com").all("alice"), []);
+});
+
 Deno.test("privateStorage() keeps the namespaces of prefixes that are declared around an element", async () => {
   await using setup = await open();
   const content = "<p:a xmlns:p='urn:p' xmlns:q='urn:q' q:b='1'><q:c/></p:a>";

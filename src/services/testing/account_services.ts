@@ -30,6 +30,8 @@ export class AccountServices implements AsyncDisposable {
   readonly services: HostServices;
   /** The client from which requests come. */
   client: OwnClient = { isConfidential: true, hasCarbons: false };
+  /** Called as the account of the client is looked up. Returns false when the account is gone. */
+  isCurrent: () => Promise<boolean> = () => Promise.resolve(true);
   /** Results behind which the session of a client ends. */
   readonly lastAnswers: string[] = [];
   readonly #directory: string;
@@ -55,6 +57,7 @@ export class AccountServices implements AsyncDisposable {
       metrics: new MetricsRegistry(clock),
       logger: this.logger,
       clock,
+      isCurrent: () => this.isCurrent(),
       hasModule: (host, module) => !off.includes(`${host} ${module}`),
       services,
     });

@@ -96,7 +96,7 @@ class VcardSet extends VcardService implements IqService {
     return this.deps.maxBytesOf(host);
   }
 
-  async answer({ stanza, payload }: IqRequest): Promise<IqAnswer> {
+  async answer({ stanza, payload, isCurrent }: IqRequest): Promise<IqAnswer> {
     const { localpart, domainpart } = stanza.to;
     const store = this.deps.storeOf(domainpart);
     // Its photo must not become the avatar either.
@@ -110,6 +110,10 @@ class VcardSet extends VcardService implements IqService {
       const refusal = await this.deps.photos?.stored(stanza.to, payload);
       if (refusal !== undefined) return { error: refusal };
       await store.write(localpart, xml);
+      if (await isCurrent?.() === false) {
+        await store.replace(localpart, xml, undefined); // unless the name's next owner has written one
+        return { error: "registration-required" };
+      }
     }
     return "empty";
   }

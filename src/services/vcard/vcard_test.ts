@@ -59,6 +59,22 @@ Deno.test("vcards() gives owners what they stored, and an empty vCard before", a
   match(await setup.ask("get", EMPTY), /<vCard xmlns='vcard-temp'><FN>B<\/FN><\/vCard>/);
 });
 
+Deno.test("vcards() leaves no vCard of an account that is deleted meanwhile", async () => {
+  await using setup = await open();
+  const vcards = setup.store.vcards("example.com");
+  const looks = [true, false];
+  setup.isCurrent = () => Promise.resolve(looks.shift()!);
+  match(await setup.ask("set", card("<FN>Alice</FN>")), /<registration-required/);
+  strictEqual(await vcards.read("alice"), undefined);
+  setup.isCurrent = async () => {
+    if (await vcards.read("alice") === undefined) return true;
+    await vcards.write("alice", card("<FN>Another Alice</FN>"));
+    return false;
+  };
+  match(await setup.ask("set", card("<FN>Alice</FN>")), /<registration-required/);
+  strictEqual(await vcards.read("alice"), card("<FN>Another Alice</FN>"));
+});
+
 Deno.test("vcards() shows a vCard to others, and lets only its owner change it", async () => {
   await using setup = await open();
   await setup.ask("set", card("<FN>Alice</FN>"));
