@@ -2,20 +2,31 @@ import type { BareJid, FullJid } from "../../xmpp/mod.ts";
 import type { RoomStanza } from "../rooms/mod.ts";
 import type { LiveRooms } from "./live_rooms.ts";
 import type { MucServerDeps } from "./muc_ports.ts";
-import type { Peers } from "./peers.ts";
+import type { Seat } from "./occupants.ts";
 import type { RoomEntrance } from "./room_entrance.ts";
 import type { WaitingLeaves } from "./waiting_leaves.ts";
 
 /** Collaborators of `Arrivals`. */
-export interface ArrivalsDeps extends Pick<MucServerDeps<RoomStanza>, "process"> {
+export interface ArrivalsDeps extends Pick<MucServerDeps<RoomStanza>, "process" | "clock"> {
   readonly rooms: Pick<LiveRooms, "get" | "ofSession">;
-  readonly peers: Pick<Peers, "met">;
   readonly leaves: Pick<WaitingLeaves, "joins">;
   readonly entrance: Pick<RoomEntrance<never>, "takeOver">;
-  /** Takes note of a failure. */
-  note(thrown: unknown): void;
   /** Runs a step of a room behind all earlier ones. Never rejects. */
   inTurn(room: string, step: () => Promise<void>): Promise<void>;
+}
+
+/** Milliseconds after the arrival of a session in which this node may still hear of its seats. */
+const LATE_MS = 10_000;
+/** Rooms of one session that are remembered as left: no session is in as many. */
+const MAX_LEFT = 1_000;
+
+/** A session that has come from another node a moment ago. */
+interface Arrived {
+  readonly jid: FullJid;
+  /** Monotonic milliseconds. */
+  readonly sinceMs: number;
+  /** Rooms that it has left since, or tried to. */
+  readonly left: Set<string>;
 }
 
 /** A seat at another node that is to be this node's. */
@@ -27,11 +38,14 @@ interface DueSeat {
 }
 
 /**
- * Takes over the seats of sessions that have come from other nodes. While the database is away, it
- * tries again at each look, until the session has left or the other node has ended its seat.
+ * Takes over the seats of sessions that have come from other nodes. A session may outrun the news of
+ * its seat, which is taken over when it comes. While the database is away, this tries again at each
+ * look, until the session has left or the other node has ended its seat.
  */
 export class Arrivals {
   readonly #deps: ArrivalsDeps;
+  /** By full JID, in the order in which they came. */
+  readonly #arrived = new Map<string, Arrived>();
   readonly #due = new Map<string, DueSeat>();
   #isLooking = false;
 
@@ -41,33 +55,43 @@ export class Arrivals {
 
   /** Takes over the seats of a session. */
   take(jid: FullJid): void {
-    const { peers, note } = this.#deps;
-    this.#takeKnown(jid);
-    // A node that has just begun learns of the seats at others a little later.
-    peers.met().then(() => this.#takeKnown(jid)).catch(note);
+    const { rooms, clock } = this.#deps;
+    const arrived = { jid, sinceMs: clock.monotonicMs(), left: new Set<string>() };
+    this.#arrived.delete(jid.text);
+    this.#arrived.set(jid.text, arrived);
+    for (const seat of rooms.ofSession(jid.text)) this.#take(seat, arrived);
   }
 
-  #takeKnown(jid: FullJid): void {
+  /** Takes over a seat that another node has told of, if its session has come here a moment ago. */
+  told(seat: Seat): void {
+    const arrived = this.#arrived.get(seat.jid);
+    if (arrived !== undefined && !arrived.left.has(seat.room)) this.#take(seat, arrived);
+  }
+
+  #take(seat: Seat, { jid }: Arrived): void {
     const { rooms, leaves, process } = this.#deps;
-    for (const seat of rooms.ofSession(jid.text)) {
-      const key = keyOf(seat.room, jid.text);
-      if (seat.process === process || this.#due.has(key)) continue;
-      const room = rooms.get(seat.room)!.jid; // the seat is there
-      const due = { room, jid, done: leaves.joins({ from: jid, to: room }) };
-      this.#due.set(key, due);
-      void this.#takeOver(key, due);
-    }
+    const room = rooms.get(seat.room)?.jid; // undefined: there was no place for the seat
+    const key = keyOf(seat.room, jid.text);
+    if (room === undefined || seat.process === process || this.#due.has(key)) return;
+    const due = { room, jid, done: leaves.joins({ from: jid, to: room }) };
+    this.#due.set(key, due);
+    void this.#takeOver(key, due);
   }
 
-  /** Forgets a seat that a session has left before it was taken over. The other node will end it. */
+  /** Takes over no seat that a session has left. The other node will end it. */
   left(room: string, session: string): void {
-    const key = keyOf(room, session);
-    this.#due.get(key)?.done();
-    this.#due.delete(key);
+    this.#forget(keyOf(room, session));
+    const left = this.#arrived.get(session)?.left;
+    if (left !== undefined && left.size < MAX_LEFT) left.add(room);
   }
 
   /** Tries again to take over seats. */
   look(): void {
+    const beforeMs = this.#deps.clock.monotonicMs() - LATE_MS;
+    for (const [session, { sinceMs }] of this.#arrived) {
+      if (sinceMs > beforeMs) break;
+      this.#arrived.delete(session);
+    }
     if (this.#isLooking) return;
     this.#isLooking = true;
     void this.#lookAtAll().finally(() => this.#isLooking = false);
@@ -86,8 +110,13 @@ export class Arrivals {
     await this.#deps.inTurn(room.text, async () => {
       if (!this.#due.has(key)) return;
       await this.#deps.entrance.takeOver(room.text, jid);
-      this.left(room.text, jid.text);
+      this.#forget(key);
     });
+  }
+
+  #forget(key: string): void {
+    this.#due.get(key)?.done();
+    this.#due.delete(key);
   }
 }
 

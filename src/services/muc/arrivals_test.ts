@@ -1,10 +1,11 @@
-import { deepStrictEqual, match } from "node:assert/strict";
+import { deepStrictEqual, doesNotMatch, match } from "node:assert/strict";
+import { ManualClock } from "../../base/mod.ts";
 import { parseJid } from "../../xmpp/mod.ts";
 import type { FullJid } from "../../xmpp/mod.ts";
 import { Arrivals } from "./arrivals.ts";
 import type { LiveRoom } from "./live_rooms.ts";
 import type { Seat } from "./occupants.ts";
-import { ALICE, BOB, COVEN, SERVICE, withRoom } from "./testing/muc_world.ts";
+import { ALICE, BOB, COVEN, DAVE, SERVICE, withRoom } from "./testing/muc_world.ts";
 import type { MucNode, MucWorld } from "./testing/muc_world.ts";
 
 const SEAT: Seat = {
@@ -78,11 +79,11 @@ Deno.test("Arrivals.look() asks the database for one seat while it is away", asy
   let isAway = true;
   const arrivals = new Arrivals({
     process: 1,
+    clock: new ManualClock(),
     rooms: {
       get: (room) => ({ jid: parseJid(room) }) as LiveRoom, // nothing else of it is read
       ofSession: () => seats,
     },
-    peers: { met: () => Promise.resolve() },
     leaves: { joins: () => () => {} },
     entrance: {
       takeOver: (room) => {
@@ -90,7 +91,6 @@ Deno.test("Arrivals.look() asks the database for one seat while it is away", asy
         return isAway ? Promise.reject(new Error("away")) : Promise.resolve();
       },
     },
-    note() {},
     inTurn: (_room, step) => step().catch(() => {}),
   });
   const look = async () => {
@@ -116,4 +116,56 @@ Deno.test("Arrivals.take() takes over the seat of a session that comes before th
   await world.look();
   await three.say(BOB, "moved");
   deepStrictEqual(one.texts(ALICE), ["moved"]);
+});
+
+/** A room of alice at dc1. dave at dc2 enters it and comes to dc3, which has not heard of his seat. */
+async function withLateNews(): Promise<[MucWorld, MucNode, MucNode, MucNode]> {
+  const [world, one, two] = await withRoom();
+  const three = world.begin("dc3.example.com");
+  await world.look(4);
+  world.held = [];
+  await two.enter(DAVE, "druid");
+  two.sessions.delete(DAVE);
+  three.sessions.add(DAVE);
+  three.server.arrived(parseJid(DAVE) as FullJid);
+  await world.settled();
+  return [world, one, two, three];
+}
+
+Deno.test("Arrivals.told() takes over the seat of a session that has outrun the news of it", async () => {
+  const [world, one, , three] = await withLateNews();
+  await using _ = world;
+  world.release();
+  await world.settled();
+  await three.say(DAVE, "moved");
+  deepStrictEqual(one.texts(ALICE), ["moved"]);
+  world.clock.advance(60_000);
+  await world.look();
+  await one.say(ALICE, "still there");
+  deepStrictEqual(three.texts(DAVE), ["moved", "still there"]);
+});
+
+Deno.test("Arrivals.told() takes over no seat that its session has left before the news of it came", async () => {
+  const [world, one, , three] = await withLateNews();
+  await using _ = world;
+  await three.leave(DAVE, "druid");
+  world.release();
+  await world.settled();
+  await three.say(DAVE, "not there");
+  await world.look();
+  world.clock.advance(60_000);
+  await world.look();
+  const got = one.got(ALICE).join("");
+  match(got, new RegExp(`type='unavailable' from='${COVEN}/druid'`));
+  doesNotMatch(got, /not there/);
+});
+
+Deno.test("Arrivals.told() leaves alone the seats of sessions that came long ago", async () => {
+  const [world, one, , three] = await withLateNews();
+  await using _ = world;
+  await world.look(11);
+  world.release();
+  await world.settled();
+  await three.say(DAVE, "not there");
+  deepStrictEqual(one.texts(ALICE), []);
 });

@@ -71,6 +71,7 @@ export function makeMucParts<Taken extends RoomStanza>(
     ...deps,
     rooms,
     counters,
+    seated: (seat) => arrivals.told(seat),
     heard: (news) => changes.heard(news),
     mayHaveMissed: () => changes.reviewAll(),
     looked: () => {
@@ -126,7 +127,7 @@ export function makeMucParts<Taken extends RoomStanza>(
     counters,
     refuse,
   });
-  const arrivals = new Arrivals({ process, rooms, peers, leaves, entrance, note, inTurn });
+  const arrivals = new Arrivals({ process, clock, rooms, leaves, entrance, inTurn });
   const requests = new MucRequests({
     service,
     rooms,

@@ -63,6 +63,8 @@ export interface PeersDeps extends
   > {
   readonly rooms: LiveRooms;
   readonly counters: MucMetrics;
+  /** Called with a seat of another node that is new or has changed. */
+  seated(seat: Seat): void;
   /** Called with news that are no matter of seats alone. */
   heard(news: SentNews): void;
   /** Called when changes of rooms may not have come: the rooms are to be read again. */
@@ -374,7 +376,7 @@ export class Peers {
 
   /** Takes a seat of another node. Sessions of this node that came later lose its nickname. */
   #seat(seat: Seat): void {
-    const { rooms, process, counters } = this.#deps;
+    const { rooms, process, counters, seated } = this.#deps;
     const room = rooms.get(seat.room);
     const known = room?.seats.of(seat.jid);
     // It was told before, as when all seats of a node come again.
@@ -399,6 +401,7 @@ export class Peers {
     const mine = rooms.get(seat.room)?.seats;
     // A seat of this node that came first is still seen. One that came later has made room above.
     if (known?.process === process && mine?.of(seat.jid) === seat) counters.leaves.inc();
+    seated(seat);
   }
 
   #isOf(process: number, room: string, jid: string): boolean {

@@ -20,7 +20,7 @@ export interface RoomExitDeps extends Pick<MucServerDeps<RoomStanza>, "process" 
   readonly peers: Pick<Peers, "remove">;
   readonly leaves: WaitingLeaves;
   readonly empty: Pick<EmptyRooms, "remove">;
-  /** Called when a session has left whose seat is not this node's, or not yet. */
+  /** Called when a session has left a room, also without a seat that this node knows. */
   left(room: string, session: string): void;
   /** Runs a step of a room behind all earlier ones. Never rejects. */
   inTurn(room: string, step: () => Promise<void>): Promise<void>;
@@ -52,7 +52,7 @@ export class RoomExit {
     const isOver = () => isLeave || !isHere(from as FullJid); // seats have full JIDs
     const isSeated = rooms.ownSeat(room, session) !== undefined && isOver();
     const done = leaves.ends(isLeave ? "leave" : "error", stanza, { isSeated });
-    if (done === undefined) return;
+    if (done === undefined) return isLeave ? left(room, session) : undefined;
     const isShown = isLeave && bytes.length <= MAX_PRESENCE_BYTES;
     const about = isLeave
       ? { payload: isShown ? ownElements(stanzaElement(stanza), room) : [] }
@@ -60,10 +60,8 @@ export class RoomExit {
     void inTurn(room, () => {
       done();
       const seat = rooms.ownSeat(room, session);
-      if (isOver()) {
-        if (seat !== undefined) this.remove(seat, about);
-        else left(room, session);
-      }
+      if (seat !== undefined && isOver()) this.remove(seat, about);
+      if (isLeave) left(room, session);
       return Promise.resolve();
     });
   }
