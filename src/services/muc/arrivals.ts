@@ -3,12 +3,15 @@ import type { RoomStanza } from "../rooms/mod.ts";
 import type { LiveRooms } from "./live_rooms.ts";
 import type { MucServerDeps } from "./muc_ports.ts";
 import type { Seat } from "./occupants.ts";
+import type { Peers } from "./peers.ts";
 import type { RoomEntrance } from "./room_entrance.ts";
 import type { WaitingLeaves } from "./waiting_leaves.ts";
 
 /** Collaborators of `Arrivals`. */
-export interface ArrivalsDeps extends Pick<MucServerDeps<RoomStanza>, "process" | "clock"> {
+export interface ArrivalsDeps
+  extends Pick<MucServerDeps<RoomStanza>, "process" | "isHere" | "clock"> {
   readonly rooms: Pick<LiveRooms, "get" | "ofSession">;
+  readonly peers: Pick<Peers, "tell">;
   readonly leaves: Pick<WaitingLeaves, "joins">;
   readonly entrance: Pick<RoomEntrance<never>, "takeOver">;
   /** Runs a step of a room behind all earlier ones. Never rejects. */
@@ -31,6 +34,8 @@ interface Arrived {
 
 /** A seat at another node that is to be this node's. */
 interface DueSeat {
+  /** The process that has it. */
+  readonly process: number;
   readonly room: BareJid;
   readonly jid: FullJid;
   /** Called once when the seat is due no longer. */
@@ -65,7 +70,10 @@ export class Arrivals {
   /** Takes over a seat that another node has told of, if its session has come here a moment ago. */
   told(seat: Seat): void {
     const arrived = this.#arrived.get(seat.jid);
-    if (arrived !== undefined && !arrived.left.has(seat.room)) this.#take(seat, arrived);
+    // At another node it may have entered again what it has left here.
+    if (arrived === undefined || !this.#deps.isHere(arrived.jid)) return;
+    if (arrived.left.has(seat.room)) this.#end(seat);
+    else this.#take(seat, arrived);
   }
 
   #take(seat: Seat, { jid }: Arrived): void {
@@ -73,16 +81,26 @@ export class Arrivals {
     const room = rooms.get(seat.room)?.jid; // undefined: there was no place for the seat
     const key = keyOf(seat.room, jid.text);
     if (room === undefined || seat.process === process || this.#due.has(key)) return;
-    const due = { room, jid, done: leaves.joins({ from: jid, to: room }) };
+    const due = { process: seat.process, room, jid, done: leaves.joins({ from: jid, to: room }) };
     this.#due.set(key, due);
     void this.#takeOver(key, due);
   }
 
-  /** Takes over no seat that a session has left. The other node will end it. */
+  /** Takes over no seat that a session has left, and has the other node end it. */
   left(room: string, session: string): void {
-    this.#forget(keyOf(room, session));
+    const key = keyOf(room, session);
+    const due = this.#due.get(key);
+    this.#forget(key);
+    const seat = this.#deps.rooms.get(room)?.seats.of(session);
+    // The session may have moved on, and have entered again elsewhere.
+    if (seat !== undefined && seat.process === due?.process) this.#end(seat);
     const left = this.#arrived.get(session)?.left;
     if (left !== undefined && left.size < MAX_LEFT) left.add(room);
+  }
+
+  /** The session may soon log in at the other node, which would then keep the seat. */
+  #end({ room, jid, changedMs, process, host }: Seat): void {
+    this.#deps.peers.tell({ kind: "left", of: process, room, jid, changedMs }, [host]);
   }
 
   /** Tries again to take over seats. */

@@ -61,6 +61,34 @@ Deno.test("Arrivals.look() takes over no seat that its session has left", async 
   match(one.got(ALICE).join(""), new RegExp(`type='unavailable' from='${COVEN}/bard'`));
 });
 
+Deno.test("Arrivals.left() ends the seat at the other node, where the session may log in again", async () => {
+  const [world, one, three] = await withArrival();
+  await using _ = world;
+  const two = world.nodes[1]!;
+  await three.leave(BOB, "bard");
+  three.sessions.delete(BOB);
+  two.sessions.add(BOB);
+  three.isStoreDown = false;
+  await world.look();
+  world.clock.advance(60_000);
+  await world.look();
+  match(one.got(ALICE).join(""), new RegExp(`type='unavailable' from='${COVEN}/bard'`));
+});
+
+Deno.test("Arrivals.left() ends no seat that a new login at the other node has taken", async () => {
+  const [world, one, three] = await withArrival();
+  await using _ = world;
+  const two = world.nodes[1]!;
+  world.held = [];
+  await three.leave(BOB, "bard");
+  three.sessions.delete(BOB);
+  await two.enter(BOB, "bard");
+  world.release();
+  await world.look();
+  await two.say(BOB, "there again");
+  deepStrictEqual(one.texts(ALICE), ["there again"]);
+});
+
 Deno.test("Arrivals.take() needs no database where somebody of the node is in the room", async () => {
   const [world, one, two] = await withRoom();
   await using _ = world;
@@ -80,6 +108,8 @@ Deno.test("Arrivals.look() asks the database for one seat while it is away", asy
   const arrivals = new Arrivals({
     process: 1,
     clock: new ManualClock(),
+    isHere: () => true,
+    peers: { tell() {} },
     rooms: {
       get: (room) => ({ jid: parseJid(room) }) as LiveRoom, // nothing else of it is read
       ofSession: () => seats,
@@ -152,9 +182,6 @@ Deno.test("Arrivals.told() takes over no seat that its session has left before t
   world.release();
   await world.settled();
   await three.say(DAVE, "not there");
-  await world.look();
-  world.clock.advance(60_000);
-  await world.look();
   const got = one.got(ALICE).join("");
   match(got, new RegExp(`type='unavailable' from='${COVEN}/druid'`));
   doesNotMatch(got, /not there/);

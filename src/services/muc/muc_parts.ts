@@ -72,7 +72,10 @@ export function makeMucParts<Taken extends RoomStanza>(
     rooms,
     counters,
     seated: (seat) => arrivals.told(seat),
-    heard: (news) => changes.heard(news),
+    heard: (sent) => {
+      if (sent.news.kind === "left") exit.leftElsewhere(sent.news);
+      else changes.heard(sent);
+    },
     mayHaveMissed: () => changes.reviewAll(),
     looked: () => {
       posts.retry();
@@ -127,7 +130,7 @@ export function makeMucParts<Taken extends RoomStanza>(
     counters,
     refuse,
   });
-  const arrivals = new Arrivals({ process, clock, rooms, leaves, entrance, inTurn });
+  const arrivals = new Arrivals({ ...deps, rooms, peers, leaves, entrance, inTurn });
   const requests = new MucRequests({
     service,
     rooms,

@@ -16,6 +16,7 @@ import type { Role } from "./room_standing.ts";
  * | `whole` | a part of all seats of the node; those that no part names are gone |
  * | `seat` | a session of the node has entered a room, or changed |
  * | `gone` | a session of the node has left a room |
+ * | `left` | the session has left the room at the sender; its seat is still the node's `of` |
  * | `posted` | the room has taken a message; without `number` the database has not got it yet |
  * | `role` | the node with the seats of a nickname is asked to give them a role |
  * | `changed` | the room's configuration or affiliations have changed in the database |
@@ -42,6 +43,14 @@ export type News =
     readonly jid: string;
     readonly notes: PresenceNotes;
     readonly payload: readonly XmlElement[];
+  }
+  | {
+    readonly kind: "left";
+    readonly of: number;
+    readonly room: string;
+    readonly jid: string;
+    /** `changedMs` of the seat. */
+    readonly changedMs: number;
   }
   | {
     readonly kind: "posted";
@@ -123,6 +132,10 @@ export function newsStanza(news: News, { process, from, to }: {
           notesElement(notes),
           payloadElement(payload),
         );
+      }
+      case "left": {
+        const { of, room, jid, changedMs } = news;
+        return element(kind, { of: `${of}`, room, jid, changed: `${changedMs}` });
       }
       case "posted": {
         const { room, id, number, sentAtMs, text } = news;
@@ -216,6 +229,13 @@ function contentOf(content: XmlElement, sender: Sender): News | undefined {
       const jid = fullJidIn(content);
       if (count === undefined || room === undefined || jid === undefined) return undefined;
       return { kind, count, room, jid, notes, payload: payloadIn(content) };
+    }
+    case "left": {
+      const of = numberIn(content, "of");
+      const jid = fullJidIn(content);
+      const changedMs = numberIn(content, "changed");
+      if (of === undefined || room === undefined || jid === undefined) return undefined;
+      return changedMs === undefined ? undefined : { kind, of, room, jid, changedMs };
     }
     case "posted": {
       const id = content.attribute("id");

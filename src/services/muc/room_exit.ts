@@ -4,6 +4,7 @@ import type { RoomStanza } from "../rooms/mod.ts";
 import type { EmptyRooms } from "./empty_rooms.ts";
 import type { LiveRooms } from "./live_rooms.ts";
 import type { MucServerDeps } from "./muc_ports.ts";
+import type { News } from "./news.ts";
 import { MAX_PRESENCE_BYTES } from "./occupants.ts";
 import type { Seat } from "./occupants.ts";
 import type { Peers } from "./peers.ts";
@@ -64,6 +65,15 @@ export class RoomExit {
       if (isLeave) left(room, session);
       return Promise.resolve();
     });
+  }
+
+  /**
+   * Ends a seat of this node whose session has left the room at another node. One that has changed
+   * since may be that of a new login.
+   */
+  leftElsewhere({ of, room, jid, changedMs }: News & { kind: "left" }): void {
+    const seat = this.#deps.rooms.ownSeat(room, jid);
+    if (of === this.#deps.process && seat?.changedMs === changedMs) this.remove(seat, {});
   }
 
   /** Takes a session of this node out of its room. The room may end with the last one. */
