@@ -84,7 +84,9 @@ export class Invitations {
         ),
         settings.passwordProtected ? element("password", {}, settings.password) : undefined,
       );
-      this.#deps.send(buildStanza(element("message", {}, x), { from: room, to: jids[i]! }));
+      // What a room sends to one resource goes to no other one, even if that one is gone.
+      const to = jids[i]!.bare;
+      this.#deps.send(buildStanza(element("message", {}, x), { from: room, to }));
     }
     return "sent";
   }

@@ -412,6 +412,16 @@ Deno.test("MucServer keeps strangers out of rooms with members or a password", a
   match(one.got(CAROL).join(""), /code='110'/);
 });
 
+Deno.test("MucServer invites the person whom an invitation names by a full JID, on whichever device", async () => {
+  const [world, one] = await withRoom();
+  await using _ = world;
+  await one.take(
+    `<message from='${ALICE}' to='${COVEN}'><x xmlns='${MUC}#user'>` +
+      `<invite to='${CAROL}'/></x></message>`,
+  );
+  match(one.sent.at(-1)!, / to='carol@example.com'/);
+});
+
 Deno.test("MucServer passes refusals of invitations on, and tells nobody who is in a room", async () => {
   const [world, one, two] = await withRoom();
   await using _ = world;
