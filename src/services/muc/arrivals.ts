@@ -34,8 +34,7 @@ interface Arrived {
 
 /** A seat at another node that is to be this node's. */
 interface DueSeat {
-  /** The process that has it. */
-  readonly process: number;
+  readonly seat: Seat;
   readonly room: BareJid;
   readonly jid: FullJid;
   /** Called once when the seat is due no longer. */
@@ -81,19 +80,23 @@ export class Arrivals {
     const room = rooms.get(seat.room)?.jid; // undefined: there was no place for the seat
     const key = keyOf(seat.room, jid.text);
     if (room === undefined || seat.process === process || this.#due.has(key)) return;
-    const due = { process: seat.process, room, jid, done: leaves.joins({ from: jid, to: room }) };
+    const due = { seat, room, jid, done: leaves.joins({ from: jid, to: room }) };
     this.#due.set(key, due);
     void this.#takeOver(key, due);
   }
 
-  /** Takes over no seat that a session has left, and has the other node end it. */
-  left(room: string, session: string): void {
-    const key = keyOf(room, session);
-    const due = this.#due.get(key);
-    this.#forget(key);
-    const seat = this.#deps.rooms.get(room)?.seats.of(session);
-    // The session may have moved on, and have entered again elsewhere.
-    if (seat !== undefined && seat.process === due?.process) this.#end(seat);
+  /** Returns the seat of a session that is still to be taken over. */
+  due(room: string, session: string): Seat | undefined {
+    return this.#due.get(keyOf(room, session))?.seat;
+  }
+
+  /**
+   * Takes over no seat that a session has left, and has the other node end it.
+   * @param seat the seat that was due when the session left the room
+   */
+  left(room: string, session: string, seat: Seat | undefined): void {
+    this.#forget(keyOf(room, session));
+    if (seat !== undefined) this.#end(seat);
     const left = this.#arrived.get(session)?.left;
     if (left !== undefined && left.size < MAX_LEFT) left.add(room);
   }

@@ -1,6 +1,6 @@
 import { deepStrictEqual, doesNotMatch, match } from "node:assert/strict";
 import { ManualClock } from "../../base/mod.ts";
-import { parseJid } from "../../xmpp/mod.ts";
+import { buildStanza, element, parseJid } from "../../xmpp/mod.ts";
 import type { FullJid } from "../../xmpp/mod.ts";
 import { Arrivals } from "./arrivals.ts";
 import type { LiveRoom } from "./live_rooms.ts";
@@ -72,6 +72,20 @@ Deno.test("Arrivals.left() ends the seat at the other node, where the session ma
   await world.look();
   world.clock.advance(60_000);
   await world.look();
+  match(one.got(ALICE).join(""), new RegExp(`type='unavailable' from='${COVEN}/bard'`));
+});
+
+Deno.test("Arrivals.left() ends the seat of a session that ends before its seat is taken over", async () => {
+  const [world, one, two] = await withRoom();
+  await using _ = world;
+  two.sessions.delete(BOB);
+  one.server.arrived(parseJid(BOB) as FullJid);
+  const leave = buildStanza(
+    element("presence", { from: BOB, to: `${COVEN}/bard`, type: "unavailable" }),
+  );
+  one.server.take(world.taken(leave));
+  await world.settled();
+  two.sessions.add(BOB);
   match(one.got(ALICE).join(""), new RegExp(`type='unavailable' from='${COVEN}/bard'`));
 });
 

@@ -95,7 +95,8 @@ export function makeMucParts<Taken extends RoomStanza>(
     peers,
     leaves,
     empty,
-    left: (room, session) => arrivals.left(room, session),
+    due: (room, session) => arrivals.due(room, session),
+    left: (room, session, seat) => arrivals.left(room, session, seat),
     inTurn,
   });
   const changes = new RoomChanges({

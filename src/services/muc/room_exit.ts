@@ -21,8 +21,13 @@ export interface RoomExitDeps extends Pick<MucServerDeps<RoomStanza>, "process" 
   readonly peers: Pick<Peers, "remove">;
   readonly leaves: WaitingLeaves;
   readonly empty: Pick<EmptyRooms, "remove">;
-  /** Called when a session has left a room, also without a seat that this node knows. */
-  left(room: string, session: string): void;
+  /** Returns the seat of a session that is still to be taken over from another node. */
+  due(room: string, session: string): Seat | undefined;
+  /**
+   * Called when a session has left a room, also without a seat that this node knows.
+   * @param seat its seat that was due when it left
+   */
+  left(room: string, session: string, seat: Seat | undefined): void;
   /** Runs a step of a room behind all earlier ones. Never rejects. */
   inTurn(room: string, step: () => Promise<void>): Promise<void>;
 }
@@ -45,7 +50,7 @@ export class RoomExit {
    * they must concern a seat: nothing is kept of others, and of a stanza only what others are shown.
    */
   take(stanza: Stanza): void {
-    const { rooms, isHere, leaves, left, inTurn } = this.#deps;
+    const { rooms, isHere, leaves, due, left, inTurn } = this.#deps;
     const { kind, type, from, to, bytes } = stanza;
     const room = to.bare.text;
     const session = from.text;
@@ -53,7 +58,9 @@ export class RoomExit {
     const isOver = () => isLeave || !isHere(from as FullJid); // seats have full JIDs
     const isSeated = rooms.ownSeat(room, session) !== undefined && isOver();
     const done = leaves.ends(isLeave ? "leave" : "error", stanza, { isSeated });
-    if (done === undefined) return isLeave ? left(room, session) : undefined;
+    // When its turn has come, the session may be gone, and its seat due no longer.
+    const dueSeat = due(room, session);
+    if (done === undefined) return isLeave ? left(room, session, dueSeat) : undefined;
     const isShown = isLeave && bytes.length <= MAX_PRESENCE_BYTES;
     const about = isLeave
       ? { payload: isShown ? ownElements(stanzaElement(stanza), room) : [] }
@@ -62,7 +69,7 @@ export class RoomExit {
       done();
       const seat = rooms.ownSeat(room, session);
       if (seat !== undefined && isOver()) this.remove(seat, about);
-      if (isLeave) left(room, session);
+      if (isLeave) left(room, session, dueSeat);
       return Promise.resolve();
     });
   }

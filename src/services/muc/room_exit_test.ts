@@ -52,6 +52,7 @@ function withSeat(settings: Partial<typeof DEFAULT_ROOM> = {}) {
     },
     leaves,
     empty: { remove: (room, creation) => void emptied.push([room, creation]) },
+    due: () => undefined,
     left() {},
     inTurn: (_room, step) => {
       steps.push(() => void step());
