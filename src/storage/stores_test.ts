@@ -336,6 +336,28 @@ Deno.test("Stores.observe() measures statements, counts failures and logs change
     assert.deepEqual(logger.entries.map(({ event }) => event), ["storage.down", "storage.up"]);
   }));
 
+Deno.test("Stores.failures() notices without requests that a database is gone, and that it is back", () =>
+  withPath(async (path) => {
+    await using own = await TestServer.start(POSTGRES!);
+    const { address } = await preparedDatabase(own);
+    await using stores = await Stores.open(optionsWith(path, address));
+    const logger = new MemoryLogger();
+    stores.observe({ metrics: new MetricsRegistry(new ManualClock()), logger });
+    const untilFailures = async (expected: readonly string[]) => {
+      const read = () => stores.failures().map(({ pool }) => pool);
+      for (let tries = 0; tries < 1_200 && String(read()) !== String(expected); tries++) {
+        await new Promise((resolve) => setTimeout(resolve, 50));
+      }
+      assert.deepEqual(read(), expected);
+    };
+    await stores.users("example.com").exists("alice");
+    await own.kill();
+    await untilFailures(["rdbms.default"]);
+    await own.launch();
+    await untilFailures([]);
+    assert.deepEqual(logger.entries.map(({ event }) => event), ["storage.down", "storage.up"]);
+  }));
+
 Deno.test("Stores.probe() returns what may pass, and throws what stays", () =>
   withPath(async (path) => {
     const { address } = await emptyDatabase(server());

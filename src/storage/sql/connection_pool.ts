@@ -94,6 +94,8 @@ export class ConnectionPool<C extends PooledConnection = SqlConnection> {
   /** Attempts to connect that failed since the last success. */
   #failures = 0;
   #lastFailure: Error | undefined;
+  /** A connection was lost since the last attempt to connect: the database may be gone. */
+  #hasLost = false;
   #retryAtMs = 0;
   #isClosed = false;
   #closed = Promise.withResolvers<void>();
@@ -114,8 +116,13 @@ export class ConnectionPool<C extends PooledConnection = SqlConnection> {
     };
   }
 
-  /** Failure of the last attempt to connect; undefined while the database can be reached. */
+  /**
+   * Failure of the last attempt to connect; undefined while the database can be reached. Where that is
+   * in doubt, reading it begins a new attempt, of which the next reading tells: a node that serves no
+   * requests would never connect otherwise. It obeys the pauses between attempts.
+   */
   get lastFailure(): Error | undefined {
+    this.#connectInDoubt();
     return this.#lastFailure;
   }
 
@@ -155,6 +162,7 @@ export class ConnectionPool<C extends PooledConnection = SqlConnection> {
     else if (connection.isOpen) this.#give(connection);
     else {
       // The server may be gone. The idle connections would only find out one by one.
+      this.#hasLost = true;
       for (const idle of this.#idle.splice(0)) idle.destroy();
       this.#connectMore();
     }
@@ -187,7 +195,19 @@ export class ConnectionPool<C extends PooledConnection = SqlConnection> {
     for (;;) {
       const connection = this.#idle.pop();
       if (connection === undefined || connection.isOpen) return connection;
+      this.#hasLost = true;
     }
+  }
+
+  /** Makes an attempt to connect for nobody, if the database may have gone or come back. */
+  #connectInDoubt(): void {
+    if (this.#isClosed || this.#connecting > 0) return;
+    const idle = this.#idle.splice(0);
+    this.#idle.push(...idle.filter(({ isOpen }) => isOpen));
+    if (this.#idle.length < idle.length) this.#hasLost = true;
+    if (!this.#hasLost && this.#lastFailure === undefined) return;
+    if (this.#clock.monotonicMs() < this.#retryAtMs || this.#open >= this.#bounds.workers) return;
+    this.#startConnecting();
   }
 
   #lend(connection: C): C {
@@ -218,10 +238,15 @@ export class ConnectionPool<C extends PooledConnection = SqlConnection> {
     const most = failure === undefined ? this.#bounds.workers : 1;
     while (this.#connecting < Math.min(this.#waiting.length, most)) {
       if (this.#open >= this.#bounds.workers) return;
-      this.#connecting++;
-      this.#connect()
-        .then((connection) => this.#connected(connection), (thrown) => this.#failed(thrown));
+      this.#startConnecting();
     }
+  }
+
+  #startConnecting(): void {
+    this.#connecting++;
+    this.#hasLost = false;
+    this.#connect()
+      .then((connection) => this.#connected(connection), (thrown) => this.#failed(thrown));
   }
 
   async #connect(): Promise<C> {

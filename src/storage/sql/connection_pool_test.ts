@@ -73,6 +73,10 @@ async function stateOf(promise: Promise<unknown>): Promise<unknown> {
   return state;
 }
 
+function failureOf(pool: ConnectionPool): string | undefined {
+  return pool.lastFailure?.message;
+}
+
 /** Bounds of the pools below, as their figures show them. */
 const BOUNDS = { maxConnections: 2, maxWaiting: 1000 };
 
@@ -176,6 +180,51 @@ Deno.test("ConnectionPool opens a new connection for a lost one, and drops the i
   assert.equal(fixture.attempts.length, 3);
   await fixture.open();
   await next;
+});
+
+Deno.test("ConnectionPool.lastFailure notices without a request that the database is gone, and that it is back", async () => {
+  const fixture = new Fixture();
+  const { pool, attempts } = fixture;
+  assert.equal(failureOf(pool), undefined);
+  assert.equal(attempts.length, 0, "nobody has used the database yet");
+  const waiting = pool.acquire();
+  const connection = await fixture.open();
+  pool.release(await waiting);
+  assert.equal(failureOf(pool), undefined);
+  assert.equal(attempts.length, 1, "the idle connection is open");
+
+  connection.isOpen = false;
+  assert.equal(failureOf(pool), undefined);
+  assert.equal(failureOf(pool), undefined);
+  assert.equal(attempts.length, 2, "both readings share one attempt");
+  await fixture.refuse();
+  assert.equal(failureOf(pool), "refused");
+  assert.equal(attempts.length, 2, "the pause is not over");
+
+  fixture.clock.advance(1_000);
+  assert.equal(failureOf(pool), "refused");
+  assert.equal(attempts.length, 3);
+  await fixture.open();
+  assert.equal(failureOf(pool), undefined);
+  assert.equal(attempts.length, 3);
+  assert.equal(pool.figures.idle, 1);
+});
+
+Deno.test("ConnectionPool.lastFailure tries again after a borrowed connection was lost, and not once closed", async () => {
+  const fixture = new Fixture();
+  const { pool, attempts } = fixture;
+  const waiting = pool.acquire();
+  const connection = await fixture.open();
+  await waiting;
+  connection.isOpen = false;
+  pool.release(connection);
+  assert.equal(failureOf(pool), undefined);
+  assert.equal(attempts.length, 2);
+  await fixture.refuse();
+  await pool.close();
+  fixture.clock.advance(60_000);
+  assert.equal(failureOf(pool), "refused");
+  assert.equal(attempts.length, 2);
 });
 
 Deno.test("ConnectionPool.close() refuses requests and cuts connections that do not come back", async () => {
