@@ -20,6 +20,8 @@ export interface TlsFiles {
 
 /** Certificate, key and authorities, checked against each other. */
 export interface TlsContext {
+  /** Start of our certificate's validity, in milliseconds since the Unix epoch. */
+  readonly validFromMs: number;
   /** End of our certificate, in milliseconds since the Unix epoch. */
   readonly expiresAtMs: number;
   /** DNS names that our certificate carries. */
@@ -71,6 +73,7 @@ export async function loadTlsContext(files: TlsFiles, nowMs: number): Promise<Tl
     ? undefined
     : certificatesIn(await readPem(cafile), cafile);
   return Object.freeze({
+    validFromMs: Date.parse(certificate.validFrom),
     expiresAtMs,
     names: certificateNames(certificate.raw),
     wildcards: wildcardNames(certificate),

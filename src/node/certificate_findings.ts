@@ -40,7 +40,14 @@ export async function certificateFindings(
   };
   for (const [path, files] of certificatesOf(config)) {
     await attempt(path, async () => {
-      const { names, wildcards } = await loadTlsContext(files, nowMs);
+      const { names, wildcards, validFromMs } = await loadTlsContext(files, nowMs);
+      if (validFromMs > nowMs + CLOCK_TOLERANCE_MS) {
+        const from = new Date(validFromMs).toISOString();
+        problems.push({
+          path,
+          problem: `certificate ${files.certfile} is not valid before ${from}`,
+        });
+      }
       const all = [...names, ...wildcards];
       const found = all.join(", ") || "none";
       const { localHost } = config.globalDistrib;
@@ -58,6 +65,12 @@ export async function certificateFindings(
   for (const [path, files] of serverFilesOf(config)) await attempt(path, () => readTls(files));
   return { problems, notes };
 }
+
+/**
+ * Milliseconds by which the clock of this machine may be behind that of the authority. Certificates
+ * are often put in place right after they were issued.
+ */
+const CLOCK_TOLERANCE_MS = 300_000;
 
 /** Key path of a port whose certificate clients compare with the domain of their account. */
 const CLIENT_PORT = /^listen\.(c2s|websocket)\[/;

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { CertificateAuthority, writeCertificate } from "../../harness/certificates.ts";
 import { parseConfig } from "../config/mod.ts";
+import { loadTlsContext } from "../net/mod.ts";
 import { certificateFindings } from "./certificate_findings.ts";
 
 const NAME = "dc1.example.com";
@@ -136,6 +137,44 @@ cafile = "${path("ca.pem")}"
       problems: [],
       notes: [],
     });
+  } finally {
+    await Deno.remove(directory, { recursive: true });
+  }
+});
+
+Deno.test("certificateFindings() refuses a certificate that is not valid yet, unless a clock may be behind", async () => {
+  const directory = await Deno.makeTempDir();
+  try {
+    const authority = await CertificateAuthority.create();
+    const cafile = join(directory, "ca.pem");
+    await Deno.writeTextFile(cafile, authority.certificatePem);
+    const { certfile, keyfile } = await writeCertificate(
+      await authority.issue({ names: [NAME], validFromMs: DAY_MS, validUntilMs: 2 * DAY_MS }),
+      { directory, name: "early" },
+    );
+    const config = parseConfig(
+      `hosts = ["example.com", "${NAME}"]
+[[listen.c2s]]
+tls = { mode = "direct", certfile = "${certfile}", keyfile = "${keyfile}" }
+[modules.mod_global_distrib]
+global_host = "example.com"
+local_host = "${NAME}"
+[modules.mod_global_distrib.connections.tls_opts]
+certfile = "${certfile}"
+keyfile = "${keyfile}"
+cafile = "${cafile}"
+`,
+      { file: "c.toml", env: () => undefined, readFile: () => "", hostname: () => "box" },
+    );
+    const { validFromMs } = await loadTlsContext({ certfile, keyfile }, Date.now());
+    const problemsAt = async (nowMs: number) => (await certificateFindings(config, nowMs)).problems;
+    const from = new Date(validFromMs).toISOString();
+    const problem = `certificate ${certfile} is not valid before ${from}`;
+    assert.deepEqual(await problemsAt(validFromMs - 300_001), [
+      { path: "listen.c2s[0].tls", problem },
+      { path: "modules.mod_global_distrib.connections.tls_opts", problem },
+    ]);
+    assert.deepEqual(await problemsAt(validFromMs - 300_000), []);
   } finally {
     await Deno.remove(directory, { recursive: true });
   }
