@@ -5,7 +5,7 @@ import type { PostedMessage } from "./live_rooms.ts";
 import { LiveRooms } from "./live_rooms.ts";
 import { MessageOrder } from "./message_order.ts";
 import { mucMetrics } from "./muc_metrics.ts";
-import { ALICE, COVEN } from "./testing/muc_world.ts";
+import { COVEN, SEAT } from "./testing/muc_world.ts";
 
 function posted(number: number): PostedMessage & { readonly number: number } {
   const text = `<message type='groupchat' from='${COVEN}/witch'><body>${number}</body></message>`;
@@ -20,20 +20,8 @@ Deno.test("MessageOrder lets a bounded number of messages wait while they are no
     const body = /<body>(.*)<\/body>/.exec(new TextDecoder().decode(bytes))?.[1];
     if (body !== undefined) got.push(Number(body)); // the others are presence
   }, metrics);
-  const seat = {
-    room: COVEN,
-    jid: ALICE,
-    nick: "witch",
-    affiliation: "none",
-    role: "participant",
-    payload: [],
-    joinedMs: 1,
-    changedMs: 1,
-    host: "dc1.example.com",
-    process: 1,
-  } as const;
-  rooms.put(seat);
-  rooms.noteHistory(seat, 0);
+  rooms.put(SEAT);
+  rooms.noteHistory(SEAT, 0);
   const live = rooms.get(COVEN)!;
   const asked: (number | undefined)[] = [];
   const steps: Promise<void>[] = [];

@@ -5,21 +5,7 @@ import type { MucStore } from "../../storage/mod.ts";
 import { buildStanza, element, parseJid } from "../../xmpp/mod.ts";
 import type { RoomStanza } from "../rooms/mod.ts";
 import { makeMucParts } from "./muc_parts.ts";
-import type { Seat } from "./occupants.ts";
-import { COVEN, OPTIONS, SERVICE } from "./testing/muc_world.ts";
-
-const SEAT: Seat = {
-  room: COVEN,
-  jid: "alice@example.com/a",
-  nick: "witch",
-  affiliation: "none",
-  role: "participant",
-  payload: [],
-  joinedMs: 1,
-  changedMs: 1,
-  host: "dc1.example.com",
-  process: 1,
-};
+import { COVEN, OPTIONS, SEAT, SERVICE } from "./testing/muc_world.ts";
 
 /** The parts of a node with the session of a seat, and what they sent and delivered to it. */
 function partsWithSeat() {

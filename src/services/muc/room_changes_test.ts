@@ -5,7 +5,7 @@ import type { StoredMucRoom } from "../../storage/mod.ts";
 import { LiveRooms } from "./live_rooms.ts";
 import { mucMetrics } from "./muc_metrics.ts";
 import { RoomChanges } from "./room_changes.ts";
-import { DEFAULT_ROOM } from "./testing/muc_world.ts";
+import { DEFAULT_ROOM, SEAT } from "./testing/muc_world.ts";
 
 const ROOMS = ["coven@conference.example.com", "heath@conference.example.com"];
 const STORED: StoredMucRoom = {
@@ -24,18 +24,7 @@ function withRooms(onRead: (count: number) => void = () => {}) {
   const counters = mucMetrics(new MetricsRegistry(clock));
   const rooms = new LiveRooms(1, () => {}, counters);
   for (const room of ROOMS) {
-    const seat = {
-      room,
-      jid: "alice@example.com/a",
-      nick: "witch",
-      affiliation: "none",
-      role: "participant",
-      payload: [],
-      joinedMs: 1,
-      changedMs: 1,
-      host: "dc1.example.com",
-      process: 1,
-    } as const;
+    const seat = { ...SEAT, room };
     rooms.put(seat);
     rooms.remember(room, RECORD);
     rooms.noteHistory(seat, 1);

@@ -20,6 +20,7 @@ import {
   DAVE,
   DEFAULT_ROOM,
   MUC,
+  SEAT,
   SERVICE,
   withRoom,
 } from "./testing/muc_world.ts";
@@ -35,19 +36,7 @@ function recordOf(settings: Partial<RoomRecord["settings"]> = {}): RoomRecord {
 }
 
 function seatOf(jid: string, nick: string, rest: Partial<Seat> = {}): Seat {
-  return {
-    room: COVEN,
-    jid,
-    nick,
-    affiliation: "none",
-    role: "participant",
-    payload: [],
-    joinedMs: 1,
-    changedMs: 1,
-    host: "dc1.example.com",
-    process: 1,
-    ...rest,
-  };
+  return { ...SEAT, jid, nick, ...rest };
 }
 
 /** The entrance of this node's rooms, to which alice's session belongs, and what comes of it. */

@@ -5,23 +5,9 @@ import { buildStanza, parseElement, parseJid } from "../../xmpp/mod.ts";
 import type { FullJid, Stanza } from "../../xmpp/mod.ts";
 import { LiveRooms } from "./live_rooms.ts";
 import { mucMetrics } from "./muc_metrics.ts";
-import type { Seat } from "./occupants.ts";
 import { RoomExit } from "./room_exit.ts";
-import { ALICE, BOB, COVEN, DEFAULT_ROOM, withRoom } from "./testing/muc_world.ts";
+import { ALICE, BOB, COVEN, DEFAULT_ROOM, SEAT, withRoom } from "./testing/muc_world.ts";
 import { WaitingLeaves } from "./waiting_leaves.ts";
-
-const SEAT: Seat = {
-  room: COVEN,
-  jid: ALICE,
-  nick: "witch",
-  affiliation: "none",
-  role: "participant",
-  payload: [],
-  joinedMs: 1,
-  changedMs: 1,
-  host: "dc1.example.com",
-  process: 1,
-};
 
 /** A seat of alice at this node, the exit of its room, and what became of both. */
 function withSeat(settings: Partial<typeof DEFAULT_ROOM> = {}) {

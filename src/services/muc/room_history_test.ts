@@ -1,22 +1,8 @@
 import { deepStrictEqual, match, rejects, strictEqual } from "node:assert/strict";
 import { CausewayError } from "../../base/mod.ts";
 import type { RoomMessage } from "../../storage/mod.ts";
-import type { Seat } from "./occupants.ts";
 import { RoomHistory } from "./room_history.ts";
-import { COVEN } from "./testing/muc_world.ts";
-
-const SEAT: Seat = {
-  room: COVEN,
-  jid: "alice@example.com/a",
-  nick: "witch",
-  affiliation: "none",
-  role: "participant",
-  payload: [],
-  joinedMs: 1,
-  changedMs: 1,
-  host: "dc1.example.com",
-  process: 1,
-};
+import { COVEN, SEAT } from "./testing/muc_world.ts";
 
 /** A message of bob, sent as many seconds after the epoch as its number says. */
 function messageOf(number: number, content = `<body>${number}</body>`): RoomMessage {

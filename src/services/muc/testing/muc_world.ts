@@ -5,6 +5,7 @@ import type { ArchiveStore, MucStore } from "../../../storage/mod.ts";
 import { buildStanza, FullJid, parseElement } from "../../../xmpp/mod.ts";
 import type { Stanza } from "../../../xmpp/mod.ts";
 import type { MucOptions } from "../muc_options.ts";
+import type { Seat } from "../occupants.ts";
 import { RoomArchives } from "../../rooms/mod.ts";
 import type { RoomStanza } from "../../rooms/mod.ts";
 import { MucServer } from "../muc_server.ts";
@@ -18,6 +19,20 @@ export const BOB = "bob@example.com/b";
 export const CAROL = "carol@example.com/c";
 export const DAVE = "dave@example.com/d";
 export const MUC = "http://jabber.org/protocol/muc";
+
+/** A seat of alice in the coven, at dc1. */
+export const SEAT: Seat = {
+  room: COVEN,
+  jid: ALICE,
+  nick: "witch",
+  affiliation: "none",
+  role: "participant",
+  payload: [],
+  joinedMs: 1,
+  changedMs: 1,
+  host: "dc1.example.com",
+  process: 1,
+};
 
 /** Settings of a room that nobody has configured. */
 export const DEFAULT_ROOM: MucOptions["defaultRoom"] = {
