@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
+import { setImmediate } from "node:timers/promises";
 import { CertificateAuthority, writeCertificate } from "../../harness/certificates.ts";
 import { CausewayError, ManualClock } from "../base/mod.ts";
 import type { Config } from "../config/mod.ts";
@@ -27,15 +28,21 @@ function parse(limits: string, sound = SOUND): Config {
 }
 
 /** A reload whose databases can be reached when the test lets them. */
-function fixture({ change, renewed, renewLinks = () => Promise.resolve(), sound }: {
+function fixture({
+  change,
+  renewed,
+  renewLinks = () => Promise.resolve(),
+  sound,
+  clock = new ManualClock(),
+}: {
   readonly change?: (config: Config) => void;
   /** Key paths of certificates that each reload finds changed. @default those of real files: none */
   readonly renewed?: readonly string[];
   readonly renewLinks?: () => Promise<void>;
   /** @default SOUND */
   readonly sound?: string;
+  readonly clock?: ManualClock;
 } = {}) {
-  const clock = new ManualClock();
   const log = new MemoryLogger();
   const metrics = new MetricsRegistry(clock);
   const certificates = new Certificates({ metrics, log, clock });
@@ -87,7 +94,7 @@ function fixture({ change, renewed, renewLinks = () => Promise.resolve(), sound 
     write: (limits: string) => void (text = limits),
     /** Lets the databases of the oldest reload answer. */
     answer: async (failure?: Error) => {
-      while (waiting.length === 0) await Promise.resolve();
+      while (waiting.length === 0) await setImmediate(); // certificates are read from files
       waiting.shift()!(failure);
     },
     [Symbol.dispose]: () => {
@@ -107,7 +114,10 @@ Deno.test("Reload.run() refuses a certificate for links that does not name the l
     const cafile = join(directory, "ca.pem");
     await Deno.writeTextFile(cafile, authority.certificatePem);
     const files = JSON.stringify({ certfile, keyfile, cafile }).replaceAll('":', '"=');
-    using test = fixture({ sound: SOUND.replace("tls_opts = false", `tls_opts = ${files}`) });
+    using test = fixture({
+      sound: SOUND.replace("tls_opts = false", `tls_opts = ${files}`),
+      clock: new ManualClock(Date.now()), // certificates are issued now
+    });
     const sound = test.reload.run();
     await test.answer();
     await sound;
