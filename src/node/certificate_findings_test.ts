@@ -119,20 +119,10 @@ tls = { cafile = "${files.servers ?? path("ca.pem")}" }
 
     // A certificate writes an internationalised name as A-labels, and the configuration does not.
     const ascii = await issue("idn", ["dc1.xn--bcher-kva.example", "xn--bcher-kva.example"]);
-    const international = parseConfig(
-      `hosts = ["bücher.example", "dc1.bücher.example"]
-[[listen.c2s]]
-tls = { mode = "direct", certfile = "${ascii.certfile}", keyfile = "${ascii.keyfile}" }
-[modules.mod_global_distrib]
-global_host = "bücher.example"
-local_host = "dc1.bücher.example"
-[modules.mod_global_distrib.connections.tls_opts]
-certfile = "${ascii.certfile}"
-keyfile = "${ascii.keyfile}"
-cafile = "${path("ca.pem")}"
-`,
-      { file: path("c.toml"), env: () => undefined, readFile: () => "", hostname: () => "box" },
-    );
+    const international = configOf(["bücher.example", "dc1.bücher.example"], {
+      ...ascii,
+      cafile: path("ca.pem"),
+    });
     assert.deepEqual(await certificateFindings(international, Date.now()), {
       problems: [],
       notes: [],
@@ -141,6 +131,27 @@ cafile = "${path("ca.pem")}"
     await Deno.remove(directory, { recursive: true });
   }
 });
+
+/** A configuration with one certificate for clients and links. */
+function configOf(
+  [globalHost, localHost]: readonly [string, string],
+  { certfile, keyfile, cafile }: Readonly<Record<"certfile" | "keyfile" | "cafile", string>>,
+) {
+  return parseConfig(
+    `hosts = ["${globalHost}", "${localHost}"]
+[[listen.c2s]]
+tls = { mode = "direct", certfile = "${certfile}", keyfile = "${keyfile}" }
+[modules.mod_global_distrib]
+global_host = "${globalHost}"
+local_host = "${localHost}"
+[modules.mod_global_distrib.connections.tls_opts]
+certfile = "${certfile}"
+keyfile = "${keyfile}"
+cafile = "${cafile}"
+`,
+    { file: "c.toml", env: () => undefined, readFile: () => "", hostname: () => "box" },
+  );
+}
 
 Deno.test("certificateFindings() refuses a certificate that is not valid yet, unless a clock may be behind", async () => {
   const directory = await Deno.makeTempDir();
@@ -152,20 +163,7 @@ Deno.test("certificateFindings() refuses a certificate that is not valid yet, un
       await authority.issue({ names: [NAME], validFromMs: DAY_MS, validUntilMs: 2 * DAY_MS }),
       { directory, name: "early" },
     );
-    const config = parseConfig(
-      `hosts = ["example.com", "${NAME}"]
-[[listen.c2s]]
-tls = { mode = "direct", certfile = "${certfile}", keyfile = "${keyfile}" }
-[modules.mod_global_distrib]
-global_host = "example.com"
-local_host = "${NAME}"
-[modules.mod_global_distrib.connections.tls_opts]
-certfile = "${certfile}"
-keyfile = "${keyfile}"
-cafile = "${cafile}"
-`,
-      { file: "c.toml", env: () => undefined, readFile: () => "", hostname: () => "box" },
-    );
+    const config = configOf(["example.com", NAME], { certfile, keyfile, cafile });
     const { validFromMs } = await loadTlsContext({ certfile, keyfile }, Date.now());
     const problemsAt = async (nowMs: number) => (await certificateFindings(config, nowMs)).problems;
     const from = new Date(validFromMs).toISOString();

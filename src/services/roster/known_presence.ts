@@ -26,7 +26,7 @@ export interface Recipient {
   readonly to: string;
 }
 
-/** What one datacenter has told of. */
+/** Pairs and resources that one datacenter has told of. */
 interface Share {
   pairs: number;
   /** Full JIDs, the oldest first. */

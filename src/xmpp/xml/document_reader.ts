@@ -77,7 +77,7 @@ export class DocumentReader {
   #piece = 0;
   /** Characters that the parser was given. */
   #given = 0;
-  /** Of these, the characters up to the end of the last tag, comment or section. */
+  /** Characters of these up to the end of the last tag, comment or section. */
   #markupEnd = 0;
   /** True in a tag, comment or section, and in a reference: text may not be cut there. */
   #isInMarkup = false;
