@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { setImmediate } from "node:timers/promises";
 import { CertificateAuthority, writeCertificate } from "../../harness/certificates.ts";
 import { CausewayError, ManualClock } from "../base/mod.ts";
 import type { Config } from "../config/mod.ts";
@@ -48,6 +47,7 @@ function fixture({
   const certificates = new Certificates({ metrics, log, clock });
   const steps: string[] = [];
   const waiting: ((failure?: Error) => void)[] = [];
+  let asked = () => {};
   let text = "";
   let isRunning = true;
   const reload = new Reload(parse("", sound), {
@@ -61,7 +61,10 @@ function fixture({
     },
     stores: {
       prepare: async () => {
-        const failure = await new Promise<Error | undefined>((resolve) => waiting.push(resolve));
+        const failure = await new Promise<Error | undefined>((resolve) => {
+          waiting.push(resolve);
+          asked();
+        });
         if (failure !== undefined) throw failure;
         return {
           pools: ["rdbms.default"],
@@ -94,7 +97,8 @@ function fixture({
     write: (limits: string) => void (text = limits),
     /** Lets the databases of the oldest reload answer. */
     answer: async (failure?: Error) => {
-      while (waiting.length === 0) await setImmediate(); // certificates are read from files
+      // One that has failed by then never asks: the test fails, as nothing is left to wait for.
+      if (waiting.length === 0) await new Promise<void>((resolve) => asked = resolve);
       waiting.shift()!(failure);
     },
     [Symbol.dispose]: () => {
