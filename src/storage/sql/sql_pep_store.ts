@@ -10,10 +10,60 @@ import type {
   PepPublication,
   PepStore,
 } from "../pep_store.ts";
+import type { Key } from "./keys.ts";
 import { accountKey, keyOf } from "./keys.ts";
+import { ListStatement } from "./list_statement.ts";
 import type { Queries, SqlDatabase } from "./sql_database.ts";
+import type { PlaceOf } from "./statement.ts";
 
 const ENCODER = new TextEncoder();
+
+/** Whose last items are read, of which nodes, and how large they may be. */
+interface LastItemsValues {
+  readonly accounts: readonly Key[];
+  readonly nodes: readonly Key[];
+  readonly maxPayloadBytes: number;
+}
+
+const LAST_ITEMS = new ListStatement(lastItems, { name: "last-items" });
+
+/** Only those that were published at a time or later. */
+const LAST_ITEMS_SINCE = new ListStatement(
+  (tables, place: PlaceOf<LastItemsValues & { readonly sinceMs: number }>) =>
+    lastItems(tables, place).where("item.published_at", ">=", place("sinceMs")),
+  { name: "last-items-since" },
+);
+
+function lastItems(tables: Queries, place: PlaceOf<LastItemsValues>) {
+  return tables.selectFrom("pep_nodes as node")
+    .innerJoin(
+      "pep_items as item",
+      (join) =>
+        join.onRef("item.account_key", "=", "node.account_key")
+          .onRef("item.node_key", "=", "node.node_key"),
+    )
+    .select((each) => [
+      "node.account_key",
+      "node.node",
+      "node.config",
+      "item.item",
+      each.case().when("item.content_bytes", "<=", place("maxPayloadBytes")).then(
+        each.ref("item.content"),
+      ).else(null).end().as("content"),
+    ])
+    .where("node.account_key", "in", place("accounts"))
+    .where("node.node_key", "in", place("nodes"))
+    .where((each) =>
+      each(
+        "item.sequence",
+        "=",
+        each.selectFrom("pep_items as other")
+          .select(({ fn }) => fn.max("other.sequence").as("newest"))
+          .whereRef("other.account_key", "=", "item.account_key")
+          .whereRef("other.node_key", "=", "item.node_key"),
+      )
+    );
+}
 
 /** The keys of one node of one account. */
 interface NodeKeys {
@@ -144,44 +194,21 @@ export class SqlPepStore implements PepStore {
     { localparts, nodes, maxPayloadBytes, sinceMs }: LastItemsQuery,
   ): Promise<readonly LastPepItem[]> {
     if (localparts.length === 0 || nodes.length === 0) return [];
-    const byKey = new Map(localparts.map((each) => [hex(this.#accountKey(each)), each]));
-    return await this.#read(async (queries) => {
-      let query = queries.selectFrom("pep_nodes as node")
-        .innerJoin(
-          "pep_items as item",
-          (join) =>
-            join.onRef("item.account_key", "=", "node.account_key")
-              .onRef("item.node_key", "=", "node.node_key"),
-        )
-        .select((each) => [
-          "node.account_key",
-          "node.node",
-          "node.config",
-          "item.item",
-          each.case().when("item.content_bytes", "<=", maxPayloadBytes).then(
-            each.ref("item.content"),
-          ).else(null).end().as("content"),
-        ])
-        .where("node.account_key", "in", localparts.map((each) => this.#accountKey(each)))
-        .where("node.node_key", "in", nodes.map((each) => keyOf(each)))
-        .where((each) =>
-          each(
-            "item.sequence",
-            "=",
-            each.selectFrom("pep_items as other")
-              .select(({ fn }) => fn.max("other.sequence").as("newest"))
-              .whereRef("other.account_key", "=", "item.account_key")
-              .whereRef("other.node_key", "=", "item.node_key"),
-          )
-        );
-      if (sinceMs !== undefined) query = query.where("item.published_at", ">=", sinceMs);
-      return (await query.execute()).map((row) => ({
+    const accounts = localparts.map((each) => this.#accountKey(each));
+    const byKey = new Map(accounts.map((key, i) => [hex(key), localparts[i]!]));
+    const values = { accounts, nodes: nodes.map((each) => keyOf(each)), maxPayloadBytes };
+    const { dialect } = this.#database;
+    const statement = sinceMs === undefined
+      ? LAST_ITEMS.with(dialect, values)
+      : LAST_ITEMS_SINCE.with(dialect, { ...values, sinceMs });
+    return await this.#read(async (queries) =>
+      (await queries.executeQuery(statement)).rows.map((row) => ({
         localpart: byKey.get(hex(row.account_key))!, // it was asked for
         node: { name: decode(row.node), config: decode(row.config) },
         id: decode(row.item),
         xml: row.content === null ? undefined : decode(row.content),
-      }));
-    });
+      }))
+    );
   }
 
   async removeAll(localpart: string): Promise<void> {
@@ -227,7 +254,7 @@ export class SqlPepStore implements PepStore {
     return "published";
   }
 
-  #accountKey(localpart: string): Uint8Array {
+  #accountKey(localpart: string): Key {
     return accountKey(localpart, this.#domainpart);
   }
 

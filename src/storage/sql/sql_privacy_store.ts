@@ -2,8 +2,19 @@ import { Buffer } from "node:buffer";
 import type { Clock } from "../../base/mod.ts";
 import { SystemClock } from "../../base/mod.ts";
 import type { PrivacyStore, PrivacyWrite, StoredPrivacy } from "../privacy_store.ts";
+import type { Key } from "./keys.ts";
 import { accountKey, keyOf } from "./keys.ts";
+import { ListStatement } from "./list_statement.ts";
 import type { Queries, SqlDatabase } from "./sql_database.ts";
+import type { PlaceOf } from "./statement.ts";
+
+/** The versions of several accounts' lists. */
+const VERSIONS = new ListStatement(
+  (tables, place: PlaceOf<{ readonly keys: readonly Key[] }>) =>
+    tables.selectFrom("privacy").select(["account_key", "version"])
+      .where("account_key", "in", place("keys")),
+  { name: "privacy-versions" },
+);
 
 /**
  * The privacy lists of the accounts of one domain in an SQL database. Their version begins with the
@@ -76,12 +87,10 @@ export class SqlPrivacyStore implements PrivacyStore {
 
   async versions(localparts: readonly string[]): Promise<ReadonlyMap<string, number>> {
     if (localparts.length === 0) return new Map();
-    const names = new Map(
-      localparts.map((localpart) => [this.#key(localpart).toString("hex"), localpart]),
-    );
+    const keys = localparts.map((localpart) => this.#key(localpart));
+    const names = new Map(keys.map((key, i) => [key.toString("hex"), localparts[i]!]));
     return await this.#database.run("read privacy lists from", async (queries) => {
-      const rows = await queries.selectFrom("privacy").select(["account_key", "version"])
-        .where("account_key", "in", localparts.map((localpart) => this.#key(localpart))).execute();
+      const { rows } = await queries.executeQuery(VERSIONS.with(this.#database.dialect, { keys }));
       return new Map(rows.map(({ account_key: key, version }) => [
         names.get(Buffer.from(key).toString("hex"))!, // the query asked for these keys alone
         Number(version),

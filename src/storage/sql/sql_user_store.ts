@@ -14,6 +14,7 @@ import type { ListPage, UserStore } from "../user_store.ts";
 import { DEFAULT_PAGE_LIMIT } from "../user_store.ts";
 import type { Key } from "./keys.ts";
 import { accountKey } from "./keys.ts";
+import { ListStatement } from "./list_statement.ts";
 import { bytesOf, textOf } from "./sql_dialect.ts";
 import type { SqlDatabase } from "./sql_database.ts";
 import type { PlaceOf } from "./statement.ts";
@@ -58,6 +59,13 @@ const SET_PASSWORD = new Statement((tables, place: PlaceOf<KeyValue & Secrets>) 
 
 const EXISTS = new Statement((tables, place: PlaceOf<KeyValue>) =>
   tables.selectFrom("users").select("account_key").where("account_key", "=", place("key"))
+);
+
+const EXISTING = new ListStatement(
+  (tables, place: PlaceOf<{ readonly keys: readonly Key[] }>) =>
+    tables.selectFrom("users").select(["localpart", "creation"])
+      .where("account_key", "in", place("keys")),
+  { name: "existing-accounts" },
 );
 
 const CREDENTIALS = new Statement((tables, place: PlaceOf<KeyValue>, dialect) =>
@@ -160,8 +168,8 @@ export class SqlUserStore implements UserStore {
   async existing(localparts: readonly string[]): Promise<ReadonlyMap<string, string>> {
     if (localparts.length === 0) return new Map();
     return await this.#database.run("read accounts from", async (queries) => {
-      const rows = await queries.selectFrom("users").select(["localpart", "creation"])
-        .where("account_key", "in", padded(localparts.map((each) => this.#keyOf(each)))).execute();
+      const keys = localparts.map((each) => this.#keyOf(each));
+      const { rows } = await queries.executeQuery(EXISTING.with(this.#database.dialect, { keys }));
       return new Map(rows.map((row) => [textOf(row.localpart), creationIn(row.creation)]));
     });
   }
@@ -342,13 +350,4 @@ function secretShapeOf(
 ): SecretShape | undefined {
   if (iterations === null || saltBytes === null) return undefined;
   return { iterations: Number(iterations), saltBytes: Number(saltBytes) };
-}
-
-/** Lengths of lists in statements: each length is a statement of its own, which connections keep. */
-const LIST_LENGTHS = [1, 8, 64, 512];
-
-/** Returns the keys, with the first one repeated up to the next of `LIST_LENGTHS`. */
-function padded(keys: readonly Key[]): readonly Key[] {
-  const length = LIST_LENGTHS.find((each) => each >= keys.length) ?? keys.length;
-  return [...keys, ...Array.from({ length: length - keys.length }, () => keys[0]!)];
 }

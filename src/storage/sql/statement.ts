@@ -18,7 +18,7 @@ class Placeholder {
 export type PlaceOf<Values> = <Name extends keyof Values>(name: Name) => Values[Name];
 
 /** The query that `Statement` makes its text of. */
-interface Written<Row> {
+export interface Written<Row> {
   compile(): CompiledQuery<Row>;
 }
 
