@@ -400,7 +400,11 @@ export class Peers {
     rooms.put(seat);
     const mine = rooms.get(seat.room)?.seats;
     // A seat of this node that came first is still seen. One that came later has made room above.
-    if (known?.process === process && mine?.of(seat.jid) === seat) counters.leaves.inc();
+    if (known?.process === process && mine?.of(seat.jid) === seat) {
+      counters.leaves.inc();
+      // A node that the news of the other one have not reached must not keep this node's seat.
+      this.gone(known, {});
+    }
     seated(seat);
   }
 

@@ -386,6 +386,24 @@ Deno.test("RoomEntrance.takeOver() keeps a seat of which its old node tells late
   match(three.got(CAROL).join(""), new RegExp(`type='unavailable' from='${COVEN}/bard'`));
 });
 
+Deno.test("RoomEntrance.takeOver() leaves no seat of the old node where the news of the new one never came", async () => {
+  const [world, one, two] = await withRoom();
+  await using _ = world;
+  const three = world.begin("dc3.example.com");
+  await three.enter(CAROL, "crone");
+  await world.look();
+  three.got(CAROL);
+  world.cut.add("dc1.example.com dc3.example.com");
+  two.sessions.delete(BOB);
+  one.sessions.add(BOB);
+  one.server.arrived(parseJid(BOB) as FullJid);
+  await world.settled();
+  world.dead.add(one);
+  world.isLeaseOver = true;
+  await world.look(3);
+  match(three.got(CAROL).join(""), new RegExp(`type='unavailable' from='${COVEN}/bard'`));
+});
+
 Deno.test("RoomEntrance.takeOver() takes a session out that was banned before it came, though its old node has not heard of that", async () => {
   const [world, one, two] = await withRoom();
   await using _ = world;
