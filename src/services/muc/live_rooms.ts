@@ -149,7 +149,10 @@ export class LiveRooms {
     return [...rooms].flatMap((room) => this.#rooms.get(room)?.seats.of(jid) ?? []);
   }
 
-  /** Puts a seat in, and shows it. A seat past the bound of all seats is left out. */
+  /**
+   * Puts a seat in, and shows it. A seat past the bound of all seats is left out. One of another node
+   * may take the place of this node's seat of the same session.
+   */
   put(seat: Seat, change: Pick<Change, "notes" | "except"> = {}): void {
     const live = this.#open(seat.room);
     const before = live.seats.of(seat.jid);
@@ -175,6 +178,10 @@ export class LiveRooms {
         if (before === undefined) this.#count(seat, 1);
       },
     });
+    if (before?.process === this.#process && seat.process !== this.#process) {
+      live.since.delete(seat.jid);
+      this.#left(live);
+    }
   }
 
   /** Puts a session of this node in, and tells it who is there (XEP-0045 §7.2.2). */

@@ -404,6 +404,21 @@ Deno.test("RoomEntrance.takeOver() leaves no seat of the old node where the news
   match(three.got(CAROL).join(""), new RegExp(`type='unavailable' from='${COVEN}/bard'`));
 });
 
+Deno.test("RoomEntrance.takeOver() lets the old node read the room again for its next newcomer", async () => {
+  const [world, one, two] = await withRoom();
+  await using _ = world;
+  two.sessions.delete(BOB);
+  one.sessions.add(BOB);
+  one.server.arrived(parseJid(BOB) as FullJid);
+  await world.look(12);
+  world.held = [];
+  await two.enter(CAROL, "crone");
+  await one.say(BOB, "meanwhile");
+  world.release();
+  await world.look();
+  deepStrictEqual(two.texts(CAROL), ["meanwhile"]);
+});
+
 Deno.test("RoomEntrance.takeOver() takes a session out that was banned before it came, though its old node has not heard of that", async () => {
   const [world, one, two] = await withRoom();
   await using _ = world;
