@@ -10,7 +10,7 @@ import type { WaitingLeaves } from "./waiting_leaves.ts";
 /** Collaborators of `Arrivals`. */
 export interface ArrivalsDeps
   extends Pick<MucServerDeps<RoomStanza>, "process" | "isHere" | "clock"> {
-  readonly rooms: Pick<LiveRooms, "get" | "ofSession">;
+  readonly rooms: Pick<LiveRooms, "get" | "ofSession" | "ownSeat" | "tellLost">;
   readonly peers: Pick<Peers, "tell">;
   readonly leaves: Pick<WaitingLeaves, "joins">;
   readonly entrance: Pick<RoomEntrance<never>, "takeOver">;
@@ -44,7 +44,7 @@ interface DueSeat {
 /**
  * Takes over the seats of sessions that have come from other nodes. A session may outrun the news of
  * its seat, which is taken over when it comes. While the database is away, this tries again at each
- * look, until the session has left or the other node has ended its seat.
+ * look, until the session has left or the seat is gone. A session whose seat is gone is told so.
  */
 export class Arrivals {
   readonly #deps: ArrivalsDeps;
@@ -127,11 +127,16 @@ export class Arrivals {
   }
 
   /** Never rejects. */
-  async #takeOver(key: string, { room, jid }: DueSeat): Promise<void> {
-    await this.#deps.inTurn(room.text, async () => {
+  async #takeOver(key: string, { seat, room, jid }: DueSeat): Promise<void> {
+    const { rooms, entrance, isHere, inTurn } = this.#deps;
+    await inTurn(room.text, async () => {
       if (!this.#due.has(key)) return;
-      await this.#deps.entrance.takeOver(room.text, jid);
-      this.#forget(key);
+      const isTaken = await entrance.takeOver(room.text, jid);
+      const isOut = !isTaken && rooms.ownSeat(room.text, jid.text) === undefined;
+      // The other node may be dead or cut off, and so unable to tell it. A session that has left knows.
+      if (!isOut || !this.#due.has(key) || !isHere(jid)) return this.#forget(key);
+      rooms.tellLost(seat);
+      this.left(room.text, jid.text, seat); // the seat may come back, and the session believes it gone
     });
   }
 

@@ -61,6 +61,44 @@ Deno.test("Arrivals.look() takes over no seat that its session has left", async 
   match(one.got(ALICE).join(""), new RegExp(`type='unavailable' from='${COVEN}/bard'`));
 });
 
+Deno.test("Arrivals.look() tells a session that its seat went with the other node", async () => {
+  const [world, , three] = await withArrival();
+  await using _ = world;
+  world.dead.add(world.nodes[1]!);
+  world.isLeaseOver = true;
+  await world.look(3);
+  match(
+    three.got(BOB).join(""),
+    new RegExp(`type='unavailable' from='${COVEN}/bard'.*'333'.*'110'`),
+  );
+});
+
+Deno.test("Arrivals.look() does not take over a seat that comes back once its session was told that it is gone", async () => {
+  const [world, one, three] = await withArrival();
+  await using _ = world;
+  world.cut.add("dc2.example.com dc3.example.com");
+  world.isLeaseOver = true;
+  await world.look(3);
+  world.cut.clear();
+  world.isLeaseOver = false;
+  three.isStoreDown = false;
+  await world.look(3);
+  match(one.got(ALICE).join(""), new RegExp(`type='unavailable' from='${COVEN}/bard'`));
+  await three.say(BOB, "not there");
+  match(three.got(BOB).at(-1)!, /<not-acceptable /);
+});
+
+Deno.test("Arrivals.look() tells a session that has left nothing more of its seat", async () => {
+  const [world, , three] = await withArrival();
+  await using _ = world;
+  await three.leave(BOB, "bard");
+  three.got(BOB);
+  world.dead.add(world.nodes[1]!);
+  world.isLeaseOver = true;
+  await world.look(3);
+  doesNotMatch(three.got(BOB).join(""), /bard/);
+});
+
 Deno.test("Arrivals.left() ends the seat at the other node, where the session may log in again", async () => {
   const [world, one, three] = await withArrival();
   await using _ = world;
@@ -127,12 +165,14 @@ Deno.test("Arrivals.look() asks the database for one seat while it is away", asy
     rooms: {
       get: (room) => ({ jid: parseJid(room) }) as LiveRoom, // nothing else of it is read
       ofSession: () => seats,
+      ownSeat: () => undefined,
+      tellLost() {},
     },
     leaves: { joins: () => () => {} },
     entrance: {
       takeOver: (room) => {
         tried.push(room);
-        return isAway ? Promise.reject(new Error("away")) : Promise.resolve();
+        return isAway ? Promise.reject(new Error("away")) : Promise.resolve(true);
       },
     },
     inTurn: (_room, step) => step().catch(() => {}),

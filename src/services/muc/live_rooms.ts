@@ -249,6 +249,22 @@ export class LiveRooms {
     return live;
   }
 
+  /** Tells a session of this node that the seat is gone which it had at another node. */
+  tellLost(seat: Seat): void {
+    this.write(
+      seat,
+      occupantPresence({
+        from: new FullJid(parseJid(seat.room).bare, seat.nick),
+        to: parseJid(seat.jid),
+        type: "unavailable",
+        payload: [],
+        standing: seat,
+        jid: seat.jid,
+        notes: { codes: ["333", "110"] },
+      }),
+    );
+  }
+
   /** Writes to the session of a seat of this node. */
   write(seat: Seat, stanza: Stanza): void {
     const to = parseJid(seat.jid);

@@ -98,21 +98,21 @@ export class RoomEntrance<Taken extends RoomStanza> {
   }
 
   /**
-   * Takes over the seat of a session that has come from another node, if both are still there. In the
-   * turn of the room.
+   * Takes over the seat of a session that has come from another node, if both are still there. False
+   * if they are not. In the turn of the room.
    *
    * @throws CausewayError `storage/…`
    */
-  async takeOver(room: string, jid: FullJid): Promise<void> {
+  async takeOver(room: string, jid: FullJid): Promise<boolean> {
     const { rooms, records, peers, changes, process, localHost, isHere } = this.#deps;
     const seatElsewhere = () => {
       const seat = rooms.get(room)?.seats.of(jid.text);
       return seat?.process === process || !isHere(jid) ? undefined : seat;
     };
-    if (seatElsewhere() === undefined) return;
+    if (seatElsewhere() === undefined) return false;
     const found = await records.read(room);
     const seat = seatElsewhere();
-    if (found === undefined || seat === undefined) return;
+    if (found === undefined || seat === undefined) return false;
     rooms.remember(room, found.record);
     const own: Seat = {
       ...seat,
@@ -125,6 +125,7 @@ export class RoomEntrance<Taken extends RoomStanza> {
     this.#noteHistory(own, found.lastNumber);
     // Its old node may not have heard of a ban, and this node heard of it when it had no seat.
     changes.enforce(room, { codes: [], notes: {} });
+    return true;
   }
 
   async #enter(taken: Taken, newcomer: Newcomer): Promise<void> {
