@@ -1,6 +1,9 @@
 import { FullJid } from "../jid/jid.ts";
+import { findChild, stanzaSource } from "../xml/child_elements.ts";
 import type { Stanza } from "./stanza.ts";
 import { isSubscription } from "./stanza.ts";
+
+const MUC_USER_NAMESPACE = "http://jabber.org/protocol/muc#user";
 
 /**
  * Rule for a stanza to a user (RFC 6121 §8.5):
@@ -22,7 +25,8 @@ export type DeliveryRule = "resource" | "account" | "missing" | AccountRule;
  * a message of type `normal` then goes to the account's other resources, as `chat` always does
  * @param isFromRoom true for a stanza of a room of ours. What a room sends to an account is for all of its
  * resources, and not refused. What it sends to a resource is for that one alone, as the others get
- * their own if they are in the room. @default false
+ * their own if they are in the room. Private messages of other rooms are known by their content.
+ * @default false
  */
 export function deliveryRule(
   stanza: Stanza,
@@ -35,7 +39,17 @@ export function deliveryRule(
     return isForOccupant ? "account" : ruleForAccount(stanza) ?? "account";
   }
   if (isPresenceForServer(stanza)) return "account";
-  return isConnected ? "resource" : ruleForMissingResource(stanza, isRerouted, isFromRoom);
+  if (isConnected) return "resource";
+  return ruleForMissingResource(stanza, isRerouted, isFromRoom || isPrivateInRoom(stanza));
+}
+
+/**
+ * True for a private message between occupants of a room anywhere, such as at a component (XEP-0045
+ * §7.5). Each device in the room gets its own, and the others cannot answer.
+ */
+function isPrivateInRoom({ kind, type, from, bytes }: Stanza): boolean {
+  return kind === "message" && type === "chat" && from instanceof FullJid &&
+    findChild(stanzaSource(bytes), "x", MUC_USER_NAMESPACE) !== undefined;
 }
 
 /**

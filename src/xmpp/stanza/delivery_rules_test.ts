@@ -2,6 +2,8 @@ import assert from "node:assert/strict";
 import type { AccountRule, DeliveryRule } from "./delivery_rules.ts";
 import { deliveryRule, leastPriority, ruleForAccount } from "./delivery_rules.ts";
 import { parseJid } from "../jid/jid_parser.ts";
+import { parseElement } from "../xml/parse_element.ts";
+import { buildStanza } from "./stanza_builder.ts";
 import type { Stanza, StanzaKind, StanzaType } from "./stanza.ts";
 
 /**
@@ -60,6 +62,22 @@ Deno.test("deliveryRule() gives no other resource what a room sends to a missing
     const ownRule = ANSWERS[`${kind} ${type}`] ?? "account";
     assert.equal(toAccount, type === "groupchat" ? "account" : ownRule);
   }
+});
+
+Deno.test("deliveryRule() gives no other resource a private message in a room of a component", () => {
+  const rule = (xml: string, isRerouted: boolean) =>
+    deliveryRule(buildStanza(parseElement(new TextEncoder().encode(xml))), false, isRerouted);
+  const mark = "<x xmlns='http://jabber.org/protocol/muc#user'/>";
+  const chat = (from: string, content: string) =>
+    `<message from='${from}' to='bob@example.com/gone' type='chat'><body>psst</body>${content}</message>`;
+  for (const isRerouted of [false, true]) {
+    assert.equal(rule(chat("coven@rooms.example.com/witch", mark), isRerouted), "missing");
+    assert.equal(rule(chat("coven@rooms.example.com/witch", ""), isRerouted), "account");
+    assert.equal(rule(chat("coven@rooms.example.com", mark), isRerouted), "account");
+  }
+  const invitation = "<message from='coven@rooms.example.com' to='bob@example.com/gone'>" +
+    "<x xmlns='http://jabber.org/protocol/muc#user'><invite from='alice@example.com'/></x></message>";
+  assert.equal(rule(invitation, true), "account");
 });
 
 const ANSWERS: Partial<Record<string, AccountRule>> = {
