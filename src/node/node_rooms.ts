@@ -163,6 +163,7 @@ export function makeMuc(
     process: parts.process,
     isLocalHost: (host) => host === domains.localHost || domains.isOtherLocalHost(host),
     isHere: (jid) => sessions.find(jid) !== undefined,
+    isAway: (jid) => sessions.find(jid)?.isHibernating === true,
     deliver: (to, stanza) => deliverFromRoom(to, stanza, parts),
     send: (stanza, settled) =>
       parts.router.accept(stanza, settled === undefined ? undefined : { settle: settled }),

@@ -146,6 +146,7 @@ export function makeMucParts<Taken extends RoomStanza>(
   });
   const occupantRequests = new OccupantRequests<Taken>({
     rooms,
+    isAway: (jid) => deps.isAway(jid),
     send: (stanza, settled) => deps.send(stanza, settled),
     refuse,
     finish: (taken, answer) => answers.finish(taken, answer),

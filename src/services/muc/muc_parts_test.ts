@@ -19,6 +19,7 @@ function partsWithSeat() {
     process: 1,
     isLocalHost: () => false,
     isHere: () => state.isHere,
+    isAway: () => false,
     deliver: ({ text }) => {
       if (state.isDeliverable) delivered.push(text);
       return state.isDeliverable;

@@ -14,6 +14,8 @@ export interface MucServerDeps<Taken extends RoomStanza> {
   isLocalHost(domain: string): boolean;
   /** True while this node has the session. */
   isHere(jid: FullJid): boolean;
+  /** True while this node has the session, and its client has no connection and may resume it. */
+  isAway(jid: FullJid): boolean;
   /** Writes a stanza to a session of this node; false when this node has it no longer. */
   deliver(to: FullJid, stanza: Stanza): boolean;
   /** Sends a stanza to wherever its recipient is. `settled` is called once when its fate is final. */

@@ -619,6 +619,25 @@ Deno.test("MucServer passes private messages and requests between occupants", as
   match(one.got(ALICE).at(-1)!, new RegExp(`from='${COVEN}/bard' to='${ALICE}'`));
 });
 
+Deno.test("MucServer passes a request to the newest device of an occupant that has a connection", async () => {
+  const [world, one] = await withRoom();
+  await using _ = world;
+  const [phone, tablet] = ["carol@example.com/phone", "carol@example.com/tablet"];
+  await one.enter(phone, "crone");
+  world.clock.advance(1);
+  await one.enter(tablet, "crone");
+  const asked = async () => {
+    for (const device of [phone, tablet]) one.got(device);
+    await one.ask(ALICE, "get", "<ping xmlns='urn:xmpp:ping'/>", `${COVEN}/crone`);
+    return [phone, tablet].filter((device) => one.got(device).length > 0);
+  };
+  deepStrictEqual(await asked(), [tablet]);
+  one.away.add(tablet);
+  deepStrictEqual(await asked(), [phone]);
+  one.away.add(phone);
+  deepStrictEqual(await asked(), [tablet]);
+});
+
 Deno.test("MucServer destroys a room for everybody, and an empty temporary one by itself", async () => {
   const [world, one, two] = await withRoom();
   await using _ = world;

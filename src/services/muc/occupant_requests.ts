@@ -6,10 +6,11 @@ import type { LiveRooms } from "./live_rooms.ts";
 import type { MucServerDeps } from "./muc_ports.ts";
 import * as NS from "./namespaces.ts";
 import { accountOf } from "./occupants.ts";
+import type { Entry, Seat } from "./occupants.ts";
 
 /** Collaborators of `OccupantRequests`. */
 export interface OccupantRequestsDeps<Taken extends RoomStanza>
-  extends Pick<MucServerDeps<Taken>, "send"> {
+  extends Pick<MucServerDeps<Taken>, "send" | "isAway"> {
   readonly rooms: LiveRooms;
   /** Answers a request with an error. */
   refuse(taken: Taken, condition: StanzaErrorCondition): void;
@@ -46,9 +47,18 @@ export class OccupantRequests<Taken extends RoomStanza> {
     const target = seats.entry(to.resourcepart);
     if (target === undefined) return this.#deps.refuse(taken, "item-not-found");
     // A vCard is the account's, not the session's (XEP-0045 §17.4).
-    const jid = payload.namespace === NS.VCARD ? target.account : target.shown.jid;
+    const jid = payload.namespace === NS.VCARD ? target.account : this.#deviceOf(target).jid;
     const request = buildStanza(iq, { from: new FullJid(to.bare, seat.nick), to: parseJid(jid) });
     this.#deps.send(request, () => taken.settle());
+  }
+
+  /** Returns the newest device of an occupant that can answer; one without a connection if all are so. */
+  #deviceOf({ seats, shown }: Entry): Seat {
+    const connected = seats.filter(({ jid }) => !this.#deps.isAway(parseJid(jid) as FullJid));
+    return connected.reduce(
+      (newest, seat) => seat.changedMs > newest.changedMs ? seat : newest,
+      connected[0] ?? shown,
+    );
   }
 
   /** Passes an occupant's answer on to the one who has asked. */

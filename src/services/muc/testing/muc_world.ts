@@ -77,6 +77,8 @@ export class MucNode {
   readonly #world: MucWorld;
   readonly #got = new Map<string, string[]>();
   readonly sessions = new Set<string>();
+  /** Sessions without a connection. */
+  readonly away = new Set<string>();
   /** Stanzas for others than sessions of this node. */
   readonly sent: string[] = [];
   settled = 0;
@@ -115,6 +117,7 @@ export class MucNode {
       process: this.process,
       isLocalHost: (domain) => world.nodes.some((node) => node.host === domain),
       isHere: (jid) => this.sessions.has(jid.text),
+      isAway: (jid) => this.away.has(jid.text),
       deliver: (to, stanza) => {
         if (!this.sessions.has(to.text)) return false;
         this.#note(to.text, stanza);
