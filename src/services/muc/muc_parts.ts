@@ -71,7 +71,10 @@ export function makeMucParts<Taken extends RoomStanza>(
     ...deps,
     rooms,
     counters,
-    seated: (seat) => arrivals.told(seat),
+    seated: (seat) => {
+      arrivals.told(seat);
+      exit.told(seat);
+    },
     heard: (sent) => {
       if (sent.news.kind === "left") exit.leftElsewhere(sent.news);
       else changes.heard(sent);
