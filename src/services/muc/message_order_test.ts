@@ -5,7 +5,7 @@ import type { PostedMessage } from "./live_rooms.ts";
 import { LiveRooms } from "./live_rooms.ts";
 import { MessageOrder } from "./message_order.ts";
 import { mucMetrics } from "./muc_metrics.ts";
-import { COVEN, SEAT } from "./testing/muc_world.ts";
+import { ALICE, BOB, COVEN, SEAT, withRoom } from "./testing/muc_world.ts";
 
 function posted(number: number): PostedMessage & { readonly number: number } {
   const text = `<message type='groupchat' from='${COVEN}/witch'><body>${number}</body></message>`;
@@ -60,4 +60,17 @@ Deno.test("MessageOrder lets a bounded number of messages wait while they are no
   clock.advance(250);
   await Promise.all(steps);
   deepStrictEqual(asked, [1, 1_000], "what was read is not read again");
+});
+
+Deno.test("MessageOrder.catchUp() gives what was written while a link was cut, though nobody writes again", async () => {
+  const [world, one, two] = await withRoom();
+  await using _ = world;
+  await world.look(12); // what newcomers may have missed is read by then
+  world.cut.add("dc1.example.com dc2.example.com");
+  await one.say(ALICE, "cut off");
+  await world.look(6);
+  deepStrictEqual(two.texts(BOB), []);
+  world.cut.clear();
+  await world.look();
+  deepStrictEqual(two.texts(BOB), ["cut off"]);
 });

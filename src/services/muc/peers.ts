@@ -81,7 +81,8 @@ export interface PeersDeps extends
  * with it.
  *
  * Changes of rooms are numbered apart, as they are in the database: a node that has missed one, or
- * loses a node that may not have told of one, reads the rooms of its own sessions again.
+ * loses a node that may not have told of one, reads the rooms of its own sessions again. So does a node
+ * that hears another one again after a silence.
  */
 export class Peers {
   readonly #deps: PeersDeps;
@@ -253,7 +254,7 @@ export class Peers {
       case "beat": {
         const peer = this.#peerOf(sent);
         if (peer === undefined) return;
-        if (peer.count === news.count) peer.heardMs = this.#deps.clock.monotonicMs();
+        if (peer.count === news.count) this.#heard(peer);
         else this.#ask(sent, peer);
         const { changes = 0 } = news;
         if (peer.changes !== undefined && changes > peer.changes) {
@@ -362,16 +363,27 @@ export class Peers {
     if (!isLast) return;
     peer.parts = undefined;
     peer.askedMs = -Infinity;
-    const mayHaveMissed = peer.count === undefined || (changes ?? 0) > (peer.changes ?? 0);
+    const mayHaveMissed = (changes ?? 0) > (peer.changes ?? 0);
     peer.count = count;
     peer.changes = changes;
-    peer.heardMs = this.#deps.clock.monotonicMs();
     for (const seat of this.#deps.rooms.ofProcess(sent.process)) {
       if (!parts.has(`${seat.room}/${seat.jid}`)) this.#deps.rooms.remove(seat.room, seat.jid);
     }
     for (const seat of parts.values()) this.#seat(seat);
     if (this.#strangers.delete(sent.process)) this.#noteMet();
+    this.#heard(peer);
     if (mayHaveMissed) this.#deps.mayHaveMissed();
+  }
+
+  /**
+   * Notes that all seats of a peer are known. Messages of rooms have no number among its news: those of
+   * a silence, or of a gap between its numbers, may be lost.
+   */
+  #heard(peer: Peer): void {
+    const nowMs = this.#deps.clock.monotonicMs();
+    const wasSilent = peer.heardMs < nowMs - SILENT_MS;
+    peer.heardMs = nowMs;
+    if (wasSilent) this.#deps.mayHaveMissed();
   }
 
   /** Takes a seat of another node. Sessions of this node that came later lose its nickname. */
