@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
+import type { Server } from "node:https";
 import { createServer as createSecureServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
@@ -30,6 +31,67 @@ async function run(
     return { code, lines };
   } finally {
     await new Promise((resolve) => server.close(resolve));
+  }
+}
+
+/** An admin API over TLS, with a certificate for its node's name, that answers all alike. */
+class SecureNode implements AsyncDisposable {
+  readonly requests: string[] = [];
+  readonly config: string;
+  readonly cafile: string;
+  readonly #directory: string;
+  readonly #server: Server;
+
+  private constructor(directory: string, server: Server) {
+    this.#directory = directory;
+    this.#server = server;
+    this.config = join(directory, "causeway.toml");
+    this.cafile = join(directory, "ca.pem");
+  }
+
+  static async start(answer: object): Promise<SecureNode> {
+    const directory = await Deno.makeTempDir();
+    const authority = await CertificateAuthority.create();
+    const issued = await authority.issue({ names: ["admin.example.com"] });
+    const { certfile, keyfile } = await writeCertificate(issued, { directory, name: "admin" });
+    const server = createSecureServer({
+      cert: await Deno.readTextFile(certfile),
+      key: await Deno.readTextFile(keyfile),
+    });
+    const node = new SecureNode(directory, server);
+    server.on("request", (request, response) => {
+      node.requests.push(`${request.method} ${request.url}`);
+      response.writeHead(200, { "content-type": "application/json", connection: "close" });
+      response.end(JSON.stringify(answer));
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    const { port } = server.address() as AddressInfo;
+    const tls = JSON.stringify({ certfile, keyfile }).replaceAll('":', '"=');
+    const store = `[storage.internal]\npath = ${
+      JSON.stringify(join(directory, "causeway.sqlite"))
+    }\n`;
+    await Deno.writeTextFile(
+      node.config,
+      `${SOUND}${store}[listen.admin]\nport = ${port}\ntls = ${tls}\n`,
+    );
+    await Deno.writeTextFile(node.cafile, authority.certificatePem);
+    return node;
+  }
+
+  async run(args: readonly string[]) {
+    const lines: string[] = [];
+    const code = await main(args, {
+      out: (line) => lines.push(line),
+      error: (line) => lines.push(line),
+      readInput: () => Promise.resolve(""),
+      readPassword: () => Promise.resolve("secret"),
+    });
+    return { code, lines };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await new Promise((resolve) => this.#server.close(resolve));
+    await Deno.remove(this.#directory, { recursive: true });
   }
 }
 
@@ -75,37 +137,29 @@ Deno.test("commands for a node name a file that is no certificate, or a key of a
 });
 
 Deno.test("commands with --config take the name in its certificate for that of its own node", async () => {
-  const directory = await Deno.makeTempDir();
-  const authority = await CertificateAuthority.create();
-  const issued = await authority.issue({ names: ["admin.example.com"] });
-  const { certfile, keyfile } = await writeCertificate(issued, { directory, name: "admin" });
-  const cafile = join(directory, "ca.pem");
-  await Deno.writeTextFile(cafile, authority.certificatePem);
-  const server = createSecureServer({
-    cert: await Deno.readTextFile(certfile),
-    key: await Deno.readTextFile(keyfile),
-  }, (_request, response) => {
-    response.writeHead(200, { "content-type": "application/json", connection: "close" });
-    response.end('{"items":[],"total":0}');
+  await using node = await SecureNode.start({ items: [], total: 0 });
+  const { config, cafile } = node;
+  assert.deepEqual(await node.run(["sessions", "--config", config, "--admin-cafile", cafile]), {
+    code: 0,
+    lines: ["nobody is connected to this node"],
   });
-  try {
-    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-    const { port } = server.address() as AddressInfo;
-    const config = join(directory, "causeway.toml");
-    const tls = JSON.stringify({ certfile, keyfile }).replaceAll('":', '"=');
-    await Deno.writeTextFile(config, `${SOUND}[listen.admin]\nport = ${port}\ntls = ${tls}\n`);
-    const lines: string[] = [];
-    const code = await main(["sessions", "--config", config, "--admin-cafile", cafile], {
-      out: (line) => lines.push(line),
-      error: (line) => lines.push(line),
-      readInput: () => Promise.resolve(""),
-      readPassword: () => Promise.resolve(""),
-    });
-    assert.deepEqual([code, lines], [0, ["nobody is connected to this node"]]);
-  } finally {
-    await new Promise((resolve) => server.close(resolve));
-    await Deno.remove(directory, { recursive: true });
-  }
+});
+
+Deno.test("causeway users remove tells a node whose certificate an authority of its own has issued", async () => {
+  await using node = await SecureNode.start({ text: "1 session ends" });
+  const { config, cafile } = node;
+  const done = { code: 0, lines: [] };
+  const add = ["users", "add", "alice@example.com", "--config", config];
+  const remove = ["users", "remove", "alice@example.com", "--config", config];
+  assert.deepEqual(await node.run(add), done);
+  const unusable = await node.run([...remove, "--admin-cafile", config]);
+  assert.deepEqual(
+    unusable,
+    { code: 1, lines: [`causeway: Cannot use ${config}: it holds no PEM certificate`] },
+    "the account is still there",
+  );
+  assert.deepEqual(await node.run([...remove, "--admin-cafile", cafile]), done);
+  assert.deepEqual(node.requests, ["POST /api/v1/actions/check-account"]);
 });
 
 Deno.test("causeway links fails for a datacenter that the node does not know", async () => {

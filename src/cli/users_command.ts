@@ -1,24 +1,24 @@
 import { Argument, Command, Option } from "commander";
+import type { AdminClient } from "../admin_client/mod.ts";
 import { CausewayError } from "../base/mod.ts";
-import type { Config } from "../config/mod.ts";
 import { loadConfig } from "../config/mod.ts";
 import { listUsers } from "../storage/mod.ts";
 import { plainText } from "../terminal/mod.ts";
 import type { BareJid } from "../xmpp/mod.ts";
 import { Accounts } from "./accounts.ts";
-import { adminClient, ownAddress } from "./admin_options.ts";
+import type { AdminCommandOptions } from "./admin_options.ts";
+import { addAccessOptions, adminClient, ownAddress } from "./admin_options.ts";
 import type { CommandIo } from "./command_io.ts";
 import { firstLine, readNamedFile } from "./command_io.ts";
 import { importUsers } from "./import_users.ts";
 import type { UserListFormat } from "./user_list.ts";
 import { parseUserList } from "./user_list.ts";
 
-/** Seconds that a node may take to tell the others of a removal. */
-const CHECK_SECONDS = 5;
-
 interface ConfigOption {
   readonly config: string;
 }
+
+type RemoveOptions = ConfigOption & Omit<AdminCommandOptions, "admin" | "json">;
 
 interface PasswordOption extends ConfigOption {
   readonly passwordFile?: string;
@@ -48,14 +48,18 @@ export function usersCommand(io: CommandIo, done: (code: number) => void): Comma
       await accounts.add(address, await readPassword(address.text, options, io));
     });
 
-  users.command("remove").description("delete an account")
-    .addArgument(jid()).addOption(config())
-    .action(async (text: string, options: ConfigOption) => {
+  addAccessOptions(
+    users.command("remove").description("delete an account")
+      .addArgument(jid()).addOption(config()),
+  )
+    .action(async (text: string, options: RemoveOptions) => {
       const configuration = loadConfig(options.config);
+      // A file that cannot be used is known before anything is removed.
+      const client = adminClient(ownAddress(configuration), options, configuration);
       await using accounts = await Accounts.open(configuration);
       const address = accounts.address(text);
       await accounts.remove(address);
-      await checkAccount(address, configuration, io);
+      await checkAccount(address, client, io);
     });
 
   users.command("passwd").description("change the password of an account")
@@ -99,14 +103,13 @@ export function usersCommand(io: CommandIo, done: (code: number) => void): Comma
   return users;
 }
 
-/** Has the node of a configuration look for sessions of an account that was removed, at all nodes. */
+/** Has a node look for sessions of an account that was removed, at all nodes. */
 async function checkAccount(
   { text }: BareJid,
-  config: Config,
+  client: AdminClient,
   io: CommandIo,
 ): Promise<void> {
   try {
-    const client = adminClient(ownAddress(config), { timeout: CHECK_SECONDS }, config);
     await client.act("POST", "/api/v1/actions/check-account", { jid: text });
   } catch (thrown) {
     if (!(thrown instanceof CausewayError)) throw thrown;
