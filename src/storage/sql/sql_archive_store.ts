@@ -189,7 +189,8 @@ export class SqlArchiveStore implements ArchiveStore {
   }
 
   async closeUnowned(bareJid: string): Promise<void> {
-    await this.#database.run("change an archive in", (queries) => closeUnowned(queries, bareJid));
+    // It is the first step of a new account: whoever adds one knows of no archive.
+    await this.#database.run("add an account to", (queries) => closeUnowned(queries, bareJid));
   }
 
   async hasUnowned(): Promise<boolean> {

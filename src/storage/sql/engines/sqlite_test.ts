@@ -64,6 +64,11 @@ Deno.test("a read-only store is reported, and still reads", () =>
       message: `Cannot remove an account from the built-in store ${path}: it is read-only`,
     });
     assert.equal(await users.exists("alice"), true);
+    // The first step of a new account, and the one that an operator reads of.
+    await assert.rejects(new SqlArchiveStore(store.database).closeUnowned("bob@example.com"), {
+      code: "storage/read-only",
+      message: `Cannot add an account to the built-in store ${path}: it is read-only`,
+    });
   }));
 
 Deno.test("a message that is too large fails by name, and leaves nothing of its batch", async () => {
