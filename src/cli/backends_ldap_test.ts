@@ -82,6 +82,13 @@ Deno.test("causeway backends knows directories: nothing to prepare, and a check 
   assert.match(xml, /<user name='alice'>.*<item jid='bob@example\.com'.*<FN>Alice M\.<\/FN>/s);
   assert.doesNotMatch(xml, /scram-credentials|password/);
 
+  for (const [from, to] of [["ldap.default", "internal"], ["internal", "ldap.default"]] as const) {
+    const copied = await run("backends", "copy", "--from", from, "--to", to, ...config);
+    assert.deepEqual([copied.code, copied.out, copied.error], [1, [], [
+      "causeway: Cannot copy from or to ldap.default: Causeway only reads directories, and copies none",
+    ]]);
+  }
+
   await using misplaced = await CommandFixture.make(
     (await Deno.readTextFile(fixture.config)).replace("ou=people", "ou=peeple"),
   );

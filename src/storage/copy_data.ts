@@ -93,12 +93,18 @@ export interface CopyReport extends UnitCounts {
 }
 
 /**
- * Returns the kinds of data that can be copied between two backends.
+ * Returns the kinds of data that can be copied between two backends: one at least.
  *
- * @throws CausewayError `storage/no-backend` for a name of no backend
+ * @throws CausewayError `storage/no-backend` for a name of no backend, and for backends between which
+ * nothing can be copied
  */
 export function copiableKinds(from: string, to: string): readonly CopiedKind[] {
-  return COPIED_KIND_NAMES.filter((kind) => copyProblem(kind, from, to) === undefined);
+  const kinds = COPIED_KIND_NAMES.filter((kind) => copyProblem(kind, from, to) === undefined);
+  if (kinds.length > 0) return kinds;
+  throw new CausewayError(
+    "storage/no-backend",
+    `Cannot copy from ${from} to ${to}: no kind of data can be copied between them`,
+  );
 }
 
 /** Returns why a kind cannot be copied between two backends; undefined when it can. */
@@ -117,11 +123,21 @@ function isSql(backend: BackendId): boolean {
   return backend === "internal" || backend === "rdbms";
 }
 
-/** Returns the backend of a name such as `rdbms.default`. */
+/**
+ * Returns the backend of a name such as `rdbms.default`.
+ *
+ * @throws CausewayError `storage/no-backend` for a name of none, and for a directory
+ */
 function backendIdOf(name: string): BackendId {
   if (name === "internal") return name;
   const [poolKind] = name.split(".", 1);
   const row = CATALOGUE.find((each) => each.poolKind === poolKind);
+  if (row?.isReadOnly) {
+    throw new CausewayError(
+      "storage/no-backend",
+      `Cannot copy from or to ${name}: Causeway only reads directories, and copies none`,
+    );
+  }
   if (row !== undefined && name.includes(".")) return row.id;
   throw new CausewayError(
     "storage/no-backend",

@@ -1,7 +1,13 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { archiveKeyOf } from "./archive_store.ts";
-import { COPIED_KIND_NAMES, copyData, inCopyOrder, refuseEmptySource } from "./copy_data.ts";
+import {
+  copiableKinds,
+  COPIED_KIND_NAMES,
+  copyData,
+  inCopyOrder,
+  refuseEmptySource,
+} from "./copy_data.ts";
 import type { CopiedKind } from "./copy_data.ts";
 import { InternalStore } from "./internal_store.ts";
 import { COLUMNS, COPIED_KINDS, TABLES_LEFT_OUT } from "./sql/copied_tables.ts";
@@ -318,6 +324,15 @@ Deno.test("copyData() refuses backends that are not there", async () => {
   });
   await assert.rejects(copy("internal", "rdbms.nowhere"), { code: "storage/cannot-open" });
   assert.throws(() => Deno.statSync(databases.options.internal.path), Deno.errors.NotFound);
+});
+
+Deno.test("copiableKinds() refuses backends between which nothing can be copied", () => {
+  assert.throws(() => copiableKinds("redis.default", "internal"), {
+    code: "storage/no-backend",
+    message:
+      "Cannot copy from redis.default to internal: no kind of data can be copied between them",
+  });
+  assert.deepEqual(copiableKinds("internal", "elastic.logs"), ["mam"]);
 });
 
 Deno.test("every table belongs to a kind of data, or is left out for a reason", () => {
