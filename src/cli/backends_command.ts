@@ -219,19 +219,28 @@ export function backendsCommand(io: CommandIo, done: (code: number) => void): Co
       if (final) await refuseEmptySource(storage, { from, to, kinds });
       for (const kind of inCopyOrder(kinds, differing)) {
         const steps = new Map<string, number>();
-        const reports = await copyData(storage, {
-          kind,
-          from,
-          to,
-          differing,
-          verifies: byCount ? "count" : "checksum",
-          progress(table, done, total) {
-            const step = Math.floor(done / PROGRESS_STEP);
-            if (step === (steps.get(table) ?? 0)) return;
-            steps.set(table, step);
-            io.error(`causeway: ${table}: ${done}${total === undefined ? "" : ` of ${total}`}`);
-          },
-        });
+        const run = await attempt(async () => ({
+          reports: await copyData(storage, {
+            kind,
+            from,
+            to,
+            differing,
+            verifies: byCount ? "count" : "checksum",
+            progress(table, done, total) {
+              const step = Math.floor(done / PROGRESS_STEP);
+              if (step === (steps.get(table) ?? 0)) return;
+              steps.set(table, step);
+              io.error(`causeway: ${table}: ${done}${total === undefined ? "" : ` of ${total}`}`);
+            },
+          }),
+        }));
+        if ("problem" in run) {
+          done(1);
+          if (options.json) copied.push({ kind, from, to, ...run });
+          else sayProblem(kind, run.problem, io);
+          break; // the kinds behind it may rely on it
+        }
+        const { reports } = run;
         const isWrong = (report: CopyReport) => report.kept > 0 || (final && !isVerified(report));
         if (reports.some(isWrong)) done(1);
         if (options.json) {

@@ -205,6 +205,19 @@ for (const kind of SERVER_KINDS) {
       await server.asRoot("ALTER TABLE vcards RENAME TO vcards_lost", address.database);
       const lost = await run("backends", "check", ...config);
       assert.match(lost.error.join("\n"), /its table vcards is lost.*restore the database from/);
+      const kinds = ["--kinds", "users", "vcard", "roster"];
+      const halfway = await run(...copy, "--from", "internal", "--json", ...kinds);
+      assert.deepEqual([halfway.code, halfway.error], [1, []]);
+      const { copied: steps } = JSON.parse(halfway.out.join("\n"));
+      assert.deepEqual(
+        steps.map((
+          { kind, tables, problem }: Record<string, unknown>,
+        ) => [kind, tables !== undefined, problem !== undefined]),
+        [["users", true, false], ["roster", true, false], ["vcard", false, true]],
+      );
+      assert.match(steps.at(-1).problem, /its tables are missing/);
+      const said = await run(...copy, "--from", "internal", "--kinds", "vcard");
+      assert.deepEqual(said, { code: 1, out: [], error: [`causeway: vcard: ${steps[2].problem}`] });
       await server.asRoot("ALTER TABLE vcards_lost RENAME TO vcards", address.database);
       await server.asRoot("ALTER TABLE users OWNER TO postgres", address.database);
       await server.asRoot(`GRANT SELECT ON users TO ${address.username}`, address.database);
