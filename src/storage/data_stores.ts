@@ -22,8 +22,11 @@ export interface DataStores {
   readonly place: string;
   /** Numbers of its pool of connections. */
   readonly figures: PoolFigures;
-  /** Failure of the last attempt to connect; undefined while the database can be reached. */
-  readonly lastFailure: Error | undefined;
+  /**
+   * Returns the failure of the last attempt to connect; undefined while the database can be reached. Where
+   * that is in doubt, it may begin a new attempt, of which the next call tells.
+   */
+  checkFailure(): Error | undefined;
   /** Newest version of the schema that the database has; undefined until it was reached. */
   readonly schemaVersion?: number | undefined;
   /** Brings `schemaVersion` up to date, as far as the database answers soon. Never rejects. */

@@ -84,15 +84,13 @@ export function poolNameOf({ backend, pool }: DatabasePlace): string {
 }
 
 function stateOf(
-  { place, figures, lastFailure, schemaVersion }: Pick<
-    DataStores,
-    "place" | "figures" | "lastFailure" | "schemaVersion"
-  >,
+  stores: Pick<DataStores, "place" | "figures" | "checkFailure" | "schemaVersion">,
 ): Omit<DatabaseState, "pool" | "kind"> {
+  const { place, figures, schemaVersion } = stores;
   return {
     place,
     ...figures,
-    lastFailure,
+    lastFailure: stores.checkFailure(),
     ...(schemaVersion === undefined ? {} : { schemaVersion }),
   };
 }
@@ -265,13 +263,12 @@ export class DatabasePools {
 
   /** Returns the databases that could not be reached at the last attempt to connect. */
   failures(): readonly { readonly pool: string; readonly error: Error }[] {
-    const failed = [...this.#databases].flatMap(([key, { current: { lastFailure: error } }]) =>
-      error === undefined ? [] : [{ pool: `rdbms.${key}`, error }]
-    );
-    const servers = [...this.#servers].flatMap(([pool, { current: { lastFailure: error } }]) =>
-      error === undefined ? [] : [{ pool, error }]
-    );
-    return [...failed, ...servers, ...this.ldap.current.failures()];
+    const databases = [...this.#databases].map(([key, each]) => [`rdbms.${key}`, each] as const);
+    const failed = [...databases, ...this.#servers].flatMap(([pool, { current }]) => {
+      const error = current.checkFailure();
+      return error === undefined ? [] : [{ pool, error }];
+    });
+    return [...failed, ...this.ldap.current.failures()];
   }
 
   /** Brings the schema versions of `databases()` up to date, and returns them. Never rejects. */

@@ -65,9 +65,12 @@ export class CassandraCluster {
     });
   }
 
-  /** Failure of the last attempt to connect; undefined while the cluster can be reached. */
-  get lastFailure(): Error | undefined {
-    return this.#turns.lastFailure;
+  /**
+   * Returns the failure of the last attempt to connect; undefined while the cluster can be reached. Where
+   * that is in doubt, it may begin a new attempt, of which the next call tells.
+   */
+  checkFailure(): Error | undefined {
+    return this.#turns.checkFailure();
   }
 
   /** Numbers of its operations: those that run count as connections. */

@@ -25,8 +25,8 @@ export class CassandraStores implements DataStores {
     return this.#cluster.figures;
   }
 
-  get lastFailure(): Error | undefined {
-    return this.#cluster.lastFailure;
+  checkFailure(): Error | undefined {
+    return this.#cluster.checkFailure();
   }
 
   async probe(): Promise<void> {

@@ -107,9 +107,12 @@ export class ElasticServers {
     });
   }
 
-  /** Failure of the last attempt to connect; undefined while they can be reached. */
-  get lastFailure(): Error | undefined {
-    return this.#sessions.lastFailure;
+  /**
+   * Returns the failure of the last attempt to connect; undefined while they can be reached. Where
+   * that is in doubt, it may begin a new attempt, of which the next call tells.
+   */
+  checkFailure(): Error | undefined {
+    return this.#sessions.checkFailure();
   }
 
   /** Numbers of its pool of connections. */
@@ -145,7 +148,8 @@ export class ElasticServers {
         return await this.#once(work);
       } catch (thrown) {
         const error = elasticError(thrown, context);
-        const mayBeStale = error.code === "storage/unreachable" && this.lastFailure === undefined &&
+        const mayBeStale = error.code === "storage/unreachable" &&
+          this.checkFailure() === undefined &&
           !(thrown instanceof ElasticAnswer);
         if (!isRepeatable || !mayBeStale) throw error;
         return await this.#once(work);

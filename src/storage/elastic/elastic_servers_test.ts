@@ -108,7 +108,7 @@ Deno.test("ElasticServers asks another server when one is gone or silent", async
   const servers = serversAt([gone, silent.address, alive.address], { bounds });
   try {
     await servers.probe();
-    assert.equal(servers.lastFailure, undefined);
+    assert.equal(servers.checkFailure(), undefined);
   } finally {
     await servers.close();
     resolve();

@@ -29,8 +29,8 @@ export class ElasticStores implements DataStores, AsyncDisposable {
     return this.#servers.figures;
   }
 
-  get lastFailure(): Error | undefined {
-    return this.#servers.lastFailure;
+  checkFailure(): Error | undefined {
+    return this.#servers.checkFailure();
   }
 
   async probe(): Promise<void> {

@@ -71,9 +71,12 @@ export class LdapDirectory {
     });
   }
 
-  /** Failure of the last attempt to connect; undefined while the directory can be reached. */
-  get lastFailure(): Error | undefined {
-    return this.#connections.lastFailure;
+  /**
+   * Returns the failure of the last attempt to connect; undefined while the directory can be reached. Where
+   * that is in doubt, it may begin a new attempt, of which the next call tells.
+   */
+  checkFailure(): Error | undefined {
+    return this.#connections.checkFailure();
   }
 
   /** Numbers of its pool of connections. */
@@ -126,7 +129,7 @@ export class LdapDirectory {
       } catch (thrown) {
         // An idle connection may have been lost behind our back, and reading twice does no harm.
         const error = ldapError(thrown, { action, place: this.place });
-        if (error.code !== "storage/unreachable" || this.lastFailure !== undefined) throw error;
+        if (error.code !== "storage/unreachable" || this.checkFailure() !== undefined) throw error;
         return await this.#once(work);
       }
     } catch (thrown) {

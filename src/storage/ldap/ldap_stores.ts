@@ -112,13 +112,14 @@ export class LdapStores {
 
   /** Returns the directories that could not be reached at the last attempt to connect. */
   failures(): readonly { readonly pool: string; readonly error: Error }[] {
-    return [...this.#directories.values()].flatMap(({ pool, lastFailure: error }) =>
-      error === undefined ? [] : [{ pool, error }]
-    );
+    return [...this.#directories.values()].flatMap((directory) => {
+      const error = directory.checkFailure();
+      return error === undefined ? [] : [{ pool: directory.pool, error }];
+    });
   }
 
   /** Directories that are in use, with the numbers of their connections. */
-  get inUse(): readonly Pick<LdapDirectory, "pool" | "place" | "figures" | "lastFailure">[] {
+  get inUse(): readonly Pick<LdapDirectory, "pool" | "place" | "figures" | "checkFailure">[] {
     return [...this.#directories.values()];
   }
 

@@ -88,8 +88,8 @@ export class RiakClient {
     });
   }
 
-  /** Failure of the last request that reached no server; undefined while they can be reached. */
-  get lastFailure(): Error | undefined {
+  /** Returns the failure of the last request that reached no server; undefined while they can be reached. */
+  checkFailure(): Error | undefined {
     return this.#lastFailure;
   }
 

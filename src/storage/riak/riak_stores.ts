@@ -55,8 +55,8 @@ export class RiakStores implements DataStores, AsyncDisposable {
     return this.#client.figures;
   }
 
-  get lastFailure(): Error | undefined {
-    return this.#client.lastFailure;
+  checkFailure(): Error | undefined {
+    return this.#client.checkFailure();
   }
 
   async probe(): Promise<void> {

@@ -117,11 +117,11 @@ export class ConnectionPool<C extends PooledConnection = SqlConnection> {
   }
 
   /**
-   * Failure of the last attempt to connect; undefined while the database can be reached. Where that is
-   * in doubt, reading it begins a new attempt, of which the next reading tells: a node that serves no
+   * Returns the failure of the last attempt to connect; undefined while the database can be reached.
+   * Where that is in doubt, begins a new attempt, of which the next call tells: a node that serves no
    * requests would never connect otherwise. It obeys the pauses between attempts.
    */
-  get lastFailure(): Error | undefined {
+  checkFailure(): Error | undefined {
     this.#connectInDoubt();
     return this.#lastFailure;
   }

@@ -74,7 +74,7 @@ async function stateOf(promise: Promise<unknown>): Promise<unknown> {
 }
 
 function failureOf(pool: ConnectionPool): string | undefined {
-  return pool.lastFailure?.message;
+  return pool.checkFailure()?.message;
 }
 
 /** Bounds of the pools below, as their figures show them. */
@@ -149,7 +149,7 @@ Deno.test("ConnectionPool tells requests at once that a database is gone, and tr
   const back = fixture.pool.acquire();
   const connection = await fixture.open();
   assert.equal(await back, connection);
-  assert.equal(fixture.pool.lastFailure, undefined);
+  assert.equal(fixture.pool.checkFailure(), undefined);
 });
 
 Deno.test("ConnectionPool lets requests wait for other connections when one more cannot be opened", async () => {
@@ -182,7 +182,7 @@ Deno.test("ConnectionPool opens a new connection for a lost one, and drops the i
   await next;
 });
 
-Deno.test("ConnectionPool.lastFailure notices without a request that the database is gone, and that it is back", async () => {
+Deno.test("ConnectionPool.checkFailure() notices without a request that the database is gone, and that it is back", async () => {
   const fixture = new Fixture();
   const { pool, attempts } = fixture;
   assert.equal(failureOf(pool), undefined);
@@ -210,7 +210,7 @@ Deno.test("ConnectionPool.lastFailure notices without a request that the databas
   assert.equal(pool.figures.idle, 1);
 });
 
-Deno.test("ConnectionPool.lastFailure tries again after a borrowed connection was lost, and not once closed", async () => {
+Deno.test("ConnectionPool.checkFailure() tries again after a borrowed connection was lost, and not once closed", async () => {
   const fixture = new Fixture();
   const { pool, attempts } = fixture;
   const waiting = pool.acquire();

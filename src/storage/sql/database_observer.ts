@@ -5,8 +5,11 @@ import type { PoolFigures } from "./connection_pool.ts";
 /** Figures of a database that its observer reads when they are shown. */
 export interface ObservedDatabase {
   readonly figures: PoolFigures;
-  /** Failure of the last attempt to connect; undefined while the database can be reached. */
-  readonly lastFailure: Error | undefined;
+  /**
+   * Returns the failure of the last attempt to connect; undefined while the database can be reached. Where
+   * that is in doubt, it may begin a new attempt, of which the next call tells.
+   */
+  checkFailure(): Error | undefined;
 }
 
 /** Metrics and log lines of one database. */
@@ -31,7 +34,7 @@ export class DatabaseObserver {
       name: "causeway_storage_up",
       help: "Could the database be reached at the last attempt to connect (1), or not (0)?",
       labels,
-    }, () => database.lastFailure === undefined ? 1 : 0);
+    }, () => database.checkFailure() === undefined ? 1 : 0);
     metrics.gauge({
       name: "causeway_storage_connections",
       help: "How many connections to the database are open or being opened?",

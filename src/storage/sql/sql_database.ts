@@ -96,9 +96,12 @@ export class SqlDatabase {
     return this.#hasTextIndex ? this.dialect.textSearch : undefined;
   }
 
-  /** Failure of the last attempt to connect; undefined while the database can be reached. */
-  get lastFailure(): Error | undefined {
-    return this.#pool.lastFailure;
+  /**
+   * Returns the failure of the last attempt to connect; undefined while the database can be reached. Where
+   * that is in doubt, it may begin a new attempt, of which the next call tells.
+   */
+  checkFailure(): Error | undefined {
+    return this.#pool.checkFailure();
   }
 
   /** Numbers of its pool of connections. */
@@ -126,7 +129,7 @@ export class SqlDatabase {
    * for at most a second. Never rejects: where there is no answer, the version stays as it was.
    */
   async refreshSchemaVersion(): Promise<void> {
-    const isKnown = this.schemaVersion !== undefined && this.lastFailure === undefined;
+    const isKnown = this.schemaVersion !== undefined && this.checkFailure() === undefined;
     const isFresh = this.#clock.monotonicMs() - this.#versionReadAtMs < VERSION_AGE_MS;
     if (this.#versionReading === undefined) {
       if (!isKnown || isFresh || this.figures.waiting > 0) return;

@@ -49,9 +49,12 @@ export class SqlStores implements DataStores, AsyncDisposable {
     await this.#database.open();
   }
 
-  /** Failure of the last attempt to connect; undefined while the database can be reached. */
-  get lastFailure(): Error | undefined {
-    return this.#database.lastFailure;
+  /**
+   * Returns the failure of the last attempt to connect; undefined while the database can be reached. Where
+   * that is in doubt, it may begin a new attempt, of which the next call tells.
+   */
+  checkFailure(): Error | undefined {
+    return this.#database.checkFailure();
   }
 
   /** Name of the database in messages, without its password. */
