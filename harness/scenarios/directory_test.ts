@@ -100,7 +100,7 @@ Deno.test("people of a directory log in at two datacenters, and are contacts of 
     const payload of [
       "<query xmlns='jabber:iq:roster'><item jid='bob@example.com' subscription='remove'/></query>",
       "<vCard xmlns='vcard-temp'><FN>Me</FN></vCard>",
-      "<query xmlns='jabber:iq:register'><username>alice</username><password>new</password></query>",
+      "<query xmlns='jabber:iq:register'><username>alice</username><password>new secret</password></query>",
     ]
   ) {
     const to = payload.includes("register") ? cluster.globalHost : "";

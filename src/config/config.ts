@@ -182,6 +182,8 @@ export interface HostModulesConfig {
   readonly mod_register: false | {
     readonly allowRemoval: boolean;
     /** Undefined: nobody makes an account. */
+    /** Bits that a password has at least that people choose. */
+    readonly passwordStrength: number;
     readonly registration: RegistrationConfig | undefined;
   };
   readonly mod_vcard: false | {
@@ -195,7 +197,6 @@ export interface HostModulesConfig {
 export interface RegistrationConfig {
   readonly ipAccess: readonly IpRule[];
   readonly timeoutMs: number;
-  readonly passwordStrength: number;
 }
 
 /** `[log]`. */

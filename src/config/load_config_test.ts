@@ -123,7 +123,7 @@ Deno.test("parseConfig() fills in every default", () => {
       mod_private: { maxElements: 200, maxBytes: 1_048_576 },
       mod_pubsub: PUBSUB,
       mod_roster: { hasVersions: true },
-      mod_register: { allowRemoval: true, registration: undefined },
+      mod_register: { allowRemoval: true, passwordStrength: 32, registration: undefined },
       mod_vcard: { maxBytes: 131_072, search: undefined },
     }])),
     mucLight: undefined,
@@ -339,7 +339,7 @@ Deno.test("parseConfig() turns services on unless they are false", () => {
     mod_private: { maxElements: 200, maxBytes: 1_048_576 },
     mod_pubsub: PUBSUB,
     mod_roster: { hasVersions: true },
-    mod_register: { allowRemoval: true, registration: undefined },
+    mod_register: { allowRemoval: true, passwordStrength: 32, registration: undefined },
     mod_vcard: { maxBytes: 131_072, search: undefined },
   };
   const disco = { usersCanSeeHiddenServices: false };
@@ -492,10 +492,10 @@ Deno.test("parseConfig() resolves offline messages, registration and search of o
     mod_offline: { maxMessages: 7, maxBytes: 4_194_304, lifetimeMs: 60_000 },
     mod_register: {
       allowRemoval: true,
+      passwordStrength: 32,
       registration: {
         ipAccess: [{ address: "10.0.0.0/8", policy: "deny" }],
         timeoutMs: 5_000,
-        passwordStrength: 32,
       },
     },
     mod_vcard: { maxBytes: 131_072, search: { matches: 3, findsAll: true } },

@@ -375,11 +375,11 @@ function vcardOptions(table: z.output<typeof MOD_VCARD> = MOD_VCARD.parse({})) {
 function registerOptions(table: z.output<typeof MOD_REGISTER> = MOD_REGISTER.parse({})) {
   return {
     allowRemoval: table.allow_removal,
+    passwordStrength: table.password_strength,
     registration: table.allow_registration
       ? {
         ipAccess: table.ip_access,
         timeoutMs: table.registration_timeout * 1000,
-        passwordStrength: table.password_strength,
       }
       : undefined,
   };

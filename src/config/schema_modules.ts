@@ -574,8 +574,8 @@ export const MOD_REGISTER = z.strictObject({
       "its /64; 0 turns the limit off",
   ),
   password_strength: integer(0, 1_024).default(32).describe(
-    "bits that the password of a new account has at least: its length times the bits of the " +
-      "kinds of characters in it",
+    "bits that a password has at least that people choose, for a new account or in place of " +
+      "their old one: its length times the bits of the kinds of characters in it",
   ),
 });
 

@@ -24,8 +24,9 @@ export function makeRegistration(
   { stores, accounts, log, clock }: RegistrationParts,
 ): AccountCreation | undefined {
   const hosts = new Map([...modules].flatMap(([host, { mod_register: module }]) => {
-    const options = module === false ? undefined : module.registration;
-    return options === undefined ? [] : [[host, options]];
+    if (module === false || module.registration === undefined) return [];
+    const { passwordStrength, registration } = module;
+    return [[host, { ...registration, passwordStrength }] as const];
   }));
   if (hosts.size === 0) return undefined;
   const gate = new HashGate(DERIVATIONS_AT_ONCE);

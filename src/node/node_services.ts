@@ -115,6 +115,7 @@ function accountServices(
     ...ownAccount({
       usersOf: (host) => usersOf(accounts, host),
       derive: (password) => gate.run(() => deriveScramCredentials(password, auth.scramIterations)),
+      passwordStrengthOf: (host) => moduleOf(modules.get(host)?.mod_register).passwordStrength,
       mayRemove: (host) => moduleOf(modules.get(host)?.mod_register).allowRemoval,
       remove: async (account, creation) => {
         const { localpart, domainpart } = account;

@@ -4,6 +4,7 @@ import type { UserStore } from "../../storage/mod.ts";
 import type { BareJid, ScramCredentials } from "../../xmpp/mod.ts";
 import { element, tryMakeJid } from "../../xmpp/mod.ts";
 import type { IqAnswer, IqRequest, IqService } from "../iq_service.ts";
+import { passwordBits } from "./password_strength.ts";
 
 const NAMESPACE = "jabber:iq:register";
 
@@ -13,6 +14,8 @@ export interface OwnAccountDeps {
   usersOf(host: string): UserStore;
   /** Derives the keys of a new password. Rejects with `sasl/password-unusable` for a bad one. */
   derive(password: string): Promise<ScramCredentials>;
+  /** Returns the bits that a new password has at least at a host (`passwordBits`); 0: any password. */
+  passwordStrengthOf(host: string): number;
   /** Returns true if people of a host may delete their accounts. */
   mayRemove(host: string): boolean;
   /**
@@ -94,6 +97,8 @@ class RegisterSet extends RegisterService implements IqService {
   }
 
   async #setPassword(account: BareJid, creation: string, password: string): Promise<IqAnswer> {
+    const isWeak = passwordBits(password) < this.deps.passwordStrengthOf(account.domainpart);
+    if (isWeak) return { error: "not-acceptable" };
     let credentials;
     try {
       credentials = await this.deps.derive(password);

@@ -32,13 +32,16 @@ class Setup implements AsyncDisposable {
     this.logger = logger;
   }
 
-  static async open({ allowRemoval = true, isOff = false } = {}): Promise<Setup> {
+  static async open(
+    { allowRemoval = true, isOff = false, passwordStrength = 0 } = {},
+  ): Promise<Setup> {
     const steps: string[] = [];
     const logger = new MemoryLogger();
     const make = (store: InternalStore) => [
       ...ownAccount({
         usersOf: (host) => store.users(host),
         derive: (password) => deriveScramCredentials(password, 1),
+        passwordStrengthOf: () => passwordStrength,
         mayRemove: () => allowRemoval,
         remove: async ({ localpart, domainpart, text }: BareJid, creation: string) => {
           if (!await store.users(domainpart).remove(localpart, { creation })) return false;
@@ -112,6 +115,14 @@ Deno.test("ownAccount() changes the password, and logs who did so without it", a
     ["account.password-changed", { jid: ALICE }],
     ["account.password-changed", { jid: ALICE }],
   ]);
+});
+
+Deno.test("ownAccount() refuses a new password that is too weak for a new account", async () => {
+  await using setup = await Setup.open({ passwordStrength: 32 });
+  match(await setup.account.ask("set", change("alice", "abcdef"), HOST), /<not-acceptable /);
+  strictEqual(await setup.hasPassword("alice", "old"), true);
+  match(await setup.account.ask("set", change("alice", "abcdefg"), HOST), /type='result'/);
+  strictEqual(await setup.hasPassword("alice", "abcdefg"), true);
 });
 
 Deno.test("ownAccount() changes a password in the order of the requests", async () => {
