@@ -89,12 +89,34 @@ Deno.test("examine() names once what it finds twice", () => {
   assert.deepEqual(found([node("n1", down), node("n1", down)]), once);
 });
 
+Deno.test("examine() finds two datacenters that share a Redis, unless something else replicates it", () => {
+  const shared = (replication: string, writers: readonly string[]) => {
+    const config = parse(SOUND.replace('"external"', `"${replication}"`));
+    const { table, ...rest } = facts([]);
+    const host = (host: string, writers: readonly string[]) => ({
+      host,
+      datacenterId: "a",
+      nodes: [],
+      writers,
+    });
+    const hosts = [host("dc1.example.com", ["n1"]), host("dc2.example.com", writers)];
+    return examine({ ...rest, config, table: { ...table, hosts } })
+      .filter(({ check }) => check === "redis/shared")
+      .map(({ severity, about, found }) => `${severity} ${about}: ${found}`);
+  };
+  assert.deepEqual(shared("builtin", ["n2", "n3"]), [
+    "error Redis 127.0.0.1:8102: nodes of dc2.example.com write to it, too: n2, n3",
+  ]);
+  assert.deepEqual(shared("builtin", []), []);
+  assert.deepEqual(shared("external", ["n2"]), []);
+});
+
 Deno.test("examine() tells two datacenters with one local host from two nodes of one datacenter", () => {
   const at = (name: string, id: string, localHost = "dc1.example.com") =>
     node(name, { datacenter: { localHost, id } });
   const twins = (nodes: readonly AnsweredNode[], idInRedis = "") => {
     const { table, ...rest } = facts(nodes);
-    const hosts = [{ host: "dc1.example.com", datacenterId: idInRedis, nodes: [] }];
+    const hosts = [{ host: "dc1.example.com", datacenterId: idInRedis, nodes: [], writers: [] }];
     return examine({ ...rest, table: { ...table, hosts } })
       .filter(({ check }) => check === "config/same-name").map(({ about, found }) =>
         `${about}: ${found}`

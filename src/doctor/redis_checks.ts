@@ -56,6 +56,23 @@ export const REDIS_CHECKS: readonly Check<DoctorFacts>[] = [
     },
   },
   {
+    id: "redis/shared",
+    asks: "Do nodes of this datacenter alone write to its Redis?",
+    *find({ table, config }) {
+      if (config.table.replication === "external") return;
+      for (const { host, writers } of table.hosts) {
+        if (host === config.globalDistrib.localHost || writers.length === 0) continue;
+        yield {
+          severity: "error",
+          about: `Redis ${table.address}`,
+          found: `nodes of ${host} write to it, too: ${writers.join(", ")}`,
+          advice: 'give each datacenter a Redis of its own, as redis.replication = "builtin" ' +
+            "wants it: this one gets every entry twice, and all datacenters lose it at once",
+        };
+      }
+    },
+  },
+  {
     id: "redis/evicts",
     asks: "Does Redis keep every entry until it expires?",
     *find(facts) {

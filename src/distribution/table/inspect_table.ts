@@ -10,6 +10,7 @@ import { connectRedis } from "./redis/connect_redis.ts";
 import type { RedisSettings } from "./redis/inspect_redis.ts";
 import { inspectRedis } from "./redis/inspect_redis.ts";
 import {
+  clusterKey,
   datacenterKey,
   endpointsKey,
   HOSTS_KEY,
@@ -34,6 +35,8 @@ export interface AnnouncedHost {
   /** Empty while Redis has none. */
   readonly datacenterId: string;
   readonly nodes: readonly AnnouncedNode[];
+  /** Names of its nodes that write to this Redis themselves, and not through a replication. */
+  readonly writers: readonly string[];
 }
 
 /** Redis of a datacenter, read by somebody who is no node and writes nothing. */
@@ -87,14 +90,17 @@ async function announcedHosts(redis: RedisCommands): Promise<readonly AnnouncedH
   const [listed] = await ask(redis, [["SMEMBERS", HOSTS_KEY]]);
   const hosts = listed.filter(isHost).toSorted().slice(0, MAX_NAMES);
   return await Promise.all(hosts.map(async (host) => {
-    const [names, id] = await ask(redis, [
+    const [names, id, neighbours] = await ask(redis, [
       ["SMEMBERS", nodesKey(host)],
       ["GET", datacenterKey(host)],
+      ["HGETALL", clusterKey(host)],
     ]);
     const nodes = names.toSorted().slice(0, MAX_NAMES);
     return {
       host,
       datacenterId: id ?? "",
+      // Addresses for nodes of the same datacenter: the builtin replication leaves them at home.
+      writers: neighbours.filter((_, i) => i % 2 === 0).toSorted().slice(0, MAX_NAMES),
       nodes: await Promise.all(nodes.map((name) => announcedNode(redis, host, name))),
     };
   }));

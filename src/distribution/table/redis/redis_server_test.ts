@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
 import { Redis } from "ioredis";
-import { randomIncarnation } from "../../../base/mod.ts";
+import { randomIncarnation, SystemClock } from "../../../base/mod.ts";
 import { MemoryLogger } from "../../../observe/mod.ts";
 import { RedisServer, until } from "./testing/redis_server.ts";
 import { bareJid, domainJid, fullJid, TestMetrics } from "../testing/table.ts";
+import { inspectTable } from "../inspect_table.ts";
 import type { RedisOptions } from "../options.ts";
 import { SessionTable } from "../session_table.ts";
 
@@ -297,6 +298,29 @@ Deno.test("SessionTable: two datacenters on one replicated Redis see each other'
   assert.deepEqual(await one.table.endpoints(THERE), [{ host: "127.0.0.1", port: 4711 }]);
   assert.deepEqual(await one.table.publicDomains(), [{ domain: "echo.example.com", host: THERE }]);
   assert.notEqual(one.table.datacenterId, two.table.datacenterId);
+});
+
+Deno.test("inspectTable() names the nodes that write to a Redis themselves", async () => {
+  await using server = await RedisServer.start();
+  await using one = open(server);
+  await using two = open(server, {}, THERE);
+  for (const { table } of [one, two]) {
+    await table.start();
+    await table.publishEndpoints([{ host: "127.0.0.1", port: 4711 }]);
+  }
+  await one.table.publishClusterAddress({ host: "127.0.0.1", port: 4712 });
+  const writers = async () => {
+    const options = { globalHost: "example.com", localHost: HERE, nodeName: NODE };
+    const redis = { server: server.socket };
+    const { hosts } = await inspectTable(
+      { ...options, incarnation: randomIncarnation(), redis },
+      new SystemClock(),
+    );
+    return hosts.map(({ host, nodes, writers }) => [host, nodes.length, writers]);
+  };
+  assert.deepEqual(await writers(), [[HERE, 1, [NODE]], [THERE, 1, []]]);
+  await two.table.publishClusterAddress({ host: "127.0.0.1", port: 4713 });
+  assert.deepEqual(await writers(), [[HERE, 1, [NODE]], [THERE, 1, [`node1@${THERE}`]]]);
 });
 
 Deno.test("SessionTable fails cleanly on a server that does not speak Redis", async () => {
