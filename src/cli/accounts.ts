@@ -1,6 +1,7 @@
 import { CausewayError } from "../base/mod.ts";
 import type { Config } from "../config/mod.ts";
 import { nearestKey } from "../config/mod.ts";
+import { isLocked } from "../migration/mod.ts";
 import type { UserStore } from "../storage/mod.ts";
 import { Stores } from "../storage/mod.ts";
 import { BareJid, tryParseJid } from "../xmpp/mod.ts";
@@ -48,10 +49,22 @@ export class Accounts implements AsyncDisposable {
     if (!await this.#stores.removeAccount(jid.localpart, jid.domainpart)) throw isMissing(jid);
   }
 
-  async setPassword(jid: BareJid, password: string): Promise<void> {
+  /**
+   * Sets the password of an account. The result says whether an import had reserved the account: if
+   * that import still runs, it replaces the password.
+   */
+  async setPassword(
+    jid: BareJid,
+    password: string,
+  ): Promise<{ readonly wasReserved: boolean }> {
     const users = this.users(jid.domainpart);
     const credentials = await this.#derive(password);
+    // A directory keeps no keys, and refuses the change itself.
+    const before = users.checkPassword === undefined
+      ? await users.credentials(jid.localpart)
+      : undefined;
     if (!await users.setPassword(jid.localpart, credentials)) throw isMissing(jid);
+    return { wasReserved: before !== undefined && isLocked(before) };
   }
 
   /** Adds the account, or changes its password when it exists. */

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { InternalStore } from "../storage/mod.ts";
 import { SOUND } from "../config/testing/config.ts";
+import { deriveScramCredentials } from "../xmpp/mod.ts";
 import { CommandFixture } from "./testing/command.ts";
 
 Deno.test("causeway check accepts a sound file and prints its notes", async () => {
@@ -114,6 +115,26 @@ Deno.test("causeway config schema prints a JSON Schema, causeway version the ver
   for (const command of ["serve", "check", "config", "users", "version"]) {
     assert.match(help.out, new RegExp(`^  ${command}\\b`, "m"));
   }
+});
+
+Deno.test("causeway users passwd tells of an import that has reserved the account", async () => {
+  await using fixture = await CommandFixture.make();
+  {
+    await using store = await InternalStore.open({
+      path: join(fixture.directory, "causeway.sqlite"),
+    });
+    const { sha1, sha256 } = await deriveScramCredentials("secret", 1);
+    const lock = <K extends { readonly storedKey: Uint8Array }>(key: K) => ({
+      ...key,
+      storedKey: new Uint8Array(key.storedKey.length),
+    });
+    await store.users("example.com").add("alice", { sha1: lock(sha1), sha256: lock(sha256) });
+  }
+  const passwd = ["users", "passwd", "alice@example.com", "--config", "causeway.toml"];
+  const { code, out, error } = await fixture.run(passwd, "new\n");
+  assert.deepEqual([code, out], [0, ""]);
+  assert.match(error, /^causeway: an import had reserved alice@example\.com, .*\n$/);
+  assert.deepEqual(await fixture.run(passwd, "newer\n"), { code: 0, out: "", error: "" });
 });
 
 Deno.test("causeway users adds, lists, changes and removes accounts", async () => {

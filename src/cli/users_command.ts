@@ -67,7 +67,14 @@ export function usersCommand(io: CommandIo, done: (code: number) => void): Comma
     .action(async (text: string, options: PasswordOption) => {
       await using accounts = await Accounts.open(loadConfig(options.config));
       const address = accounts.address(text);
-      await accounts.setPassword(address, await readPassword(address.text, options, io));
+      const password = await readPassword(address.text, options, io);
+      const { wasReserved } = await accounts.setPassword(address, password);
+      if (!wasReserved) return;
+      io.error(
+        `causeway: an import had reserved ${address.text}, and may not have all its data: if that ` +
+          "import still runs, it sets the password of the other server, so repeat this when it " +
+          "has ended",
+      );
     });
 
   users.command("list").description("print all accounts, one on a line").addOption(config())

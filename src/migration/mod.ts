@@ -8,5 +8,6 @@ export { MongooseimSql } from "./mongooseim_sql.ts";
 export { pieFileName } from "./pie_file_name.ts";
 export { PieFiles } from "./pie_files.ts";
 export type { TakingDeps } from "./take_account.ts";
+export { isLocked } from "./take_account.ts";
 export type { ExportedAccount, ExportOptions } from "./write_pie.ts";
 export { exportedAccounts, PIE_HOST_TAIL, PIE_TAIL, pieHead, pieHostHead } from "./write_pie.ts";

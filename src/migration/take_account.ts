@@ -447,8 +447,8 @@ function locked({ sha1, sha256 }: ScramCredentials, importId: string): ScramCred
     : { sha1: lock(sha1, "sha1"), sha256: lock(sha256, "sha256") };
 }
 
-/** True for keys that `locked` made. */
-function isLocked({ sha1, sha256 }: ScramCredentials): boolean {
+/** True for the keys of an account that an import has reserved and not finished yet. */
+export function isLocked({ sha1, sha256 }: ScramCredentials): boolean {
   return (sha1 ?? sha256)!.storedKey.every((byte) => byte === 0); // it has one of the two
 }
 
