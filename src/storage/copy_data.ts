@@ -109,6 +109,7 @@ export function copiableKinds(from: string, to: string): readonly CopiedKind[] {
 
 /** Returns why a kind cannot be copied between two backends; undefined when it can. */
 function copyProblem(kind: CopiedKind, from: string, to: string): string | undefined {
+  if (from === to) return "both are the same backend";
   for (const name of [from, to]) {
     const problem = kindProblem(backendIdOf(name), kind);
     if (problem !== undefined) return problem;
@@ -161,9 +162,6 @@ export async function copyData(
   options: CopyOptions,
 ): Promise<readonly CopyReport[]> {
   const { kind, from, to } = options;
-  if (from === to) {
-    throw new CausewayError("storage/no-backend", `Cannot copy from ${from} to itself`);
-  }
   const problem = copyProblem(kind, from, to);
   if (problem !== undefined) {
     const reason = `Cannot copy ${kind} from ${from} to ${to}: ${problem}`;

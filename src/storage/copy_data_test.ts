@@ -332,6 +332,7 @@ Deno.test("copiableKinds() refuses backends between which nothing can be copied"
     message:
       "Cannot copy from redis.default to internal: no kind of data can be copied between them",
   });
+  assert.throws(() => copiableKinds("internal", "internal"), { code: "storage/no-backend" });
   assert.deepEqual(copiableKinds("internal", "elastic.logs"), ["mam"]);
 });
 
