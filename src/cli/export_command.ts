@@ -42,7 +42,7 @@ export function exportCommand(io: CommandIo): Command {
       let hashed = 0;
       const accountsOf = (host: string) => exportedAccounts({ stores, host, reader: options.for });
       if (split !== undefined) {
-        await Deno.mkdir(split, { recursive: true, mode: 0o700 });
+        await writing(split, () => Deno.mkdir(split, { recursive: true, mode: 0o700 }));
         for (const host of config.hosts) {
           for await (const { jid, xml } of accountsOf(host)) {
             const name = pieFileName(jid);

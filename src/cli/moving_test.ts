@@ -210,6 +210,8 @@ Deno.test("causeway import asks for one source", async () => {
   assert.match(missing.error, /^causeway: Cannot read .*no\.xml: /);
   const out = await fixture.run(["export", "--output", fixture.config, ...config]);
   assert.match(out.error, /^causeway: Cannot write /, "it replaces no file");
+  const split = await fixture.run(["export", "--split", fixture.config, ...config]);
+  assert.match(split.error, /^causeway: Cannot write .*causeway\.toml: /, "a file is no folder");
 });
 
 Deno.test("causeway import refuses to run beside another import of the same state", async () => {
