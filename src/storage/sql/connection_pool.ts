@@ -143,8 +143,10 @@ export class ConnectionPool<C extends PooledConnection = SqlConnection> {
       reject,
       cancelTimer: this.#clock.after(this.#bounds.waitTimeoutMs, () => {
         this.#waiting.splice(this.#waiting.indexOf(waiter), 1);
-        const reason = `no connection became free within ${this.#bounds.waitTimeoutMs} ms`;
-        reject(this.#error("timeout", reason));
+        // A larger pool helps where all are lent, and not where the database lets nobody in.
+        const isOut = this.#open === this.#connecting;
+        const problem = isOut ? "it accepted no connection" : "no connection became free";
+        reject(this.#error("timeout", `${problem} within ${this.#bounds.waitTimeoutMs} ms`));
       }),
     };
     this.#waiting.push(waiter);

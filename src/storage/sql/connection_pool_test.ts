@@ -182,6 +182,28 @@ Deno.test("ConnectionPool opens a new connection for a lost one, and drops the i
   await next;
 });
 
+Deno.test("ConnectionPool.acquire() tells a database that lets nobody in from one whose connections are all lent", async () => {
+  const fixture = new Fixture({ workers: 1, waitTimeoutMs: 1_000, connectTimeoutMs: 1_000 });
+  const { pool, clock } = fixture;
+  const silent = assert.rejects(pool.acquire(), {
+    code: "storage/timeout",
+    message: "Cannot use the database: it accepted no connection within 1000 ms",
+  });
+  clock.advance(1_000); // the request waits as long as the attempt to connect
+  await silent;
+  await settle();
+  clock.advance(60_000);
+  const first = pool.acquire();
+  await fixture.open();
+  await first;
+  const busy = assert.rejects(pool.acquire(), {
+    code: "storage/timeout",
+    message: "Cannot use the database: no connection became free within 1000 ms",
+  });
+  clock.advance(1_000);
+  await busy;
+});
+
 Deno.test("ConnectionPool.checkFailure() notices without a request that the database is gone, and that it is back", async () => {
   const fixture = new Fixture();
   const { pool, attempts } = fixture;
