@@ -208,6 +208,12 @@ Deno.test("causeway import asks for one source", async () => {
   assert.ok(!badUrl.error.includes("secret"));
   const missing = await fixture.run(["import", join(fixture.directory, "no.xml"), ...config]);
   assert.match(missing.error, /^causeway: Cannot read .*no\.xml: /);
+  const folder = join(fixture.directory, "accounts");
+  await Deno.mkdir(folder);
+  await Deno.writeTextFile(join(folder, "alice.dat"), "");
+  const misplaced = await fixture.run(["import", folder, ...config]);
+  assert.deepEqual([misplaced.code, misplaced.out], [1, ""], "a folder of something else");
+  assert.match(misplaced.error, /^causeway: Cannot read .*accounts: it has no files .*\.xml\n$/);
   const out = await fixture.run(["export", "--output", fixture.config, ...config]);
   assert.match(out.error, /^causeway: Cannot write /, "it replaces no file");
   const split = await fixture.run(["export", "--split", fixture.config, ...config]);

@@ -23,7 +23,7 @@ export class PieFiles implements AccountSource {
   }
 
   /**
-   * Finds the files. A folder stands for all its files whose names end in `.xml`.
+   * Finds the files. A folder stands for all its files whose names end in `.xml`: one at least.
    *
    * @throws CausewayError `migration/unreadable`
    */
@@ -179,6 +179,7 @@ async function documentsIn(folder: string): Promise<readonly string[]> {
     const path = await Deno.realPath(join(folder, name)); // it may be a link
     if ((await Deno.stat(path)).isFile) found.push(path);
   }
+  if (found.length === 0) throw new Error("it has no files whose names end in .xml");
   return found.sort();
 }
 
