@@ -181,9 +181,9 @@ export interface HostModulesConfig {
     | (PepBounds & { readonly maxItemsPerNode: number; readonly maxItemBytes: number });
   readonly mod_register: false | {
     readonly allowRemoval: boolean;
-    /** Undefined: nobody makes an account. */
     /** Bits that a password has at least that people choose. */
     readonly passwordStrength: number;
+    /** Undefined: nobody makes an account. */
     readonly registration: RegistrationConfig | undefined;
   };
   readonly mod_vcard: false | {
