@@ -1,5 +1,5 @@
 import { areDetached } from "../xmpp/mod.ts";
-import type { Fate, Stanza } from "../xmpp/mod.ts";
+import type { Delivery, Fate, Stanza } from "../xmpp/mod.ts";
 import { Duty } from "./duty.ts";
 
 /**
@@ -180,6 +180,12 @@ export class Envelope extends Duty implements EnvelopeFields {
     const { kind, type, from, to, bytes } = this.stanza;
     if (areDetached(bytes)) return;
     this.stanza = { kind, type, from, to, bytes: bytes.slice() };
+  }
+
+  /** True for a copy of `other`, which is the one that is answered for. */
+  isCopyOf(other: Delivery): boolean {
+    return this.isCopy && other instanceof Envelope && !other.isCopy &&
+      other.process === this.process && other.sequence === this.sequence;
   }
 
   /** True while a session here keeps it until its client has acknowledged it. */

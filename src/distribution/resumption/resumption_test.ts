@@ -176,6 +176,33 @@ Deno.test("a message for all of an account's sessions comes once to one that mov
   assert.deepEqual(unreadBy(desk), ["m2", "m3", "early", "m4"]);
 });
 
+Deno.test("a message of which a copy has followed its session is routed again when that ends", async () => {
+  await using nodes = new Nodes();
+  const [one, two] = nodes.all as [TestNode, TestNode];
+  const { peer, id } = await one.enter();
+  await peer.exchange("<presence/>", /<presence [^>]*\/>/);
+  const again = await two.greet();
+  await again.exchange(resume(id, 1), resumed(id, 1));
+  one.deliverToAccount("m1", 1, true);
+  await settle();
+  two.deliverToAccount("m1", 1);
+  two.deliverToAccount("m2", 2);
+  await settle();
+  one.deliverToAccount("m2", 2, true);
+  two.deliverToAccount("m3", 3);
+  await settle();
+  one.deliverToAccount("m3", 3, true);
+  await nodes.pass(1_000);
+  assert.deepEqual(unreadBy(again), ["m1", "m2", "m3"]);
+  assert.deepEqual(two.settled, []);
+  again.send(a(2)); // the presence and m1
+  await nodes.pass(1_000);
+  assert.deepEqual(two.settled, [1]);
+  again.send("</stream:stream>");
+  await nodes.pass(1_000);
+  assert.deepEqual(two.rerouted.map(({ id }) => id), ["m2", "m3"]);
+});
+
 Deno.test("a carbon that both places of a session give it comes once, and each other one comes", async () => {
   await using nodes = new Nodes();
   const [one, two] = nodes.all as [TestNode, TestNode];

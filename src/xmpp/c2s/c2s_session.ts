@@ -176,7 +176,10 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
   #sendNow(stanza: Stanza, delivery: Delivery | undefined): boolean {
     const acks = this.#management?.acks;
     if (acks === undefined) return super.send(stanza, delivery);
-    if (delivery !== undefined && this.#hasFollowed(delivery)) return true;
+    if (delivery !== undefined && this.#hasFollowed(delivery)) {
+      acks.repeated(stanza, delivery);
+      return true;
+    }
     const isOwed = delivery?.isOwed ?? stanza.type === "error";
     const refusal = acks.refusal(stanza, isOwed);
     if (refusal !== undefined || (!this.isOpen && acks.isFull)) {

@@ -36,6 +36,8 @@ export interface Delivery {
   release(): boolean;
   /** Copies the bytes out of their read buffer or slab, so that they can be held for long. */
   detach(): void;
+  /** True for a copy of `other`, which is the one that is answered for. @default false */
+  isCopyOf?(other: Delivery): boolean;
 }
 
 /**

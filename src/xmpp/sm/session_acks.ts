@@ -181,9 +181,21 @@ export class SessionAcks {
     this.#heldBack = undefined;
     this.#followedCarbons = undefined;
     for (const [kept, told] of heldBack) {
-      if (hasFollowed(kept) || carbons?.take(kept) === true) kept.acknowledged();
+      if (hasFollowed(kept)) (this.#queue.replaceCopy(kept, told) ?? kept).acknowledged();
+      else if (carbons?.take(kept) === true) kept.acknowledged();
       else this.#keep(kept, told);
     }
+  }
+
+  /**
+   * Takes a stanza that has followed from the old node, too. The one that is answered for is kept: a copy
+   * of it would be dropped if the session ended now.
+   */
+  repeated(told: Stanza, delivery: Delivery): void {
+    const copy = this.#queue.replaceCopy(delivery, told);
+    if (copy === undefined) return;
+    delivery.retain();
+    copy.acknowledged();
   }
 
   #keep(kept: Delivery, told: Stanza): void {

@@ -161,6 +161,35 @@ export class UnackedQueue {
       this.#entries[this.#released++]!.release();
   }
 
+  /**
+   * Keeps `delivery` in the place of a copy of it: the copy would be dropped when the session ends.
+   * @param told as for `push`
+   * @returns the copy; undefined, and nothing happens, when none is kept or another node has it
+   */
+  replaceCopy(delivery: Delivery, told: Stanza): Delivery | undefined {
+    const from = Math.max(this.#head, this.#relayed);
+    const at = this.#entries.findIndex((each, at) =>
+      at >= from && each.isCopyOf?.(delivery) === true
+    );
+    const copy = this.#entries[at];
+    if (copy === undefined) return undefined;
+    const before = this.#costOf(copy);
+    if (at < this.#detached) this.#countForSender(copy, -1);
+    this.#told.delete(copy);
+    this.#entries[at] = delivery;
+    if (told !== delivery.stanza) this.#told.set(delivery, told);
+    const more = this.#costOf(delivery) - before;
+    this.#bytes += more;
+    this.#budget.grow(more);
+    this.#tab.add(more);
+    if (at < this.#detached) {
+      this.#countForSender(delivery, 1);
+      this.#detachOne(delivery);
+    }
+    if (at < this.#released) delivery.release();
+    return copy;
+  }
+
   /** The oldest unacknowledged stanza. */
   get first(): Delivery | undefined {
     return this.#entries[this.#head];
@@ -269,12 +298,16 @@ export class UnackedQueue {
   detach(): void {
     for (; this.#detached < this.#entries.length; this.#detached++) {
       const delivery = this.#entries[this.#detached]!;
-      delivery.detach();
-      const told = this.#told.get(delivery);
-      if (told !== undefined && !areDetached(told.bytes)) {
-        this.#told.set(delivery, { ...told, bytes: told.bytes.slice() });
-      }
+      this.#detachOne(delivery);
       this.#countForSender(delivery, 1);
+    }
+  }
+
+  #detachOne(delivery: Delivery): void {
+    delivery.detach();
+    const told = this.#told.get(delivery);
+    if (told !== undefined && !areDetached(told.bytes)) {
+      this.#told.set(delivery, { ...told, bytes: told.bytes.slice() });
     }
   }
 

@@ -4,6 +4,7 @@ import { FairShares } from "../../base/mod.ts";
 import { BareJid, FullJid } from "../jid/jid.ts";
 import { parseJid } from "../jid/jid_parser.ts";
 import { toHandled } from "./counter.ts";
+import type { Delivery } from "./delivery.ts";
 import { OwnDelivery } from "./delivery.ts";
 import { UNACKED_OVERHEAD_BYTES, UnackedQueue } from "./unacked_queue.ts";
 
@@ -264,6 +265,29 @@ function relayAll(queue: UnackedQueue): number[] {
   }
   return relayed;
 }
+
+Deno.test("UnackedQueue keeps a stanza in the place of its copy, unless another node has that", () => {
+  const budget = new FairShares();
+  const queue = new UnackedQueue(LIMITS, { budget, jid: ALICE });
+  const copy = Object.assign(new Numbered(2), {
+    isCopyOf: (other: Delivery) => other === original,
+  });
+  const original = new Numbered(2);
+  queue.push(new Numbered(1));
+  queue.push(copy);
+  queue.detach();
+  const { bytes } = queue;
+  const told = { ...original.stanza, bytes: original.stanza.bytes.slice() };
+  assert.equal(queue.replaceCopy(original, told), copy);
+  assert.equal(queue.replaceCopy(original, told), undefined, "the copy is there no more");
+  assert.equal(queue.bytes, bytes + told.bytes.length);
+  assert.equal(queue.toldOf(original), told);
+  assert.deepEqual(queue.takeAll().map((each) => (each as Numbered).number), [1, 2]);
+  assert.deepEqual([queue.bytes, budget.bytes], [0, 0]);
+  queue.push(copy);
+  relayAll(queue);
+  assert.equal(queue.replaceCopy(original, original.stanza), undefined);
+});
 
 Deno.test("UnackedQueue gives kept stanzas to another node, which settles them in order", () => {
   const queue = new UnackedQueue({ ...LIMITS, maxItems: 100 });

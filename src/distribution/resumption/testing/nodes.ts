@@ -103,6 +103,7 @@ export class TestNode {
       returned: (delivery, reason) => {
         if (reason === "unreadable") return void this.givenUp.push(idOf(delivery.stanza));
         if (!(delivery instanceof Envelope) || !isWorthRouting(delivery.stanza)) return;
+        if (delivery.isCopy) return; // the stanza itself is answered for
         const mayBeRepeat = reason === "perhaps-delivered";
         this.rerouted.push({ id: idOf(delivery.stanza), mayBeRepeat });
       },
@@ -200,8 +201,10 @@ export class TestNode {
   }
 
   /** Delivers a message of bob's to all of alice's sessions here, unless this node knows it as a repeat. */
-  deliverToAccount(id: string, sequence: number): void {
-    const envelope = envelopeOf(id, sequence, undefined, ALICE);
+  deliverToAccount(id: string, sequence: number, isCopy = false): void {
+    const fate = isCopy ? undefined : { settle: () => this.settled.push(sequence) };
+    const envelope = envelopeOf(id, sequence, fate, ALICE);
+    envelope.isCopy = isCopy;
     if (this.repeats.isRepeat(envelope)) return;
     this.repeats.remember(envelope);
     this.registry.deliver(envelope.stanza, envelope);
