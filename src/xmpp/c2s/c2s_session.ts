@@ -315,8 +315,8 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
       shared,
       metrics: this.deps.metrics,
     });
-    for (const delivery of queue) this.follow(delivery);
     this.#management.acks.holdBack();
+    for (const delivery of queue) this.follow(delivery);
   }
 
   /** Takes its place and writes the unacknowledged stanzas. Without a stream it hibernates. */

@@ -10,22 +10,31 @@ const DECODER = new TextDecoder();
  */
 export class FollowedCarbons {
   readonly #counts = new Map<string, number>();
+  /** Those that are not counted yet: a second one is rare, and texts cost memory. */
+  #uncounted: Stanza[] = [];
 
   /** Notes a stanza that has followed, if it is a carbon. */
   note(delivery: Delivery): void {
-    if (!isCarbon(delivery)) return;
-    const text = textOf(delivery.stanza);
-    this.#counts.set(text, (this.#counts.get(text) ?? 0) + 1);
+    if (isCarbon(delivery)) this.#uncounted.push(delivery.stanza);
   }
 
   /** True for a carbon that has followed, too: once for each time. */
   take(delivery: Delivery): boolean {
-    if (this.#counts.size === 0 || !isCarbon(delivery)) return false;
+    if (!isCarbon(delivery)) return false;
+    this.#count();
     const text = textOf(delivery.stanza);
     const count = this.#counts.get(text) ?? 0;
     if (count === 0) return false;
     this.#counts.set(text, count - 1);
     return true;
+  }
+
+  #count(): void {
+    for (const stanza of this.#uncounted) {
+      const text = textOf(stanza);
+      this.#counts.set(text, (this.#counts.get(text) ?? 0) + 1);
+    }
+    this.#uncounted = [];
   }
 }
 
