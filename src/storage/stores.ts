@@ -271,7 +271,8 @@ export class Stores implements AsyncDisposable {
 
   /**
    * Makes an account. It does not get an archive of that name which no account has taken
-   * since version 0.1.0.
+   * since version 0.1.0, nor messages for an earlier owner of the name. A node that dies as it keeps one
+   * of those cannot remove it any more.
    *
    * @throws CausewayError as `UserStore.add`
    */
@@ -283,6 +284,7 @@ export class Stores implements AsyncDisposable {
     const users = this.users(domainpart);
     if (!this.#isInDirectory("users", domainpart) && !await users.exists(localpart)) {
       await this.archives(domainpart).closeUnowned?.(`${localpart}@${domainpart}`);
+      await this.offlineMessages(domainpart).removeAll(localpart);
     }
     await users.add(localpart, credentials);
   }

@@ -211,6 +211,25 @@ Deno.test("Stores.removeAccount() leaves the data of who takes the name at once"
     assert.equal(await stores.vcards("example.com").read("alice"), "<vCard/>");
   }));
 
+Deno.test("Stores.addAccount() removes messages that a dying node kept for an earlier owner of the name", () =>
+  withPath(async (path) => {
+    const { address } = await preparedDatabase(server());
+    await using stores = await Stores.open(optionsWith(path, address));
+    const [host, bounds] = ["example.com", { maxMessages: 9, maxBytes: 999 }];
+    const credentials = conformanceCredentials(1);
+    const keep = async (localpart: string) => {
+      await stores.offlineMessages(host).keep(localpart, [conformanceMessage("1")], bounds);
+      return (await stores.offlineMessages(host).all(localpart)).length;
+    };
+    assert.deepEqual([await keep("alice"), await keep("bob")], [1, 1]);
+    await stores.addAccount("alice", host, credentials);
+    assert.deepEqual(await stores.offlineMessages(host).all("alice"), []);
+    assert.equal((await stores.offlineMessages(host).all("bob")).length, 1);
+    assert.equal(await keep("alice"), 1);
+    await assert.rejects(stores.addAccount("alice", host, credentials), /exists/);
+    assert.equal((await stores.offlineMessages(host).all("alice")).length, 1, "they are its own");
+  }));
+
 Deno.test("Stores keeps the archive of who takes a name at once, and gives nobody an archive of 0.1.0", () =>
   withPath(async (path) => {
     const { address } = await preparedDatabase(server());
