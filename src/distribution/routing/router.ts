@@ -440,6 +440,8 @@ export class Router {
    */
   #rerouted(envelope: Envelope, mayBeRepeat: boolean): void {
     if (envelope.isCopy || !isBounceable(envelope.stanza)) {
+      // The message itself may come here once its own sessions have left without it, too.
+      if (envelope.isCopy) this.memory.forgetDelivered(envelope);
       return this.#refusals.drop(envelope, "unacknowledged");
     }
     envelope.ttl = this.#messageTtl;

@@ -238,6 +238,19 @@ Deno.test("Router delivers a message once when its copy came before", () => {
   assert.equal(fixture.router.bouncing, 0);
 });
 
+Deno.test("Router delivers a message when sessions here have left without acknowledging its copy", () => {
+  for (const isAcknowledged of [false, true]) {
+    const fixture = bobAt(DC1);
+    bobHere(fixture, 0);
+    const fields = { ...fromLink(toBob()), process: 77, isSpread: true };
+    const copy = new Envelope({ ...fields, isCopy: true });
+    fixture.received(copy, DC2);
+    if (!isAcknowledged) fixture.router.returned(copy, "unacknowledged");
+    fixture.received(new Envelope({ ...fields, isRerouted: true }), DC2);
+    assert.equal(fixture.delivered.length, isAcknowledged ? 1 : 2);
+  }
+});
+
 Deno.test("Router gives no error for what a session here refuses, while others have it", () => {
   const fixture = bobAt(DC1, DC2);
   bobHere(fixture, 0);
