@@ -17,7 +17,7 @@ import { AVATAR_DATA, AVATAR_METADATA } from "./namespaces.ts";
 import { NodeConfig } from "./node_config.ts";
 import { admits, relationOf } from "./pep_access.ts";
 import { tree } from "./pep_events.ts";
-import type { PepDeps, PepOutcome, Publication } from "./pep_ports.ts";
+import type { PepDeps, PepOutcome, Publication, StillCheck } from "./pep_ports.ts";
 
 const VCARD = "vcard-temp";
 const VCARD_UPDATE = "vcard-temp:x:update";
@@ -42,7 +42,7 @@ const ACCOUNTS_AT_ONCE = 100;
 
 /** Collaborators of `AvatarPhotos`. */
 export interface AvatarPhotosDeps extends PepDeps {
-  publish(owner: Jid, publication: Publication): Promise<PepOutcome>;
+  publish(owner: Jid, publication: Publication, isStill?: StillCheck): Promise<PepOutcome>;
 }
 
 /** The picture that an avatar's metadata name. */
@@ -185,11 +185,16 @@ export class AvatarPhotos {
    * Publishes the photo of a vCard that its owner is about to store as avatar, unless it is that
    * already.
    *
+   * @param isStill see `PepServer.publish`
    * @returns the condition of the error when nobody would see the photo: it cannot become the avatar,
    * and the account has another one
    * @throws CausewayError with a code `storage/…`
    */
-  async stored(owner: Jid, vcard: XmlElement): Promise<StanzaErrorCondition | undefined> {
+  async stored(
+    owner: Jid,
+    vcard: XmlElement,
+    isStill?: StillCheck,
+  ): Promise<StanzaErrorCondition | undefined> {
     const { hosts, publish, log } = this.#deps;
     const store = hosts.store(owner.domainpart);
     const photo = vcard.child("PHOTO");
@@ -209,7 +214,7 @@ export class AvatarPhotos {
       // Everybody may read a vCard. A node that is there already keeps what its owner has said.
       const isNew = await store.node(owner.localpart, node) === undefined;
       const options = new Map(isNew ? [["pubsub#access_model", ["open"]]] : []);
-      const outcome = await publish(owner, { node, id, payload, options });
+      const outcome = await publish(owner, { node, id, payload, options }, isStill);
       if (outcome !== "done") log.debug("pep.photo-not-published", { outcome });
       return outcome;
     };
@@ -403,6 +408,7 @@ export class AvatarPhotos {
 /** Returns the condition of the error for a photo that did not become the avatar. */
 function refusalOf(outcome: Exclude<PepOutcome, "done">): StanzaErrorCondition {
   if (outcome === "too-large") return "policy-violation";
+  if (outcome === "former") return "registration-required";
   return outcome === "full" ? "resource-constraint" : "internal-server-error";
 }
 

@@ -93,6 +93,22 @@ Deno.test("AvatarPhotos publishes the photo of a vCard as avatar, once", async (
   match(await pep.items(ALICE, METADATA), new RegExp(ID));
 });
 
+Deno.test("AvatarPhotos leaves the next owner of a name no photo of an account that is deleted meanwhile", async () => {
+  await using pep = await PepFixture.open();
+  for (const deleted of [DATA, METADATA]) {
+    pep.isCurrent = () => Promise.resolve(true);
+    pep.publishing = (node) => {
+      if (node === deleted) pep.isCurrent = () => Promise.resolve(false);
+      return Promise.resolve();
+    };
+    match(await pep.ask(ALICE, "set", vcard(photo())), /<registration-required /);
+    const left = (await pep.store.pep("example.com").nodes("alice")).map(({ name }) => name);
+    // What was stored before is removed with the account.
+    deepStrictEqual(left, deleted === DATA ? [] : [DATA]);
+    strictEqual(await pep.store.vcards("example.com").read("alice"), undefined);
+  }
+});
+
 Deno.test("AvatarPhotos shows one of two photos that two datacenters store at once", async () => {
   await using pep = await PepFixture.open();
   const owner = parseJid("alice@example.com");

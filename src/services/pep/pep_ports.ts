@@ -108,6 +108,12 @@ export interface Publication {
   readonly options?: FormValues;
 }
 
+/**
+ * True while the owner of a node is the account that a change is for, and nobody who took its name.
+ * Never rejects. Without one nobody asks.
+ */
+export type StillCheck = () => Promise<boolean>;
+
 /** Outcome of a change of a node. */
 export type PepOutcome =
   | "done"
@@ -118,4 +124,6 @@ export type PepOutcome =
   | "precondition-not-met"
   | "full"
   | "too-large"
-  | "contended";
+  | "contended"
+  /** The account was deleted meanwhile: nothing of the change is left to the next owner of its name. */
+  | "former";

@@ -20,7 +20,7 @@ import type { Affiliation } from "./node_config.ts";
 import { NodeConfig } from "./node_config.ts";
 import { admits, relationOf } from "./pep_access.ts";
 import { tree } from "./pep_events.ts";
-import type { PepHosts, PepOutcome } from "./pep_ports.ts";
+import type { PepHosts, PepOutcome, StillCheck } from "./pep_ports.ts";
 import type { PepServer } from "./pep_server.ts";
 
 /** Longest name of a node, and longest id of an item, in UTF-16 units. */
@@ -175,15 +175,15 @@ class PubsubSet extends PepService implements IqService {
     return this.hosts.limits(host).maxItemBytes + REQUEST_BYTES;
   }
 
-  async answer({ stanza, payload }: IqRequest): Promise<IqAnswer> {
+  async answer({ stanza, payload, isCurrent }: IqRequest): Promise<IqAnswer> {
     const [action] = payload.elements;
     switch (action?.name) {
       case "publish":
-        return await this.#publish(stanza.to, action, payload.child("publish-options"));
+        return await this.#publish(stanza.to, action, payload.child("publish-options"), isCurrent);
       case "retract":
         return await this.#retract(stanza.to, action);
       case "create":
-        return await this.#create(stanza.to, action, payload.child("configure"));
+        return await this.#create(stanza.to, action, payload.child("configure"), isCurrent);
       default:
         return action === undefined ? { error: "bad-request" } : notImplemented();
     }
@@ -193,6 +193,7 @@ class PubsubSet extends PepService implements IqService {
     owner: Jid,
     publish: XmlElement,
     written: XmlElement | undefined,
+    isStill: StillCheck | undefined,
   ): Promise<IqAnswer> {
     const node = nodeOf(publish);
     if (node === undefined) return failure("bad-request", "nodeid-required");
@@ -206,7 +207,7 @@ class PubsubSet extends PepService implements IqService {
     if (more.length > 0) return failure("bad-request", "invalid-payload");
     const options = formIn(written, PUBLISH_OPTIONS);
     if (options === undefined) return { error: "bad-request" };
-    const outcome = await this.server.publish(owner, { node, id, payload, options });
+    const outcome = await this.server.publish(owner, { node, id, payload, options }, isStill);
     if (outcome !== "done") return refusal(outcome);
     return {
       payload: element(
@@ -234,11 +235,12 @@ class PubsubSet extends PepService implements IqService {
     owner: Jid,
     create: XmlElement,
     configure: XmlElement | undefined,
+    isStill: StillCheck | undefined,
   ): Promise<IqAnswer> {
     const node = create.attribute("node") === undefined ? randomHex(16) : nodeOf(create);
     const values = formIn(configure, NODE_CONFIG);
     if (node === undefined || values === undefined) return { error: "bad-request" };
-    const outcome = await this.server.create(owner, node, values);
+    const outcome = await this.server.create(owner, node, values, isStill);
     if (outcome !== "done") return refusal(outcome);
     return { payload: element("pubsub", { xmlns: PUBSUB }, element("create", { node })) };
   }
@@ -276,7 +278,7 @@ class OwnerSet extends PepService implements IqService {
   readonly namespace = PUBSUB_OWNER;
   readonly type = "set";
 
-  async answer({ stanza, payload }: IqRequest): Promise<IqAnswer> {
+  async answer({ stanza, payload, isCurrent }: IqRequest): Promise<IqAnswer> {
     const [action] = payload.elements;
     const node = action && nodeOf(action);
     if (action === undefined) return { error: "bad-request" };
@@ -285,7 +287,11 @@ class OwnerSet extends PepService implements IqService {
     }
     if (node === undefined) return failure("bad-request", "nodeid-required");
     const { to: owner } = stanza;
-    if (action.name === "affiliations") return await this.#affiliate(owner, node, action);
+    if (action.name === "affiliations") {
+      const changes = affiliationsIn(owner, action);
+      if (changes === undefined) return { error: "not-acceptable" };
+      return answerOf(await this.server.affiliate(owner, node, changes, isCurrent));
+    }
     if (action.name !== "configure") {
       const isDone = action.name === "delete"
         ? await this.server.remove(owner, node)
@@ -295,15 +301,7 @@ class OwnerSet extends PepService implements IqService {
     if (action.child("x", DATA_FORM)?.attribute("type") === "cancel") return "empty";
     const values = formIn(action, NODE_CONFIG);
     if (values === undefined) return { error: "bad-request" };
-    const outcome = await this.server.configure(owner, node, values);
-    return outcome === "done" ? "empty" : refusal(outcome);
-  }
-
-  async #affiliate(owner: Jid, node: string, action: XmlElement): Promise<IqAnswer> {
-    const changes = affiliationsIn(owner, action);
-    if (changes === undefined) return { error: "not-acceptable" };
-    const outcome = await this.server.affiliate(owner, node, changes);
-    return outcome === "done" ? "empty" : refusal(outcome);
+    return answerOf(await this.server.configure(owner, node, values, isCurrent));
   }
 }
 
@@ -387,6 +385,10 @@ function notImplemented(): IqAnswer {
   return failure("feature-not-implemented", "unsupported");
 }
 
+function answerOf(outcome: PepOutcome): IqAnswer {
+  return outcome === "done" ? "empty" : refusal(outcome);
+}
+
 function refusal(outcome: Exclude<PepOutcome, "done">): IqAnswer {
   switch (outcome) {
     case "no-node":
@@ -405,6 +407,8 @@ function refusal(outcome: Exclude<PepOutcome, "done">): IqAnswer {
       return { error: "resource-constraint" };
     case "contended":
       return { error: "internal-server-error" };
+    case "former":
+      return { error: "registration-required" };
     default:
       return outcome satisfies never;
   }

@@ -438,6 +438,41 @@ Deno.test("pepRequests() hides a whitelisted node from the next owner of a membe
   deepStrictEqual(idsIn(await read(BOB)), ["one"], "named anew");
 });
 
+Deno.test("pepRequests() leaves the next owner of a name no node of an account that is deleted meanwhile", async () => {
+  await using pep = await PepFixture.open();
+  await pep.subscribe("alice@example.com", "bob@example.com");
+  await pep.online(BOB, [`${TUNE}+notify`]);
+  const meanwhile = async (change: () => Promise<string>) => {
+    const looks = [true, false];
+    pep.isCurrent = () => Promise.resolve(looks.shift() ?? true);
+    match(await change(), /<registration-required /);
+  };
+  await meanwhile(() => pep.publish(ALICE, TUNE, tune("one"), { "pubsub#access_model": "open" }));
+  await meanwhile(() => pep.ask(ALICE, "set", pubsub("<create node='urn:new'/>")));
+  deepStrictEqual(await pep.store.pep("example.com").nodes("alice"), []);
+  deepStrictEqual(await pep.received(BOB), []);
+});
+
+Deno.test("pepRequests() changes no node of the next owner of a name", async () => {
+  await using pep = await PepFixture.open();
+  const options = { "pubsub#max_items": "3" };
+  await pep.publish(ALICE, TUNE, tune("one"), options);
+  const nodes = () => pep.store.pep("example.com").nodes("alice");
+  const before = await nodes();
+  const meanwhile = async (change: () => Promise<string>) => {
+    const looks = [true, false];
+    pep.isCurrent = () => Promise.resolve(looks.shift() ?? true);
+    match(await change(), /<registration-required /);
+    deepStrictEqual(await nodes(), before);
+  };
+  await meanwhile(() => pep.publish(ALICE, TUNE, tune("two")));
+  deepStrictEqual(idsIn(await pep.items(ALICE, TUNE)), ["one"]);
+  const open = submitted(CONFIG, { "pubsub#access_model": "open" });
+  const configure = pubsub(`<configure node='${TUNE}'>${open}</configure>`, OWNER);
+  await meanwhile(() => pep.ask(ALICE, "set", configure));
+  await meanwhile(() => pep.ask(ALICE, "set", affiliations({ "bob@example.com": "member" })));
+});
+
 Deno.test("pepRequests() hides a whitelisted node from members whom the owner blocks, contacts or not", async () => {
   await using pep = await PepFixture.open();
   await pep.subscribe("alice@example.com", "bob@example.com");

@@ -13,7 +13,7 @@ import { admits, relationOf } from "./pep_access.ts";
 import type { NodeChange } from "./pep_events.ts";
 import { PepMetrics } from "./pep_metrics.ts";
 import { PepNotices } from "./pep_notices.ts";
-import type { PepDeps, PepHosts, PepOutcome, Publication } from "./pep_ports.ts";
+import type { PepDeps, PepHosts, PepOutcome, Publication, StillCheck } from "./pep_ports.ts";
 
 /** Attempts at a change of a node that others change at the same moment. */
 const MAX_ATTEMPTS = 8;
@@ -25,6 +25,21 @@ const MISSED_WITHIN_MS = 86_400_000;
 const MAX_TRANSIENT_BYTES = 16_384;
 /** Nodes of one query. */
 const NODES_AT_ONCE = 100;
+
+/** Place of a change: one node of an account. */
+interface ChangePlace {
+  readonly owner: Jid;
+  readonly node: string;
+  readonly isStill: StillCheck | undefined;
+}
+
+/** A change that has been written, until it is known whom it is for. */
+interface Written {
+  /** Takes the change back: the owner's name has somebody else. */
+  undo(): Promise<unknown>;
+  /** Tells others of it. */
+  tell(): void;
+}
 
 /** Personal eventing of the accounts of this datacenter's hosts (XEP-0163). */
 export class PepServer {
@@ -55,7 +70,7 @@ export class PepServer {
     });
     this.photos = new AvatarPhotos({
       ...deps,
-      publish: (owner, publication) => this.publish(owner, publication),
+      publish: (...change) => this.publish(...change),
     });
     this.#notices = new PepNotices({
       ...deps,
@@ -158,17 +173,19 @@ export class PepServer {
    * Publishes an item. A node that is missing is made. Resolves once the item is durable; the
    * notifications follow.
    *
+   * @param isStill asked once the item is written: the next owner of the name must not have it
    * @throws CausewayError with a code `storage/…`
    */
   async publish(
     owner: Jid,
     { node, id, payload, options = new Map() }: Publication,
+    isStill?: StillCheck,
   ): Promise<PepOutcome> {
     const limits = this.#deps.hosts.limits(owner.domainpart);
     const xml = serialize(payload);
     const bytes = new TextEncoder().encode(xml).length;
     if (bytes > limits.maxItemBytes) return "too-large";
-    return await this.#change(owner, node, async (store, found) => {
+    return await this.#change({ owner, node, isStill }, async (store, found) => {
       if (found !== undefined && !found.config.meets(options, limits)) {
         return "precondition-not-met";
       }
@@ -187,19 +204,34 @@ export class PepServer {
         }, limits);
         if (result !== "published") return result;
       }
-      this.#counters.published.inc();
-      this.#tell(owner, node, config, { kind: "item", id, xml });
-      return "done";
+      return {
+        // A next owner loses what they have published there in this moment.
+        undo: async () => {
+          if (found === undefined) await store.remove(owner.localpart, node);
+          else if (config.persists) await store.retract(owner.localpart, node, [id]);
+        },
+        tell: () => {
+          this.#counters.published.inc();
+          this.#tell(owner, node, config, { kind: "item", id, xml });
+        },
+      };
     });
   }
 
   /**
    * Makes a node without an item.
+   *
+   * @param isStill see `publish`
    * @throws CausewayError with a code `storage/…`
    */
-  async create(owner: Jid, node: string, options: FormValues): Promise<PepOutcome> {
+  async create(
+    owner: Jid,
+    node: string,
+    options: FormValues,
+    isStill?: StillCheck,
+  ): Promise<PepOutcome> {
     const limits = this.#deps.hosts.limits(owner.domainpart);
-    return await this.#change(owner, node, async (store, found) => {
+    return await this.#change({ owner, node, isStill }, async (store, found) => {
       if (found !== undefined) return "exists";
       const config = NodeConfig.defaultOf(node).with(options, limits);
       if (config === undefined) return refusalOf(options);
@@ -210,30 +242,37 @@ export class PepServer {
         item: undefined,
         maxItems: 1,
       }, limits);
-      return result === "published" ? "done" : result;
+      if (result !== "published") return result;
+      return { undo: () => store.remove(owner.localpart, node), tell: () => {} };
     });
   }
 
   /**
    * Changes the configuration of a node.
+   *
+   * @param isStill see `publish`
    * @throws CausewayError with a code `storage/…`
    */
-  async configure(owner: Jid, node: string, values: FormValues): Promise<PepOutcome> {
+  async configure(
+    owner: Jid,
+    node: string,
+    values: FormValues,
+    isStill?: StillCheck,
+  ): Promise<PepOutcome> {
     const limits = this.#deps.hosts.limits(owner.domainpart);
     return await this.#reconfigure(
-      owner,
-      node,
+      { owner, node, isStill },
       (config) => config.with(values, limits) ?? refusalOf(values),
     );
   }
 
   async #reconfigure(
-    owner: Jid,
-    node: string,
-    changed: (config: NodeConfig) => NodeConfig | PepOutcome,
+    place: ChangePlace,
+    changed: (config: NodeConfig) => NodeConfig | Exclude<PepOutcome, "done">,
   ): Promise<PepOutcome> {
+    const { owner, node } = place;
     const limits = this.#deps.hosts.limits(owner.domainpart);
-    return await this.#change(owner, node, async (store, found) => {
+    return await this.#change(place, async (store, found) => {
       if (found === undefined) return "no-node";
       const config = changed(found.config);
       if (typeof config === "string") return config;
@@ -247,26 +286,37 @@ export class PepServer {
         maxItems: config.persists ? config.maxItems(limits) : 0,
       });
       if (!isDone) return "changed";
-      this.#tell(owner, node, config, { kind: "configuration" });
-      return "done";
+      return {
+        // A node that has changed since is its owner's.
+        undo: () =>
+          store.configure(owner.localpart, {
+            node,
+            expected: config.encode(),
+            config: found.text,
+            maxItems: found.config.persists ? found.config.maxItems(limits) : 0,
+          }),
+        tell: () => this.#tell(owner, node, config, { kind: "configuration" }),
+      };
     });
   }
 
   /**
    * Changes affiliations of accounts with a node, by their bare JIDs. The next owner of a member's
    * name is no member.
+   *
+   * @param isStill see `publish`
    * @throws CausewayError with a code `storage/…`
    */
   async affiliate(
     owner: Jid,
     node: string,
     changes: ReadonlyMap<string, Affiliation | "none">,
+    isStill?: StillCheck,
   ): Promise<PepOutcome> {
     const members = [...changes].filter(([, affiliation]) => affiliation === "member");
     const creations = await this.#deps.hosts.creations(members.map(([jid]) => parseJid(jid)));
     return await this.#reconfigure(
-      owner,
-      node,
+      { owner, node, isStill },
       (config) => config.affiliate(changes, creations) ?? "full",
     );
   }
@@ -336,13 +386,16 @@ export class PepServer {
     await this.photos.settled();
   }
 
+  /**
+   * Attempts a change of a node until none of others comes in between. What was written for an account
+   * that was deleted meanwhile is taken back, and nobody is told of it.
+   */
   async #change(
-    owner: Jid,
-    node: string,
+    { owner, node, isStill }: ChangePlace,
     attempt: (
       store: PepStore,
       found: { readonly text: string; readonly config: NodeConfig } | undefined,
-    ) => Promise<PepOutcome | "changed">,
+    ) => Promise<Written | Exclude<PepOutcome, "done"> | "changed">,
   ): Promise<PepOutcome> {
     const store = this.#storeOf(owner);
     for (let count = 0; count < MAX_ATTEMPTS; count++) {
@@ -352,7 +405,14 @@ export class PepServer {
         store,
         text === undefined ? undefined : { text, config: NodeConfig.decode(text) },
       );
-      if (outcome !== "changed") return outcome;
+      if (outcome === "changed") continue;
+      if (typeof outcome === "string") return outcome;
+      if (await isStill?.() === false) {
+        await outcome.undo();
+        return "former";
+      }
+      outcome.tell();
+      return "done";
     }
     return "contended";
   }
@@ -399,7 +459,7 @@ export class PepServer {
 }
 
 /** Returns why a configuration cannot have these values. */
-function refusalOf(values: FormValues): PepOutcome {
+function refusalOf(values: FormValues): Exclude<PepOutcome, "done"> {
   const [model] = values.get(ACCESS_MODEL) ?? [];
   return model === "authorize" ? "no-access-model" : "not-acceptable";
 }

@@ -12,8 +12,14 @@ export interface VcardPhotos {
   /**
    * Takes the vCard that its owner is about to store. Returns the condition of the error when its photo
    * would not be shown.
+   *
+   * @param isStill asked once the photo is written: the next owner of the name must not have it
    */
-  stored(owner: Jid, vcard: XmlElement): Promise<StanzaErrorCondition | undefined>;
+  stored(
+    owner: Jid,
+    vcard: XmlElement,
+    isStill?: IqRequest["isCurrent"],
+  ): Promise<StanzaErrorCondition | undefined>;
 }
 
 /** Objects behind the vCards. */
@@ -107,7 +113,7 @@ class VcardSet extends VcardService implements IqService {
       // Namespaces that a prefix declares once may be written often.
       const bytes = new TextEncoder().encode(xml).length;
       if (bytes > this.deps.maxBytesOf(domainpart)) return { error: "policy-violation" };
-      const refusal = await this.deps.photos?.stored(stanza.to, payload);
+      const refusal = await this.deps.photos?.stored(stanza.to, payload, isCurrent);
       if (refusal !== undefined) return { error: refusal };
       await store.write(localpart, xml);
       if (await isCurrent?.() === false) {

@@ -62,6 +62,8 @@ export class PepFixture implements AsyncDisposable {
   itemReadings = 0;
   /** Called before an item is stored in a node. */
   publishing: ((node: string) => Promise<void>) | undefined;
+  /** Called as the account of a client is looked up. Returns false when the account is gone. */
+  isCurrent: () => Promise<boolean> = () => Promise.resolve(true);
   /** Called when items are asked for by their ids. */
   itemsAsked: (() => void) | undefined;
   /** Called after each reading of a vCard by the conversion of avatars. */
@@ -176,6 +178,7 @@ export class PepFixture implements AsyncDisposable {
       metrics: new MetricsRegistry(this.clock),
       logger: this.log,
       clock: this.clock,
+      isCurrent: () => this.isCurrent(),
       accounts: new PepDisco(hosts, () => true),
       services: [
         ...pepRequests({ server: this.server, hosts }),
