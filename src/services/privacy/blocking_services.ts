@@ -58,7 +58,7 @@ class BlockingCommand implements IqService {
     this.#server = server;
   }
 
-  async answer({ stanza, payload }: IqRequest): Promise<IqAnswer> {
+  async answer({ stanza, payload, isCurrent }: IqRequest): Promise<IqAnswer> {
     const jids = readBlockedJids(payload);
     if (typeof jids === "string") return { error: jids };
     const isBlock = this.name === "block";
@@ -67,6 +67,7 @@ class BlockingCommand implements IqService {
     const error = await this.#server.change(
       client,
       (privacy) => isBlock ? block(privacy, jids) : unblock(privacy, jids),
+      isCurrent,
     );
     return error === undefined ? "empty" : { error };
   }

@@ -12,6 +12,7 @@ import {
   stanzaSource,
   Turns,
 } from "../../xmpp/mod.ts";
+import type { IqRequest } from "../iq_service.ts";
 import type { AppliedList, Privacy, PrivacyRoster } from "./account_privacy.ts";
 import { AccountPrivacy, blockedOf, isDenied, NO_PRIVACY, readPrivacy } from "./account_privacy.ts";
 import type { PrivacyItem, PrivacyList } from "./privacy_list.ts";
@@ -42,7 +43,18 @@ const LOOK_AGAIN_MS = 5_000;
 const READ_PAUSES: BackoffOptions = { firstMs: 500, maxMs: 30_000, jitter: 0.5 };
 
 /** Condition of the error that answers a client whose change is not made. */
-export type PrivacyError = "conflict" | "item-not-found" | "resource-constraint";
+export type PrivacyError =
+  | "conflict"
+  | "item-not-found"
+  | "registration-required"
+  | "resource-constraint";
+
+/** A change that has been written. */
+interface Written {
+  readonly before: Privacy;
+  readonly after: Privacy;
+  readonly edit: PrivacyEdit;
+}
 
 /** Another session of the client's account. */
 export interface OtherSession {
@@ -354,38 +366,65 @@ export class PrivacyServer {
    * Changes the lists of a client's account: reads, lets `decide` choose, and writes. When another
    * node has changed them in between, it does so again with what it finds then.
    *
+   * @param isStill asked once the change is written: the next owner of the name must not have it
    * @throws CausewayError with a code `storage/…`. Then nothing was changed, or the database could not
    * say that it was: all nodes look.
    */
   change(
     client: FullJid,
     decide: (privacy: Privacy) => PrivacyEdit | PrivacyError | "unchanged",
+    isStill?: IqRequest["isCurrent"],
   ): Promise<PrivacyError | undefined> {
     const account = client.bare;
     return this.#turns.run(account.text, async () => {
-      for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
-        const before = await this.listsOf(account);
-        const edit = decide(before);
-        if (edit === "unchanged") return undefined;
-        if (typeof edit === "string") return edit;
-        const after = await this.#write(account, before, edit).catch((thrown) => {
-          void this.#doubt(account);
-          throw thrown;
-        });
-        if (after === "full") return "resource-constraint";
-        if (after !== undefined) {
-          await this.#told(client, { before, after, edit });
-          return undefined;
-        }
-        await this.#pause(backoffMs(attempt, PAUSES));
+      const written = await this.#edit(account, decide);
+      if (written === "unchanged") return undefined;
+      if (typeof written === "string") return written;
+      if (await isStill?.() === false) {
+        await this.#takeBack(account, written.edit);
+        return "registration-required";
       }
-      throw new CausewayError(
-        "storage/conflict",
-        `Cannot change the privacy lists of ${account.text}: ${MAX_ATTEMPTS} attempts met other ` +
-          "changes",
-        { retryable: true },
-      );
+      await this.#told(client, written);
+      return undefined;
     });
+  }
+
+  /** Makes a change, and tells nobody yet. */
+  async #edit(
+    account: BareJid,
+    decide: (privacy: Privacy) => PrivacyEdit | PrivacyError | "unchanged",
+  ): Promise<Written | PrivacyError | "unchanged"> {
+    for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
+      const before = await this.listsOf(account);
+      const edit = decide(before);
+      if (typeof edit === "string") return edit;
+      const after = await this.#write(account, before, edit).catch((thrown) => {
+        void this.#doubt(account);
+        throw thrown;
+      });
+      if (after === "full") return "resource-constraint";
+      if (after !== undefined) return { before, after, edit };
+      await this.#pause(backoffMs(attempt, PAUSES));
+    }
+    throw new CausewayError(
+      "storage/conflict",
+      `Cannot change the privacy lists of ${account.text}: ${MAX_ATTEMPTS} attempts met other ` +
+        "changes",
+      { retryable: true },
+    );
+  }
+
+  /**
+   * Takes back a change whose account was deleted meanwhile. A next owner of the name loses what they
+   * have stored under the same name in this moment. Their nodes may have read it: all look.
+   */
+  async #takeBack(account: BareJid, { defaultName, list }: PrivacyEdit): Promise<void> {
+    const name = list?.name ?? defaultName;
+    await this.#edit(account, (privacy) => ({
+      defaultName: privacy.defaultName === name ? undefined : privacy.defaultName,
+      ...list !== undefined && { list: { name: list.name, items: undefined } },
+    }));
+    void this.#doubt(account);
   }
 
   get #idPrefix(): string {
@@ -425,11 +464,7 @@ export class PrivacyServer {
   }
 
   /** Applies a change that was made here, and tells all sessions of the account. */
-  async #told(client: FullJid, { before, after, edit }: {
-    readonly before: Privacy;
-    readonly after: Privacy;
-    readonly edit: PrivacyEdit;
-  }): Promise<void> {
+  async #told(client: FullJid, { before, after, edit }: Written): Promise<void> {
     const account = client.bare;
     if (this.#here.has(account.text)) {
       const known = this.#accounts.get(account.text);

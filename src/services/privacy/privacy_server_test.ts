@@ -790,6 +790,38 @@ for (
   });
 }
 
+Deno.test("a change that is written while its account is deleted is not left to the name's next owner", async () => {
+  const fixture = await withPhone();
+  const { store } = fixture;
+  const next = new PrivacyFixture({ store, process: 2 });
+  await next.server.opening(fullJid(LAPTOP));
+  fixture.elsewhere.set(ALICE, [{ host: "example.com", resourcepart: "laptop" }]);
+  const meanwhile = async (xml: string) => {
+    fixture.isCurrent = async () => {
+      await next.server.look("example.com", ["alice"]); // it reads what is to be taken back
+      return false;
+    };
+    assert.equal(await fixture.ask(PHONE, "set", xml), "registration-required");
+    await fixture.carry(next);
+  };
+  await meanwhile(BLOCK_BOB);
+  await meanwhile(listOf("x", deny(1)));
+  for (const [node, session] of [[fixture, PHONE], [next, LAPTOP]] as const) {
+    assert.equal(refuses(node, `${BOB}/x`, session), false);
+  }
+  assert.deepEqual((await store.read("alice")).lists, []);
+  assert.equal((await store.read("alice")).defaultName, undefined);
+  assert.deepEqual(fixture.delivered, []);
+  // The next owner has lists of their own.
+  await next.ask(LAPTOP, "set", listOf("mine", deny(1, `type='jid' value='${BOB}'`)));
+  await next.ask(LAPTOP, "set", query("<default name='mine'/>"));
+  await fixture.carry(next);
+  await meanwhile(listOf("x", deny(1)));
+  assert.deepEqual((await store.read("alice")).lists.map(({ name }) => name), ["mine"]);
+  assert.equal((await store.read("alice")).defaultName, "mine");
+  assert.equal(refuses(next, `${BOB}/x`, LAPTOP), true);
+});
+
 Deno.test("the active list of a session that has moved does not wait for the database", async () => {
   const fixture = await withMovedPhone();
   fixture.store.failure = DOWN;

@@ -52,7 +52,7 @@ class PrivacyGet extends PrivacyService implements IqService {
 class PrivacySet extends PrivacyService implements IqService {
   readonly type = "set";
 
-  async answer({ stanza, payload }: IqRequest): Promise<IqAnswer> {
+  async answer({ stanza, payload, isCurrent }: IqRequest): Promise<IqAnswer> {
     const client = stanza.from as FullJid; // only clients have the bare JID that was asked
     const [asked, ...others] = payload.elements;
     if (asked === undefined || others.length > 0 || asked.namespace !== PRIVACY_NAMESPACE) {
@@ -63,17 +63,21 @@ class PrivacySet extends PrivacyService implements IqService {
       case "active":
         return answerOf(await this.server.activate(client, name));
       case "default":
-        return answerOf(await this.#setDefault(client, name));
+        return answerOf(await this.#setDefault(client, name, isCurrent));
       case "list":
         return name === undefined || name === ""
           ? { error: "bad-request" }
-          : await this.#setList(client, name, asked);
+          : await this.#setList(client, { name, asked, isCurrent });
       default:
         return { error: "bad-request" };
     }
   }
 
-  async #setDefault(client: FullJid, name: string | undefined): Promise<PrivacyError | undefined> {
+  async #setDefault(
+    client: FullJid,
+    name: string | undefined,
+    isCurrent: IqRequest["isCurrent"],
+  ): Promise<PrivacyError | undefined> {
     const others = await this.server.othersOf(client);
     return await this.server.change(client, ({ defaultName, lists }) => {
       if (name !== undefined && !lists.has(name)) return "item-not-found";
@@ -82,10 +86,14 @@ class PrivacySet extends PrivacyService implements IqService {
       const isInUse = defaultName !== undefined &&
         others.some(({ active }) => active === undefined);
       return isInUse ? "conflict" : { defaultName: name };
-    });
+    }, isCurrent);
   }
 
-  async #setList(client: FullJid, name: string, asked: XmlElement): Promise<IqAnswer> {
+  async #setList(client: FullJid, { name, asked, isCurrent }: {
+    readonly name: string;
+    readonly asked: XmlElement;
+    readonly isCurrent: IqRequest["isCurrent"];
+  }): Promise<IqAnswer> {
     const items = readItems(asked);
     if (typeof items === "string") return { error: items };
     if (items.length > 0) {
@@ -96,7 +104,7 @@ class PrivacySet extends PrivacyService implements IqService {
           const before = groupsIn(lists.get(name)?.items ?? []);
           if (unknown.some((group) => !before.includes(group))) return "item-not-found";
           return { defaultName, list: { name, items } };
-        }),
+        }, isCurrent),
       );
     }
     const others = await this.server.othersOf(client);
@@ -109,7 +117,7 @@ class PrivacySet extends PrivacyService implements IqService {
           defaultName: defaultName === name ? undefined : defaultName,
           list: { name, items: undefined },
         };
-      }),
+      }, isCurrent),
     );
   }
 }

@@ -100,6 +100,8 @@ export class PrivacyFixture {
   readonly routed: Stanza[] = [];
   readonly delivered: string[] = [];
   readonly changes: { readonly session: string; readonly change: PrivacyChange }[] = [];
+  /** Called as the account of a client is looked up. Returns false when the account is gone. */
+  isCurrent: () => Promise<boolean> = () => Promise.resolve(true);
   readonly server: PrivacyServer;
 
   constructor({ store = new MemoryPrivacyStore(), process = 1 } = {}) {
@@ -142,7 +144,14 @@ export class PrivacyFixture {
     const client = parseJid(from);
     const iq = element("iq", { type, id: "1" }, payload);
     const stanza = buildStanza(iq, { from: client, to: client.bare });
-    const request = { stanza, id: "1", target: "account", payload, client: undefined } as const;
+    const request = {
+      stanza,
+      id: "1",
+      target: "account",
+      payload,
+      client: undefined,
+      isCurrent: () => this.isCurrent(),
+    } as const;
     const answer = await service.answer(request);
     if (answer === "empty") return answer;
     return "error" in answer ? answer.error : "payload" in answer ? written(answer.payload) : "";
