@@ -63,7 +63,7 @@ export function makeSessions(config: Config, parts: RegistryListeners): SessionR
         if (presence.from instanceof FullJid) parts.pep.presenceChanged(presence.from, presence);
         noteLogout(presence, creation, parts);
       },
-      isTelling: (jid) => parts.rosters.isTelling(jid),
+      isTelling: (jid) => parts.rosters.isTelling(jid) || parts.pep.isSending(jid),
       isNews: (presence) => parts.rosters.isNews(presence),
       arrived: (jid, priority, isNew) => {
         void parts.table.sessionPriority(jid, priority); // never rejects

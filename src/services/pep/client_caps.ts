@@ -39,8 +39,12 @@ const MAX_PART = 1_023;
 export interface ClientCapsDeps {
   /** Writes to a session of this node. False when the session does not take it. */
   deliver(to: FullJid, stanza: Stanza): boolean;
-  /** Called when an available client turns out to be interested in nodes, with the new ones. */
-  interested(jid: FullJid, nodes: ReadonlySet<string>): void;
+  /**
+   * Called when an available client turns out to be interested in nodes, with the new ones.
+   * @param sinceMs wall-clock milliseconds since which it may have missed items of them; undefined: it
+   *   has got none yet
+   */
+  interested(jid: FullJid, nodes: ReadonlySet<string>, sinceMs: number | undefined): void;
   /** Called, after `interested`, when the interests of an available client are known for the first time. */
   learned(jid: FullJid): void;
   readonly clock: Clock;
@@ -52,6 +56,11 @@ interface Client {
   readonly jid: FullJid;
   caps: Caps | undefined;
   interests: ReadonlySet<string> | undefined;
+  /**
+   * Wall-clock milliseconds when it came from another node, where it has got the last items by these
+   * capabilities; undefined: it has got none.
+   */
+  servedUntilMs: number | undefined;
   /** The question that the client may still answer. */
   question: Question | undefined;
   /** Capabilities that it gave no good answer for. */
@@ -110,6 +119,13 @@ export class ClientCaps {
     return this.#clients.get(jid.text)?.interests;
   }
 
+  /** True for an available client that has got no last items, as its interests are not known yet. */
+  isUnserved(jid: FullJid): boolean {
+    const client = this.#clients.get(jid.text);
+    return client !== undefined && client.interests === undefined &&
+      client.servedUntilMs === undefined;
+  }
+
   /**
    * Takes the broadcast presence of a client of this node.
    * @param isKnown true for a client that has got the last items by it at another node
@@ -122,6 +138,7 @@ export class ClientCaps {
         jid,
         caps: undefined,
         interests: undefined,
+        servedUntilMs: undefined,
         question: undefined,
         failedKey: undefined,
         questionsLeft: QUESTIONS_AT_ONCE,
@@ -139,6 +156,7 @@ export class ClientCaps {
     if (client.caps !== undefined && keyOf(client.caps, jid) === key) return;
     this.#forgetWaiting(client);
     client.caps = caps;
+    client.servedUntilMs = isKnown ? this.#deps.clock.wallMs() : undefined;
     const known = this.#known.get(key);
     if (known === undefined) return this.#wait(client, key);
     this.#known.delete(key);
@@ -195,7 +213,9 @@ export class ClientCaps {
     const before = client.interests;
     client.interests = interests;
     const added = new Set([...interests].filter((each) => before?.has(each) !== true));
-    if (added.size > 0 && !isKnown) this.#deps.interested(client.jid, added);
+    if (added.size > 0 && !isKnown) {
+      this.#deps.interested(client.jid, added, client.servedUntilMs);
+    }
     if (before === undefined) this.#deps.learned(client.jid);
   }
 

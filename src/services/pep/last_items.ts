@@ -97,6 +97,12 @@ export class LastItems {
     this.#begin({ to: jid, nodes: [...nodes], contacts: undefined, told: new Set(), sinceMs });
   }
 
+  /** True while a client is yet to be sent the last items after its login. */
+  isSending({ text }: FullJid): boolean {
+    return this.#paused.has(text) ||
+      [...this.#readings].some(({ to, sinceMs }) => to.text === text && sinceMs === undefined);
+  }
+
   /** Sends a client that is gone, or no longer available, nothing any more. */
   closed({ text }: FullJid): void {
     const paused = this.#paused.get(text);

@@ -427,6 +427,41 @@ for (const isNew of [true, false]) {
   });
 }
 
+Deno.test("LastItems are sent a client that has moved as far as it may have missed them, once it has said its interests", async () => {
+  await using pep = await PepFixture.open({ maxNodes: 50 });
+  const nodes = Array.from({ length: 25 }, (_, index) => `urn:${index}`);
+  const c = "<c xmlns='http://jabber.org/protocol/caps' node='http://client.example' ver='1'/>";
+  const presence = presenceOf(ALICE, c);
+  const alice = presence.from as FullJid;
+  pep.here.set(ALICE, presence);
+  pep.server.arrived(alice, presence, false);
+  const arrivedMs = pep.clock.wallMs();
+  const id = /id='([^']+)'/.exec(textOf(pep.delivered.splice(0)[0]!.stanza))![1]!;
+  strictEqual(pep.server.isSending(alice), false, "its former node has sent them");
+  pep.clock.advance(5_000);
+  for (const node of nodes) await pep.publish(ALICE, node, item("new"));
+  const features = nodes.map((node) => `<feature var='${node}+notify'/>`).join("");
+  const info = "http://jabber.org/protocol/disco#info";
+  pep.answer(ALICE, id, `<query xmlns='${info}'>${features}</query>`);
+  const found = changesIn(await pep.received(ALICE));
+  deepStrictEqual(found, nodes.map(() => "new"), "more than can wait, and none twice");
+  const readings = pep.readings.filter((each) => each.nodes.includes("urn:0"));
+  deepStrictEqual(readings.map(({ sinceMs }) => sinceMs), [arrivedMs - 60_000]);
+});
+
+Deno.test("PepServer.isSending() is true until a client that has logged in has got the last items", async () => {
+  await using pep = await PepFixture.open();
+  await pep.publish(ALICE, TUNE, item("one"));
+  const isSending = () => pep.server.isSending(parseJid(ALICE) as FullJid);
+  strictEqual(isSending(), false);
+  const answer = pep.appear(ALICE);
+  strictEqual(isSending(), true, "its capabilities are not known");
+  answer([`${TUNE}+notify`]);
+  strictEqual(isSending(), true, "they come after the presence");
+  deepStrictEqual(changesIn(await pep.received(ALICE)), ["one"]);
+  strictEqual(isSending(), false);
+});
+
 Deno.test("PepServer.approved() gives a new contact the last items, through the nodes of its sessions", async () => {
   await using pep = await PepFixture.open();
   await pep.publish(ALICE, "tune", item("t"));

@@ -21,6 +21,8 @@ const MAX_ATTEMPTS = 8;
 const MAX_UNTOLD = 10_000;
 /** Milliseconds of items that clients may have missed while datacenters were cut off. */
 const MISSED_WITHIN_MS = 86_400_000;
+/** Milliseconds by which clocks of nodes may differ, and which a session takes to move. */
+const CLOCKS_MS = 60_000;
 /** Bytes of an item that no node stores: all sessions of all contacts are sent it. */
 const MAX_TRANSIENT_BYTES = 16_384;
 /** Nodes of one query. */
@@ -63,7 +65,10 @@ export class PepServer {
     this.#last = new LastItems({ ...deps, counters });
     this.#caps = new ClientCaps({
       deliver: (to, stanza) => routes.deliver(to, stanza),
-      interested: (jid, nodes) => this.#last.send(jid, nodes),
+      interested: (jid, nodes, sinceMs) => {
+        if (sinceMs === undefined) this.#last.send(jid, nodes);
+        else this.#last.sendMissed(jid, nodes, sinceMs - CLOCKS_MS);
+      },
       learned: (jid) => this.#notices.released(jid),
       clock,
       metrics,
@@ -104,6 +109,11 @@ export class PepServer {
     this.photos.opened(jid);
     if (presence === undefined || this.#deps.hosts.store(jid.domainpart) === undefined) return;
     this.#caps.presence(jid, presence, !isNew);
+  }
+
+  /** True while a session here may still be sent the last items, as it has become available. */
+  isSending(jid: FullJid): boolean {
+    return this.#caps.isUnserved(jid) || this.#last.isSending(jid);
   }
 
   /** A session has ended, or has moved away. */

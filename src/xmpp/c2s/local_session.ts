@@ -84,12 +84,14 @@ export interface SessionRegistryEvents {
   isNews?(presence: Stanza): boolean;
   /** Returns available presence of a client as it is sent: with what the server adds to it. */
   completed?(presence: Stanza): Stanza;
-  /** Returns true while contacts may still be told of the last presence of a session here. */
+  /**
+   * Returns true while contacts may still be told of the last presence of a session here, or the session
+   * may still be sent what follows its login.
+   */
   isTelling?(jid: FullJid): boolean;
   /**
    * The session came from another node, where it had this priority; nobody else needs to hear of it.
-   * @param isNew true when it has become available a moment ago, or contacts may not have been told
-   *   of its last presence
+   * @param isNew true when it has become available a moment ago, or `isTelling` was true where it came from
    */
   arrived?(jid: FullJid, priority: number | undefined, isNew: boolean): void;
   /**
