@@ -1,8 +1,12 @@
+import type { PacedWork } from "../../base/mod.ts";
+
 /**
  * Pairs of a resource and a recipient here that are remembered. Beyond, the oldest of the datacenter with
  * most of them are forgotten: one that tells of very many must not crowd out the others.
  */
 const MAX_PAIRS = 1_000_000;
+/** Resources in one piece of a walk through all of them. */
+const WALKED_AT_ONCE = 500;
 
 /** A resource elsewhere that recipients here take for available, as one process has told them. */
 export interface Known {
@@ -65,14 +69,24 @@ export class KnownPresence {
     return this.#tellers;
   }
 
-  /** Returns those of the resources that match, each as often as processes have told of it. */
-  matching(
+  /**
+   * Returns those of the resources that match, each as often as processes have told of it. There may be
+   * very many, so it walks through them in pieces: what matched may have changed meanwhile.
+   */
+  async matching(
+    paced: Pick<PacedWork, "run">,
     isMatch: (known: Known, from: string) => boolean,
-  ): (readonly [from: string, known: Known])[] {
+  ): Promise<readonly (readonly [from: string, known: Known])[]> {
     const found: (readonly [string, Known])[] = [];
-    for (const [from, all] of this.#known) {
-      for (const known of all) if (isMatch(known, from)) found.push([from, known]);
-    }
+    const rest = this.#known.entries();
+    const walk = () => {
+      // The iterator of a map goes on where `take` has left it.
+      for (const [from, all] of rest.take(WALKED_AT_ONCE)) {
+        for (const known of all) if (isMatch(known, from)) found.push([from, known]);
+      }
+    };
+    // What comes while it walks is new, and comes behind.
+    for (let left = this.#known.size; left > 0; left -= WALKED_AT_ONCE) await paced.run(walk);
     return found;
   }
 

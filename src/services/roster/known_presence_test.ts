@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { PacedWork } from "../../base/mod.ts";
 import { KnownPresence } from "./known_presence.ts";
 
 const ALICE = "alice@example.com";
@@ -20,7 +21,7 @@ Deno.test("KnownPresence has room for a datacenter beside one that tells of very
   assert.deepEqual(known, [...bobs, ...others], "the oldest of many are forgotten");
 });
 
-Deno.test("KnownPresence counts what it forgets and what moves to another process", () => {
+Deno.test("KnownPresence counts what it forgets and what moves to another process", async () => {
   const presence = new KnownPresence(2);
   tell(presence, "bob@example.com/a", "dc2", 2);
   tell(presence, "bob@example.com/a", "dc3", 3);
@@ -31,7 +32,8 @@ Deno.test("KnownPresence counts what it forgets and what moves to another proces
   for (const from of presence.resourcesOf(ALICE)) {
     for (const known of presence.of(from)) presence.untell(from, known, ALICE);
   }
-  assert.deepEqual([presence.pairs, presence.matching(() => true)], [0, []]);
+  assert.equal(presence.pairs, 0);
+  assert.deepEqual(await presence.matching(new PacedWork(), () => true), []);
   for (const from of ["x", "y", "z"]) tell(presence, `${from}@example.com/a`, "dc3", 3);
   assert.equal(presence.pairs, 2);
 });
@@ -49,4 +51,30 @@ Deno.test("KnownPresence tells which processes have told of resources, through m
   assert.deepEqual(tellers(), [["dc2", 2]]);
   for (const from of [phone, desk]) presence.untell(from, presence.of(from)[0]!, ALICE);
   assert.deepEqual(tellers(), []);
+});
+
+Deno.test("KnownPresence walks through very many resources in pieces, while some come and go", async () => {
+  const presence = new KnownPresence();
+  const resource = (index: number) => `many@example.com/${index}`;
+  for (let i = 0; i < 2_000; i++) tell(presence, resource(i), "dc2");
+  const walked: number[] = [];
+  let asked = 0;
+  const paced = {
+    run: async <T>(piece: () => T | Promise<T>) => {
+      const before = asked;
+      const result = piece();
+      walked.push(asked - before);
+      if (walked.length === 1) {
+        presence.untell(resource(1_999), presence.of(resource(1_999))[0]!, ALICE);
+        tell(presence, "bob@example.com/new", "dc3", 3);
+      }
+      return await result;
+    },
+  };
+  const found = await presence.matching(paced, ({ process }) => ++asked > 0 && process === 2);
+  assert.deepEqual(walked, [500, 500, 500, 500]);
+  assert.deepEqual(
+    found.map(([from]) => from),
+    Array.from({ length: 1_999 }, (_, i) => resource(i)),
+  );
 });

@@ -439,7 +439,7 @@ export class RemotePresence {
   ): Promise<number | undefined> {
     const hosts = new Map<number, string>();
     for (const [host, processes] of live) for (const each of processes) hosts.set(each, host);
-    const lost = this.#known.matching(isDoubted);
+    const lost = await this.#known.matching(this.#deps.paced, isDoubted);
     let count = 0;
     for (let at = 0; at < lost.length; at += WITHDRAWN_AT_ONCE) {
       const some = lost.slice(at, at + WITHDRAWN_AT_ONCE);

@@ -59,6 +59,7 @@ export class RosterFixture {
   /** Number of times that a datacenter was said to be back. */
   backs = 0;
   readonly server: RosterServer;
+  readonly #paced: Pick<PacedWork, "run" | "task">;
 
   constructor(
     { maxItems = 3, maxRequests = 2, paced = new PacedWork(), rosters }: {
@@ -69,6 +70,7 @@ export class RosterFixture {
       readonly rosters?: RosterStore;
     } = {},
   ) {
+    this.#paced = paced;
     this.server = new RosterServer({
       process: 1,
       leaseMs: 120_000,
@@ -178,6 +180,8 @@ export class RosterFixture {
     const looks = async (times: number) => {
       for (let i = 0; i < times; i++) {
         this.clock.advance(1_000);
+        await new Promise((resolve) => setTimeout(resolve));
+        await this.#paced.run(() => {}); // behind the pieces of the look
         await new Promise((resolve) => setTimeout(resolve));
       }
     };
