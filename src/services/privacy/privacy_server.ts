@@ -381,7 +381,7 @@ export class PrivacyServer {
       if (written === "unchanged") return undefined;
       if (typeof written === "string") return written;
       if (await isStill?.() === false) {
-        await this.#takeBack(account, written.edit);
+        await this.#takeBack(account, written);
         return "registration-required";
       }
       await this.#told(client, written);
@@ -415,15 +415,22 @@ export class PrivacyServer {
   }
 
   /**
-   * Takes back a change whose account was deleted meanwhile. A next owner of the name loses what they
-   * have stored under the same name in this moment. Their nodes may have read it: all look.
+   * Takes back a change whose account was deleted meanwhile: the lists become what they were. If a next
+   * owner of the name has changed them since, they lose what they have stored under the same name. Their
+   * nodes may have read the change: all look.
    */
-  async #takeBack(account: BareJid, { defaultName, list }: PrivacyEdit): Promise<void> {
+  async #takeBack(account: BareJid, { before, after, edit }: Written): Promise<void> {
+    const { list, defaultName } = edit;
     const name = list?.name ?? defaultName;
-    await this.#edit(account, (privacy) => ({
-      defaultName: privacy.defaultName === name ? undefined : privacy.defaultName,
-      ...list !== undefined && { list: { name: list.name, items: undefined } },
-    }));
+    await this.#edit(account, (privacy) => {
+      const isLast = privacy.version === after.version;
+      const kept = privacy.defaultName === name ? undefined : privacy.defaultName;
+      const items = isLast ? before.lists.get(list?.name ?? "")?.items : undefined;
+      return {
+        defaultName: isLast ? before.defaultName : kept,
+        ...list !== undefined && { list: { name: list.name, items } },
+      };
+    });
     void this.#doubt(account);
   }
 

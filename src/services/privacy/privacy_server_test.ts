@@ -820,6 +820,19 @@ Deno.test("a change that is written while its account is deleted is not left to 
   assert.deepEqual((await store.read("alice")).lists.map(({ name }) => name), ["mine"]);
   assert.equal((await store.read("alice")).defaultName, "mine");
   assert.equal(refuses(next, `${BOB}/x`, LAPTOP), true);
+  const before = await store.read("alice");
+  await meanwhile(UNBLOCK_ALL);
+  await meanwhile(listOf("mine", deny(1, "type='jid' value='carol@example.com'")));
+  assert.deepEqual({ ...await store.read("alice"), version: 0 }, { ...before, version: 0 });
+  assert.equal(refuses(next, `${BOB}/x`, LAPTOP), true);
+  // They change them before the change is taken back.
+  fixture.isCurrent = async () => {
+    assert.equal(await next.ask(LAPTOP, "set", BLOCK_BOB), "empty");
+    return false;
+  };
+  const other = listOf("x", deny(1, "type='jid' value='carol@example.com'"));
+  assert.equal(await fixture.ask(PHONE, "set", other), "registration-required");
+  assert.deepEqual((await store.read("alice")).lists.map(({ name }) => name), ["mine"]);
 });
 
 Deno.test("the active list of a session that has moved does not wait for the database", async () => {
