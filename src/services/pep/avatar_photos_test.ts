@@ -109,6 +109,25 @@ Deno.test("AvatarPhotos leaves the next owner of a name no photo of an account t
   }
 });
 
+Deno.test("AvatarPhotos forgets a photo that was read before it was taken back from the next owner of a name", async () => {
+  await using pep = await PepFixture.open();
+  await pep.online(ALICE);
+  pep.publishing = (node) => {
+    if (node !== METADATA) return Promise.resolve();
+    pep.isCurrent = async () => {
+      pep.isCurrent = () => Promise.resolve(false);
+      pep.server.photos.readAgain();
+      await pep.server.photos.settled();
+      match(textOf(pep.server.photos.complete(presenceOf(ALICE))), new RegExp(ID));
+      return false;
+    };
+    return Promise.resolve();
+  };
+  match(await pep.ask(ALICE, "set", vcard(photo())), /<registration-required /);
+  await pep.settled();
+  doesNotMatch(textOf(pep.server.photos.complete(presenceOf(ALICE))), new RegExp(ID));
+});
+
 Deno.test("AvatarPhotos shows one of two photos that two datacenters store at once", async () => {
   await using pep = await PepFixture.open();
   const owner = parseJid("alice@example.com");

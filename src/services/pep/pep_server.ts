@@ -419,6 +419,8 @@ export class PepServer {
       if (typeof outcome === "string") return outcome;
       if (await isStill?.() === false) {
         await outcome.undo();
+        // The nodes of the next owner's sessions may have read an avatar meanwhile.
+        this.#tell(owner, node, NodeConfig.defaultOf(node), { kind: "configuration" });
         return "former";
       }
       outcome.tell();
