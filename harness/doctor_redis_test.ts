@@ -81,7 +81,7 @@ Deno.test("causeway doctor names a Redis and a node that are away, a slow endpoi
   assert.equal(code, 1);
 });
 
-Deno.test("causeway doctor names a Redis that is far, alone, a replica, of another time, and silent", async () => {
+Deno.test("causeway doctor names a Redis that is far, alone, shared, a replica, of another time, and silent", async () => {
   await using run = await Run.start();
   await using server = await RedisServer.start();
   await using servers = new Servers();
@@ -109,12 +109,16 @@ Deno.test("causeway doctor names a Redis that is far, alone, a replica, of anoth
   proxy.heal();
   const redis = new Redis({ path: server.socket });
   try {
+    // As a node of dc2 leaves them.
+    await redis.sadd("hosts", "dc2.example.com");
+    await redis.hset("causeway:cluster:dc2.example.com", "node1@dc2.example.com", "127.0.0.1#1");
     await redis.replicaof("127.0.0.1", 1);
     const { program, args: words } = skewedCommand(90_000, ["doctor", ...args, "--json"]);
     const ran = await runProgram(program, words, { cwd: PROJECT_DIRECTORY });
     assert.ok(ran !== undefined);
     const replica = reportOf(ran.code, ran.output);
     const named = naming(replica.findings);
+    named("redis/shared", about, /^nodes of dc2\.example\.com write to it, too: node1@dc2/);
     named("redis/replica", about, /^it is a replica of 127\.0\.0\.1:1$/);
     named("clock/redis", about, /^its clock is (89|9\d)\.\d s behind this machine's$/);
     assert.equal(replica.code, 1);
