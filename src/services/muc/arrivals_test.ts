@@ -27,9 +27,7 @@ async function withArrival(): Promise<[MucWorld, MucNode, MucNode]> {
   const three = world.begin("dc3.example.com");
   await world.look(4);
   three.isStoreDown = true;
-  two.sessions.delete(BOB);
-  three.sessions.add(BOB);
-  three.server.arrived(parseJid(BOB) as FullJid);
+  three.resume(BOB, two);
   await world.settled();
   await world.look();
   return [world, one, three];
@@ -145,9 +143,7 @@ Deno.test("Arrivals.take() needs no database where somebody of the node is in th
   const [world, one, two] = await withRoom();
   await using _ = world;
   one.isStoreDown = true;
-  two.sessions.delete(BOB);
-  one.sessions.add(BOB);
-  one.server.arrived(parseJid(BOB) as FullJid);
+  one.resume(BOB, two);
   await world.settled();
   await one.say(BOB, "moved");
   deepStrictEqual(one.texts(ALICE), ["moved"]);
@@ -194,9 +190,7 @@ Deno.test("Arrivals.take() takes over the seat of a session that comes before th
   const [world, one, two] = await withRoom();
   await using _ = world;
   const three = world.begin("dc3.example.com");
-  two.sessions.delete(BOB);
-  three.sessions.add(BOB);
-  three.server.arrived(parseJid(BOB) as FullJid);
+  three.resume(BOB, two);
   await world.look();
   await three.say(BOB, "moved");
   deepStrictEqual(one.texts(ALICE), ["moved"]);
@@ -209,9 +203,7 @@ async function withLateNews(): Promise<[MucWorld, MucNode, MucNode, MucNode]> {
   await world.look(4);
   world.held = [];
   await two.enter(DAVE, "druid");
-  two.sessions.delete(DAVE);
-  three.sessions.add(DAVE);
-  three.server.arrived(parseJid(DAVE) as FullJid);
+  three.resume(DAVE, two);
   await world.settled();
   return [world, one, two, three];
 }

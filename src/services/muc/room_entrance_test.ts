@@ -352,9 +352,7 @@ Deno.test("RoomEntrance.take() counts the nicknames in a room, not the devices o
 Deno.test("RoomEntrance.takeOver() gives a session that moves to another node its seat there", async () => {
   const [world, one, two] = await withRoom();
   await using _ = world;
-  two.sessions.delete(BOB);
-  one.sessions.add(BOB);
-  one.server.arrived(parseJid(BOB) as FullJid);
+  one.resume(BOB, two);
   await world.settled();
   await one.say(BOB, "moved");
   deepStrictEqual(one.texts(ALICE), ["moved"]);
@@ -374,9 +372,7 @@ Deno.test("RoomEntrance.takeOver() keeps a seat of which its old node tells late
   await two.take(`<presence from='${BOB}' to='${COVEN}/bard'><show>away</show></presence>`);
   const late = world.held;
   world.held = undefined;
-  two.sessions.delete(BOB);
-  one.sessions.add(BOB);
-  one.server.arrived(parseJid(BOB) as FullJid);
+  one.resume(BOB, two);
   await world.settled();
   for (const take of late) take();
   await world.settled();
@@ -394,9 +390,7 @@ Deno.test("RoomEntrance.takeOver() leaves no seat of the old node where the news
   await world.look();
   three.got(CAROL);
   world.cut.add("dc1.example.com dc3.example.com");
-  two.sessions.delete(BOB);
-  one.sessions.add(BOB);
-  one.server.arrived(parseJid(BOB) as FullJid);
+  one.resume(BOB, two);
   await world.settled();
   world.dead.add(one);
   world.isLeaseOver = true;
@@ -407,9 +401,7 @@ Deno.test("RoomEntrance.takeOver() leaves no seat of the old node where the news
 Deno.test("RoomEntrance.takeOver() lets the old node read the room again for its next newcomer", async () => {
   const [world, one, two] = await withRoom();
   await using _ = world;
-  two.sessions.delete(BOB);
-  one.sessions.add(BOB);
-  one.server.arrived(parseJid(BOB) as FullJid);
+  one.resume(BOB, two);
   await world.look(12);
   world.held = [];
   await two.enter(CAROL, "crone");

@@ -1,8 +1,8 @@
 import { deepStrictEqual, match, strictEqual } from "node:assert/strict";
 import { ManualClock } from "../../base/mod.ts";
 import { MetricsRegistry } from "../../observe/mod.ts";
-import { buildStanza, parseElement, parseJid } from "../../xmpp/mod.ts";
-import type { FullJid, Stanza } from "../../xmpp/mod.ts";
+import { buildStanza, parseElement } from "../../xmpp/mod.ts";
+import type { Stanza } from "../../xmpp/mod.ts";
 import { LiveRooms } from "./live_rooms.ts";
 import { mucMetrics } from "./muc_metrics.ts";
 import { RoomExit } from "./room_exit.ts";
@@ -152,9 +152,7 @@ Deno.test("RoomExit.take() obeys a leave that comes while the seat of its sessio
   await using _ = world;
   const { promise: gate, resolve: open } = Promise.withResolvers<void>();
   one.beforeRead = () => gate;
-  two.sessions.delete(BOB);
-  one.sessions.add(BOB);
-  one.server.arrived(parseJid(BOB) as FullJid);
+  one.resume(BOB, two);
   const leave = stanzaOf(`<presence from='${BOB}' to='${COVEN}/bard' type='unavailable'/>`);
   strictEqual(one.server.take(world.taken(leave)), "delivered");
   open();
@@ -172,9 +170,7 @@ Deno.test("RoomExit.told() ends a seat that another node took over before it hea
   await world.look(4);
   world.held = [];
   await two.leave(BOB, "bard");
-  two.sessions.delete(BOB);
-  three.sessions.add(BOB);
-  three.server.arrived(parseJid(BOB) as FullJid);
+  three.resume(BOB, two);
   await world.settled();
   world.release();
   await world.settled();

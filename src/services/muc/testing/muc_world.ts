@@ -2,7 +2,7 @@ import { CausewayError, ManualClock } from "../../../base/mod.ts";
 import { MemoryLogger, MetricsRegistry, SILENT_LOGGER } from "../../../observe/mod.ts";
 import { InternalStore } from "../../../storage/mod.ts";
 import type { ArchiveStore, MucStore } from "../../../storage/mod.ts";
-import { buildStanza, FullJid, parseElement } from "../../../xmpp/mod.ts";
+import { buildStanza, FullJid, parseElement, parseJid } from "../../../xmpp/mod.ts";
 import type { Stanza } from "../../../xmpp/mod.ts";
 import type { MucOptions } from "../muc_options.ts";
 import type { Seat } from "../occupants.ts";
@@ -218,6 +218,13 @@ export class MucNode {
       `<query xmlns='${MUC}#owner'><x xmlns='jabber:x:data' type='submit'>${fields}</x></query>`,
     );
     this.got(jid);
+  }
+
+  /** Has a session of another node come here. */
+  resume(session: string, from: MucNode): void {
+    from.sessions.delete(session);
+    this.sessions.add(session);
+    this.server.arrived(parseJid(session) as FullJid);
   }
 
   leave(jid: string, nick: string): Promise<string> {
