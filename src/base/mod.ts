@@ -10,6 +10,7 @@ export { GatheredLookup } from "./gathered_lookup.ts";
 export { SystemClock } from "./clock.ts";
 export type { PacedFor, PacedTask, PacedWorkOptions } from "./paced_work.ts";
 export { PacedWork } from "./paced_work.ts";
+export { Pauses } from "./pauses.ts";
 export { TurnClock } from "./turn_clock.ts";
 export { ManualClock } from "./manual_clock.ts";
 export type { CausewayErrorOptions } from "./errors.ts";

@@ -1,5 +1,5 @@
 import type { CancelTimer, Clock } from "../../base/mod.ts";
-import { describeError } from "../../base/mod.ts";
+import { describeError, Pauses } from "../../base/mod.ts";
 import type { Counter, Logger } from "../../observe/mod.ts";
 import type { ArchiveStore } from "../../storage/mod.ts";
 
@@ -31,10 +31,11 @@ export class ArchiveRetention {
   #cancel: CancelTimer | undefined;
   readonly #ending = new AbortController();
   #round: Promise<void> = Promise.resolve();
-  #endPause: (() => void) | undefined;
+  readonly #pauses: Pauses;
 
   constructor(deps: ArchiveRetentionDeps) {
     this.#deps = deps;
+    this.#pauses = new Pauses(deps.clock);
   }
 
   start(): void {
@@ -45,7 +46,7 @@ export class ArchiveRetention {
   async stop(): Promise<void> {
     this.#ending.abort();
     this.#cancel?.();
-    this.#endPause?.();
+    this.#pauses.close();
     await this.#round;
   }
 
@@ -75,7 +76,7 @@ export class ArchiveRetention {
           if (count === 0) break;
           removed.inc(count);
           total += count;
-          await this.#pause();
+          await this.#pauses.pause(PAUSE_MS);
         }
       } catch (thrown) {
         logger.debug("archive.not-removed", { host, error: describeError(thrown) });
@@ -94,15 +95,5 @@ export class ArchiveRetention {
     if (Math.abs(aheadMs) <= CLOCK_OFF_MS) return true;
     logger.warn("archive.clock-off", { host, aheadMs });
     return false;
-  }
-
-  async #pause(): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.#endPause = resolve;
-    const cancel = this.#deps.clock.after(PAUSE_MS, resolve);
-    if (this.#isStopped) resolve();
-    await promise;
-    cancel();
-    this.#endPause = undefined;
   }
 }

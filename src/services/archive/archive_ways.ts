@@ -1,4 +1,4 @@
-import { describeError } from "../../base/mod.ts";
+import { describeError, Pauses } from "../../base/mod.ts";
 import type { Logger } from "../../observe/mod.ts";
 import type { ArchivedMessage, ArchiveOutcome, ArchiveStore } from "../../storage/mod.ts";
 import { archiveKeyOf } from "../../storage/mod.ts";
@@ -7,12 +7,11 @@ import { AbsentAccounts } from "./absent_accounts.ts";
 import type { AbsentAccountsDeps } from "./absent_accounts.ts";
 import type { ArchiveMetrics } from "./archive_metrics.ts";
 import type { ArchiveEntry } from "./archive_writer.ts";
-import { ArchiveWriter, GRACE_MS } from "./archive_writer.ts";
+import { ArchiveWriter, GRACE_MS, RETRY_MS } from "./archive_writer.ts";
 import { ContactQuestions } from "./contact_questions.ts";
 import { DepartedAccounts } from "./departed_accounts.ts";
 import type { DepartedAccountsDeps } from "./departed_accounts.ts";
 import type { HeldMessage } from "./held_message.ts";
-import { RetryPauses } from "./retry_pauses.ts";
 
 /** Objects behind `ArchiveWays`. */
 export interface ArchiveWaysDeps
@@ -41,7 +40,7 @@ export class ArchiveWays {
   readonly #absent: AbsentAccounts;
   readonly #departed: DepartedAccounts;
   readonly #rosters: ContactQuestions;
-  readonly #pauses: RetryPauses;
+  readonly #pauses: Pauses;
   /** Messages about which the roster, or the store of accounts, is being asked. */
   readonly #asked = new Set<HeldMessage>();
 
@@ -53,7 +52,7 @@ export class ArchiveWays {
       creationOf: async ({ localpart, domainpart }) =>
         (await deps.existing(domainpart, [localpart])).get(localpart),
     });
-    this.#pauses = new RetryPauses(deps.clock);
+    this.#pauses = new Pauses(deps.clock);
     this.#rosters = new ContactQuestions({ ...deps, pauses: this.#pauses });
     this.#departed = new DepartedAccounts({ ...deps, removed: deps.metrics.removed.gone });
   }
@@ -184,7 +183,7 @@ export class ArchiveWays {
       } catch (thrown) {
         this.#deps.logger.debug("archive.not-asked", { error: describeError(thrown) });
         if (this.#pauses.isClosed) return "failed";
-        await this.#pauses.pause();
+        await this.#pauses.pause(RETRY_MS);
       }
     }
     return undefined;

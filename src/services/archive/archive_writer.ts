@@ -1,6 +1,6 @@
 import { setImmediate } from "node:timers";
 import type { CancelTimer, Clock } from "../../base/mod.ts";
-import { CausewayError, describeError } from "../../base/mod.ts";
+import { CausewayError, describeError, Pauses } from "../../base/mod.ts";
 import type { Logger } from "../../observe/mod.ts";
 import type { ArchivedMessage, ArchiveOutcome, ArchiveStore } from "../../storage/mod.ts";
 import { Refusals } from "./refusals.ts";
@@ -12,7 +12,7 @@ const USUAL_AT_ONCE = 256;
 /** Bytes of stanzas after which a transaction takes no more. */
 const FULL_BYTES = 1_000_000;
 /** Milliseconds between two attempts at a store that fails. */
-const RETRY_MS = 500;
+export const RETRY_MS = 500;
 /** Milliseconds after which a message that is on its way no longer waits for a store that is slow or fails. */
 export const GRACE_MS = 1_000;
 
@@ -86,10 +86,9 @@ export class ArchiveWriter {
   #lastAwaited = -1;
   #cancelGathering: CancelTimer | undefined;
   #cancelGrace: CancelTimer | undefined;
-  #endPause: (() => void) | undefined;
+  readonly #pauses: Pauses;
   /** True since an entry has waited for too long: no other waits, until the store takes some. */
   #isLate = false;
-  #isClosed = false;
   /** Messages of one transaction. */
   #most: number;
   /** Messages of one transaction while none fails. */
@@ -97,6 +96,7 @@ export class ArchiveWriter {
 
   constructor(deps: ArchiveWriterDeps) {
     this.#deps = deps;
+    this.#pauses = new Pauses(deps.clock);
     this.#atOnce = deps.store.batchMessages ?? USUAL_AT_ONCE;
     this.#most = this.#atOnce;
   }
@@ -113,7 +113,7 @@ export class ArchiveWriter {
 
   /** Takes an entry over. One of its callbacks may be called at once. */
   add(entry: ArchiveEntry): void {
-    if (this.#isClosed) return entry.done("failed");
+    if (this.#pauses.isClosed) return entry.done("failed");
     const isLate = this.#isLate;
     const dueMs = isLate ? undefined : this.#deps.clock.monotonicMs() + GRACE_MS;
     this.#waiting.add(entry, dueMs);
@@ -174,8 +174,7 @@ export class ArchiveWriter {
 
   /** Waits until all entries are done. Those that the store does not take now have failed. */
   async close(): Promise<void> {
-    this.#isClosed = true;
-    this.#endPause?.();
+    this.#pauses.close();
     this.begin();
     while (this.#isWriting) await this.#writing;
   }
@@ -269,15 +268,15 @@ export class ArchiveWriter {
     const [entry] = batch;
     if (batch.length > 1 || entry === undefined || !this.#waiting.has(entry)) return;
     // There is no time to find out when the node stops.
-    if (why === "too-large" || this.#refusals.refused(entry) || this.#isClosed) {
+    if (why === "too-large" || this.#refusals.refused(entry) || this.#pauses.isClosed) {
       this.#finish(batch, () => "failed");
     }
   }
 
   /** Waits until the next attempt. A writer that is closed makes none. */
   async #waitOrFail(): Promise<void> {
-    if (this.#isClosed) this.#finish([...this.#waiting], () => "failed");
-    else if (this.#waiting.size > 0) await this.#pause();
+    if (this.#pauses.isClosed) this.#finish([...this.#waiting], () => "failed");
+    else if (this.#waiting.size > 0) await this.#pauses.pause(RETRY_MS);
   }
 
   #finish(
@@ -312,15 +311,6 @@ export class ArchiveWriter {
   #letGo(): void {
     this.#isLate = true;
     for (const entry of this.#waiting.letGo()) entry.late();
-  }
-
-  async #pause(): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const cancel = this.#deps.clock.after(RETRY_MS, resolve);
-    this.#endPause = resolve;
-    await promise;
-    cancel();
-    this.#endPause = undefined;
   }
 }
 

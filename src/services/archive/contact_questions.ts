@@ -1,9 +1,8 @@
-import type { Clock } from "../../base/mod.ts";
+import type { Clock, Pauses } from "../../base/mod.ts";
 import { CausewayError, describeError } from "../../base/mod.ts";
 import type { Logger } from "../../observe/mod.ts";
 import type { BareJid } from "../../xmpp/mod.ts";
-import { GRACE_MS } from "./archive_writer.ts";
-import type { RetryPauses } from "./retry_pauses.ts";
+import { GRACE_MS, RETRY_MS } from "./archive_writer.ts";
 
 /** Rosters that are asked at the same time. */
 const MOST_ASKED = 4;
@@ -13,7 +12,7 @@ export interface ContactQuestionsDeps {
   /** True when the roster of an account has a contact. */
   isContact(account: BareJid, contact: BareJid): Promise<boolean>;
   /** Once they are closed, a roster that fails is not asked again. */
-  readonly pauses: RetryPauses;
+  readonly pauses: Pauses;
   readonly logger: Logger;
   readonly clock: Clock;
 }
@@ -121,7 +120,7 @@ export class ContactQuestions {
       else next();
       if (isAnswered) continue;
       if (this.#deps.pauses.isClosed) endAll(roster);
-      else await this.#deps.pauses.pause();
+      else await this.#deps.pauses.pause(RETRY_MS);
     }
     this.#rosters.delete(account.text);
   }

@@ -1,9 +1,8 @@
 import { deepStrictEqual, strictEqual } from "node:assert/strict";
-import { CausewayError, ManualClock } from "../../base/mod.ts";
+import { CausewayError, ManualClock, Pauses } from "../../base/mod.ts";
 import { SILENT_LOGGER } from "../../observe/mod.ts";
 import { parseJid } from "../../xmpp/mod.ts";
 import { ContactQuestions } from "./contact_questions.ts";
-import { RetryPauses } from "./retry_pauses.ts";
 
 async function turn(): Promise<void> {
   await new Promise((resolve) => setImmediate(resolve));
@@ -12,7 +11,7 @@ async function turn(): Promise<void> {
 /** Rosters that answer when the test says so. */
 function open() {
   const clock = new ManualClock();
-  const pauses = new RetryPauses(clock);
+  const pauses = new Pauses(clock);
   const asked: string[] = [];
   const questions: PromiseWithResolvers<boolean>[] = [];
   const rosters = new ContactQuestions({

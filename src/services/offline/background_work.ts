@@ -1,5 +1,5 @@
 import type { CancelTimer, Clock } from "../../base/mod.ts";
-import { describeError } from "../../base/mod.ts";
+import { describeError, Pauses } from "../../base/mod.ts";
 import type { Logger } from "../../observe/mod.ts";
 
 /** Objects behind `BackgroundWork`. */
@@ -11,17 +11,17 @@ export interface BackgroundWorkDeps {
 /** Work that nobody awaits, and its timers. `close` ends the timers and awaits the work. */
 export class BackgroundWork {
   readonly #deps: BackgroundWorkDeps;
-  /** Functions that end the timers early, one for each timer. */
   readonly #timers = new Set<CancelTimer>();
   readonly #tasks = new Set<Promise<void>>();
-  #isClosed = false;
+  readonly #pauses: Pauses;
 
   constructor(deps: BackgroundWorkDeps) {
     this.#deps = deps;
+    this.#pauses = new Pauses(deps.clock);
   }
 
   get isClosed(): boolean {
-    return this.#isClosed;
+    return this.#pauses.isClosed;
   }
 
   /** Lets `work` go on by itself. `close` waits for it, even if `close` was called before. */
@@ -34,7 +34,7 @@ export class BackgroundWork {
 
   /** Begins work `delayMs` from now. Begins none after `close`. */
   after(delayMs: number, begin: () => Promise<void>): void {
-    if (this.#isClosed) return;
+    if (this.isClosed) return;
     const cancel = this.#deps.clock.after(delayMs, () => {
       this.#timers.delete(cancel);
       this.spawn(begin());
@@ -43,23 +43,14 @@ export class BackgroundWork {
   }
 
   /** Resolves `forMs` from now, or with `close`. */
-  async pause(forMs: number): Promise<void> {
-    if (this.#isClosed) return;
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const cancel = this.#deps.clock.after(forMs, resolve);
-    const end = () => {
-      cancel();
-      resolve();
-    };
-    this.#timers.add(end);
-    await promise;
-    this.#timers.delete(end);
+  pause(forMs: number): Promise<void> {
+    return this.#pauses.pause(forMs);
   }
 
   /** Begins nothing more, ends all pauses, and resolves once no work is left. */
   async close(): Promise<void> {
-    this.#isClosed = true;
-    for (const end of this.#timers) end();
+    this.#pauses.close();
+    for (const cancel of this.#timers) cancel();
     this.#timers.clear();
     while (this.#tasks.size > 0) await Promise.all(this.#tasks);
   }

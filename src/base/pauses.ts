@@ -1,11 +1,9 @@
-import type { Clock } from "../../base/mod.ts";
+import type { Clock } from "./clock.ts";
 
-/** Milliseconds between two questions to a database that fails. */
-const RETRY_MS = 500;
-
-/** Pauses between two questions to a database that fails. The end of the node ends all of them. */
-export class RetryPauses {
+/** Pauses between attempts that all end early when their owner is closed. */
+export class Pauses {
   readonly #clock: Clock;
+  /** Functions that end the present pauses, in the order in which these began. */
   readonly #ends = new Set<() => void>();
   #isClosed = false;
 
@@ -13,16 +11,16 @@ export class RetryPauses {
     this.#clock = clock;
   }
 
-  /** True when no question is to be repeated. */
+  /** True when nothing is to be attempted again. */
   get isClosed(): boolean {
     return this.#isClosed;
   }
 
-  /** Resolves when it is time to ask again. Pauses that begin one after another end in that order. */
-  async pause(): Promise<void> {
+  /** Resolves `forMs` milliseconds from now, or with `close`; at once after that. */
+  async pause(forMs: number): Promise<void> {
     if (this.#isClosed) return;
     const { promise, resolve } = Promise.withResolvers<void>();
-    const cancel = this.#clock.after(RETRY_MS, resolve);
+    const cancel = this.#clock.after(forMs, resolve);
     this.#ends.add(resolve);
     await promise;
     cancel();
