@@ -1,5 +1,5 @@
 import type { BackoffOptions, CancelTimer } from "../../base/mod.ts";
-import { backoffMs, CausewayError, describeError } from "../../base/mod.ts";
+import { backoffMs, CausewayError, describeError, Pauses } from "../../base/mod.ts";
 import type { BareJid, Jid, Stanza, XmlElement } from "../../xmpp/mod.ts";
 import {
   buildStanza,
@@ -14,7 +14,9 @@ import {
 } from "../../xmpp/mod.ts";
 import type { IqRequest } from "../iq_service.ts";
 import type { AppliedList, Privacy, PrivacyRoster } from "./account_privacy.ts";
-import { AccountPrivacy, blockedOf, isDenied, NO_PRIVACY, readPrivacy } from "./account_privacy.ts";
+import { AccountPrivacy, blockedOf, isDenied, NO_PRIVACY } from "./account_privacy.ts";
+import type { PrivacyDecision, PrivacyError, WrittenChange } from "./list_changes.ts";
+import { ListChanges } from "./list_changes.ts";
 import type { PrivacyItem, PrivacyList } from "./privacy_list.ts";
 import {
   aspectInbound,
@@ -26,35 +28,16 @@ import {
 import { DefaultLists, isDamaged } from "./default_lists.ts";
 import { PrivacyMetrics } from "./privacy_metrics.ts";
 import type { PrivacyDeps, PrivacyView } from "./privacy_ports.ts";
-import { BLOCKING_NAMESPACE, listText, PRIVACY_NAMESPACE } from "./privacy_xml.ts";
-import type { PrivacyEdit } from "./privacy_pushes.ts";
+import { BLOCKING_NAMESPACE, PRIVACY_NAMESPACE } from "./privacy_xml.ts";
 import { activeSignal, blockingPushes, CHANGE_SIGNAL, pushesFor } from "./privacy_pushes.ts";
 import { StoredLists } from "./stored_lists.ts";
 import { VersionBatches } from "./version_batches.ts";
 
-/** Attempts at a change that other changes of the same account get in the way of. */
-const MAX_ATTEMPTS = 60;
-/** Pauses between them. Their length is random, so that two nodes meet only once. */
-const PAUSES: BackoffOptions = { firstMs: 2, maxMs: 100, jitter: 1 };
 /** Attempts to read lists that have changed elsewhere. Later the regular look finds them. */
 const MAX_READS = 10;
 /** Milliseconds after which an account's lists are looked at again: several times a replication delay. */
 const LOOK_AGAIN_MS = 5_000;
 const READ_PAUSES: BackoffOptions = { firstMs: 500, maxMs: 30_000, jitter: 0.5 };
-
-/** Condition of the error that answers a client whose change is not made. */
-export type PrivacyError =
-  | "conflict"
-  | "item-not-found"
-  | "registration-required"
-  | "resource-constraint";
-
-/** A change that has been written. */
-interface Written {
-  readonly before: Privacy;
-  readonly after: Privacy;
-  readonly edit: PrivacyEdit;
-}
 
 /** Another session of the client's account. */
 export interface OtherSession {
@@ -73,6 +56,7 @@ export interface OtherSession {
 export class PrivacyServer {
   /** Default lists of accounts, wherever their sessions are. */
   readonly defaults: DefaultLists;
+  readonly #changes: ListChanges;
   readonly #deps: PrivacyDeps;
   readonly #metrics: PrivacyMetrics;
   readonly #versions: VersionBatches;
@@ -87,10 +71,8 @@ export class PrivacyServer {
   readonly #reads = new Map<string, Promise<void>>();
   /** Accounts with changes whose end is not known. */
   readonly #doubted = new Set<string>();
-  /** Ends the pauses of those who read again, when the node stops. */
-  readonly #pauses = new Set<() => void>();
+  readonly #pauses: Pauses;
   #pushes = 0;
-  #isClosed = false;
 
   constructor(deps: PrivacyDeps) {
     this.#deps = deps;
@@ -103,6 +85,14 @@ export class PrivacyServer {
       metrics: this.#metrics,
       isRead: (account) => this.#here.get(account)?.isRead === true,
       known: (account) => this.#accounts.get(account),
+    });
+    this.#pauses = new Pauses(deps.clock);
+    this.#changes = new ListChanges({
+      hosts: deps.hosts,
+      stored,
+      known: ({ text }) => this.#accounts.get(text)?.privacy,
+      doubtful: (account) => void this.#doubt(account),
+      pauses: this.#pauses,
     });
     this.#versions = new VersionBatches((host) => this.#stored.store(host));
   }
@@ -225,8 +215,7 @@ export class PrivacyServer {
 
   /** Reads no lists from now on, and waits until nothing is read or written any more. */
   async close(): Promise<void> {
-    this.#isClosed = true;
-    for (const end of this.#pauses) end();
+    this.#pauses.close();
     await this.#turns.settled();
   }
 
@@ -241,7 +230,7 @@ export class PrivacyServer {
    */
   async look(host: string, localparts: readonly string[]): Promise<void> {
     const store = this.#deps.hosts.store(host);
-    if (store === undefined || this.#isClosed) return;
+    if (store === undefined || this.#pauses.isClosed) return;
     try {
       const versions = await store.versions(localparts);
       for (const localpart of localparts) {
@@ -300,7 +289,7 @@ export class PrivacyServer {
    */
   async follow(client: FullJid): Promise<readonly string[]> {
     const session = this.#find(client);
-    if (session === undefined) return blockedOf(await this.listsOf(client.bare));
+    if (session === undefined) return blockedOf(await this.#changes.read(client.bare));
     await this.#readSoon(client.bare);
     session.follows = "yes";
     return blockedOf(this.#accounts.get(client.bare.text)?.privacy ?? NO_PRIVACY);
@@ -310,9 +299,8 @@ export class PrivacyServer {
    * Returns the lists of an account as they are stored now.
    * @throws CausewayError with a code `storage/…`
    */
-  async listsOf({ localpart, domainpart, text }: BareJid): Promise<Privacy> {
-    const stored = await this.#stored.store(domainpart).read(localpart);
-    return readPrivacy(stored, this.#accounts.get(text)?.privacy);
+  listsOf(account: BareJid): Promise<Privacy> {
+    return this.#changes.read(account);
   }
 
   /**
@@ -372,106 +360,30 @@ export class PrivacyServer {
    */
   change(
     client: FullJid,
-    decide: (privacy: Privacy) => PrivacyEdit | PrivacyError | "unchanged",
+    decide: PrivacyDecision,
     isStill?: IqRequest["isCurrent"],
   ): Promise<PrivacyError | undefined> {
     const account = client.bare;
     return this.#turns.run(account.text, async () => {
-      const written = await this.#edit(account, decide);
-      if (written === "unchanged") return undefined;
-      if (typeof written === "string") return written;
+      const change = await this.#changes.make(account, decide);
+      if (change === "unchanged") return undefined;
+      if (typeof change === "string") return change;
       if (await isStill?.() === false) {
-        await this.#takeBack(account, written);
+        await this.#changes.takeBack(account, change);
+        void this.#doubt(account); // nodes of a next owner of the name may have read it
         return "registration-required";
       }
-      await this.#told(client, written);
+      await this.#told(client, change);
       return undefined;
     });
-  }
-
-  /** Makes a change, and tells nobody yet. */
-  async #edit(
-    account: BareJid,
-    decide: (privacy: Privacy) => PrivacyEdit | PrivacyError | "unchanged",
-  ): Promise<Written | PrivacyError | "unchanged"> {
-    for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
-      const before = await this.listsOf(account);
-      const edit = decide(before);
-      if (typeof edit === "string") return edit;
-      const after = await this.#write(account, before, edit).catch((thrown) => {
-        void this.#doubt(account);
-        throw thrown;
-      });
-      if (after === "full") return "resource-constraint";
-      if (after !== undefined) return { before, after, edit };
-      await this.#pause(backoffMs(attempt, PAUSES));
-    }
-    throw new CausewayError(
-      "storage/conflict",
-      `Cannot change the privacy lists of ${account.text}: ${MAX_ATTEMPTS} attempts met other ` +
-        "changes",
-      { retryable: true },
-    );
-  }
-
-  /**
-   * Takes back a change whose account was deleted meanwhile: the lists become what they were. If a next
-   * owner of the name has changed them since, they lose what they have stored under the same name. Their
-   * nodes may have read the change: all look.
-   */
-  async #takeBack(account: BareJid, { before, after, edit }: Written): Promise<void> {
-    const { list, defaultName } = edit;
-    const name = list?.name ?? defaultName;
-    await this.#edit(account, (privacy) => {
-      const isLast = privacy.version === after.version;
-      const kept = privacy.defaultName === name ? undefined : privacy.defaultName;
-      const items = isLast ? before.lists.get(list?.name ?? "")?.items : undefined;
-      return {
-        defaultName: isLast ? before.defaultName : kept,
-        ...list !== undefined && { list: { name: list.name, items } },
-      };
-    });
-    void this.#doubt(account);
   }
 
   get #idPrefix(): string {
     return `privacy-${this.#deps.process.toString(36)}-`;
   }
 
-  /** Writes an edit. Undefined: another node was faster. */
-  async #write(
-    { localpart, domainpart }: BareJid,
-    before: Privacy,
-    { defaultName, list }: PrivacyEdit,
-  ): Promise<Privacy | "full" | undefined> {
-    const texts = new Map(before.texts);
-    let written;
-    if (list !== undefined) {
-      const { name, items } = list;
-      const xml = items === undefined ? undefined : listText({ name, items });
-      if (xml === undefined) texts.delete(name);
-      else texts.set(name, xml);
-      written = { name, xml };
-    }
-    const { maxLists, maxItems, maxBytes } = this.#deps.hosts.bounds(domainpart);
-    // What makes the lists smaller is always possible: the bounds may be new.
-    const hasRoom = texts.size <= Math.max(maxLists, before.texts.size) &&
-      (list?.items?.length ?? 0) <=
-        Math.max(maxItems, before.lists.get(list?.name ?? "")?.items.length ?? 0) &&
-      bytesOf(texts) <= Math.max(maxBytes, bytesOf(before.texts));
-    if (!hasRoom) return "full";
-    const version = await this.#stored.store(domainpart).write(localpart, {
-      expected: before.version,
-      defaultName,
-      list: written,
-    });
-    if (version === undefined) return undefined;
-    const lists = [...texts].map(([name, xml]) => ({ name, xml }));
-    return readPrivacy({ version, defaultName, lists }, before);
-  }
-
   /** Applies a change that was made here, and tells all sessions of the account. */
-  async #told(client: FullJid, { before, after, edit }: Written): Promise<void> {
+  async #told(client: FullJid, { before, after, edit }: WrittenChange): Promise<void> {
     const account = client.bare;
     if (this.#here.has(account.text)) {
       const known = this.#accounts.get(account.text);
@@ -508,7 +420,7 @@ export class PrivacyServer {
     this.#doubted.add(account.text);
     await this.#readLater(account, true);
     this.#doubted.delete(account.text);
-    if (this.#isClosed) return;
+    if (this.#pauses.isClosed) return;
     for (const { resourcepart } of await this.#sessionsOf(account)) {
       this.#push(parseJid(`${account.text}/${resourcepart}`), CHANGE_SIGNAL);
     }
@@ -578,27 +490,15 @@ export class PrivacyServer {
   /** Reads lists that have changed elsewhere, again and again until it succeeds. Never rejects. */
   async #readLater(account: BareJid, isForced = false): Promise<void> {
     for (let attempt = 1; attempt <= MAX_READS; attempt++) {
-      if (this.#isClosed || !this.#here.has(account.text)) return;
+      if (this.#pauses.isClosed || !this.#here.has(account.text)) return;
       try {
         return await this.#readSoon(account, isForced);
       } catch (thrown) {
         this.#failed("privacy.unread", thrown);
       }
-      if (this.#isClosed || attempt === MAX_READS) return;
-      await this.#pause(backoffMs(attempt, READ_PAUSES));
+      if (this.#pauses.isClosed || attempt === MAX_READS) return;
+      await this.#pauses.pause(backoffMs(attempt, READ_PAUSES));
     }
-  }
-
-  async #pause(ms: number): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const cancel = this.#deps.clock.after(ms, resolve);
-    const end = () => {
-      cancel();
-      resolve();
-    };
-    this.#pauses.add(end);
-    await promise;
-    this.#pauses.delete(end);
   }
 
   /**
@@ -710,10 +610,4 @@ function viewOf(session: FullJid, applied: AppliedList): PrivacyView {
 
 function codeOf(thrown: unknown): string | undefined {
   return thrown instanceof CausewayError ? thrown.code : undefined;
-}
-
-function bytesOf(texts: ReadonlyMap<string, string>): number {
-  let bytes = 0;
-  for (const text of texts.values()) bytes += new TextEncoder().encode(text).length;
-  return bytes;
 }

@@ -4,7 +4,8 @@ import type { IqAnswer, IqRequest, IqService } from "../iq_service.ts";
 import type { Privacy } from "./account_privacy.ts";
 import { groupsIn } from "./privacy_list.ts";
 import type { PrivacyEdit } from "./privacy_pushes.ts";
-import type { PrivacyError, PrivacyServer } from "./privacy_server.ts";
+import type { PrivacyError } from "./list_changes.ts";
+import type { PrivacyServer } from "./privacy_server.ts";
 import { listElement, PRIVACY_NAMESPACE, readItems } from "./privacy_xml.ts";
 
 /** Makes the services for privacy lists (XEP-0016). */
