@@ -138,11 +138,9 @@ export class DatacenterSide implements LocalDelivery {
   }
 
   deliverElsewhere(envelope: Envelope): void {
-    const { handover, placements } = this.#deps;
+    const { placements } = this.#deps;
     if (!placements.hasNeighbours) return envelope.settle();
-    const nodes = new Set(this.#living(envelope.stanza.to).map(({ node }) => node));
-    const copies = copyEnvelope(envelope, nodes.size);
-    for (const [i, node] of [...nodes].entries()) handover.send(node, copies[i]!);
+    this.#sendCopies(envelope, nodesOf(this.#living(envelope.stanza.to)));
     envelope.settle();
   }
 
@@ -175,8 +173,12 @@ export class DatacenterSide implements LocalDelivery {
       envelope.isRerouted,
       isRoomDomain(stanza.from.domainpart, this.#deps.domains),
     );
-    const { isHere, nodes } = spread;
     if (spread.isTaken) this.#tellOthers(envelope, placements, { spread, own });
+    // A copy that no session takes is a carbon for all.
+    const isForAll = envelope.isCopy && !spread.isTaken;
+    const { isHere, nodes } = isForAll
+      ? { isHere: own.isHere, nodes: nodesOf(placements) }
+      : spread;
     const [first, ...others] = nodes;
     if (first === undefined) return node.deliver(envelope);
     if (isHere) return this.#deliverHereFirst(envelope, nodes);
@@ -186,14 +188,13 @@ export class DatacenterSide implements LocalDelivery {
 
   /** Hands an allowed probe to all nodes with sessions of the account: each answers for its own. */
   #probe(envelope: Envelope, placements: readonly Placement[]): LocalOutcome {
-    const nodes = [...new Set(placements.map(({ node }) => node))];
-    this.#sendCopies(envelope, nodes);
+    this.#sendCopies(envelope, nodesOf(placements));
     return this.#deps.node.deliver(envelope);
   }
 
   /** Has all nodes with sessions of the account give them their carbons. */
   #tellAll(envelope: Envelope, placements: readonly Placement[]): LocalOutcome {
-    this.#sendCopies(envelope, [...new Set(placements.map(({ node }) => node))]);
+    this.#sendCopies(envelope, nodesOf(placements));
     return this.#deps.node.deliver(envelope);
   }
 
@@ -287,4 +288,9 @@ export class DatacenterSide implements LocalDelivery {
     }
     return all;
   }
+}
+
+/** Returns each node that has some of the sessions, once. */
+function nodesOf(placements: readonly Placement[]): readonly string[] {
+  return [...new Set(placements.map(({ node }) => node))];
 }

@@ -42,7 +42,8 @@ export function spreadOverDatacenters(
   // It found nobody where it came from, unless they have logged in there since.
   const isNews = host === cameFrom;
   if (isFromLink && isSpread) {
-    const other = nextDatacenter(envelope, places) ?? (isNews ? host : undefined);
+    // The newest login may be where it has been before, too.
+    const other = nextDatacenter(envelope, places) ?? (host === localHost ? undefined : host);
     const next = isReachable ? undefined : other;
     if (next === undefined) return isReachable || own.isHere ? [localHost] : undefined;
     return own.isHere ? [next, localHost] : [next];
