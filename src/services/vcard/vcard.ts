@@ -5,6 +5,9 @@ import type { IqAnswer, IqRequest, IqService } from "../iq_service.ts";
 
 const NAMESPACE = "vcard-temp";
 
+/** Attempts at a change of a vCard that others change at the same moment. */
+const MAX_ATTEMPTS = 8;
+
 /** The conversion between photos and avatars (XEP-0398). */
 export interface VcardPhotos {
   /** Returns a vCard as `asker` sees it; undefined where there is nothing to see. */
@@ -107,20 +110,41 @@ class VcardSet extends VcardService implements IqService {
     const store = this.deps.storeOf(domainpart);
     // Its photo must not become the avatar either.
     if (store.isReadOnly === true) return { error: "not-allowed" };
-    if (payload.elements.length === 0) await store.remove(localpart);
-    else {
-      const xml = serialize(payload);
-      // Namespaces that a prefix declares once may be written often.
-      const bytes = new TextEncoder().encode(xml).length;
-      if (bytes > this.deps.maxBytesOf(domainpart)) return { error: "policy-violation" };
-      const refusal = await this.deps.photos?.stored(stanza.to, payload, isCurrent);
-      if (refusal !== undefined) return { error: refusal };
-      await store.write(localpart, xml);
-      if (await isCurrent?.() === false) {
-        await store.replace(localpart, xml, undefined); // unless the name's next owner has written one
-        return { error: "registration-required" };
-      }
-    }
-    return "empty";
+    if (payload.elements.length === 0) return await changeVcard(store, localpart, { isCurrent });
+    const xml = serialize(payload);
+    // Namespaces that a prefix declares once may be written often.
+    const bytes = new TextEncoder().encode(xml).length;
+    if (bytes > this.deps.maxBytesOf(domainpart)) return { error: "policy-violation" };
+    const refusal = await this.deps.photos?.stored(stanza.to, payload, isCurrent);
+    if (refusal !== undefined) return { error: refusal };
+    return await changeVcard(store, localpart, { xml, isCurrent });
   }
+}
+
+/**
+ * Replaces the vCard of an account, or removes it without `xml`. What is replaced was there before the
+ * account was looked up, so that it is not the vCard of the name's next owner.
+ */
+async function changeVcard(
+  store: VcardStore,
+  localpart: string,
+  { xml, isCurrent }: {
+    readonly xml?: string;
+    readonly isCurrent: IqRequest["isCurrent"];
+  },
+): Promise<IqAnswer> {
+  for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
+    const before = await store.read(localpart);
+    if (await isCurrent?.() === false) return { error: "registration-required" };
+    if (before !== undefined) {
+      if (await store.replace(localpart, before, xml)) return "empty";
+      continue;
+    }
+    if (xml === undefined) return "empty";
+    await store.write(localpart, xml);
+    if (await isCurrent?.() !== false) return "empty";
+    await store.replace(localpart, xml, undefined); // unless the name's next owner has written one
+    return { error: "registration-required" };
+  }
+  return { error: "internal-server-error" };
 }
