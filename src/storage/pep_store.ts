@@ -95,10 +95,23 @@ export interface PepStore {
       readonly maxItems: number;
     },
   ): Promise<boolean>;
-  /** Removes items of a node, all without `ids`. Returns how many there were. */
-  retract(localpart: string, node: string, ids?: readonly string[]): Promise<number>;
-  /** Removes a node with its items; false when there is none. */
-  remove(localpart: string, node: string): Promise<boolean>;
+  /**
+   * Removes items of a node, all without `ids`. Returns how many there were; undefined when the node has
+   * another configuration than `expected`.
+   */
+  retract(
+    localpart: string,
+    change: {
+      readonly node: string;
+      readonly expected: string;
+      readonly ids?: readonly string[];
+    },
+  ): Promise<number | undefined>;
+  /** Removes a node with its items. False when it has another configuration than `expected`. */
+  remove(
+    localpart: string,
+    change: { readonly node: string; readonly expected: string },
+  ): Promise<boolean>;
   /** Returns the newest `max` items of a node, the oldest of them first. */
   newest(localpart: string, node: string, max: number): Promise<readonly PepItem[]>;
   /** Returns the items with these ids, at most 500, that the node has. */

@@ -1,4 +1,4 @@
-import { CausewayError } from "../../base/mod.ts";
+import { CausewayError, randomHex } from "../../base/mod.ts";
 import type { FormField, FormValues } from "./data_form.ts";
 
 /** Those who may see a node and its items (XEP-0060 §4.5), besides its owner. */
@@ -37,6 +37,9 @@ const MAX_CONFIG_BYTES = 16_384;
 
 /** Key of the affiliations among the values. They are no option. */
 const AFFILIATIONS = "affiliations";
+
+/** Key of the random text among the values by which a node differs from all others. It is no option. */
+const MARK = "mark";
 
 /** Name of the option with the access model. */
 export const ACCESS_MODEL = "pubsub#access_model";
@@ -108,6 +111,14 @@ export class NodeConfig {
   /** Returns the configuration that a node of that name gets when nobody says otherwise. */
   static defaultOf(node: string): NodeConfig {
     return new NodeConfig(NODE_DEFAULTS.get(node) ?? new Map());
+  }
+
+  /**
+   * Returns that configuration for a node that is made now. No other node ever has the same one: whoever
+   * expects it of a node has found the same node, and not one that was made again under its name.
+   */
+  static newOf(node: string): NodeConfig {
+    return new NodeConfig(new Map(NODE_DEFAULTS.get(node)).set(MARK, [randomHex(8)]));
   }
 
   /** @throws CausewayError `storage/corrupt` for a text that `encode` did not write */

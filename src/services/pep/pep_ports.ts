@@ -118,6 +118,7 @@ export type StillCheck = () => Promise<boolean>;
 export type PepOutcome =
   | "done"
   | "no-node"
+  | "no-item"
   | "exists"
   | "not-acceptable"
   | "no-access-model"

@@ -181,7 +181,7 @@ class PubsubSet extends PepService implements IqService {
       case "publish":
         return await this.#publish(stanza.to, action, payload.child("publish-options"), isCurrent);
       case "retract":
-        return await this.#retract(stanza.to, action);
+        return await this.#retract(stanza.to, action, isCurrent);
       case "create":
         return await this.#create(stanza.to, action, payload.child("configure"), isCurrent);
       default:
@@ -218,7 +218,11 @@ class PubsubSet extends PepService implements IqService {
     };
   }
 
-  async #retract(owner: Jid, retract: XmlElement): Promise<IqAnswer> {
+  async #retract(
+    owner: Jid,
+    retract: XmlElement,
+    isStill: StillCheck | undefined,
+  ): Promise<IqAnswer> {
     const node = nodeOf(retract);
     if (node === undefined) return failure("bad-request", "nodeid-required");
     const ids = retract.elements.filter(({ name }) => name === "item")
@@ -227,8 +231,8 @@ class PubsubSet extends PepService implements IqService {
       return failure("bad-request", "item-required");
     }
     const notify = retract.attribute("notify");
-    const count = await this.server.retract(owner, node, ids, notify === "1" || notify === "true");
-    return count === undefined || count === 0 ? { error: "item-not-found" } : "empty";
+    const isTold = notify === "1" || notify === "true";
+    return answerOf(await this.server.retract(owner, node, { ids, isTold }, isStill));
   }
 
   async #create(
@@ -293,10 +297,11 @@ class OwnerSet extends PepService implements IqService {
       return answerOf(await this.server.affiliate(owner, node, changes, isCurrent));
     }
     if (action.name !== "configure") {
-      const isDone = action.name === "delete"
-        ? await this.server.remove(owner, node)
-        : await this.server.purge(owner, node);
-      return isDone ? "empty" : { error: "item-not-found" };
+      return answerOf(
+        action.name === "delete"
+          ? await this.server.remove(owner, node, isCurrent)
+          : await this.server.purge(owner, node, isCurrent),
+      );
     }
     if (action.child("x", DATA_FORM)?.attribute("type") === "cancel") return "empty";
     const values = formIn(action, NODE_CONFIG);
@@ -392,6 +397,7 @@ function answerOf(outcome: PepOutcome): IqAnswer {
 function refusal(outcome: Exclude<PepOutcome, "done">): IqAnswer {
   switch (outcome) {
     case "no-node":
+    case "no-item":
       return { error: "item-not-found" };
     case "exists":
       return { error: "conflict" };

@@ -386,6 +386,10 @@ Deno.test("pepRequests() gives bookmarks to their owner alone, all of them (XEP-
   match(await pep.items(BOB, bookmarks, "alice@example.com"), /<item-not-found /);
 });
 
+function retraction(id: string): string {
+  return pubsub(`<retract node='${TUNE}'><item id='${id}'/></retract>`);
+}
+
 function affiliations(list: Readonly<Record<string, string>>, node = TUNE): string {
   const each = Object.entries(list).map(([jid, affiliation]) =>
     `<affiliation jid='${jid}' affiliation='${affiliation}'/>`
@@ -471,6 +475,63 @@ Deno.test("pepRequests() changes no node of the next owner of a name", async () 
   const configure = pubsub(`<configure node='${TUNE}'>${open}</configure>`, OWNER);
   await meanwhile(() => pep.ask(ALICE, "set", configure));
   await meanwhile(() => pep.ask(ALICE, "set", affiliations({ "bob@example.com": "member" })));
+  await meanwhile(() => pep.ask(ALICE, "set", retraction("one")));
+  for (const action of ["purge", "delete"]) {
+    await meanwhile(() => pep.ask(ALICE, "set", pubsub(`<${action} node='${TUNE}'/>`, OWNER)));
+  }
+  deepStrictEqual(idsIn(await pep.items(ALICE, TUNE)), ["one"]);
+});
+
+Deno.test("pepRequests() changes no node that the next owner of a name has made in between", async () => {
+  await using pep = await PepFixture.open();
+  const store = pep.store.pep("example.com");
+  const open = submitted(CONFIG, { "pubsub#access_model": "open" });
+  for (
+    const late of [
+      `<pubsub xmlns='http://jabber.org/protocol/pubsub'><publish node='${TUNE}'>${tune("late")}` +
+      "</publish></pubsub>",
+      retraction("current"),
+      pubsub(`<purge node='${TUNE}'/>`, OWNER),
+      pubsub(`<delete node='${TUNE}'/>`, OWNER),
+      pubsub(`<configure node='${TUNE}'>${open}</configure>`, OWNER),
+      affiliations({ "bob@example.com": "member" }),
+    ]
+  ) {
+    await pep.publish(ALICE, TUNE, tune("current", "old"));
+    const former = await store.node("alice", TUNE);
+    // The account was there when it was looked up. Then the write has to wait.
+    const looks = [true, true];
+    pep.writing = async () => {
+      pep.writing = undefined;
+      await store.removeAll("alice");
+      await store.publish("alice", {
+        node: TUNE,
+        expected: undefined,
+        config: former!.config.replace(/[0-9a-f]{16}/, "0123456789abcdef"),
+        item: { id: "current", xml: "<new/>" },
+        maxItems: 1,
+      }, { maxNodes: 20, maxBytes: 1_000 });
+    };
+    pep.isCurrent = () => Promise.resolve(looks.shift() ?? false);
+    match(await pep.ask(ALICE, "set", late), /<registration-required /, late);
+    pep.isCurrent = () => Promise.resolve(true);
+    deepStrictEqual(await store.newest("alice", TUNE, 10), [{ id: "current", xml: "<new/>" }]);
+    strictEqual((await store.node("alice", TUNE))!.config.includes("0123456789abcdef"), true, late);
+    await store.removeAll("alice");
+  }
+});
+
+Deno.test("pepRequests() makes nodes that differ from those of the name's next owner", async () => {
+  await using pep = await PepFixture.open();
+  const store = pep.store.pep("example.com");
+  const configs = new Set<string>();
+  for (let count = 0; count < 2; count++) {
+    await pep.publish(ALICE, TUNE, tune("one"));
+    await pep.ask(ALICE, "set", pubsub("<create node='urn:made'/>"));
+    for (const { config } of await store.nodes("alice")) configs.add(config);
+    await store.removeAll("alice");
+  }
+  strictEqual(configs.size, 4);
 });
 
 Deno.test("pepRequests() hides a whitelisted node from members whom the owner blocks, contacts or not", async () => {

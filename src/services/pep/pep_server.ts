@@ -35,13 +35,22 @@ interface ChangePlace {
   readonly isStill: StillCheck | undefined;
 }
 
-/** A change that has been written, until it is known whom it is for. */
-interface Written {
-  /** Takes the change back: the owner's name has somebody else. */
-  undo(): Promise<unknown>;
-  /** Tells others of it. */
-  tell(): void;
+/** A node as it was found in the store. */
+interface FoundNode {
+  readonly text: string;
+  readonly config: NodeConfig;
 }
+
+/** A change that has been written. */
+interface Written {
+  /** The configuration that the node has now. */
+  readonly config: NodeConfig;
+  /** What others are told. */
+  readonly change: NodeChange;
+}
+
+/** Outcome of one attempt at a change; `changed`: others have changed the node in between. */
+type Attempted = Written | Exclude<PepOutcome, "done"> | "changed";
 
 /** Personal eventing of the accounts of this datacenter's hosts (XEP-0163). */
 export class PepServer {
@@ -183,7 +192,8 @@ export class PepServer {
    * Publishes an item. A node that is missing is made. Resolves once the item is durable; the
    * notifications follow.
    *
-   * @param isStill asked once the item is written: the next owner of the name must not have it
+   * @param isStill asked before the item is written, and once more where that has made the node: the
+   * next owner of the name must not have it
    * @throws CausewayError with a code `storage/…`
    */
   async publish(
@@ -195,11 +205,11 @@ export class PepServer {
     const xml = serialize(payload);
     const bytes = new TextEncoder().encode(xml).length;
     if (bytes > limits.maxItemBytes) return "too-large";
-    return await this.#change({ owner, node, isStill }, async (store, found) => {
+    const outcome = await this.#change({ owner, node, isStill }, async (store, found) => {
       if (found !== undefined && !found.config.meets(options, limits)) {
         return "precondition-not-met";
       }
-      const config = found?.config ?? NodeConfig.defaultOf(node).with(options, limits);
+      const config = found?.config ?? NodeConfig.newOf(node).with(options, limits);
       if (config === undefined) return refusalOf(options);
       if (!config.persists && config.deliversPayloads && bytes > MAX_TRANSIENT_BYTES) {
         return "too-large";
@@ -214,18 +224,10 @@ export class PepServer {
         }, limits);
         if (result !== "published") return result;
       }
-      return {
-        // A next owner loses what they have published there in this moment.
-        undo: async () => {
-          if (found === undefined) await store.remove(owner.localpart, node);
-          else if (config.persists) await store.retract(owner.localpart, node, [id]);
-        },
-        tell: () => {
-          this.#counters.published.inc();
-          this.#tell(owner, node, config, { kind: "item", id, xml });
-        },
-      };
+      return { config, change: { kind: "item", id, xml } };
     });
+    if (outcome === "done") this.#counters.published.inc();
+    return outcome;
   }
 
   /**
@@ -243,7 +245,7 @@ export class PepServer {
     const limits = this.#deps.hosts.limits(owner.domainpart);
     return await this.#change({ owner, node, isStill }, async (store, found) => {
       if (found !== undefined) return "exists";
-      const config = NodeConfig.defaultOf(node).with(options, limits);
+      const config = NodeConfig.newOf(node).with(options, limits);
       if (config === undefined) return refusalOf(options);
       const result = await store.publish(owner.localpart, {
         node,
@@ -253,7 +255,7 @@ export class PepServer {
         maxItems: 1,
       }, limits);
       if (result !== "published") return result;
-      return { undo: () => store.remove(owner.localpart, node), tell: () => {} };
+      return { config, change: { kind: "configuration" } };
     });
   }
 
@@ -282,8 +284,7 @@ export class PepServer {
   ): Promise<PepOutcome> {
     const { owner, node } = place;
     const limits = this.#deps.hosts.limits(owner.domainpart);
-    return await this.#change(place, async (store, found) => {
-      if (found === undefined) return "no-node";
+    return await this.#changeFound(place, async (store, found) => {
       const config = changed(found.config);
       if (typeof config === "string") return config;
       const isEmptied = found.config.persists && !config.persists;
@@ -295,18 +296,7 @@ export class PepServer {
         // What is published from now on is not kept: an older item must not pass for the last one.
         maxItems: config.persists ? config.maxItems(limits) : 0,
       });
-      if (!isDone) return "changed";
-      return {
-        // A node that has changed since is its owner's.
-        undo: () =>
-          store.configure(owner.localpart, {
-            node,
-            expected: config.encode(),
-            config: found.text,
-            maxItems: found.config.persists ? found.config.maxItems(limits) : 0,
-          }),
-        tell: () => this.#tell(owner, node, config, { kind: "configuration" }),
-      };
+      return isDone ? { config, change: { kind: "configuration" } } : "changed";
     });
   }
 
@@ -335,57 +325,54 @@ export class PepServer {
    * Removes items of a node.
    *
    * @param isTold true to notify others even where the node does not say so
-   * @returns the number of items that there were; undefined without such a node
+   * @param isStill see `publish`
    * @throws CausewayError with a code `storage/…`
    */
   async retract(
     owner: Jid,
     node: string,
-    ids: readonly string[],
-    isTold: boolean,
-  ): Promise<number | undefined> {
-    const config = await this.#configOf(owner, node);
-    if (config === undefined) return undefined;
-    await this.#removing(owner, node);
-    const count = await this.#storeOf(owner).retract(owner.localpart, node, ids);
-    this.#counters.retracted.inc(count);
-    if (count === 0) return count;
-    const isSilent = !isTold && !config.notifiesRetract;
-    this.#tell(
-      owner,
-      node,
-      config,
-      isSilent ? { kind: "configuration" } : { kind: "retract", ids },
-    );
-    return count;
+    { ids, isTold }: { readonly ids: readonly string[]; readonly isTold: boolean },
+    isStill?: StillCheck,
+  ): Promise<PepOutcome> {
+    return await this.#changeFound({ owner, node, isStill }, async (store, { text, config }) => {
+      await this.#removing(owner, node);
+      const count = await store.retract(owner.localpart, { node, expected: text, ids });
+      if (count === undefined) return "changed";
+      if (count === 0) return "no-item";
+      this.#counters.retracted.inc(count);
+      const isSilent = !isTold && !config.notifiesRetract;
+      return { config, change: isSilent ? { kind: "configuration" } : { kind: "retract", ids } };
+    });
   }
 
   /**
-   * Removes all items of a node; false without such a node.
+   * Removes all items of a node.
+   *
+   * @param isStill see `publish`
    * @throws CausewayError with a code `storage/…`
    */
-  async purge(owner: Jid, node: string): Promise<boolean> {
-    const config = await this.#configOf(owner, node);
-    if (config === undefined) return false;
-    await this.#removing(owner, node);
-    this.#counters.retracted.inc(await this.#storeOf(owner).retract(owner.localpart, node));
-    const kind = config.notifiesRetract ? "purge" : "configuration";
-    this.#tell(owner, node, config, { kind });
-    return true;
+  async purge(owner: Jid, node: string, isStill?: StillCheck): Promise<PepOutcome> {
+    return await this.#changeFound({ owner, node, isStill }, async (store, { text, config }) => {
+      await this.#removing(owner, node);
+      const count = await store.retract(owner.localpart, { node, expected: text });
+      if (count === undefined) return "changed";
+      this.#counters.retracted.inc(count);
+      return { config, change: { kind: config.notifiesRetract ? "purge" : "configuration" } };
+    });
   }
 
   /**
-   * Removes a node with its items; false without such a node.
+   * Removes a node with its items.
+   *
+   * @param isStill see `publish`
    * @throws CausewayError with a code `storage/…`
    */
-  async remove(owner: Jid, node: string): Promise<boolean> {
-    const config = await this.#configOf(owner, node);
-    if (config === undefined) return false;
-    await this.#removing(owner, node);
-    if (!await this.#storeOf(owner).remove(owner.localpart, node)) return false;
-    const kind = config.notifiesDelete ? "delete" : "configuration";
-    this.#tell(owner, node, config, { kind });
-    return true;
+  async remove(owner: Jid, node: string, isStill?: StillCheck): Promise<PepOutcome> {
+    return await this.#changeFound({ owner, node, isStill }, async (store, { text, config }) => {
+      await this.#removing(owner, node);
+      if (!await store.remove(owner.localpart, { node, expected: text })) return "changed";
+      return { config, change: { kind: config.notifiesDelete ? "delete" : "configuration" } };
+    });
   }
 
   /** Waits until all that has happened so far is told. */
@@ -396,34 +383,42 @@ export class PepServer {
     await this.photos.settled();
   }
 
+  /** Attempts a change of a node that is there. */
+  #changeFound(
+    place: ChangePlace,
+    attempt: (store: PepStore, found: FoundNode) => Promise<Attempted>,
+  ): Promise<PepOutcome> {
+    return this.#change(
+      place,
+      async (store, found) => found === undefined ? "no-node" : await attempt(store, found),
+    );
+  }
+
   /**
-   * Attempts a change of a node until none of others comes in between. What was written for an account
-   * that was deleted meanwhile is taken back, and nobody is told of it.
+   * Attempts a change of a node until none of others comes in between. An attempt changes the node that
+   * it is given, or none: a node of the name's next owner has another configuration.
    */
   async #change(
     { owner, node, isStill }: ChangePlace,
-    attempt: (
-      store: PepStore,
-      found: { readonly text: string; readonly config: NodeConfig } | undefined,
-    ) => Promise<Written | Exclude<PepOutcome, "done"> | "changed">,
+    attempt: (store: PepStore, found: FoundNode | undefined) => Promise<Attempted>,
   ): Promise<PepOutcome> {
     const store = this.#storeOf(owner);
     for (let count = 0; count < MAX_ATTEMPTS; count++) {
-      const found = await store.node(owner.localpart, node);
-      const text = found?.config;
-      const outcome = await attempt(
-        store,
-        text === undefined ? undefined : { text, config: NodeConfig.decode(text) },
-      );
+      const text = (await store.node(owner.localpart, node))?.config;
+      const found = text === undefined ? undefined : { text, config: NodeConfig.decode(text) };
+      if (await isStill?.() === false) return "former"; // the node may be that of the next owner
+      const outcome = await attempt(store, found);
       if (outcome === "changed") continue;
       if (typeof outcome === "string") return outcome;
-      if (await isStill?.() === false) {
-        await outcome.undo();
+      const { config, change } = outcome;
+      if (found === undefined && await isStill?.() === false) {
+        // A next owner loses what they have published there in this moment.
+        await store.remove(owner.localpart, { node, expected: config.encode() });
         // The nodes of the next owner's sessions may have read an avatar meanwhile.
-        this.#tell(owner, node, NodeConfig.defaultOf(node), { kind: "configuration" });
+        this.#tell(owner, node, config, { kind: "configuration" });
         return "former";
       }
-      outcome.tell();
+      this.#tell(owner, node, config, change);
       return "done";
     }
     return "contended";
@@ -431,11 +426,6 @@ export class PepServer {
 
   async #removing(owner: Jid, node: string): Promise<void> {
     if (node === AVATAR_METADATA) await this.photos.removing(owner);
-  }
-
-  async #configOf(owner: Jid, node: string): Promise<NodeConfig | undefined> {
-    const found = await this.#storeOf(owner).node(owner.localpart, node);
-    return found && NodeConfig.decode(found.config);
   }
 
   #gone(jid: FullJid): void {

@@ -172,8 +172,11 @@ const OPERATIONS: readonly Operation[] = [
     (stores) =>
       pep(stores).configure("bob", { node: "urn:x", expected: "{}", config: "{}", maxItems: 1 }),
   ),
-  writes("pep.retract", (stores) => pep(stores).retract("bob", "urn:x", ["i"])),
-  frees("pep.remove", (stores) => pep(stores).remove("bob", "urn:x")),
+  writes(
+    "pep.retract",
+    (stores) => pep(stores).retract("bob", { node: "urn:x", expected: "{}", ids: ["i"] }),
+  ),
+  frees("pep.remove", (stores) => pep(stores).remove("bob", { node: "urn:x", expected: "{}" })),
   frees("pep.removeAll", (stores) => pep(stores).removeAll("bob")),
   reads("archives.read", (stores) => stores.archives().read(ALICE, {}, PAGE)),
   reads("archives.count", (stores) => stores.archives().count(ALICE, {}, 10)),

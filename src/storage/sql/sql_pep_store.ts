@@ -144,22 +144,30 @@ export class SqlPepStore implements PepStore {
     });
   }
 
-  async retract(localpart: string, node: string, ids?: readonly string[]): Promise<number> {
+  async retract(
+    localpart: string,
+    { node, expected, ids }: Parameters<PepStore["retract"]>[1],
+  ): Promise<number | undefined> {
     const keys = this.#keysOf(localpart, node);
     return await this.#database.transact("retract items from", async (queries) => {
-      if (!await changeNode(queries, keys, {})) return 0;
+      if (!await changeNode(queries, keys, { expected })) return undefined;
       return await removeItems(queries, keys, ids?.map((id) => keyOf(id)));
     });
   }
 
-  async remove(localpart: string, node: string): Promise<boolean> {
+  async remove(
+    localpart: string,
+    { node, expected }: Parameters<PepStore["remove"]>[1],
+  ): Promise<boolean> {
     const keys = this.#keysOf(localpart, node);
     return await this.#database.transact("remove a node from", async (queries) => {
       const { numDeletedRows } = await queries.deleteFrom("pep_nodes")
         .where("account_key", "=", keys.account).where("node_key", "=", keys.node)
+        .where("config", "=", ENCODER.encode(expected))
         .executeTakeFirstOrThrow();
+      if (numDeletedRows === 0n) return false;
       await removeItems(queries, keys);
-      return numDeletedRows > 0n;
+      return true;
     });
   }
 
@@ -295,16 +303,16 @@ async function makeNode(
 async function changeNode(
   queries: Queries,
   { account, node }: NodeKeys,
-  { expected, config }: { readonly expected?: string; readonly config?: string },
+  { expected, config }: { readonly expected: string; readonly config?: string },
 ): Promise<boolean> {
-  let query = queries.updateTable("pep_nodes")
+  const { numUpdatedRows } = await queries.updateTable("pep_nodes")
     .set((each) => ({
       version: each("version", "+", 1),
       ...config !== undefined && { config: ENCODER.encode(config) },
     }))
-    .where("account_key", "=", account).where("node_key", "=", node);
-  if (expected !== undefined) query = query.where("config", "=", ENCODER.encode(expected));
-  const { numUpdatedRows } = await query.executeTakeFirstOrThrow();
+    .where("account_key", "=", account).where("node_key", "=", node)
+    .where("config", "=", ENCODER.encode(expected))
+    .executeTakeFirstOrThrow();
   return numUpdatedRows > 0n;
 }
 

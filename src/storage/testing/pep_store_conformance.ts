@@ -92,15 +92,21 @@ const CHECKS: Readonly<Record<string, Check>> = {
 
   async "retract() and remove() take items and nodes away"(fixture) {
     const store = await withItems(fixture, ["one", "two", "three", "four"]);
-    assert.equal(await store.retract("alice", TUNE, ["two", "none"]), 1);
+    const here = { node: TUNE, expected: "c" };
+    assert.equal(await store.retract("alice", { ...here, ids: ["two", "none"] }), 1);
     assert.deepEqual(await idsIn(store), ["one", "three", "four"]);
-    assert.equal(await store.retract("alice", TUNE, ["none"]), 0);
-    assert.equal(await store.retract("alice", "none", ["one"]), 0);
-    assert.equal(await store.retract("alice", TUNE), 3);
+    assert.equal(await store.retract("alice", { ...here, ids: ["none"] }), 0);
+    for (const other of [{ ...here, node: "none" }, { ...here, expected: "d" }]) {
+      assert.equal(await store.retract("alice", { ...other, ids: ["one"] }), undefined);
+      assert.equal(await store.retract("alice", other), undefined);
+      assert.equal(await store.remove("alice", other), false);
+    }
+    assert.deepEqual(await idsIn(store), ["one", "three", "four"]);
+    assert.equal(await store.retract("alice", here), 3);
     assert.deepEqual(await store.node("alice", TUNE), { name: TUNE, config: "c" });
     await store.publish("alice", publication("five"), ROOMY);
-    assert.equal(await store.remove("alice", TUNE), true);
-    assert.equal(await store.remove("alice", TUNE), false);
+    assert.equal(await store.remove("alice", here), true);
+    assert.equal(await store.remove("alice", here), false);
     assert.equal(await store.node("alice", TUNE), undefined);
     await store.publish("alice", publication("six", { expected: undefined }), ROOMY);
     assert.deepEqual(await idsIn(store), ["six"], "nothing of the former node came back");
@@ -142,7 +148,7 @@ const CHECKS: Readonly<Record<string, Check>> = {
     await store.publish("alice", publication("x", { node: "other", expected: undefined }), ROOMY);
     await store.publish("bob", publication("three", { expected: undefined }), ROOMY);
     await store.publish("bob", publication("four"), ROOMY);
-    await store.retract("bob", TUNE, ["four"]);
+    await store.retract("bob", { node: TUNE, expected: "c", ids: ["four"] });
     const large = { ...publication("big", { expected: undefined }), item: item("big", "12345678") };
     await store.publish("carol", large, ROOMY);
     await fixture.pep("example.org").publish("dave", large, ROOMY);

@@ -62,6 +62,8 @@ export class PepFixture implements AsyncDisposable {
   itemReadings = 0;
   /** Called before an item is stored in a node. */
   publishing: ((node: string) => Promise<void>) | undefined;
+  /** Called before a node is changed in the store. */
+  writing: (() => Promise<void>) | undefined;
   /** Called as the account of a client is looked up. Returns false when the account is gone. */
   isCurrent: () => Promise<boolean> = () => Promise.resolve(true);
   /** Called when items are asked for by their ids. */
@@ -90,7 +92,15 @@ export class PepFixture implements AsyncDisposable {
         if (name === "publish") {
           return async (...publication: Parameters<PepStore["publish"]>) => {
             await this.publishing?.(publication[1].node);
+            await this.writing?.();
             return await stored.publish(...publication);
+          };
+        }
+        if (name === "configure" || name === "retract" || name === "remove") {
+          const write = stored[name].bind(stored) as (...change: unknown[]) => Promise<unknown>;
+          return async (...change: unknown[]) => {
+            await this.writing?.();
+            return await write(...change);
           };
         }
         if (name !== "lastItems") return stored[name].bind(stored);
