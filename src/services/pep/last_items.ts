@@ -42,11 +42,12 @@ export interface LastItemsDeps extends PepDeps {
  */
 export class LastItems {
   readonly #deps: LastItemsDeps;
-  readonly #waiting: (() => Promise<void>)[] = [];
+  /** Readings that wait for their turn, in their order. */
+  readonly #waiting = new Set<() => Promise<void>>();
   readonly #readings = new Set<Reading>();
   /** Full JIDs of clients that wait for what they may have missed: once is enough for them. */
   readonly #missing = new Set<string>();
-  /** Clients whose last items wait until the presence of their contacts has come, by full JID. */
+  /** Clients whose last items are not read yet, for the pause or for their turn, by full JID. */
   readonly #paused = new Map<string, Pause>();
   #keptBytes = 0;
   #running = 0;
@@ -66,17 +67,17 @@ export class LastItems {
       for (const node of nodes) paused.nodes.add(node);
       return;
     }
-    if (this.#paused.size + this.#waiting.length >= MAX_WAITING) {
-      return this.#deps.counters.failures.inc();
-    }
+    if (!this.#hasRoom) return this.#deps.counters.failures.inc();
     const pause: Pause = {
       nodes: new Set(nodes),
       told: new Set(),
       contacts: undefined,
       cancel: this.#deps.clock.after(PAUSE_MS, () => {
-        this.#paused.delete(jid.text);
-        const { contacts, told } = pause;
-        this.#begin({ to: jid, nodes: [...pause.nodes], contacts, told, sinceMs: undefined });
+        pause.cancel = this.#await(() => {
+          this.#paused.delete(jid.text);
+          const { nodes, contacts, told } = pause;
+          return { to: jid, nodes: [...nodes], contacts, told, sinceMs: undefined };
+        });
       }),
     };
     this.#paused.set(jid.text, pause);
@@ -90,11 +91,12 @@ export class LastItems {
   sendMissed(jid: FullJid, nodes: ReadonlySet<string>, sinceMs: number): void {
     const paused = this.#paused.get(jid.text)?.nodes;
     if (this.#missing.has(jid.text) || paused?.isSupersetOf(nodes) === true) return;
-    if (this.#paused.size + this.#waiting.length >= MAX_WAITING) {
-      return this.#deps.counters.failures.inc();
-    }
+    if (!this.#hasRoom) return this.#deps.counters.failures.inc();
     this.#missing.add(jid.text);
-    this.#begin({ to: jid, nodes: [...nodes], contacts: undefined, told: new Set(), sinceMs });
+    this.#await(() => {
+      this.#missing.delete(jid.text);
+      return { to: jid, nodes: [...nodes], contacts: undefined, told: new Set(), sinceMs };
+    });
   }
 
   /** True while a client is yet to be sent the last items after its login. */
@@ -144,30 +146,39 @@ export class LastItems {
     pause.contacts = seen;
   }
 
-  #begin(reading: Reading): void {
-    const { to: jid, contacts, sinceMs } = reading;
-    this.#waiting.push(async () => {
-      if (sinceMs !== undefined) this.#missing.delete(jid.text);
-      this.#readings.add(reading);
-      try {
-        await this.#deps.paced.run(async () => {
-          if (this.#isThere(jid)) await this.#send(reading);
-        });
-      } catch (thrown) {
-        this.#deps.counters.failures.inc();
-        this.#deps.log.warn("pep.last-items-failed", { error: describeError(thrown) });
-      } finally {
-        this.#readings.delete(reading);
-        this.#keptBytes -= bytesOf(contacts);
-      }
-    });
+  get #hasRoom(): boolean {
+    return this.#paused.size + this.#missing.size < MAX_WAITING;
+  }
+
+  /** Has a reading wait for its turn, when `begin` says what is read. Returns a function that ends that. */
+  #await(begin: () => Reading): () => void {
+    const task = () => this.#read(begin());
+    this.#waiting.add(task);
     this.#run();
+    return () => void this.#waiting.delete(task);
+  }
+
+  /** Never rejects. */
+  async #read(reading: Reading): Promise<void> {
+    const { to: jid, contacts } = reading;
+    this.#readings.add(reading);
+    try {
+      await this.#deps.paced.run(async () => {
+        if (this.#isThere(jid)) await this.#send(reading);
+      });
+    } catch (thrown) {
+      this.#deps.counters.failures.inc();
+      this.#deps.log.warn("pep.last-items-failed", { error: describeError(thrown) });
+    } finally {
+      this.#readings.delete(reading);
+      this.#keptBytes -= bytesOf(contacts);
+    }
   }
 
   #run(): void {
-    while (this.#running < MAX_RUNNING) {
-      const next = this.#waiting.shift();
-      if (next === undefined) break;
+    for (const next of this.#waiting) {
+      if (this.#running >= MAX_RUNNING) break;
+      this.#waiting.delete(next);
       this.#running++;
       void next().finally(() => { // it never rejects
         this.#running--;
@@ -299,14 +310,15 @@ export interface ToldChange {
   readonly hasItem: boolean;
 }
 
-/** The time between a login and the reading of its last items. */
+/** The time between a login and the reading of its last items: a pause, and a wait for their turn. */
 interface Pause {
   readonly nodes: Set<string>;
   /** Nodes of which the client has got an item meanwhile. */
   readonly told: Set<string>;
   /** The contacts that were told the client's presence, where they are kept. */
   contacts: readonly KeptContact[] | undefined;
-  readonly cancel: CancelTimer;
+  /** Ends the pause, or the wait for a turn behind it. */
+  cancel: CancelTimer;
 }
 
 /** The last items of one client, while they are read. */

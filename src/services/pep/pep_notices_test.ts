@@ -3,6 +3,7 @@ import { createHash } from "node:crypto";
 import { CausewayError } from "../../base/mod.ts";
 import type { FullJid } from "../../xmpp/mod.ts";
 import { element, parseJid } from "../../xmpp/mod.ts";
+import { PAUSE_MS } from "./last_items.ts";
 import { PepFixture, presenceOf, submitted, textOf } from "./testing/pep_fixture.ts";
 
 const ALICE = "alice@example.com/desk";
@@ -460,6 +461,40 @@ Deno.test("PepServer.isSending() is true until a client that has logged in has g
   strictEqual(isSending(), true, "they come after the presence");
   deepStrictEqual(changesIn(await pep.received(ALICE)), ["one"]);
   strictEqual(isSending(), false);
+});
+
+Deno.test("LastItems that wait until others are read are still to be sent, unless the client hears of them or leaves", async () => {
+  await using pep = await PepFixture.open();
+  await pep.publish(ALICE, TUNE, item("one"));
+  const { promise, resolve } = Promise.withResolvers<void>();
+  pep.rostersAfter = promise;
+  const [laptop, phone, desk] = ["laptop", "phone", "desk"].map((each) =>
+    `bob@example.com/${each}`
+  );
+  await pep.subscribe("alice@example.com", "bob@example.com");
+  const others = Array.from({ length: 10 }, (_, index) => `carol@example.com/${index}`);
+  const clients = [...others, laptop!, phone!, desk!];
+  for (const each of clients) pep.logIn(each, [`${TUNE}+notify`]);
+  pep.clock.advance(PAUSE_MS);
+  const isSending = (jid: string) => pep.server.isSending(parseJid(jid) as FullJid);
+  deepStrictEqual(clients.filter((each) => !isSending(each)), [], "all but ten wait");
+  const notice = `<message type='headline' from='alice@example.com' to='${phone}'>` +
+    `<event xmlns='http://jabber.org/protocol/pubsub#event'><items node='${TUNE}'>` +
+    "<item id='one'><x xmlns='urn:x'/></item></items></event></message>";
+  pep.server.notified({
+    kind: "message",
+    type: "headline",
+    from: parseJid("alice@example.com"),
+    to: parseJid(phone!),
+    bytes: new TextEncoder().encode(notice),
+  });
+  pep.presence(desk!, { ...presenceOf(desk!), type: "unavailable" });
+  strictEqual(isSending(desk!), false);
+  resolve();
+  deepStrictEqual(changesIn(await pep.received(laptop!)), ["one"]);
+  deepStrictEqual(await pep.received(phone!), [], "it has got it");
+  deepStrictEqual(await pep.received(desk!), []);
+  deepStrictEqual(clients.filter(isSending), []);
 });
 
 Deno.test("PepServer.approved() gives a new contact the last items, through the nodes of its sessions", async () => {
