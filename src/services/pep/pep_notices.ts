@@ -1,7 +1,7 @@
 import { describeError, FairShares } from "../../base/mod.ts";
 import { seesPresence } from "../../storage/mod.ts";
 import type { Jid, Stanza } from "../../xmpp/mod.ts";
-import { FullJid, parseJid, readdress, recipientHolders, stanzaId } from "../../xmpp/mod.ts";
+import { FullJid, parseJid, readdress, recipientHolders, stanzaId, Turns } from "../../xmpp/mod.ts";
 import { NodeConfig } from "./node_config.ts";
 import { admits, relationOf } from "./pep_access.ts";
 import type { ArrivedEvent, NodeChange } from "./pep_events.ts";
@@ -43,7 +43,8 @@ export interface PepNoticesDeps extends PepDeps {
  */
 export class PepNotices {
   readonly #deps: PepNoticesDeps;
-  readonly #filling = new Set<Promise<void>>();
+  /** Each client hears of one node's changes in their order, also while an item of it is read. */
+  readonly #turns = new Turns();
   /** Items that are read, by the notification that they are read for: it comes for many sessions. */
   readonly #items = new Map<string, Promise<FoundItem | undefined>>();
   /** Notifications for clients whose interests are not known yet, by full JID, in their order. */
@@ -94,6 +95,13 @@ export class PepNotices {
    * and for one that is delivered as every other.
    */
   arrived(stanza: Stanza): "delivered" | "ignored" | undefined {
+    return this.#take(stanza, { hasWaited: false });
+  }
+
+  #take(
+    stanza: Stanza,
+    { hasWaited }: { readonly hasWaited: boolean },
+  ): "delivered" | "ignored" | undefined {
     const { hosts, sessions, counters } = this.#deps;
     const { from, to } = stanza;
     if (from !== from.bare || from.localpart === "") return undefined;
@@ -120,22 +128,28 @@ export class PepNotices {
       return "ignored";
     }
     const { item } = event;
-    if (item !== undefined && item.payload === undefined && hosts.store(domainpart) !== undefined) {
-      const clients = wanted.map(({ jid }) => jid);
-      const task = this.#fill(stanza, { node: event.node, id: item.id }, clients)
-        .finally(() => this.#filling.delete(task)); // it never rejects
-      this.#filling.add(task);
-      return "delivered";
+    // What has waited may be hidden by now. The owner's own clients see all of it.
+    const isAsked = item?.payload === undefined || (hasWaited && from.text !== to.bare.text);
+    const isRead = item !== undefined && isAsked && hosts.store(domainpart) !== undefined;
+    const turnOf = ({ text }: FullJid) => JSON.stringify([text, from.text, event.node]);
+    const mustWait = isRead || wanted.some(({ jid }) => this.#turns.has(turnOf(jid)));
+    if (!mustWait && to instanceof FullJid) return undefined;
+    for (const { jid } of wanted) {
+      const addressed = readdress(stanza, jid);
+      const tell = isRead
+        ? () => this.#fill(jid, addressed, { node: event.node, id: item.id, hasWaited })
+        : () => Promise.resolve(this.#deliver(jid, addressed, addressed));
+      void this.#turns.run(turnOf(jid), tell); // it never rejects
     }
-    if (to instanceof FullJid) return undefined;
-    for (const { jid } of wanted) this.#deps.routes.deliver(jid, readdress(stanza, jid));
     return "delivered";
   }
 
   /** Delivers, or drops, what has waited for a client whose interests are known now. */
   released(jid: FullJid): void {
     for (const stanza of this.closed(jid)) {
-      if (this.arrived(stanza) === undefined) this.#deps.routes.deliver(jid, stanza);
+      if (this.#take(stanza, { hasWaited: true }) === undefined) {
+        this.#deps.routes.deliver(jid, stanza);
+      }
     }
   }
 
@@ -150,7 +164,7 @@ export class PepNotices {
 
   /** Waits until all payloads that are to be read have been read. */
   async settled(): Promise<void> {
-    while (this.#filling.size > 0) await Promise.all(this.#filling);
+    await this.#turns.settled();
   }
 
   /**
@@ -181,33 +195,46 @@ export class PepNotices {
    * told: another notification says so. Never rejects.
    */
   async #fill(
+    client: FullJid,
     stanza: Stanza,
-    { node, id }: { readonly node: string; readonly id: string },
-    clients: readonly FullJid[],
+    { node, id, hasWaited }: {
+      readonly node: string;
+      readonly id: string;
+      readonly hasWaited: boolean;
+    },
   ): Promise<void> {
-    const { sessions, routes, counters, log } = this.#deps;
+    const { counters, log } = this.#deps;
     const { from } = stanza;
-    let told: Stanza | undefined = stanza;
+    const withPayload = (xml: string | undefined) =>
+      eventStanza({ node, change: { kind: "item", id, xml } }, {
+        from,
+        to: client,
+        id: this.#newId(),
+      });
+    let told: Stanza | undefined;
     try {
       const found = await this.#itemOf(stanza, { node, id });
       // The item may be newer than the notification, and the node hidden by now.
-      if (found === undefined || !await this.#isAdmitted(stanza, found.config)) told = undefined;
-      else if (found.config.deliversPayloads) {
-        const change = { kind: "item", id, xml: found.xml } as const;
-        told = eventStanza({ node, change }, { from, to: stanza.to, id: this.#newId() });
-      }
+      if (found === undefined || !await this.#isAdmitted(stanza, found.config, hasWaited)) return;
+      const { config, xml } = found;
+      if (xml === undefined && config.persists) return;
+      if (!config.deliversPayloads) told = withPayload(undefined);
+      else told = xml === undefined ? stanza : withPayload(xml);
     } catch (thrown) {
       // The client can ask for the item itself.
+      told = withPayload(undefined);
       counters.failures.inc();
       log.warn("pep.payload-unread", { error: describeError(thrown) });
     }
-    if (told === undefined) return;
-    for (const jid of clients) {
-      if (routes.deliver(jid, readdress(told, jid))) continue;
-      const isHere = sessions.here(jid.bare.text).some((session) => session.jid.text === jid.text);
-      // A session that has moved meanwhile is followed. Its node reads the payload again.
-      if (!isHere) routes.route(readdress(stanza, jid));
-    }
+    this.#deliver(client, told, stanza);
+  }
+
+  /** Delivers a notification. A session that has moved is followed, by the stanza that came for it. */
+  #deliver(to: FullJid, told: Stanza, came: Stanza): void {
+    const { sessions, routes } = this.#deps;
+    if (routes.deliver(to, told)) return;
+    const isHere = sessions.here(to.bare.text).some(({ jid }) => jid.text === to.text);
+    if (!isHere) routes.route(came); // its node reads the payload again
   }
 
   /** Reads an item, once for all sessions here that the same notification is for. */
@@ -226,7 +253,7 @@ export class PepNotices {
             store.node(from.localpart, node),
             store.items(from.localpart, node, [id]),
           ]);
-          return found && item && { config: NodeConfig.decode(found.config), xml: item.xml };
+          return found && { config: NodeConfig.decode(found.config), xml: item?.xml };
         } finally {
           this.#items.delete(key);
         }
@@ -236,12 +263,20 @@ export class PepNotices {
     return reading;
   }
 
-  /** True unless the access model certainly keeps the recipient out: the sender's node has asked. */
-  async #isAdmitted({ from, to }: Stanza, config: NodeConfig): Promise<boolean> {
+  /**
+   * True unless the access model keeps the recipient out. The sender's node has just asked about those
+   * notifications that have not waited, so that most need no roster.
+   */
+  async #isAdmitted(
+    { from, to }: Stanza,
+    config: NodeConfig,
+    hasWaited: boolean,
+  ): Promise<boolean> {
     if (from.text === to.bare.text) return true;
     if (config.affiliationOf(to.bare.text) === "outcast") return false;
-    return (config.accessModel !== "roster" && config.accessModel !== "whitelist") ||
-      admits(config, await relationOf(this.#deps.hosts, from, to));
+    const { accessModel } = config;
+    const mustAsk = hasWaited || accessModel === "roster" || accessModel === "whitelist";
+    return !mustAsk || admits(config, await relationOf(this.#deps.hosts, from, to));
   }
 
   async #send(
@@ -315,10 +350,11 @@ export class PepNotices {
   }
 }
 
-/** An item with the configuration of its node. */
+/** The configuration of a node with the payload of one item. */
 interface FoundItem {
   readonly config: NodeConfig;
-  readonly xml: string;
+  /** Undefined when the node has no such item. */
+  readonly xml: string | undefined;
 }
 
 /** Returns a change as it is sent: large payloads stay behind, where others can read them. */

@@ -221,6 +221,91 @@ Deno.test("PepNotices gives nobody a large item of a node that was hidden meanwh
   deepStrictEqual(received, [0, 0, 1]);
 });
 
+Deno.test("PepNotices asks again who may see what has waited for a client's interests", async () => {
+  await using pep = await PepFixture.open();
+  await pep.subscribe("alice@example.com", "bob@example.com");
+  const tell = pep.appear(BOB);
+  const transient = { "pubsub#persist_items": "0" };
+  for (const node of ["urn:hidden", "urn:shown", "urn:emptied"]) {
+    await pep.publish(ALICE, node, item(node), { "pubsub#send_last_published_item": "never" });
+  }
+  await pep.publish(ALICE, "urn:transient", item("one"), transient);
+  await pep.publish(ALICE, "urn:transient", item("two"), transient);
+  const whitelist = submitted("http://jabber.org/protocol/pubsub#node_config", {
+    "pubsub#access_model": "whitelist",
+  });
+  for (
+    const action of [
+      `<configure node='urn:hidden'>${whitelist}</configure>`,
+      "<purge node='urn:emptied'/>",
+    ]
+  ) match(await pep.ask(ALICE, "set", `<pubsub xmlns='${OWNER}'>${action}</pubsub>`), /result/);
+  const nodes = ["urn:hidden", "urn:shown", "urn:emptied", "urn:transient"];
+  tell(nodes.map((each) => `${each}+notify`));
+  const received = changesIn(await pep.received(BOB));
+  deepStrictEqual(received.toSorted(), ["one", "purge", "two", "urn:shown"]);
+  strictEqual(received.indexOf("one") < received.indexOf("two"), true, "in their order");
+});
+
+Deno.test("PepNotices gives somebody who is no contact any more nothing that has waited", async () => {
+  await using pep = await PepFixture.open();
+  await pep.subscribe("alice@example.com", "bob@example.com");
+  const tell = pep.appear(BOB);
+  await pep.publish(ALICE, TUNE, item("one"));
+  await pep.publish(ALICE, MOOD, item("large", "x".repeat(10_000)));
+  const rosters = pep.store.rosters();
+  const { version: expected } = await rosters.find("alice@example.com", "bob@example.com");
+  await rosters.write("alice@example.com", {
+    expected,
+    contact: "bob@example.com",
+    item: undefined,
+  });
+  tell([`${TUNE}+notify`, `${MOOD}+notify`]);
+  deepStrictEqual(await pep.received(BOB), []);
+});
+
+Deno.test("PepNotices tells of waiting items without their payloads while the database fails", async () => {
+  await using pep = await PepFixture.open();
+  await pep.subscribe("alice@example.com", "bob@example.com");
+  const tell = pep.appear(BOB);
+  await pep.publish(ALICE, TUNE, item("one"), { "pubsub#send_last_published_item": "never" });
+  pep.itemsAsked = () => {
+    throw new CausewayError("storage/unreachable", "Cannot read: away");
+  };
+  tell([`${TUNE}+notify`]);
+  match((await pep.received(BOB))[0]!, /<item id='one'\/>/);
+});
+
+Deno.test("PepNotices keeps the order of one node's items while a large one is read", async () => {
+  await using pep = await PepFixture.open();
+  await pep.subscribe("alice@example.com", "bob@example.com");
+  await pep.online(BOB, [`${TUNE}+notify`]);
+  const small = `<message type='headline' from='alice@example.com' to='${BOB}'>` +
+    `<event xmlns='http://jabber.org/protocol/pubsub#event'><items node='${TUNE}'>` +
+    "<item id='small'><x xmlns='urn:x'/></item></items></event></message>";
+  pep.itemsAsked = () => {
+    pep.itemsAsked = undefined;
+    pep.route({
+      kind: "message",
+      type: "headline",
+      from: parseJid("alice@example.com"),
+      to: parseJid(BOB),
+      bytes: new TextEncoder().encode(small),
+    });
+  };
+  await pep.publish(ALICE, TUNE, item("large", "x".repeat(10_000)));
+  deepStrictEqual(changesIn(await pep.received(BOB)), ["large", "small"]);
+});
+
+Deno.test("PepNotices tells of items that have no payload and that no node stores", async () => {
+  await using pep = await PepFixture.open();
+  await pep.subscribe("alice@example.com", "bob@example.com");
+  await pep.online(BOB, [`${TUNE}+notify`]);
+  const options = { "pubsub#persist_items": "0", "pubsub#deliver_payloads": "0" };
+  await pep.publish(ALICE, TUNE, item("one"), options);
+  match((await pep.received(BOB))[0]!, /<item id='one'\/>/);
+});
+
 Deno.test("PepNotices keeps the payload of items that no node stores", async () => {
   await using pep = await PepFixture.open();
   await pep.subscribe("alice@example.com", "bob@example.com");

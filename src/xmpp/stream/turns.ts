@@ -22,6 +22,11 @@ export class Turns {
     return mine;
   }
 
+  /** True while a task of `key` runs or waits. */
+  has(key: string): boolean {
+    return this.#last.has(key);
+  }
+
   /** Waits until no task is left, including tasks that begin meanwhile. */
   async settled(): Promise<void> {
     while (this.#last.size > 0) await Promise.all(this.#last.values());

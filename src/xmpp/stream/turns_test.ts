@@ -50,3 +50,12 @@ Deno.test("Turns.run() queues a task's own requests after that task", async () =
   await turns.settled();
   assert.deepEqual(order, ["outer", "inner"]);
 });
+
+Deno.test("Turns.has() is true while a task of the key runs or waits", async () => {
+  const turns = new Turns();
+  const task = turns.run("a", () => Promise.resolve());
+  assert.deepEqual([turns.has("a"), turns.has("b")], [true, false]);
+  await task;
+  await turns.settled();
+  assert.equal(turns.has("a"), false);
+});

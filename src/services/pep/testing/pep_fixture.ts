@@ -166,8 +166,8 @@ export class PepFixture implements AsyncDisposable {
           ),
       },
       routes: {
-        route: (stanza) => this.#route(stanza),
-        sendTo: (_host, stanza) => this.#route(stanza),
+        route: (stanza) => this.route(stanza),
+        sendTo: (_host, stanza) => this.route(stanza),
         deliver: (to, stanza) => this.#deliver(to, stanza),
       },
       contactsTold: () => Promise.resolve(this.told),
@@ -331,6 +331,14 @@ export class PepFixture implements AsyncDisposable {
     return own.map(({ stanza }) => textOf(stanza));
   }
 
+  /** Plays the node: what is for a session here meets the filter. */
+  route(stanza: Stanza): void {
+    if (!this.here.has(stanza.to.text)) return void this.routed.push(stanza);
+    if (this.server.notified(stanza) === undefined) {
+      this.#deliver(stanza.to as FullJid, stanza); // the sessions here have full JIDs
+    }
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     await this.server.settled();
     await this.store.close();
@@ -365,14 +373,6 @@ export class PepFixture implements AsyncDisposable {
     const completed = this.server.photos.complete(presence);
     this.here.set(jid, presence.type === "available" ? completed : undefined);
     this.server.presenceChanged(fullJid(jid), completed);
-  }
-
-  /** Plays the node: what is for a session here meets the filter. */
-  #route(stanza: Stanza): void {
-    if (!this.here.has(stanza.to.text)) return void this.routed.push(stanza);
-    if (this.server.notified(stanza) === undefined) {
-      this.#deliver(stanza.to as FullJid, stanza); // the sessions here have full JIDs
-    }
   }
 
   #deliver(to: FullJid, stanza: Stanza): boolean {
