@@ -1,5 +1,5 @@
 import type { CancelTimer } from "../../base/mod.ts";
-import { describeError } from "../../base/mod.ts";
+import { CausewayError, describeError } from "../../base/mod.ts";
 import type { LastPepItem, RosterContact } from "../../storage/mod.ts";
 import { isSeen, seesPresence } from "../../storage/mod.ts";
 import type { FullJid, Jid } from "../../xmpp/mod.ts";
@@ -23,6 +23,8 @@ const MAX_RUNNING = 10;
 const MAX_WAITING = 100_000;
 /** Milliseconds that last items wait after a login: the presence of its contacts comes first. */
 export const PAUSE_MS = 500;
+/** Milliseconds after which last items that could not be read are read again. */
+export const RETRY_MS = 5_000;
 /**
  * Bytes in memory of contacts that were read for presence. The contacts of other clients are read
  * again. One of them costs its JID, at one or two bytes a character, and its objects.
@@ -44,12 +46,15 @@ export class LastItems {
   readonly #deps: LastItemsDeps;
   /** Readings that wait for their turn, in their order. */
   readonly #waiting = new Set<() => Promise<void>>();
+  /** Readings under way for clients that are still there. */
   readonly #readings = new Set<Reading>();
   /** Full JIDs of clients that wait for what they may have missed: once is enough for them. */
   readonly #missing = new Set<string>();
   /** Clients whose last items are not read yet, for the pause or for their turn, by full JID. */
   readonly #paused = new Map<string, Pause>();
   #keptBytes = 0;
+  /** True once a reading has failed, until the next one that does not. */
+  #hasFailed = false;
   #running = 0;
   #idle: PromiseWithResolvers<void> | undefined;
 
@@ -62,17 +67,23 @@ export class LastItems {
    * those of the contacts whose presence its owner may see.
    */
   send(jid: FullJid, nodes: ReadonlySet<string>): void {
+    const pause = this.#pause(jid, nodes, PAUSE_MS);
+    if (pause !== undefined) void this.#keepContacts(jid, pause); // never rejects
+  }
+
+  /** Begins a pause. Undefined when there is one, which brings these nodes too, and without room. */
+  #pause(jid: FullJid, nodes: Iterable<string>, pauseMs: number): Pause | undefined {
     const paused = this.#paused.get(jid.text);
     if (paused !== undefined) {
       for (const node of nodes) paused.nodes.add(node);
-      return;
+      return undefined;
     }
-    if (!this.#hasRoom) return this.#deps.counters.failures.inc();
+    if (!this.#hasRoom) return void this.#deps.counters.failures.inc();
     const pause: Pause = {
       nodes: new Set(nodes),
       told: new Set(),
       contacts: undefined,
-      cancel: this.#deps.clock.after(PAUSE_MS, () => {
+      cancel: this.#deps.clock.after(pauseMs, () => {
         pause.cancel = this.#await(() => {
           this.#paused.delete(jid.text);
           const { nodes, contacts, told } = pause;
@@ -81,7 +92,7 @@ export class LastItems {
       }),
     };
     this.#paused.set(jid.text, pause);
-    void this.#keepContacts(jid, pause); // never rejects
+    return pause;
   }
 
   /**
@@ -107,6 +118,7 @@ export class LastItems {
 
   /** Sends a client that is gone, or no longer available, nothing any more. */
   closed({ text }: FullJid): void {
+    for (const each of this.#readings) if (each.to.text === text) this.#readings.delete(each);
     const paused = this.#paused.get(text);
     if (paused === undefined) return;
     this.#paused.delete(text);
@@ -164,15 +176,28 @@ export class LastItems {
     this.#readings.add(reading);
     try {
       await this.#deps.paced.run(async () => {
-        if (this.#isThere(jid)) await this.#send(reading);
+        if (!this.#isThere(jid)) return;
+        await this.#send(reading);
+        this.#hasFailed = false;
       });
     } catch (thrown) {
       this.#deps.counters.failures.inc();
-      this.#deps.log.warn("pep.last-items-failed", { error: describeError(thrown) });
+      const error = describeError(thrown);
+      if (!this.#hasFailed) this.#deps.log.warn("pep.last-items-failed", { error });
+      this.#hasFailed = true;
+      if (thrown instanceof CausewayError && thrown.retryable) this.#sendLater(reading);
     } finally {
       this.#readings.delete(reading);
       this.#keptBytes -= bytesOf(contacts);
     }
+  }
+
+  /** Sends a client later what a failed reading has not sent it. */
+  #sendLater(reading: Reading): void {
+    const { to, nodes, told, sinceMs } = reading;
+    if (sinceMs !== undefined || !this.#readings.has(reading)) return;
+    this.#pause(to, nodes, RETRY_MS);
+    for (const each of told) this.#paused.get(to.text)?.told.add(each);
   }
 
   #run(): void {
@@ -224,11 +249,12 @@ export class LastItems {
 
   /** Returns the number of items that were sent. */
   async #sendFrom(
-    { to, nodes, sinceMs, told }: Reading,
+    reading: Reading,
     left: number,
     accounts: readonly Contact[],
   ): Promise<number> {
     const { hosts, routes, counters } = this.#deps;
+    const { to, nodes, sinceMs, told } = reading;
     const store = hosts.store(accounts[0]!.jid.domainpart); // all have one domain
     if (store === undefined) return 0;
     const byLocalpart = new Map(accounts.map((each) => [each.jid.localpart, each]));
@@ -253,9 +279,11 @@ export class LastItems {
         if (config.sendsLast !== "on_sub_and_presence") continue;
         if (!await this.#maySee(to, owner, config)) continue;
         if (sent >= left) return sent;
-        if (!this.#isThere(to)) return left;
+        if (!this.#readings.has(reading)) return left; // the client is gone
         const payload = config.deliversPayloads ? xml : undefined;
-        if (told.has(nodeKey(owner.jid, node.name))) continue;
+        const key = nodeKey(owner.jid, node.name);
+        if (told.has(key)) continue;
+        told.add(key);
         const change = { kind: "item", id, xml: payload } as const;
         routes.deliver(to, eventStanza({ node: node.name, change }, { from: owner.jid, to }));
         counters.lastItems.inc();
@@ -310,7 +338,7 @@ export interface ToldChange {
   readonly hasItem: boolean;
 }
 
-/** The time between a login and the reading of its last items: a pause, and a wait for their turn. */
+/** The time until a client's last items are read: a pause, and a wait for their turn. */
 interface Pause {
   readonly nodes: Set<string>;
   /** Nodes of which the client has got an item meanwhile. */
@@ -328,7 +356,7 @@ interface Reading {
   /** Undefined: they are read from the roster. */
   readonly contacts: readonly KeptContact[] | undefined;
   readonly sinceMs: number | undefined;
-  /** Nodes of which the client has heard meanwhile. */
+  /** Nodes of which the client has heard meanwhile, from others or by this reading. */
   readonly told: Set<string>;
 }
 

@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { CausewayError } from "../../base/mod.ts";
 import type { FullJid } from "../../xmpp/mod.ts";
 import { element, parseJid } from "../../xmpp/mod.ts";
-import { PAUSE_MS } from "./last_items.ts";
+import { PAUSE_MS, RETRY_MS } from "./last_items.ts";
 import { PepFixture, presenceOf, submitted, textOf } from "./testing/pep_fixture.ts";
 
 const ALICE = "alice@example.com/desk";
@@ -546,6 +546,58 @@ Deno.test("PepServer.isSending() is true until a client that has logged in has g
   strictEqual(isSending(), true, "they come after the presence");
   deepStrictEqual(changesIn(await pep.received(ALICE)), ["one"]);
   strictEqual(isSending(), false);
+});
+
+Deno.test("LastItems that cannot be read are read again, and none is sent twice", async () => {
+  await using pep = await PepFixture.open();
+  await pep.subscribe("alice@example.com", "bob@example.com");
+  await pep.publish(ALICE, TUNE, item("alice"));
+  await pep.publish("bob@example.com/tv", TUNE, item("bob"));
+  const isSending = () => pep.server.isSending(parseJid(BOB) as FullJid);
+  pep.rostersFailure = new CausewayError("storage/pool-full", "Cannot read", { retryable: true });
+  await pep.online(BOB, [`${TUNE}+notify`]);
+  deepStrictEqual(changesIn(await pep.received(BOB)), ["bob"], "they need no roster");
+  strictEqual(isSending(), true);
+  pep.clock.advance(RETRY_MS);
+  deepStrictEqual(await pep.received(BOB), []);
+  strictEqual(pep.log.named("pep.last-items-failed").length, 1);
+  pep.rostersFailure = undefined;
+  pep.clock.advance(RETRY_MS);
+  deepStrictEqual(changesIn(await pep.received(BOB)), ["alice"]);
+  strictEqual(isSending(), false);
+  // Somebody who leaves in between is sent all of them when they are back.
+  pep.rostersFailure = new CausewayError("storage/pool-full", "Cannot read", { retryable: true });
+  await pep.online("bob@example.com/desk", [`${TUNE}+notify`]);
+  await pep.received("bob@example.com/desk");
+  pep.presence("bob@example.com/desk", {
+    ...presenceOf("bob@example.com/desk"),
+    type: "unavailable",
+  });
+  pep.rostersFailure = undefined;
+  await pep.online("bob@example.com/desk", [`${TUNE}+notify`]);
+  pep.clock.advance(RETRY_MS);
+  deepStrictEqual(changesIn(await pep.received("bob@example.com/desk")), ["bob", "alice"]);
+});
+
+Deno.test("LastItems that can never be read are given up", async () => {
+  await using pep = await PepFixture.open();
+  pep.lastItemsFailure = new CausewayError("storage/corrupt", "Cannot read: damaged");
+  await pep.online(ALICE, [`${TUNE}+notify`]);
+  strictEqual(pep.server.isSending(parseJid(ALICE) as FullJid), false);
+});
+
+Deno.test("LastItems sends a client that comes back nothing that is still read for the time before", async () => {
+  await using pep = await PepFixture.open();
+  await pep.subscribe("alice@example.com", "bob@example.com");
+  await pep.publish(ALICE, TUNE, item("alice"));
+  const { promise, resolve } = Promise.withResolvers<void>();
+  pep.rostersAfter = promise;
+  pep.logIn(BOB, [`${TUNE}+notify`]);
+  pep.clock.advance(PAUSE_MS);
+  pep.presence(BOB, { ...presenceOf(BOB), type: "unavailable" });
+  pep.logIn(BOB, [`${TUNE}+notify`]);
+  resolve();
+  deepStrictEqual(changesIn(await pep.received(BOB)), ["alice"]);
 });
 
 Deno.test("LastItems that wait until others are read are still to be sent, unless the client hears of them or leaves", async () => {
