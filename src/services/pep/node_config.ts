@@ -143,6 +143,11 @@ export class NodeConfig {
     return JSON.stringify([...this.#values].toSorted(([one], [other]) => one < other ? -1 : 1));
   }
 
+  /** True for the configuration that the same node has at another time. */
+  isOfSameNode(other: NodeConfig): boolean {
+    return isSame(this.#values.get(MARK) ?? [], other.#values.get(MARK) ?? []);
+  }
+
   get accessModel(): AccessModel {
     return this.#first(ACCESS_MODEL) as AccessModel; // `with` takes no other
   }

@@ -56,21 +56,18 @@ export class PepNotices {
     this.#deps = deps;
   }
 
-  /** Tells all whom a change of a node concerns. Never rejects. */
+  /**
+   * Tells all whom a change of a node concerns, or nobody.
+   * @throws CausewayError with a code `storage/…`
+   */
   async tell(owner: Jid, node: string, config: NodeConfig, change: NodeChange): Promise<void> {
-    const { counters, log } = this.#deps;
-    try {
-      const isInternal = change.kind === "configuration";
-      const hides = isInternal
-        ? undefined
-        : (await this.#deps.hosts.hiders?.([owner]))?.get(owner.text);
-      const all = isInternal ? [] : await this.#contactsFor(owner, config);
-      const contacts = hides === undefined ? all : all.filter((contact) => !hides(contact));
-      await this.#send([owner, ...contacts], owner, { node, change: reduced(change, config) });
-    } catch (thrown) {
-      counters.failures.inc();
-      log.warn("pep.notification-failed", { error: describeError(thrown) });
-    }
+    const isInternal = change.kind === "configuration";
+    const hides = isInternal
+      ? undefined
+      : (await this.#deps.hosts.hiders?.([owner]))?.get(owner.text);
+    const all = isInternal ? [] : await this.#contactsFor(owner, config);
+    const contacts = hides === undefined ? all : all.filter((contact) => !hides(contact));
+    await this.#send([owner, ...contacts], owner, { node, change });
   }
 
   /** Sends the last items of nodes to all sessions of one contact, who may see them. */
@@ -358,7 +355,7 @@ interface FoundItem {
 }
 
 /** Returns a change as it is sent: large payloads stay behind, where others can read them. */
-function reduced(change: NodeChange, config: NodeConfig): NodeChange {
+export function reduced(change: NodeChange, config: NodeConfig): NodeChange {
   if (change.kind !== "item" || change.xml === undefined) return change;
   const isLarge = config.persists && new TextEncoder().encode(change.xml).length > MAX_INLINE_BYTES;
   return isLarge || !config.deliversPayloads ? { ...change, xml: undefined } : change;

@@ -713,6 +713,58 @@ Deno.test("PepNotices tells of what others publish while one account publishes m
   deepStrictEqual(told.length, 2_000, "of the 10000 places, alice has a fifth");
 });
 
+Deno.test("PepServer tells of changes, in their order, once it can read who is to hear of them", async () => {
+  await using pep = await PepFixture.open();
+  await pep.subscribe("alice@example.com", "bob@example.com");
+  await pep.online(BOB, [`${TUNE}+notify`]);
+  const away = { retryable: true };
+  pep.rostersFailure = new CausewayError("storage/pool-full", "Cannot read rosters", away);
+  const publications = ["one", "two"].map((id) => pep.publish(ALICE, TUNE, item(id)));
+  const failures = () => pep.log.named("pep.notification-failed").length;
+  while (failures() === 0) await new Promise((done) => setTimeout(done));
+  deepStrictEqual(changesIn(pep.delivered.map(({ stanza }) => textOf(stanza))), []);
+  pep.rostersFailure = undefined;
+  pep.clock.advance(RETRY_MS);
+  await Promise.all(publications);
+  deepStrictEqual(changesIn(await pep.received(BOB)), ["one", "two"]);
+  strictEqual(failures(), 1);
+});
+
+Deno.test("PepServer tells nobody later of items in a node that is hidden by then, or has another owner", async () => {
+  await using pep = await PepFixture.open();
+  await pep.subscribe("alice@example.com", "bob@example.com");
+  await pep.online(BOB, [`${TUNE}+notify`, `${MOOD}+notify`]);
+  await pep.publish(ALICE, MOOD, item("before"));
+  await pep.received(BOB);
+  const store = pep.store.pep("example.com");
+  const away = { retryable: true };
+  pep.rostersFailure = new CausewayError("storage/pool-full", "Cannot read rosters", away);
+  const publications = [TUNE, MOOD].map((node) => pep.publish(ALICE, node, item("late")));
+  const failures = () => pep.log.named("pep.notification-failed").length;
+  while (failures() === 0) await new Promise((done) => setTimeout(done));
+  const { config } = (await store.node("alice", TUNE))!;
+  const hidden = config.replace("[", '[["pubsub#access_model",["whitelist"]],');
+  await store.configure("alice", { node: TUNE, expected: config, config: hidden, maxItems: 1 });
+  // As if the account had been deleted and made again.
+  const { config: expected } = (await store.node("alice", MOOD))!;
+  await store.configure("alice", { node: MOOD, expected, config: "[]", maxItems: 1 });
+  pep.rostersFailure = undefined;
+  pep.clock.advance(RETRY_MS);
+  await Promise.all(publications);
+  deepStrictEqual(changesIn(await pep.received(BOB)), []);
+});
+
+Deno.test("PepServer gives up what it can never tell", async () => {
+  await using pep = await PepFixture.open();
+  await pep.subscribe("alice@example.com", "bob@example.com");
+  await pep.online(BOB, [`${TUNE}+notify`]);
+  pep.rostersFailure = new CausewayError("storage/corrupt", "Cannot read rosters");
+  match(await pep.publish(ALICE, TUNE, item("one")), /type='result'/);
+  pep.rostersFailure = undefined;
+  match(await pep.publish(ALICE, TUNE, item("two")), /type='result'/);
+  deepStrictEqual(changesIn(await pep.received(BOB)), ["two"]);
+});
+
 Deno.test("PepNotices tells members of a whitelist who may see the presence, and no outcast", async () => {
   await using pep = await PepFixture.open();
   const [carol, dave] = ["carol@example.com/desk", "dave@example.com/desk"];

@@ -1,18 +1,18 @@
-import { FairShares } from "../../base/mod.ts";
+import { CausewayError, describeError, FairShares } from "../../base/mod.ts";
 import type { PepStore } from "../../storage/mod.ts";
 import type { FullJid, Jid, Stanza } from "../../xmpp/mod.ts";
 import { parseJid, serialize, Turns } from "../../xmpp/mod.ts";
 import { AvatarPhotos } from "./avatar_photos.ts";
 import { ClientCaps } from "./client_caps.ts";
 import type { FormValues } from "./data_form.ts";
-import { LastItems } from "./last_items.ts";
+import { LastItems, RETRY_MS } from "./last_items.ts";
 import { AVATAR_METADATA } from "./namespaces.ts";
 import type { Affiliation } from "./node_config.ts";
 import { ACCESS_MODEL, NodeConfig } from "./node_config.ts";
 import { admits, relationOf } from "./pep_access.ts";
 import type { NodeChange } from "./pep_events.ts";
 import { PepMetrics } from "./pep_metrics.ts";
-import { PepNotices } from "./pep_notices.ts";
+import { PepNotices, reduced } from "./pep_notices.ts";
 import type { PepDeps, PepHosts, PepOutcome, Publication, StillCheck } from "./pep_ports.ts";
 
 /** Attempts at a change of a node that others change at the same moment. */
@@ -437,20 +437,49 @@ export class PepServer {
     const isSilent = !config.delivers || change.kind === "configuration";
     // The nodes of the owner's sessions have the avatar in presence: they hear of it in any case.
     if (isSilent && node !== AVATAR_METADATA) return;
-    const told = isSilent ? { kind: "configuration" } as const : change;
-    this.#tellLater(owner, () => this.#notices.tell(owner, node, config, told));
+    const told = isSilent ? { kind: "configuration" } as const : reduced(change, config);
+    const isOfContent = told.kind !== "configuration" && told.kind !== "delete";
+    this.#tellLater(owner, async (isLate) => {
+      const mustAsk = isLate && isOfContent;
+      const current = mustAsk ? await this.#currentOf(owner, node, config) : config;
+      if (current !== undefined) await this.#notices.tell(owner, node, current, told);
+    });
   }
 
-  #tellLater(owner: Jid, tell: () => Promise<void>): void {
+  /** Returns the configuration of a node by now; undefined for a node that is gone. */
+  async #currentOf(owner: Jid, node: string, before: NodeConfig): Promise<NodeConfig | undefined> {
+    const found = await this.#storeOf(owner).node(owner.localpart, node);
+    const config = found && NodeConfig.decode(found.config);
+    return config?.isOfSameNode(before) === true ? config : undefined;
+  }
+
+  /** @param tell gets true when it had to wait, so that the node may be another one by now */
+  #tellLater(owner: Jid, tell: (isLate: boolean) => Promise<void>): void {
     const holders = { singles: [owner.text], crowds: [] };
     if (!this.#untold.mayHold(holders, 0)) return this.#counters.failures.inc();
     this.#untold.hold(holders, 0);
-    void this.#turns.run(owner.text, tell).catch((thrown) => {
-      this.#counters.failures.inc();
-      this.#deps.log.warn("pep.notification-failed", { error: String(thrown) });
-    }).finally(() => {
+    const isLate = this.#turns.has(owner.text);
+    void this.#turns.run(owner.text, () => this.#retry(tell, isLate)).finally(() => { // it never rejects
       this.#untold.release(holders, 0);
     });
+  }
+
+  /** Tells of a change as often as the database fails in a way that may pass. Never rejects. */
+  async #retry(tell: (isLate: boolean) => Promise<void>, isLate: boolean): Promise<void> {
+    const { clock, log } = this.#deps;
+    for (let attempt = 1;; attempt++) {
+      try {
+        return await tell(isLate || attempt > 1);
+      } catch (thrown) {
+        this.#counters.failures.inc();
+        const error = describeError(thrown);
+        if (attempt === 1) log.warn("pep.notification-failed", { error });
+        if (!(thrown instanceof CausewayError) || !thrown.retryable) return;
+      }
+      const { promise, resolve } = Promise.withResolvers<void>();
+      clock.after(RETRY_MS, resolve);
+      await promise;
+    }
   }
 
   #storeOf({ domainpart }: Jid): PepStore {
