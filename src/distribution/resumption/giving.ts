@@ -1,6 +1,7 @@
 import type { CancelTimer, Clock } from "../../base/mod.ts";
 import type { Logger } from "../../observe/mod.ts";
 import type {
+  Delivery,
   FreezeOwner,
   FrozenSession,
   FullJid,
@@ -269,8 +270,11 @@ export class Giving implements FreezeOwner {
     for (const each of memory.deliveredTo(session.jid.text, MAX_SENDERS)) {
       details.push({ kind: "delivered", ...each });
     }
+    const heldBack = new Set(session.heldBack.map(idOf));
     for (const each of memory.deliveredTo(session.jid.bare.text, MAX_SENDERS)) {
-      details.push({ kind: "delivered-to-account", ...each });
+      // The session itself has not got them: they follow.
+      const recent = each.recent.filter((number) => !heldBack.has(`${each.process} ${number}`));
+      details.push({ kind: "delivered-to-account", ...each, recent });
     }
     const told = details.slice(0, MAX_DETAILS_IN_ALL);
     for (const frame of detailsFrames(transfer, told)) this.#link?.send(frame);
@@ -386,4 +390,9 @@ export class Giving implements FreezeOwner {
     for (const cancel of this.#cancels) cancel();
     this.#cancels.clear();
   }
+}
+
+/** Returns the process and the sequence of a stanza; undefined for one of the session itself. */
+function idOf(delivery: Delivery): string | undefined {
+  return delivery instanceof Envelope ? `${delivery.process} ${delivery.sequence}` : undefined;
 }

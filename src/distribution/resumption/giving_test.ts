@@ -45,6 +45,7 @@ class TestSession implements FrozenSession {
   isCovered = true;
   isFull = false;
   directed = 1;
+  readonly heldBack = [];
   unrelayed = 0;
   /** True when the table names another place; an error if the table fails. */
   isGone: boolean | Error = false;

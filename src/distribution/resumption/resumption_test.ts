@@ -203,6 +203,117 @@ Deno.test("a message of which a copy has followed its session is routed again wh
   assert.deepEqual(two.rerouted.map(({ id }) => id), ["m2", "m3"]);
 });
 
+Deno.test("a message whose copy has gone on with its session follows it, and takes the copy's place", async () => {
+  await using nodes = new Nodes(3);
+  const [one, two, three] = nodes.all as [TestNode, TestNode, TestNode];
+  const { peer, id } = await one.enter();
+  await peer.exchange("<presence/>", /<presence [^>]*\/>/);
+  const second = await two.greet();
+  await second.exchange(resume(id, 1), resumed(id, 1));
+  two.deliverToAccount("m1", 1); // waits for those that follow
+  for (const [at, name] of ["m1", "m2", "m3"].entries()) one.deliverToAccount(name, at + 1, true);
+  await settle();
+  const third = await three.greet();
+  await third.exchange(resume(id, 1), resumed(id, 1));
+  await expectMessages(third, "m1", "m2", "m3");
+  two.deliverToAccount("m2", 2);
+  third.send(a(3)); // the presence, m1 and m2
+  await nodes.pass(200);
+  two.deliverToAccount("m3", 3);
+  await nodes.pass(1_000);
+  assert.deepEqual(unreadBy(third), []);
+  assert.deepEqual(two.settled.toSorted(), [1, 2]);
+  third.send("</stream:stream>");
+  await nodes.pass(1_000);
+  assert.deepEqual(three.rerouted.map(({ id }) => id), ["m3"]);
+});
+
+Deno.test("a session brings a message in the place of its copy, and keeps it there if it stays", async () => {
+  await using nodes = new Nodes(3);
+  const [one, two, three] = nodes.all as [TestNode, TestNode, TestNode];
+  const { peer, id } = await one.enter();
+  await peer.exchange("<presence/>", /<presence [^>]*\/>/);
+  const second = await two.greet();
+  await second.exchange(resume(id, 1), resumed(id, 1));
+  two.deliverToAccount("m1", 1); // waits for those that follow
+  one.deliverToAccount("m1", 1, true);
+  one.deliverToAccount("m2", 2, true);
+  await settle();
+  const between = nodes.links.get("2-3")!;
+  between.drops = (from, type) => from === three && type === FRAME_TYPE.have;
+  const third = await three.greet();
+  third.send(resume(id, 1));
+  await settle();
+  third.cut();
+  await nodes.pass(6_000);
+  assert.equal(two.session?.isHibernating, true, "it was not given");
+  two.deliverToAccount("m2", 2);
+  between.drops = (from, type) => from === three && type === FRAME_TYPE.have;
+  const again = await three.greet();
+  again.send(resume(id, 1));
+  await settle();
+  between.drops = () => false;
+  two.deliverToAccount("m3", 3, true);
+  two.deliverToAccount("m4", 4);
+  await again.expectNext(resumed(id, 1));
+  await expectMessages(again, "m1", "m2", "m3", "m4");
+  again.send("</stream:stream>");
+  await nodes.pass(1_000);
+  assert.deepEqual(three.rerouted.map(({ id }) => id), ["m1", "m2", "m4"]);
+});
+
+Deno.test("a session brings a message once whose copy was on its way before", async () => {
+  await using nodes = new Nodes(3);
+  const [one, two, three] = nodes.all as [TestNode, TestNode, TestNode];
+  const { peer, id } = await one.enter();
+  await peer.exchange("<presence/>", /<presence [^>]*\/>/);
+  const second = await two.greet();
+  await second.exchange(resume(id, 1), resumed(id, 1));
+  two.deliverToAccount("m1", 1); // waits for those that follow
+  one.deliverToAccount("m1", 1, true);
+  await settle();
+  const between = nodes.links.get("2-3")!;
+  between.drops = (from, type) => from === three && type === FRAME_TYPE.have;
+  const third = await three.greet();
+  third.send(resume(id, 1));
+  await settle();
+  between.drops = () => false;
+  await nodes.pass(1_000);
+  await third.expectNext(resumed(id, 1));
+  await expectMessages(third, "m1");
+  assert.deepEqual([unreadBy(third), two.settled], [[], []]);
+  third.send("</stream:stream>");
+  await nodes.pass(1_000);
+  assert.deepEqual(three.rerouted.map(({ id }) => id), ["m1"]);
+});
+
+Deno.test("a message that waits at both places of a session that goes to and fro comes once", async () => {
+  await using nodes = new Nodes();
+  const [one, two] = nodes.all as [TestNode, TestNode];
+  const { peer, id } = await one.enter();
+  await peer.exchange("<presence/>", /<presence [^>]*\/>/);
+  const at = async (node: TestNode) => {
+    const again = await node.greet();
+    await again.exchange(resume(id, 1), resumed(id, 1));
+    return again;
+  };
+  await at(two);
+  await at(one);
+  two.deliverToAccount("m1", 1, true);
+  one.deliverToAccount("m1", 1);
+  two.deliverToAccount("m2", 2);
+  one.deliverToAccount("m2", 2, true);
+  await settle();
+  const last = await at(two);
+  await nodes.pass(6_000);
+  assert.deepEqual(unreadBy(last).toSorted(), ["m1", "m2"]);
+  assert.deepEqual([one.settled, two.settled], [[], []]);
+  last.send(a(3));
+  await nodes.pass(1_000);
+  assert.deepEqual([one.settled, two.settled], [[1], [2]]);
+  assert.deepEqual([one.resumption.givings, two.resumption.takings], [0, 0]);
+});
+
 Deno.test("a carbon that both places of a session give it comes once, and each other one comes", async () => {
   await using nodes = new Nodes();
   const [one, two] = nodes.all as [TestNode, TestNode];

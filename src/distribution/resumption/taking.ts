@@ -60,6 +60,8 @@ export class Taking implements Fate {
   #session: SessionState | undefined;
   readonly #details: SessionDetail[] = [];
   #queue: Delivery[] = [];
+  /** Stanzas to the account that the session has brought, or has got here while more followed. */
+  readonly #came = new Set<string>();
   /** Bytes of the details and the queue, for the account's share of the budget. */
   readonly #tab: ShareTab;
   #queueItems = 0;
@@ -246,7 +248,7 @@ export class Taking implements Fate {
 
   #take(delivery: Delivery): void {
     if (this.#followed !== undefined) return this.#follow(this.#followed, delivery);
-    this.#queue.push(delivery);
+    this.#enqueue(delivery);
     const bytes = delivery.stanza.bytes.length + RETAINED_OVERHEAD_BYTES;
     this.#charge(bytes);
     if (delivery.isOwed) this.#owedBytes += bytes;
@@ -254,6 +256,28 @@ export class Taking implements Fate {
       this.#queueItems++;
       this.#queueBytes += bytes;
     }
+  }
+
+  /** Queues a stanza; one whose copy is in the queue takes its place. */
+  #enqueue(delivery: Delivery): void {
+    if (!(delivery instanceof Envelope) || !this.#hasCome(delivery)) {
+      this.#noteCome(delivery);
+      this.#queue.push(delivery);
+      return;
+    }
+    const at = this.#queue.findIndex((each) => each.isCopyOf?.(delivery) === true);
+    const copy = this.#queue[at] as Envelope | undefined; // nothing else is a copy
+    if (copy !== undefined) this.#queue[at] = delivery;
+    (copy ?? delivery).settle();
+  }
+
+  /** True for a stanza to the account that has come before, as itself or as a copy. */
+  #hasCome(delivery: Delivery): boolean {
+    return delivery instanceof Envelope && this.#came.has(idOf(delivery));
+  }
+
+  #noteCome(delivery: Delivery): void {
+    if (delivery instanceof Envelope && isForAccount(delivery)) this.#came.add(idOf(delivery));
   }
 
   /** True also after GIVEN: then all further stanzas must be taken. */
@@ -276,13 +300,15 @@ export class Taking implements Fate {
   }
 
   #follow(session: FollowedSession, delivery: Delivery): void {
+    const hasCome = this.#hasCome(delivery);
     this.#note(delivery);
-    session.follow(delivery);
+    session.follow(delivery, hasCome);
   }
 
   #note(delivery: Delivery): void {
     if (!(delivery instanceof Envelope)) return;
     this.#deps.memory.noteFollowed(delivery, this.#session!.jid.text); // it has arrived
+    this.#noteCome(delivery);
   }
 
   /**
@@ -290,9 +316,8 @@ export class Taking implements Fate {
    * this session alone comes here once, or the router knows of it.
    */
   #hasFollowed(delivery: Delivery): boolean {
-    if (!(delivery instanceof Envelope)) return false;
-    const { to } = delivery.stanza;
-    return to === to.bare && this.#deps.memory.hasFollowed(delivery, this.#session!.jid.text);
+    if (!(delivery instanceof Envelope) || !isForAccount(delivery)) return false;
+    return this.#deps.memory.hasFollowed(delivery, this.#session!.jid.text);
   }
 
   #envelope(fields: EnvelopeFields, number: number): Envelope {
@@ -392,6 +417,7 @@ export class Taking implements Fate {
       queue,
       placed: (followed) => this.#placed(followed, queue),
       hasFollowed: (delivery) => this.#hasFollowed(delivery),
+      kept: (delivery) => this.#noteCome(delivery),
       declined: () => this.#step({ kind: "unplaced" }),
     };
     this.#resolve({ kind: "arrived", session });
@@ -416,6 +442,14 @@ export class Taking implements Fate {
     }
     this.#resolve({ kind: "failed", h: end?.h ?? this.#session?.covered });
   }
+}
+
+function isForAccount({ stanza: { to } }: Envelope): boolean {
+  return to === to.bare;
+}
+
+function idOf({ process, sequence }: Envelope): string {
+  return `${process} ${sequence}`;
 }
 
 function costOf(detail: SessionDetail): number {

@@ -70,8 +70,8 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
   #lastPriority: number | undefined;
   readonly #lang: string | undefined;
   #resendingUntilMs: number;
-  /** True for a stanza that has followed the session from another node. */
-  #hasFollowed: (delivery: Delivery) => boolean = () => false;
+  /** Knows the stanzas that have followed the session from another node. */
+  #arrived: Pick<ArrivedSession, "hasFollowed" | "kept"> | undefined;
   /**
    * True when nobody takes the client's stanzas any more and `h` does not count them, so that it resends
    * them.
@@ -176,7 +176,7 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
   #sendNow(stanza: Stanza, delivery: Delivery | undefined): boolean {
     const acks = this.#management?.acks;
     if (acks === undefined) return super.send(stanza, delivery);
-    if (delivery !== undefined && this.#hasFollowed(delivery)) {
+    if (delivery !== undefined && this.#arrived?.hasFollowed(delivery) === true) {
       acks.repeated(stanza, delivery);
       return true;
     }
@@ -198,7 +198,10 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
 
   /** Ends the stream with `condition`; without a stream, only the session. */
   override end(condition: StreamErrorCondition, content?: string): void {
-    if (this.#management?.isGiven === true) return this.#management.lost();
+    if (this.#management?.isGiven === true) {
+      this.caughtUp(); // a newer session takes its place
+      return this.#management.lost();
+    }
     if (!this.isHibernating) return super.end(condition, content);
     this.#endWithoutStream();
   }
@@ -292,6 +295,7 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
         return isTelling || state.isNew(this.deps.clock.wallUs());
       },
       expired: () => this.#endWithoutStream(),
+      caughtUp: () => this.caughtUp(),
       vanish: () => {
         super.close();
         return this.deps.registry.close(this);
@@ -301,9 +305,9 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
 
   /** Becomes the session of its full JID that another node had; called before the session opens. */
   adopt(arrived: ArrivedSession, id: string): void {
-    const { state, queue } = arrived;
+    const { state, queue, hasFollowed, kept } = arrived;
     const shared = this.deps.management!; // asked for it
-    this.#hasFollowed = (delivery) => arrived.hasFollowed(delivery);
+    this.#arrived = { hasFollowed, kept };
     this.#stanzas.presence.state.restore(state, this.deps.clock.wallUs());
     this.hasCarbons = state.hasCarbons;
     if (state.resendingMs > 0) {
@@ -337,15 +341,17 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
     management.resume(this.#link());
   }
 
-  follow(delivery: Delivery): void {
+  follow(delivery: Delivery, hasCome = false): void {
     const { acks, shared } = this.#management!; // set by `adopt`
-    if (!acks.isOver) return acks.follow(delivery);
+    if (!acks.isOver && !hasCome) return acks.follow(delivery);
+    if (!acks.isOver && acks.repeated(shared.told(delivery), delivery)) return;
     delivery.retain();
-    shared.giveBack([delivery]);
+    if (acks.isOver) shared.giveBack([delivery]);
+    else delivery.acknowledged();
   }
 
   caughtUp(): void {
-    this.#management?.acks.caughtUp(this.#hasFollowed);
+    if (this.#arrived !== undefined) this.#management?.acks.caughtUp(this.#arrived);
   }
 
   /** Ends a session that got no place and that nobody has heard of. Its old node keeps the queue. */

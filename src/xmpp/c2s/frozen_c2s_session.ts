@@ -1,4 +1,5 @@
 import type { FullJid } from "../jid/jid.ts";
+import type { Delivery } from "../sm/delivery.ts";
 import type { FrozenSession, Relay, SessionState } from "../sm/moving_session.ts";
 import type { LocalSession } from "./local_session.ts";
 import type { PresenceState } from "./presence_state.ts";
@@ -14,6 +15,8 @@ export interface FrozenC2sSessionDeps {
   isNewlyAvailable(): boolean;
   /** Called when the time to resume the session is over. */
   expired(): void;
+  /** Ends the wait for stanzas that follow from the node before this one. */
+  caughtUp(): void;
   /** Takes the session out of the registry and sends its contacts nothing. */
   vanish(): Promise<void>;
 }
@@ -40,6 +43,10 @@ export class FrozenC2sSession implements FrozenSession {
 
   get isFull(): boolean {
     return this.#deps.management.acks.isFull;
+  }
+
+  get heldBack(): readonly Delivery[] {
+    return this.#deps.management.acks.heldBack;
   }
 
   get unrelayed(): number {
@@ -90,6 +97,7 @@ export class FrozenC2sSession implements FrozenSession {
   }
 
   leave(): Promise<void> {
+    this.#deps.caughtUp();
     return this.#session.isOpen ? this.#deps.vanish() : Promise.resolve();
   }
 

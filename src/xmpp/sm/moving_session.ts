@@ -57,6 +57,11 @@ export interface FrozenSession {
   readonly kept: number;
   /** True when the session keeps more than it may. */
   readonly isFull: boolean;
+  /**
+   * Stanzas that came straight here, and are kept once no more follow from the node before: they do
+   * not go along yet.
+   */
+  readonly heldBack: readonly Delivery[];
   /** Kept stanzas that `relay` has not received yet. */
   readonly unrelayed: number;
   state(): SessionState;
@@ -72,7 +77,10 @@ export interface FrozenSession {
   thaw(): void;
   /** Marks the session as moved to the process `process`: nobody can resume it here any more. */
   give(process: number): void;
-  /** Takes a moved session out of the registry, and informs nobody else. */
+  /**
+   * Takes a moved session out of the registry, and informs nobody else. What was held back goes along
+   * first.
+   */
   leave(): Promise<void>;
   /**
    * Routes unsettled stanzas again, after `leave`.
@@ -104,7 +112,10 @@ export type Freezing =
 
 /** A session in its new place, which receives the stanzas that its old node kept meanwhile. */
 export interface FollowedSession {
-  follow(delivery: Delivery): void;
+  /**
+   * @param hasCome true when the session has the stanza: one of the two is a copy of the other
+   */
+  follow(delivery: Delivery, hasCome?: boolean): void;
   /** Every stanza that reached the old node before it knew the new place has followed. */
   caughtUp(): void;
 }
@@ -118,6 +129,8 @@ export interface ArrivedSession {
   placed(session: FollowedSession): void;
   /** True for a stanza that the session has got at its old node, or by way of it. */
   hasFollowed(delivery: Delivery): boolean;
+  /** Notes a stanza that came straight to the session, and was held back until now. */
+  kept(delivery: Delivery): void;
   /** The session cannot have a place here. */
   declined(): void;
 }

@@ -5,7 +5,7 @@ import { toHandled } from "./counter.ts";
 import type { Delivery } from "./delivery.ts";
 import { OwnDelivery } from "./delivery.ts";
 import { FollowedCarbons } from "./followed_carbons.ts";
-import type { Relay } from "./moving_session.ts";
+import type { ArrivedSession, Relay } from "./moving_session.ts";
 import { REQUEST_XML } from "./sm_xml.ts";
 import { StreamEnds } from "./stream_ends.ts";
 import type { StreamManagement } from "./stream_management.ts";
@@ -164,6 +164,11 @@ export class SessionAcks {
     this.#followedCarbons ??= new FollowedCarbons();
   }
 
+  /** Stanzas that wait for those that follow from the old node. */
+  get heldBack(): readonly Delivery[] {
+    return this.#heldBack?.all ?? [];
+  }
+
   /** Keeps a stanza that followed from the old node. */
   follow(delivery: Delivery): void {
     delivery.retain();
@@ -173,29 +178,40 @@ export class SessionAcks {
 
   /**
    * Ends the wait: no more stanzas follow from the old node.
-   * @param hasFollowed true for a stanza that did, and has its place in the order there
+   * @param arrived knows the stanzas that did, and have their place in the order there
    */
-  caughtUp(hasFollowed: (delivery: Delivery) => boolean): void {
+  caughtUp(arrived: Pick<ArrivedSession, "hasFollowed" | "kept">): void {
     const heldBack = this.#heldBack?.takeAllTold() ?? [];
     const carbons = this.#followedCarbons;
     this.#heldBack = undefined;
     this.#followedCarbons = undefined;
     for (const [kept, told] of heldBack) {
-      if (hasFollowed(kept)) (this.#queue.replaceCopy(kept, told) ?? kept).acknowledged();
+      if (arrived.hasFollowed(kept)) this.#repeated(kept, told);
       else if (carbons?.take(kept) === true) kept.acknowledged();
-      else this.#keep(kept, told);
+      else {
+        arrived.kept(kept);
+        this.#keep(kept, told);
+      }
     }
   }
 
   /**
-   * Takes a stanza that has followed from the old node, too. The one that is answered for is kept: a copy
-   * of it would be dropped if the session ended now.
+   * Takes a stanza of which the session has, or has had, a copy. The one that is answered for is kept: a
+   * copy of it would be dropped if the session ended now.
+   * @returns false when nothing of it is kept any more: the stanza is the caller's
    */
-  repeated(told: Stanza, delivery: Delivery): void {
-    const copy = this.#queue.replaceCopy(delivery, told);
-    if (copy === undefined) return;
+  repeated(told: Stanza, delivery: Delivery): boolean {
+    if (!this.#queue.hasCopyOf(delivery)) return false;
     delivery.retain();
-    copy.acknowledged();
+    this.#repeated(delivery, told);
+    return true;
+  }
+
+  #repeated(kept: Delivery, told: Stanza): void {
+    const copy = this.#queue.replaceCopy(kept, told);
+    // The node that the session has gone to puts the stanza in the place of the copy.
+    if (copy === "relayed") this.#keep(kept, told);
+    else (copy ?? kept).acknowledged();
   }
 
   #keep(kept: Delivery, told: Stanza): void {
@@ -335,6 +351,7 @@ export class SessionAcks {
   /** Ends the relaying: the session is this node's again. */
   endRelay(): void {
     this.#relay = undefined;
+    this.#queue.rewindRelay(0);
     this.#watch();
   }
 

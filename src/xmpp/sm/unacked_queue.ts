@@ -161,18 +161,24 @@ export class UnackedQueue {
       this.#entries[this.#released++]!.release();
   }
 
+  /** True while a copy of `delivery` is kept. */
+  hasCopyOf(delivery: Delivery): boolean {
+    return this.all.some((each) => each.isCopyOf?.(delivery) === true);
+  }
+
   /**
    * Keeps `delivery` in the place of a copy of it: the copy would be dropped when the session ends.
    * @param told as for `push`
-   * @returns the copy; undefined, and nothing happens, when none is kept or another node has it
+   * @returns the copy; undefined, and nothing happens, when none is kept. "relayed": another node has
+   *   it, and must be given `delivery`, too
    */
-  replaceCopy(delivery: Delivery, told: Stanza): Delivery | undefined {
-    const from = Math.max(this.#head, this.#relayed);
+  replaceCopy(delivery: Delivery, told: Stanza): Delivery | "relayed" | undefined {
     const at = this.#entries.findIndex((each, at) =>
-      at >= from && each.isCopyOf?.(delivery) === true
+      at >= this.#head && each.isCopyOf?.(delivery) === true
     );
     const copy = this.#entries[at];
     if (copy === undefined) return undefined;
+    if (at < this.#relayed) return "relayed";
     const before = this.#costOf(copy);
     if (at < this.#detached) this.#countForSender(copy, -1);
     this.#told.delete(copy);
@@ -188,6 +194,11 @@ export class UnackedQueue {
     }
     if (at < this.#released) delivery.release();
     return copy;
+  }
+
+  /** The unacknowledged stanzas, in order. */
+  get all(): readonly Delivery[] {
+    return this.#entries.slice(this.#head);
   }
 
   /** The oldest unacknowledged stanza. */
@@ -329,14 +340,14 @@ export class UnackedQueue {
 
   /** Empties the queue and returns its stanzas in order, each also as the client gets it. */
   takeAllTold(): (readonly [Delivery, Stanza])[] {
-    const told = this.#entries.slice(this.#head).map((each) => [each, this.toldOf(each)] as const);
+    const told = this.all.map((each) => [each, this.toldOf(each)] as const);
     this.takeAll();
     return told;
   }
 
   /** Empties the queue and returns the unacknowledged stanzas in order. */
   takeAll(): Delivery[] {
-    const taken = this.#entries.slice(this.#head);
+    const taken = [...this.all];
     for (let at = this.#head; at < this.#detached; at++) {
       this.#countForSender(this.#entries[at]!, -1);
     }
