@@ -314,6 +314,31 @@ Deno.test("a message that waits at both places of a session that goes to and fro
   assert.deepEqual([one.resumption.givings, two.resumption.takings], [0, 0]);
 });
 
+Deno.test("a session that has moved gets a message that another one of its old node has left, and once", async () => {
+  await using nodes = new Nodes();
+  const [one, two] = nodes.all as [TestNode, TestNode];
+  const { peer, id } = await one.enter();
+  await peer.exchange("<presence/>", /<presence [^>]*\/>/);
+  one.deliverToAccount("m1", 1);
+  await expectMessages(peer, "m1");
+  const { peer: desk } = await one.enter("desk");
+  desk.send("<presence><priority>5</priority></presence>");
+  await settle();
+  one.deliverToAccount("m2", 2); // desk alone gets it
+  await desk.expect("id='m2'/>");
+  await peer.expect(/<presence .*<\/presence>/);
+  const again = await two.greet();
+  await again.exchange(resume(id, 1), resumed(id, 1)); // m1 and the presence come again
+  await nodes.pass(1_000);
+  desk.send("</stream:stream>");
+  await settle();
+  assert.deepEqual(one.rerouted.map(({ id }) => id), ["m2"]);
+  two.deliverToAccount("m1", 1, false, true);
+  two.deliverToAccount("m2", 2, false, true);
+  await settle();
+  assert.deepEqual(unreadBy(again), ["m1", "m2"]);
+});
+
 Deno.test("a carbon that both places of a session give it comes once, and each other one comes", async () => {
   await using nodes = new Nodes();
   const [one, two] = nodes.all as [TestNode, TestNode];

@@ -317,6 +317,8 @@ export class Taking implements Fate {
    */
   #hasFollowed(delivery: Delivery): boolean {
     if (!(delivery instanceof Envelope) || !isForAccount(delivery)) return false;
+    // A session that was to get it has ended without it. It may be the only one that had it.
+    if (delivery.isRerouted) return this.#hasCome(delivery);
     return this.#deps.memory.hasFollowed(delivery, this.#session!.jid.text);
   }
 

@@ -201,10 +201,11 @@ export class TestNode {
   }
 
   /** Delivers a message of bob's to all of alice's sessions here, unless this node knows it as a repeat. */
-  deliverToAccount(id: string, sequence: number, isCopy = false): void {
+  deliverToAccount(id: string, sequence: number, isCopy = false, isRerouted = false): void {
     const fate = isCopy ? undefined : { settle: () => this.settled.push(sequence) };
     const envelope = envelopeOf(id, sequence, fate, ALICE);
     envelope.isCopy = isCopy;
+    envelope.isRerouted = isRerouted;
     if (this.repeats.isRepeat(envelope)) return;
     this.repeats.remember(envelope);
     this.registry.deliver(envelope.stanza, envelope);
