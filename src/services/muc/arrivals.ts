@@ -1,9 +1,9 @@
 import type { BareJid, FullJid } from "../../xmpp/mod.ts";
 import type { RoomStanza } from "../rooms/mod.ts";
+import type { LeftSeats } from "./left_seats.ts";
 import type { LiveRooms } from "./live_rooms.ts";
 import type { MucServerDeps } from "./muc_ports.ts";
 import type { Seat } from "./occupants.ts";
-import type { Peers } from "./peers.ts";
 import type { RoomEntrance } from "./room_entrance.ts";
 import type { WaitingLeaves } from "./waiting_leaves.ts";
 
@@ -11,7 +11,7 @@ import type { WaitingLeaves } from "./waiting_leaves.ts";
 export interface ArrivalsDeps
   extends Pick<MucServerDeps<RoomStanza>, "process" | "isHere" | "clock"> {
   readonly rooms: Pick<LiveRooms, "get" | "ofSession" | "ownSeat" | "tellLost">;
-  readonly peers: Pick<Peers, "tell">;
+  readonly leftSeats: Pick<LeftSeats, "note" | "told">;
   readonly leaves: Pick<WaitingLeaves, "joins">;
   readonly entrance: Pick<RoomEntrance<never>, "takeOver">;
   /** Runs a step of a room behind all earlier ones. Never rejects. */
@@ -102,8 +102,9 @@ export class Arrivals {
   }
 
   /** The session may soon log in at the other node, which would then keep the seat. */
-  #end({ room, jid, changedMs, process, host }: Seat): void {
-    this.#deps.peers.tell({ kind: "left", of: process, room, jid, changedMs }, [host]);
+  #end(seat: Seat): void {
+    this.#deps.leftSeats.note(seat);
+    this.#deps.leftSeats.told(seat);
   }
 
   /** Tries again to take over seats. */

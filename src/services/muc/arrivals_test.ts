@@ -111,6 +111,21 @@ Deno.test("Arrivals.left() ends the seat at the other node, where the session ma
   match(one.got(ALICE).join(""), new RegExp(`type='unavailable' from='${COVEN}/bard'`));
 });
 
+Deno.test("Arrivals.left() ends the seat at the other node once a link that is cut just then heals", async () => {
+  const [world, one, three] = await withArrival();
+  await using _ = world;
+  const two = world.nodes[1]!;
+  world.cut.add("dc2.example.com dc3.example.com");
+  await three.leave(BOB, "bard");
+  three.sessions.delete(BOB);
+  two.sessions.add(BOB); // it logs in there, and enters no room
+  await world.look(12);
+  world.cut.clear();
+  await world.look(4);
+  await one.say(ALICE, "alone");
+  deepStrictEqual(two.texts(BOB), []);
+});
+
 Deno.test("Arrivals.left() ends the seat of a session that ends before its seat is taken over", async () => {
   const [world, one, two] = await withRoom();
   await using _ = world;
@@ -157,7 +172,7 @@ Deno.test("Arrivals.look() asks the database for one seat while it is away", asy
     process: 1,
     clock: new ManualClock(),
     isHere: () => true,
-    peers: { tell() {} },
+    leftSeats: { note() {}, told() {} },
     rooms: {
       get: (room) => ({ jid: parseJid(room) }) as LiveRoom, // nothing else of it is read
       ofSession: () => seats,

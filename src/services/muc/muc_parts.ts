@@ -4,6 +4,7 @@ import type { RoomStanza } from "../rooms/mod.ts";
 import { Arrivals } from "./arrivals.ts";
 import { EmptyRooms } from "./empty_rooms.ts";
 import { Invitations } from "./invitations.ts";
+import { LeftSeats } from "./left_seats.ts";
 import { LiveRooms } from "./live_rooms.ts";
 import { MessageOrder } from "./message_order.ts";
 import { MucAnswers } from "./muc_answers.ts";
@@ -73,7 +74,7 @@ export function makeMucParts<Taken extends RoomStanza>(
     counters,
     seated: (seat) => {
       arrivals.told(seat);
-      exit.told(seat);
+      leftSeats.told(seat);
     },
     heard: (sent) => {
       if (sent.news.kind === "left") exit.leftElsewhere(sent.news);
@@ -84,6 +85,7 @@ export function makeMucParts<Taken extends RoomStanza>(
       posts.retry();
       changes.retry();
       arrivals.look();
+      leftSeats.look();
       const nowMs = clock.monotonicMs();
       empty.look(nowMs);
       exit.look(nowMs);
@@ -91,12 +93,14 @@ export function makeMucParts<Taken extends RoomStanza>(
   });
 
   const leaves = new WaitingLeaves();
+  const leftSeats = new LeftSeats({ process, rooms, peers });
   const empty = new EmptyRooms({ ...deps, rooms, peers, records, counters, inTurn });
   const exit = new RoomExit({
     ...deps,
     rooms,
     peers,
     leaves,
+    leftSeats,
     empty,
     due: (room, session) => arrivals.due(room, session),
     left: (room, session, seat) => arrivals.left(room, session, seat),
@@ -134,7 +138,7 @@ export function makeMucParts<Taken extends RoomStanza>(
     counters,
     refuse,
   });
-  const arrivals = new Arrivals({ ...deps, rooms, peers, leaves, entrance, inTurn });
+  const arrivals = new Arrivals({ ...deps, rooms, leftSeats, leaves, entrance, inTurn });
   const requests = new MucRequests({
     service,
     rooms,

@@ -218,8 +218,8 @@ export class RoomEntrance<Taken extends RoomStanza> {
         ? entryRole(affiliation, settings)
         : roleAfter(before, affiliation, settings),
       payload: ownElements(presence, room.text),
-      // Another node that still has a seat of it may have a clock that is ahead.
-      joinedMs: before?.joinedMs ?? Math.max(nowMs, (known?.joinedMs ?? 0) + 1),
+      // Another node that still has a seat of it may have a clock that is ahead. A takeover adds one.
+      joinedMs: before?.joinedMs ?? Math.max(nowMs, (known?.joinedMs ?? 0) + 2),
       changedMs: nowMs,
       host: localHost,
       process,

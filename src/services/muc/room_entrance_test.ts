@@ -254,7 +254,7 @@ Deno.test("RoomEntrance.take() gives a session a later seat than another node ha
   const seat = seatOf(ALICE, "witch", { process: 2, joinedMs });
   const { enter, told } = entranceOf({ seats: [seat] });
   for (let i = 0; i < 2; i++) await enter("witch");
-  deepStrictEqual(told.map((each) => each.joinedMs), [joinedMs + 1, joinedMs + 1]);
+  deepStrictEqual(told.map((each) => each.joinedMs), [joinedMs + 2, joinedMs + 2]);
 });
 
 Deno.test("RoomEntrance.take() shows newcomers who is there, themselves last, and everybody the newcomer", async () => {

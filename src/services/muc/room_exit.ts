@@ -2,6 +2,7 @@ import type { Stanza } from "../../xmpp/mod.ts";
 import { FullJid, parseJid, stanzaElement } from "../../xmpp/mod.ts";
 import type { RoomStanza } from "../rooms/mod.ts";
 import type { EmptyRooms } from "./empty_rooms.ts";
+import type { LeftSeats } from "./left_seats.ts";
 import type { LiveRooms } from "./live_rooms.ts";
 import type { MucServerDeps } from "./muc_ports.ts";
 import type { News } from "./news.ts";
@@ -14,24 +15,13 @@ import type { WaitingLeaves } from "./waiting_leaves.ts";
 
 /** Milliseconds without its session after which a seat of this node ends. */
 const ABSENT_MS = 60_000;
-/** Milliseconds in which another node may take a seat over that has ended here: its end is news there. */
-const LATE_MS = 10_000;
-/** Seats that have ended in that time and are remembered at most. */
-const MAX_ENDED = 10_000;
-
-/** A seat of this node that has ended. */
-interface Ended {
-  readonly joinedMs: number;
-  /** Monotonic milliseconds. */
-  readonly sinceMs: number;
-}
 
 /** Collaborators of `RoomExit`. */
-export interface RoomExitDeps
-  extends Pick<MucServerDeps<RoomStanza>, "process" | "isHere" | "clock"> {
+export interface RoomExitDeps extends Pick<MucServerDeps<RoomStanza>, "process" | "isHere"> {
   readonly rooms: LiveRooms;
-  readonly peers: Pick<Peers, "remove" | "tell">;
+  readonly peers: Pick<Peers, "remove">;
   readonly leaves: WaitingLeaves;
+  readonly leftSeats: Pick<LeftSeats, "note">;
   readonly empty: Pick<EmptyRooms, "remove">;
   /** Returns the seat of a session that is still to be taken over from another node. */
   due(room: string, session: string): Seat | undefined;
@@ -52,8 +42,6 @@ export class RoomExit {
   readonly #deps: RoomExitDeps;
   /** Monotonic milliseconds since when a seat of this node has no session here, by full JID. */
   readonly #absent = new Map<string, number>();
-  /** By room and full JID, in the order in which they ended. */
-  readonly #ended = new Map<string, Ended>();
 
   constructor(deps: RoomExitDeps) {
     this.#deps = deps;
@@ -97,25 +85,17 @@ export class RoomExit {
     if (of === this.#deps.process && seat?.changedMs === changedMs) this.remove(seat, {});
   }
 
-  /**
-   * Has another node end a seat that it has told of, if that is a seat which ended here: its session came
-   * there before the news of that.
-   */
-  told({ room, jid, joinedMs, changedMs, process, host }: Seat): void {
-    if (this.#ended.get(keyOf(room, jid))?.joinedMs !== joinedMs - 1) return; // a takeover adds one
-    this.#deps.peers.tell({ kind: "left", of: process, room, jid, changedMs }, [host]);
-  }
-
   /** Takes a session of this node out of its room. The room may end with the last one. */
   remove(
     seat: Seat,
     about: { readonly notes?: PresenceNotes; readonly payload?: Seat["payload"] },
   ): void {
-    const { rooms, peers, empty } = this.#deps;
+    const { rooms, peers, leftSeats, empty } = this.#deps;
     const live = rooms.get(seat.room);
     const { creation, settings } = live?.record ?? {};
     peers.remove(seat, about);
-    this.#noteEnd(seat);
+    // Its session may be at another node by now, which takes the seat over before it hears of this.
+    leftSeats.note(seat);
     const isLast = live !== undefined && rooms.own(live).length === 0 && !live.mayHaveOthers;
     if (isLast && creation !== undefined && (!settings!.persistent || settings!.isLocked)) {
       empty.remove(seat.room, creation);
@@ -125,10 +105,6 @@ export class RoomExit {
   /** Ends the seats of this node whose session has been gone for long. */
   look(nowMs: number): void {
     const { rooms, process, isHere } = this.#deps;
-    for (const [key, { sinceMs }] of this.#ended) {
-      if (nowMs - sinceMs < LATE_MS) break;
-      this.#ended.delete(key);
-    }
     const absent = new Set<string>();
     for (const seat of rooms.ofProcess(process)) {
       const jid = parseJid(seat.jid);
@@ -140,17 +116,4 @@ export class RoomExit {
     }
     for (const jid of this.#absent.keys()) if (!absent.has(jid)) this.#absent.delete(jid);
   }
-
-  #noteEnd({ room, jid, joinedMs }: Seat): void {
-    const key = keyOf(room, jid);
-    this.#ended.delete(key);
-    this.#ended.set(key, { joinedMs, sinceMs: this.#deps.clock.monotonicMs() });
-    if (this.#ended.size <= MAX_ENDED) return;
-    const [oldest] = this.#ended.keys();
-    this.#ended.delete(oldest!);
-  }
-}
-
-function keyOf(room: string, session: string): string {
-  return `${room} ${session}`;
 }

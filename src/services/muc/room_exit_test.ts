@@ -36,10 +36,9 @@ function withSeat(settings: Partial<typeof DEFAULT_ROOM> = {}) {
         removed.push(about);
         rooms.remove(seat.room, seat.jid, about);
       },
-      tell() {},
     },
-    clock,
     leaves,
+    leftSeats: { note() {} },
     empty: { remove: (room, creation) => void emptied.push([room, creation]) },
     due: () => undefined,
     left() {},
@@ -161,36 +160,4 @@ Deno.test("RoomExit.take() obeys a leave that comes while the seat of its sessio
   one.got(BOB);
   await one.say(ALICE, "gone");
   deepStrictEqual([one.texts(BOB), two.texts(BOB)], [[], []]);
-});
-
-Deno.test("RoomExit.told() ends a seat that another node took over before it heard that its session had left", async () => {
-  const [world, one, two] = await withRoom();
-  await using _ = world;
-  const three = world.begin("dc3.example.com");
-  await world.look(4);
-  world.held = [];
-  await two.leave(BOB, "bard");
-  three.resume(BOB, two);
-  await world.settled();
-  world.release();
-  await world.settled();
-  await one.say(ALICE, "alone");
-  deepStrictEqual(three.texts(BOB), []);
-  match(one.got(ALICE).join(""), new RegExp(`type='unavailable' from='${COVEN}/bard'`));
-});
-
-Deno.test("RoomExit.told() leaves a seat alone that its session has taken at another node anew", async () => {
-  const [world, one, two] = await withRoom();
-  await using _ = world;
-  world.held = [];
-  await two.leave(BOB, "bard");
-  two.sessions.delete(BOB);
-  world.clock.advance(1_000);
-  one.sessions.add(BOB);
-  await one.enter(BOB, "bard");
-  world.release();
-  await world.settled();
-  one.got(BOB);
-  await one.say(ALICE, "here again");
-  deepStrictEqual(one.texts(BOB), ["here again"]);
 });
