@@ -67,10 +67,16 @@ export interface MucRequestsDeps {
     room: string,
     about: { readonly creation: number; readonly notes: PresenceNotes },
   ): void;
-  /** Has the nodes with the seats of a nickname give them a role. */
+  /** Has the nodes with the seats of somebody under a nickname give them a role. */
   giveRole(
     room: string,
-    about: { readonly nick: string; readonly role: Role; readonly notes: PresenceNotes },
+    about: {
+      readonly nick: string;
+      /** Bare JID. */
+      readonly account: string;
+      readonly role: Role;
+      readonly notes: PresenceNotes;
+    },
   ): void;
 }
 
@@ -312,16 +318,19 @@ export class MucRequests {
     const actor = this.#entryOf(to, account);
     if (actor === undefined) return { error: "not-acceptable" };
     const seats = rooms.get(to.text)!.seats; // the actor is there
-    for (const { nick, role } of roles) {
+    const changes: Parameters<typeof giveRole>[1][] = [];
+    for (const { nick, role, reason } of roles) {
       const target = seats.entry(nick);
       if (target === undefined) return { error: "item-not-found" };
       const refusal = roleRefusal(actor.shown, target.shown, role);
       if (refusal !== undefined) return { error: refusal };
-    }
-    for (const { nick, role, reason } of roles) {
-      counters.changes.inc();
       const codes = role === "none" ? ["307"] : [];
-      giveRole(to.text, { nick, role, notes: { codes, actor: actor.nick, reason } });
+      const notes = { codes, actor: actor.nick, reason };
+      changes.push({ nick, account: target.account, role, notes });
+    }
+    for (const change of changes) {
+      counters.changes.inc();
+      giveRole(to.text, change);
     }
     return "empty";
   }

@@ -18,11 +18,11 @@ import type { Role } from "./room_standing.ts";
  * | `gone` | a session of the node has left a room |
  * | `left` | the session has left the room at the sender; its seat is still the node's `of` |
  * | `posted` | the room has taken a message; without `number` the database has not got it yet |
- * | `role` | the node with the seats of a nickname is asked to give them a role |
+ * | `role` | the node with the seats of somebody under a nickname is asked to give them a role |
  * | `changed` | the room's configuration or affiliations have changed in the database |
  * | `destroyed` | the room is gone from the database |
  *
- * Nodes of the version before know nothing of `changes`, `change` and `creation`.
+ * Nodes of the version before know nothing of `changes`, `change`, `creation` and `account`.
  */
 export type News =
   | { readonly kind: "beat"; readonly count: number; readonly changes?: number }
@@ -64,6 +64,8 @@ export type News =
     readonly kind: "role";
     readonly room: string;
     readonly nick: string;
+    /** Bare JID of who had the nickname: somebody else may have it when the news come. */
+    readonly account?: string;
     readonly role: Role;
     readonly notes: PresenceNotes;
   }
@@ -148,7 +150,7 @@ export function newsStanza(news: News, { process, from, to }: {
       case "role":
         return element(
           kind,
-          { room: news.room, nick: news.nick, role: news.role },
+          { room: news.room, nick: news.nick, account: news.account, role: news.role },
           notesElement(news.notes),
         );
       case "changed":
@@ -245,9 +247,10 @@ function contentOf(content: XmlElement, sender: Sender): News | undefined {
     }
     case "role": {
       const nick = content.attribute("nick");
+      const account = content.attribute("account");
       const role = content.attribute("role") ?? "";
       if (room === undefined || nick === undefined || !isRole(role)) return undefined;
-      return { kind, room, nick, role, notes };
+      return { kind, room, nick, ...account !== undefined && { account }, role, notes };
     }
     case "changed": {
       const codes = codesIn(content);

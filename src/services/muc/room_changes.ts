@@ -58,18 +58,24 @@ export class RoomChanges {
     }
   }
 
-  /** Gives the seats of a nickname that are this node's another role. `none`: they leave. */
+  /**
+   * Gives the seats of somebody under a nickname that are this node's another role. `none`: they leave.
+   * @param about `account` who had the nickname. @default whoever has it
+   */
   giveRole(
     room: string,
-    { nick, role, notes }: {
+    { nick, account, role, notes }: {
       readonly nick: string;
+      readonly account?: string;
       readonly role: Role;
       readonly notes: PresenceNotes;
     },
   ): void {
-    const seats = this.#deps.rooms.get(room)?.seats.entry(nick)?.seats ?? [];
-    for (const seat of seats) {
-      if (seat.process !== this.#deps.process || seat.role === role) continue;
+    const live = this.#deps.rooms.get(room);
+    if (live === undefined) return;
+    const holder = account ?? live.seats.entry(nick)?.account;
+    for (const seat of this.#deps.rooms.own(live)) {
+      if (seat.nick !== nick || accountOf(seat) !== holder || seat.role === role) continue;
       if (role === "none") this.#deps.remove(seat, { notes });
       else this.#deps.peers.put({ ...seat, role, changedMs: this.#deps.clock.wallMs() }, { notes });
     }

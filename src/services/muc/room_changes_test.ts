@@ -1,11 +1,23 @@
-import { deepStrictEqual } from "node:assert/strict";
+import { deepStrictEqual, match } from "node:assert/strict";
 import { ManualClock } from "../../base/mod.ts";
 import { MetricsRegistry } from "../../observe/mod.ts";
 import type { StoredMucRoom } from "../../storage/mod.ts";
+import { parseJid } from "../../xmpp/mod.ts";
 import { LiveRooms } from "./live_rooms.ts";
 import { mucMetrics } from "./muc_metrics.ts";
+import { newsStanza } from "./news.ts";
 import { RoomChanges } from "./room_changes.ts";
-import { DEFAULT_ROOM, SEAT } from "./testing/muc_world.ts";
+import {
+  ALICE,
+  BOB,
+  CAROL,
+  COVEN,
+  DEFAULT_ROOM,
+  MUC,
+  SEAT,
+  SERVICE,
+  withRoom,
+} from "./testing/muc_world.ts";
 
 const ROOMS = ["coven@conference.example.com", "heath@conference.example.com"];
 const STORED: StoredMucRoom = {
@@ -65,4 +77,33 @@ Deno.test("RoomChanges.reviewAll() looks at all rooms again when it is called me
     await new Promise((resolve) => setTimeout(resolve));
     deepStrictEqual(read, [...once, ...once]);
   }
+});
+
+Deno.test("RoomChanges.giveRole() leaves alone who has taken the nickname of somebody who was kicked", async () => {
+  const [world, one, two] = await withRoom();
+  await using _ = world;
+  const three = world.begin("dc3.example.com");
+  await world.look(4);
+  const late = world.held = [];
+  const kick = `<query xmlns='${MUC}#admin'><item nick='bard' role='none'/></query>`;
+  match(await one.ask(ALICE, "set", kick), /type='result'/);
+  world.held = undefined;
+  await two.leave(BOB, "bard");
+  await three.enter(CAROL, "bard");
+  world.held = late;
+  world.release();
+  await world.settled();
+  await one.say(ALICE, "carol is here");
+  deepStrictEqual(three.texts(CAROL), ["carol is here"]);
+});
+
+Deno.test("RoomChanges.giveRole() gives a nickname of an earlier version's news its role, whoever has it", async () => {
+  const [world, , two] = await withRoom();
+  await using _ = world;
+  const news = newsStanza(
+    { kind: "role", room: COVEN, nick: "bard", role: "visitor", notes: {} },
+    { process: 9, from: parseJid("dc1.example.com").bare, to: parseJid(SERVICE).bare },
+  );
+  two.server.take(world.taken(news));
+  match(two.got(BOB).join(""), /role='visitor'/);
 });

@@ -91,7 +91,8 @@ export class VoiceRequests {
     const refusal = roleRefusal(seat, target.shown, "participant");
     if (refusal !== undefined) return refusal;
     counters.changes.inc();
-    giveRole(room.text, { nick, role: "participant", notes: { actor: seat.nick } });
+    const { account } = target;
+    giveRole(room.text, { nick, account, role: "participant", notes: { actor: seat.nick } });
     return "sent";
   }
 }
