@@ -37,6 +37,8 @@ interface DueSeat {
   readonly seat: Seat;
   readonly room: BareJid;
   readonly jid: FullJid;
+  /** Nicknames in the room when the session came. */
+  readonly nicks: readonly string[];
   /** Called once when the seat is due no longer. */
   done(): void;
 }
@@ -77,10 +79,12 @@ export class Arrivals {
 
   #take(seat: Seat, { jid }: Arrived): void {
     const { rooms, leaves, process } = this.#deps;
-    const room = rooms.get(seat.room)?.jid; // undefined: there was no place for the seat
+    const live = rooms.get(seat.room); // undefined: there was no place for the seat
     const key = keyOf(seat.room, jid.text);
-    if (room === undefined || seat.process === process || this.#due.has(key)) return;
-    const due = { seat, room, jid, done: leaves.joins({ from: jid, to: room }) };
+    if (live === undefined || seat.process === process || this.#due.has(key)) return;
+    const room = live.jid;
+    const nicks = [...live.seats.nicks];
+    const due = { seat, room, jid, nicks, done: leaves.joins({ from: jid, to: room }) };
     this.#due.set(key, due);
     void this.#takeOver(key, due);
   }
@@ -128,11 +132,11 @@ export class Arrivals {
   }
 
   /** Never rejects. */
-  async #takeOver(key: string, { seat, room, jid }: DueSeat): Promise<void> {
+  async #takeOver(key: string, { seat, room, jid, nicks }: DueSeat): Promise<void> {
     const { rooms, entrance, isHere, inTurn } = this.#deps;
     await inTurn(room.text, async () => {
       if (!this.#due.has(key)) return;
-      const isTaken = await entrance.takeOver(room.text, jid);
+      const isTaken = await entrance.takeOver(room.text, jid, nicks);
       const isOut = !isTaken && rooms.ownSeat(room.text, jid.text) === undefined;
       // The other node may be dead or cut off, and so unable to tell it. A session that has left knows.
       if (!isOut || !this.#due.has(key) || !isHere(jid)) return this.#forget(key);

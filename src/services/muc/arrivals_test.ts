@@ -4,8 +4,9 @@ import { buildStanza, element, parseJid } from "../../xmpp/mod.ts";
 import type { FullJid } from "../../xmpp/mod.ts";
 import { Arrivals } from "./arrivals.ts";
 import type { LiveRoom } from "./live_rooms.ts";
+import { RoomSeats } from "./occupants.ts";
 import type { Seat } from "./occupants.ts";
-import { ALICE, BOB, COVEN, DAVE, SERVICE, withRoom } from "./testing/muc_world.ts";
+import { ALICE, BOB, CAROL, COVEN, DAVE, SERVICE, withRoom } from "./testing/muc_world.ts";
 import type { MucNode, MucWorld } from "./testing/muc_world.ts";
 
 const SEAT: Seat = {
@@ -46,6 +47,37 @@ Deno.test("Arrivals.look() takes over the seat of a session once the database is
   await world.look();
   await one.say(ALICE, "still there");
   deepStrictEqual(three.texts(BOB), ["moved", "still there"]);
+});
+
+Deno.test("Arrivals.look() shows a session who has come and gone since it left its old node", async () => {
+  const [world, one, two] = await withRoom();
+  await using _ = world;
+  const three = world.begin("dc3.example.com");
+  await one.enter(DAVE, "druid");
+  await world.look(4);
+  three.isStoreDown = true;
+  three.resume(BOB, two);
+  await world.settled();
+  world.cut.add("dc2.example.com dc3.example.com"); // what dc2 writes to bob is lost
+  await one.leave(DAVE, "druid");
+  await one.enter(CAROL, "cat");
+  three.isStoreDown = false;
+  await world.look();
+  const got = three.got(BOB).join("");
+  match(got, new RegExp(`type='unavailable' from='${COVEN}/druid'`));
+  match(got, new RegExp(`<presence from='${COVEN}/cat'`));
+});
+
+Deno.test("Arrivals.look() shows a session an occupant whom its old node could not see", async () => {
+  const [world, one] = await withRoom();
+  await using _ = world;
+  const three = world.begin("dc3.example.com");
+  await world.look(4);
+  world.cut.add("dc1.example.com dc2.example.com");
+  await one.enter(CAROL, "cat");
+  three.resume(BOB, world.nodes[1]!);
+  await world.settled();
+  match(three.got(BOB).join(""), new RegExp(`<presence from='${COVEN}/cat'`));
 });
 
 Deno.test("Arrivals.look() takes over no seat that its session has left", async () => {
@@ -174,7 +206,8 @@ Deno.test("Arrivals.look() asks the database for one seat while it is away", asy
     isHere: () => true,
     leftSeats: { note() {}, told() {} },
     rooms: {
-      get: (room) => ({ jid: parseJid(room) }) as LiveRoom, // nothing else of it is read
+      // Nothing else of it is read.
+      get: (room) => ({ jid: parseJid(room), seats: new RoomSeats() }) as unknown as LiveRoom,
       ofSession: () => seats,
       ownSeat: () => undefined,
       tellLost() {},

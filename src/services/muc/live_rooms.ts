@@ -265,6 +265,26 @@ export class LiveRooms {
     );
   }
 
+  /** Tells a session of this node which of these nicknames nobody has any longer. */
+  tellGone({ room, jid }: Seat, nicks: Iterable<string>): void {
+    const live = this.#rooms.get(room);
+    const seat = live?.seats.of(jid);
+    if (live === undefined || seat === undefined) return;
+    for (const nick of nicks) {
+      if (live.seats.entry(nick) !== undefined) continue;
+      this.write(
+        seat,
+        occupantPresence({
+          from: new FullJid(live.jid, nick),
+          to: parseJid(jid),
+          type: "unavailable",
+          payload: [],
+          standing: { affiliation: "none", role: "none" },
+        }),
+      );
+    }
+  }
+
   /** Writes to the session of a seat of this node. */
   write(seat: Seat, stanza: Stanza): void {
     const to = parseJid(seat.jid);

@@ -101,9 +101,13 @@ export class RoomEntrance<Taken extends RoomStanza> {
    * Takes over the seat of a session that has come from another node, if both are still there. False
    * if they are not. In the turn of the room.
    *
+   * The session is shown who is in the room: its old node may have known less, and what that node has
+   * written since may be lost.
+   *
+   * @param nicks those in the room when the session came here
    * @throws CausewayError `storage/…`
    */
-  async takeOver(room: string, jid: FullJid): Promise<boolean> {
+  async takeOver(room: string, jid: FullJid, nicks: readonly string[]): Promise<boolean> {
     const { rooms, records, peers, changes, process, localHost, isHere } = this.#deps;
     const seatElsewhere = () => {
       const seat = rooms.get(room)?.seats.of(jid.text);
@@ -121,7 +125,8 @@ export class RoomEntrance<Taken extends RoomStanza> {
       host: localHost,
       process,
     };
-    peers.put(own);
+    rooms.tellGone(own, nicks);
+    peers.put(own, { codes: [] });
     this.#noteHistory(own, found.lastNumber);
     // Its old node may not have heard of a ban, and this node heard of it when it had no seat.
     changes.enforce(room, { codes: [], notes: {} });

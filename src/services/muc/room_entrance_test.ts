@@ -239,10 +239,10 @@ Deno.test("RoomEntrance.takeOver() makes the seat of a session this node's, if t
   const { entrance, rooms, sessions, told } = entranceOf({ seats: [seat] });
   const alice = parseJid(ALICE) as FullJid;
   sessions.delete(ALICE);
-  await entrance.takeOver(COVEN, alice);
+  await entrance.takeOver(COVEN, alice, []);
   strictEqual(told.length, 0);
   sessions.add(ALICE);
-  for (let i = 0; i < 2; i++) await entrance.takeOver(COVEN, alice);
+  for (let i = 0; i < 2; i++) await entrance.takeOver(COVEN, alice, []);
   deepStrictEqual(told.map(({ nick, host, process }) => [nick, host, process]), [
     ["witch", "dc1.example.com", 1],
   ]);

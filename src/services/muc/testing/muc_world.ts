@@ -124,7 +124,7 @@ export class MucNode {
         return true;
       },
       send: (stanza, done) => {
-        world.route(stanza);
+        world.route(stanza, this);
         done?.();
       },
       sendToSessions: (messages, done) => {
@@ -356,9 +356,11 @@ export class MucWorld {
     return { stanza, process: 1, sequence: ++this.#sequence, settle };
   }
 
-  route(stanza: Stanza): void {
+  /** Brings a stanza to wherever its recipient is. A link that is cut loses it. */
+  route(stanza: Stanza, from?: MucNode): void {
     const { text } = stanza.to;
     const node = this.nodes.find(({ sessions }) => sessions.has(text));
+    if (node !== undefined && from !== undefined && this.#isCut(from, node)) return;
     if (node !== undefined) node.receive(text, stanza);
     else if (stanza.to.domainpart === SERVICE) {
       this.nodes[0]!.server.take(this.taken(stanza));
