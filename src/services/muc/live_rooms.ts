@@ -88,6 +88,8 @@ export class LiveRooms {
   readonly #rooms = new Map<string, LiveRoom>();
   /** Numbers of seats by bare JID and room. */
   readonly #ofAccount = new Map<string, Map<string, number>>();
+  /** Sessions of this node with a seat, and the numbers of their seats, by full JID. */
+  readonly #ownSessions = new Map<string, { readonly jid: FullJid; seats: number }>();
   readonly #process: number;
   readonly #deliver: DeliverTo;
   readonly #metrics: MucMetrics;
@@ -127,7 +129,17 @@ export class LiveRooms {
 
   /** Returns the seats in a room that are sessions of this node. */
   own(live: LiveRoom): readonly Seat[] {
-    return live.seats.all().filter(({ process }) => process === this.#process);
+    return live.seats.ofProcess(this.#process);
+  }
+
+  /** True while sessions of this node are in a room. */
+  hasOwn(live: LiveRoom): boolean {
+    return live.seats.hasProcess(this.#process);
+  }
+
+  /** Sessions of this node that are in any room. Callers may change rooms meanwhile. */
+  ownSessions(): readonly FullJid[] {
+    return Array.from(this.#ownSessions.values(), ({ jid }) => jid);
   }
 
   /** Returns the seat of a session of this node in a room. */
@@ -138,9 +150,7 @@ export class LiveRooms {
 
   /** Returns all seats of a process. */
   ofProcess(process: number): readonly Seat[] {
-    return this.all().flatMap(({ seats }) =>
-      seats.all().filter((seat) => seat.process === process)
-    );
+    return this.all().flatMap(({ seats }) => seats.ofProcess(process));
   }
 
   /** Returns all seats of a session. */
@@ -175,7 +185,8 @@ export class LiveRooms {
       ...isOwnMove && { leaver: before },
       apply: () => {
         live.seats.put(seat);
-        if (before === undefined) this.#count(seat, 1);
+        this.#count(seat, 1);
+        if (before !== undefined) this.#count(before, -1);
       },
     });
     if (before?.process === this.#process && seat.process !== this.#process) {
@@ -402,7 +413,7 @@ export class LiveRooms {
 
   /** Forgets what only sessions of this node need, once the last of them has left. */
   #left(live: LiveRoom): void {
-    if (this.own(live).length > 0) return;
+    if (this.hasOwn(live)) return;
     live.record = undefined;
     live.delivered = undefined;
     live.held.clear();
@@ -424,6 +435,17 @@ export class LiveRooms {
     if (count > 0) rooms.set(seat.room, count);
     else rooms.delete(seat.room);
     if (rooms.size === 0) this.#ofAccount.delete(account);
+    if (seat.process === this.#process) this.#countOwn(seat, by);
+  }
+
+  #countOwn({ jid }: Seat, by: 1 | -1): void {
+    let session = this.#ownSessions.get(jid);
+    if (session === undefined) {
+      session = { jid: parseJid(jid) as FullJid, seats: 0 }; // seats have full JIDs
+      this.#ownSessions.set(jid, session);
+    }
+    session.seats += by;
+    if (session.seats === 0) this.#ownSessions.delete(jid);
   }
 
   /** Lets a record be used that was read for a session that is about to enter. */

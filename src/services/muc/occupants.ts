@@ -56,6 +56,8 @@ export function precedes(seat: Seat, other: Seat): boolean {
 export class RoomSeats {
   readonly #byJid = new Map<string, Seat>();
   readonly #byNick = new Map<string, Set<string>>();
+  /** By full JID, for each process: a node asks for its own seats at each message. */
+  readonly #byProcess = new Map<number, Map<string, Seat>>();
 
   get size(): number {
     return this.#byJid.size;
@@ -73,6 +75,28 @@ export class RoomSeats {
   /** All seats. Callers may change the room meanwhile. */
   all(): readonly Seat[] {
     return [...this.#byJid.values()];
+  }
+
+  /** All seats of a process. Callers may change the room meanwhile. */
+  ofProcess(process: number): readonly Seat[] {
+    return [...this.#byProcess.get(process)?.values() ?? []];
+  }
+
+  /** True when a process has seats here. */
+  hasProcess(process: number): boolean {
+    return this.#byProcess.has(process);
+  }
+
+  /** Local hosts of the datacenters that have seats here. */
+  hosts(): ReadonlySet<string> {
+    const hosts = new Set<string>();
+    for (const seats of this.#byProcess.values()) {
+      for (const { host } of seats.values()) {
+        hosts.add(host);
+        break; // the others are at the same host
+      }
+    }
+    return hosts;
   }
 
   of(jid: string): Seat | undefined {
@@ -115,6 +139,9 @@ export class RoomSeats {
     const jids = this.#byNick.get(seat.nick);
     if (jids === undefined) this.#byNick.set(seat.nick, new Set([seat.jid]));
     else jids.add(seat.jid);
+    const seats = this.#byProcess.get(seat.process);
+    if (seats === undefined) this.#byProcess.set(seat.process, new Map([[seat.jid, seat]]));
+    else seats.set(seat.jid, seat);
   }
 
   remove(jid: string): Seat | undefined {
@@ -124,6 +151,9 @@ export class RoomSeats {
     const jids = this.#byNick.get(seat.nick)!; // `put` has made it
     jids.delete(jid);
     if (jids.size === 0) this.#byNick.delete(seat.nick);
+    const seats = this.#byProcess.get(seat.process)!;
+    seats.delete(jid);
+    if (seats.size === 0) this.#byProcess.delete(seat.process);
     return seat;
   }
 }

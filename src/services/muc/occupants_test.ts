@@ -45,3 +45,31 @@ Deno.test("RoomSeats.entry() shows the one who has had a disputed nickname for l
     "bob@example.com/b",
   ]);
 });
+
+Deno.test("RoomSeats.ofProcess() follows a session from one node to another", () => {
+  const room = new RoomSeats();
+  const alice = seatOf("alice@example.com/a", "moon");
+  const bob = seatOf("bob@example.com/b", "star");
+  const view = () => ({
+    one: room.ofProcess(1).map(({ jid }) => jid),
+    two: room.ofProcess(2).map(({ jid }) => jid),
+    has: [room.hasProcess(1), room.hasProcess(2)],
+    hosts: [...room.hosts()],
+  });
+  room.put(alice);
+  room.put(bob);
+  room.put({ ...bob, host: "dc2.example.com", process: 2 });
+  assert.deepEqual(view(), {
+    one: [alice.jid],
+    two: [bob.jid],
+    has: [true, true],
+    hosts: ["dc1.example.com", "dc2.example.com"],
+  });
+  room.remove(alice.jid);
+  assert.deepEqual(view(), {
+    one: [],
+    two: [bob.jid],
+    has: [false, true],
+    hosts: ["dc2.example.com"],
+  });
+});

@@ -228,8 +228,7 @@ export class Peers {
 
   /** Returns the datacenters that have sessions in a room. */
   hostsOf(room: string): ReadonlySet<string> {
-    const seats = this.#deps.rooms.get(room)?.seats.all() ?? [];
-    return new Set(seats.map(({ host }) => host));
+    return this.#deps.rooms.get(room)?.seats.hosts() ?? new Set();
   }
 
   /**
@@ -496,7 +495,7 @@ export class Peers {
     for (const { room, jid } of seats) {
       // They may be there still, on the other side of a split.
       const live = rooms.get(room);
-      if (live !== undefined && rooms.own(live).length > 0) live.mayHaveOthers = true;
+      if (live !== undefined && rooms.hasOwn(live)) live.mayHaveOthers = true;
       rooms.remove(room, jid, { notes: { codes: ["333"] } });
       counters.withdrawn.inc();
     }

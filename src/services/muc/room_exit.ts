@@ -1,5 +1,5 @@
-import type { Stanza } from "../../xmpp/mod.ts";
-import { FullJid, parseJid, stanzaElement } from "../../xmpp/mod.ts";
+import type { FullJid, Stanza } from "../../xmpp/mod.ts";
+import { stanzaElement } from "../../xmpp/mod.ts";
 import type { RoomStanza } from "../rooms/mod.ts";
 import type { EmptyRooms } from "./empty_rooms.ts";
 import type { LeftSeats } from "./left_seats.ts";
@@ -41,7 +41,7 @@ export interface RoomExitDeps extends Pick<MucServerDeps<RoomStanza>, "process" 
 export class RoomExit {
   readonly #deps: RoomExitDeps;
   /** Monotonic milliseconds since when a seat of this node has no session here, by full JID. */
-  readonly #absent = new Map<string, number>();
+  #absent: ReadonlyMap<string, number> = new Map();
 
   constructor(deps: RoomExitDeps) {
     this.#deps = deps;
@@ -96,7 +96,7 @@ export class RoomExit {
     peers.remove(seat, about);
     // Its session may be at another node by now, which takes the seat over before it hears of this.
     leftSeats.note(seat);
-    const isLast = live !== undefined && rooms.own(live).length === 0 && !live.mayHaveOthers;
+    const isLast = live !== undefined && !rooms.hasOwn(live) && !live.mayHaveOthers;
     if (isLast && creation !== undefined && (!settings!.persistent || settings!.isLocked)) {
       empty.remove(seat.room, creation);
     }
@@ -104,16 +104,21 @@ export class RoomExit {
 
   /** Ends the seats of this node whose session has been gone for long. */
   look(nowMs: number): void {
-    const { rooms, process, isHere } = this.#deps;
-    const absent = new Set<string>();
-    for (const seat of rooms.ofProcess(process)) {
-      const jid = parseJid(seat.jid);
-      if (!(jid instanceof FullJid) || isHere(jid)) continue;
-      absent.add(seat.jid);
-      const since = this.#absent.get(seat.jid);
-      if (since === undefined) this.#absent.set(seat.jid, nowMs);
-      else if (nowMs - since >= ABSENT_MS) this.remove(seat, { notes: { codes: ["333"] } });
+    const { rooms, isHere } = this.#deps;
+    const absent = new Map<string, number>();
+    for (const jid of rooms.ownSessions()) {
+      if (isHere(jid)) continue;
+      const sinceMs = this.#absent.get(jid.text) ?? nowMs;
+      if (nowMs - sinceMs >= ABSENT_MS) this.#removeAll(jid.text);
+      else absent.set(jid.text, sinceMs);
     }
-    for (const jid of this.#absent.keys()) if (!absent.has(jid)) this.#absent.delete(jid);
+    this.#absent = absent;
+  }
+
+  #removeAll(session: string): void {
+    const { rooms, process } = this.#deps;
+    for (const seat of rooms.ofSession(session)) {
+      if (seat.process === process) this.remove(seat, { notes: { codes: ["333"] } });
+    }
   }
 }

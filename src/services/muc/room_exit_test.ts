@@ -23,13 +23,17 @@ function withSeat(settings: Partial<typeof DEFAULT_ROOM> = {}) {
     subject: "",
   });
   const sessions = new Set([ALICE]);
+  const asked: string[] = [];
   const removed: Parameters<RoomExit["remove"]>[1][] = [];
   const emptied: [string, number][] = [];
   const steps: (() => void)[] = [];
   const leaves = new WaitingLeaves();
   const exit = new RoomExit({
     process: 1,
-    isHere: (jid) => sessions.has(jid.text),
+    isHere: (jid) => {
+      asked.push(jid.text);
+      return sessions.has(jid.text);
+    },
     rooms,
     peers: {
       remove: (seat, about) => {
@@ -50,7 +54,7 @@ function withSeat(settings: Partial<typeof DEFAULT_ROOM> = {}) {
   const runSteps = () => {
     for (const step of steps.splice(0)) step();
   };
-  return { exit, rooms, sessions, leaves, removed, emptied, steps, runSteps };
+  return { exit, rooms, sessions, asked, leaves, removed, emptied, steps, runSteps };
 }
 
 function stanzaOf(xml: string): Stanza {
@@ -144,6 +148,21 @@ Deno.test("RoomExit.look() ends a seat whose session has been gone for a minute 
   deepStrictEqual(removed, []);
   exit.look(122_000);
   deepStrictEqual(removed, [{ notes: { codes: ["333"] } }]);
+});
+
+Deno.test("RoomExit.look() asks for a session of this node once, however many rooms it is in", () => {
+  const { exit, rooms, sessions, asked, removed } = withSeat();
+  rooms.put({ ...SEAT, room: "heath@conference.example.com" });
+  rooms.put({ ...SEAT, jid: BOB, nick: "bard", process: 2 });
+  exit.look(0);
+  deepStrictEqual(asked.splice(0), [ALICE]);
+  sessions.delete(ALICE);
+  exit.look(1_000);
+  exit.look(61_000);
+  strictEqual(removed.length, 2);
+  asked.length = 0;
+  exit.look(62_000);
+  deepStrictEqual(asked, []);
 });
 
 Deno.test("RoomExit.take() obeys a leave that comes while the seat of its session is taken over", async () => {
