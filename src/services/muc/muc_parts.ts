@@ -83,10 +83,10 @@ export function makeMucParts<Taken extends RoomStanza>(
     mayHaveMissed: () => changes.reviewAll(),
     looked: () => {
       posts.retry();
-      changes.retry();
       arrivals.look();
       leftSeats.look();
       const nowMs = clock.monotonicMs();
+      changes.look(nowMs);
       empty.look(nowMs);
       exit.look(nowMs);
     },

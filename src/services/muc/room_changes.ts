@@ -14,12 +14,15 @@ import type { Role } from "./room_standing.ts";
 import { statusMessage } from "./room_xml.ts";
 import type { PresenceNotes } from "./room_xml.ts";
 
+/** Milliseconds after which all rooms are looked at again while some node is not heard. */
+const REVIEW_MS = 60_000;
+
 /** Collaborators of `RoomChanges`. */
 export interface RoomChangesDeps extends Pick<MucServerDeps<RoomStanza>, "process" | "clock"> {
   readonly service: { readonly store: Pick<MucStore, "read"> };
   readonly rooms: LiveRooms;
   readonly order: Pick<MessageOrder, "arrive" | "catchUp">;
-  readonly peers: Pick<Peers, "put" | "gone">;
+  readonly peers: Pick<Peers, "put" | "gone" | "isWhole">;
   readonly counters: MucMetrics;
   /** Runs a step of a room behind all earlier ones. Never rejects. */
   inTurn(room: string, step: () => Promise<void>): Promise<void>;
@@ -34,6 +37,8 @@ export class RoomChanges {
   #isReviewing = false;
   /** True when all rooms are to be looked at once more. */
   #isDue = false;
+  /** Monotonic milliseconds when all nodes were heard, or all rooms looked at, for the last time. */
+  #sureMs = 0;
 
   constructor(deps: RoomChangesDeps) {
     this.#deps = deps;
@@ -153,11 +158,22 @@ export class RoomChanges {
    */
   reviewAll(): void {
     this.#isDue = true;
-    this.retry();
+    this.#reviewIfDue();
   }
 
-  /** Looks at all rooms, if that could not be done, or has become due again meanwhile. */
-  retry(): void {
+  /**
+   * Looks at all rooms, if that could not be done, or has become due again meanwhile. A node that is
+   * not heard may change rooms in the database, and ban somebody who is here.
+   */
+  look(nowMs: number): void {
+    const { isWhole } = this.#deps.peers;
+    const isLongUnsure = !isWhole && nowMs - this.#sureMs >= REVIEW_MS;
+    if (isWhole || isLongUnsure) this.#sureMs = nowMs;
+    if (isLongUnsure) this.#isDue = true;
+    this.#reviewIfDue();
+  }
+
+  #reviewIfDue(): void {
     if (!this.#isDue || this.#isReviewing) return;
     this.#isDue = false;
     this.#isReviewing = true;

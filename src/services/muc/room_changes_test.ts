@@ -55,7 +55,7 @@ function withRooms(onRead: (count: number) => void = () => {}) {
     clock,
     rooms,
     order: { arrive() {}, catchUp: () => Promise.resolve() },
-    peers: { put() {}, gone() {} },
+    peers: { put() {}, gone() {}, isWhole: true },
     counters,
     inTurn: (_room, step) => step(),
     recordOf: () => RECORD,
@@ -73,7 +73,7 @@ Deno.test("RoomChanges.reviewAll() looks at all rooms again when it is called me
   await new Promise((resolve) => setTimeout(resolve));
   deepStrictEqual(read, once);
   for (let i = 0; i < 2; i++) {
-    changes.retry();
+    changes.look(0);
     await new Promise((resolve) => setTimeout(resolve));
     deepStrictEqual(read, [...once, ...once]);
   }
@@ -106,4 +106,16 @@ Deno.test("RoomChanges.giveRole() gives a nickname of an earlier version's news 
   );
   two.server.take(world.taken(news));
   match(two.got(BOB).join(""), /role='visitor'/);
+});
+
+Deno.test("RoomChanges.look() obeys a ban of a datacenter that is not heard", async () => {
+  const [world, one, two] = await withRoom();
+  await using _ = world;
+  world.cut.add("dc1.example.com dc2.example.com");
+  world.isLeaseOver = true;
+  await world.look(10);
+  const ban = `<query xmlns='${MUC}#admin'><item jid='${BOB}' affiliation='outcast'/></query>`;
+  match(await one.ask(ALICE, "set", ban), /type='result'/);
+  await world.look(70);
+  match(two.got(BOB).join(""), /type='unavailable'.*code='301'/);
 });
