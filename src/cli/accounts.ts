@@ -50,8 +50,8 @@ export class Accounts implements AsyncDisposable {
   }
 
   /**
-   * Sets the password of an account. The result says whether an import had reserved the account: if
-   * that import still runs, it replaces the password.
+   * Sets the password of an account. The result says whether an import had reserved the account: it
+   * may lack some of its data.
    */
   async setPassword(
     jid: BareJid,

@@ -71,9 +71,8 @@ export function usersCommand(io: CommandIo, done: (code: number) => void): Comma
       const { wasReserved } = await accounts.setPassword(address, password);
       if (!wasReserved) return;
       io.error(
-        `causeway: an import had reserved ${address.text}, and may not have all its data: if that ` +
-          "import still runs, it sets the password of the other server, so repeat this when it " +
-          "has ended",
+        `causeway: an import had reserved ${address.text}, which may not have all its data yet: ` +
+          "see that the import comes to its end; it leaves this password as it is",
       );
     });
 

@@ -497,6 +497,37 @@ for (const isTaken of [false, true]) {
   });
 }
 
+Deno.test("importAccounts() leaves a password that is set while it takes the account", async () => {
+  await using destination = await Destination.open();
+  const { store } = destination;
+  const users = store.users(HOST);
+  const card = "<vCard xmlns='vcard-temp'><FN>Alice</FN></vCard>";
+  const path = await destination.write(document(user("alice", card), user("bob", card)));
+  // Another import that was taken for gone, say, gives bob the password of the source.
+  const passwords = new Map([["alice", "of an operator"], ["bob", "x"]]);
+  const vcards = new Proxy(store.vcards(HOST), {
+    get: (target, key) => {
+      const method = methodOf(target, key);
+      if (key !== "write") return method;
+      return async (localpart: string, ...rest: unknown[]) => {
+        const password = passwords.get(localpart)!;
+        await users.setPassword(localpart, await deriveScramCredentials(password, 16));
+        return await method!(localpart, ...rest);
+      };
+    },
+  });
+  const taking = { ...destination.taking, stores: storesWith(store, { vcards }) };
+  const counts = await destination.import(await PieFiles.open([path]), taking);
+  assert.deepEqual(counts, { ...NOTHING, there: 2, findings: 1 });
+  assert.deepEqual(destination.report(), [
+    "alice@example.com | password | the account exists with another password, which it keeps",
+  ]);
+  for (const [name, password] of passwords) {
+    assert.ok(await verify((await users.credentials(name))!, password), name);
+    assert.ok(await store.vcards(HOST).read(name), name);
+  }
+});
+
 Deno.test("importAccounts() leaves no data of an account that existed and is deleted while it is taken", async () => {
   await using destination = await Destination.open();
   const { store } = destination;

@@ -77,7 +77,7 @@ export interface Reserved {
   /** The result, if the keys go to this very account. */
   readonly taken: Taken;
   /**
-   * Gives the account its keys.
+   * Gives the account its keys, unless somebody has given it a password.
    * @throws CausewayError with a code `storage/…`; it may have them then
    */
   finish(): Promise<Taken>;
@@ -136,9 +136,16 @@ export async function takeAccount(
     const { creation = "" } = reserved;
     const { findings } = taking;
     const taken: Taken = { outcome: "added", ...onlyKeyOf(credentials), findings };
+    const { login } = account;
     const finish = async () => {
-      if (await users.setPassword(localpart, credentials, { creation })) return taken;
-      return await taking.gone();
+      const meant = { creation, credentials: reserved };
+      if (await users.setPassword(localpart, credentials, meant)) return taken;
+      // It is gone, or somebody has set a password: an operator, or an import that was taken for gone.
+      const existing = await users.credentials(localpart);
+      if (existing !== undefined && (existing.creation ?? "") === creation) {
+        await taking.compareLogin(login, existing);
+      }
+      return await taking.there(creation);
     };
     return { creation, taken, finish };
   }

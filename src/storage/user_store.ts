@@ -15,6 +15,14 @@ export interface ListPage {
   readonly limit?: number;
 }
 
+/** The account that a change is meant for, and none that has its name by now. */
+export interface MeantAccount {
+  /** `AccountCredentials.creation` of the account. Another account of the same name is none. */
+  readonly creation: string;
+  /** Credentials that nobody has replaced since. @default whichever the account has */
+  readonly credentials?: ScramCredentials;
+}
+
 /**
  * The accounts of one domain. Localparts are normalised (RFC 7622 §3.3); of a password only its
  * SCRAM credentials are kept.
@@ -36,18 +44,17 @@ export interface UserStore extends CredentialSource {
   ): Promise<void>;
   /**
    * Deletes an account; false when there was none.
-   * @param options `creation` as for `setPassword`
+   * @param options `creation` as for `MeantAccount`
    */
   remove(localpart: string, options?: { readonly creation: string }): Promise<boolean>;
   /**
    * Replaces the credentials; false when there is no such account.
-   * @param creation `AccountCredentials.creation` of the account that is meant. Another account of the
-   * same name is none. @default whoever has the name
+   * @param meant the account that is meant. @default whoever has the name
    */
   setPassword(
     localpart: string,
     credentials: ScramCredentials,
-    options?: { readonly creation: string },
+    meant?: MeantAccount,
   ): Promise<boolean>;
   /** Adds the secret that an account lacks; see `CredentialSource`. */
   complete(localpart: string, credentials: CompleteCredentials): Promise<void>;

@@ -6,7 +6,7 @@ import type {
   ScramCredentials,
   ScramSecret,
 } from "../../xmpp/sasl/mod.ts";
-import type { ListPage, UserStore } from "../user_store.ts";
+import type { ListPage, MeantAccount, UserStore } from "../user_store.ts";
 import { DEFAULT_PAGE_LIMIT } from "../user_store.ts";
 import type { DocumentState } from "./document_state.ts";
 import type { NumberedDocuments } from "./numbered_documents.ts";
@@ -74,11 +74,16 @@ export class RiakUserStore implements UserStore {
   async setPassword(
     localpart: string,
     credentials: ScramCredentials,
-    options?: { readonly creation: string },
+    meant?: MeantAccount,
   ): Promise<boolean> {
     return await this.#change(localpart, "change an account in", (before) => {
       if (before === undefined) return undefined;
-      if (options !== undefined && options.creation !== before.creation) return undefined;
+      if (meant !== undefined && meant.creation !== before.creation) return undefined;
+      if (meant?.credentials !== undefined) {
+        const { sha1, sha256 } = storedAccount(meant.creation, meant.credentials);
+        // The server's key depends on the password, the salt and the iterations.
+        if (before.sha1?.[3] !== sha1?.[3] || before.sha256?.[3] !== sha256?.[3]) return undefined;
+      }
       return storedAccount(before.creation, credentials);
     });
   }

@@ -10,7 +10,7 @@ import type {
   ScramSecret,
   SecretShape,
 } from "../../xmpp/sasl/mod.ts";
-import type { ListPage, UserStore } from "../user_store.ts";
+import type { ListPage, MeantAccount, UserStore } from "../user_store.ts";
 import { DEFAULT_PAGE_LIMIT } from "../user_store.ts";
 import type { Key } from "./keys.ts";
 import { accountKey } from "./keys.ts";
@@ -141,16 +141,21 @@ export class SqlUserStore implements UserStore {
   async setPassword(
     localpart: string,
     credentials: ScramCredentials,
-    options?: { readonly creation: string },
+    meant?: MeantAccount,
   ): Promise<boolean> {
     return await this.#database.run("change an account in", async (queries) => {
-      if (options !== undefined) {
-        const account = queries.updateTable("users").set(secretsOf(credentials))
+      if (meant !== undefined) {
+        let account = queries.updateTable("users").set(secretsOf(credentials))
           .where("account_key", "=", this.#keyOf(localpart));
-        const meant = options.creation === ""
+        account = meant.creation === ""
           ? account.where("creation", "is", null)
-          : account.where("creation", "=", Buffer.from(options.creation, "hex"));
-        return hasChanged(await queries.executeQuery(meant.compile()));
+          : account.where("creation", "=", Buffer.from(meant.creation, "hex"));
+        if (meant.credentials !== undefined) {
+          const { sha1_server_key: sha1, sha256_server_key: sha256 } = secretsOf(meant.credentials);
+          account = account.where("sha1_server_key", sha1 === null ? "is" : "=", sha1)
+            .where("sha256_server_key", sha256 === null ? "is" : "=", sha256);
+        }
+        return hasChanged(await queries.executeQuery(account.compile()));
       }
       const values = { key: this.#keyOf(localpart), ...secretsOf(credentials) };
       const change = SET_PASSWORD.with(this.#database.dialect, values);

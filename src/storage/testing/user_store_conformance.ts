@@ -280,6 +280,26 @@ const CHECKS: Readonly<Record<string, Check>> = {
     assert.equal(await users.exists("alice"), false);
   },
 
+  async "setPassword() leaves credentials that are others than those that are meant"(fixture) {
+    const users = fixture.users("example.com");
+    const both = conformanceCredentials(1);
+    const ofSha1: ScramCredentials = { sha1: both.sha1, sha256: undefined };
+    const ofSha256: ScramCredentials = { sha1: undefined, sha256: both.sha256 };
+    const shapes = [both, ofSha1, ofSha256];
+    for (const [index, had] of shapes.entries()) {
+      const name = `user${index}`;
+      await users.add(name, had);
+      const { creation = "" } = (await users.credentials(name))!;
+      const next = conformanceCredentials(2);
+      for (const credentials of [next, ...shapes.filter((shape) => shape !== had)]) {
+        assert.equal(await users.setPassword(name, next, { creation, credentials }), false);
+      }
+      assert.deepEqual(await keysOf(users, name), had);
+      assert.equal(await users.setPassword(name, next, { creation, credentials: had }), true);
+      assert.deepEqual(await keysOf(users, name), next);
+    }
+  },
+
   async "list() orders names by their code points"(fixture) {
     const users = fixture.users("example.com");
     const names = ["a", "b", "z", "ä", "ﬀ", "😀", "-", "a-b", "ab"];
