@@ -621,6 +621,7 @@ Deno.test("importAccounts() leaves accounts to another import that takes them, a
   const messages = store.offlineMessages(HOST);
   const slow = {
     offlineMessages: {
+      claim: (...args: Parameters<typeof messages.claim>) => messages.claim(...args),
       all: (localpart: string) => messages.all(localpart),
       async keep(localpart: string, ...rest: [readonly OfflineMessage[], OfflineBounds]) {
         reserved.resolve();
@@ -774,6 +775,24 @@ function storesWith(
   });
 }
 
+Deno.test("importAccounts() gives a new account no message that was kept for an earlier owner of its name", async () => {
+  await using destination = await Destination.open();
+  const messages = destination.store.offlineMessages(HOST);
+  const left: OfflineMessage = {
+    sender: "bob@example.com",
+    stanza: new TextEncoder().encode("<message/>"),
+    sentAtMs: NOW,
+    expiresAtMs: NOW + 1_000,
+  };
+  for (const name of ["alice", "carol"]) {
+    await messages.keep(name, [left], { maxMessages: 9, maxBytes: 999 });
+  }
+  await destination.store.users(HOST).add("carol", await deriveScramCredentials("x", 16));
+  await destination.importFiles(await destination.write(document(user("alice"), user("carol"))));
+  assert.deepEqual(await destination.waiting("alice"), []);
+  assert.deepEqual(await destination.waiting("carol"), ["<message/>"]);
+});
+
 Deno.test("importAccounts() takes both of two messages of the same text when it goes on between them", async () => {
   await using destination = await Destination.open();
   const { store } = destination;
@@ -789,6 +808,7 @@ Deno.test("importAccounts() takes both of two messages of the same text when it 
   const messages = store.offlineMessages(HOST);
   let steps = 0;
   const offlineMessages = {
+    claim: (...args: Parameters<typeof messages.claim>) => messages.claim(...args),
     all: (localpart: string) => messages.all(localpart),
     keep(...args: Parameters<typeof messages.keep>) {
       if (++steps === 2) throw new Error("the machine is off");

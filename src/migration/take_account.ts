@@ -7,6 +7,7 @@ import type {
   RosterItem,
   Stores,
 } from "../storage/mod.ts";
+import { removeUnownedMessages } from "../storage/mod.ts";
 import type { CompleteCredentials, ScramCredentials, ScramSecret } from "../xmpp/mod.ts";
 import { parseElement } from "../xmpp/mod.ts";
 import type { MovedAccount, MovedKind, MovedLogin } from "./moved_account.ts";
@@ -211,12 +212,13 @@ class Taking {
   /** Makes the account, and leaves it locked; false when it is there by now. */
   async reserve(credentials: ScramCredentials): Promise<boolean> {
     const { localpart, domainpart, text } = this.#account.jid;
+    const { stores, importId } = this.#deps;
+    const users = stores.users(domainpart);
+    const messages = stores.offlineMessages(domainpart);
     try {
-      await this.#deps.stores.archives(domainpart).closeUnowned?.(text);
-      await this.#deps.stores.users(domainpart).add(
-        localpart,
-        locked(credentials, this.#deps.importId),
-      );
+      await stores.archives(domainpart).closeUnowned?.(text);
+      await removeUnownedMessages(localpart, { users, messages });
+      await users.add(localpart, locked(credentials, importId));
       return true;
     } catch (thrown) {
       if (thrown instanceof CausewayError && thrown.code === "storage/user-exists") return false;

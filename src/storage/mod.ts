@@ -14,6 +14,7 @@ export {
   serverProduct,
   versionProblem,
 } from "./catalogue/catalogue.ts";
+export { removeUnownedMessages } from "./unowned_messages.ts";
 export type { ListPage, UserStore } from "./user_store.ts";
 export { DEFAULT_PAGE_LIMIT, listUsers } from "./user_store.ts";
 export type { PrivateBounds, PrivateChange, PrivateName, PrivateStore } from "./private_store.ts";

@@ -20,6 +20,7 @@ import type { RequestBounds, SubscriptionRequestStore } from "./subscription_req
 import type { RoomKind, RoomNames, RoomOutbox } from "./room_outbox.ts";
 import type { RoomStore } from "./room_store.ts";
 import type { RosterStore } from "./roster_store.ts";
+import { removeUnownedMessages } from "./unowned_messages.ts";
 import type { UserStore } from "./user_store.ts";
 import type { VcardStore } from "./vcard_store.ts";
 
@@ -284,7 +285,8 @@ export class Stores implements AsyncDisposable {
     const users = this.users(domainpart);
     if (!this.#isInDirectory("users", domainpart) && !await users.exists(localpart)) {
       await this.archives(domainpart).closeUnowned?.(`${localpart}@${domainpart}`);
-      await this.offlineMessages(domainpart).removeAll(localpart);
+      const messages = this.offlineMessages(domainpart);
+      await removeUnownedMessages(localpart, { users, messages });
     }
     await users.add(localpart, credentials);
   }

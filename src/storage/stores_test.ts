@@ -230,6 +230,33 @@ Deno.test("Stores.addAccount() removes messages that a dying node kept for an ea
     assert.equal((await stores.offlineMessages(host).all("alice")).length, 1, "they are its own");
   }));
 
+Deno.test("Stores.addAccount() leaves messages for somebody who takes the name at the same moment", () =>
+  withPath(async (path) => {
+    const { address } = await preparedDatabase(server());
+    await using stores = await Stores.open(optionsWith(path, address));
+    const [host, id] = ["example.com", new Uint8Array(16).fill(1)];
+    const bounds = { maxMessages: 9, maxBytes: 999 };
+    const users = stores.users.bind(stores);
+    let isFirst = true;
+    stores.users = (domainpart) => {
+      const store = users(domainpart);
+      const exists = store.exists.bind(store);
+      store.exists = async (localpart) => {
+        const found = await exists(localpart);
+        if (!isFirst) return found;
+        isFirst = false;
+        await store.add(localpart, conformanceCredentials(1));
+        await stores.offlineMessages(host).keep(localpart, [conformanceMessage("1")], bounds);
+        return found;
+      };
+      return store;
+    };
+    await assert.rejects(stores.addAccount("alice", host, conformanceCredentials(2)), /exists/);
+    const claimed = await stores.offlineMessages(host)
+      .claim("alice", { id, nowMs: 0, forMs: 1_000 });
+    assert.equal(claimed, 1);
+  }));
+
 Deno.test("Stores keeps the archive of who takes a name at once, and gives nobody an archive of 0.1.0", () =>
   withPath(async (path) => {
     const { address } = await preparedDatabase(server());
