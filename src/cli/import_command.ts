@@ -1,7 +1,7 @@
 import { Command, Option } from "commander";
 import { timingSafeEqual } from "node:crypto";
 import { setTimeout } from "node:timers/promises";
-import { CausewayError } from "../base/mod.ts";
+import { CausewayError, describeError } from "../base/mod.ts";
 import type { Config } from "../config/mod.ts";
 import { loadConfig, sqlAddressOf } from "../config/mod.ts";
 import type { AccountSource, ImportCounts } from "../migration/mod.ts";
@@ -9,6 +9,7 @@ import { importAccounts, MongooseimSql, PieFiles, StateFile } from "../migration
 import type { TakingDeps } from "../migration/mod.ts";
 import { ForeignDatabase, Stores } from "../storage/mod.ts";
 import { derivePasswordLike, deriveScramCredentials } from "../xmpp/mod.ts";
+import { EXIT } from "./command_docs.ts";
 import type { CommandIo } from "./command_io.ts";
 import { firstLine, readNamedFile } from "./command_io.ts";
 
@@ -31,8 +32,11 @@ const WAITING = "waiting for another import, which takes some of the same accoun
 /** Limits on private storage where the module that serves it is off. */
 const PRIVATE_BOUNDS = { maxElements: 200, maxBytes: 1_048_576 };
 
-/** Makes the command `causeway import`, which takes accounts of other servers. */
-export function importCommand(io: CommandIo): Command {
+/**
+ * Makes the command `causeway import`, which takes accounts of other servers. Calls `done` with the
+ * exit code.
+ */
+export function importCommand(io: CommandIo, done: (code: number) => void): Command {
   return new Command("import")
     .description("take accounts with their data from other servers; safe to repeat")
     .argument("[paths...]", "files of XEP-0227, or folders of such files")
@@ -50,19 +54,29 @@ export function importCommand(io: CommandIo): Command {
       await using stores = await Stores.open(config.storage);
       const startedMs = Date.now();
       let saidMs = startedMs;
-      const counts = await importAccounts({
-        source: opened.source,
-        taking: takingDeps(config, stores, io),
-        state,
-        reportPath: options.report,
-        progress(counts) {
-          if (Date.now() - saidMs < PROGRESS_MS) return;
-          saidMs = Date.now();
-          io.error(`causeway: ${counts.added + counts.there + counts.refused} accounts done`);
-        },
-      });
-      if (options.json) io.out(JSON.stringify({ ...counts, report: options.report }, null, 2));
-      else say(counts, options.report, io);
+      let counts: ImportCounts | undefined;
+      const { report } = options;
+      const print = (result: object) => io.out(JSON.stringify(result, null, 2));
+      try {
+        counts = await importAccounts({
+          source: opened.source,
+          taking: takingDeps(config, stores, io),
+          state,
+          reportPath: report,
+          progress(now) {
+            counts = now;
+            if (Date.now() - saidMs < PROGRESS_MS) return;
+            saidMs = Date.now();
+            io.error(`causeway: ${now.added + now.there + now.refused} accounts done`);
+          },
+        });
+      } catch (thrown) {
+        if (!options.json) throw thrown;
+        done(EXIT.failure);
+        return print({ ...counts, report, problem: describeError(thrown) });
+      }
+      if (options.json) print({ ...counts, report });
+      else say(counts, report, io);
     });
 }
 

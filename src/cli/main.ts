@@ -123,7 +123,7 @@ function buildProgram(io: CommandIo, done: (code: number) => void): Command {
     usersCommand(io, done),
     archiveCommand(io),
     backendsCommand(io, done),
-    importCommand(io),
+    importCommand(io, done),
     exportCommand(io),
     helpCommand(() => program),
     completionCommand(io, () => program),

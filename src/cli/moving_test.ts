@@ -220,6 +220,27 @@ Deno.test("causeway import asks for one source", async () => {
   assert.match(split.error, /^causeway: Cannot write .*causeway\.toml: /, "a file is no folder");
 });
 
+Deno.test("causeway import --json that fails tells what it has done, and the problem", async () => {
+  await using fixture = await CommandFixture.make();
+  const path = join(fixture.directory, "in.xml");
+  await Deno.writeTextFile(
+    path,
+    "<server-data xmlns='urn:xmpp:pie:0'><host jid='example.com'>" +
+      "<user name='alice' password='x'/></server-data>",
+  );
+  const { code, out, error } = await fixture.run([
+    "import",
+    path,
+    "--config",
+    fixture.config,
+    "--json",
+  ]);
+  assert.deepEqual([code, error], [1, ""]);
+  const { added, report, problem } = JSON.parse(out);
+  assert.deepEqual([added, report], [1, "causeway-import.report"]);
+  assert.match(problem, /^Cannot import all of .*in\.xml: .* mend the file and repeat the import$/);
+});
+
 Deno.test("causeway import refuses to run beside another import of the same state", async () => {
   await using fixture = await CommandFixture.make();
   const path = join(fixture.directory, "moving.state");

@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import { CausewayError } from "../base/mod.ts";
 import type { AccountSource, PlacedItem } from "./account_source.ts";
 import type { AwaitedAccount, ImportCounts, StateFile } from "./import_state.ts";
 import type { MoveFinding } from "./moved_account.ts";
@@ -20,7 +21,7 @@ export interface ImportOptions {
   readonly state: StateFile;
   /** File that gets a line for everything that was not taken. */
   readonly reportPath: string;
-  /** Called after each batch. */
+  /** Called at the beginning with what was done before, and after each batch. */
   progress?(counts: ImportCounts): void;
 }
 
@@ -39,8 +40,9 @@ const NOTHING: ImportCounts = {
  * nothing. Counts and report are those of an import without the crash: an account gets its keys only
  * after the state has a note of it.
  *
- * @throws CausewayError `migration/…` when the source or a file cannot be used, `storage/…`; to
- * repeat the call continues
+ * @throws CausewayError `migration/malformed` for a document with a mistake: what stands before it is
+ * taken, and an import of the mended one begins anew. `migration/…` when the source or a file cannot be
+ * used, `storage/…`; to repeat the call continues
  */
 export async function importAccounts(options: ImportOptions): Promise<ImportCounts> {
   const { source, state } = options;
@@ -94,6 +96,7 @@ export async function importAccounts(options: ImportOptions): Promise<ImportCoun
     }
   };
   await save(); // when it is killed, it has to know again what it has reserved
+  options.progress?.(counts);
   try {
     for await (const placed of source.items(position)) {
       // What a batch has is taken at once: of one account that would be twice.
@@ -105,6 +108,9 @@ export async function importAccounts(options: ImportOptions): Promise<ImportCoun
     }
   } catch (thrown) {
     await take(); // what came before the failure, and what has failed for a moment
+    // Nobody mends a document without a change, and a changed source cannot be continued.
+    const isMalformed = thrown instanceof CausewayError && thrown.code === "migration/malformed";
+    if (isMalformed) await state.remove();
     throw thrown;
   }
   await take();

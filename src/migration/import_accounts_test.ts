@@ -1178,13 +1178,15 @@ for (const [what, text, reason] of REFUSED) {
   });
 }
 
-Deno.test("importAccounts() takes the accounts before a mistake", async () => {
+Deno.test("importAccounts() takes the accounts before a mistake, and all of the mended document", async () => {
   await using destination = await Destination.open();
   const text = document("<user name='alice' password='x'/>", "<user name='bob'></host>");
   await assert.rejects(destination.importFiles(await destination.write(text)), {
     code: "migration/malformed",
   });
   assert.deepEqual(await destination.store.users(HOST).list(), ["alice"]);
+  const mended = await destination.write(document(user("alice"), user("bob")));
+  assert.deepEqual(await destination.importFiles(mended), { ...NOTHING, added: 1, there: 1 });
 });
 
 const INCLUDE = (href: string) =>
@@ -1210,10 +1212,25 @@ Deno.test("importAccounts() does not continue behind accounts that an included f
   const users = Array.from({ length: 20 }, (_, i) => user(`user${i}`));
   const included = (names: readonly string[]) =>
     `<host xmlns='urn:xmpp:pie:0' jid='${HOST}'>${names.join("")}</host>`;
-  await destination.write(included([...users, "<"]), "host.part");
+  await destination.write(included(users), "host.part");
   const whole = `<server-data xmlns='urn:xmpp:pie:0'>${INCLUDE("host.part")}</server-data>`;
   const path = await destination.write(whole);
-  await assert.rejects(destination.importFiles(path), { code: "migration/malformed" });
+  const failing = new Proxy(destination.store.users(HOST), {
+    get: (users, key) => {
+      const method = methodOf(users, key);
+      if (key !== "add") return method;
+      return (localpart: string, ...rest: unknown[]) => {
+        if (localpart === "user19") throw new Error("the machine is off");
+        return method!(localpart, ...rest);
+      };
+    },
+  });
+  const stores = storesWith(destination.store, { users: failing });
+  const interrupted = destination.import(await PieFiles.open([path]), {
+    ...destination.taking,
+    stores,
+  });
+  await assert.rejects(interrupted, { message: "the machine is off" });
   await destination.write(included(["new", "other"].map((each) => user(each))), "host.part");
   await assert.rejects(destination.importFiles(path), { code: "migration/state" });
   await destination.write(included([user("new"), ...users]), "host.part");

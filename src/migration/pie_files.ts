@@ -111,9 +111,12 @@ async function* read(document: Opened, seen: Seen): AsyncGenerator<SourceItem, v
     } catch (thrown) {
       // What stands before the mistake is taken.
       yield* accountsIn(pie);
-      throw new CausewayError("migration/malformed", `${path}: ${describeError(thrown)}`, {
-        cause: thrown,
-      });
+      throw new CausewayError(
+        "migration/malformed",
+        `Cannot import all of ${path}: ${describeError(thrown)}; what stands before that is ` +
+          "taken, so mend the file and repeat the import",
+        { cause: thrown },
+      );
     }
     const items = pie.items;
     pie.items = [];
