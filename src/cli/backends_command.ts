@@ -219,8 +219,9 @@ export function backendsCommand(io: CommandIo, done: (code: number) => void): Co
       if (final) await refuseEmptySource(storage, { from, to, kinds });
       for (const kind of inCopyOrder(kinds, differing)) {
         const steps = new Map<string, number>();
-        const run = await attempt(async () => ({
-          reports: await copyData(storage, {
+        const reports: CopyReport[] = [];
+        const run = await attempt(async () => {
+          await copyData(storage, {
             kind,
             from,
             to,
@@ -232,21 +233,20 @@ export function backendsCommand(io: CommandIo, done: (code: number) => void): Co
               steps.set(table, step);
               io.error(`causeway: ${table}: ${done}${total === undefined ? "" : ` of ${total}`}`);
             },
-          }),
-        }));
-        if ("problem" in run) {
-          done(1);
-          if (options.json) copied.push({ kind, from, to, ...run });
-          else sayProblem(kind, run.problem, io);
-          break; // the kinds behind it may rely on it
-        }
-        const { reports } = run;
+            copied(report) {
+              reports.push(report);
+              if (!options.json) sayCopied(report, { from, to, io });
+            },
+          });
+          return {};
+        });
         const isWrong = (report: CopyReport) => report.kept > 0 || (final && !isVerified(report));
-        if (reports.some(isWrong)) done(1);
-        if (options.json) {
-          const tables = reports.map((report) => ({ ...report, isVerified: isVerified(report) }));
-          copied.push({ kind, from, to, tables });
-        } else for (const report of reports) sayCopied(report, { from, to, io });
+        if ("problem" in run || reports.some(isWrong)) done(1);
+        const tables = reports.map((report) => ({ ...report, isVerified: isVerified(report) }));
+        copied.push({ kind, from, to, tables, ...run });
+        if (!("problem" in run)) continue;
+        if (!options.json) sayProblem(kind, run.problem, io);
+        break; // the kinds behind it may rely on it
       }
       if (options.json) print({ copied });
     });

@@ -212,13 +212,22 @@ for (const kind of SERVER_KINDS) {
       assert.deepEqual(
         steps.map((
           { kind, tables, problem }: Record<string, unknown>,
-        ) => [kind, tables !== undefined, problem !== undefined]),
+        ) => [kind, (tables as unknown[]).length > 0, problem !== undefined]),
         [["users", true, false], ["roster", true, false], ["vcard", false, true]],
       );
       assert.match(steps.at(-1).problem, /its tables are missing/);
       const said = await run(...copy, "--from", "internal", "--kinds", "vcard");
       assert.deepEqual(said, { code: 1, out: [], error: [`causeway: vcard: ${steps[2].problem}`] });
       await server.asRoot("ALTER TABLE vcards_lost RENAME TO vcards", address.database);
+      await server.asRoot("ALTER TABLE secrets RENAME TO secrets_lost", address.database);
+      const accounts = [...copy, "--from", "internal", "--kinds", "users"];
+      const part = await run(...accounts, "--json");
+      const [{ tables, problem }] = JSON.parse(part.out.join("\n")).copied;
+      assert.deepEqual(tables.map(({ table }: { readonly table: string }) => table), ["users"]);
+      const toldOf = await run(...accounts);
+      assert.deepEqual([toldOf.code, toldOf.error], [1, [`causeway: users: ${problem}`]]);
+      assert.match(toldOf.out.join("\n"), /^users: 0 copied .*\nusers: verified, 1 at both.*$/);
+      await server.asRoot("ALTER TABLE secrets_lost RENAME TO secrets", address.database);
       await server.asRoot("ALTER TABLE users OWNER TO postgres", address.database);
       await server.asRoot(`GRANT SELECT ON users TO ${address.username}`, address.database);
     } else if (driver === "mssql") {

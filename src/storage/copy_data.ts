@@ -78,6 +78,8 @@ export interface CopyOptions {
    * counts the messages of all archives before.
    */
   progress?(table: string, done: number, total: number | undefined): Promise<void> | void;
+  /** Called with the result of each table as soon as that is copied. */
+  copied?(report: CopyReport): void;
 }
 
 /** Result of a copy: one entry for each table that stands for units of its own. */
@@ -161,6 +163,19 @@ export async function copyData(
   stores: StoresOptions,
   options: CopyOptions,
 ): Promise<readonly CopyReport[]> {
+  const reports: CopyReport[] = [];
+  for await (const report of copiedTables(stores, options)) {
+    reports.push(report);
+    options.copied?.(report);
+  }
+  return reports;
+}
+
+/** Copies as `copyData`, and yields the result of each table. */
+async function* copiedTables(
+  stores: StoresOptions,
+  options: CopyOptions,
+): AsyncGenerator<CopyReport, void> {
   const { kind, from, to } = options;
   const problem = copyProblem(kind, from, to);
   if (problem !== undefined) {
@@ -169,13 +184,13 @@ export async function copyData(
   }
   await using source = await openBackend(stores, from, { isMade: false });
   await using destination = await openBackend(stores, to, { isMade: true });
-  if (kind === "mam") return await copyAllArchives(stores, [source, destination], options);
+  if (kind === "mam") return yield* copyAllArchives(stores, [source, destination], options);
   if (source.database !== undefined && destination.database !== undefined) {
-    return await copyTables([source.database, destination.database], { ...options, kind });
+    return yield* copyTables([source.database, destination.database], { ...options, kind });
   }
   const part = kind as keyof typeof ACCOUNT_PARTS; // other kinds were refused
-  const reports = [await copyPart(stores, [source, destination], { ...options, kind: part })];
-  return kind === "users" ? [...reports, await copySecret(source, destination)] : reports;
+  yield await copyPart(stores, [source, destination], { ...options, kind: part });
+  if (kind === "users") yield await copySecret(source, destination);
 }
 
 /**
@@ -302,13 +317,12 @@ async function copySecret(source: OpenBackend, destination: OpenBackend): Promis
   };
 }
 
-async function copyTables(
+async function* copyTables(
   [source, destination]: readonly [SqlDatabase, SqlDatabase],
   { kind, differing = "keep", progress }: CopyOptions & {
     readonly kind: keyof typeof COPIED_KINDS;
   },
-): Promise<readonly CopyReport[]> {
-  const reports: CopyReport[] = [];
+): AsyncGenerator<CopyReport, void> {
   const groups: readonly TableGroup[] = COPIED_KINDS[kind];
   for (const group of groups) {
     const [table] = group.tables;
@@ -319,16 +333,15 @@ async function copyTables(
     const [here, there] = await Promise.all(
       [source, destination].map((database) => summarizeUnits(database, group)),
     );
-    reports.push({ table, ...counts, source: here!, destination: there! });
+    yield { table, ...counts, source: here!, destination: there! };
   }
-  return reports;
 }
 
-async function copyAllArchives(
+async function* copyAllArchives(
   options: StoresOptions,
   [source, destination]: readonly [OpenBackend, OpenBackend],
   { differing = "keep", verifies = "checksum", clock = new SystemClock(), progress }: CopyOptions,
-): Promise<readonly CopyReport[]> {
+): AsyncGenerator<CopyReport, void> {
   await using configured = await Stores.open(options);
   const common = { place: source.stores.place, differing, verifies, clock };
   const copy = async (
@@ -345,18 +358,17 @@ async function copyAllArchives(
   const listed = [source, ...differing === "mirror" ? [destination] : []]
     .map(({ stores }) => stores);
   // Each backend that may hold `mam` has archives of people, and of rooms there or apart.
-  const people = await copy("archives", {
+  yield await copy("archives", {
     from: source.stores.archives!(),
     to: destination.stores.archives!(),
     archives: archivesOfAccounts(configured, listed, [...options.users.keys()]),
   });
-  const rooms = await copy("room_archives", {
+  yield await copy("room_archives", {
     from: source.stores.roomArchives?.() ?? source.stores.archives!(),
     to: destination.stores.roomArchives?.() ?? destination.stores.archives!(),
     archives: archivesOfRooms(configured, listed),
     peerOf: peerInRoom,
   });
-  return [people, rooms];
 }
 
 function peerInRoom(stanza: Uint8Array, room: string): ArchivePeer | undefined {
