@@ -278,6 +278,29 @@ Deno.test("causeway backends plan and prepare go on behind a backend that cannot
   }
 });
 
+Deno.test("causeway backends plan, check and prepare say why the built-in store cannot be opened", async () => {
+  await using fixture = await CommandFixture.make();
+  const { directory, config } = fixture;
+  for (
+    const [path, reason] of [
+      [directory, /: it is a folder$/],
+      [join(config, "store"), /: .*not a directory.*$/i],
+    ] as const
+  ) {
+    await Deno.writeTextFile(
+      config,
+      `${SOUND}[storage.internal]\npath = ${JSON.stringify(path)}\n`,
+    );
+    for (const command of ["plan", "check", "prepare"]) {
+      const { code, out, error } = await run("backends", command, "--config", config);
+      assert.deepEqual([code, out, error.length], [1, [], 1], `${command}: ${error.join("\n")}`);
+      const begin = `causeway: internal: Cannot open the built-in store ${path}: `;
+      assert.ok(error[0]!.startsWith(begin), error[0]!);
+      assert.match(error[0]!, reason);
+    }
+  }
+});
+
 Deno.test("causeway backends list shows the catalogue, and what a configuration uses", async () => {
   const { code, out } = await run("backends", "list");
   assert.equal(code, 0);

@@ -26,6 +26,7 @@ import { sqlError } from "./sql/sql_database.ts";
 import type { SchemaFile, ServerVersion, SqlDialect } from "./sql/sql_dialect.ts";
 import type { Tables } from "./sql/tables.ts";
 import { connectToServer, placeOf } from "./sql/sql_server.ts";
+import { storageError } from "./storage_error.ts";
 import type { StoresOptions } from "./stores.ts";
 import { sqlServerOf } from "./database_pools.ts";
 
@@ -198,20 +199,24 @@ function builtInBackend(path: string): Backend {
     place: () => place,
     dialect: SQLITE,
     // A file that is not there yet is like an empty one. To look at a file must not change it.
-    connect: () => Promise.resolve(new SqliteConnection(openToRead(path))),
+    connect: () => Promise.try(() => new SqliteConnection(openToRead(path, place))),
     connectToPrepare: () => Promise.resolve(openSqlite({ path, busyTimeoutMs: 10_000 }, place)),
   });
 }
 
-function openToRead(path: string): DatabaseSync {
-  const exists = (() => {
-    try {
-      return Deno.statSync(path).size > 0;
-    } catch {
-      return false; // `prepare` makes it, or says why it cannot
+function openToRead(path: string, place: string): DatabaseSync {
+  let hasContent = false;
+  try {
+    const { isDirectory, size } = Deno.statSync(path);
+    if (isDirectory) throw new Error("it is a folder");
+    hasContent = size > 0;
+  } catch (cause) {
+    if (!(cause instanceof Deno.errors.NotFound)) {
+      const reason = describeError(cause);
+      throw storageError("cannot-open", { action: "open", place }, { reason, cause });
     }
-  })();
-  return exists ? new DatabaseSync(path, { readOnly: true }) : new DatabaseSync(":memory:");
+  }
+  return hasContent ? new DatabaseSync(path, { readOnly: true }) : new DatabaseSync(":memory:");
 }
 
 interface SqlBackendDeps {

@@ -3,6 +3,7 @@ import { closeSync, openSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import type { SQLInputValue, StatementSync } from "node:sqlite";
 import { sql, SqliteQueryCompiler } from "kysely";
+import { describeError } from "../../../base/mod.ts";
 import type { StorageFailure } from "../../storage_error.ts";
 import { storageError } from "../../storage_error.ts";
 import type { SqlConnection, SqlResult } from "../sql_connection.ts";
@@ -143,7 +144,8 @@ function createPrivately(path: string, place: string): void {
   try {
     closeSync(openSync(path, "a", 0o600));
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause);
+    const isFolder = cause instanceof Error && "code" in cause && cause.code === "EISDIR";
+    const reason = isFolder ? "it is a folder" : describeError(cause);
     throw storageError("cannot-open", { action: "open", place }, { reason, cause });
   }
 }
