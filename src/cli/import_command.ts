@@ -49,27 +49,11 @@ export function importCommand(io: CommandIo, done: (code: number) => void): Comm
     .option("--json", "print JSON")
     .action(async (paths: readonly string[], options: Options) => {
       const config = loadConfig(options.config);
-      using state = await StateFile.open(options.state);
-      await using opened = await openSource(paths, options);
-      await using stores = await Stores.open(config.storage);
-      const startedMs = Date.now();
-      let saidMs = startedMs;
-      let counts: ImportCounts | undefined;
       const { report } = options;
       const print = (result: object) => io.out(JSON.stringify(result, null, 2));
+      let counts: ImportCounts | undefined;
       try {
-        counts = await importAccounts({
-          source: opened.source,
-          taking: takingDeps(config, stores, io),
-          state,
-          reportPath: report,
-          progress(now) {
-            counts = now;
-            if (Date.now() - saidMs < PROGRESS_MS) return;
-            saidMs = Date.now();
-            io.error(`causeway: ${now.added + now.there + now.refused} accounts done`);
-          },
-        });
+        counts = await runImport(paths, options, { config, io, counted: (now) => counts = now });
       } catch (thrown) {
         if (!options.json) throw thrown;
         done(EXIT.failure);
@@ -78,6 +62,36 @@ export function importCommand(io: CommandIo, done: (code: number) => void): Comm
       if (options.json) print({ ...counts, report });
       else say(counts, report, io);
     });
+}
+
+interface ImportRun {
+  readonly config: Config;
+  readonly io: CommandIo;
+  /** Called with what is done so far. */
+  counted(counts: ImportCounts): void;
+}
+
+async function runImport(
+  paths: readonly string[],
+  options: Options,
+  { config, io, counted }: ImportRun,
+): Promise<ImportCounts> {
+  using state = await StateFile.open(options.state);
+  await using opened = await openSource(paths, options);
+  await using stores = await Stores.open(config.storage);
+  let saidMs = Date.now();
+  return await importAccounts({
+    source: opened.source,
+    taking: takingDeps(config, stores, io),
+    state,
+    reportPath: options.report,
+    progress(counts) {
+      counted(counts);
+      if (Date.now() - saidMs < PROGRESS_MS) return;
+      saidMs = Date.now();
+      io.error(`causeway: ${counts.added + counts.there + counts.refused} accounts done`);
+    },
+  });
 }
 
 interface OpenSource extends AsyncDisposable {

@@ -239,6 +239,10 @@ Deno.test("causeway import --json that fails tells what it has done, and the pro
   const { added, report, problem } = JSON.parse(out);
   assert.deepEqual([added, report], [1, "causeway-import.report"]);
   assert.match(problem, /^Cannot import all of .*in\.xml: .* mend the file and repeat the import$/);
+  const missing = ["import", "nowhere.xml", "--config", fixture.config, "--json"];
+  const early = await fixture.run(missing);
+  assert.deepEqual([early.code, early.error], [1, ""]);
+  assert.match(JSON.parse(early.out).problem, /^Cannot read nowhere\.xml: /);
 });
 
 Deno.test("causeway import refuses to run beside another import of the same state", async () => {
