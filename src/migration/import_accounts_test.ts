@@ -649,6 +649,29 @@ Deno.test("importAccounts() leaves accounts to another import that takes them, a
   assert.deepEqual([first.report, other.report], ["", ""]);
 });
 
+Deno.test("importAccounts() does not write into the report of another import", async () => {
+  await using destination = await Destination.open();
+  const nowhere = "<host xmlns='urn:xmpp:pie:0' jid='nowhere.example'>" + user("bob") + "</host>";
+  const path = await destination.write(
+    `<server-data xmlns='urn:xmpp:pie:0'>${nowhere}</server-data>`,
+  );
+  using state = await StateFile.open(destination.path("other.state"));
+  const beside: string[] = [];
+  const placed = await PieFiles.open([path]);
+  const source: AccountSource = {
+    id: placed.id,
+    async *items(after) {
+      yield* placed.items(after);
+      beside.push(await destination.importFiles(path).then(() => "done", String));
+    },
+  };
+  const reportPath = destination.path("report");
+  await importAccounts({ source, taking: destination.taking, state, reportPath });
+  assert.match(beside.join(), /Cannot write [^:]*report: another import writes it; name another/);
+  assert.ok(!beside.join().includes("Cannot write", beside.join().indexOf("Cannot write") + 1));
+  assert.equal(destination.report().length, 1);
+});
+
 Deno.test("importAccounts() waits for accounts of another import a while, and not for its own", async () => {
   await using destination = await Destination.open();
   const { store, taking } = destination;

@@ -1,3 +1,4 @@
+import { CausewayError } from "../base/mod.ts";
 import type { MoveFinding } from "./moved_account.ts";
 import { writing } from "./writing.ts";
 
@@ -15,23 +16,26 @@ export class ReportFile implements Disposable {
 
   /**
    * Opens a report to go on behind its first `bytes`. One that somebody has removed, or another one,
-   * begins anew.
+   * begins anew. A lock keeps other imports out until the report is closed: they would overwrite its
+   * lines.
    *
-   * @throws CausewayError `migration/unwritable`
+   * @throws CausewayError `migration/in-use` when another import writes it; `migration/unwritable`
    */
   static async open(path: string, bytes: number): Promise<ReportFile> {
-    return await writing(path, async () => {
-      const file = await Deno.open(path, { write: true, create: true, mode: 0o600 });
-      try {
+    const options = { write: true, create: true, mode: 0o600 };
+    const file = await writing(path, () => Deno.open(path, options));
+    try {
+      if (!await writing(path, () => file.tryLock(true))) throw inUse(path);
+      return await writing(path, async () => {
         const kept = Math.min(bytes, (await file.stat()).size);
         await file.truncate(kept);
         await file.seek(kept, Deno.SeekMode.Start);
         return new ReportFile(path, file, kept);
-      } catch (thrown) {
-        file.close();
-        throw thrown;
-      }
-    });
+      });
+    } catch (thrown) {
+      file.close();
+      throw thrown;
+    }
   }
 
   /** Length of the report in bytes. */
@@ -56,6 +60,14 @@ export class ReportFile implements Disposable {
   [Symbol.dispose](): void {
     this.#file.close();
   }
+}
+
+function inUse(path: string): CausewayError {
+  return new CausewayError(
+    "migration/in-use",
+    `Cannot write ${path}: another import writes it; name another file with --report`,
+    { retryable: true },
+  );
 }
 
 /** Returns a line of a report: address, kind and reason, between tabs. */
