@@ -9,40 +9,56 @@ import type { ListedUser } from "./user_list.ts";
  */
 const BATCH = 16;
 
+/** Accounts that a list is added to. */
+export type TakingAccounts = Pick<Accounts, "address" | "add" | "put">;
+
 /** Result of an import. */
 export interface ImportResult {
   /** Number of accounts that were added or updated. */
   readonly imported: number;
-  /** One message for each account that failed. */
-  readonly failures: readonly string[];
+  /** Number of accounts that failed. */
+  readonly failed: number;
+  /** Accounts of the list that were not looked at any more. */
+  readonly left: number;
+}
+
+/** Options of `importUsers`. */
+export interface ImportUsersOptions {
+  readonly replacesExisting: boolean;
+  /** Called with a message for each account that has failed. */
+  failed(message: string): void;
 }
 
 /**
  * Adds the accounts of a list. One unusable address in the list means that no account is added.
- * Later failures are reported, and the other accounts are still added.
+ * Later failures are reported, and the other accounts are still added, unless all of a batch fail in a
+ * way that may pass by itself: then nothing can be added now.
  */
 export async function importUsers(
-  accounts: Accounts,
+  accounts: TakingAccounts,
   list: readonly ListedUser[],
-  options: { readonly replacesExisting: boolean },
+  { replacesExisting, failed }: ImportUsersOptions,
 ): Promise<ImportResult> {
   const checked = checkAddresses(accounts, list);
-  const failures: string[] = [];
-  for (let start = 0; start < checked.length; start += BATCH) {
-    const batch = checked.slice(start, start + BATCH);
+  let [imported, done, isAway] = [0, 0, false];
+  while (done < checked.length && !isAway) {
+    const batch = checked.slice(done, done + BATCH);
     const outcomes = await Promise.allSettled(
       batch.map(({ jid, user }) =>
-        options.replacesExisting
-          ? accounts.put(jid, user.password)
-          : accounts.add(jid, user.password)
+        replacesExisting ? accounts.put(jid, user.password) : accounts.add(jid, user.password)
       ),
     );
     for (const [index, outcome] of outcomes.entries()) {
-      if (outcome.status === "fulfilled") continue;
-      failures.push(`line ${batch[index]!.user.line}: ${describeError(outcome.reason)}`);
+      if (outcome.status === "fulfilled") imported++;
+      else failed(`line ${batch[index]!.user.line}: ${describeError(outcome.reason)}`);
     }
+    done += batch.length;
+    isAway = outcomes.every((outcome) =>
+      outcome.status === "rejected" && outcome.reason instanceof CausewayError &&
+      outcome.reason.retryable
+    );
   }
-  return { imported: checked.length - failures.length, failures };
+  return { imported, failed: done - imported, left: checked.length - done };
 }
 
 interface CheckedUser {
@@ -50,7 +66,7 @@ interface CheckedUser {
   readonly user: ListedUser;
 }
 
-function checkAddresses(accounts: Accounts, list: readonly ListedUser[]): CheckedUser[] {
+function checkAddresses(accounts: TakingAccounts, list: readonly ListedUser[]): CheckedUser[] {
   const checked: CheckedUser[] = [];
   const lines = new Map<string, number>();
   const mistakes: string[] = [];

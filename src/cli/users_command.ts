@@ -96,14 +96,14 @@ export function usersCommand(io: CommandIo, done: (code: number) => void): Comma
     .action(async (list: string, options: ImportOptions) => {
       await using accounts = await Accounts.open(loadConfig(options.config));
       const text = list === "-" ? await io.readInput() : readNamedFile(list);
-      const { imported, failures } = await importUsers(
-        accounts,
-        parseUserList(text, options.format),
-        { replacesExisting: options.update === true },
-      );
-      for (const failure of failures) io.error(`causeway: ${failure}`);
+      const listed = parseUserList(text, options.format);
+      const { imported, failed, left } = await importUsers(accounts, listed, {
+        replacesExisting: options.update === true,
+        failed: (message) => io.error(`causeway: ${message}`),
+      });
+      if (left > 0) io.error(`causeway: accounts behind these, not looked at: ${left}; try again`);
       io.out(`accounts imported: ${imported}`);
-      if (failures.length > 0) done(1);
+      if (failed > 0) done(1);
     });
 
   return users;
