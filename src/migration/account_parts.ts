@@ -289,6 +289,8 @@ function secretOf(written: WrittenSecret, keyBytes: number): ScramSecret | undef
     ? parts
     : parts.map((part) => part && decode(latin(part)));
   if (storedKey?.length !== keyBytes || serverKey?.length !== keyBytes) return undefined;
+  // The key of an account that an import has reserved: no password has it.
+  if (storedKey.every((byte) => byte === 0)) return undefined;
   if (salt === undefined || salt.length < 1 || salt.length > MAX_SALT_BYTES) return undefined;
   return { salt, iterations, storedKey, serverKey };
 }

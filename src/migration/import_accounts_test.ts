@@ -672,6 +672,23 @@ Deno.test("importAccounts() does not write into the report of another import", a
   assert.equal(destination.report().length, 1);
 });
 
+Deno.test("importAccounts() refuses accounts that were exported while an import had reserved them", async () => {
+  await using from = await Destination.open();
+  const path = await from.write(document(user("alice")));
+  const withoutKeys = new Proxy(from.store.users(HOST), {
+    get: (users, key) =>
+      key === "setPassword"
+        ? () => Promise.reject(new Error("the machine is off"))
+        : methodOf(users, key),
+  });
+  const stores = storesWith(from.store, { users: withoutKeys });
+  const source = await PieFiles.open([path]);
+  await assert.rejects(from.import(source, { ...from.taking, stores }));
+  await using to = await Destination.open();
+  assert.equal((await to.importFiles(await to.write(await from.export()))).refused, 1);
+  assert.deepEqual(await to.store.users(HOST).list(), []);
+});
+
 Deno.test("importAccounts() waits for accounts of another import a while, and not for its own", async () => {
   await using destination = await Destination.open();
   const { store, taking } = destination;
