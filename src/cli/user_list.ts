@@ -20,7 +20,9 @@ export function parseUserList(
   text: string,
   format: UserListFormat = guessFormat(text),
 ): ListedUser[] {
-  return format === "json" ? parseJsonLines(text) : parseCsv(text);
+  // Spreadsheets write a byte order mark, which would be part of the first address.
+  const list = text.replace(/^\uFEFF/, "");
+  return format === "json" ? parseJsonLines(list) : parseCsv(list);
 }
 
 function guessFormat(text: string): UserListFormat {

@@ -22,6 +22,13 @@ Deno.test("parseUserList() reads a JSON object from each line", () => {
   ]);
 });
 
+Deno.test("parseUserList() reads behind a byte order mark", () => {
+  const read = [{ line: 2, jid: "alice@example.com", password: "one" }];
+  assert.deepEqual(parseUserList("\uFEFFjid,password\nalice@example.com,one\n"), read);
+  const json = '\uFEFF{"jid":"alice@example.com","password":"one"}';
+  assert.deepEqual(parseUserList(json), [{ ...read[0], line: 1 }]);
+});
+
 Deno.test("parseUserList() reads an empty list", () => {
   for (const text of ["", "\n", "jid,password\n"]) assert.deepEqual(parseUserList(text), []);
 });
