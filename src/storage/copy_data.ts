@@ -58,6 +58,7 @@ const ENUMERATION_SECRET = "enumeration";
 const CHECKSUM_DIGITS = 32;
 /** The archives of a database, as units that may be counted. */
 const ARCHIVES: TableGroup = { key: "account_key", tables: ["archives"], names: [], batch: 1 };
+const SAME_BACKEND = "both are the same backend";
 /** Accounts, or rooms, that are looked up at once. */
 const NAMES_AT_ONCE = 500;
 
@@ -103,15 +104,13 @@ export interface CopyReport extends UnitCounts {
 export function copiableKinds(from: string, to: string): readonly CopiedKind[] {
   const kinds = COPIED_KIND_NAMES.filter((kind) => copyProblem(kind, from, to) === undefined);
   if (kinds.length > 0) return kinds;
-  throw new CausewayError(
-    "storage/no-backend",
-    `Cannot copy from ${from} to ${to}: no kind of data can be copied between them`,
-  );
+  const problem = from === to ? SAME_BACKEND : "no kind of data can be copied between them";
+  throw new CausewayError("storage/no-backend", `Cannot copy from ${from} to ${to}: ${problem}`);
 }
 
 /** Returns why a kind cannot be copied between two backends; undefined when it can. */
 function copyProblem(kind: CopiedKind, from: string, to: string): string | undefined {
-  if (from === to) return "both are the same backend";
+  if (from === to) return SAME_BACKEND;
   for (const name of [from, to]) {
     const problem = kindProblem(backendIdOf(name), kind);
     if (problem !== undefined) return problem;

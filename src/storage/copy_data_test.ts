@@ -332,7 +332,10 @@ Deno.test("copiableKinds() refuses backends between which nothing can be copied"
     message:
       "Cannot copy from redis.default to internal: no kind of data can be copied between them",
   });
-  assert.throws(() => copiableKinds("internal", "internal"), { code: "storage/no-backend" });
+  assert.throws(() => copiableKinds("internal", "internal"), {
+    code: "storage/no-backend",
+    message: "Cannot copy from internal to internal: both are the same backend",
+  });
   assert.deepEqual(copiableKinds("internal", "elastic.logs"), ["mam"]);
 });
 
