@@ -497,6 +497,28 @@ for (const isTaken of [false, true]) {
   });
 }
 
+Deno.test("importAccounts() takes the data of an account that gets a password as soon as it is reserved", async () => {
+  await using destination = await Destination.open();
+  const { store } = destination;
+  const card = "<vCard xmlns='vcard-temp'><FN>Alice</FN></vCard>";
+  const path = await destination.write(document(user("alice", card)));
+  const users = new Proxy(store.users(HOST), {
+    get: (target, key) => {
+      const method = methodOf(target, key);
+      if (key !== "add") return method;
+      return async (localpart: string, ...rest: unknown[]) => {
+        await method!(localpart, ...rest);
+        await target.setPassword(localpart, await deriveScramCredentials("of an operator", 16));
+      };
+    },
+  });
+  const taking = { ...destination.taking, stores: storesWith(store, { users }) };
+  const counts = await destination.import(await PieFiles.open([path]), taking);
+  assert.deepEqual(counts, { ...NOTHING, there: 1, findings: 1 });
+  assert.ok(await verify((await store.users(HOST).credentials("alice"))!, "of an operator"));
+  assert.ok(await store.vcards(HOST).read("alice"));
+});
+
 Deno.test("importAccounts() leaves a password that is set while it takes the account", async () => {
   await using destination = await Destination.open();
   const { store } = destination;

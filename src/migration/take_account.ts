@@ -132,7 +132,8 @@ export async function takeAccount(
     if (existing === undefined && !await taking.reserve(credentials)) return undefined;
     // Somebody may delete it, and take the name, at any moment from now on.
     const reserved = await users.credentials(localpart);
-    if (reserved === undefined || !isLocked(reserved)) return refused("account", DELETED);
+    if (reserved === undefined) return refused("account", DELETED);
+    if (!isLocked(reserved)) return undefined; // somebody has set a password, or has the name now
     await taking.data(true);
     const { creation = "" } = reserved;
     const { findings } = taking;
