@@ -8,12 +8,14 @@ export interface Command {
 
 /**
  * The `causeway` command with `args`: the binary that `CAUSEWAY_BIN` names, or else this project's
- * `mod.ts` under the very permissions that the task `serve` grants.
+ * `mod.ts` under the very permissions that the task `serve` grants. `CAUSEWAY_PROGRAM` names a bundle
+ * of that.
  */
 export function causewayCommand(args: readonly string[]): Command {
   const binary = Deno.env.get("CAUSEWAY_BIN") ?? "";
   if (binary !== "") return { program: binary, args };
-  return { program: Deno.execPath(), args: [...serveFlags(), "mod.ts", ...args] };
+  const entry = Deno.env.get("CAUSEWAY_PROGRAM") ?? "mod.ts";
+  return { program: Deno.execPath(), args: [...serveFlags(), entry, ...args] };
 }
 
 /** The same on a machine whose clock is `aheadMs` ahead (negative: behind). */

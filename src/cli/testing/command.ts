@@ -2,7 +2,9 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { SOUND } from "../../config/testing/config.ts";
 
-const ENTRY = fileURLToPath(new URL("../../../mod.ts", import.meta.url));
+/** The program: a bundle where one has been made for all tests. */
+const ENTRY = Deno.env.get("CAUSEWAY_PROGRAM") ??
+  fileURLToPath(new URL("../../../mod.ts", import.meta.url));
 const DENO_CONFIG = fileURLToPath(new URL("../../../deno.json", import.meta.url));
 
 /** Output of a command, and its exit code. */

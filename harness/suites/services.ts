@@ -1,0 +1,4 @@
+import { loadTests } from "./load_tests.ts";
+import { SUITES } from "./suites.ts";
+
+await loadTests(SUITES.services);
