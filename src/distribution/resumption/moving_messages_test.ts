@@ -1,0 +1,326 @@
+import assert from "node:assert/strict";
+import { FRAME_TYPE } from "../wire/mod.ts";
+import {
+  a,
+  ALICE,
+  expectMessages,
+  failed,
+  message,
+  resume,
+  resumed,
+  TestNode,
+} from "./testing/nodes.ts";
+import { Nodes, settle, sleepAt, unreadBy } from "./testing/linked_nodes.ts";
+
+Deno.test("stanzas for a frozen session follow it, and stanzas straight to its new node wait", async () => {
+  await using nodes = new Nodes();
+  const [one, two] = nodes.all as [TestNode, TestNode];
+  const id = await sleepAt(one);
+  const again = await two.greet();
+  one.deliver("m1");
+  again.send(resume(id, 0));
+  await again.expectNext(resumed(id, 0));
+  await expectMessages(again, "m1");
+  // The new place is in the table. One sender knows it, another does not yet.
+  two.deliver("direct");
+  one.deliver("late");
+  await again.expect("id='late'/>");
+  await nodes.pass(100);
+  assert.doesNotMatch(again.unread, /direct/);
+  await nodes.pass(600);
+  assert.equal(one.session, undefined);
+  await again.expect("id='direct'/>");
+});
+
+Deno.test("a message for all of an account's sessions comes once to one that moves, and to each other one", async () => {
+  await using nodes = new Nodes();
+  const [one, two] = nodes.all as [TestNode, TestNode];
+  const { peer, id } = await one.enter();
+  const { peer: desk } = await two.enter("desk");
+  for (const each of [peer, desk]) await each.exchange("<presence/>", /<presence [^>]*\/>/);
+  one.deliverToAccount("early", 1);
+  await expectMessages(peer, "early");
+  const again = await two.greet();
+  await again.exchange(resume(id, 1), resumed(id, 1));
+  await expectMessages(again, "early");
+  // Both places are in the table. Either copy may be the first one.
+  one.deliverToAccount("m2", 2);
+  await settle();
+  two.deliverToAccount("m2", 2);
+  two.deliverToAccount("m3", 3);
+  one.deliverToAccount("m3", 3);
+  await nodes.pass(1_000);
+  two.deliverToAccount("early", 1); // it took a longer way
+  two.deliverToAccount("m4", 4);
+  await settle();
+  assert.deepEqual(unreadBy(again), ["m2", "m3", "m4"]);
+  assert.deepEqual(unreadBy(desk), ["m2", "m3", "early", "m4"]);
+});
+
+Deno.test("a message of which a copy has followed its session is routed again when that ends", async () => {
+  await using nodes = new Nodes();
+  const [one, two] = nodes.all as [TestNode, TestNode];
+  const { peer, id } = await one.enter();
+  await peer.exchange("<presence/>", /<presence [^>]*\/>/);
+  const again = await two.greet();
+  await again.exchange(resume(id, 1), resumed(id, 1));
+  one.deliverToAccount("m1", 1, true);
+  await settle();
+  two.deliverToAccount("m1", 1);
+  two.deliverToAccount("m2", 2);
+  await settle();
+  one.deliverToAccount("m2", 2, true);
+  two.deliverToAccount("m3", 3);
+  await settle();
+  one.deliverToAccount("m3", 3, true);
+  await nodes.pass(1_000);
+  assert.deepEqual(unreadBy(again), ["m1", "m2", "m3"]);
+  assert.deepEqual(two.settled, []);
+  again.send(a(2)); // the presence and m1
+  await nodes.pass(1_000);
+  assert.deepEqual(two.settled, [1]);
+  again.send("</stream:stream>");
+  await nodes.pass(1_000);
+  assert.deepEqual(two.rerouted.map(({ id }) => id), ["m2", "m3"]);
+});
+
+Deno.test("a message whose copy has gone on with its session follows it, and takes the copy's place", async () => {
+  await using nodes = new Nodes(3);
+  const [one, two, three] = nodes.all as [TestNode, TestNode, TestNode];
+  const { peer, id } = await one.enter();
+  await peer.exchange("<presence/>", /<presence [^>]*\/>/);
+  const second = await two.greet();
+  await second.exchange(resume(id, 1), resumed(id, 1));
+  two.deliverToAccount("m1", 1); // waits for those that follow
+  for (const [at, name] of ["m1", "m2", "m3"].entries()) one.deliverToAccount(name, at + 1, true);
+  await settle();
+  const third = await three.greet();
+  await third.exchange(resume(id, 1), resumed(id, 1));
+  await expectMessages(third, "m1", "m2", "m3");
+  two.deliverToAccount("m2", 2);
+  third.send(a(3)); // the presence, m1 and m2
+  await nodes.pass(200);
+  two.deliverToAccount("m3", 3);
+  await nodes.pass(1_000);
+  assert.deepEqual(unreadBy(third), []);
+  assert.deepEqual(two.settled.toSorted(), [1, 2]);
+  third.send("</stream:stream>");
+  await nodes.pass(1_000);
+  assert.deepEqual(three.rerouted.map(({ id }) => id), ["m3"]);
+});
+
+Deno.test("a session brings a message in the place of its copy, and keeps it there if it stays", async () => {
+  await using nodes = new Nodes(3);
+  const [one, two, three] = nodes.all as [TestNode, TestNode, TestNode];
+  const { peer, id } = await one.enter();
+  await peer.exchange("<presence/>", /<presence [^>]*\/>/);
+  const second = await two.greet();
+  await second.exchange(resume(id, 1), resumed(id, 1));
+  two.deliverToAccount("m1", 1); // waits for those that follow
+  one.deliverToAccount("m1", 1, true);
+  one.deliverToAccount("m2", 2, true);
+  await settle();
+  const between = nodes.links.get("2-3")!;
+  between.drops = (from, type) => from === three && type === FRAME_TYPE.have;
+  const third = await three.greet();
+  third.send(resume(id, 1));
+  await settle();
+  third.cut();
+  await nodes.pass(6_000);
+  assert.equal(two.session?.isHibernating, true, "it was not given");
+  two.deliverToAccount("m2", 2);
+  between.drops = (from, type) => from === three && type === FRAME_TYPE.have;
+  const again = await three.greet();
+  again.send(resume(id, 1));
+  await settle();
+  between.drops = () => false;
+  two.deliverToAccount("m3", 3, true);
+  two.deliverToAccount("m4", 4);
+  await again.expectNext(resumed(id, 1));
+  await expectMessages(again, "m1", "m2", "m3", "m4");
+  again.send("</stream:stream>");
+  await nodes.pass(1_000);
+  assert.deepEqual(three.rerouted.map(({ id }) => id), ["m1", "m2", "m4"]);
+});
+
+Deno.test("a session brings a message once whose copy was on its way before", async () => {
+  await using nodes = new Nodes(3);
+  const [one, two, three] = nodes.all as [TestNode, TestNode, TestNode];
+  const { peer, id } = await one.enter();
+  await peer.exchange("<presence/>", /<presence [^>]*\/>/);
+  const second = await two.greet();
+  await second.exchange(resume(id, 1), resumed(id, 1));
+  two.deliverToAccount("m1", 1); // waits for those that follow
+  one.deliverToAccount("m1", 1, true);
+  await settle();
+  const between = nodes.links.get("2-3")!;
+  between.drops = (from, type) => from === three && type === FRAME_TYPE.have;
+  const third = await three.greet();
+  third.send(resume(id, 1));
+  await settle();
+  between.drops = () => false;
+  await nodes.pass(1_000);
+  await third.expectNext(resumed(id, 1));
+  await expectMessages(third, "m1");
+  assert.deepEqual([unreadBy(third), two.settled], [[], []]);
+  third.send("</stream:stream>");
+  await nodes.pass(1_000);
+  assert.deepEqual(three.rerouted.map(({ id }) => id), ["m1"]);
+});
+
+Deno.test("a message that waits at both places of a session that goes to and fro comes once", async () => {
+  await using nodes = new Nodes();
+  const [one, two] = nodes.all as [TestNode, TestNode];
+  const { peer, id } = await one.enter();
+  await peer.exchange("<presence/>", /<presence [^>]*\/>/);
+  const at = async (node: TestNode) => {
+    const again = await node.greet();
+    await again.exchange(resume(id, 1), resumed(id, 1));
+    return again;
+  };
+  await at(two);
+  await at(one);
+  two.deliverToAccount("m1", 1, true);
+  one.deliverToAccount("m1", 1);
+  two.deliverToAccount("m2", 2);
+  one.deliverToAccount("m2", 2, true);
+  await settle();
+  const last = await at(two);
+  await nodes.pass(6_000);
+  assert.deepEqual(unreadBy(last).toSorted(), ["m1", "m2"]);
+  assert.deepEqual([one.settled, two.settled], [[], []]);
+  last.send(a(3));
+  await nodes.pass(1_000);
+  assert.deepEqual([one.settled, two.settled], [[1], [2]]);
+  assert.deepEqual([one.resumption.givings, two.resumption.takings], [0, 0]);
+});
+
+Deno.test("a session that has moved gets a message that another one of its old node has left, and once", async () => {
+  await using nodes = new Nodes();
+  const [one, two] = nodes.all as [TestNode, TestNode];
+  const { peer, id } = await one.enter();
+  await peer.exchange("<presence/>", /<presence [^>]*\/>/);
+  one.deliverToAccount("m1", 1);
+  await expectMessages(peer, "m1");
+  const { peer: desk } = await one.enter("desk");
+  desk.send("<presence><priority>5</priority></presence>");
+  await settle();
+  one.deliverToAccount("m2", 2); // desk alone gets it
+  await desk.expect("id='m2'/>");
+  await peer.expect(/<presence .*<\/presence>/);
+  const again = await two.greet();
+  await again.exchange(resume(id, 1), resumed(id, 1)); // m1 and the presence come again
+  await nodes.pass(1_000);
+  desk.send("</stream:stream>");
+  await settle();
+  assert.deepEqual(one.rerouted.map(({ id }) => id), ["m2"]);
+  two.deliverToAccount("m1", 1, false, true);
+  two.deliverToAccount("m2", 2, false, true);
+  await settle();
+  assert.deepEqual(unreadBy(again), ["m1", "m2"]);
+});
+
+Deno.test("a carbon that both places of a session give it comes once, and each other one comes", async () => {
+  await using nodes = new Nodes();
+  const [one, two] = nodes.all as [TestNode, TestNode];
+  const id = await sleepAt(one);
+  const carbon = (id: string) => message(id, ALICE);
+  one.session!.send(carbon("c0"));
+  const again = await two.greet();
+  await again.exchange(resume(id, 0), resumed(id, 0));
+  two.session!.send(carbon("c0")); // it took a longer way
+  for (const each of ["c1", "same"]) one.session!.send(carbon(each));
+  for (const each of ["c2", "same", "same"]) two.session!.send(carbon(each));
+  await settle();
+  one.session!.send(carbon("c2"));
+  await nodes.pass(1_000);
+  assert.deepEqual(unreadBy(again), ["c0", "c1", "same", "c2", "same"]);
+});
+
+Deno.test("stanzas straight to the new node wait for two seconds at most", async () => {
+  await using nodes = new Nodes();
+  const [one, two] = nodes.all as [TestNode, TestNode];
+  const { id } = await one.enter();
+  const again = await two.greet();
+  await again.exchange(resume(id, 0), resumed(id, 0));
+  nodes.between.drops = (from) => from === one;
+  two.deliver("direct");
+  await nodes.pass(1_900);
+  assert.equal(again.unread, "");
+  await nodes.pass(200);
+  await expectMessages(again, "direct");
+});
+
+Deno.test("stanzas straight to the new node wait for those of the old one while the link is cut", async () => {
+  await using nodes = new Nodes();
+  const [one, two] = nodes.all as [TestNode, TestNode];
+  const id = await sleepAt(one);
+  const again = await two.greet();
+  await again.exchange(resume(id, 0), resumed(id, 0));
+  await settle();
+  nodes.between.cut();
+  one.deliver("late");
+  two.deliver("direct");
+  await settle();
+  nodes.link(one, two);
+  await settle();
+  await nodes.pass(600);
+  await again.expect(/id='late'\/>.*id='direct'\/>/);
+});
+
+Deno.test("stanzas straight to the new node go on though the link is cut when nothing else follows", async () => {
+  await using nodes = new Nodes();
+  const [one, two] = nodes.all as [TestNode, TestNode];
+  const id = await sleepAt(one, "m1"); // it is not settled, so the transfer goes on
+  const again = await two.greet();
+  await again.exchange(resume(id, 0), resumed(id, 0));
+  await expectMessages(again, "m1");
+  nodes.between.drops = (from, type) => from === one && type === FRAME_TYPE.queue;
+  await nodes.pass(600); // the old node has said so
+  two.deliver("direct");
+  nodes.between.cut();
+  nodes.link(one, two);
+  await settle();
+  await again.expect("id='direct'/>");
+});
+
+Deno.test("earlier deliveries are known at the session's new node", async () => {
+  await using nodes = new Nodes();
+  const [one, two] = nodes.all as [TestNode, TestNode];
+  const { peer, id } = await one.enter();
+  const [first] = one.deliver("m1", "m2");
+  await expectMessages(peer, "m1", "m2");
+  peer.send(a(1));
+  const again = await two.greet();
+  await again.exchange(resume(id, 1), resumed(id, 0));
+  first!.mayBeRepeat = true;
+  assert.equal(two.repeats.isRepeat(first!), true);
+});
+
+Deno.test("stanzas that moved with a session count as delivered only where it is", async () => {
+  await using nodes = new Nodes();
+  const [one, two] = nodes.all as [TestNode, TestNode];
+  const id = await sleepAt(one);
+  const [first] = one.deliver("m1");
+  nodes.between.drops = (_, type) => type === FRAME_TYPE.given;
+  const failing = await two.greet();
+  failing.send(resume(id, 0));
+  await nodes.pass(300);
+  assert.deepEqual([one.repeats.isRepeat(first!), two.repeats.isRepeat(first!)], [false, false]);
+  await nodes.pass(5_000); // it declines the given session
+  await failing.expectNext(failed(0));
+  assert.deepEqual(one.rerouted.map(({ id }) => id), ["m1"]);
+  assert.equal(two.repeats.isRepeat(first!), false);
+
+  nodes.between.drops = () => false;
+  const other = await one.enter();
+  const [second] = one.deliver("m2");
+  await other.peer.expect("id='m2'/>");
+  const again = await two.greet();
+  await again.exchange(resume(other.id, 0), resumed(other.id, 0));
+  const [third] = one.deliver("m3");
+  await settle();
+  for (const each of [second!, third!]) {
+    assert.deepEqual([one.repeats.isRepeat(each), two.repeats.isRepeat(each)], [false, true]);
+  }
+});
