@@ -1,9 +1,11 @@
 /**
- * `deno task compile`: bundles the program to `dist/causeway.js`, then makes executables of it that need
- * no Deno: `dist/causeway`, or `dist/causeway-TARGET` for each `--target`.
+ * `deno task compile`: bundles the program to `dist/causeway.js`, and makes executables that need no
+ * Deno: `dist/causeway`, or `dist/causeway-TARGET` for each `--target`.
  *
- * The bundle comes first because Deno 2.9 overflows its stack on the module graph of a dependency
- * (denoland/deno#36746), and because the binary is 25 MB smaller for it.
+ * They are made of a bundle, too, because Deno 2.9 overflows its stack on the module graph of a
+ * dependency (denoland/deno#36746), and because the binary is 25 MB smaller for it. It has files of its
+ * own for what is loaded at need, such as the drivers of databases: an executable of one file takes
+ * twice as long to start.
  *
  * The same commit gives the same bytes: nothing of the machine, the time or the directory is written.
  *
@@ -15,6 +17,7 @@
  */
 import project from "../deno.json" with { type: "json" };
 import { systemOfFile, tryOut } from "./base_executable.ts";
+import { bundle } from "./bundle.ts";
 import {
   parseTargets,
   programFlags,
@@ -25,7 +28,12 @@ import {
   TARGETS,
 } from "./compile_plan.ts";
 
+const PROGRAM = "deploy/program.ts";
+/** The program as one file, for those who have Deno. */
 const BUNDLE = "dist/causeway.js";
+/** The program as the executable holds it. */
+const PARTS = "dist/program";
+const ENTRY = `${PARTS}/causeway.js`;
 
 function directories(variable: string): readonly string[] {
   return (Deno.env.get(variable) ?? "").split(",").filter((path) => path !== "");
@@ -92,7 +100,7 @@ async function compile(target: Target | undefined, base: string | undefined): Pr
     ...["compile", "--no-check", "--no-config"],
     ...programFlags(target, more),
     ...(target === undefined ? [] : ["--target", TARGETS[target]]),
-    ...["-o", path, BUNDLE],
+    ...["-o", path, ENTRY],
   ], base === undefined ? {} : { DENORT_BIN: base });
   if (target !== undefined && target !== targetOf(Deno.build.target)) return;
   try {
@@ -116,10 +124,15 @@ try {
 } catch (thrown) {
   fail(thrown, 2);
 }
-await run(Deno.execPath(), [
-  ...["bundle", "--quiet", "--platform", "deno", "-o", BUNDLE, "deploy/program.ts"],
-]);
-await Deno.writeTextFile(BUNDLE, stampBundle(await Deno.readTextFile(BUNDLE), await commit()));
-// The compiler writes this time into the executable.
-await Deno.utime(BUNDLE, 0, 0);
+try {
+  await bundle(PROGRAM, { file: BUNDLE });
+  await bundle(PROGRAM, { directory: PARTS });
+} catch (thrown) {
+  fail(thrown, 1);
+}
+const stamp = await commit();
+await Deno.writeTextFile(BUNDLE, stampBundle(await Deno.readTextFile(BUNDLE), stamp));
+await Deno.writeTextFile(ENTRY, stampBundle(`await import("./program.js");\n`, stamp));
+// The compiler writes these times into the executable.
+for await (const { name } of Deno.readDir(PARTS)) await Deno.utime(`${PARTS}/${name}`, 0, 0);
 for (const [place, target] of targets.entries()) await compile(target, bases[place]);

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { dirname, join } from "node:path";
 import project from "../deno.json" with { type: "json" };
+import { bundle } from "../deploy/bundle.ts";
 import { programFlags } from "../deploy/compile_plan.ts";
 import { withCluster } from "./cluster/mod.ts";
 import { optionsOfCluster } from "./command/cluster_command.ts";
@@ -18,12 +19,12 @@ function read(path: string): Promise<string> {
  * The unit's command, its executable as the bundle that it is made of, with the permissions that are
  * compiled into it, and its directories moved to that of `configFile`.
  */
-function unitCommand(configFile: string, bundle: string): Command {
+function unitCommand(configFile: string, entry: string): Command {
   const [, line] = /^ExecStart=(.*)$/m.exec(UNIT)!; // without a match the test fails, as it should
   const [program, ...args] = line!.split(" ");
   assert.equal(program, "/usr/bin/causeway");
   const directory = dirname(configFile);
-  const moved = [...programFlags(undefined), "--no-config", "--cached-only", bundle, ...args]
+  const moved = [...programFlags(undefined), "--no-config", "--cached-only", entry, ...args]
     .map((arg) =>
       arg.replace("/etc/causeway/causeway.toml", configFile)
         .replaceAll(/\/(etc|var\/lib)\/causeway/g, directory)
@@ -129,21 +130,21 @@ Deno.test("what the executable is made of", async (test) => {
   const directory = await Deno.makeTempDir();
   await using cleanup = new AsyncDisposableStack();
   cleanup.defer(() => Deno.remove(directory, { recursive: true }));
-  const bundle = join(directory, "causeway.js");
-  await bundleTo(bundle);
+  await bundle("deploy/program.ts", { directory: join(directory, "program") });
+  const entry = join(directory, "program/program.js");
   await test.step("has everything a node of the unit needs, and not the whole machine", () => {
-    return runUnit(bundle);
+    return runUnit(entry);
   });
   await test.step("tells the options of `causeway cluster` by help, manual page and completion", () => {
-    return showOptions(bundle);
+    return showOptions(entry);
   });
   await test.step("runs `causeway cluster`, which leaves nothing behind", () => {
-    return runDemonstration(bundle, directory);
+    return runDemonstration(entry, directory);
   });
 });
 
-async function runUnit(bundle: string): Promise<void> {
-  const command = (configFile: string) => unitCommand(configFile, bundle);
+async function runUnit(entry: string): Promise<void> {
+  const command = (configFile: string) => unitCommand(configFile, entry);
   await withCluster({ datacenters: 2, redis: "local", command }, async (cluster) => {
     await using talk = await SmallTalk.start(cluster, {
       one: { localpart: "alice", at: "dc1" },
@@ -161,10 +162,10 @@ async function runUnit(bundle: string): Promise<void> {
   });
 }
 
-async function showOptions(bundle: string): Promise<void> {
+async function showOptions(entry: string): Promise<void> {
   const printed = async (...args: readonly string[]) => {
     const flags = [...programFlags(undefined), "--no-config", "--cached-only"];
-    const ended = await runProgram(Deno.execPath(), ["run", ...flags, bundle, ...args]);
+    const ended = await runProgram(Deno.execPath(), ["run", ...flags, entry, ...args]);
     assert.equal(ended?.code, 0, ended?.errors ?? "no Deno to run it");
     return ended.output;
   };
@@ -184,10 +185,10 @@ async function showOptions(bundle: string): Promise<void> {
 }
 
 /** Plays the self-check in `directory` as somebody does who has the executable alone. */
-async function runDemonstration(bundle: string, directory: string): Promise<void> {
+async function runDemonstration(entry: string, directory: string): Promise<void> {
   const program = join(directory, "causeway");
   const flags = [...programFlags(undefined), "--no-config", "--cached-only"];
-  const words = [Deno.execPath(), "run", ...flags, bundle].map((word) => `'${word}'`);
+  const words = [Deno.execPath(), "run", ...flags, entry].map((word) => `'${word}'`);
   await Deno.writeTextFile(program, `#!/bin/sh\nexec ${words.join(" ")} "$@"\n`, { mode: 0o755 });
   const options = ["--datacenters", "2", "--redis", "local", "--database", "internal"];
   const ended = await runProgram(program, ["cluster", "--check", ...options], {
@@ -197,7 +198,7 @@ async function runDemonstration(bundle: string, directory: string): Promise<void
   assert.equal(ended?.code, 0, `${ended?.output}${ended?.errors}`);
   assert.match(ended.output, /^self-check: .*\n( {2}✓ .*\n)+passed in [\d.]+ s\n$/);
   const left = Array.from(Deno.readDirSync(directory), ({ name }) => name).sort();
-  assert.deepEqual(left, ["causeway", "causeway.js"]);
+  assert.deepEqual(left, ["causeway", "program"]);
   assert.deepEqual(await processesWith(directory), []);
 }
 
@@ -206,11 +207,4 @@ async function processesWith(path: string): Promise<readonly string[]> {
   const listed = await runProgram("ps", ["-A", "-ww", "-o", "args="]);
   assert.equal(listed?.code, 0, "ps is needed to see which processes are left");
   return listed.output.split("\n").filter((line) => line.includes(path));
-}
-
-/** The bundle that `deno task compile` makes first. */
-async function bundleTo(file: string): Promise<void> {
-  const args = ["bundle", "--quiet", "--platform", "deno", "-o", file, "deploy/program.ts"];
-  const ended = await runProgram(Deno.execPath(), args, { cwd: PROJECT_DIRECTORY });
-  assert.equal(ended?.code, 0, ended?.errors ?? "no Deno to bundle with");
 }

@@ -5,6 +5,7 @@
  * the time then. With arguments there is one run of what they name, and nothing is bundled.
  */
 import { join } from "node:path";
+import { bundle } from "../deploy/bundle.ts";
 import { PROJECT_DIRECTORY } from "./process/mod.ts";
 import { SUITES } from "./suites/suites.ts";
 import { runTests, type TestRun } from "./test_runs.ts";
@@ -28,12 +29,7 @@ async function checkTypes(): Promise<number> {
 /** Bundles the program. Returns its entry: see `causewayCommand`. */
 async function bundleProgram(): Promise<string> {
   const directory = ".tmp/program";
-  await Deno.remove(directory, { recursive: true }).catch(() => {}); // there may be none
-  // Code that is loaded at need stays in files of its own.
-  const options = ["--quiet", "--platform", "deno", "--code-splitting", "--outdir", directory];
-  const bundle = new Deno.Command(Deno.execPath(), { args: ["bundle", ...options, "mod.ts"] });
-  const { code } = await bundle.spawn().status;
-  if (code !== 0) Deno.exit(code);
+  await bundle("mod.ts", { directory });
   return join(PROJECT_DIRECTORY, directory, "mod.js");
 }
 
