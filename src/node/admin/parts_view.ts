@@ -29,14 +29,19 @@ export function databasesOf(
   return [redis, ...others];
 }
 
-/** Returns the certificates in use, each file once, those that end first first. */
+/**
+ * Returns the certificates in use, each file once, those that end first first. A file with several
+ * uses is shown with the authorities of one of them.
+ */
 export function certificatesOf(
   inUse: readonly CertificateInUse[],
   nowMs: number,
 ): readonly Certificate[] {
-  const byFile = new Map(
-    inUse.map((each) => [`${each.files.certfile} ${each.files.cafile}`, each]),
-  );
+  const byFile = new Map<string, CertificateInUse>();
+  for (const each of inUse) {
+    const { certfile } = each.files;
+    if (byFile.get(certfile)?.files.cafile === undefined) byFile.set(certfile, each);
+  }
   return [...byFile.values()]
     .toSorted((one, other) => one.expiresAtMs - other.expiresAtMs)
     .map(({ files: { certfile, cafile }, names, expiresAtMs }) => {

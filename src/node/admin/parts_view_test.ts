@@ -63,14 +63,21 @@ Deno.test("certificatesOf() counts whole days, lists each file once, and the fir
     { files: { certfile: "a.pem", cafile: "ca.pem" }, names: [], expiresAtMs: 13.5 * DAY_MS },
     { files: { certfile: "b.pem" }, names: ["b.example.com"], expiresAtMs: 30 * DAY_MS },
     { files: { certfile: "c.pem" }, names: [], expiresAtMs: -0.5 * DAY_MS },
+    // The same file for links, which name authorities, and for clients.
+    { files: { certfile: "a.pem" }, names: [], expiresAtMs: 13.5 * DAY_MS },
   ];
   assert.deepEqual(
-    certificatesOf(inUse, 0).map(({ certfile, daysLeft, isExpiringSoon }) => [
+    certificatesOf(inUse, 0).map(({ certfile, cafile, daysLeft, isExpiringSoon }) => [
       certfile,
+      cafile,
       daysLeft,
       isExpiringSoon,
     ]),
-    [["c.pem", -1, true], ["a.pem", 13, true], ["b.pem", 30, false]],
+    [
+      ["c.pem", undefined, -1, true],
+      ["a.pem", "ca.pem", 13, true],
+      ["b.pem", undefined, 30, false],
+    ],
   );
 });
 
