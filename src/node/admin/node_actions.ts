@@ -47,24 +47,26 @@ export function makeActions(
     retry: (datacenter) => {
       const hosts = retried(parts, localHost, datacenter?.toLowerCase());
       if (hosts === 0 && datacenter !== undefined) return unknown(datacenter);
-      return done(hosts, `${hosts} destinations are dialled where a link is down`);
+      return done(hosts, `Dialled ${countOf(hosts, "destination")} where a link is down`);
     },
     rebalance: (datacenter) => {
       const host = datacenter?.toLowerCase();
       const found = parts.links?.control.rebalance(host) ?? { hosts: 0, senders: 0 };
       if (found.hosts === 0 && host !== undefined) return unknown(host);
-      return done(found.senders, `${found.senders} senders have moved to other lanes`);
+      return done(found.senders, `Moved ${countOf(found.senders, "sender")} to other lanes`);
     },
     refresh: async () => {
       const entries = await table.refreshOwn();
       if (entries === undefined) return AWAY;
       for (const layer of layers()) layer.control.retry();
-      return done(entries, `${entries} entries are written anew`);
+      return done(entries, `Wrote ${countOf(entries, "entry", "entries")} anew`);
     },
     dropCache: (address) => {
       if (address === undefined) {
         const { cached } = table.snapshot();
-        return table.forgetAll() ? done(cached, `${cached} addresses are dropped`) : AWAY;
+        return table.forgetAll()
+          ? done(cached, `Dropped ${countOf(cached, "address", "addresses")}`)
+          : AWAY;
       }
       const jid = tryParseJid(address);
       if (jid === undefined) return notAJid(address);
@@ -81,14 +83,15 @@ export function makeActions(
       }
       // A list of its own: each end changes the registry's.
       for (const session of [...ended]) endSession(session);
-      return done(ended.length, `${ended.length} sessions of ${jid.text} are ended`);
+      return done(ended.length, `Ended ${countOf(ended.length, "session")} of ${jid.text}`);
     },
     checkAccount: async (address) => {
       const jid = tryParseJid(address);
       if (!(jid instanceof BareJid) || jid.localpart === "") return notAnAccount(address);
       if (!parts.accounts.has(jid.domainpart)) return notAnAccount(address);
       const told = await checkAccount(jid, parts);
-      return done(told, `The nodes of ${told} sessions look up whether ${jid.text} exists`);
+      const nodes = `Told the nodes of ${countOf(told, "session")}`;
+      return done(told, `${nodes} to look up whether ${jid.text} exists`);
     },
     reload: async () => {
       try {
@@ -137,8 +140,8 @@ function linksAction(
   const isKnown = endpoint === undefined ||
     known?.endpoints.some((each) => each.endpoint === keyOf(endpoint)) === true;
   if (!isKnown) return { failure: "not-found", text: `${host} has no endpoint ${endpoint}` };
-  const what = verb === "pause" ? "are paused" : "are in use again";
-  return done(count, `${count} endpoints of ${host} ${what}`);
+  const what = verb === "pause" ? "Paused" : "Resumed";
+  return done(count, `${what} ${countOf(count, "endpoint")} of ${host}`);
 }
 
 /** Returns the number of destinations that are dialled. */
@@ -153,6 +156,11 @@ function retried(
 
 function endSession(session: LocalSession): void {
   session.end("policy-violation");
+}
+
+/** Returns a count with its noun: `1 session`, `3 sessions`. */
+function countOf(count: number, one: string, many = `${one}s`): string {
+  return `${count} ${count === 1 ? one : many}`;
 }
 
 function done(affected: number, text: string): ActionOutcome {

@@ -59,7 +59,7 @@ Deno.test("showAddresses() leaves out what tells who somebody is in other words"
   const action = {
     action: "kick",
     target: "alice@example.com/my phone",
-    text: "1 sessions of alice@example.com/my phone are ended",
+    text: "Ended 1 session of alice@example.com/my phone",
   };
   const failed = { path: "/api/v1/where/alice%40example.com", error: "a bug" };
   const registered = { jid: "alice@example.com", peer: "192.0.2.7:50000" };
