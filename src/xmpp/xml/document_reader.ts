@@ -97,7 +97,8 @@ export class DocumentReader {
       }
     });
     this.#parser.on("doctype", () => this.#fail("a document type declaration"));
-    this.#parser.on("error", ({ message }) => this.#fail(message.replace(/^\d+:\d+: /, "")));
+    // The parser writes a position before each message, and a full stop behind it.
+    this.#parser.on("error", ({ message }) => this.#fail(message.replace(/^\d+:\d+: |\.$/g, "")));
     this.#parser.on("opentag", (tag) => this.#opened(tag));
     this.#parser.on("closetag", () => this.#closed());
     this.#parser.on("text", (text) => this.#text(text));

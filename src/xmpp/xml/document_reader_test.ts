@@ -85,6 +85,7 @@ Deno.test("DocumentReader leaves an element out that is nested too deep or has t
       [`<a${wide(1001)}/>`, /more than 1000 attributes/],
       ["<a>".repeat(101), /nested deeper than 100$/],
       [`<left>${"<b>".repeat(10_000)}`, /nested deeper than 10000$/],
+      ["<a/>\nno document", /^Cannot read line 2 of the document: text data outside of root node$/],
     ] as const
   ) {
     assert.throws(() => read(refused, 10_000), { code: "xmpp/document-refused", message: reason });
