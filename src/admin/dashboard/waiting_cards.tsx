@@ -65,7 +65,7 @@ export function DatabaseCard({ facts: { databases } }: { readonly facts: Facts }
               <span class="name">{pool}</span>
               <StatusMark state={state} />
               <span class="note">
-                {kind} at {place}
+                {kind}: {place}
                 {connections !== undefined &&
                   ` · ${connections}${
                     maxConnections === undefined ? "" : ` of ${maxConnections}`
