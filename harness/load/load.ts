@@ -12,6 +12,11 @@ export interface LoadOptions {
   readonly perSecond: number;
   /** @default mostly messages to full JIDs */
   readonly mix?: Mix;
+  /**
+   * False for messages that no archive keeps: one whose recipient cannot be found then comes back as
+   * an error. @default true
+   */
+  readonly isStored?: boolean;
   /** Clients that write to nobody. @default none */
   readonly silent?: readonly LoadClient[];
   /** Traffic beside the numbered stanzas. @default none */
@@ -45,6 +50,7 @@ export class Load implements AsyncDisposable {
   readonly side: SideLoad | undefined;
   readonly #turns: Turn[] = [];
   readonly #draw: FormDraw;
+  readonly #isStored: boolean;
   #perSecond: number;
   #tick: ReturnType<typeof setInterval> | undefined;
   #asking: ReturnType<typeof setInterval> | undefined;
@@ -61,6 +67,7 @@ export class Load implements AsyncDisposable {
     this.side = options.side;
     this.everyone = [...clients, ...options.side?.devices ?? []];
     this.ledger = ledger;
+    this.#isStored = options.isStored ?? true;
     this.#perSecond = options.perSecond;
     this.#draw = new FormDraw(options.mix ?? DEFAULT_MIX);
     const silent = new Set(options.silent);
@@ -149,6 +156,7 @@ export class Load implements AsyncDisposable {
     return {
       padding: this.#swollen.has(to) ? this.#padding : "",
       type: !isBare && this.ledger.hasDevice(full.recipient) ? "normal" : "chat",
+      isStored: this.#isStored,
     };
   }
 

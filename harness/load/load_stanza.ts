@@ -15,6 +15,8 @@ export interface LoadStanzaOptions {
   readonly padding?: string;
   /** Type of a message. @default "chat" */
   readonly type?: "chat" | "normal";
+  /** False for a message that no archive keeps (XEP-0334). @default true */
+  readonly isStored?: boolean;
 }
 
 /** A stanza that tells in its id and in its text which one it is. */
@@ -22,14 +24,15 @@ export function loadStanza(
   kind: StanzaKind,
   to: string,
   { flow, seq }: StanzaMark,
-  { padding = "", type = "chat" }: LoadStanzaOptions = {},
+  { padding = "", type = "chat", isStored = true }: LoadStanzaOptions = {},
 ): string {
   const attributes = `to='${to}' id='L${flow}.${seq}'`;
   const text = `~${flow}.${seq} ${FILLER}`;
   const more = padding === "" ? "" : `<more xmlns='${NAMESPACE}'>${padding}</more>`;
   switch (kind) {
     case "message":
-      return `<message type='${type}' ${attributes}><body>${text}</body>${more}</message>`;
+      return `<message type='${type}' ${attributes}><body>${text}</body>${more}` +
+        `${isStored ? "" : "<no-store xmlns='urn:xmpp:hints'/>"}</message>`;
     case "iq":
       return `<iq type='get' ${attributes}><question xmlns='${NAMESPACE}'>${text}` +
         `${more}</question></iq>`;

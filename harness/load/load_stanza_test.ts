@@ -16,6 +16,12 @@ Deno.test("readLoadStanza() reads what loadStanza() wrote, however it is quoted"
   }
 });
 
+Deno.test("loadStanza() keeps a message out of archives on demand, and it is read as any other", () => {
+  const text = loadStanza("message", BEN, MARK, { isStored: false });
+  assert.ok(text.endsWith("</body><no-store xmlns='urn:xmpp:hints'/></message>"), text);
+  assert.deepEqual(readLoadStanza(text), { kind: "arrival", mark: MARK });
+});
+
 Deno.test("readLoadStanza() tells an error from an arrival", () => {
   const text = "<message type='error' id='L12.345'><error type='cancel'><service-unavailable " +
     "xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/></error></message>";
