@@ -119,7 +119,7 @@ class Control implements AsyncDisposable {
       case "move": {
         const { visitor, datacenter } = deed;
         return this.#do(`move ${visitor} to ${datacenter}`, async () => {
-          await this.#visitors?.move(visitor, datacenter);
+          await this.#visitors?.move(visitor, datacenter, [...this.#cuts.values()]);
           this.#say(`${visitor} has left, and logs in at ${datacenter}`);
         });
       }

@@ -5,7 +5,7 @@ export function ledgerLines(view: LedgerView | undefined): readonly string[] {
   if (view === undefined) {
     return ["There is no ledger: nobody is logged in. Key t logs the visitors in."];
   }
-  const { balance, open, findings } = view;
+  const { balance, open, findings, examples } = view;
   const { kinds, unknown, doubled, reordered, contradicted } = balance;
   const rows: readonly (readonly [number, string])[] = [
     [balance.sent, `sent (${kinds.message.sent} messages, ${kinds.iq.sent} requests)`],
@@ -13,7 +13,10 @@ export function ledgerLines(view: LedgerView | undefined): readonly string[] {
     [balance.answered, "not delivered, and answered with an error"],
     [open, "without a fate yet"],
     [unknown.allowed, "may be lost: on their way when a node was killed"],
-    [doubled.allowed + contradicted.allowed, "twice, as a node was killed before it could report"],
+    [
+      doubled.allowed + contradicted.allowed,
+      "twice, as a killed node or a cut link could not report it",
+    ],
     [reordered.allowed, "late, as somebody moved meanwhile"],
     [balance.skipped, "not sent: their sender was not connected"],
   ];
@@ -32,6 +35,6 @@ export function ledgerLines(view: LedgerView | undefined): readonly string[] {
       ? "Nothing is wrong: no stanza is lost, doubled or out of order."
       : "WRONG:",
     ...findings.map((finding) => `  ${finding}`),
-    ...(findings.length > 0 ? balance.examples.map((example) => `  ${example}`) : []),
+    ...(findings.length > 0 ? examples.map((example) => `  ${example}`) : []),
   ];
 }

@@ -1,6 +1,7 @@
 import type { CausewayNode, Cluster, ClusterUser } from "../cluster/mod.ts";
 import { type Balance, findings, Ledger } from "../ledger/mod.ts";
 import { Load, LoadClient, type LoadPlace, type Mix, type NodeEnd } from "../load/mod.ts";
+import { liveMs } from "../live_clock.ts";
 import { placesOf, TrialStage } from "../trials/trial_stage.ts";
 import type { TrafficView } from "./cluster_view.ts";
 
@@ -13,6 +14,8 @@ const MAX_VISITORS = 9;
 const USUAL = 3;
 /** Everyone has an account and is online, so messages and requests are all that is needed. */
 const MIX: Mix = { full: 70, bare: 0, iq: 30, presence: 0 };
+/** A stanza that waits for a cut link or a dead node comes back after `expire_after`, two minutes. */
+const LONGEST_WAY_MS = 180_000;
 /** Stanzas of one ledger: nearly three hours of traffic, which is still counted up in no time. */
 const MAX_STANZAS = 100_000;
 
@@ -35,8 +38,10 @@ export interface LedgerView {
   readonly balance: Balance;
   /** Stanzas that have no fate yet. */
   readonly open: number;
-  /** Faults in words. Lost stanzas are known only when nothing is open any more. */
+  /** Faults in words. Lost stanzas are known only once nothing can still be on its way. */
   readonly findings: readonly string[];
+  /** The first few stanzas with these faults. */
+  readonly examples: readonly string[];
 }
 
 /**
@@ -49,6 +54,8 @@ export class Visitors implements AsyncDisposable {
   readonly #clients: ReadonlyMap<string, LoadClient>;
   readonly #places: readonly LoadPlace[];
   #isOn = false;
+  /** Time at which the last stanza was sent, while nobody writes. */
+  #silentSinceMs = 0;
 
   private constructor(cluster: Cluster) {
     this.#cluster = cluster;
@@ -107,6 +114,7 @@ export class Visitors implements AsyncDisposable {
   pause(): void {
     if (!this.#isOn) return;
     this.#isOn = false;
+    this.#silentSinceMs = liveMs();
     this.#stage.load.pause();
   }
 
@@ -116,8 +124,13 @@ export class Visitors implements AsyncDisposable {
     this.#stage.load.start();
   }
 
-  /** Logs a visitor out in order, and in again at another datacenter. */
-  async move(name: string, datacenter: string): Promise<void> {
+  /**
+   * Logs a visitor out in order, and in again at another datacenter.
+   * @param cutAtMs times since which links are cut. Deliveries that could not be reported over them
+   *   are repeated to a visitor who has moved behind one
+   */
+  async move(name: string, datacenter: string, cutAtMs: readonly number[]): Promise<void> {
+    this.#cannotReport(cutAtMs);
     await this.#clients.get(name)?.move(this.#placesIn(datacenter));
   }
 
@@ -127,7 +140,7 @@ export class Visitors implements AsyncDisposable {
    *   it takes more with it that others believe undelivered
    */
   async kill(node: CausewayNode, cutAtMs: readonly number[]): Promise<void> {
-    if (cutAtMs.length > 0) this.#stage.load.ledger.nodeKilled(Math.min(...cutAtMs));
+    this.#cannotReport(cutAtMs);
     await this.#stage.kill(node);
   }
 
@@ -140,14 +153,23 @@ export class Visitors implements AsyncDisposable {
     // Everything counts as a fault's own time: somebody is breaking things all the while.
     const balance = ledger.balance({ windows: [{ fromMs: -Infinity, toMs: Infinity }] });
     const open = ledger.unsettled();
-    const isSettled = open === 0 || !this.#isOn;
+    if (balance.sent === 0) return { balance, open, findings: [], examples: [] };
+    const isOver = !this.#isOn && liveMs() - this.#silentSinceMs > LONGEST_WAY_MS;
     const found = findings(balance, { answers: "some" })
-      .filter((finding) => isSettled || !finding.endsWith(" lost"));
-    return { balance, open, findings: balance.sent === 0 ? [] : found };
+      .filter((finding) => isOver || !finding.endsWith(" lost"));
+    const examples = balance.examples
+      .filter((example) => !example.startsWith("answered: ")) // errors are no fault
+      .filter((example) => isOver || !example.startsWith("lost: "));
+    return { balance, open, findings: found, examples };
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#stage.load[Symbol.asyncDispose]();
+  }
+
+  /** To the nodes behind a cut link, the others are as good as dead. */
+  #cannotReport(cutAtMs: readonly number[]): void {
+    if (cutAtMs.length > 0) this.#stage.load.ledger.nodeKilled(Math.min(...cutAtMs));
   }
 
   #placesIn(datacenter: string): readonly LoadPlace[] {
