@@ -611,9 +611,38 @@ Deno.test("MucServer passes private messages and requests between occupants", as
   match(await one.ask(ALICE, "get", ping, `${COVEN}/nobody`), /<item-not-found /);
   match(await one.ask(CAROL, "get", ping, `${COVEN}/crone`), /<not-acceptable /);
   await one.ask(ALICE, "get", ping, `${COVEN}/bard`);
-  match(two.got(BOB)[0]!, new RegExp(`<iq .*from='${COVEN}/witch' to='${BOB}'`));
-  await two.take(`<iq from='${BOB}' to='${COVEN}/witch' type='result' id='i'/>`);
-  match(one.got(ALICE).at(-1)!, new RegExp(`from='${COVEN}/bard' to='${ALICE}'`));
+  const [asked] = two.got(BOB);
+  match(asked!, new RegExp(`<iq .*from='${COVEN}/witch' to='${BOB}'`));
+  await two.take(`<iq from='${BOB}' to='${COVEN}/witch' type='result' id='${idOf(asked!)}'/>`);
+  match(
+    one.got(ALICE).at(-1)!,
+    new RegExp(`from='${COVEN}/bard' to='${ALICE}' type='result' id='i'`),
+  );
+});
+
+Deno.test("MucServer gives the answer to an occupant's request to the session that has asked alone", async () => {
+  const [world, one, two] = await withRoom();
+  await using _ = world;
+  const phone = "alice@example.com/phone";
+  await one.enter(phone, "witch");
+  const ping = "<ping xmlns='urn:xmpp:ping'/>";
+  two.got(BOB);
+  await one.ask(ALICE, "get", ping, `${COVEN}/bard`);
+  const id = idOf(two.got(BOB)[0]!);
+  const answer = async (tagged: string) => {
+    for (const each of [ALICE, phone, CAROL]) one.got(each);
+    await two.take(`<iq from='${BOB}' to='${COVEN}/witch' type='result' id='${tagged}'/>`);
+    return [ALICE, phone, CAROL].flatMap((each) => one.got(each).map((got) => [each, idOf(got)]));
+  };
+  deepStrictEqual(await answer(id), [[ALICE, "i"]]);
+  deepStrictEqual(await answer("i"), []); // nobody has asked for it
+  await one.leave(ALICE, "witch");
+  await one.leave(phone, "witch");
+  await one.enter(CAROL, "witch");
+  deepStrictEqual(await answer(id), []);
+  const long = "x".repeat(1_020);
+  await one.take(`<iq from='${CAROL}' to='${COVEN}/bard' type='get' id='${long}'>${ping}</iq>`);
+  match(one.got(CAROL).at(-1)!, /<bad-request /);
 });
 
 Deno.test("MucServer passes a request to the newest device of an occupant that has a connection", async () => {
@@ -802,3 +831,8 @@ Deno.test("MucServer bounds nicknames, presence, rooms of a person and occupants
   match(await one.ask(CAROL, "get", admin("<item affiliation='owner'/>")), /<forbidden /);
   strictEqual(await one.take(`<message from='example.com' to='${COVEN}'/>`), "not-allowed");
 });
+
+/** Returns the id of a stanza. */
+function idOf(stanza: string): string {
+  return / id='([^']*)'/.exec(stanza)![1]!;
+}

@@ -1,5 +1,5 @@
 import type { Stanza, StanzaErrorCondition, XmlElement } from "../../xmpp/mod.ts";
-import { buildStanza, FullJid, parseJid, stanzaElement } from "../../xmpp/mod.ts";
+import { buildStanza, FullJid, MAX_ID_BYTES, parseJid, stanzaElement } from "../../xmpp/mod.ts";
 import type { IqAnswer } from "../iq_service.ts";
 import type { RoomStanza } from "../rooms/mod.ts";
 import type { LiveRooms } from "./live_rooms.ts";
@@ -7,6 +7,11 @@ import type { MucServerDeps } from "./muc_ports.ts";
 import * as NS from "./namespaces.ts";
 import { accountOf } from "./occupants.ts";
 import type { Entry, Seat } from "./occupants.ts";
+import type { RoomRecord } from "./live_rooms.ts";
+import { occupantId } from "./room_xml.ts";
+
+/** Digits of the tag before the id of a request that is passed on. */
+const TAG_DIGITS = 16;
 
 /** Collaborators of `OccupantRequests`. */
 export interface OccupantRequestsDeps<Taken extends RoomStanza>
@@ -18,7 +23,12 @@ export interface OccupantRequestsDeps<Taken extends RoomStanza>
   finish(taken: Taken, answer: IqAnswer): void;
 }
 
-/** Passes requests of occupants on to one another, and their answers (XEP-0045 §6.6). */
+/**
+ * Passes requests of occupants on to one another, and their answers (XEP-0045 §6.6).
+ *
+ * The id of a request gets a tag of the session that asks. By it any node knows whose the answer is,
+ * though that person has several devices, or somebody else has the nickname by then.
+ */
 export class OccupantRequests<Taken extends RoomStanza> {
   readonly #deps: OccupantRequestsDeps<Taken>;
 
@@ -36,9 +46,9 @@ export class OccupantRequests<Taken extends RoomStanza> {
     },
   ): void {
     const { from } = taken.stanza;
-    const seats = this.#deps.rooms.get(to.bare.text)?.seats;
+    const { seats, record } = this.#deps.rooms.get(to.bare.text) ?? {};
     const seat = seats?.of(from.text);
-    if (seats === undefined || seat === undefined) {
+    if (seats === undefined || record === undefined || seat === undefined) {
       return this.#deps.refuse(taken, "not-acceptable");
     }
     if (payload.namespace === NS.PING && to.resourcepart === seat.nick) {
@@ -48,7 +58,12 @@ export class OccupantRequests<Taken extends RoomStanza> {
     if (target === undefined) return this.#deps.refuse(taken, "item-not-found");
     // A vCard is the account's, not the session's (XEP-0045 §17.4).
     const jid = payload.namespace === NS.VCARD ? target.account : this.#deviceOf(target).jid;
-    const request = buildStanza(iq, { from: new FullJid(to.bare, seat.nick), to: parseJid(jid) });
+    const id = tagOf(seat, record) + iq.attribute("id")!; // nothing else is a request
+    if (id.length > MAX_ID_BYTES) return this.#deps.refuse(taken, "bad-request");
+    const request = buildStanza(withId(iq, id), {
+      from: new FullJid(to.bare, seat.nick),
+      to: parseJid(jid),
+    });
     this.#deps.send(request, () => taken.settle());
   }
 
@@ -61,21 +76,32 @@ export class OccupantRequests<Taken extends RoomStanza> {
     );
   }
 
-  /** Passes an occupant's answer on to the one who has asked. */
+  /** Passes an occupant's answer on to the session that has asked. */
   passReply(stanza: Stanza): void {
     const { from, to } = stanza;
     if (!(to instanceof FullJid)) return;
-    const seats = this.#deps.rooms.get(to.bare.text)?.seats;
-    const asker = seats?.entry(to.resourcepart);
+    const { seats, record } = this.#deps.rooms.get(to.bare.text) ?? {};
+    if (seats === undefined || record === undefined) return;
     const seat = from instanceof FullJid
-      ? seats?.of(from.text)
-      : seats?.all().find((each) => accountOf(each) === from.text);
-    if (asker === undefined || seat === undefined) return;
+      ? seats.of(from.text)
+      : seats.all().find((each) => accountOf(each) === from.text);
     const iq = stanzaElement(stanza);
-    for (const { jid } of asker.seats) {
-      this.#deps.send(
-        buildStanza(iq, { from: new FullJid(to.bare, seat.nick), to: parseJid(jid) }),
-      );
-    }
+    const id = iq.attribute("id")!; // nothing else is a reply
+    const asker = seats.entry(to.resourcepart)?.seats
+      .find((each) => tagOf(each, record) === id.slice(0, TAG_DIGITS));
+    if (asker === undefined || seat === undefined) return;
+    this.#deps.send(buildStanza(withId(iq, id.slice(TAG_DIGITS)), {
+      from: new FullJid(to.bare, seat.nick),
+      to: parseJid(asker.jid),
+    }));
   }
+}
+
+/** Returns the tag of a session, which says nothing of its address. */
+function tagOf({ jid }: Seat, { settings }: RoomRecord): string {
+  return occupantId(settings.secret, jid).slice(0, TAG_DIGITS);
+}
+
+function withId(iq: XmlElement, id: string): XmlElement {
+  return iq.withAttributes({ ...iq.attributes, id });
 }

@@ -19,9 +19,9 @@ export interface PresenceNotes {
   readonly destroyed?: { readonly alternate?: string; readonly reason?: string };
 }
 
-/** Returns the id of an occupant, which says nothing of their address (XEP-0421). */
-export function occupantId(secret: string, account: string): string {
-  return createHmac("sha256", secret).update(account).digest("hex").slice(0, 32);
+/** Returns the id of an occupant, or of a session, which says nothing of its address (XEP-0421). */
+export function occupantId(secret: string, jid: string): string {
+  return createHmac("sha256", secret).update(jid).digest("hex").slice(0, 32);
 }
 
 export function occupantIdElement(secret: string, account: string): XmlElement {
