@@ -22,6 +22,7 @@ import {
 } from "./room_config.ts";
 import type { RoomMetrics } from "./room_metrics.ts";
 import type { RoomRequest, RoomService } from "./room_options.ts";
+import { changeRoom, createRoom, destroyRoom } from "./sure_changes.ts";
 
 /** Attempts at a change of a room that others change at the same moment. */
 const MAX_ATTEMPTS = 16;
@@ -119,7 +120,7 @@ export class RoomRequests {
     if ((rooms.get(actor) ?? 0) >= options.roomsPerUser) return { error: "resource-constraint" };
     const added = await withoutUnwilling(request, room, wishes);
     const occupants = firstOccupants(actor, added, options) as readonly RoomOccupant[]; // of fewer
-    const version = await store.create(room.text, { config: writeConfig(config), occupants });
+    const version = await createRoom(store, room.text, { config: writeConfig(config), occupants });
     if (version === undefined) return { error: "conflict" };
     this.#metrics.created.inc();
     this.#notify(
@@ -166,7 +167,7 @@ export class RoomRequests {
       const before = readConfig(room.config, options.fields);
       const config = new Map([...before, ...values]);
       if (configBytes(config) > options.maxConfigBytes) return { error: "policy-violation" };
-      const version = await store.change(to.text, {
+      const version = await changeRoom(store, to.text, {
         expected: room.version,
         config: writeConfig(config),
       });
@@ -202,13 +203,13 @@ export class RoomRequests {
       if ("error" in change) return change;
       const { changed, occupants } = change;
       if (occupants.length === 0) {
-        if (!await store.destroy(to.text, room.version)) return undefined;
+        if (!await destroyRoom(store, to.text, room)) return undefined;
         this.#metrics.destroyed.inc();
         service.archives?.removed(to.text);
         this.#notify(to, id, farewells(room.occupants));
         return "empty";
       }
-      const version = await store.change(to.text, {
+      const version = await changeRoom(store, to.text, {
         expected: room.version,
         set: changed.flatMap(({ jid, affiliation }) =>
           affiliation === "none" ? [] : [{ jid, affiliation }]
@@ -231,7 +232,7 @@ export class RoomRequests {
       const room = await roomOf(service, to, actor);
       if (room === undefined) return { error: "item-not-found" };
       if (!isOwner(room, actor)) return { error: "not-allowed" };
-      if (!await service.store.destroy(to.text, room.version)) return undefined;
+      if (!await destroyRoom(service.store, to.text, room)) return undefined;
       this.#metrics.destroyed.inc();
       service.archives?.removed(to.text);
       const destroyed = element("x", { xmlns: NS.DESTROY });

@@ -31,6 +31,14 @@ const OPTIONS: RoomOptions = {
   ],
 };
 
+/** Requests to the database that change something. */
+const CHANGES: ReadonlySet<keyof RoomStore> = new Set([
+  "create",
+  "change",
+  "destroy",
+  "takeNumber",
+]);
+
 /** A node's rooms over a real store. */
 class World {
   readonly clock = new ManualClock();
@@ -40,7 +48,7 @@ class World {
   /** Ends the fates of messages to occupants. */
   readonly fates: (() => void)[] = [];
   isDown = false;
-  /** True: the database carries out the next request, and its answer is lost. */
+  /** True: the database carries out the next change, and its answer is lost. */
   losesAnswer = false;
   /** Awaited by each request to the database. */
   slow: Promise<void> | undefined;
@@ -60,7 +68,7 @@ class World {
       get: (target, name: keyof RoomStore) => (...args: never[]) => {
         if (world.isDown) return Promise.reject(new CausewayError("storage/unreachable", "Cannot"));
         const begin = () => (target[name] as (...given: never[]) => unknown).apply(target, args);
-        if (world.losesAnswer) {
+        if (world.losesAnswer && CHANGES.has(name)) {
           world.losesAnswer = false;
           return Promise.resolve(begin()).then(() => {
             throw new CausewayError("storage/unreachable", "Cannot");
@@ -501,6 +509,34 @@ Deno.test("RoomServer sends a message once whose number the database gave it, an
     ["groupchat", BOB],
   ]);
   strictEqual((await world.store.messages(COVEN, { limit: 10 })).length, 1);
+});
+
+Deno.test("RoomServer tells everybody of a change that the database has made, and could not tell", async () => {
+  await using world = await withRoom();
+  const toldOf = async (name: string, content = "") => {
+    world.losesAnswer = true;
+    const told = await world.ask(ALICE, "set", query(name, content));
+    strictEqual(world.losesAnswer, false);
+    match(told, /type='result'/);
+    return [...told.matchAll(/<message [^>]*to='([^']*)'/g)].map(([, to]) => to);
+  };
+  const before = await world.version();
+  deepStrictEqual(await toldOf("configuration", "<subject>spells</subject>"), [ALICE, BOB]);
+  deepStrictEqual(await toldOf("affiliations", user(BOB, "none")), [BOB, ALICE]);
+  strictEqual(await world.version(), before + 2);
+  await world.say(ALICE);
+  deepStrictEqual(await toldOf("destroy"), [ALICE]);
+  deepStrictEqual(await toldOf("create", `<occupants>${user(BOB, "member")}</occupants>`), [
+    ALICE,
+    BOB,
+  ]);
+  world.losesAnswer = true;
+  match(await world.ask(BOB, "set", query("create")), /<conflict /);
+  deepStrictEqual(await toldOf("affiliations", user(BOB, "none") + user(ALICE, "none")), [
+    ALICE,
+    BOB,
+  ]);
+  strictEqual(await world.store.read(COVEN), undefined);
 });
 
 Deno.test("RoomServer takes messages while requests to archives have taken all of their places", async () => {
