@@ -153,6 +153,7 @@ export function makeMucParts<Taken extends RoomStanza>(
   });
   const occupantRequests = new OccupantRequests<Taken>({
     rooms,
+    records,
     isAway: (jid) => deps.isAway(jid),
     send: (stanza, settled) => deps.send(stanza, settled),
     refuse,

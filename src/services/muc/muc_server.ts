@@ -115,7 +115,7 @@ export class MucServer<Taken extends RoomStanza> {
         return await posts.take(taken);
       case "iq":
         if (isReply(stanza)) {
-          occupantRequests.passReply(stanza);
+          await occupantRequests.passReply(stanza);
           return taken.settle();
         }
         return await this.#request(taken);
@@ -132,7 +132,9 @@ export class MucServer<Taken extends RoomStanza> {
     if (payload === undefined || iq.elements.length > 1 || (id?.length ?? 0) > MAX_ID_BYTES) {
       return answers.refuse(taken, "bad-request");
     }
-    if (to instanceof FullJid) return occupantRequests.passRequest(taken, { iq, payload, to });
+    if (to instanceof FullJid) {
+      return await occupantRequests.passRequest(taken, { iq, payload, to });
+    }
     const answer = await requests.answer({
       to: to.bare,
       from,

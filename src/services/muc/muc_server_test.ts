@@ -645,6 +645,26 @@ Deno.test("MucServer gives the answer to an occupant's request to the session th
   match(one.got(CAROL).at(-1)!, /<bad-request /);
 });
 
+Deno.test("MucServer passes an answer on at a node that has no session in the room", async () => {
+  const hosts = ["dc1.example.com", "dc2.example.com", "dc3.example.com"];
+  await using world = await MucWorld.open(hosts);
+  const [one, two, three] = world.nodes as [MucNode, MucNode, MucNode];
+  await one.make(ALICE, "witch");
+  await two.enter(BOB, "bard");
+  two.got(BOB);
+  one.got(ALICE);
+  await one.ask(ALICE, "get", "<ping xmlns='urn:xmpp:ping'/>", `${COVEN}/bard`);
+  const id = idOf(two.got(BOB)[0]!);
+  // As the account answers for its vCard, and not a session.
+  await three.take(
+    `<iq from='bob@example.com' to='${COVEN}/witch' type='result' id='${id}'/>`,
+  );
+  match(
+    one.got(ALICE).join(),
+    new RegExp(`from='${COVEN}/bard' to='${ALICE}' type='result' id='i'`),
+  );
+});
+
 Deno.test("MucServer passes a request to the newest device of an occupant that has a connection", async () => {
   const [world, one] = await withRoom();
   await using _ = world;

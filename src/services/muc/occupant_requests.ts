@@ -7,7 +7,7 @@ import type { MucServerDeps } from "./muc_ports.ts";
 import * as NS from "./namespaces.ts";
 import { accountOf } from "./occupants.ts";
 import type { Entry, Seat } from "./occupants.ts";
-import type { RoomRecord } from "./live_rooms.ts";
+import type { RoomRecords } from "./room_records.ts";
 import { occupantId } from "./room_xml.ts";
 
 /** Digits of the tag before the id of a request that is passed on. */
@@ -17,6 +17,7 @@ const TAG_DIGITS = 16;
 export interface OccupantRequestsDeps<Taken extends RoomStanza>
   extends Pick<MucServerDeps<Taken>, "send" | "isAway"> {
   readonly rooms: LiveRooms;
+  readonly records: Pick<RoomRecords, "read">;
   /** Answers a request with an error. */
   refuse(taken: Taken, condition: StanzaErrorCondition): void;
   /** Answers a request. */
@@ -36,19 +37,23 @@ export class OccupantRequests<Taken extends RoomStanza> {
     this.#deps = deps;
   }
 
-  /** Passes a request on to an occupant, or answers a ping to oneself (XEP-0410). */
-  passRequest(
+  /**
+   * Passes a request on to an occupant, or answers a ping to oneself (XEP-0410).
+   *
+   * @throws CausewayError `storage/…`
+   */
+  async passRequest(
     taken: Taken,
     { iq, payload, to }: {
       readonly iq: XmlElement;
       readonly payload: XmlElement;
       readonly to: FullJid;
     },
-  ): void {
+  ): Promise<void> {
     const { from } = taken.stanza;
-    const { seats, record } = this.#deps.rooms.get(to.bare.text) ?? {};
+    const seats = this.#deps.rooms.get(to.bare.text)?.seats;
     const seat = seats?.of(from.text);
-    if (seats === undefined || record === undefined || seat === undefined) {
+    if (seats === undefined || seat === undefined) {
       return this.#deps.refuse(taken, "not-acceptable");
     }
     if (payload.namespace === NS.PING && to.resourcepart === seat.nick) {
@@ -58,7 +63,8 @@ export class OccupantRequests<Taken extends RoomStanza> {
     if (target === undefined) return this.#deps.refuse(taken, "item-not-found");
     // A vCard is the account's, not the session's (XEP-0045 §17.4).
     const jid = payload.namespace === NS.VCARD ? target.account : this.#deviceOf(target).jid;
-    const id = tagOf(seat, record) + iq.attribute("id")!; // nothing else is a request
+    const secret = await this.#secretOf(to.bare.text);
+    const id = tagOf(seat, secret) + iq.attribute("id")!; // nothing else is a request
     if (id.length > MAX_ID_BYTES) return this.#deps.refuse(taken, "bad-request");
     const request = buildStanza(withId(iq, id), {
       from: new FullJid(to.bare, seat.nick),
@@ -76,30 +82,42 @@ export class OccupantRequests<Taken extends RoomStanza> {
     );
   }
 
-  /** Passes an occupant's answer on to the session that has asked. */
-  passReply(stanza: Stanza): void {
+  /**
+   * Passes an occupant's answer on to the session that has asked.
+   *
+   * @throws CausewayError `storage/…`
+   */
+  async passReply(stanza: Stanza): Promise<void> {
     const { from, to } = stanza;
     if (!(to instanceof FullJid)) return;
-    const { seats, record } = this.#deps.rooms.get(to.bare.text) ?? {};
-    if (seats === undefined || record === undefined) return;
+    const seats = this.#deps.rooms.get(to.bare.text)?.seats;
+    const askers = seats?.entry(to.resourcepart)?.seats;
     const seat = from instanceof FullJid
-      ? seats.of(from.text)
-      : seats.all().find((each) => accountOf(each) === from.text);
+      ? seats?.of(from.text)
+      : seats?.all().find((each) => accountOf(each) === from.text);
+    if (askers === undefined || seat === undefined) return;
     const iq = stanzaElement(stanza);
     const id = iq.attribute("id")!; // nothing else is a reply
-    const asker = seats.entry(to.resourcepart)?.seats
-      .find((each) => tagOf(each, record) === id.slice(0, TAG_DIGITS));
-    if (asker === undefined || seat === undefined) return;
+    const secret = await this.#secretOf(to.bare.text);
+    const asker = askers.find((each) => tagOf(each, secret) === id.slice(0, TAG_DIGITS));
+    if (asker === undefined) return;
     this.#deps.send(buildStanza(withId(iq, id.slice(TAG_DIGITS)), {
       from: new FullJid(to.bare, seat.nick),
       to: parseJid(asker.jid),
     }));
   }
+
+  /** Returns the secret of a room. The sessions in it may all be at other nodes. */
+  async #secretOf(room: string): Promise<string> {
+    const { rooms, records } = this.#deps;
+    const record = rooms.get(room)?.record ?? (await records.read(room))?.record;
+    return record?.settings.secret ?? ""; // it went a moment ago
+  }
 }
 
 /** Returns the tag of a session, which says nothing of its address. */
-function tagOf({ jid }: Seat, { settings }: RoomRecord): string {
-  return occupantId(settings.secret, jid).slice(0, TAG_DIGITS);
+function tagOf({ jid }: Seat, secret: string): string {
+  return occupantId(secret, jid).slice(0, TAG_DIGITS);
 }
 
 function withId(iq: XmlElement, id: string): XmlElement {
