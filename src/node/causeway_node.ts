@@ -261,7 +261,7 @@ export class CausewayNode {
     await wait("presence", parts.rosters.settled(), budget.halfMs(CLOSE_MS));
     // Sessions that have ended leave their rooms, which other nodes are told.
     if (parts.muc !== undefined) await wait("rooms", parts.muc.settled(), budget.halfMs(CLOSE_MS));
-    await wait("notifications", parts.pep.settled(), budget.halfMs(CLOSE_MS));
+    await wait("notifications", parts.pep.close(), budget.halfMs(CLOSE_MS));
     await wait("lookups", router.idle(), budget.halfMs(CLOSE_MS));
     parts.tracing.close();
     parts.surveys.close();

@@ -754,6 +754,28 @@ Deno.test("PepServer tells nobody later of items in a node that is hidden by the
   deepStrictEqual(changesIn(await pep.received(BOB)), []);
 });
 
+Deno.test("PepServer.close() tries once more to tell of changes, and then waits for no database", async () => {
+  for (const isBack of [true, false]) {
+    await using pep = await PepFixture.open();
+    await pep.subscribe("alice@example.com", "bob@example.com");
+    await pep.online(BOB, [`${TUNE}+notify`]);
+    const timers = pep.clock.pendingTimers;
+    const away = { retryable: true };
+    pep.rostersFailure = new CausewayError("storage/pool-full", "Cannot read rosters", away);
+    const payload = element("tune", { xmlns: TUNE });
+    for (const id of ["one", "two"]) {
+      await pep.server.publish(parseJid(ALICE).bare, { node: TUNE, id, payload });
+    }
+    while (pep.log.named("pep.notification-failed").length === 0) {
+      await new Promise((done) => setTimeout(done));
+    }
+    if (isBack) pep.rostersFailure = undefined;
+    await pep.server.close();
+    strictEqual(pep.clock.pendingTimers, timers);
+    deepStrictEqual(changesIn(await pep.received(BOB)), isBack ? ["one", "two"] : []);
+  }
+});
+
 Deno.test("PepServer gives up what it can never tell", async () => {
   await using pep = await PepFixture.open();
   await pep.subscribe("alice@example.com", "bob@example.com");

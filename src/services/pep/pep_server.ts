@@ -1,4 +1,4 @@
-import { CausewayError, describeError, FairShares } from "../../base/mod.ts";
+import { CausewayError, describeError, FairShares, Pauses } from "../../base/mod.ts";
 import type { PepStore } from "../../storage/mod.ts";
 import type { FullJid, Jid, Stanza } from "../../xmpp/mod.ts";
 import { parseJid, serialize, Turns } from "../../xmpp/mod.ts";
@@ -65,11 +65,14 @@ export class PepServer {
   /** Changes of one account are told in their order. */
   readonly #turns = new Turns();
   readonly #untold = new FairShares({ maxItems: MAX_UNTOLD });
+  /** Pauses before a change is told again. */
+  readonly #pauses: Pauses;
 
   constructor(deps: PepDeps) {
     this.#deps = deps;
     this.hosts = deps.hosts;
     const { routes, clock, metrics } = deps;
+    this.#pauses = new Pauses(clock);
     const counters = this.#counters = new PepMetrics(metrics);
     this.#last = new LastItems({ ...deps, counters });
     this.#caps = new ClientCaps({
@@ -375,6 +378,15 @@ export class PepServer {
     });
   }
 
+  /**
+   * Waits until all that has happened so far is told, as `settled` does. What cannot be told now is not
+   * told any more, so that this ends also without a database.
+   */
+  async close(): Promise<void> {
+    this.#pauses.close();
+    await this.settled();
+  }
+
   /** Waits until all that has happened so far is told. */
   async settled(): Promise<void> {
     await this.#turns.settled();
@@ -464,9 +476,12 @@ export class PepServer {
     });
   }
 
-  /** Tells of a change as often as the database fails in a way that may pass. Never rejects. */
+  /**
+   * Tells of a change as often as the database fails in a way that may pass, until this server is
+   * closed. Never rejects.
+   */
   async #retry(tell: (isLate: boolean) => Promise<void>, isLate: boolean): Promise<void> {
-    const { clock, log } = this.#deps;
+    const { log } = this.#deps;
     for (let attempt = 1;; attempt++) {
       try {
         return await tell(isLate || attempt > 1);
@@ -474,11 +489,10 @@ export class PepServer {
         this.#counters.failures.inc();
         const error = describeError(thrown);
         if (attempt === 1) log.warn("pep.notification-failed", { error });
-        if (!(thrown instanceof CausewayError) || !thrown.retryable) return;
+        const mayPass = thrown instanceof CausewayError && thrown.retryable;
+        if (!mayPass || this.#pauses.isClosed) return;
       }
-      const { promise, resolve } = Promise.withResolvers<void>();
-      clock.after(RETRY_MS, resolve);
-      await promise;
+      await this.#pauses.pause(RETRY_MS);
     }
   }
 
