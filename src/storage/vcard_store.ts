@@ -19,10 +19,15 @@ export interface VcardStore {
   write(localpart: string, xml: string): Promise<void>;
   /**
    * Replaces the vCard if it is still the `expected` one, as `read` has returned it.
+   * @param expected undefined to write it only where there is none
    * @param xml undefined to remove it
    * @returns false, and nothing has changed, when it is another one by now
    */
-  replace(localpart: string, expected: string, xml: string | undefined): Promise<boolean>;
+  replace(
+    localpart: string,
+    expected: string | undefined,
+    xml: string | undefined,
+  ): Promise<boolean>;
   /** Removes the vCard, if there is one. */
   remove(localpart: string): Promise<void>;
   /** Finds people by fields of their vCards. The cost is bounded, whatever the terms. */

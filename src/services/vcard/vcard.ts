@@ -136,13 +136,9 @@ async function changeVcard(
   for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
     const before = await store.read(localpart);
     if (await isCurrent?.() === false) return { error: "registration-required" };
-    if (before !== undefined) {
-      if (await store.replace(localpart, before, xml)) return "empty";
-      continue;
-    }
-    if (xml === undefined) return "empty";
-    await store.write(localpart, xml);
-    if (await isCurrent?.() !== false) return "empty";
+    if (!await store.replace(localpart, before, xml)) continue;
+    // Where there was none, the account may have been deleted before its first one was written.
+    if (before !== undefined || await isCurrent?.() !== false) return "empty";
     await store.replace(localpart, xml, undefined); // unless the name's next owner has written one
     return { error: "registration-required" };
   }

@@ -91,6 +91,19 @@ Deno.test("vcards() removes and replaces no vCard of the next owner of a name", 
   }
 });
 
+Deno.test("vcards() writes no first vCard over that of the next owner of a name", async () => {
+  await using setup = await open();
+  const vcards = setup.store.vcards("example.com");
+  const looks = [true, true];
+  setup.isCurrent = async () => {
+    // The account is made again between the second lookup and the write.
+    if (looks.length === 1) await vcards.write("alice", card("<FN>Another Alice</FN>"));
+    return looks.shift() ?? false;
+  };
+  match(await setup.ask("set", card("<FN>Alice</FN>")), /<registration-required/);
+  strictEqual(await vcards.read("alice"), card("<FN>Another Alice</FN>"));
+});
+
 Deno.test("vcards() shows a vCard to others, and lets only its owner change it", async () => {
   await using setup = await open();
   await setup.ask("set", card("<FN>Alice</FN>"));

@@ -40,7 +40,11 @@ export class RiakVcardStore implements VcardStore {
     });
   }
 
-  async replace(localpart: string, expected: string, xml: string | undefined): Promise<boolean> {
+  async replace(
+    localpart: string,
+    expected: string | undefined,
+    xml: string | undefined,
+  ): Promise<boolean> {
     const [place, action] = [this.#place(localpart), "replace a vCard in"];
     let hasTried = false;
     let isThere = false;

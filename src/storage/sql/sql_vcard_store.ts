@@ -47,15 +47,18 @@ export class SqlVcardStore implements VcardStore {
     });
   }
 
-  async replace(localpart: string, expected: string, xml: string | undefined): Promise<boolean> {
+  async replace(
+    localpart: string,
+    expected: string | undefined,
+    xml: string | undefined,
+  ): Promise<boolean> {
     const account = accountKey(localpart, this.#domainpart);
     const rows = xml === undefined ? [] : this.#searchRows(account, localpart, xml);
     return await this.#database.transact("replace a vCard in", async (queries) => {
-      const { numDeletedRows } = await queries.deleteFrom("vcards")
-        .where("account_key", "=", account)
-        .where("content", "=", new TextEncoder().encode(expected)).executeTakeFirst();
-      if (numDeletedRows === 0n) return false;
-      await queries.deleteFrom("vcard_search").where("account_key", "=", account).execute();
+      const isSame = expected === undefined
+        ? !await isThere(queries, account)
+        : await removeIf(queries, account, expected);
+      if (!isSame) return false;
       if (xml === undefined) return true;
       const content = new TextEncoder().encode(xml);
       await queries.insertInto("vcards").values({ account_key: account, content }).execute();
@@ -205,6 +208,22 @@ async function peopleOf(
 
 function numberOf(field: SearchField): number {
   return SEARCH_FIELDS.findIndex(([name]) => name === field);
+}
+
+async function isThere(queries: Queries, account: Key): Promise<boolean> {
+  const row = await queries.selectFrom("vcards").select("account_key")
+    .where("account_key", "=", account).executeTakeFirst();
+  return row !== undefined;
+}
+
+/** Removes a vCard; false when it is not the `expected` one. */
+async function removeIf(queries: Queries, account: Key, expected: string): Promise<boolean> {
+  const { numDeletedRows } = await queries.deleteFrom("vcards")
+    .where("account_key", "=", account)
+    .where("content", "=", new TextEncoder().encode(expected)).executeTakeFirst();
+  if (numDeletedRows === 0n) return false;
+  await queries.deleteFrom("vcard_search").where("account_key", "=", account).execute();
+  return true;
 }
 
 async function removeAll(queries: Queries, account: Key): Promise<void> {

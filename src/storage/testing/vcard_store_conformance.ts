@@ -130,6 +130,29 @@ const CHECKS: Readonly<Record<string, Check>> = {
     assert.deepEqual(await find("Two"), []);
   },
 
+  async "replace() of no vCard writes one only where there is none, at the same moment too"(
+    fixture,
+  ) {
+    const stores = [fixture.vcards("example.com"), fixture.vcards("example.com")];
+    const [store] = stores;
+    const find = (text: string) => namesOf(store!, [{ field: "fn", text }]);
+    const [one, two] = [cardOf("<FN>One</FN>"), cardOf("<FN>Two</FN>")];
+    assert.equal(await store!.replace("alice", undefined, undefined), true);
+    assert.equal(await store!.read("alice"), undefined);
+    assert.equal(await store!.replace("alice", undefined, one), true);
+    assert.equal(await store!.replace("alice", undefined, two), false);
+    assert.equal(await store!.replace("alice", undefined, undefined), false);
+    assert.equal(await store!.read("alice"), one);
+    assert.deepEqual([await find("One"), await find("Two")], [["alice"], []]);
+    await store!.remove("alice");
+    const cards = [0, 1, 2, 3].map((i) => cardOf(`<FN>${i}</FN>`));
+    const written = await Promise.all(
+      cards.map((xml, i) => stores[i % 2]!.replace("alice", undefined, xml)),
+    );
+    assert.deepEqual(written.filter((each) => each).length, 1, `${written}`);
+    assert.equal(await store!.read("alice"), cards[written.indexOf(true)]);
+  },
+
   async "accounts and domains have vCards of their own"(fixture) {
     const [store, other] = [fixture.vcards("example.com"), fixture.vcards("example.org")];
     await store.write("alice", "one");
