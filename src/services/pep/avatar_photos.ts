@@ -281,10 +281,9 @@ export class AvatarPhotos {
   ): Promise<XmlElement | undefined> {
     const { hosts } = this.#deps;
     const store = hosts.store(owner.domainpart)!; // asked before
-    const [node, [item]] = await Promise.all([
-      store.node(owner.localpart, AVATAR_DATA),
-      store.items(owner.localpart, AVATAR_DATA, [id]),
-    ]);
+    const [item] = await store.items(owner.localpart, AVATAR_DATA, [id]);
+    // Read behind the item, which may have been published once the node was hidden.
+    const node = await store.node(owner.localpart, AVATAR_DATA);
     if (node === undefined || item === undefined) return undefined;
     if (!admits(NodeConfig.decode(node.config), await relationOf(hosts, owner, asker))) {
       return undefined;

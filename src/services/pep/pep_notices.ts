@@ -246,10 +246,9 @@ export class PepNotices {
       const store = this.#deps.hosts.store(from.domainpart)!; // asked before
       const read = async () => {
         try {
-          const [found, [item]] = await Promise.all([
-            store.node(from.localpart, node),
-            store.items(from.localpart, node, [id]),
-          ]);
+          const [item] = await store.items(from.localpart, node, [id]);
+          // Read behind the item, which may have been published once the node was hidden.
+          const found = await store.node(from.localpart, node);
           return found && { config: NodeConfig.decode(found.config), xml: item?.xml };
         } finally {
           this.#items.delete(key);

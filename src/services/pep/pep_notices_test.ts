@@ -276,6 +276,21 @@ Deno.test("PepNotices tells of waiting items without their payloads while the da
   match((await pep.received(BOB))[0]!, /<item id='one'\/>/);
 });
 
+Deno.test("PepNotices gives nobody a large item that is replaced once its node is hidden", async () => {
+  await using pep = await PepFixture.open();
+  await pep.subscribe("alice@example.com", "bob@example.com");
+  await pep.online(BOB, [`${TUNE}+notify`]);
+  const alice = parseJid("alice@example.com");
+  pep.itemsAsked = async () => {
+    pep.itemsAsked = undefined;
+    await pep.server.configure(alice, TUNE, new Map([["pubsub#access_model", ["whitelist"]]]));
+    const payload = element("tune", { xmlns: TUNE }, "secret");
+    await pep.server.publish(alice, { node: TUNE, id: "one", payload });
+  };
+  await pep.publish(ALICE, TUNE, item("one", "x".repeat(10_000)));
+  deepStrictEqual(await pep.received(BOB), []);
+});
+
 Deno.test("PepNotices keeps the order of one node's items while a large one is read", async () => {
   await using pep = await PepFixture.open();
   await pep.subscribe("alice@example.com", "bob@example.com");

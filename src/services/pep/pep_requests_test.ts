@@ -1,5 +1,6 @@
 import { deepStrictEqual, doesNotMatch, match, ok, strictEqual } from "node:assert/strict";
 import { MetricsRegistry, SILENT_LOGGER } from "../../observe/mod.ts";
+import { element, parseJid } from "../../xmpp/mod.ts";
 import { PepFixture, submitted } from "./testing/pep_fixture.ts";
 
 const ALICE = "alice@example.com/desk";
@@ -180,6 +181,24 @@ Deno.test("pepRequests() shows a node to those whom its access model admits, and
   await pep.publish(ALICE, "urn:friends", tune("one"), groups);
   deepStrictEqual(idsIn(await pep.items(BOB, "urn:friends", "alice@example.com")), ["one"]);
   deepStrictEqual(idsIn(await pep.items(STRANGER, "urn:friends", "alice@example.com")), []);
+});
+
+Deno.test("pepRequests() shows no item that is published once its node is hidden", async () => {
+  await using pep = await PepFixture.open();
+  await pep.subscribe("alice@example.com", "bob@example.com");
+  await pep.publish(ALICE, TUNE, tune("one"));
+  const alice = parseJid("alice@example.com");
+  const payload = element("tune", { xmlns: TUNE }, "secret");
+  for (const isHidden of [false, true]) {
+    pep.itemsAsked = async () => {
+      pep.itemsAsked = undefined;
+      const model = isHidden ? "whitelist" : "open";
+      await pep.server.configure(alice, TUNE, new Map([["pubsub#access_model", [model]]]));
+      await pep.server.publish(alice, { node: TUNE, id: "one", payload });
+    };
+    const answer = await pep.items(BOB, TUNE, "alice@example.com", "<item id='one'/>");
+    match(answer, isHidden ? /<item-not-found / : />secret</);
+  }
 });
 
 Deno.test("pepRequests() answers contacts from whom a privacy list hides the owner as strangers", async () => {

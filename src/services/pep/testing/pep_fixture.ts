@@ -67,7 +67,7 @@ export class PepFixture implements AsyncDisposable {
   /** Called as the account of a client is looked up. Returns false when the account is gone. */
   isCurrent: () => Promise<boolean> = () => Promise.resolve(true);
   /** Called when items are asked for by their ids. */
-  itemsAsked: (() => void) | undefined;
+  itemsAsked: (() => void | Promise<void>) | undefined;
   /** Called after each reading of a vCard by the conversion of avatars. */
   vcardRead: (() => Promise<void>) | undefined;
   /** True while vCards lie in a directory, which is only read. */
@@ -86,8 +86,11 @@ export class PepFixture implements AsyncDisposable {
     const pep = new Proxy(stored, {
       get: (_, name: keyof PepStore) => {
         if (name === "items") {
-          this.itemReadings++;
-          this.itemsAsked?.();
+          return async (...asked: Parameters<PepStore["items"]>) => {
+            this.itemReadings++;
+            await this.itemsAsked?.();
+            return await stored.items(...asked);
+          };
         }
         if (name === "publish") {
           return async (...publication: Parameters<PepStore["publish"]>) => {
