@@ -106,7 +106,8 @@ export class PepNotices {
     if (hosts.store(domainpart) === undefined && !hosts.isElsewhere(domainpart)) return undefined;
     const event = readEvent(stanza);
     if (event === undefined) return undefined;
-    const here = sessions.here(to.bare.text);
+    // One that is moving away keeps what comes for it, which follows it.
+    const here = sessions.here(to.bare.text).filter(({ isOpen }) => isOpen);
     const addressed = to instanceof FullJid ? here.filter(({ jid }) => jid.text === to.text) : here;
     if (addressed.length === 0) return undefined; // the session may be elsewhere by now
     if (from.text === to.bare.text) this.#deps.seen(from, event);
@@ -143,15 +144,24 @@ export class PepNotices {
 
   /** Delivers, or drops, what has waited for a client whose interests are known now. */
   released(jid: FullJid): void {
-    for (const stanza of this.closed(jid)) {
+    for (const stanza of this.#takeHeld(jid)) {
       if (this.#take(stanza, { hasWaited: true }) === undefined) {
         this.#deps.routes.deliver(jid, stanza);
       }
     }
   }
 
-  /** Drops what waits for a client, and returns it. */
-  closed(jid: FullJid): readonly Stanza[] {
+  /** Drops what waits for a client that is no longer available. */
+  unavailable(jid: FullJid): void {
+    this.#takeHeld(jid);
+  }
+
+  /** Sends what waits for a client after its session, which has moved away. */
+  moved(jid: FullJid): void {
+    for (const stanza of this.#takeHeld(jid)) this.#deps.routes.route(stanza);
+  }
+
+  #takeHeld(jid: FullJid): readonly Stanza[] {
     const held = this.#held.get(jid.text) ?? [];
     this.#held.delete(jid.text);
     const holders = recipientHolders(jid.bare.text);
@@ -230,7 +240,8 @@ export class PepNotices {
   #deliver(to: FullJid, told: Stanza, came: Stanza): void {
     const { sessions, routes } = this.#deps;
     if (routes.deliver(to, told)) return;
-    const isHere = sessions.here(to.bare.text).some(({ jid }) => jid.text === to.text);
+    const here = sessions.here(to.bare.text);
+    const isHere = here.some(({ jid, isOpen }) => isOpen && jid.text === to.text);
     if (!isHere) routes.route(came); // its node reads the payload again
   }
 

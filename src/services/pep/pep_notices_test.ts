@@ -170,6 +170,21 @@ Deno.test("PepNotices keeps a bounded number of notifications for a client, whil
   deepStrictEqual(changesIn(await pep.received(BOB)), []);
 });
 
+Deno.test("PepNotices sends what waits for a client's interests after its session, which moves", async () => {
+  await using pep = await PepFixture.open();
+  const bookmarks = "urn:xmpp:bookmarks:1"; // nobody is sent its last item
+  const tell = pep.appear(ALICE);
+  for (const id of ["one", "two"]) await pep.publish(ALICE, bookmarks, item(id));
+  pep.leaving.add(ALICE);
+  pep.server.closed(parseJid(ALICE) as FullJid);
+  deepStrictEqual(changesIn(pep.routed.map(textOf)), ["one", "two"]);
+  deepStrictEqual(pep.routed.map(({ to }) => to.text), [ALICE, ALICE]);
+  pep.leaving.delete(ALICE);
+  tell([`${bookmarks}+notify`]);
+  pep.appear(ALICE)([`${bookmarks}+notify`]);
+  deepStrictEqual(await pep.received(ALICE), [], "nothing waits here any more");
+});
+
 Deno.test("PepNotices keeps notifications of everybody while one account has as many as it may", async () => {
   await using pep = await PepFixture.open();
   const text = "x".repeat(4_000);
@@ -185,14 +200,16 @@ Deno.test("PepNotices keeps notifications of everybody while one account has as 
 });
 
 Deno.test("PepNotices follows a session that moves while a large item is read for it", async () => {
-  await using pep = await PepFixture.open();
-  await pep.subscribe("alice@example.com", "bob@example.com");
-  for (const jid of [BOB, "bob@example.com/tv"]) await pep.online(jid, [`${TUNE}+notify`]);
-  pep.itemsAsked = () => void pep.here.delete(BOB);
-  await pep.publish(ALICE, TUNE, item("one", "x".repeat(10_000)));
-  deepStrictEqual(changesIn(await pep.received("bob@example.com/tv")), ["one"]);
-  deepStrictEqual(pep.routed.map(({ to }) => to.text), [BOB]);
-  match(textOf(pep.routed[0]!), /<item id='one'\/>/);
+  for (const hasLeft of [true, false]) {
+    await using pep = await PepFixture.open();
+    await pep.subscribe("alice@example.com", "bob@example.com");
+    for (const jid of [BOB, "bob@example.com/tv"]) await pep.online(jid, [`${TUNE}+notify`]);
+    pep.itemsAsked = () => void (hasLeft ? pep.here.delete(BOB) : pep.leaving.add(BOB));
+    await pep.publish(ALICE, TUNE, item("one", "x".repeat(10_000)));
+    deepStrictEqual(changesIn(await pep.received("bob@example.com/tv")), ["one"]);
+    deepStrictEqual(pep.routed.map(({ to }) => to.text), [BOB]);
+    match(textOf(pep.routed[0]!), /<item id='one'\/>/);
+  }
 });
 
 Deno.test("PepNotices gives nobody a large item of a node that was hidden meanwhile", async () => {

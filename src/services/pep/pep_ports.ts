@@ -21,11 +21,11 @@ export interface PepLimits extends PepBounds {
 }
 
 /** A session of this node, as far as personal eventing needs it. */
-export type PepSession = Pick<LocalSession, "jid" | "lastPresence">;
+export type PepSession = Pick<LocalSession, "jid" | "lastPresence" | "isOpen">;
 
 /** The sessions of accounts, at this node and elsewhere. */
 export interface PepSessions {
-  /** Sessions of an account at this node. */
+  /** Sessions of an account at this node, also those that are ending or moving away. */
   here(account: string): readonly PepSession[];
   /** All sessions of this node. */
   all(): Iterable<PepSession>;

@@ -104,8 +104,10 @@ export class PepServer {
   presenceChanged(jid: FullJid, presence: Stanza): void {
     if (this.#deps.hosts.store(jid.domainpart) === undefined) return;
     this.#caps.presence(jid, presence);
+    if (presence.type === "available") return;
     // Who comes back at once is sent them all again (XEP-0163 §4.3.4).
-    if (presence.type !== "available") this.#gone(jid);
+    this.#last.closed(jid);
+    this.#notices.unavailable(jid);
   }
 
   /** A session was bound at this node, and has not sent presence yet. */
@@ -128,10 +130,11 @@ export class PepServer {
     return this.#caps.isUnserved(jid) || this.#last.isSending(jid);
   }
 
-  /** A session has ended, or has moved away. */
+  /** A session has ended, or has moved away: then it has sent no unavailable presence before. */
   closed(jid: FullJid): void {
     this.#caps.closed(jid);
-    this.#gone(jid);
+    this.#last.closed(jid);
+    this.#notices.moved(jid);
     this.photos.closed(jid);
   }
 
@@ -438,11 +441,6 @@ export class PepServer {
 
   async #removing(owner: Jid, node: string): Promise<void> {
     if (node === AVATAR_METADATA) await this.photos.removing(owner);
-  }
-
-  #gone(jid: FullJid): void {
-    this.#last.closed(jid);
-    this.#notices.closed(jid);
   }
 
   #tell(owner: Jid, node: string, config: NodeConfig, change: NodeChange): void {

@@ -36,6 +36,8 @@ export class PepFixture implements AsyncDisposable {
   readonly store: InternalStore;
   /** Sessions of this node, by full JID, with their last presence. */
   readonly here = new Map<string, Stanza | undefined>();
+  /** Full JIDs of those of them that are moving away: they take nothing any more. */
+  readonly leaving = new Set<string>();
   /** Sessions in other datacenters, by account. */
   readonly elsewhere = new Map<string, SessionPlace[]>();
   /** Accounts whose privacy lists hide them, by the bare JID of the contact. */
@@ -337,9 +339,9 @@ export class PepFixture implements AsyncDisposable {
   /** Plays the node: what is for a session here meets the filter. */
   route(stanza: Stanza): void {
     if (!this.here.has(stanza.to.text)) return void this.routed.push(stanza);
-    if (this.server.notified(stanza) === undefined) {
-      this.#deliver(stanza.to as FullJid, stanza); // the sessions here have full JIDs
-    }
+    if (this.server.notified(stanza) !== undefined) return;
+    // The sessions here have full JIDs. One that moves away gives back what it keeps.
+    if (!this.#deliver(stanza.to as FullJid, stanza)) this.routed.push(stanza);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -369,7 +371,11 @@ export class PepFixture implements AsyncDisposable {
   }
 
   #sessions() {
-    return [...this.here].map(([jid, lastPresence]) => ({ jid: fullJid(jid), lastPresence }));
+    return [...this.here].map(([jid, lastPresence]) => ({
+      jid: fullJid(jid),
+      lastPresence,
+      isOpen: !this.leaving.has(jid),
+    }));
   }
 
   #broadcast(jid: string, presence: Stanza): void {
@@ -379,7 +385,7 @@ export class PepFixture implements AsyncDisposable {
   }
 
   #deliver(to: FullJid, stanza: Stanza): boolean {
-    if (!this.here.has(to.text)) return false;
+    if (!this.here.has(to.text) || this.leaving.has(to.text)) return false;
     this.delivered.push({ to: to.text, stanza: readdress(stanza, to) });
     return true;
   }
