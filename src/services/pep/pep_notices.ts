@@ -1,4 +1,4 @@
-import { describeError, FairShares } from "../../base/mod.ts";
+import { describeError, FairShares, randomHex } from "../../base/mod.ts";
 import { seesPresence } from "../../storage/mod.ts";
 import type { Jid, Stanza } from "../../xmpp/mod.ts";
 import { FullJid, parseJid, readdress, recipientHolders, stanzaId, Turns } from "../../xmpp/mod.ts";
@@ -50,6 +50,8 @@ export class PepNotices {
   /** Notifications for clients whose interests are not known yet, by full JID, in their order. */
   readonly #held = new Map<string, Stanza[]>();
   readonly #room = new FairShares({ maxBytes: MAX_HELD_BYTES });
+  /** Two processes must not use one id: their notifications would share the reading of an item. */
+  readonly #idPrefix = `pep-${randomHex(6)}`;
   #count = 0;
 
   constructor(deps: PepNoticesDeps) {
@@ -353,7 +355,7 @@ export class PepNotices {
   }
 
   #newId(): string {
-    return `pep-${(++this.#count).toString(36)}`;
+    return `${this.#idPrefix}-${(++this.#count).toString(36)}`;
   }
 }
 

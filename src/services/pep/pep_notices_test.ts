@@ -2,7 +2,7 @@ import { deepStrictEqual, doesNotMatch, match, strictEqual } from "node:assert/s
 import { createHash } from "node:crypto";
 import { CausewayError } from "../../base/mod.ts";
 import type { FullJid } from "../../xmpp/mod.ts";
-import { element, parseJid } from "../../xmpp/mod.ts";
+import { element, parseJid, stanzaId } from "../../xmpp/mod.ts";
 import { PAUSE_MS, RETRY_MS } from "./last_items.ts";
 import { PepFixture, presenceOf, submitted, textOf } from "./testing/pep_fixture.ts";
 
@@ -139,6 +139,18 @@ Deno.test("PepNotices reads a large item once for all sessions that a notificati
     strictEqual(pep.itemReadings - before, 1);
     for (const jid of clients) deepStrictEqual(changesIn(await pep.received(jid)), [id]);
   }
+});
+
+Deno.test("PepNotices gives notifications ids that no other process gives", async () => {
+  const ids = new Set<string | undefined>();
+  for (const process of [1, 2]) {
+    await using pep = await PepFixture.open();
+    const place = { host: "dc2.example.com", resourcepart: "phone", process };
+    pep.elsewhere.set("alice@example.com", [place]);
+    for (const id of ["one", "two"]) await pep.publish(ALICE, TUNE, item(id));
+    for (const stanza of pep.routed) ids.add(stanzaId(stanza));
+  }
+  strictEqual(ids.size, 4);
 });
 
 Deno.test("PepNotices keeps notifications until a client has said what it is interested in", async () => {
