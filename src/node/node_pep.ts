@@ -56,7 +56,7 @@ export function makePep(config: Config, parts: Surroundings & PepParts): PepServ
     sessions: {
       here: (account) => parts.sessions.ofAccount(account),
       all: () => parts.sessions.sessions(),
-      everywhere: (accounts) => parts.table.sessionsOf(accounts),
+      everywhere: (accounts) => parts.table.trySessionsOf(accounts),
     },
     routes: {
       route: (stanza) => parts.router.accept(stanza),

@@ -21,6 +21,16 @@ const MAX_HELD = 20;
 /** Bytes of such notifications for all clients, of which each account has a fair share. */
 const MAX_HELD_BYTES = 4 * 1_048_576;
 
+/** One or several attempts to tell of a change. */
+export interface Telling {
+  /** True when the change had to wait, so that its node may be another one by now. */
+  readonly isLate: boolean;
+  /** True to tell sessions elsewhere later: earlier changes wait for the session table. */
+  readonly isForThoseHere: boolean;
+  /** Recipients that were told by earlier attempts, each with the node that it was told of. */
+  readonly told: Set<string>;
+}
+
 /** Collaborators of `PepNotices`. */
 export interface PepNoticesDeps extends PepDeps {
   readonly counters: PepMetrics;
@@ -60,19 +70,32 @@ export class PepNotices {
 
   /**
    * Tells all whom a change of a node concerns, or nobody.
+   *
+   * @returns false when sessions elsewhere are to be told by another attempt
    * @throws CausewayError with a code `storage/…`
    */
-  async tell(owner: Jid, node: string, config: NodeConfig, change: NodeChange): Promise<void> {
+  async tell(
+    owner: Jid,
+    { node, config, change }: {
+      readonly node: string;
+      readonly config: NodeConfig;
+      readonly change: NodeChange;
+    },
+    telling: Telling,
+  ): Promise<boolean> {
     const isInternal = change.kind === "configuration";
     const hides = isInternal
       ? undefined
       : (await this.#deps.hosts.hiders?.([owner]))?.get(owner.text);
     const all = isInternal ? [] : await this.#contactsFor(owner, config);
     const contacts = hides === undefined ? all : all.filter((contact) => !hides(contact));
-    await this.#send([owner, ...contacts], owner, { node, change });
+    return await this.#send([owner, ...contacts], owner, { node, change, telling });
   }
 
-  /** Sends the last items of nodes to all sessions of one contact, who may see them. */
+  /**
+   * Sends the last items of nodes to all sessions of one contact, who may see them.
+   * @returns false when sessions elsewhere are to be told by another attempt
+   */
   async tellContact(
     owner: Jid,
     contact: Jid,
@@ -82,11 +105,15 @@ export class PepNotices {
       readonly id: string;
       readonly xml: string | undefined;
     }[],
-  ): Promise<void> {
+    telling: Telling,
+  ): Promise<boolean> {
+    let hasToldAll = true;
     for (const { node, config, id, xml } of items) {
       const change = reduced({ kind: "item", id, xml }, config);
-      await this.#send([contact], owner, { node, change });
+      const hasTold = await this.#send([contact], owner, { node, change, telling });
+      hasToldAll &&= hasTold;
     }
+    return hasToldAll;
   }
 
   /**
@@ -288,11 +315,16 @@ export class PepNotices {
     return !mustAsk || admits(config, await relationOf(this.#deps.hosts, from, to));
   }
 
+  /** Returns false when sessions elsewhere were not told, as nobody knows them. */
   async #send(
     accounts: readonly Jid[],
     owner: Jid,
-    event: { readonly node: string; readonly change: NodeChange },
-  ): Promise<void> {
+    { telling, ...event }: {
+      readonly node: string;
+      readonly change: NodeChange;
+      readonly telling: Telling;
+    },
+  ): Promise<boolean> {
     const { hosts, sessions, routes, counters } = this.#deps;
     const [served, others]: [Jid[], Jid[]] = [[], []];
     for (const each of accounts) {
@@ -304,11 +336,20 @@ export class PepNotices {
     const { globalHost, localHost } = hosts;
     const mayLeave = owner.domainpart === globalHost || owner.domainpart === localHost;
     const stanza = eventStanza(event, { from: owner, to: owner, id: this.#newId() });
-    const found = await sessions.everywhere(served.map(({ text }) => text));
+    const { told, isForThoseHere } = telling;
+    const isFirst = (recipient: string) => {
+      const key = `${recipient}\n${event.node}`; // no JID has a line break in it
+      const isNew = !told.has(key);
+      told.add(key);
+      return isNew;
+    };
+    const found = isForThoseHere
+      ? undefined
+      : await sessions.everywhere(served.map(({ text }) => text));
     for (const account of served) {
       const isGlobal = mayLeave && account.domainpart === globalHost;
       const places = new Map<string, string>();
-      for (const { host, resourcepart } of found.get(account.text) ?? []) {
+      for (const { host, resourcepart } of found?.get(account.text) ?? []) {
         // Accounts of other hosts have sessions at this datacenter alone.
         if (isGlobal || host === localHost) places.set(resourcepart, host);
       }
@@ -316,16 +357,19 @@ export class PepNotices {
         places.set(jid.resourcepart, localHost);
       }
       for (const [resourcepart, host] of places) {
+        const recipient = `${account.text}/${resourcepart}`;
+        if (!isFirst(recipient)) continue;
         counters.notified.inc();
         // The place is known: no lookup is charged to the owner, whose messages do not wait.
-        routes.sendTo(host, readdress(stanza, parseJid(`${account.text}/${resourcepart}`)));
+        routes.sendTo(host, readdress(stanza, parseJid(recipient)));
       }
     }
     for (const account of others) {
-      if (!mayLeave || !hosts.isElsewhere(account.domainpart)) continue;
+      if (!mayLeave || !hosts.isElsewhere(account.domainpart) || !isFirst(account.text)) continue;
       counters.notified.inc();
       routes.route(readdress(stanza, account));
     }
+    return found !== undefined;
   }
 
   /** Returns the contacts who may see a node, apart from those who ask by themselves. */

@@ -774,6 +774,57 @@ Deno.test("PepServer tells of changes, in their order, once it can read who is t
   strictEqual(failures(), 1);
 });
 
+Deno.test("PepServer tells sessions elsewhere of changes, in their order, once they are known again", async () => {
+  await using pep = await PepFixture.open();
+  await pep.subscribe("alice@example.com", "bob@example.com");
+  await pep.online(BOB, [`${TUNE}+notify`]);
+  const place = { host: "dc2.example.com", resourcepart: "tv", process: 1 };
+  pep.elsewhere.set("bob@example.com", [place]);
+  pep.isTableAway = true;
+  const here = () => changesIn(pep.delivered.map(({ stanza }) => textOf(stanza)));
+  const there = () => changesIn(pep.routed.map(textOf));
+  const publications: Promise<string>[] = [];
+  for (const id of ["one", "two", "three"]) {
+    if (id === "three") pep.isTableAway = false;
+    publications.push(pep.publish(ALICE, TUNE, item(id)));
+    while (!here().includes(id)) await new Promise((done) => setTimeout(done));
+    deepStrictEqual(there(), []);
+  }
+  pep.clock.advance(RETRY_MS);
+  await Promise.all(publications);
+  deepStrictEqual(there(), ["one", "two", "three"]);
+  deepStrictEqual(here(), ["one", "two", "three"], "each once");
+});
+
+Deno.test("PepServer tells sessions elsewhere nothing later of a node that is hidden by then", async () => {
+  await using pep = await PepFixture.open();
+  await pep.subscribe("alice@example.com", "bob@example.com");
+  const place = { host: "dc2.example.com", resourcepart: "tv", process: 1 };
+  pep.elsewhere.set("bob@example.com", [place]);
+  pep.isTableAway = true;
+  const timers = pep.clock.pendingTimers;
+  const publication = pep.publish(ALICE, TUNE, item("one"));
+  while (pep.clock.pendingTimers === timers) await new Promise((done) => setTimeout(done));
+  const values = new Map([["pubsub#access_model", ["whitelist"]]]);
+  await pep.server.configure(parseJid("alice@example.com"), TUNE, values);
+  pep.isTableAway = false;
+  pep.clock.advance(RETRY_MS);
+  await publication;
+  deepStrictEqual(pep.routed, []);
+});
+
+Deno.test("PepServer.close() waits for no session table", async () => {
+  await using pep = await PepFixture.open();
+  const timers = pep.clock.pendingTimers;
+  pep.isTableAway = true;
+  const payload = element("tune", { xmlns: TUNE });
+  for (const id of ["one", "two"]) {
+    await pep.server.publish(parseJid(ALICE).bare, { node: TUNE, id, payload });
+  }
+  await pep.server.close();
+  strictEqual(pep.clock.pendingTimers, timers);
+});
+
 Deno.test("PepServer tells nobody later of items in a node that is hidden by then, or has another owner", async () => {
   await using pep = await PepFixture.open();
   await pep.subscribe("alice@example.com", "bob@example.com");

@@ -29,8 +29,13 @@ export interface PepSessions {
   here(account: string): readonly PepSession[];
   /** All sessions of this node. */
   all(): Iterable<PepSession>;
-  /** Returns the sessions of accounts in all datacenters. Never rejects. */
-  everywhere(accounts: readonly string[]): Promise<ReadonlyMap<string, readonly SessionPlace[]>>;
+  /**
+   * Returns the sessions of accounts in all datacenters; undefined while the session table cannot tell.
+   * Never rejects.
+   */
+  everywhere(
+    accounts: readonly string[],
+  ): Promise<ReadonlyMap<string, readonly SessionPlace[]> | undefined>;
 }
 
 /** The hosts that personal eventing depends on. */

@@ -12,6 +12,7 @@ import { ACCESS_MODEL, NodeConfig } from "./node_config.ts";
 import { admits, relationOf } from "./pep_access.ts";
 import type { NodeChange } from "./pep_events.ts";
 import { PepMetrics } from "./pep_metrics.ts";
+import type { Telling } from "./pep_notices.ts";
 import { PepNotices, reduced } from "./pep_notices.ts";
 import type { PepDeps, PepHosts, PepOutcome, Publication, StillCheck } from "./pep_ports.ts";
 
@@ -19,6 +20,8 @@ import type { PepDeps, PepHosts, PepOutcome, Publication, StillCheck } from "./p
 const MAX_ATTEMPTS = 8;
 /** Changes whose notifications may wait to be sent. An account has a quarter of the free places. */
 const MAX_UNTOLD = 10_000;
+/** Changes that sessions elsewhere may be told of once Redis is back. An account has a fair share. */
+const MAX_UNREACHED = 10_000;
 /** Milliseconds of items that clients may have missed while datacenters were cut off. */
 const MISSED_WITHIN_MS = 86_400_000;
 /** Milliseconds by which clocks of nodes may differ, and which a session takes to move. */
@@ -49,6 +52,12 @@ interface Written {
   readonly change: NodeChange;
 }
 
+/**
+ * Tells of a change. Resolves to false when sessions elsewhere are to be told by another attempt.
+ * @throws CausewayError with a code `storage/…`
+ */
+type Tell = (telling: Telling) => Promise<boolean>;
+
 /** Outcome of one attempt at a change; `changed`: others have changed the node in between. */
 type Attempted = Written | Exclude<PepOutcome, "done"> | "changed";
 
@@ -65,6 +74,9 @@ export class PepServer {
   /** Changes of one account are told in their order. */
   readonly #turns = new Turns();
   readonly #untold = new FairShares({ maxItems: MAX_UNTOLD });
+  /** The same for those that wait until it is known who is elsewhere. */
+  readonly #turnsElsewhere = new Turns();
+  readonly #unreached = new FairShares({ maxItems: MAX_UNREACHED });
   /** Pauses before a change is told again. */
   readonly #pauses: Pauses;
 
@@ -165,10 +177,10 @@ export class PepServer {
 
   /** Sends somebody who may see the presence of `owner` from now on the last items of `owner`. */
   approved(owner: Jid, contact: Jid): void {
-    this.#tellLater(owner, async () => {
+    this.#tellLater(owner, async (telling) => {
       const { hosts } = this.#deps;
       const store = hosts.store(owner.domainpart);
-      if (store === undefined) return;
+      if (store === undefined) return true;
       const relation = await relationOf(hosts, owner, contact);
       const configs = new Map<string, NodeConfig>();
       for (const { name, config: text } of await store.nodes(owner.localpart)) {
@@ -177,6 +189,7 @@ export class PepServer {
         if (admits(config, relation)) configs.set(name, config);
       }
       const names = [...configs.keys()];
+      let hasToldAll = true;
       for (let start = 0; start < names.length; start += NODES_AT_ONCE) {
         const found = await store.lastItems({
           localparts: [owner.localpart],
@@ -189,8 +202,10 @@ export class PepServer {
           id,
           xml,
         }));
-        await this.#notices.tellContact(owner, contact, items);
+        const hasTold = await this.#notices.tellContact(owner, contact, items, telling);
+        hasToldAll &&= hasTold;
       }
+      return hasToldAll;
     });
   }
 
@@ -393,6 +408,7 @@ export class PepServer {
   /** Waits until all that has happened so far is told. */
   async settled(): Promise<void> {
     await this.#turns.settled();
+    await this.#turnsElsewhere.settled();
     await this.#last.settled();
     await this.#notices.settled();
     await this.photos.settled();
@@ -449,10 +465,11 @@ export class PepServer {
     if (isSilent && node !== AVATAR_METADATA) return;
     const told = isSilent ? { kind: "configuration" } as const : reduced(change, config);
     const isOfContent = told.kind !== "configuration" && told.kind !== "delete";
-    this.#tellLater(owner, async (isLate) => {
-      const mustAsk = isLate && isOfContent;
+    this.#tellLater(owner, async (telling) => {
+      const mustAsk = telling.isLate && isOfContent;
       const current = mustAsk ? await this.#currentOf(owner, node, config) : config;
-      if (current !== undefined) await this.#notices.tell(owner, node, current, told);
+      if (current === undefined) return true;
+      return await this.#notices.tell(owner, { node, config: current, change: told }, telling);
     });
   }
 
@@ -463,32 +480,63 @@ export class PepServer {
     return config?.isOfSameNode(before) === true ? config : undefined;
   }
 
-  /** @param tell gets true when it had to wait, so that the node may be another one by now */
-  #tellLater(owner: Jid, tell: (isLate: boolean) => Promise<void>): void {
+  #tellLater(owner: Jid, tell: Tell): void {
     const holders = { singles: [owner.text], crowds: [] };
     if (!this.#untold.mayHold(holders, 0)) return this.#counters.failures.inc();
     this.#untold.hold(holders, 0);
     const isLate = this.#turns.has(owner.text);
-    void this.#turns.run(owner.text, () => this.#retry(tell, isLate)).finally(() => { // it never rejects
+    const told = new Set<string>();
+    const run = async () => {
+      const isForThoseHere = this.#turnsElsewhere.has(owner.text);
+      const hasToldAll = await this.#retry((isAgain) =>
+        tell({ isLate: isLate || isAgain, isForThoseHere, told })
+      );
+      if (!hasToldAll) this.#tellElsewhere(owner, (telling) => tell({ ...telling, told }));
+    };
+    void this.#turns.run(owner.text, run).finally(() => { // it never rejects
       this.#untold.release(holders, 0);
+    });
+  }
+
+  /** Tells sessions elsewhere of a change, behind the earlier ones of its owner. */
+  #tellElsewhere(owner: Jid, tell: (telling: Omit<Telling, "told">) => Promise<boolean>): void {
+    const holders = { singles: [owner.text], crowds: [] };
+    if (!this.#unreached.mayHold(holders, 0)) return this.#counters.failures.inc();
+    this.#unreached.hold(holders, 0);
+    const { sessions, paced } = this.#deps;
+    const run = async () => {
+      for (;;) {
+        // It is asked before the database, which is not read in vain.
+        const isTableThere = await sessions.everywhere([owner.text]) !== undefined;
+        const attempt = () => paced.run(() => tell({ isLate: true, isForThoseHere: false }));
+        if (isTableThere && await this.#retry(attempt)) return;
+        if (this.#pauses.isClosed) return this.#counters.failures.inc();
+        await this.#pauses.pause(RETRY_MS);
+      }
+    };
+    void this.#turnsElsewhere.run(owner.text, run).finally(() => { // it never rejects
+      this.#unreached.release(holders, 0);
     });
   }
 
   /**
    * Tells of a change as often as the database fails in a way that may pass, until this server is
    * closed. Never rejects.
+   *
+   * @param tell gets true when it has failed before
+   * @returns what `tell` did, and true for a change that is given up
    */
-  async #retry(tell: (isLate: boolean) => Promise<void>, isLate: boolean): Promise<void> {
+  async #retry(tell: (isAgain: boolean) => Promise<boolean>): Promise<boolean> {
     const { log } = this.#deps;
     for (let attempt = 1;; attempt++) {
       try {
-        return await tell(isLate || attempt > 1);
+        return await tell(attempt > 1);
       } catch (thrown) {
         this.#counters.failures.inc();
         const error = describeError(thrown);
         if (attempt === 1) log.warn("pep.notification-failed", { error });
         const mayPass = thrown instanceof CausewayError && thrown.retryable;
-        if (!mayPass || this.#pauses.isClosed) return;
+        if (!mayPass || this.#pauses.isClosed) return true;
       }
       await this.#pauses.pause(RETRY_MS);
     }

@@ -40,6 +40,8 @@ export class PepFixture implements AsyncDisposable {
   readonly leaving = new Set<string>();
   /** Sessions in other datacenters, by account. */
   readonly elsewhere = new Map<string, SessionPlace[]>();
+  /** True while the session table cannot tell who is elsewhere. */
+  isTableAway = false;
   /** Accounts whose privacy lists hide them, by the bare JID of the contact. */
   readonly hiding = new Map<string, ReadonlySet<string>>();
   /** Creations of accounts, by bare JID. @default "1" */
@@ -167,7 +169,9 @@ export class PepFixture implements AsyncDisposable {
         all: () => this.#sessions(),
         everywhere: (accounts) =>
           Promise.resolve(
-            new Map(accounts.map((each) => [each, this.elsewhere.get(each) ?? []])),
+            this.isTableAway
+              ? undefined
+              : new Map(accounts.map((each) => [each, this.elsewhere.get(each) ?? []])),
           ),
       },
       routes: {
