@@ -1,4 +1,4 @@
-import { deepStrictEqual, doesNotMatch, match, strictEqual } from "node:assert/strict";
+import { deepStrictEqual, doesNotMatch, match, ok, strictEqual } from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { CausewayError } from "../../base/mod.ts";
 import type { FullJid } from "../../xmpp/mod.ts";
@@ -755,6 +755,26 @@ Deno.test("PepNotices tells of what others publish while one account publishes m
   deepStrictEqual(changesIn(await pep.received(BOB)), ["own"]);
   const told = changesIn(await pep.received(ALICE));
   deepStrictEqual(told.length, 2_000, "of the 10000 places, alice has a fifth");
+});
+
+Deno.test("PepServer keeps a bounded number of bytes of changes that are still to be told", async () => {
+  await using pep = await PepFixture.open();
+  await pep.online(ALICE, [`${TUNE}+notify`]);
+  await pep.online(BOB, [`${TUNE}+notify`]);
+  const { promise, resolve } = Promise.withResolvers<void>();
+  pep.rostersAfter = promise;
+  const payload = element("tune", { xmlns: TUNE }, "x".repeat(16_000));
+  const options = new Map([["pubsub#persist_items", ["false"]]]);
+  const publish = (owner: string, id: string) =>
+    pep.server.publish(parseJid(owner).bare, { node: TUNE, id, payload, options });
+  for (let i = 0; i < 250; i++) await publish(ALICE, `${i}`);
+  await publish(BOB, "own");
+  resolve();
+  await pep.server.settled();
+  deepStrictEqual(changesIn(await pep.received(BOB)), ["own"]);
+  const { length } = changesIn(await pep.received(ALICE));
+  const fifth = 16 * 1_048_576 / 5;
+  ok(length * 16_000 <= fifth && (length + 2) * 16_100 > fifth, `${length}`);
 });
 
 Deno.test("PepServer tells of changes, in their order, once it can read who is to hear of them", async () => {

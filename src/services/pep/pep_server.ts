@@ -18,10 +18,11 @@ import type { PepDeps, PepHosts, PepOutcome, Publication, StillCheck } from "./p
 
 /** Attempts at a change of a node that others change at the same moment. */
 const MAX_ATTEMPTS = 8;
-/** Changes whose notifications may wait to be sent. An account has a quarter of the free places. */
-const MAX_UNTOLD = 10_000;
-/** Changes that sessions elsewhere may be told of once Redis is back. An account has a fair share. */
-const MAX_UNREACHED = 10_000;
+/**
+ * Changes whose notifications may wait to be sent, and as many that sessions elsewhere may be told of
+ * once Redis is back. An account has a quarter of the free places, and of the free bytes.
+ */
+const MAX_UNTOLD = { maxItems: 10_000, maxBytes: 16 * 1_048_576 };
 /** Milliseconds of items that clients may have missed while datacenters were cut off. */
 const MISSED_WITHIN_MS = 86_400_000;
 /** Milliseconds by which clocks of nodes may differ, and which a session takes to move. */
@@ -52,6 +53,13 @@ interface Written {
   readonly change: NodeChange;
 }
 
+/** A change that is still to be told. */
+interface Untold {
+  readonly owner: Jid;
+  /** Bytes that are kept for it. */
+  readonly bytes: number;
+}
+
 /**
  * Tells of a change. Resolves to false when sessions elsewhere are to be told by another attempt.
  * @throws CausewayError with a code `storage/…`
@@ -73,10 +81,10 @@ export class PepServer {
   readonly #last: LastItems;
   /** Changes of one account are told in their order. */
   readonly #turns = new Turns();
-  readonly #untold = new FairShares({ maxItems: MAX_UNTOLD });
-  /** The same for those that wait until it is known who is elsewhere. */
+  readonly #untold = new FairShares(MAX_UNTOLD);
+  /** The same for changes that wait until it is known who is elsewhere. */
   readonly #turnsElsewhere = new Turns();
-  readonly #unreached = new FairShares({ maxItems: MAX_UNREACHED });
+  readonly #unreached = new FairShares(MAX_UNTOLD);
   /** Pauses before a change is told again. */
   readonly #pauses: Pauses;
 
@@ -177,7 +185,7 @@ export class PepServer {
 
   /** Sends somebody who may see the presence of `owner` from now on the last items of `owner`. */
   approved(owner: Jid, contact: Jid): void {
-    this.#tellLater(owner, async (telling) => {
+    this.#tellLater({ owner, bytes: 0 }, async (telling) => {
       const { hosts } = this.#deps;
       const store = hosts.store(owner.domainpart);
       if (store === undefined) return true;
@@ -465,7 +473,7 @@ export class PepServer {
     if (isSilent && node !== AVATAR_METADATA) return;
     const told = isSilent ? { kind: "configuration" } as const : reduced(change, config);
     const isOfContent = told.kind !== "configuration" && told.kind !== "delete";
-    this.#tellLater(owner, async (telling) => {
+    this.#tellLater({ owner, bytes: bytesOf(told) }, async (telling) => {
       const mustAsk = telling.isLate && isOfContent;
       const current = mustAsk ? await this.#currentOf(owner, node, config) : config;
       if (current === undefined) return true;
@@ -480,43 +488,44 @@ export class PepServer {
     return config?.isOfSameNode(before) === true ? config : undefined;
   }
 
-  #tellLater(owner: Jid, tell: Tell): void {
-    const holders = { singles: [owner.text], crowds: [] };
-    if (!this.#untold.mayHold(holders, 0)) return this.#counters.failures.inc();
-    this.#untold.hold(holders, 0);
-    const isLate = this.#turns.has(owner.text);
+  #tellLater(change: Untold, tell: Tell): void {
+    const { text: owner } = change.owner;
+    const isLate = this.#turns.has(owner);
     const told = new Set<string>();
-    const run = async () => {
-      const isForThoseHere = this.#turnsElsewhere.has(owner.text);
+    this.#await(change, { shares: this.#untold, turns: this.#turns }, async () => {
+      const isForThoseHere = this.#turnsElsewhere.has(owner);
       const hasToldAll = await this.#retry((isAgain) =>
         tell({ isLate: isLate || isAgain, isForThoseHere, told })
       );
-      if (!hasToldAll) this.#tellElsewhere(owner, (telling) => tell({ ...telling, told }));
-    };
-    void this.#turns.run(owner.text, run).finally(() => { // it never rejects
-      this.#untold.release(holders, 0);
+      if (!hasToldAll) this.#tellElsewhere(change, (telling) => tell({ ...telling, told }));
     });
   }
 
   /** Tells sessions elsewhere of a change, behind the earlier ones of its owner. */
-  #tellElsewhere(owner: Jid, tell: (telling: Omit<Telling, "told">) => Promise<boolean>): void {
-    const holders = { singles: [owner.text], crowds: [] };
-    if (!this.#unreached.mayHold(holders, 0)) return this.#counters.failures.inc();
-    this.#unreached.hold(holders, 0);
+  #tellElsewhere(change: Untold, tell: (telling: Omit<Telling, "told">) => Promise<boolean>): void {
     const { sessions, paced } = this.#deps;
-    const run = async () => {
+    this.#await(change, { shares: this.#unreached, turns: this.#turnsElsewhere }, async () => {
       for (;;) {
         // It is asked before the database, which is not read in vain.
-        const isTableThere = await sessions.everywhere([owner.text]) !== undefined;
+        const isTableThere = await sessions.everywhere([change.owner.text]) !== undefined;
         const attempt = () => paced.run(() => tell({ isLate: true, isForThoseHere: false }));
         if (isTableThere && await this.#retry(attempt)) return;
         if (this.#pauses.isClosed) return this.#counters.failures.inc();
         await this.#pauses.pause(RETRY_MS);
       }
-    };
-    void this.#turnsElsewhere.run(owner.text, run).finally(() => { // it never rejects
-      this.#unreached.release(holders, 0);
     });
+  }
+
+  /** Runs a step, which never rejects, in the turn of the change's owner, if there is room for it. */
+  #await(
+    { owner: { text }, bytes }: Untold,
+    { shares, turns }: { readonly shares: FairShares; readonly turns: Turns },
+    step: () => Promise<void>,
+  ): void {
+    const holders = { singles: [text], crowds: [] };
+    if (!shares.mayHold(holders, bytes)) return this.#counters.failures.inc();
+    shares.hold(holders, bytes);
+    void turns.run(text, step).finally(() => shares.release(holders, bytes));
   }
 
   /**
@@ -547,6 +556,13 @@ export class PepServer {
     if (store === undefined) throw new TypeError(`Cannot use nodes of ${domainpart}: it has none`);
     return store;
   }
+}
+
+/** Returns the bytes of what a change brings, at one a character. */
+function bytesOf(change: NodeChange): number {
+  if (change.kind === "item") return change.id.length + (change.xml?.length ?? 0);
+  if (change.kind !== "retract") return 0;
+  return change.ids.reduce((sum, id) => sum + id.length, 0);
 }
 
 /** Returns why a configuration cannot have these values. */
