@@ -8,6 +8,8 @@ export interface PrivateName {
 export interface PrivateChange extends PrivateName {
   /** The new element as XML that can be read by itself. Undefined removes the element. */
   readonly xml: string | undefined;
+  /** The element that is removed; another one of its name stays. @default whichever is there */
+  readonly removed?: string;
 }
 
 /** Limits on the private storage of one account. */

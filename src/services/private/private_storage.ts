@@ -79,8 +79,10 @@ class PrivateSet extends PrivateService implements IqService {
     const store = this.deps.storeOf(domainpart);
     if (!await store.change(localpart, changes, bounds)) return { error: "resource-constraint" };
     if (await isCurrent?.() === false) {
-      // A next owner of the name loses what they have stored under the same names in this moment.
-      const removals = changes.map((each) => ({ ...each, xml: undefined }));
+      // What a next owner of the name has stored since stays. They lose what they had stored under
+      // the same names a moment before.
+      const removals = changes.filter(({ xml }) => xml !== undefined)
+        .map((each) => ({ ...each, xml: undefined, removed: each.xml! })); // those that have one
       await store.change(localpart, removals, bounds);
       return { error: "registration-required" };
     }

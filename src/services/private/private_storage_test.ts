@@ -45,6 +45,20 @@ Deno.test("privateStorage() leaves nothing of an account that is deleted meanwhi
   deepStrictEqual(await setup.store.privateStorage("example.com").all("alice"), []);
 });
 
+Deno.test("privateStorage() removes nothing that the next owner of a name has stored since", async () => {
+  await using setup = await open();
+  const store = setup.store.privateStorage("example.com");
+  const name = { namespace: "storage:bookmarks", name: "storage" };
+  const looks = [true];
+  setup.isCurrent = async () => {
+    if (looks.shift() === true) return true;
+    await store.change("alice", [{ ...name, xml: "<another/>" }], { maxElements: 9, maxBytes: 99 });
+    return false;
+  };
+  match(await setup.ask("set", query(BOOKMARKS.replace("/>", ">x</storage>"))), /<registration-r/);
+  deepStrictEqual(await store.all("alice"), ["<another/>"]);
+});
+
 Deno.test("privateStorage() keeps the namespaces of prefixes that are declared around an element", async () => {
   await using setup = await open();
   const content = "<p:a xmlns:p='urn:p' xmlns:q='urn:q' q:b='1'><q:c/></p:a>";

@@ -35,9 +35,10 @@ export class RiakPrivateStore implements PrivateStore {
     return await this.#deps.objects.change<StoredElements>(place, action, (stored) => {
       const before = new Map(Object.entries(stored?.elements ?? {}));
       const after = new Map(before);
-      for (const { xml, ...name } of changes) {
-        if (xml === undefined) after.delete(keyOf(name));
-        else after.set(keyOf(name), xml);
+      for (const { xml, removed, ...name } of changes) {
+        const key = keyOf(name);
+        if (xml !== undefined) after.set(key, xml);
+        else if (removed === undefined || after.get(key) === removed) after.delete(key);
       }
       if (!keepsBounds(bounds, totalOf(before), totalOf(after))) return undefined;
       return { elements: Object.fromEntries(after) };

@@ -71,13 +71,15 @@ export class SqlPrivateStore implements PrivateStore {
 interface WrittenChange {
   readonly key: Key;
   readonly content: Uint8Array | undefined;
+  readonly removed: Uint8Array | undefined;
 }
 
-function rowOf({ xml, ...name }: PrivateChange): WrittenChange {
-  return {
-    key: elementKey(name),
-    content: xml === undefined ? undefined : new TextEncoder().encode(xml),
-  };
+function rowOf({ xml, removed, ...name }: PrivateChange): WrittenChange {
+  return { key: elementKey(name), content: tryEncode(xml), removed: tryEncode(removed) };
+}
+
+function tryEncode(xml: string | undefined): Uint8Array | undefined {
+  return xml === undefined ? undefined : new TextEncoder().encode(xml);
 }
 
 /** Returns the bytes of each element of an account, by its key in hexadecimal. */
@@ -101,10 +103,11 @@ function total(sizes: ReadonlyMap<string, number>): PrivateTotal {
 async function write(
   queries: Queries,
   account: Uint8Array,
-  { key, content }: WrittenChange,
+  { key, content, removed }: WrittenChange,
 ): Promise<void> {
-  await queries.deleteFrom("private_storage").where("account_key", "=", account)
-    .where("element_key", "=", key).execute();
+  const removal = queries.deleteFrom("private_storage").where("account_key", "=", account)
+    .where("element_key", "=", key);
+  await (removed === undefined ? removal : removal.where("content", "=", removed)).execute();
   if (content === undefined) return;
   await queries.insertInto("private_storage").values({
     account_key: account,

@@ -41,6 +41,18 @@ const CHECKS: Readonly<Record<string, Check>> = {
     assert.equal(await store.read("alice", NOTES), "five");
   },
 
+  async "change() removes an element only while it is the one that it names"(fixture) {
+    const store = fixture.privateStorage("example.com");
+    await store.change("alice", [put(BOOKMARKS, "one"), put(NOTES, "two")], ROOMY);
+    const removals = [BOOKMARKS, NOTES].map((name) => ({
+      ...name,
+      xml: undefined,
+      removed: "one",
+    }));
+    assert.equal(await store.change("alice", removals, ROOMY), true);
+    assert.deepEqual(await store.all("alice"), ["two"]);
+  },
+
   async "accounts and domains do not share their storage"(fixture) {
     const [store, other] = ["example.com", "example.org"].map((name) =>
       fixture.privateStorage(name)
