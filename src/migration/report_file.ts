@@ -58,6 +58,8 @@ export class ReportFile implements Disposable {
   }
 
   [Symbol.dispose](): void {
+    // A process that is being started has a copy of the descriptor for a moment, which keeps the lock.
+    this.#file.unlockSync();
     this.#file.close();
   }
 }
