@@ -1,6 +1,6 @@
 /**
- * Folders with many files of short tests. `deno task test` has each suite load its tests as one module,
- * `NAME.ts` beside this file, the longest suite first.
+ * Folders with many files of short tests. `deno task test` leaves them out, and has each suite load its
+ * tests as one module, `NAME_test.ts` beside this file.
  */
 export const SUITES = {
   distribution: ["src/distribution"],

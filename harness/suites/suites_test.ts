@@ -4,5 +4,5 @@ import { SUITES } from "./suites.ts";
 
 Deno.test("each suite has its module", async () => {
   const modules = await readdir(new URL(".", import.meta.url));
-  for (const name of Object.keys(SUITES)) assert.ok(modules.includes(`${name}.ts`), name);
+  for (const name of Object.keys(SUITES)) assert.ok(modules.includes(`${name}_test.ts`), name);
 });
