@@ -1,4 +1,4 @@
-/** Where a program is bundled to. */
+/** The place of a bundle. */
 export type BundlePlace =
   /** One file, which is read whole at each start. */
   | { readonly file: string }
@@ -18,7 +18,9 @@ export async function bundle(entry: string, place: BundlePlace): Promise<void> {
     ? ["-o", place.file]
     : ["--code-splitting", "--outdir", place.directory];
   if ("directory" in place) {
-    await Deno.remove(place.directory, { recursive: true }).catch(() => {}); // there may be none
+    await Deno.remove(place.directory, { recursive: true }).catch((thrown) => {
+      if (!(thrown instanceof Deno.errors.NotFound)) throw thrown;
+    });
   }
   const args = ["bundle", "--quiet", "--platform", "deno", ...output, entry];
   const command = new Deno.Command(Deno.execPath(), { args, stdin: "null" });

@@ -39,8 +39,6 @@ export function spreadOverDatacenters(
   if (rule !== "account") return undefined;
   const isReachable = own.priority !== undefined && own.priority >= 0;
   const isFromLink = arrival === "link";
-  // It found nobody where it came from, unless they have logged in there since.
-  const isNews = host === cameFrom;
   if (isFromLink && isSpread) {
     // The newest login may be where it has been before, too.
     const other = nextDatacenter(envelope, places) ?? (host === localHost ? undefined : host);
@@ -52,7 +50,8 @@ export function spreadOverDatacenters(
   if (isReachable) hosts.add(localHost);
   if (host !== localHost) hosts.add(host);
   for (const each of spread) if (each.host !== localHost) hosts.add(each.host);
-  if (isFromLink && cameFrom !== undefined && !isNews) hosts.delete(cameFrom);
+  // It found nobody where it came from, unless they have logged in there since.
+  if (isFromLink && cameFrom !== undefined && cameFrom !== host) hosts.delete(cameFrom);
   if (own.isHere) hosts.add(localHost);
   return hosts.size > 0 ? [...hosts] : undefined;
 }

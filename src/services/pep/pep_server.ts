@@ -49,7 +49,7 @@ interface FoundNode {
 interface Written {
   /** The configuration that the node has now. */
   readonly config: NodeConfig;
-  /** What others are told. */
+  /** The news of it for others. */
   readonly change: NodeChange;
 }
 

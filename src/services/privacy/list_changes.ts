@@ -20,7 +20,7 @@ export type PrivacyError =
   | "registration-required"
   | "resource-constraint";
 
-/** What to change of an account's lists, as they are stored now. */
+/** Chooses the change of an account's lists by how they are stored now. */
 export type PrivacyDecision = (privacy: Privacy) => PrivacyEdit | PrivacyError | "unchanged";
 
 /** A change that has been written. */

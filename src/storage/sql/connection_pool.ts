@@ -118,7 +118,7 @@ export class ConnectionPool<C extends PooledConnection = SqlConnection> {
 
   /**
    * Returns the failure of the last attempt to connect; undefined while the database can be reached.
-   * Where that is in doubt, it begins a new attempt, of which the next call tells: a node that serves
+   * If that is in doubt, it begins a new attempt, of which the next call tells: a node that serves
    * no requests would never connect otherwise. It obeys the pauses between attempts.
    */
   checkFailure(): Error | undefined {
