@@ -3,6 +3,7 @@ import { setImmediate as immediately } from "node:timers/promises";
 import { ManualClock, MATH_RANDOM } from "../../../../base/mod.ts";
 import { MemoryLogger, PacedLog, SILENT_LOGGER } from "../../../../observe/mod.ts";
 import type { Envelope, ReturnReason } from "../../../mod.ts";
+import { decodeStanza } from "../../../wire/mod.ts";
 import { testEnvelope, TestMetrics } from "../../testing/kit.ts";
 import { CallPace } from "../../connection/call_pace.ts";
 import { HostLinks } from "../host_links.ts";
@@ -22,6 +23,7 @@ export const DC2 = "dc2.example.com";
 export const PEER = 9;
 export const ALICE = "alice@example.com/a";
 export const BOB = "bob@example.com/b";
+export const CAROL = "carol@example.com/c";
 export const EXPIRE_MS = 12_000;
 export const REROUTE_MS = 1_000;
 export const REHOME_MS = 3_000;
@@ -200,4 +202,22 @@ export class World implements Disposable {
 /** Returns an address with a port that cannot exist: dialling fails at once, without a socket. */
 export function addressOf(which: number): EndpointAddress {
   return { host: "127.0.0.1", port: 70_000 + which };
+}
+
+/**
+ * Returns the stanzas of a lane not reported as received, in order; `?` marks a possible repeat.
+ */
+export function held(lane: Lane): readonly string[] {
+  return [...lane.unreceived()].map(({ slab, start, end }) => {
+    const { sequence, mayBeRepeat } = decodeStanza(slab.bytes, start, end);
+    return `${sequence}${mayBeRepeat ? "?" : ""}`;
+  });
+}
+
+/** Returns what a world notes for stanzas that come back. */
+export function numbered(
+  reason: ReturnReason,
+  ...sequences: readonly (number | string)[]
+): string[] {
+  return sequences.map((sequence) => `${sequence} ${reason}`);
 }
