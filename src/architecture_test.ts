@@ -35,7 +35,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   "distribution/tracing": ["base", "observe", "xmpp", "distribution", "distribution/wire"],
   "distribution/surveys": ["base", "observe", "distribution", "distribution/wire"],
   "services": ["base", "observe", "xmpp", "storage"],
-  "migration": ["base", "xmpp", "storage"],
+  "migration": ["base", "xmpp", "storage", "services"],
   "admin": [
     "base",
     "observe",

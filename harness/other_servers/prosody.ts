@@ -5,7 +5,8 @@ const MIGRATOR = "/usr/bin/prosody-migrator";
 /** Folder of its data that the program has built in. */
 const BUILT_IN_FOLDER = "/var/lib/prosody";
 
-const STORES = `hosts = { ["example.com"] = { "accounts", "roster", "vcard", "private" } }`;
+const STORES =
+  `hosts = { ["example.com"] = { "accounts", "roster", "vcard", "private", "pep-pubsub" } }`;
 
 /** Prosody's data of the host `example.com`, in its store for XEP-0227 and in its own. */
 export class Prosody implements AsyncDisposable {

@@ -136,6 +136,7 @@ function takingDeps(config: Config, stores: Stores, io: CommandIo): TakingDeps {
     stores,
     hosts: config.hosts,
     privateBoundsOf: (host) => config.modules.get(host)?.mod_private || PRIVATE_BOUNDS,
+    pepLimitsOf: (host) => config.modules.get(host)?.mod_pubsub || undefined,
     offlineOptionsOf: (host) => config.modules.get(host)?.mod_offline || undefined,
     nowMs: () => Date.now(),
     async waitForOther() {

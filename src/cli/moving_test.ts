@@ -29,10 +29,13 @@ async function copyOf(folder: string, { directory }: CommandFixture): Promise<st
   return copied;
 }
 
-/** Returns what a document says, in an order of its own: other servers order it as they like. */
+/**
+ * Returns what a document says besides personal eventing, in an order of its own: other servers order
+ * it as they like.
+ */
 function factsIn(xml: string): readonly string[] {
   const facts = [
-    ...xml.matchAll(
+    ...xml.replaceAll(/<pubsub .*?<\/pubsub>/g, "").matchAll(
       /<(?:item|presence)[^>]*>|<(group|salt|FN|stored-key)>[^<]*|<conference[^>]*>/g,
     ),
   ];
@@ -40,11 +43,31 @@ function factsIn(xml: string): readonly string[] {
     .map((tag) => tag.replace(/ (to|xmlns)='[^']*'/g, "")).sort();
 }
 
+/** Bookmarks and a vCard, as clients publish them at Prosody. */
+const PUBLISHED = "<pubsub xmlns='http://jabber.org/protocol/pubsub'>" +
+  "<items node='urn:xmpp:bookmarks:1'><item id='tea@rooms.example.com'>" +
+  "<conference xmlns='urn:xmpp:bookmarks:1' name='Tea' autojoin='true'/></item>" +
+  "<item id='news@rooms.example.com'><conference xmlns='urn:xmpp:bookmarks:1'/></item></items>" +
+  "<items node='urn:xmpp:vcard4'><item id='current'><vcard xmlns='urn:ietf:params:xml:ns:vcard-4.0'>" +
+  "<fn><text>Alice</text></fn></vcard></item></items></pubsub>" +
+  "<pubsub xmlns='http://jabber.org/protocol/pubsub#owner'>" +
+  "<configure node='urn:xmpp:bookmarks:1'><x xmlns='jabber:x:data' type='submit'>" +
+  "<field var='pubsub#max_items'><value>200</value></field>" +
+  "<field var='pubsub#access_model'><value>whitelist</value></field></x></configure>" +
+  "<configure node='urn:xmpp:vcard4'><x xmlns='jabber:x:data' type='submit'>" +
+  "<field var='pubsub#access_model'><value>open</value></field></x></configure>" +
+  "<affiliations node='urn:xmpp:vcard4'><affiliation jid='eve@example.net' affiliation='outcast'/>" +
+  "</affiliations></pubsub>";
+
 Deno.test("accounts go to ejabberd and come back, with their passwords", async () => {
   await using fixture = await CommandFixture.make();
   await using ejabberd = await Ejabberd.make();
   const config = ["--config", fixture.config];
-  const first = await fixture.run(["import", await given(fixture, "prosody"), ...config]);
+  const source = await given(fixture, "prosody");
+  const alice = join(source, "alice@example.com.xml");
+  const whole = await Deno.readTextFile(alice);
+  await Deno.writeTextFile(alice, whole.replace("</user>", `${PUBLISHED}</user>`));
+  const first = await fixture.run(["import", source, ...config]);
   assert.deepEqual([first.code, first.error], [0, ""]);
   const path = join(fixture.directory, "out.xml");
   const written = await fixture.run(
@@ -68,6 +91,8 @@ Deno.test("accounts go to ejabberd and come back, with their passwords", async (
   const before = await facts(fixture);
   assert.equal(before.length, 11);
   assert.deepEqual(await facts(other), before);
+  const text = await Deno.readTextFile(join(other.directory, "all.xml"));
+  assert.deepEqual(publishedIn(text), [], "ejabberd leaves personal eventing out");
 });
 
 /** A configuration in which messages wait for accounts of example.com. */
@@ -145,6 +170,48 @@ Deno.test("accounts go to Prosody and come back, with their passwords", async ()
   await prosody.read();
   await prosody.write();
   assert.deepEqual(await facts(prosody.folder), before);
+});
+
+/** Returns what a document says of personal eventing, in an order of its own. */
+function publishedIn(xml: string): readonly string[] {
+  const published = [...xml.matchAll(/<pubsub .*?<\/pubsub>/g)].join("");
+  const facts = published.matchAll(
+    /<(?:items|configure|affiliations?|item|conference) [^>]*|<field [^>]*(?:access_model|max_items).*?<\/value>/g,
+  );
+  return [...facts].map(([fact]) =>
+    fact.replace(/\/$/, "").replace(/ (?:type|xmlns)='[^']*'/g, "").split(" ").sort().join(" ")
+  ).sort();
+}
+
+Deno.test("bookmarks and vCards in personal eventing come from Prosody, and go back", async () => {
+  await using fixture = await CommandFixture.make();
+  await using prosody = await Prosody.make();
+  const config = ["--config", fixture.config];
+  const folder = await given(fixture, "prosody");
+  const file = "alice@example.com.xml";
+  const alice = await Deno.readTextFile(join(folder, file));
+  await Deno.writeTextFile(
+    join(prosody.folder, file),
+    alice.replace("</user>", `${PUBLISHED}</user>`),
+  );
+  await prosody.read();
+  await prosody.write();
+  // From now on it is what Prosody has written.
+  await Deno.copyFile(join(prosody.folder, file), join(folder, file));
+  const taken = await fixture.run(["import", folder, ...config, "--json"]);
+  assert.deepEqual([taken.code, taken.error], [0, ""]);
+  const { added, findings } = JSON.parse(taken.out);
+  assert.deepEqual({ added, findings }, { added: 2, findings: 0 });
+
+  const split = join(fixture.directory, "split");
+  await fixture.run(["export", "--split", split, ...config]);
+  const before = publishedIn(await Deno.readTextFile(join(split, file)));
+  assert.equal(before.length, 15);
+  await Deno.remove(join(prosody.folder, file));
+  await Deno.copyFile(join(split, file), join(prosody.folder, file));
+  await prosody.read();
+  await prosody.write();
+  assert.deepEqual(publishedIn(await Deno.readTextFile(join(prosody.folder, file))), before);
 });
 
 Deno.test("causeway export --split writes accounts of any name, and import reads them", async () => {

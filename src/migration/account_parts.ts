@@ -1,4 +1,11 @@
-import type { LastLogout, PrivateChange, RosterItem, Subscription } from "../storage/mod.ts";
+import type { FormValues } from "../services/pep/mod.ts";
+import type {
+  LastLogout,
+  PepItem,
+  PrivateChange,
+  RosterItem,
+  Subscription,
+} from "../storage/mod.ts";
 import type { BareJid, ScramHash, ScramSecret } from "../xmpp/mod.ts";
 import {
   buildStanza,
@@ -25,6 +32,10 @@ const MAX_NAME_BYTES = 1023;
 /** Bytes of an element in private storage, as clients may store them. */
 const MAX_PRIVATE_BYTES = 131_072;
 const MAX_VCARD_BYTES = 1_048_576;
+/** Nodes of personal eventing. */
+const MAX_NODES = 1_000;
+/** Characters of the name of a node, or of an item's id, as clients may give them. */
+const MAX_PEP_NAME = 1_023;
 const MAX_SALT_BYTES = 255;
 /** PBKDF2 rounds beyond which a login would take seconds. */
 const MAX_ITERATIONS = 10_000_000;
@@ -65,6 +76,13 @@ export interface WrittenMessage {
   readonly expiresAtMs?: number;
 }
 
+/** A node of which more may be read. */
+interface OpenNode {
+  options: FormValues | undefined;
+  readonly affiliations: Map<string, string>;
+  readonly items: Map<string, PepItem>;
+}
+
 /** Collects the parts of one account, with a finding for each that cannot be taken. */
 export class AccountParts {
   readonly jid: BareJid;
@@ -72,6 +90,7 @@ export class AccountParts {
   #omitted = 0;
   readonly #items = new Map<string, RosterItem>();
   readonly #private = new Map<string, PrivateChange>();
+  readonly #nodes = new Map<string, OpenNode>();
   #password: string | undefined;
   #sha1: ScramSecret | undefined;
   #sha256: ScramSecret | undefined;
@@ -203,6 +222,29 @@ export class AccountParts {
     this.#private.set(`${name} ${namespace}`, { name, namespace, xml });
   }
 
+  /** Takes an item of a node of personal eventing. A later one with the same id replaces it. */
+  pepItem(node: string, item: XmlElement): void {
+    const id = item.attribute("id") ?? "";
+    const [payload] = item.elements;
+    if (payload === undefined || !isPepName(id)) {
+      return this.note("pep", `node ${shown(node)}: item ${shown(id)} has no payload or no id`);
+    }
+    const items = this.#nodeOf(node)?.items;
+    items?.delete(id);
+    items?.set(id, { id, xml: serialize(payload) });
+  }
+
+  /** Takes the configuration of a node of personal eventing. */
+  pepOptions(node: string, options: FormValues): void {
+    const found = this.#nodeOf(node);
+    if (found !== undefined) found.options = options;
+  }
+
+  /** Takes an affiliation with a node of personal eventing. */
+  pepAffiliation(node: string, jid: string, affiliation: string): void {
+    this.#nodeOf(node)?.affiliations.set(jid, affiliation);
+  }
+
   /** Takes a message that waits; undefined for one that could not be read. */
   message(read: XmlElement | undefined, written: WrittenMessage = {}): void {
     const message = read && movedMessage(read, this.jid, written);
@@ -226,9 +268,28 @@ export class AccountParts {
       roster: [...this.#items.values()],
       vcard: this.#vcard,
       privateElements: [...this.#private.values()],
+      nodes: [...this.#nodes].map(([name, { items, ...node }]) => ({
+        ...node,
+        name,
+        items: [...items.values()],
+      })),
       last: this.#last,
       messages: this.#messages,
     };
+  }
+
+  #nodeOf(name: string): OpenNode | undefined {
+    const found = this.#nodes.get(name);
+    if (found !== undefined) return found;
+    const isFull = this.#nodes.size >= MAX_NODES;
+    if (isFull || !isPepName(name)) {
+      const reason = isFull ? "there are too many" : "its name is empty or too long";
+      this.note("pep", `node ${shown(name)}: ${reason}`);
+      return undefined;
+    }
+    const node = { options: undefined, affiliations: new Map(), items: new Map() };
+    this.#nodes.set(name, node);
+    return node;
   }
 
   #login(): MovedLogin | undefined {
@@ -267,6 +328,10 @@ export function shown(text: string): string {
   return JSON.stringify(
     text.length > SHOWN_CHARACTERS ? `${text.slice(0, SHOWN_CHARACTERS)}…` : text,
   );
+}
+
+function isPepName(text: string): boolean {
+  return text !== "" && text.length <= MAX_PEP_NAME;
 }
 
 function sees(subscription: Subscription): boolean {

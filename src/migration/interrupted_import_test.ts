@@ -47,6 +47,7 @@ Deno.test("importAccounts() counts what was taken beside an account that failed,
         rosters: () => store.rosters(),
         vcards: (host) => store.vcards(host),
         privateStorage: (host) => store.privateStorage(host),
+        pep: (host) => store.pep(host),
         lastLogouts: (host) => store.lastLogouts(host),
         offlineMessages: (host) => store.offlineMessages(host),
         archives: () => store.archives(),
@@ -107,6 +108,7 @@ Deno.test("importAccounts() leaves no data under a name without an account when 
       rosters: () => dying(store.rosters()),
       vcards: (host: string) => dying(store.vcards(host)),
       privateStorage: (host: string) => dying(store.privateStorage(host)),
+      pep: (host: string) => dying(store.pep(host)),
       lastLogouts: (host: string) => dying(store.lastLogouts(host)),
       offlineMessages: (host: string) => dying(store.offlineMessages(host)),
       archives: () => store.archives(),
@@ -170,6 +172,7 @@ class Mortal {
       rosters: () => this.with(store.rosters()),
       vcards: (host) => this.with(store.vcards(host)),
       privateStorage: (host) => this.with(store.privateStorage(host)),
+      pep: (host) => this.with(store.pep(host)),
       lastLogouts: (host) => this.with(store.lastLogouts(host)),
       offlineMessages: (host) => this.with(store.offlineMessages(host)),
       archives: () => this.with(store.archives()),
@@ -188,6 +191,12 @@ Deno.test("importAccounts() counts and reports the same, wherever it is killed",
     `<query xmlns='jabber:iq:roster'><item jid='bob@example.com' name='${name}'/></query>` +
     `<vCard xmlns='vcard-temp'><FN>${name}</FN></vCard>` +
     `<query xmlns='jabber:iq:private'><a xmlns='urn:a'>${name}</a></query>` +
+    `<pubsub xmlns='http://jabber.org/protocol/pubsub'><items node='n'>${
+      ["1", "2"].map((id) => `<item id='${id}'><a xmlns='urn:a'>${name}</a></item>`).join("")
+    }</items></pubsub><pubsub xmlns='http://jabber.org/protocol/pubsub#owner'>` +
+    `<configure node='n'><x xmlns='jabber:x:data' type='submit'>` +
+    `<field var='pubsub#max_items'><value>2</value></field>` +
+    `<field var='pubsub#new'><value>1</value></field></x></configure></pubsub>` +
     `<offline-messages>${messages.join("")}</offline-messages>`;
   const here = await destination.write(
     document(`<user name='carol' password='one'>${parts("old")}</user>`),
@@ -209,6 +218,7 @@ Deno.test("importAccounts() counts and reports the same, wherever it is killed",
     await store.rosters().removeAll(`${name}@${HOST}`);
     await store.vcards(HOST).remove(name);
     await store.privateStorage(HOST).removeAll(name);
+    await store.pep(HOST).removeAll(name);
     await store.offlineMessages(HOST).removeAll(name);
   };
   /** Imports it, kills that at a call, and continues; returns what stands there at the end. */
@@ -240,7 +250,7 @@ Deno.test("importAccounts() counts and reports the same, wherever it is killed",
   const whole = await play(0);
   assert.deepEqual(
     [whole.counts.added, whole.counts.there, whole.counts.findings],
-    [2, 1, 14 + 2 + 4],
+    [2, 1, 14 + 3 + 6],
   );
   // Behind the last call, which removes the state, an import begins anew.
   for (let last = 1; last < whole.calls; last++) {

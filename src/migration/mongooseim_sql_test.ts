@@ -113,6 +113,7 @@ for (const kind of SERVER_KINDS.filter(({ driver }) => driver !== "mssql")) {
           stores: store,
           hosts: ["example.com"],
           privateBoundsOf: () => ({ maxElements: 10, maxBytes: 10_000 }),
+          pepLimitsOf: () => undefined,
           offlineOptionsOf: () => ({ maxMessages: 10, maxBytes: 10_000, lifetimeMs: 1_000 }),
           nowMs: () => NOW,
           derive: (password) => deriveScramCredentials(password, 16),

@@ -1,4 +1,5 @@
-import type { LastLogout, PrivateChange, RosterItem } from "../storage/mod.ts";
+import type { FormValues } from "../services/pep/mod.ts";
+import type { LastLogout, PepItem, PrivateChange, RosterItem } from "../storage/mod.ts";
 import type { BareJid, ScramCredentials } from "../xmpp/mod.ts";
 
 /** Kinds of data of an account, as a report names them. */
@@ -8,6 +9,7 @@ export type MovedKind =
   | "roster"
   | "vcard"
   | "private"
+  | "pep"
   | "last"
   | "offline"
   | "other";
@@ -39,6 +41,17 @@ export interface MovedMessage {
   readonly expiresAtMs?: number | undefined;
 }
 
+/** A node of personal eventing (XEP-0163) as its source has it. */
+export interface MovedNode {
+  readonly name: string;
+  /** Values of the form by which it was configured; undefined: the source does not say. */
+  readonly options: FormValues | undefined;
+  /** Affiliations by JID, as they are written there. */
+  readonly affiliations: ReadonlyMap<string, string>;
+  /** Each id once, the oldest item first. */
+  readonly items: readonly PepItem[];
+}
+
 /** An account of another server with all that is taken of it. */
 export interface MovedAccount {
   readonly jid: BareJid;
@@ -48,6 +61,8 @@ export interface MovedAccount {
   readonly roster: readonly RosterItem[];
   readonly vcard: string | undefined;
   readonly privateElements: readonly PrivateChange[];
+  /** Each name once. */
+  readonly nodes: readonly MovedNode[];
   readonly last: LastLogout | undefined;
   /** In their order. */
   readonly messages: readonly MovedMessage[];

@@ -1,3 +1,4 @@
+import { DATA_FORM, NODE_CONFIG, PUBSUB, PUBSUB_OWNER, readForm } from "../services/pep/mod.ts";
 import type { DocumentStep, DocumentTag, ScramHash, XmlElement } from "../xmpp/mod.ts";
 import { BareJid, DocumentReader, tryMakeJid } from "../xmpp/mod.ts";
 import { AccountParts, ofClient, shown } from "./account_parts.ts";
@@ -31,13 +32,11 @@ const EJABBERD_KEY = "scram:";
 const MAX_SHOWN_ADDRESS = 200;
 
 /** Elements that are looked into. */
-type Entered = "server-data" | "host" | "user" | "offline-messages";
+type Entered = "server-data" | "host" | "user" | "offline-messages" | "pubsub" | "items";
 
 /** Reasons for parts of accounts that are not taken, by namespace. */
 const LEFT_OUT: ReadonlyMap<string, string> = new Map([
   ["jabber:iq:privacy", "privacy lists are not taken"],
-  ["http://jabber.org/protocol/pubsub", "items of personal eventing are not taken"],
-  ["http://jabber.org/protocol/pubsub#owner", "nodes of personal eventing are not taken"],
   ["urn:xmpp:pie:0#mam", "message archives are not taken"],
 ]);
 
@@ -54,6 +53,8 @@ export class PieDocument {
   readonly #context: PieContext;
   #host: string | undefined;
   #parts: AccountParts | undefined;
+  /** Node of personal eventing whose items are read. */
+  #node = "";
 
   constructor(context: PieContext) {
     this.#context = context;
@@ -62,9 +63,7 @@ export class PieDocument {
       opened: (tag) => this.#opened(tag),
       built: (element) => this.#built(element),
       tooLarge: ({ name, namespace }) => {
-        const kind = this.#within.at(-1) === "offline-messages"
-          ? "offline"
-          : kindOf(name, namespace);
+        const kind = partKindOf(this.#within.at(-1)) ?? kindOf(name, namespace);
         const part = `${shown(name)} of ${shown(namespace)}`;
         this.#parts?.note(kind, `${part}: it is too large, or the account is`);
       },
@@ -86,7 +85,8 @@ export class PieDocument {
     const { name, namespace } = tag;
     const around = this.#within.at(-1);
     if (around === "user") return this.#openedPart(tag);
-    if (around === "offline-messages") return "build";
+    if (around === "offline-messages" || around === "items") return "build";
+    if (around === "pubsub") return this.#openedNode(tag);
     if (namespace === XINCLUDE_NAMESPACE && name === "include" && around !== undefined) {
       const href = tag.attribute("href") ?? "";
       const host = around === "host" ? this.#host : undefined;
@@ -139,9 +139,27 @@ export class PieDocument {
   #openedPart(tag: DocumentTag): DocumentStep {
     const { name, namespace } = tag;
     if (isOurs(tag) && name === "offline-messages") return this.#enter("offline-messages");
+    if (name === "pubsub" && (namespace === PUBSUB || namespace === PUBSUB_OWNER)) {
+      return this.#enter("pubsub");
+    }
     if (isPart(tag)) return "build";
     const reason = LEFT_OUT.get(namespace);
     this.#parts!.note("other", reason ?? `${shown(name)} of ${shown(namespace)} is not known`);
+    return "skip";
+  }
+
+  /** Looks at what an account has of one node of personal eventing. */
+  #openedNode(tag: DocumentTag): DocumentStep {
+    const { name, namespace } = tag;
+    if (namespace === PUBSUB && name === "items") {
+      this.#node = tag.attribute("node") ?? "";
+      return this.#enter("items");
+    }
+    if (namespace === PUBSUB_OWNER && (name === "configure" || name === "affiliations")) {
+      return "build";
+    }
+    const node = shown(tag.attribute("node") ?? "");
+    this.#parts!.note("pep", `node ${node}: its ${shown(name)} are not taken`);
     return "skip";
   }
 
@@ -152,6 +170,8 @@ export class PieDocument {
       // Servers that keep stanzas as they came write them without a namespace of their own.
       return parts.message(isOurs(part) ? ofClient(part, namespace) : part);
     }
+    if (this.#within.at(-1) === "items") return parts.pepItem(this.#node, part);
+    if (this.#within.at(-1) === "pubsub") return takeNode(parts, part);
     if (name === "vCard") parts.vcard(part);
     else if (name === "presence") {
       if (part.attribute("type") !== "subscribe") return;
@@ -200,6 +220,11 @@ function isPart({ name, namespace }: DocumentTag): boolean {
   return name === "presence" && namespace !== "vcard-temp";
 }
 
+function partKindOf(around: Entered | undefined) {
+  if (around === "offline-messages") return "offline";
+  return around === "items" || around === "pubsub" ? "pep" : undefined;
+}
+
 function kindOf(name: string, namespace: string) {
   if (name === "vCard") return "vcard";
   if (namespace === "jabber:iq:private") return "private";
@@ -232,6 +257,25 @@ function takeSecret(parts: AccountParts, part: XmlElement): void {
 function hashOf(mechanism: string): ScramHash | undefined {
   if (mechanism === "SCRAM-SHA-1") return "SHA-1";
   return mechanism === "SCRAM-SHA-256" ? "SHA-256" : undefined;
+}
+
+/** Takes the configuration of a node, or its affiliations. */
+function takeNode(parts: AccountParts, part: XmlElement): void {
+  const node = part.attribute("node") ?? "";
+  if (part.name === "affiliations") {
+    for (const each of part.elements) {
+      parts.pepAffiliation(
+        node,
+        each.attribute("jid") ?? "",
+        each.attribute("affiliation") ?? "none",
+      );
+    }
+    return;
+  }
+  const form = part.child("x", DATA_FORM);
+  const options = form && readForm(form, NODE_CONFIG);
+  if (options !== undefined) return parts.pepOptions(node, options);
+  parts.note("pep", `node ${shown(node)}: its configuration is malformed`);
 }
 
 function takeRoster(parts: AccountParts, roster: XmlElement): void {

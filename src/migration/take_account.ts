@@ -1,5 +1,6 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import { CausewayError } from "../base/mod.ts";
+import type { PepLimits } from "../services/pep/mod.ts";
 import type {
   OfflineBounds,
   PrivateBounds,
@@ -11,6 +12,7 @@ import { removeUnownedMessages } from "../storage/mod.ts";
 import type { CompleteCredentials, ScramCredentials, ScramSecret } from "../xmpp/mod.ts";
 import { parseElement } from "../xmpp/mod.ts";
 import type { MovedAccount, MovedKind, MovedLogin } from "./moved_account.ts";
+import { takeNodes } from "./take_nodes.ts";
 
 /** Stores that accounts are taken to, with the rules for it. */
 export interface TakingDeps {
@@ -20,6 +22,7 @@ export interface TakingDeps {
     | "rosters"
     | "vcards"
     | "privateStorage"
+    | "pep"
     | "lastLogouts"
     | "offlineMessages"
     | "archives"
@@ -28,6 +31,8 @@ export interface TakingDeps {
   readonly hosts: readonly string[];
   /** Returns the limits on the private storage of an account of a host. */
   privateBoundsOf(host: string): PrivateBounds;
+  /** Returns the limits on the personal eventing of an account of a host; undefined: it has none. */
+  pepLimitsOf(host: string): PepLimits | undefined;
   /** Returns the limits on messages that wait at a host, and milliseconds for which they do. */
   offlineOptionsOf(host: string): OfflineBounds & { readonly lifetimeMs: number } | undefined;
   /** Wall-clock milliseconds. */
@@ -254,6 +259,7 @@ class Taking {
     return (await stores.rosters(domainpart).read(text)).version > 0 ||
       (vcards.isReadOnly !== true && await vcards.read(localpart) !== undefined) ||
       (await stores.privateStorage(domainpart).all(localpart)).length > 0 ||
+      (await stores.pep(domainpart).nodes(localpart)).length > 0 ||
       await stores.lastLogouts(domainpart).read(localpart) !== undefined;
   }
 
@@ -268,6 +274,7 @@ class Taking {
     await this.#roster();
     await this.#vcard();
     await this.#private();
+    await this.#nodes();
     const { jid: { localpart, domainpart }, last } = this.#account;
     if (last !== undefined) {
       await this.#deps.stores.lastLogouts(domainpart).note([{ localpart, ...last }]);
@@ -283,6 +290,7 @@ class Taking {
     const vcards = stores.vcards(domainpart);
     if (vcards.isReadOnly !== true) await vcards.remove(localpart);
     await stores.privateStorage(domainpart).removeAll(localpart);
+    await stores.pep(domainpart).removeAll(localpart);
     await stores.lastLogouts(domainpart).remove(localpart);
   }
 
@@ -411,6 +419,18 @@ class Taking {
     for (const [change, reason] of left) {
       this.note("private", `element ${nameOf(change)}: ${reason}`);
     }
+  }
+
+  async #nodes(): Promise<void> {
+    const { jid, nodes } = this.#account;
+    if (nodes.length === 0) return;
+    const limits = this.#deps.pepLimitsOf(jid.domainpart);
+    if (limits === undefined) {
+      return this.note("pep", `${nodes.length} nodes: the host has none (mod_pubsub)`);
+    }
+    const store = this.#deps.stores.pep(jid.domainpart);
+    const note = (reason: string) => this.note("pep", reason);
+    await takeNodes(jid, nodes, { store, limits, note });
   }
 }
 

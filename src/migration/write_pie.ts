@@ -10,12 +10,13 @@ import {
   serialize,
   tryMakeJid,
 } from "../xmpp/mod.ts";
+import { nodeElements } from "./write_nodes.ts";
 import { PIE_NAMESPACE, PIE_SCRAM_NAMESPACE } from "./pie_document.ts";
 
 /** Stores that an export reads. */
 export type ExportedStores = Pick<
   Stores,
-  "users" | "rosters" | "vcards" | "privateStorage" | "offlineMessages"
+  "users" | "rosters" | "vcards" | "privateStorage" | "pep" | "offlineMessages"
 >;
 
 /** Options of `exportedAccounts`. */
@@ -67,6 +68,7 @@ export async function* exportedAccounts(
     const roster = await stores.rosters(host).read(jid.text);
     const vcard = await stores.vcards(host).read(localpart);
     const stored = await stores.privateStorage(host).all(localpart);
+    const nodes = await nodeElements(stores.pep(host), localpart);
     const messages = await stores.offlineMessages(host).all(localpart);
     const user = element(
       "user",
@@ -78,6 +80,7 @@ export async function* exportedAccounts(
       stored.length === 0
         ? undefined
         : element("query", { xmlns: "jabber:iq:private" }, ...stored.map(parsed)),
+      ...nodes,
       offlineElement(messages),
     );
     yield { jid, xml: `${serialize(user, PIE_NAMESPACE)}\n` };

@@ -39,6 +39,12 @@ export class Destination implements AsyncDisposable {
       stores: store,
       hosts: [HOST],
       privateBoundsOf: () => ({ maxElements: 200, maxBytes: 1_048_576 }),
+      pepLimitsOf: () => ({
+        maxNodes: 10,
+        maxItemsPerNode: 5,
+        maxItemBytes: 1_000,
+        maxBytes: 10_000,
+      }),
       offlineOptionsOf: () => ({ maxMessages: 100, maxBytes: 1_048_576, lifetimeMs: 1_000_000 }),
       nowMs: () => NOW,
       derive: (password) => deriveScramCredentials(password, 16),

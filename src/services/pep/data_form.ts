@@ -36,11 +36,11 @@ export function readForm(form: XmlElement, formType: string): FormValues | undef
   return written === formType ? values : undefined;
 }
 
-/** Returns a form to fill in, or with `type` the result of one. */
+/** Returns a form to fill in, or with `type` one that is filled in or the result of one. */
 export function showForm(
   formType: string,
   fields: readonly FormField[],
-  type: "form" | "result" = "form",
+  type: "form" | "submit" | "result" = "form",
 ): XmlElement {
   return element(
     "x",

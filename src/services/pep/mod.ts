@@ -1,3 +1,8 @@
+export type { FormValues } from "./data_form.ts";
+export { readForm, showForm } from "./data_form.ts";
+export { DATA_FORM, NODE_CONFIG, PUBSUB, PUBSUB_OWNER } from "./namespaces.ts";
+export type { Affiliation } from "./node_config.ts";
+export { ACCESS_MODEL, NodeConfig } from "./node_config.ts";
 export { relationOf } from "./pep_access.ts";
 export { PepDisco } from "./pep_disco.ts";
 export type { PepDeps, PepHosts, PepLimits } from "./pep_ports.ts";
