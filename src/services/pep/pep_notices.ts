@@ -164,7 +164,7 @@ export class PepNotices {
     for (const { jid } of wanted) {
       const addressed = readdress(stanza, jid);
       const tell = isRead
-        ? () => this.#fill(jid, addressed, { node: event.node, id: item.id, hasWaited })
+        ? () => this.#fill(jid, addressed, { node: event.node, id: item.id })
         : () => Promise.resolve(this.#deliver(jid, addressed, addressed));
       void this.#turns.run(turnOf(jid), tell); // it never rejects
     }
@@ -233,11 +233,7 @@ export class PepNotices {
   async #fill(
     client: FullJid,
     stanza: Stanza,
-    { node, id, hasWaited }: {
-      readonly node: string;
-      readonly id: string;
-      readonly hasWaited: boolean;
-    },
+    { node, id }: { readonly node: string; readonly id: string },
   ): Promise<void> {
     const { counters, log } = this.#deps;
     const { from } = stanza;
@@ -250,8 +246,8 @@ export class PepNotices {
     let told: Stanza | undefined;
     try {
       const found = await this.#itemOf(stanza, { node, id });
-      // The item may be newer than the notification, and the node hidden by now.
-      if (found === undefined || !await this.#isAdmitted(stanza, found.config, hasWaited)) return;
+      // The item may be newer than the notification, and hidden from the client by now.
+      if (found === undefined || !await this.#isAdmitted(stanza, found.config)) return;
       const { config, xml } = found;
       if (xml === undefined && config.persists) return;
       if (!config.deliversPayloads) told = withPayload(undefined);
@@ -299,20 +295,10 @@ export class PepNotices {
     return reading;
   }
 
-  /**
-   * True unless the access model keeps the recipient out. The sender's node has just asked about those
-   * notifications that have not waited, so that most need no roster.
-   */
-  async #isAdmitted(
-    { from, to }: Stanza,
-    config: NodeConfig,
-    hasWaited: boolean,
-  ): Promise<boolean> {
-    if (from.text === to.bare.text) return true;
-    if (config.affiliationOf(to.bare.text) === "outcast") return false;
-    const { accessModel } = config;
-    const mustAsk = hasWaited || accessModel === "roster" || accessModel === "whitelist";
-    return !mustAsk || admits(config, await relationOf(this.#deps.hosts, from, to));
+  /** True for a recipient who may see the node by now. */
+  async #isAdmitted({ from, to }: Stanza, config: NodeConfig): Promise<boolean> {
+    return from.text === to.bare.text ||
+      admits(config, await relationOf(this.#deps.hosts, from, to));
   }
 
   /** Returns false when sessions elsewhere were not told, as nobody knows them. */

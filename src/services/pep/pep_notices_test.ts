@@ -303,6 +303,25 @@ Deno.test("PepNotices gives nobody a large item that is replaced once its node i
   deepStrictEqual(await pep.received(BOB), []);
 });
 
+Deno.test("PepNotices gives nobody a large item that is replaced once they are no contact any more", async () => {
+  const alice = parseJid("alice@example.com");
+  const payload = element("tune", { xmlns: TUNE }, "secret");
+  for (const step of ["parted", "blocked"] as const) {
+    await using pep = await PepFixture.open();
+    await pep.subscribe("alice@example.com", "bob@example.com");
+    await pep.online(BOB, [`${TUNE}+notify`]);
+    pep.itemsAsked = async () => {
+      pep.itemsAsked = undefined;
+      if (step === "parted") {
+        await pep.store.rosters().part("alice@example.com", "bob@example.com");
+      } else pep.hiding.set("bob@example.com", new Set(["alice@example.com"]));
+      await pep.server.publish(alice, { node: TUNE, id: "one", payload });
+    };
+    await pep.publish(ALICE, TUNE, item("one", "x".repeat(10_000)));
+    deepStrictEqual(await pep.received(BOB), [], step);
+  }
+});
+
 Deno.test("PepNotices keeps the order of one node's items while a large one is read", async () => {
   await using pep = await PepFixture.open();
   await pep.subscribe("alice@example.com", "bob@example.com");

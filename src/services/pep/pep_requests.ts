@@ -18,7 +18,6 @@ import {
 } from "./namespaces.ts";
 import type { Affiliation } from "./node_config.ts";
 import { NodeConfig } from "./node_config.ts";
-import type { Relation } from "./pep_access.ts";
 import { admits, relationOf } from "./pep_access.ts";
 import { tree } from "./pep_events.ts";
 import type { PepHosts, PepOutcome, StillCheck } from "./pep_ports.ts";
@@ -141,19 +140,21 @@ class PubsubGet extends PepService implements IqService {
     if (max === undefined) return { error: "bad-request" };
     const { to: owner, from: asker } = stanza;
     const store = this.storeOf(owner);
-    const [found, relation] = await Promise.all([
-      store.node(owner.localpart, node),
-      relationOf(this.hosts, owner, asker),
-    ]);
-    if (!isShown(found, relation)) return { error: "item-not-found" };
+    const isOwner = owner.text === asker.bare.text;
+    const isShown = async () => {
+      const [found, relation] = await Promise.all([
+        store.node(owner.localpart, node),
+        relationOf(this.hosts, owner, asker),
+      ]);
+      return found !== undefined && admits(NodeConfig.decode(found.config), relation);
+    };
+    if (!await isShown()) return { error: "item-not-found" };
     const { maxItemsPerNode } = this.hosts.limits(owner.domainpart);
     const all = asked.length > 0
       ? await store.items(owner.localpart, node, asked)
       : await store.newest(owner.localpart, node, Math.min(max, maxItemsPerNode));
-    // The items may have been published once the node was hidden.
-    if (!relation.isOwner && !isShown(await store.node(owner.localpart, node), relation)) {
-      return { error: "item-not-found" };
-    }
+    // The items may have been published once the node, or the owner, was hidden from the asker.
+    if (!isOwner && !await isShown()) return { error: "item-not-found" };
     const shown = newestWithin(all, listedBytes({ client }));
     return {
       payload: element(
@@ -168,10 +169,6 @@ class PubsubGet extends PepService implements IqService {
       ),
     };
   }
-}
-
-function isShown(found: { readonly config: string } | undefined, relation: Relation): boolean {
-  return found !== undefined && admits(NodeConfig.decode(found.config), relation);
 }
 
 /** Publication, retraction and new nodes. */

@@ -201,6 +201,25 @@ Deno.test("pepRequests() shows no item that is published once its node is hidden
   }
 });
 
+Deno.test("pepRequests() shows no item that is published once its asker is no contact any more, or blocked", async () => {
+  const alice = parseJid("alice@example.com");
+  const payload = element("tune", { xmlns: TUNE }, "secret");
+  for (const step of ["none", "parted", "blocked"] as const) {
+    await using pep = await PepFixture.open();
+    await pep.subscribe("alice@example.com", "bob@example.com");
+    await pep.publish(ALICE, TUNE, tune("one"));
+    pep.itemsAsked = async () => {
+      if (step === "parted") {
+        await pep.store.rosters().part("alice@example.com", "bob@example.com");
+      }
+      if (step === "blocked") pep.hiding.set("bob@example.com", new Set(["alice@example.com"]));
+      await pep.server.publish(alice, { node: TUNE, id: "one", payload });
+    };
+    const answer = await pep.items(BOB, TUNE, "alice@example.com", "<item id='one'/>");
+    match(answer, step === "none" ? />secret</ : /<item-not-found /, step);
+  }
+});
+
 Deno.test("pepRequests() answers contacts from whom a privacy list hides the owner as strangers", async () => {
   await using pep = await PepFixture.open();
   await pep.subscribe("alice@example.com", "bob@example.com");
