@@ -158,16 +158,9 @@ export class PepNotices {
     // What has waited may be hidden by now. The owner's own clients see all of it.
     const isAsked = item?.payload === undefined || (hasWaited && from.text !== to.bare.text);
     const isRead = item !== undefined && isAsked && hosts.store(domainpart) !== undefined;
-    const turnOf = ({ text }: FullJid) => JSON.stringify([text, from.text, event.node]);
-    const mustWait = isRead || wanted.some(({ jid }) => this.#turns.has(turnOf(jid)));
+    const mustWait = isRead || wanted.some(({ jid }) => this.#turns.has(turnOf(jid, from, event)));
     if (!mustWait && to instanceof FullJid) return undefined;
-    for (const { jid } of wanted) {
-      const addressed = readdress(stanza, jid);
-      const tell = isRead
-        ? () => this.#fill(jid, addressed, { node: event.node, id: item.id })
-        : () => Promise.resolve(this.#deliver(jid, addressed, addressed));
-      void this.#turns.run(turnOf(jid), tell); // it never rejects
-    }
+    for (const { jid } of wanted) this.#tellInTurn(jid, stanza, { event, isRead });
     return "delivered";
   }
 
@@ -185,9 +178,34 @@ export class PepNotices {
     this.#takeHeld(jid);
   }
 
-  /** Sends what waits for a client after its session, which has moved away. */
+  /**
+   * Sends what waits for a client after its session, which has moved away. The session's node takes a
+   * payload for one that has just been sent, so it is asked here who may see it.
+   */
   moved(jid: FullJid): void {
-    for (const stanza of this.#takeHeld(jid)) this.#deps.routes.route(stanza);
+    for (const stanza of this.#takeHeld(jid)) {
+      const { from } = stanza;
+      const event = readEvent(stanza)!; // it was one when it began to wait
+      const isRead = event.item?.payload !== undefined && from.text !== jid.bare.text &&
+        this.#deps.hosts.store(from.domainpart) !== undefined;
+      if (isRead || this.#turns.has(turnOf(jid, from, event))) {
+        this.#tellInTurn(jid, stanza, { event, isRead });
+      } else this.#deps.routes.route(stanza);
+    }
+  }
+
+  /** Tells one client of a change, behind earlier ones of the same node. */
+  #tellInTurn(
+    jid: FullJid,
+    stanza: Stanza,
+    { event, isRead }: { readonly event: ArrivedEvent; readonly isRead: boolean },
+  ): void {
+    const addressed = readdress(stanza, jid);
+    const { node, item } = event;
+    const tell = isRead && item !== undefined
+      ? () => this.#fill(jid, addressed, { node, id: item.id })
+      : () => Promise.resolve(this.#deliver(jid, addressed, addressed));
+    void this.#turns.run(turnOf(jid, stanza.from, event), tell); // it never rejects
   }
 
   #takeHeld(jid: FullJid): readonly Stanza[] {
@@ -243,7 +261,8 @@ export class PepNotices {
         to: client,
         id: this.#newId(),
       });
-    let told: Stanza | undefined;
+    let told: Stanza;
+    let came = stanza;
     try {
       const found = await this.#itemOf(stanza, { node, id });
       // The item may be newer than the notification, and hidden from the client by now.
@@ -253,12 +272,12 @@ export class PepNotices {
       if (!config.deliversPayloads) told = withPayload(undefined);
       else told = xml === undefined ? stanza : withPayload(xml);
     } catch (thrown) {
-      // The client can ask for the item itself.
-      told = withPayload(undefined);
+      // The client can ask for the item itself, and a node that follows the session reads it.
+      came = told = withPayload(undefined);
       counters.failures.inc();
       log.warn("pep.payload-unread", { error: describeError(thrown) });
     }
-    this.#deliver(client, told, stanza);
+    this.#deliver(client, told, came);
   }
 
   /** Delivers a notification. A session that has moved is followed, by the stanza that came for it. */
@@ -394,6 +413,11 @@ interface FoundItem {
   readonly config: NodeConfig;
   /** Undefined when the node has no such item. */
   readonly xml: string | undefined;
+}
+
+/** Returns the turn in which a client is told of the changes of one node. */
+function turnOf(client: FullJid, owner: Jid, { node }: ArrivedEvent): string {
+  return JSON.stringify([client.text, owner.text, node]);
 }
 
 /** Returns a change as it is sent: large payloads stay behind, where others can read them. */

@@ -180,6 +180,31 @@ Deno.test("PepNotices sends what waits for a client's interests after its sessio
   deepStrictEqual(await pep.received(ALICE), [], "nothing waits here any more");
 });
 
+Deno.test("PepNotices sends after a session that moves only what its account may see by then", async () => {
+  const never = { "pubsub#send_last_published_item": "never" };
+  const steps = { none: ["two"], parted: [], failed: ["one", "two"] };
+  for (const [step, expected] of Object.entries(steps)) {
+    await using pep = await PepFixture.open();
+    await pep.subscribe("alice@example.com", "bob@example.com");
+    pep.appear(BOB);
+    for (const id of ["one", "two"]) await pep.publish(ALICE, TUNE, item(id, "secret"), never);
+    if (step === "parted") {
+      await pep.store.rosters().part("alice@example.com", "bob@example.com");
+    }
+    if (step === "failed") {
+      pep.itemsAsked = () => {
+        throw new CausewayError("storage/unreachable", "Cannot read: away");
+      };
+    }
+    pep.here.delete(BOB);
+    pep.server.closed(parseJid(BOB) as FullJid);
+    await pep.server.settled();
+    const followed = pep.routed.map(textOf);
+    deepStrictEqual(changesIn(followed), expected, step);
+    strictEqual(followed.some((each) => each.includes("secret")), step === "none", step);
+  }
+});
+
 Deno.test("PepNotices keeps notifications of everybody while one account has as many as it may", async () => {
   await using pep = await PepFixture.open();
   const text = "x".repeat(4_000);
