@@ -99,6 +99,14 @@ export interface RosterStore {
   /** Returns the subscription of one item; undefined when there is no such item. */
   subscription(owner: string, contact: string): Promise<Subscription | undefined>;
   /**
+   * Returns the subscriptions of the items that these owners have for one contact, by owner.
+   * @param owners at most 500
+   */
+  subscriptions(
+    owners: readonly string[],
+    contact: string,
+  ): Promise<ReadonlyMap<string, Subscription>>;
+  /**
    * Returns the contacts with a subscription or a request of the owner's, in one query.
    * @param options `withRequests`: also the requests that wait for the owner. They may be long
    */

@@ -1,6 +1,6 @@
 import type { CancelTimer } from "../../base/mod.ts";
 import { CausewayError, describeError } from "../../base/mod.ts";
-import type { LastPepItem, RosterContact } from "../../storage/mod.ts";
+import type { LastPepItem, RosterContact, Subscription } from "../../storage/mod.ts";
 import { isSeen, seesPresence } from "../../storage/mod.ts";
 import type { FullJid, Jid } from "../../xmpp/mod.ts";
 import { parseJid } from "../../xmpp/mod.ts";
@@ -151,7 +151,7 @@ export class LastItems {
     if (contacts === undefined || this.#paused.get(jid.text) !== pause) return;
     // Without their requests, each of which may have kilobytes.
     const seen = contacts.filter(({ subscription }) => isSeen(subscription))
-      .map(({ jid, subscription, reverse }) => ({ jid, subscription, reverse }));
+      .map(({ jid, subscription }) => ({ jid, subscription }));
     const bytes = bytesOf(seen);
     if (this.#keptBytes + bytes > MAX_KEPT_BYTES) return;
     this.#keptBytes += bytes;
@@ -223,8 +223,8 @@ export class LastItems {
       return [];
     });
     const byDomain = Map.groupBy(
-      [{ jid: jid.bare, reverse: undefined }, ...contacts],
-      (contact) => contact.jid.domainpart,
+      [jid.bare, ...contacts],
+      ({ domainpart }) => domainpart,
     );
     const nodesAtOnce = Math.min(nodes.length, NODES_AT_ONCE);
     const atOnce = Math.min(ACCOUNTS_AT_ONCE, Math.max(1, Math.floor(ITEMS_AT_ONCE / nodesAtOnce)));
@@ -239,25 +239,25 @@ export class LastItems {
   }
 
   /** Returns the contacts whose presence a client's owner sees, and whose items lie here. */
-  async #contactsOf({ to: jid, contacts }: Reading): Promise<readonly Contact[]> {
+  async #contactsOf({ to: jid, contacts }: Reading): Promise<readonly Jid[]> {
     const { hosts } = this.#deps;
     const found = contacts ?? await hosts.rosters(jid.domainpart)?.contacts(jid.bare.text) ?? [];
     return found.filter(({ subscription }) => isSeen(subscription))
-      .map(({ jid: text, reverse }) => ({ jid: parseJid(text), reverse }))
-      .filter(({ jid: { domainpart } }) => hosts.store(domainpart) !== undefined);
+      .map(({ jid: text }) => parseJid(text))
+      .filter(({ domainpart }) => hosts.store(domainpart) !== undefined);
   }
 
   /** Returns the number of items that were sent. */
   async #sendFrom(
     reading: Reading,
     left: number,
-    accounts: readonly Contact[],
+    accounts: readonly Jid[],
   ): Promise<number> {
     const { hosts, routes, counters } = this.#deps;
     const { to, nodes, sinceMs, told } = reading;
-    const store = hosts.store(accounts[0]!.jid.domainpart); // all have one domain
+    const store = hosts.store(accounts[0]!.domainpart); // all have one domain
     if (store === undefined) return 0;
-    const byLocalpart = new Map(accounts.map((each) => [each.jid.localpart, each]));
+    const byLocalpart = new Map(accounts.map((each) => [each.localpart, each]));
     let sent = 0;
     for (let start = 0; start < nodes.length; start += NODES_AT_ONCE) {
       const found = await store.lastItems({
@@ -266,26 +266,30 @@ export class LastItems {
         maxPayloadBytes: MAX_LAST_ITEM_BYTES,
         ...sinceMs !== undefined && { sinceMs },
       });
-      const owners = new Set(found.map(({ localpart }) => byLocalpart.get(localpart)!.jid));
+      const owners = new Set(found.map(({ localpart }) => byLocalpart.get(localpart)!));
       const others = [...owners].filter(({ text }) => text !== to.bare.text);
-      const hiders = others.length === 0 ? undefined : await hosts.hiders?.(others);
+      // Read behind the items, which may have been published once their owner was hidden.
+      const [hiders, subscriptions] = others.length === 0
+        ? []
+        : await Promise.all([hosts.hiders?.(others), this.#subscriptionsTo(to.bare, others)]);
       const isOwn = ({ localpart }: LastPepItem) =>
-        byLocalpart.get(localpart)!.jid.text === to.bare.text; // it was asked for
+        byLocalpart.get(localpart)!.text === to.bare.text; // it was asked for
       const ownFirst = found.toSorted((one, other) => Number(isOwn(other)) - Number(isOwn(one)));
       for (const { localpart, node, id, xml } of ownFirst) {
         const owner = byLocalpart.get(localpart)!; // it was asked for
-        if (hiders?.get(owner.jid.text)?.(to) === true) continue;
+        if (hiders?.get(owner.text)?.(to) === true) continue;
         const config = NodeConfig.decode(node.config);
         if (config.sendsLast !== "on_sub_and_presence") continue;
-        if (!await this.#maySee(to, owner, config)) continue;
+        const subscription = subscriptions?.get(owner.text);
+        if (!await this.#maySee(to, { owner, config, subscription })) continue;
         if (sent >= left) return sent;
         if (!this.#readings.has(reading)) return left; // the client is gone
         const payload = config.deliversPayloads ? xml : undefined;
-        const key = nodeKey(owner.jid, node.name);
+        const key = nodeKey(owner, node.name);
         if (told.has(key)) continue;
         told.add(key);
         const change = { kind: "item", id, xml: payload } as const;
-        routes.deliver(to, eventStanza({ node: node.name, change }, { from: owner.jid, to }));
+        routes.deliver(to, eventStanza({ node: node.name, change }, { from: owner, to }));
         counters.lastItems.inc();
         sent++;
       }
@@ -299,23 +303,34 @@ export class LastItems {
     );
   }
 
-  async #maySee(asker: FullJid, { jid, reverse }: Contact, config: NodeConfig): Promise<boolean> {
-    if (jid.text === asker.bare.text) return true;
+  /** Returns what the rosters of some accounts of one host say of a client's account. */
+  async #subscriptionsTo(
+    { text }: Jid,
+    owners: readonly Jid[],
+  ): Promise<ReadonlyMap<string, Subscription> | undefined> {
+    const rosters = this.#deps.hosts.rosters(owners[0]!.domainpart); // there is one at least
+    return await rosters?.subscriptions(owners.map((owner) => owner.text), text);
+  }
+
+  /** @param node `subscription`: what the owner's roster says of the asker */
+  async #maySee(
+    asker: FullJid,
+    { owner, config, subscription }: {
+      readonly owner: Jid;
+      readonly config: NodeConfig;
+      readonly subscription: Subscription | undefined;
+    },
+  ): Promise<boolean> {
+    if (owner.text === asker.bare.text) return true;
+    const { accessModel } = config;
     const affiliation = config.affiliationOf(asker.bare.text);
     if (affiliation === "outcast") return false;
+    if (accessModel === "open") return true;
     // Nobody is sent anything unasked who may not see the presence.
-    if (config.accessModel === "whitelist" && (affiliation === undefined || !seesIt(reverse))) {
-      return false;
-    }
-    if (config.accessModel === "open") return true;
-    if (config.accessModel === "presence" && reverse !== undefined) return seesPresence(reverse);
-    return admits(config, await relationOf(this.#deps.hosts, jid, asker));
+    if (!seesPresence(subscription)) return false;
+    return accessModel === "presence" ||
+      admits(config, await relationOf(this.#deps.hosts, owner, asker));
   }
-}
-
-/** False for a subscription that certainly does not show the presence. */
-function seesIt(reverse: Contact["reverse"]): boolean {
-  return reverse === undefined || seesPresence(reverse);
 }
 
 function nodeKey(owner: Jid, node: string): string {
@@ -329,7 +344,7 @@ function bytesOf(contacts: readonly KeptContact[] = []): number {
 }
 
 /** A contact as it is kept between a login and the reading of its last items. */
-type KeptContact = Pick<RosterContact, "jid" | "subscription" | "reverse">;
+type KeptContact = Pick<RosterContact, "jid" | "subscription">;
 
 /** A change that a client is told of. */
 export interface ToldChange {
@@ -358,9 +373,4 @@ interface Reading {
   readonly sinceMs: number | undefined;
   /** Nodes of which the client has heard meanwhile, from others or by this reading. */
   readonly told: Set<string>;
-}
-
-/** An account whose items a client may be interested in. */
-interface Contact extends Pick<RosterContact, "reverse"> {
-  readonly jid: Jid;
 }

@@ -76,6 +76,18 @@ Deno.test("LastItems waits after a login, and reads no contacts that presence wa
   strictEqual(pep.rosterReadings, before);
 });
 
+Deno.test("LastItems gives nobody an item that is published once they are no contact any more", async () => {
+  await using pep = await PepFixture.open();
+  await pep.subscribe("alice@example.com", "bob@example.com");
+  await pep.publish("alice@example.com/x", "tune", item("before"));
+  pep.told = await pep.store.rosters().contacts("bob@example.com");
+  pep.logIn(BOB, ["tune+notify"]);
+  await pep.server.settled();
+  await pep.store.rosters().part("alice@example.com", "bob@example.com");
+  await pep.publish("alice@example.com/x", "tune", item("secret"));
+  deepStrictEqual(await pep.received(BOB), []);
+});
+
 Deno.test("LastItems keeps contacts up to a number of bytes, without their requests", async () => {
   for (const [length, isKept] of [[3_000, false], [10, true]] as const) {
     await using pep = await PepFixture.open();

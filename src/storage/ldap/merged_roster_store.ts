@@ -90,6 +90,18 @@ export class MergedRosterStore implements RosterStore {
     return this.#hasOwn ? await this.#own.subscription(owner, contact) : undefined;
   }
 
+  async subscriptions(
+    owners: readonly string[],
+    contact: string,
+  ): Promise<ReadonlyMap<string, Subscription>> {
+    const own = this.#hasOwn ? await this.#own.subscriptions(owners, contact) : [];
+    const found = new Map(own);
+    for (const owner of owners) {
+      if ((await this.#contactsOf(owner)).has(contact)) found.set(owner, "both");
+    }
+    return found;
+  }
+
   async contacts(
     owner: string,
     options?: { readonly withRequests?: boolean },

@@ -88,6 +88,18 @@ export class RiakRosterStore implements RosterStore {
     return (await this.readItem(owner, contact))?.subscription;
   }
 
+  /** Reads the rosters of a bounded number of owners at once. */
+  async subscriptions(
+    owners: readonly string[],
+    contact: string,
+  ): Promise<ReadonlyMap<string, Subscription>> {
+    const found = await this.#deps.client.forEach(
+      owners,
+      async (owner) => [owner, await this.subscription(owner, contact)] as const,
+    );
+    return new Map(found.filter((each): each is [string, Subscription] => each[1] !== undefined));
+  }
+
   /** Reads the rosters of the contacts too, a bounded number at once: Riak joins nothing. */
   async contacts(
     owner: string,

@@ -78,6 +78,7 @@ const OPERATIONS: readonly Operation[] = [
   reads("rosters.find", (stores) => stores.rosters().find(ALICE, BOB)),
   reads("rosters.contacts", (stores) => stores.rosters().contacts(ALICE)),
   reads("rosters.subscription", (stores) => stores.rosters().subscription(ALICE, BOB)),
+  reads("rosters.subscriptions", (stores) => stores.rosters().subscriptions([ALICE], BOB)),
   writes(
     "rosters.write",
     (stores) =>

@@ -1,3 +1,4 @@
+import { Buffer } from "node:buffer";
 import { createHash } from "node:crypto";
 import type { Selectable } from "kysely";
 import type { Clock } from "../../base/mod.ts";
@@ -13,6 +14,7 @@ import type {
   VersionedItem,
 } from "../roster_store.ts";
 import { isSeen, seesPresence, subscriptionOf } from "../roster_store.ts";
+import { ListStatement } from "./list_statement.ts";
 import { bytesOf, textOf } from "./sql_dialect.ts";
 import type { Queries, SqlDatabase } from "./sql_database.ts";
 import type { PlaceOf } from "./statement.ts";
@@ -53,6 +55,17 @@ const ROSTER = new Statement((tables, place: PlaceOf<OwnerValue>) =>
     .select(["rosters.version", "rosters.removed_version", ...ITEM_COLUMNS])
     .where("rosters.owner_key", "=", place("owner"))
     .orderBy("roster_items.contact"), { name: "roster" });
+
+/** The items of several owners for one contact. */
+const SUBSCRIPTIONS = new ListStatement(
+  (
+    tables,
+    place: PlaceOf<{ readonly owners: readonly Uint8Array[]; readonly contact: Uint8Array }>,
+  ) =>
+    tables.selectFrom("roster_items").select(["owner_key", "state"])
+      .where("owner_key", "in", place("owners")).where("contact_key", "=", place("contact")),
+  { name: "subscriptions" },
+);
 
 /** Contacts with a subscription, or one that was asked for, and what their rosters say. */
 const RELATED = new Statement(
@@ -209,6 +222,24 @@ export class SqlRosterStore implements RosterStore {
         .where("owner_key", "=", keyOf(owner)).where("contact_key", "=", keyOf(contact))
         .executeTakeFirst();
       return row === undefined ? undefined : subscriptionIn(row.state);
+    });
+  }
+
+  async subscriptions(
+    owners: readonly string[],
+    contact: string,
+  ): Promise<ReadonlyMap<string, Subscription>> {
+    if (owners.length === 0) return new Map();
+    const names = new Map(owners.map((owner) => [keyOf(owner).toString("hex"), owner]));
+    return await this.#read(async (queries) => {
+      const keys = { owners: owners.map(keyOf), contact: keyOf(contact) };
+      const { rows } = await queries.executeQuery(
+        SUBSCRIPTIONS.with(this.#database.dialect, keys),
+      );
+      return new Map(rows.map(({ owner_key: key, state }) => [
+        names.get(Buffer.from(key).toString("hex"))!, // the query asked for these keys alone
+        subscriptionIn(state),
+      ]));
     });
   }
 
@@ -397,7 +428,7 @@ function subscriptionIn(state: Selectable<RosterItemsTable>["state"]): Subscript
   return subscriptionOf({ hasTo: (state & TO) !== 0, hasFrom: (state & FROM) !== 0 });
 }
 
-function keyOf(jid: string): Uint8Array {
+function keyOf(jid: string): Buffer {
   return createHash("sha256").update(jid).digest();
 }
 

@@ -238,6 +238,10 @@ const CHECKS: Readonly<Record<string, Check>> = {
     }
     assert.equal(await store.subscription(BOB, ALICE), undefined);
     assert.equal(await store.subscription(ALICE, CAROL), undefined);
+    assert.deepEqual([...await store.subscriptions([BOB, ALICE, CAROL], BOB)], [
+      [ALICE, await store.subscription(ALICE, BOB)],
+    ]);
+    assert.deepEqual([...await store.subscriptions([], BOB)], []);
   },
 
   async "removeAll() removes one roster and leaves the others"(fixture) {

@@ -69,6 +69,20 @@ export class MemoryRosterStore implements RosterStore {
     return this.#called("subscription", () => this.item(owner, contact)?.subscription);
   }
 
+  subscriptions(
+    owners: readonly string[],
+    contact: string,
+  ): Promise<ReadonlyMap<string, Subscription>> {
+    return this.#called(
+      "subscriptions",
+      () =>
+        new Map(owners.flatMap((owner) => {
+          const item = this.item(owner, contact);
+          return item === undefined ? [] : [[owner, item.subscription] as const];
+        })),
+    );
+  }
+
   contacts(
     owner: string,
     { withRequests = false }: { readonly withRequests?: boolean } = {},
