@@ -74,6 +74,7 @@ import { SHARED_ACCOUNTS } from "./shared_accounts.ts";
 import { MUC_LIGHT_ROOMS } from "./muc_light.ts";
 import { MULTI_USER_CHAT } from "./multi_user_chat.ts";
 import { OFFLINE_MESSAGES } from "./offline_messages.ts";
+import { STRANGERS } from "./strangers.ts";
 import { SUBSCRIPTION_REQUESTS } from "./subscription_requests.ts";
 import { TWIN_COMPONENTS } from "./twin_components.ts";
 import { STALE_NAMES } from "./stale_names.ts";
@@ -125,6 +126,7 @@ export const SCENARIOS: readonly Scenario[] = [
   DEVICES,
   CARBONS,
   BLOCKED_CONTACTS,
+  STRANGERS,
   GHOSTS,
   ...ORDER_UNDER_FAULTS,
   ...DEAD_DATACENTERS,
