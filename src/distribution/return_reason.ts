@@ -13,7 +13,8 @@ import type { SessionReturn } from "../xmpp/mod.ts";
  * | `node-gone` | a lane to another node of this datacenter, whose process is gone |
  * | `waited` | `HandoverOrder` or `CopyOrder`, where the stanza waited for earlier ones |
  * | `unacknowledged` | a session that ended before its client had acknowledged it |
- * | `perhaps-delivered` | such a session, which another node had received and may still deliver from |
+ * | `passed-on` | such a session that had moved to another node, which had the stanza and is gone |
+ * | `perhaps-delivered` | such a session that had moved to another node, which may still deliver it |
  * | `unreadable` | a session whose client's streams ended each time it was sent |
  */
 export type ReturnReason =

@@ -42,6 +42,8 @@ export interface GivingDeps {
   follows(jid: FullJid, giving: Giving): void;
   /** Called when they no longer do. The session may have come back and gone again meanwhile. */
   followsNoMore(jid: FullJid, giving: Giving): void;
+  /** Returns the transfers by which sessions of this full JID went, whose stanzas are not settled. */
+  goneBefore(jid: FullJid): Iterable<Giving>;
   /** Called when the transfer is over, and can be forgotten. */
   over(giving: Giving): void;
 }
@@ -141,6 +143,16 @@ export class Giving implements FreezeOwner {
 
   get link(): OpenLink | undefined {
     return this.#link;
+  }
+
+  /** Full JID of the session; undefined while there is none. */
+  get jid(): FullJid | undefined {
+    return this.#session?.jid;
+  }
+
+  /** Stanzas that came here and have not been sent to the taker. */
+  get waiting(): readonly Delivery[] {
+    return this.#session?.waiting ?? [];
   }
 
   covered(): void {
@@ -267,19 +279,32 @@ export class Giving implements FreezeOwner {
       jid: text,
     }));
     const { memory } = this.#deps;
-    for (const each of memory.deliveredTo(session.jid.text, MAX_SENDERS)) {
-      details.push({ kind: "delivered", ...each });
-    }
-    const heldBack = new Set(session.heldBack.map(idOf));
-    for (const each of memory.deliveredTo(session.jid.bare.text, MAX_SENDERS)) {
-      // The session itself has not got them: they follow.
-      const recent = each.recent.filter((number) => !heldBack.has(`${each.process} ${number}`));
-      details.push({ kind: "delivered-to-account", ...each, recent });
+    // The taker has not got them. If they never follow, because a node dies, they come another way.
+    const waiting = this.#waitingFor(session);
+    for (
+      const [kind, { text }] of [
+        ["delivered", session.jid],
+        ["delivered-to-account", session.jid.bare],
+      ] as const
+    ) {
+      for (const each of memory.deliveredTo(text, MAX_SENDERS)) {
+        const recent = each.recent.filter((number) => !waiting.has(`${each.process} ${number}`));
+        details.push({ kind, ...each, recent });
+      }
     }
     const told = details.slice(0, MAX_DETAILS_IN_ALL);
     for (const frame of detailsFrames(transfer, told)) this.#link?.send(frame);
     session.relay(this.#queue, 0);
     this.#queue.flushSoon();
+  }
+
+  /** Ids of stanzas that wait here for the session, in its queue and in those of earlier moves. */
+  #waitingFor(session: FrozenSession): Set<string | undefined> {
+    const ids = new Set(session.waiting.map(idOf));
+    for (const giving of this.#deps.goneBefore(session.jid)) {
+      for (const delivery of giving.waiting) ids.add(idOf(delivery));
+    }
+    return ids;
   }
 
   /** Checks whether a client has logged in elsewhere with the same resource meanwhile. */
@@ -336,14 +361,16 @@ export class Giving implements FreezeOwner {
       log.info("resume.given-back", { jid: jid.text, unsettled: kept });
     }
     this.#leaving.then(
-      () => session.giveBack(mayBeRepeat ? this.#sentCount : 0),
+      () => session.giveBack(this.#sentCount, mayBeRepeat),
       (thrown) => log.error("resume.broken", { error: String(thrown) }),
     );
   }
 
   #noteSent(stanzas: readonly QueuedStanza[]): void {
+    // What is sent again may have come back with the session since it was sent first.
+    const fields = stanzas.filter((each) => each.number > this.#sentCount)
+      .map((each) => each.fields);
     this.#sentCount = Math.max(this.#sentCount, stanzas.at(-1)?.number ?? 0);
-    const fields = stanzas.map((each) => each.fields);
     if (this.isGiven) this.#forgetDelivered(fields);
     else this.#sent.push(...fields);
   }

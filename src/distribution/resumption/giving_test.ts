@@ -45,7 +45,7 @@ class TestSession implements FrozenSession {
   isCovered = true;
   isFull = false;
   directed = 1;
-  readonly heldBack = [];
+  readonly waiting = [];
   unrelayed = 0;
   /** True when the table names another place; an error if the table fails. */
   isGone: boolean | Error = false;
@@ -119,8 +119,8 @@ class TestSession implements FrozenSession {
     return Promise.resolve();
   }
 
-  giveBack(perhapsDelivered: number): void {
-    this.done.push(`give back, as repeats up to ${perhapsDelivered}`);
+  giveBack(relayed: number, mayBeRepeat: boolean): void {
+    this.done.push(`give back, as repeats up to ${mayBeRepeat ? relayed : 0}`);
   }
 }
 
@@ -192,6 +192,7 @@ class World {
       log: this.log,
       follows: (_jid, { host }) => void this.done.push(`follows ${host}`),
       followsNoMore: () => void this.done.push("follows nobody"),
+      goneBefore: () => [],
       over: () => void this.done.push("over"),
     });
   }

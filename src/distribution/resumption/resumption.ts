@@ -68,6 +68,8 @@ export class Resumption implements SessionsElsewhere {
   readonly #takings = new Map<number, Taking>();
   /** Transfer of each moved session, by full JID, while stanzas that come here still follow it. */
   readonly #followed = new Map<string, Giving>();
+  /** Given transfers that are not over, by the full JID of their session. */
+  readonly #gone = new Map<string, Set<Giving>>();
   readonly #givingDeps: GivingDeps;
   readonly #takingDeps: TakingDeps;
   #transfers = 0;
@@ -96,12 +98,17 @@ export class Resumption implements SessionsElsewhere {
       ...common,
       process,
       sessions,
-      follows: (jid, giving) => void this.#followed.set(jid.text, giving),
+      follows: (jid, giving) => {
+        this.#followed.set(jid.text, giving);
+        this.#gone.getOrInsertComputed(jid.text, () => new Set()).add(giving);
+      },
       followsNoMore: (jid, giving) => {
         if (this.#followed.get(jid.text) === giving) this.#followed.delete(jid.text);
       },
+      goneBefore: ({ text }) => this.#gone.get(text) ?? [],
       over: (giving) => {
         this.#givings.delete(keyOf(giving, giving.transfer));
+        this.#forgetGone(giving);
         this.#places.release(holdersOf(giving.account), 0);
       },
     };
@@ -292,6 +299,12 @@ export class Resumption implements SessionsElsewhere {
       }
       if (isAnyLost) this.#checkLater();
     });
+  }
+
+  #forgetGone(giving: Giving): void {
+    const { jid } = giving;
+    const gone = jid === undefined ? undefined : this.#gone.get(jid.text);
+    if (gone?.delete(giving) === true && gone.size === 0) this.#gone.delete(jid!.text);
   }
 
   /** Forgets the oldest taken session: its node no longer asks for it. */

@@ -100,8 +100,10 @@ export class RepeatFilter {
   forget(envelope: Envelope): void {
     const seen = this.#find(envelope, envelope.stanza.to.text);
     if (seen === undefined) return;
-    const at = seen.recent.indexOf(envelope.sequence);
-    if (at !== -1) seen.recent[at] = NO_SEQUENCE;
+    // A number that a session brought, and that was delivered to it here, is there twice.
+    for (let at = 0; at < seen.recent.length; at++) {
+      if (seen.recent[at] === envelope.sequence) seen.recent[at] = NO_SEQUENCE;
+    }
   }
 
   /**

@@ -53,6 +53,15 @@ Deno.test("RepeatFilter.forget() lets a stanza be delivered anew, and makes none
   assert.equal(filter.isRepeat(envelope(14)), true);
 });
 
+Deno.test("RepeatFilter.forget() forgets a number that a session has brought, and that was remembered again", () => {
+  const filter = new RepeatFilter();
+  const brought = { sender: envelope(7).stanza.from.text, process: envelope(7).process };
+  filter.learnDelivered(envelope(7).stanza.to.text, { ...brought, highest: 7, recent: [7] });
+  filter.remember(envelope(7));
+  filter.forget(envelope(7));
+  assert.equal(filter.isRepeat(envelope(7)), false);
+});
+
 Deno.test("RepeatFilter lets a gap inside its window through and takes older ones for repeats", () => {
   const filter = new RepeatFilter({ window: 4 });
   for (const sequence of [10, 12, 14, 16, 18]) filter.remember(envelope(sequence));

@@ -290,6 +290,11 @@ export class Router {
     envelope.trace?.note("returned", { reason });
     switch (reason) {
       case "unacknowledged":
+        this.memory.forgetDelivered(envelope);
+        return this.#rerouted(envelope, false);
+      // They were forgotten when they went. What is known of them since then is right: the session
+      // has come back with them.
+      case "passed-on":
         return this.#rerouted(envelope, false);
       case "perhaps-delivered":
         return this.#rerouted(envelope, true);
@@ -440,15 +445,12 @@ export class Router {
    */
   #rerouted(envelope: Envelope, mayBeRepeat: boolean): void {
     if (envelope.isCopy || !isBounceable(envelope.stanza)) {
-      // The message itself may come here once its own sessions have left without it, too.
-      if (envelope.isCopy) this.memory.forgetDelivered(envelope);
       return this.#refusals.drop(envelope, "unacknowledged");
     }
     envelope.ttl = this.#messageTtl;
     envelope.mayBeRepeat = mayBeRepeat;
     envelope.arrived("taken-back"); // no longer from a link: its recipient may have moved there
     envelope.isRerouted = true;
-    this.memory.forgetDelivered(envelope);
     this.#submitReturned(envelope);
   }
 

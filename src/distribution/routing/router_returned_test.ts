@@ -86,6 +86,19 @@ Deno.test("Router hands a stanza that cannot leave any more to another node, wit
   assert.deepEqual(errorsTo(fixture), ["service-unavailable"], "it is out of hops");
 });
 
+Deno.test("Router.returned() drops a stanza that went with its session and has come back with it", () => {
+  const fixture = new RouterFixture();
+  fixture.cache.set(BOB, "dc1.example.com");
+  fixture.local.set(BOB, "delivered");
+  const envelope = fromLink(stanza(ALICE, BOB, { id: "1" }));
+  fixture.received(envelope);
+  fixture.router.returned(envelope, "passed-on");
+  assert.equal(fixture.delivered.length, 1);
+  fixture.router.memory.forgetDelivered(envelope); // it went, and did not come back
+  fixture.router.returned(envelope, "passed-on");
+  assert.equal(fixture.delivered.length, 2);
+});
+
 Deno.test("Router.returned() routes a delivered stanza, however old, to where the user is now", () => {
   const fixture = new RouterFixture();
   fixture.cache.set(BOB, "dc1.example.com");

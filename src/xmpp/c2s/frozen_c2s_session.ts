@@ -45,8 +45,8 @@ export class FrozenC2sSession implements FrozenSession {
     return this.#deps.management.acks.isFull;
   }
 
-  get heldBack(): readonly Delivery[] {
-    return this.#deps.management.acks.heldBack;
+  get waiting(): readonly Delivery[] {
+    return this.#deps.management.acks.waiting;
   }
 
   get unrelayed(): number {
@@ -101,7 +101,7 @@ export class FrozenC2sSession implements FrozenSession {
     return this.#session.isOpen ? this.#deps.vanish() : Promise.resolve();
   }
 
-  giveBack(perhapsDelivered: number): void {
-    this.#deps.management.giveBack(perhapsDelivered);
+  giveBack(relayed: number, mayBeRepeat: boolean): void {
+    this.#deps.management.giveBack(relayed, mayBeRepeat ? "perhaps-delivered" : "passed-on");
   }
 }

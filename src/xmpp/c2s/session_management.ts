@@ -1,6 +1,6 @@
 import type { CancelTimer } from "../../base/mod.ts";
 import { parseHandled } from "../sm/counter.ts";
-import type { Delivery } from "../sm/delivery.ts";
+import type { Delivery, SessionReturn } from "../sm/delivery.ts";
 import type { EnableRequest } from "../sm/enable_request.ts";
 import type { FreezeOwner, SessionState, Unfreezing } from "../sm/moving_session.ts";
 import type { AckLink, SessionAcksEvents } from "../sm/session_acks.ts";
@@ -237,17 +237,18 @@ export class SessionManagement {
 
   /**
    * Returns what the client has not acknowledged. Called after everybody knows that the session is gone.
-   * @param perhapsDelivered number of the last relayed stanza that another node may still deliver
+   * @param relayed number of the last stanza that another node was sent
+   * @param reason why those come back
    */
-  giveBack(perhapsDelivered = 0): void {
-    const ofOthers = perhapsDelivered - this.acks.settledByRelay;
+  giveBack(relayed = 0, reason: SessionReturn = "unacknowledged"): void {
+    const sent = relayed - this.acks.settledByRelay;
     const unacknowledged = this.end();
     this.shared.log.info("sm.ended", {
       jid: this.#session.jid.text,
       reason: this.#isGiven ? "given" : this.endReason,
       unacknowledged: unacknowledged.length,
     });
-    this.shared.giveBack(unacknowledged, ofOthers);
+    this.shared.giveBack(unacknowledged, sent, reason);
   }
 
   /** Ends both counts; returns the unacknowledged stanzas, in order, to the caller. */

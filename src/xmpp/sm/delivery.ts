@@ -42,11 +42,11 @@ export interface Delivery {
 
 /**
  * Reason why a stanza comes back from its recipient's session: the session ended before its client
- * had acknowledged it (`unacknowledged`); so it did, but another node that had received it may still
- * deliver it (`perhaps-delivered`); or the client's streams ended each time it was sent
- * (`unreadable`).
+ * had acknowledged it (`unacknowledged`); so it did after it had moved, and the node that was sent
+ * the stanza is gone (`passed-on`) or may still deliver it (`perhaps-delivered`); or the client's
+ * streams ended each time it was sent (`unreadable`).
  */
-export type SessionReturn = "unacknowledged" | "perhaps-delivered" | "unreadable";
+export type SessionReturn = "unacknowledged" | "passed-on" | "perhaps-delivered" | "unreadable";
 
 /** True for bytes outside any larger buffer: holding them for long pins nothing else. */
 export function areDetached(bytes: Uint8Array): boolean {

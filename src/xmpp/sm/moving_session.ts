@@ -58,10 +58,10 @@ export interface FrozenSession {
   /** True when the session keeps more than it may. */
   readonly isFull: boolean;
   /**
-   * Stanzas that came straight here, and are kept once no more follow from the node before: they do
-   * not go along yet.
+   * Stanzas that wait here: `relay` has not received them yet. Those that came straight here do so
+   * until no more follow from the node before.
    */
-  readonly heldBack: readonly Delivery[];
+  readonly waiting: readonly Delivery[];
   /** Kept stanzas that `relay` has not received yet. */
   readonly unrelayed: number;
   state(): SessionState;
@@ -84,10 +84,10 @@ export interface FrozenSession {
   leave(): Promise<void>;
   /**
    * Routes unsettled stanzas again, after `leave`.
-   * @param perhapsDelivered number of the last relayed stanza that the other node may still deliver;
-   *   0 for none
+   * @param relayed number of the last stanza that the other node was sent; 0 for none
+   * @param mayBeRepeat true when it may still deliver them
    */
-  giveBack(perhapsDelivered: number): void;
+  giveBack(relayed: number, mayBeRepeat: boolean): void;
 }
 
 /** Request to resume a session: its id, its account, and the client's handled count. */

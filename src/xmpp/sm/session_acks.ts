@@ -164,9 +164,11 @@ export class SessionAcks {
     this.#followedCarbons ??= new FollowedCarbons();
   }
 
-  /** Stanzas that wait for those that follow from the old node. */
-  get heldBack(): readonly Delivery[] {
-    return this.#heldBack?.all ?? [];
+  /** Kept stanzas that the relay has not received, and those that wait for others to follow. */
+  get waiting(): readonly Delivery[] {
+    const kept = this.#queue.all;
+    const unrelayed = this.#relay === undefined ? kept : kept.slice(this.#queue.relayed);
+    return [...unrelayed, ...this.#heldBack?.all ?? []];
   }
 
   /** Keeps a stanza that followed from the old node. */

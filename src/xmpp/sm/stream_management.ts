@@ -222,18 +222,20 @@ export class StreamManagement<Session extends ManagedSession = ManagedSession> {
 
   /**
    * Returns, in order, the stanzas that an ended session had not acknowledged.
-   * @param perhapsDelivered how many of the first another node may still deliver
+   * @param sent how many of the first another node was sent
+   * @param reason why those come back
    */
-  giveBack(deliveries: readonly Delivery[], perhapsDelivered = 0): void {
+  giveBack(
+    deliveries: readonly Delivery[],
+    sent = 0,
+    reason: SessionReturn = "unacknowledged",
+  ): void {
     for (const [index, delivery] of deliveries.entries()) {
       if (!delivery.abandoned()) continue;
       const { stanza } = delivery;
       if (isWorthRouting(stanza)) this.metrics.rerouted.inc();
       else this.metrics.dropped(stanza.kind);
-      this.#deps.returned(
-        delivery,
-        index < perhapsDelivered ? "perhaps-delivered" : "unacknowledged",
-      );
+      this.#deps.returned(delivery, index < sent ? reason : "unacknowledged");
     }
   }
 

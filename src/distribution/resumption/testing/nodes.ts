@@ -31,6 +31,8 @@ export interface World {
   readonly clock: ManualClock;
   /** Owner of each full JID in the session table. */
   readonly claims: Map<string, TestNode>;
+  /** True when nodes route what ended sessions give back, to where the claim is. @default false */
+  isRouting?: boolean;
 }
 
 export interface NodeOptions {
@@ -106,6 +108,8 @@ export class TestNode {
         if (delivery.isCopy) return; // the stanza itself is answered for
         const mayBeRepeat = reason === "perhaps-delivered";
         this.rerouted.push({ id: idOf(delivery.stanza), mayBeRepeat });
+        if (reason === "unacknowledged") this.repeats.forget(delivery);
+        if (world.isRouting === true) this.#reroute(delivery, mayBeRepeat);
       },
       hasMoved: (jid) => Promise.resolve((claims.get(jid.text) ?? this) !== this),
     });
@@ -207,6 +211,20 @@ export class TestNode {
     envelope.isCopy = isCopy;
     envelope.isRerouted = isRerouted;
     if (this.repeats.isRepeat(envelope)) return;
+    this.repeats.remember(envelope);
+    this.registry.deliver(envelope.stanza, envelope);
+  }
+
+  /** Routes a stanza of an ended session as the router does. */
+  #reroute(envelope: Envelope, mayBeRepeat: boolean): void {
+    envelope.mayBeRepeat = mayBeRepeat;
+    envelope.isRerouted = true;
+    this.world.claims.get(HOME)?.arrive(new Envelope(envelope, envelope, 0));
+  }
+
+  /** Takes a stanza that was sent here, unless this node knows it as a repeat. */
+  arrive(envelope: Envelope): void {
+    if (this.repeats.isRepeat(envelope)) return envelope.settle();
     this.repeats.remember(envelope);
     this.registry.deliver(envelope.stanza, envelope);
   }
