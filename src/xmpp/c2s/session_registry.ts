@@ -295,19 +295,19 @@ export class SessionRegistry {
 
   /**
    * Makes room for `session` if possible. Connected sessions have priority: of a full account the first
-   * hibernating session here ends.
+   * hibernating sessions here end. There may be several too many, after the bound was lowered. None
+   * ends in vain.
    */
   #hasRoom(session: LocalSession, elsewhere = 0): boolean {
-    const hasRoom = () => {
-      const open = this.ofAccount(session.jid.bare.text).filter(({ isOpen, jid }) =>
-        isOpen && jid.text !== session.jid.text // whose place it takes
-      );
-      return open.length + elsewhere < this.#maxPerAccount;
-    };
-    if (hasRoom()) return true;
-    this.ofAccount(session.jid.bare.text).find(({ isHibernating }) => isHibernating)
-      ?.end("resource-constraint");
-    return hasRoom();
+    const others = this.ofAccount(session.jid.bare.text).filter(({ isOpen, isGiven, jid }) =>
+      // It takes the place of its own full JID. Sessions that have moved count elsewhere.
+      isOpen && isGiven !== true && jid.text !== session.jid.text
+    );
+    const tooMany = Math.max(0, others.length + elsewhere + 1 - this.#maxPerAccount);
+    const asleep = others.filter(({ isHibernating }) => isHibernating).slice(0, tooMany);
+    if (asleep.length < tooMany) return false;
+    for (const each of asleep) each.end("resource-constraint");
+    return true;
   }
 
   #takePlace(session: LocalSession): void {

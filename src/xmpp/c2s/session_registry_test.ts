@@ -8,7 +8,7 @@ import type { LocalSession } from "./local_session.ts";
 import { SessionRegistry } from "./session_registry.ts";
 
 class FakeSession implements LocalSession {
-  readonly isHibernating = false;
+  isHibernating = false;
   isManaged = false;
   readonly isConfidential = true;
   hasCarbons = false;
@@ -295,6 +295,23 @@ Deno.test("SessionRegistry.open() closes a session whose client left meanwhile",
   assert.equal(await opening, "gone");
   assert.equal(registry.count, 0);
   assert.equal(events.calls.at(-1), "closed a");
+});
+
+Deno.test("SessionRegistry.open() ends hibernating sessions only if that makes room, and as many as it takes", async () => {
+  const { registry } = registryWith();
+  const open = async (resource: string, isHibernating = false) => {
+    const session = new FakeSession(`${BARE}/${resource}`);
+    session.isHibernating = isHibernating;
+    return { session, outcome: await registry.open(session) };
+  };
+  await open("phone");
+  const asleep = [await open("a", true), await open("b", true)].map(({ session }) => session);
+  registry.change({ maxSessionsPerAccount: 1 });
+  assert.equal((await open("new")).outcome, "resource-constraint");
+  assert.deepEqual(asleep.map(({ isOpen }) => isOpen), [true, true]);
+  registry.change({ maxSessionsPerAccount: 2 });
+  assert.equal((await open("new")).outcome, "opened");
+  assert.deepEqual(asleep.map(({ isOpen }) => isOpen), [false, false]);
 });
 
 Deno.test("SessionRegistry.open() accepts maxSessionsPerAccount sessions and not one more", async () => {
