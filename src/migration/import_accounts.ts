@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import { resolve } from "node:path";
 import { CausewayError } from "../base/mod.ts";
 import type { AccountSource, PlacedItem } from "./account_source.ts";
 import type { AwaitedAccount, ImportCounts, StateFile } from "./import_state.ts";
@@ -19,7 +20,10 @@ export interface ImportOptions {
   readonly source: AccountSource;
   readonly taking: TakingDeps;
   readonly state: StateFile;
-  /** File that gets a line for everything that was not taken. */
+  /**
+   * File that gets a line for everything that was not taken. It must be empty or missing, unless the
+   * interrupted import that this one continues has written it.
+   */
   readonly reportPath: string;
   /** Called at the beginning with what was done before, and after each batch. */
   progress?(counts: ImportCounts): void;
@@ -48,7 +52,12 @@ export async function importAccounts(options: ImportOptions): Promise<ImportCoun
   const { source, state } = options;
   const before = await state.read(source.id);
   let counts = before?.counts ?? NOTHING;
-  using report = await ReportFile.open(options.reportPath, before?.reportBytes ?? 0);
+  const reportPath = resolve(options.reportPath);
+  const isSameReport = before !== undefined && (before.report ?? reportPath) === reportPath;
+  using report = await ReportFile.open(
+    options.reportPath,
+    isSameReport ? before.reportBytes : undefined,
+  );
   let position = before?.position;
   const taken = new Set(before?.taken);
   let batch: readonly PlacedItem[] = [];
@@ -63,6 +72,7 @@ export async function importAccounts(options: ImportOptions): Promise<ImportCoun
       taken: [...taken],
       awaited,
       counts,
+      report: reportPath,
       reportBytes: report.bytes,
     });
   /** Takes the batch, and leaves in it what has failed, and what another import takes. */

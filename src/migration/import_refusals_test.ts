@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
 import { CausewayError } from "../base/mod.ts";
+import { importAccounts } from "./import_accounts.ts";
+import { StateFile } from "./import_state.ts";
 import { PieFiles } from "./pie_files.ts";
 import type { TakingDeps } from "./take_account.ts";
 import {
@@ -93,6 +95,7 @@ Deno.test("importAccounts() takes all but the credentials of accounts in a direc
   assert.deepEqual(await destination.waiting("zoe"), []);
 
   await store.offlineMessages(HOST).removeAll("alice"); // she has got them
+  await destination.putReportAway();
   assert.deepEqual(await import_(), { ...NOTHING, there: 2, refused: 1, findings: 4 });
   assert.deepEqual(destination.report(), [
     `alice@example.com | password | ${password}`,
@@ -178,6 +181,43 @@ for (const name of ["report", "state.new"]) {
     assert.equal((await destination.importFiles(path)).added, 1);
   });
 }
+
+Deno.test("importAccounts() leaves a report alone that it has not written, and takes nothing then", async () => {
+  await using destination = await Destination.open();
+  const path = await destination.write(document(user("alice"), user("bob")));
+  const report = destination.path("report");
+  const refused = {
+    code: "migration/unwritable",
+    message:
+      `Cannot write ${report}: it has something in it that this import has not written; move ` +
+      "it away, or name another file with --report",
+  };
+  await Deno.writeTextFile(report, "notes of somebody\n");
+  await assert.rejects(destination.importFiles(path), refused);
+  assert.deepEqual(await destination.store.users(HOST).list(), []);
+  assert.equal(await Deno.readTextFile(report), "notes of somebody\n");
+
+  // An import that continues has its own report alone.
+  await Deno.remove(report);
+  const numbered = new Numbered();
+  numbered.breaksAt = 20;
+  await assert.rejects(destination.import(numbered), { message: "the machine is off" });
+  const written = await Deno.readTextFile(report);
+  await Deno.rename(report, destination.path("first.report"));
+  const other = destination.path("other.report");
+  await Deno.writeTextFile(other, "notes of somebody\n".repeat(1000));
+  const running = async (reportPath: string) => {
+    using state = await StateFile.open(destination.path("state"));
+    const { taking } = destination;
+    return await importAccounts({ source: numbered, taking, state, reportPath });
+  };
+  numbered.breaksAt = Infinity;
+  await assert.rejects(running(other), { code: "migration/unwritable" });
+  assert.equal((await Deno.stat(other)).size, 18_000);
+  await Deno.rename(destination.path("first.report"), report);
+  assert.equal((await running(report)).findings, 40);
+  assert.ok((await Deno.readTextFile(report)).startsWith(written));
+});
 
 /** Parts of accounts that cannot be taken, with the line of the report for each. */
 const NOT_TAKEN: readonly [what: string, users: string, lines: readonly string[]][] = [

@@ -43,6 +43,8 @@ export interface ImportState {
    */
   readonly awaited?: readonly AwaitedAccount[];
   readonly counts: ImportCounts;
+  /** Absolute path of the report. @default any: earlier versions did not note it */
+  readonly report?: string;
   /** Length of the report in bytes. What stands behind it is of accounts that are taken again. */
   readonly reportBytes: number;
 }
@@ -177,9 +179,9 @@ function failure(path: string, problem: string, cause?: unknown): CausewayError 
 function tryState(text: string): ImportState | undefined {
   try {
     const value = JSON.parse(text);
-    const { position = "", importId = "", taken = [], awaited = [] } = value;
+    const { position = "", importId = "", report = "", taken = [], awaited = [] } = value;
     const isState = typeof value.source === "string" && typeof position === "string" &&
-      typeof importId === "string" &&
+      typeof importId === "string" && typeof report === "string" &&
       Array.isArray(taken) && Array.isArray(awaited) && typeof value.reportBytes === "number" &&
       typeof value.counts?.added === "number";
     return isState ? value : undefined;

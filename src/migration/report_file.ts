@@ -15,19 +15,22 @@ export class ReportFile implements Disposable {
   }
 
   /**
-   * Opens a report to go on behind its first `bytes`. One that somebody has removed, or another one,
-   * begins anew. A lock keeps other imports out until the report is closed: they would overwrite its
-   * lines.
+   * Opens a report to go on behind the first `bytes` that this import has written to it. One that
+   * somebody has removed or emptied begins anew. A lock keeps other imports out until the report is
+   * closed: they would overwrite its lines.
    *
+   * @param bytes undefined: this import has not written the file, which must be empty or missing
    * @throws CausewayError `migration/in-use` when another import writes it; `migration/unwritable`
    */
-  static async open(path: string, bytes: number): Promise<ReportFile> {
+  static async open(path: string, bytes?: number): Promise<ReportFile> {
     const options = { write: true, create: true, mode: 0o600 };
     const file = await writing(path, () => Deno.open(path, options));
     try {
       if (!await writing(path, () => file.tryLock(true))) throw inUse(path);
+      const { size } = await writing(path, () => file.stat());
+      if (bytes === undefined && size > 0) throw notOurs(path);
       return await writing(path, async () => {
-        const kept = Math.min(bytes, (await file.stat()).size);
+        const kept = Math.min(bytes ?? 0, size);
         await file.truncate(kept);
         await file.seek(kept, Deno.SeekMode.Start);
         return new ReportFile(path, file, kept);
@@ -69,6 +72,14 @@ function inUse(path: string): CausewayError {
     "migration/in-use",
     `Cannot write ${path}: another import writes it; name another file with --report`,
     { retryable: true },
+  );
+}
+
+function notOurs(path: string): CausewayError {
+  return new CausewayError(
+    "migration/unwritable",
+    `Cannot write ${path}: it has something in it that this import has not written; move it away, ` +
+      "or name another file with --report",
   );
 }
 
