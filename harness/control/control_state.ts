@@ -80,11 +80,19 @@ export function answersOf(choice: Choice, view: ClusterView): readonly Answer[] 
         label: `${name}  at ${place}${isOnline ? "" : "  (not connected)"}`,
         means: { kind: "choice", choice: { what: "place", visitor: name }, at: 0 },
       }));
-    case "place":
-      return [...new Set(view.nodes.map(({ datacenter }) => datacenter))].map((datacenter) => ({
-        label: `${choice.visitor} to ${datacenter}`,
-        means: { kind: "move", visitor: choice.visitor, datacenter },
+    case "place": {
+      const { visitor } = choice;
+      // One that is not connected may log in where it was.
+      const online = view.traffic.visitors.find(({ name, isOnline }) =>
+        name === visitor && isOnline
+      );
+      const here = view.nodes.find(({ name }) => name === online?.place)?.datacenter;
+      const all = new Set(view.nodes.map(({ datacenter }) => datacenter));
+      return [...all].filter((datacenter) => datacenter !== here).map((datacenter) => ({
+        label: `${visitor} to ${datacenter}`,
+        means: { kind: "move", visitor, datacenter },
       }));
+    }
     case "dashboard":
       return view.nodes.flatMap(({ name, dashboard }) =>
         dashboard === undefined

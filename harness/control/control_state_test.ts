@@ -29,7 +29,7 @@ Deno.test("pressKey() turns keys into deeds, by number or with the arrows and En
     [["c", DOWN, DOWN, DOWN, DOWN, "\r"], link],
     [["c", DOWN, UP, UP, "\r"], { kind: "toggle-link", one: "dc1", other: "dc2" }],
     [["k", "2"], { kind: "toggle-node", node: "dc2-node1" }],
-    [["m", "1", "2"], { kind: "move", visitor: "visitor1", datacenter: "dc2" }],
+    [["m", "1", "1"], { kind: "move", visitor: "visitor1", datacenter: "dc2" }],
     [["m", DOWN, "\r", DOWN, DOWN, "\r"], { kind: "move", visitor: "visitor2", datacenter: "dc3" }],
     [["d", "1"], { kind: "open", address: "http://127.0.0.1:8088/" }],
     [["t"], { kind: "toggle-traffic" }],
