@@ -4,8 +4,18 @@ import { nearestKey } from "../config/mod.ts";
 import { isLocked } from "../migration/mod.ts";
 import type { UserStore } from "../storage/mod.ts";
 import { Stores } from "../storage/mod.ts";
+import type { CompleteCredentials } from "../xmpp/mod.ts";
 import { BareJid, tryParseJid } from "../xmpp/mod.ts";
 import { deriveScramCredentials } from "../xmpp/sasl/mod.ts";
+
+/** Gets a password from whoever has it. */
+export type PasswordReader = () => string | Promise<string>;
+
+/** Change of a password. */
+export interface PasswordChange {
+  /** True when an import had reserved the account: it may lack some of its data. */
+  readonly wasReserved: boolean;
+}
 
 /** The accounts of all hosts of a configuration, for commands. */
 export class Accounts implements AsyncDisposable {
@@ -36,11 +46,17 @@ export class Accounts implements AsyncDisposable {
     return parseAccountAddress(text, this.#config.hosts);
   }
 
-  async add(jid: BareJid, password: string): Promise<void> {
-    // Check first, so that nobody waits for a key derivation that ends in a refusal.
+  /**
+   * Adds an account. Asks for its password last, so that nobody types one for nothing.
+   *
+   * @throws CausewayError `storage/user-exists`; `storage/managed-elsewhere` for a host whose accounts
+   * are in a directory; `storage/…`
+   */
+  async add(jid: BareJid, readPassword: PasswordReader): Promise<void> {
     const users = this.users(jid.domainpart);
     if (await users.exists(jid.localpart)) throw existsAlready(jid);
-    const credentials = await this.#derive(password);
+    if (isDirectory(users)) throw managedElsewhere("add", jid);
+    const credentials = await this.#derive(await readPassword());
     await this.#stores.addAccount(jid.localpart, jid.domainpart, credentials);
   }
 
@@ -50,33 +66,42 @@ export class Accounts implements AsyncDisposable {
   }
 
   /**
-   * Sets the password of an account. The result says whether an import had reserved the account: it
-   * may lack some of its data.
+   * Sets the password of an account. Asks for it last, so that nobody types one for nothing.
+   *
+   * @throws CausewayError `cli/no-account`; `storage/managed-elsewhere`, as `add`; `storage/…`
    */
-  async setPassword(
-    jid: BareJid,
-    password: string,
-  ): Promise<{ readonly wasReserved: boolean }> {
+  async setPassword(jid: BareJid, readPassword: PasswordReader): Promise<PasswordChange> {
     const users = this.users(jid.domainpart);
-    const credentials = await this.#derive(password);
-    // A directory keeps no keys, and refuses the change itself.
-    const before = users.checkPassword === undefined
-      ? await users.credentials(jid.localpart)
-      : undefined;
-    if (!await users.setPassword(jid.localpart, credentials)) throw isMissing(jid);
-    return { wasReserved: before !== undefined && isLocked(before) };
+    if (!await users.exists(jid.localpart)) throw isMissing(jid);
+    if (isDirectory(users)) throw managedElsewhere("change the password of", jid);
+    const change = await this.#change(jid, await this.#derive(await readPassword()));
+    if (change === undefined) throw isMissing(jid);
+    return change;
   }
 
   /** Adds the account, or changes its password when it exists. */
-  async put(jid: BareJid, password: string): Promise<void> {
-    const users = this.users(jid.domainpart);
+  async put(jid: BareJid, password: string): Promise<PasswordChange> {
     const credentials = await this.#derive(password);
-    if (await users.setPassword(jid.localpart, credentials)) return;
+    const change = await this.#change(jid, credentials);
+    if (change !== undefined) return change;
     await this.#stores.addAccount(jid.localpart, jid.domainpart, credentials);
+    return { wasReserved: false };
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#stores.close();
+  }
+
+  /** Changes the credentials of an account; undefined when there is none. */
+  async #change(
+    { localpart, domainpart }: BareJid,
+    credentials: CompleteCredentials,
+  ): Promise<PasswordChange | undefined> {
+    const users = this.users(domainpart);
+    // A directory keeps no keys, and refuses the change itself.
+    const before = isDirectory(users) ? undefined : await users.credentials(localpart);
+    if (!await users.setPassword(localpart, credentials)) return undefined;
+    return { wasReserved: before !== undefined && isLocked(before) };
   }
 
   #derive(password: string) {
@@ -103,6 +128,25 @@ export function parseAccountAddress(text: string, hosts: readonly string[]): Bar
     );
   }
   return jid;
+}
+
+/** Returns the warning about a password that opens an account which an import had reserved. */
+export function reservedNote({ text }: BareJid): string {
+  return `an import had reserved ${text}, which may not have all its data yet: see that the import ` +
+    "comes to its end; it leaves this password as it is";
+}
+
+/** True for accounts in a directory, which is only read. */
+function isDirectory({ checkPassword }: UserStore): boolean {
+  return checkPassword !== undefined;
+}
+
+function managedElsewhere(action: string, { text, domainpart }: BareJid): CausewayError {
+  return new CausewayError(
+    "storage/managed-elsewhere",
+    `Cannot ${action} ${text}: the accounts of ${domainpart} are in a directory, which is only read ` +
+      "here",
+  );
 }
 
 function existsAlready(jid: BareJid): CausewayError {

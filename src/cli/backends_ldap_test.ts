@@ -16,7 +16,7 @@ async function run(...args: readonly string[]) {
     out: (line) => out.push(line),
     error: (line) => error.push(line),
     readInput: () => Promise.resolve("secret\n"),
-    readPassword: () => Promise.resolve("secret"),
+    readPassword: () => assert.fail("nobody types a password that cannot be used"),
   });
   return { code, out, error };
 }
@@ -72,7 +72,15 @@ Deno.test("causeway backends knows directories: nothing to prepare, and a check 
   }
   const added = await run("users", "add", "dave@example.com", ...config);
   assert.equal(added.code, 1);
-  assert.match(added.error.join("\n"), /it is managed elsewhere, and only read here/);
+  assert.match(
+    added.error.join("\n"),
+    /^causeway: Cannot add dave@.* in a directory, which is only/,
+  );
+  const changed = await run("users", "passwd", "alice@example.com", ...config);
+  assert.match(
+    changed.error.join("\n"),
+    /^causeway: Cannot change the password of alice@.* in a dir/,
+  );
 
   const path = `${fixture.config}.xml`; // for both hosts
   const exported = await run("export", "--output", path, ...config);

@@ -1,6 +1,7 @@
 import { CausewayError, describeError } from "../base/mod.ts";
 import type { BareJid } from "../xmpp/mod.ts";
 import type { Accounts } from "./accounts.ts";
+import { reservedNote } from "./accounts.ts";
 import type { ListedUser } from "./user_list.ts";
 
 /**
@@ -25,8 +26,8 @@ export interface ImportResult {
 /** Options of `importUsers`. */
 export interface ImportUsersOptions {
   readonly replacesExisting: boolean;
-  /** Called with a message for each account that has failed. */
-  failed(message: string): void;
+  /** Called with a message for each account that has failed, or that may lack data. */
+  told(message: string): void;
 }
 
 /**
@@ -37,20 +38,27 @@ export interface ImportUsersOptions {
 export async function importUsers(
   accounts: TakingAccounts,
   list: readonly ListedUser[],
-  { replacesExisting, failed }: ImportUsersOptions,
+  { replacesExisting, told }: ImportUsersOptions,
 ): Promise<ImportResult> {
   const checked = checkAddresses(accounts, list);
   let [imported, done, isAway] = [0, 0, false];
   while (done < checked.length && !isAway) {
     const batch = checked.slice(done, done + BATCH);
     const outcomes = await Promise.allSettled(
-      batch.map(({ jid, user }) =>
-        replacesExisting ? accounts.put(jid, user.password) : accounts.add(jid, user.password)
-      ),
+      batch.map(async ({ jid, user }) => {
+        if (replacesExisting) return await accounts.put(jid, user.password);
+        await accounts.add(jid, () => user.password);
+        return { wasReserved: false };
+      }),
     );
     for (const [index, outcome] of outcomes.entries()) {
-      if (outcome.status === "fulfilled") imported++;
-      else failed(`line ${batch[index]!.user.line}: ${describeError(outcome.reason)}`);
+      const { jid, user: { line } } = batch[index]!;
+      if (outcome.status === "rejected") {
+        told(`line ${line}: ${describeError(outcome.reason)}`);
+        continue;
+      }
+      imported++;
+      if (outcome.value.wasReserved) told(`line ${line}: ${reservedNote(jid)}`);
     }
     done += batch.length;
     isAway = outcomes.every((outcome) =>

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { InternalStore } from "../storage/mod.ts";
 import { SOUND } from "../config/testing/config.ts";
 import { deriveScramCredentials } from "../xmpp/mod.ts";
+import { main } from "./main.ts";
 import { CommandFixture } from "./testing/command.ts";
 
 Deno.test("causeway check accepts a sound file and prints its notes", async () => {
@@ -117,7 +118,7 @@ Deno.test("causeway config schema prints a JSON Schema, causeway version the ver
   }
 });
 
-Deno.test("causeway users passwd tells of an import that has reserved the account", async () => {
+Deno.test("causeway users passwd and import --update tell of an import that has reserved the account", async () => {
   await using fixture = await CommandFixture.make();
   {
     await using store = await InternalStore.open({
@@ -131,6 +132,15 @@ Deno.test("causeway users passwd tells of an import that has reserved the accoun
     await store.users("example.com").add("alice", { sha1: lock(sha1), sha256: lock(sha256) });
   }
   const passwd = ["users", "passwd", "alice@example.com", "--config", "causeway.toml"];
+  const reserved = await Deno.readFile(join(fixture.directory, "causeway.sqlite"));
+  const list = ["users", "import", "--update", "--config", "causeway.toml"];
+  const imported = await fixture.run(list, "alice@example.com,new\nbob@example.com,new\n");
+  assert.deepEqual([imported.code, imported.out], [0, "accounts imported: 2\n"]);
+  assert.match(
+    imported.error,
+    /^causeway: line 1: an import had reserved alice@example\.com, which may not have all .*\n$/,
+  );
+  await Deno.writeFile(join(fixture.directory, "causeway.sqlite"), reserved);
   const { code, out, error } = await fixture.run(passwd, "new\n");
   assert.deepEqual([code, out], [0, ""]);
   assert.match(error, /^causeway: an import had reserved alice@example\.com, .*\n$/);
@@ -234,6 +244,30 @@ Deno.test("causeway users refuses addresses and passwords that cannot be used", 
     assert.ok(error.startsWith("causeway: ") && error.includes(message), error);
     assert.equal(error.trimEnd().split("\n").length, 1, error);
   }
+});
+
+Deno.test("causeway users asks for no password that it cannot use", async () => {
+  await using fixture = await CommandFixture.make();
+  const asked: string[] = [];
+  const run = async (...args: readonly string[]) => {
+    const error: string[] = [];
+    const io = {
+      out: (line: string) => assert.fail(line),
+      error: (line: string) => error.push(line),
+      readInput: () => Promise.resolve("x\n"),
+      readPassword: (prompt: string) => Promise.resolve((asked.push(prompt), "secret")),
+    };
+    const code = await main(["users", ...args, "--config", fixture.config], io);
+    return [code, ...error];
+  };
+  const missing = "causeway: Cannot find alice@example.com: there is no such account";
+  assert.deepEqual(await run("passwd", "alice@example.com"), [1, missing]);
+  assert.deepEqual(asked, []);
+  assert.deepEqual(await run("add", "alice@example.com"), [0]);
+  const exists = "causeway: Cannot add alice@example.com: the account exists";
+  assert.deepEqual(await run("add", "alice@example.com"), [1, exists]);
+  assert.deepEqual(await run("passwd", "alice@example.com"), [0]);
+  assert.deepEqual(asked, Array.from({ length: 2 }, () => "Password for alice@example.com"));
 });
 
 Deno.test("causeway users import takes CSV and JSON from a file or standard input", async () => {

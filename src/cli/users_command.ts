@@ -5,7 +5,7 @@ import { loadConfig } from "../config/mod.ts";
 import { listUsers } from "../storage/mod.ts";
 import { plainText } from "../terminal/mod.ts";
 import type { BareJid } from "../xmpp/mod.ts";
-import { Accounts } from "./accounts.ts";
+import { Accounts, reservedNote } from "./accounts.ts";
 import type { AdminCommandOptions } from "./admin_options.ts";
 import { addAccessOptions, adminClient, ownAddress } from "./admin_options.ts";
 import type { CommandIo } from "./command_io.ts";
@@ -35,7 +35,7 @@ interface ImportOptions extends ConfigOption {
  */
 export function usersCommand(io: CommandIo, done: (code: number) => void): Command {
   const users = new Command("users").description("manage accounts");
-  const jid = () => new Argument("<jid>", "account, such as alice@example.com");
+  const jid = () => new Argument("<JID>", "account, such as alice@example.com");
   const config = () => new Option("--config <FILE>", "configuration file").makeOptionMandatory();
   const passwordFile = () =>
     new Option("--password-file <FILE>", "file with the password (default: standard input)");
@@ -45,7 +45,7 @@ export function usersCommand(io: CommandIo, done: (code: number) => void): Comma
     .action(async (text: string, options: PasswordOption) => {
       await using accounts = await Accounts.open(loadConfig(options.config));
       const address = accounts.address(text);
-      await accounts.add(address, await readPassword(address.text, options, io));
+      await accounts.add(address, () => readPassword(address.text, options, io));
     });
 
   addAccessOptions(
@@ -67,13 +67,11 @@ export function usersCommand(io: CommandIo, done: (code: number) => void): Comma
     .action(async (text: string, options: PasswordOption) => {
       await using accounts = await Accounts.open(loadConfig(options.config));
       const address = accounts.address(text);
-      const password = await readPassword(address.text, options, io);
-      const { wasReserved } = await accounts.setPassword(address, password);
-      if (!wasReserved) return;
-      io.error(
-        `causeway: an import had reserved ${address.text}, which may not have all its data yet: ` +
-          "see that the import comes to its end; it leaves this password as it is",
+      const { wasReserved } = await accounts.setPassword(
+        address,
+        () => readPassword(address.text, options, io),
       );
+      if (wasReserved) io.error(`causeway: ${reservedNote(address)}`);
     });
 
   users.command("list").description("print all accounts, one on a line").addOption(config())
@@ -99,7 +97,7 @@ export function usersCommand(io: CommandIo, done: (code: number) => void): Comma
       const listed = parseUserList(text, options.format);
       const { imported, failed, left } = await importUsers(accounts, listed, {
         replacesExisting: options.update === true,
-        failed: (message) => io.error(`causeway: ${message}`),
+        told: (message) => io.error(`causeway: ${message}`),
       });
       if (left > 0) io.error(`causeway: accounts behind these, not looked at: ${left}; try again`);
       io.out(`accounts imported: ${imported}`);
