@@ -105,6 +105,7 @@ async function openSource(paths: readonly string[], options: Options): Promise<O
     throw new CausewayError("cli/import-source", `Cannot import: ${problem}`);
   }
   if (url === undefined) {
+    refuseDatabaseOptions(options);
     const source = await PieFiles.open(paths);
     return { source, [Symbol.asyncDispose]: () => Promise.resolve() };
   }
@@ -128,6 +129,22 @@ async function openSource(paths: readonly string[], options: Options): Promise<O
     await database[Symbol.asyncDispose]();
     throw thrown;
   }
+}
+
+/** @throws CausewayError `cli/usage` for options that are about a database, where there is none */
+function refuseDatabaseOptions({ passwordFile, cafile }: Options): void {
+  const given = [
+    ...passwordFile === undefined ? [] : ["--password-file"],
+    ...cafile === undefined ? [] : ["--cafile"],
+  ];
+  if (given.length === 0) return;
+  throw new CausewayError(
+    "cli/usage",
+    `Cannot use ${
+      given.join(" and ")
+    } with files of XEP-0227: only a database (--mongooseim-sql) ` +
+      "has a password or a certificate",
+  );
 }
 
 function takingDeps(config: Config, stores: Stores, io: CommandIo): TakingDeps {

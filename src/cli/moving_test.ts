@@ -273,6 +273,11 @@ Deno.test("causeway import asks for one source", async () => {
   assert.equal(badUrl.code, 1);
   assert.match(badUrl.error, /--mongooseim-sql expects postgresql:/);
   assert.ok(!badUrl.error.includes("secret"));
+  for (const option of ["--cafile", "--password-file"]) {
+    const { code, error } = await fixture.run(["import", "in.xml", option, "none", ...config]);
+    assert.equal(code, 1);
+    assert.ok(error.startsWith(`causeway: Cannot use ${option} with files of XEP-0227: `), error);
+  }
   const missing = await fixture.run(["import", join(fixture.directory, "no.xml"), ...config]);
   assert.match(missing.error, /^causeway: Cannot read .*no\.xml: /);
   const folder = join(fixture.directory, "accounts");
