@@ -216,7 +216,15 @@ export function backendsCommand(io: CommandIo, done: (code: number) => void): Co
             "these go too",
         );
       }
-      if (final) await refuseEmptySource(storage, { from, to, kinds });
+      if (final) {
+        try {
+          await refuseEmptySource(storage, { from, to, kinds });
+        } catch (thrown) {
+          if (!options.json) throw thrown;
+          done(1);
+          return print({ copied, problem: describeError(thrown) });
+        }
+      }
       for (const kind of inCopyOrder(kinds, differing)) {
         const steps = new Map<string, number>();
         const reports: CopyReport[] = [];

@@ -253,6 +253,22 @@ for (const kind of SERVER_KINDS) {
   });
 }
 
+Deno.test("causeway backends copy --final --json prints the problem of a source that it refuses", async () => {
+  // Nothing listens at port 1.
+  const pool =
+    '[outgoing_pools.rdbms.one.connection]\nurl = "postgresql://a:b@127.0.0.1:1/causeway"\n';
+  await using fixture = await CommandFixture.make(`${SOUND}${pool}`);
+  const copy = ["backends", "copy", "--final", "--config", fixture.config];
+  const away = [...copy, "--from", "rdbms.one", "--to", "internal"];
+  const said = await run(...away);
+  assert.deepEqual([said.code, said.out], [1, []]);
+  assert.match(said.error.join("\n"), /^causeway: Cannot connect to .*: it cannot be reached/);
+  const problem = said.error[0]!.replace("causeway: ", "");
+  const { code, out, error } = await run(...away, "--json");
+  assert.deepEqual([code, error], [1, []]);
+  assert.deepEqual(JSON.parse(out.join("\n")), { copied: [], problem });
+});
+
 Deno.test("causeway backends plan and prepare go on behind a backend that cannot be reached", async () => {
   // Nothing listens at port 1.
   const pool = (tag: string) =>
