@@ -26,3 +26,10 @@ export class CausewayError extends Error {
 export function describeError(thrown: unknown): string {
   return thrown instanceof Error ? thrown.message : String(thrown);
 }
+
+/** Describes a failure to use a file that the message around it names already. */
+export function describeFileError(thrown: unknown): string {
+  // Each way to open a file has another wording, with a name of its own for the step.
+  const isMissing = thrown instanceof Error && "code" in thrown && thrown.code === "ENOENT";
+  return isMissing ? "there is no such file or folder" : describeError(thrown);
+}

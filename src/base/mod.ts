@@ -14,7 +14,7 @@ export { Pauses } from "./pauses.ts";
 export { TurnClock } from "./turn_clock.ts";
 export { ManualClock } from "./manual_clock.ts";
 export type { CausewayErrorOptions } from "./errors.ts";
-export { CausewayError, describeError } from "./errors.ts";
+export { CausewayError, describeError, describeFileError } from "./errors.ts";
 export type { IntegerOption, IntegerRange } from "./integer_option.ts";
 export { integerIn, resolveIntegers } from "./integer_option.ts";
 export { joinBytes } from "./join_bytes.ts";

@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { CausewayError, describeError } from "../base/mod.ts";
+import { CausewayError, describeFileError } from "../base/mod.ts";
 import { promptPassword } from "./password_prompt.ts";
 
 /** Input and output of commands besides the files they name. */
@@ -37,7 +37,7 @@ export function readNamedFile(path: string): string {
   try {
     return readFileSync(path, "utf8");
   } catch (thrown) {
-    throw new CausewayError("cli/unreadable", `Cannot read ${path}: ${describeError(thrown)}`, {
+    throw new CausewayError("cli/unreadable", `Cannot read ${path}: ${describeFileError(thrown)}`, {
       cause: thrown,
     });
   }

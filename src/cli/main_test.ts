@@ -260,6 +260,10 @@ Deno.test("causeway users asks for no password that it cannot use", async () => 
     const code = await main(["users", ...args, "--config", fixture.config], io);
     return [code, ...error];
   };
+  assert.deepEqual(
+    await run("add", "alice@example.com", "--password-file", "/nowhere/pw"),
+    [1, "causeway: Cannot read /nowhere/pw: there is no such file or folder"],
+  );
   const missing = "causeway: Cannot find alice@example.com: there is no such account";
   assert.deepEqual(await run("passwd", "alice@example.com"), [1, missing]);
   assert.deepEqual(asked, []);

@@ -279,7 +279,10 @@ Deno.test("causeway import asks for one source", async () => {
     assert.ok(error.startsWith(`causeway: Cannot use ${option} with files of XEP-0227: `), error);
   }
   const missing = await fixture.run(["import", join(fixture.directory, "no.xml"), ...config]);
-  assert.match(missing.error, /^causeway: Cannot read .*no\.xml: /);
+  assert.match(
+    missing.error,
+    /^causeway: Cannot read .*no\.xml: there is no such file or folder\n$/,
+  );
   const folder = join(fixture.directory, "accounts");
   await Deno.mkdir(folder);
   await Deno.writeTextFile(join(folder, "alice.dat"), "");

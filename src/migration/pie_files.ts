@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { dirname, isAbsolute, join, relative } from "node:path";
-import { CausewayError, describeError } from "../base/mod.ts";
+import { CausewayError, describeError, describeFileError } from "../base/mod.ts";
 import type { AccountSource, PlacedItem } from "./account_source.ts";
 import { shown } from "./account_parts.ts";
 import type { SourceItem } from "./moved_account.ts";
@@ -187,6 +187,6 @@ async function documentsIn(folder: string): Promise<readonly string[]> {
 }
 
 function unreadable(path: string, thrown: unknown): CausewayError {
-  const message = `Cannot read ${path}: ${describeError(thrown)}`;
+  const message = `Cannot read ${path}: ${describeFileError(thrown)}`;
   return new CausewayError("migration/unreadable", message, { cause: thrown });
 }
