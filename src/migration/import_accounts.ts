@@ -50,9 +50,10 @@ const NOTHING: ImportCounts = {
  */
 export async function importAccounts(options: ImportOptions): Promise<ImportCounts> {
   const { source, state } = options;
+  const reportPath = resolve(options.reportPath);
+  if (reportPath === resolve(state.path)) throw sameFile(options.reportPath);
   const before = await state.read(source.id);
   let counts = before?.counts ?? NOTHING;
-  const reportPath = resolve(options.reportPath);
   const isSameReport = before !== undefined && (before.report ?? reportPath) === reportPath;
   using report = await ReportFile.open(
     options.reportPath,
@@ -126,6 +127,14 @@ export async function importAccounts(options: ImportOptions): Promise<ImportCoun
   await take();
   await state.remove();
   return counts;
+}
+
+/** Each new state would take the place of the report, and remove it at the end. */
+function sameFile(path: string): CausewayError {
+  return new CausewayError(
+    "migration/unwritable",
+    `Cannot write ${path}: it cannot be both the state of the import and its report`,
+  );
 }
 
 function isSameAccount({ item: one }: PlacedItem, { item: other }: PlacedItem): boolean {

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { join } from "node:path";
 import { CausewayError } from "../base/mod.ts";
 import { importAccounts } from "./import_accounts.ts";
 import { StateFile } from "./import_state.ts";
@@ -217,6 +218,19 @@ Deno.test("importAccounts() leaves a report alone that it has not written, and t
   await Deno.rename(destination.path("first.report"), report);
   assert.equal((await running(report)).findings, 40);
   assert.ok((await Deno.readTextFile(report)).startsWith(written));
+});
+
+Deno.test("importAccounts() refuses one file for its state and its report", async () => {
+  await using destination = await Destination.open();
+  const source = await PieFiles.open([await destination.write(document(user("alice")))]);
+  using state = await StateFile.open(destination.path("state"));
+  const reportPath = join(destination.path("none"), "..", "state");
+  const { taking } = destination;
+  await assert.rejects(importAccounts({ source, taking, state, reportPath }), {
+    code: "migration/unwritable",
+    message: /it cannot be both the state of the import and its report$/,
+  });
+  assert.deepEqual(await destination.store.users(HOST).list(), []);
 });
 
 /** Parts of accounts that cannot be taken, with the line of the report for each. */
