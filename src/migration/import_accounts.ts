@@ -21,8 +21,8 @@ export interface ImportOptions {
   readonly taking: TakingDeps;
   readonly state: StateFile;
   /**
-   * File that gets a line for everything that was not taken. It must be empty or missing, unless the
-   * interrupted import that this one continues has written it.
+   * File that gets a line for everything that was not taken. The report of an earlier import is
+   * replaced, unless this one continues that. Any other file is left alone.
    */
   readonly reportPath: string;
   /** Called at the beginning with what was done before, and after each batch. */

@@ -58,7 +58,6 @@ for (const server of ["ejabberd", "prosody"]) {
     const bookmarks = { namespace: "storage:bookmarks", name: "storage" };
     assert.match((await store.privateStorage(HOST).read("alice", bookmarks))!, /tea@rooms/);
 
-    await destination.putReportAway();
     const again = await destination.importFiles(join(FIXTURES, server));
     assert.deepEqual(again, { ...NOTHING, there: 2, findings: Number(isEjabberd) });
     assert.equal((await destination.waiting("alice")).length, Number(isEjabberd), "not twice");
@@ -155,7 +154,6 @@ Deno.test("importAccounts() takes messages for accounts that are new alone, and 
     "alice@example.com | offline | 1 messages: they have expired, or there is no room",
   ]);
   assert.equal((await destination.waiting("alice")).length, 2, "the share of one sender");
-  await destination.putReportAway();
   await destination.importFiles(path);
   assert.deepEqual(destination.report(), [
     malformed,
@@ -163,7 +161,6 @@ Deno.test("importAccounts() takes messages for accounts that are new alone, and 
   ]);
   const off: TakingDeps = { ...destination.taking, offlineOptionsOf: () => undefined };
   const other = await destination.write(document(user("zoe", messages("1"))));
-  await destination.putReportAway();
   await destination.import(await PieFiles.open([other]), off);
   assert.equal(
     destination.report()[1],

@@ -96,7 +96,6 @@ Deno.test("importAccounts() takes all but the credentials of accounts in a direc
   assert.deepEqual(await destination.waiting("zoe"), []);
 
   await store.offlineMessages(HOST).removeAll("alice"); // she has got them
-  await destination.putReportAway();
   assert.deepEqual(await import_(), { ...NOTHING, there: 2, refused: 1, findings: 4 });
   assert.deepEqual(destination.report(), [
     `alice@example.com | password | ${password}`,
@@ -183,27 +182,32 @@ for (const name of ["report", "state.new"]) {
   });
 }
 
-Deno.test("importAccounts() leaves a report alone that it has not written, and takes nothing then", async () => {
+Deno.test("importAccounts() writes over no file but a report, and takes nothing then", async () => {
   await using destination = await Destination.open();
   const path = await destination.write(document(user("alice"), user("bob")));
   const report = destination.path("report");
   const refused = {
     code: "migration/unwritable",
     message:
-      `Cannot write ${report}: it has something in it that this import has not written; move ` +
-      "it away, or name another file with --report",
+      `Cannot write ${report}: it is there, and is no report of an import; name another file with ` +
+      "--report",
   };
-  await Deno.writeTextFile(report, "notes of somebody\n");
-  await assert.rejects(destination.importFiles(path), refused);
-  assert.deepEqual(await destination.store.users(HOST).list(), []);
-  assert.equal(await Deno.readTextFile(report), "notes of somebody\n");
+  const line = "alice@example.com\tvcard\tit has more than 1048576 bytes\n";
+  const others = ["notes of somebody\n", "notes", `${line}notes\n`, "a\tb\tc\n"];
+  for (const text of others) {
+    await Deno.writeTextFile(report, text);
+    await assert.rejects(destination.importFiles(path), refused);
+    assert.deepEqual(await destination.store.users(HOST).list(), []);
+    assert.equal(await Deno.readTextFile(report), text);
+  }
 
   // An import that continues has its own report alone.
-  await Deno.remove(report);
+  await Deno.writeTextFile(report, line.repeat(2_000)); // of an earlier import
   const numbered = new Numbered();
   numbered.breaksAt = 20;
   await assert.rejects(destination.import(numbered), { message: "the machine is off" });
   const written = await Deno.readTextFile(report);
+  assert.ok(!written.includes(line));
   await Deno.rename(report, destination.path("first.report"));
   const other = destination.path("other.report");
   await Deno.writeTextFile(other, "notes of somebody\n".repeat(1000));

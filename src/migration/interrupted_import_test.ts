@@ -225,7 +225,6 @@ Deno.test("importAccounts() counts and reports the same, wherever it is killed",
   const play = async (last: number) => {
     for (const name of ["alice", "bob", "carol"]) await removeAll(name);
     await destination.importFiles(here);
-    await destination.putReportAway();
     const mortal = new Mortal(last);
     using state = await StateFile.open(destination.path("state"));
     const options = { source, reportPath: destination.path("report") };
@@ -247,7 +246,6 @@ Deno.test("importAccounts() counts and reports the same, wherever it is killed",
     }
     await assert.rejects(Deno.stat(destination.path("state")), Deno.errors.NotFound);
     const report = destination.report();
-    await destination.putReportAway();
     return { counts, report, calls: mortal.calls };
   };
   const whole = await play(0);
@@ -333,7 +331,6 @@ Deno.test("importAccounts() takes the accounts before a mistake, and all of the 
   });
   assert.deepEqual(await destination.store.users(HOST).list(), ["alice"]);
   const mended = await destination.write(document(user("alice"), user("bob")));
-  await destination.putReportAway();
   assert.deepEqual(await destination.importFiles(mended), { ...NOTHING, added: 1, there: 1 });
 });
 

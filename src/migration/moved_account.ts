@@ -3,16 +3,18 @@ import type { LastLogout, PepItem, PrivateChange, RosterItem } from "../storage/
 import type { BareJid, ScramCredentials } from "../xmpp/mod.ts";
 
 /** Kinds of data of an account, as a report names them. */
-export type MovedKind =
-  | "account"
-  | "password"
-  | "roster"
-  | "vcard"
-  | "private"
-  | "pep"
-  | "last"
-  | "offline"
-  | "other";
+export const MOVED_KINDS = [
+  "account",
+  "password",
+  "roster",
+  "vcard",
+  "private",
+  "pep",
+  "last",
+  "offline",
+  "other",
+] as const;
+export type MovedKind = (typeof MOVED_KINDS)[number];
 
 /** Something that was not taken, or not as it stood. */
 export interface MoveFinding {

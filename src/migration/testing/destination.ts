@@ -74,11 +74,6 @@ export class Destination implements AsyncDisposable {
     return await importAccounts({ source, taking, state, reportPath: this.path("report") });
   }
 
-  /** Makes room for the report of another import. */
-  async putReportAway(): Promise<void> {
-    await Deno.rename(this.path("report"), this.path("earlier.report"));
-  }
-
   async importFiles(...paths: readonly string[]) {
     return await this.import(await PieFiles.open(paths));
   }
