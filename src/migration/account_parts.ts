@@ -421,6 +421,7 @@ function latin(bytes: Uint8Array): string {
   return String.fromCharCode(...bytes);
 }
 
-function bytesOf(text: string): number {
+/** Returns the length of a text in UTF-8. */
+export function bytesOf(text: string): number {
   return new TextEncoder().encode(text).length;
 }

@@ -14,6 +14,7 @@ export const MOVED_KINDS = [
   "offline",
   "other",
 ] as const;
+/** One of them. */
 export type MovedKind = (typeof MOVED_KINDS)[number];
 
 /** Something that was not taken, or not as it stood. */

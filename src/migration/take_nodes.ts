@@ -4,7 +4,7 @@ import { ACCESS_MODEL, NodeConfig } from "../services/pep/mod.ts";
 import type { PepStore } from "../storage/mod.ts";
 import type { BareJid } from "../xmpp/mod.ts";
 import { tryParseJid } from "../xmpp/mod.ts";
-import { shown } from "./account_parts.ts";
+import { bytesOf, shown } from "./account_parts.ts";
 import type { MovedNode } from "./moved_account.ts";
 
 /** Target of nodes of personal eventing. */
@@ -102,7 +102,7 @@ function configOf(
 ): NodeConfig {
   let config = NodeConfig.newOf(name);
   let isHidden = options === undefined;
-  if (isHidden) note("nobody but its owner sees it: its source does not say who may");
+  if (isHidden) note("only its owner and members see it: its source does not say who may");
   const left: string[] = [];
   for (const [option, written] of options ?? []) {
     if (written.every((value) => value === "")) continue; // as servers write what nobody has set
@@ -112,20 +112,20 @@ function configOf(
     else if (option !== ACCESS_MODEL) left.push(shown(option));
     else {
       isHidden = true;
-      note(
-        `nobody but its owner sees it: its access model ${shown(written[0] ?? "")} is none here`,
-      );
+      const model = shown(written[0] ?? "");
+      note(`only its owner and members see it: its access model ${model} is none here`);
     }
   }
   if (left.length > 0) note(`options that are not taken: ${left.join(", ")}`);
   const affiliated = config.affiliate(affiliationsOf(owner, affiliations, note));
   if (affiliated === undefined) {
     isHidden = true;
-    note("nobody but its owner sees it: it has too many affiliations");
+    note("only its owner sees it: it has too many affiliations");
   } else config = affiliated;
   if (!isHidden) return config;
   const hidden = new Map([[ACCESS_MODEL, ["whitelist"]]]);
-  return config.with(hidden, limits) ?? NodeConfig.newOf(name).with(hidden, limits)!; // one that is new has room for it
+  // A configuration that is full has no room for it; a new one always has.
+  return config.with(hidden, limits) ?? NodeConfig.newOf(name).with(hidden, limits)!;
 }
 
 function affiliationsOf(
@@ -142,8 +142,4 @@ function affiliationsOf(
     } else note(`affiliation ${shown(affiliation)} of ${shown(text)} is not taken`);
   }
   return affiliations;
-}
-
-function bytesOf(text: string): number {
-  return new TextEncoder().encode(text).length;
 }

@@ -111,9 +111,9 @@ Deno.test("takeNodes() shows no node to more people than its source", async () =
     ["urn:xmpp:bookmarks:1", "whitelist", []],
   ]);
   assert.deepEqual(destination.report(), [
-    'alice@example.com | pep | node "c": nobody but its owner sees it: its access model "authorize" is none here',
-    'alice@example.com | pep | node "d": nobody but its owner sees it: its source does not say who may',
-    'alice@example.com | pep | node "e": nobody but its owner sees it: it has too many affiliations',
+    'alice@example.com | pep | node "c": only its owner and members see it: its access model "authorize" is none here',
+    'alice@example.com | pep | node "d": only its owner and members see it: its source does not say who may',
+    'alice@example.com | pep | node "e": only its owner sees it: it has too many affiliations',
   ]);
 });
 

@@ -35,6 +35,7 @@ export async function nodeElements(
   ];
 }
 
-function parsed(xml: string): XmlElement {
+/** Returns the tree of an element that a store keeps as text. */
+export function parsed(xml: string): XmlElement {
   return parseElement(new TextEncoder().encode(xml));
 }

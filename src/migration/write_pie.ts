@@ -10,7 +10,7 @@ import {
   serialize,
   tryMakeJid,
 } from "../xmpp/mod.ts";
-import { nodeElements } from "./write_nodes.ts";
+import { nodeElements, parsed } from "./write_nodes.ts";
 import { PIE_NAMESPACE, PIE_SCRAM_NAMESPACE } from "./pie_document.ts";
 
 /** Stores that an export reads. */
@@ -146,10 +146,6 @@ function offlineElement(messages: readonly WaitingMessage[]): XmlElement | undef
       return element("message", { ...attributes, xmlns: CLIENT_NAMESPACE }, ...children);
     }),
   );
-}
-
-function parsed(xml: string): XmlElement {
-  return parseElement(new TextEncoder().encode(xml));
 }
 
 function base64Of(bytes: Uint8Array): string {
