@@ -101,6 +101,34 @@ Deno.test("LinkLayer refuses a certificate of another authority", async () => {
   await scene.refused("net/tls-untrusted");
 });
 
+Deno.test("LinkLayer says of a peer that refuses its certificate what that peer may have against it", async () => {
+  using authority = await TestAuthority.create();
+  using other = await TestAuthority.create();
+  await using dc1 = new TestNode(DC1, { tls: await authority.holder(DC1) });
+  await dc1.links.listen();
+  const files = await other.issue(DC2);
+  const tls = await TlsContextHolder.load({ ...files, cafile: authority.cafile });
+  await using dc2 = new TestNode(DC2, { tls, seeds: [dc1.address], listen: [] });
+  dc2.endpoints.set(DC1, [dc1.address]);
+  dc2.links.start();
+  dc2.links.send(DC1, testEnvelope(1));
+  const details = () =>
+    ["seed.unreachable", "link.refused"].map((event) => dc2.log.named(event)[0]?.fields["detail"]);
+  await dc2.until(() => !details().includes(undefined), "both are logged");
+  for (const detail of details()) {
+    assert.match(String(detail), /without HELLO, as one that does not accept our certificate does/);
+  }
+});
+
+Deno.test("LinkLayer calls nobody refused who hangs up before HELLO, as a probe does", async () => {
+  await using scene = await Scene.start();
+  const probe = await scene.peer();
+  probe.close();
+  await scene.dc1.until(() => scene.dc1.log.named("link.abandoned").length === 1, "it is logged");
+  assert.deepEqual(scene.refusals(), []);
+  await scene.othersGoOn();
+});
+
 Deno.test("LinkLayer refuses a peer without a certificate", async () => {
   await using scene = await Scene.start();
   const socket = connectTls({ ...scene.dc1.address, rejectUnauthorized: false });

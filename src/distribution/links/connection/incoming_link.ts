@@ -209,9 +209,11 @@ export class IncomingLink implements LinkConnectionEvents {
     if (this.#openLink !== undefined) {
       this.#shared.traffic?.ended(this.#openLink, reason === "leaving" && !this.#isLeaving);
     }
-    if (this.#peer === undefined) lives.warn("link.refused", this.#link.certificate, fields);
-    else lives.info("link.closed", this.#peer.localHost, { ...fields, direction: "in" });
-    if (this.#peer !== undefined) mesh.linkClosed(this.#peer.localHost, this.#peer.datacenterId);
+    if (this.#peer !== undefined) {
+      lives.info("link.closed", this.#peer.localHost, { ...fields, direction: "in" });
+      mesh.linkClosed(this.#peer.localHost, this.#peer.datacenterId);
+    } else if (reason === "lost") lives.info("link.abandoned", this.#link.certificate, fields);
+    else lives.warn("link.refused", this.#link.certificate, fields);
     this.#detach();
     this.#events.ended(this);
   }

@@ -225,8 +225,10 @@ export class LinkConnection implements FrameSink {
   }
 
   #closed(error: CausewayError | undefined): void {
-    if (this.#detail === "" && error !== undefined) {
-      this.#detail = `${error.code}: ${error.message}`;
+    if (this.#detail === "") {
+      this.#detail = error === undefined
+        ? whyLost(this.#state.kind, this.#expect.role)
+        : `${error.code}: ${error.message}`;
     }
     this.#decoder.stop();
     this.#step({ kind: "lost" });
@@ -269,5 +271,23 @@ export class LinkConnection implements FrameSink {
     this.#connection.destroy(
       new CausewayError("link/ended", `Ended link: ${this.#detail || this.#state.kind}`),
     );
+  }
+}
+
+/** Says for the log what the end of a connection, for which nobody gave a reason, looks like. */
+function whyLost(state: LinkState["kind"], role: LinkExpectations["role"]): string {
+  switch (state) {
+    case "greeting":
+      // In TLS 1.3 our handshake is done before the peer judges our certificate.
+      return role === "dialler"
+        ? "the peer hung up without HELLO, as one that does not accept our certificate does; its log says why"
+        : "the peer hung up without HELLO, as a probe does";
+    case "open":
+      return "the peer hung up without GOODBYE";
+    case "closing":
+    case "closed":
+      return ""; // the reason of the GOODBYE says it
+    default:
+      return state satisfies never;
   }
 }
