@@ -21,6 +21,12 @@ Deno.test(
   async () => {
     await using run = await Run.start();
     await using served = await serveModel(30);
+    served.events.add({
+      kind: "link-refused",
+      severity: "warning",
+      text: "A link with an unknown node was refused: UNABLE_TO_VERIFY_LEAF_SIGNATURE_IN_ONE_WORD",
+      details: {},
+    });
     await using browser = await Browser.start(run, []);
     await using page = await browser.open(served.url);
     await page.until("document.querySelectorAll('[data-datacenter]').length === 30");
@@ -37,6 +43,15 @@ Deno.test(
     await page.evaluate("document.querySelector('.sessions form').requestSubmit()");
     await page.until("document.querySelectorAll('.sessions .rows li').length === 10");
     await checkScreens(page, "thirty");
+    await page.until("document.querySelectorAll('.events li').length === 2");
+    assert.equal(
+      await page.evaluate(
+        "(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth)" +
+          "(document.querySelector('.events').parentElement)",
+      ),
+      0,
+      "events are as wide as their card",
+    );
     await page.evaluate(`${spot("sto7")}.focus()`);
     await page.press("ArrowRight");
     await page.until(

@@ -15,7 +15,7 @@ function breakable(name: string) {
   );
 }
 
-const ORDER = { bad: 0, warning: 1, paused: 2, own: 3, good: 4, unknown: 5 } as const;
+const ORDER = { bad: 0, warning: 1, info: 2, paused: 3, own: 4, good: 5, unknown: 6 } as const;
 
 /** All datacenters as a table, those with problems first. */
 export function DatacenterTable({ datacenters, rates, selected, open }: {

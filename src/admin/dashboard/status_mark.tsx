@@ -1,8 +1,9 @@
 /** How something fares, as a colour and a shape: neither is needed to understand the other. */
-export type Health = "good" | "warning" | "bad" | "paused" | "own" | "unknown";
+export type Health = "good" | "info" | "warning" | "bad" | "paused" | "own" | "unknown";
 
 const GLYPHS: Readonly<Record<Health, string>> = {
   good: "✓",
+  info: "i",
   warning: "!",
   bad: "✕",
   paused: "Ⅱ",
@@ -25,7 +26,7 @@ const HEALTH_OF: Readonly<Record<string, Health>> = {
   paused: "paused",
   idle: "paused",
   disabled: "paused",
-  info: "paused",
+  info: "info",
   unknown: "unknown",
 };
 
