@@ -10,7 +10,7 @@ import type {
 } from "../storage/mod.ts";
 import { removeUnownedMessages } from "../storage/mod.ts";
 import type { CompleteCredentials, ScramCredentials, ScramSecret } from "../xmpp/mod.ts";
-import { parseElement } from "../xmpp/mod.ts";
+import { parseElement, serialize } from "../xmpp/mod.ts";
 import type { MovedAccount, MovedKind, MovedLogin } from "./moved_account.ts";
 import { takeNodes } from "./take_nodes.ts";
 
@@ -393,7 +393,7 @@ class Taking {
         return true;
       });
       for (const [, reason] of left) this.note("vcard", reason);
-    } else if (existing !== vcard) this.note("vcard", "there is another one already");
+    } else if (unmarked(existing) !== vcard) this.note("vcard", "there is another one already");
   }
 
   async #private(): Promise<void> {
@@ -403,7 +403,7 @@ class Taking {
     const existing = new Map<string, string>();
     for (const xml of await store.all(localpart)) {
       const { name, namespace } = parseElement(new TextEncoder().encode(xml));
-      existing.set(`${name} ${namespace}`, xml);
+      existing.set(`${name} ${namespace}`, unmarked(xml));
     }
     const missing: PrivateChange[] = [];
     for (const change of privateElements) {
@@ -415,7 +415,10 @@ class Taking {
     }
     if (missing.length === 0) return;
     const bounds = this.#deps.privateBoundsOf(domainpart);
-    const left = await takeFitting(missing, (some) => store.change(localpart, some, bounds));
+    const left = await takeFitting(
+      missing,
+      async (some) => await store.change(localpart, some, bounds) === "done",
+    );
     for (const [change, reason] of left) {
       this.note("private", `element ${nameOf(change)}: ${reason}`);
     }
@@ -459,6 +462,11 @@ async function takeFitting<T>(
     ...await takeFitting(items.slice(0, half), take),
     ...await takeFitting(items.slice(half), take),
   ];
+}
+
+/** Returns an element as it is written without the mark of `storedElement`. */
+function unmarked(xml: string): string {
+  return serialize(parseElement(new TextEncoder().encode(xml)));
 }
 
 /**

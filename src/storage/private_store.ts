@@ -8,8 +8,11 @@ export interface PrivateName {
 export interface PrivateChange extends PrivateName {
   /** The new element as XML that can be read by itself. Undefined removes the element. */
   readonly xml: string | undefined;
-  /** The element that is removed; another one of its name stays. @default whichever is there */
-  readonly removed?: string;
+  /**
+   * The element that is there before all changes, as `read` has returned it; null: there is none.
+   * @default whichever is there
+   */
+  readonly expected?: string | null;
 }
 
 /** Limits on the private storage of one account. */
@@ -31,15 +34,16 @@ export interface PrivateStore {
   /** Returns the element of that name as XML; undefined when there is none. */
   read(localpart: string, name: PrivateName): Promise<string | undefined>;
   /**
-   * Makes all of `changes`, in their order, or none. Resolves to false when the account has no room
-   * for them. Changes that several nodes make at the same moment may together exceed the bounds by
-   * what they write.
+   * Makes all of `changes`, in their order, or none. Changes that several nodes make at the same moment
+   * may together exceed the bounds by what they write.
+   *
+   * @returns `changed` when an element is not the expected one, `full` when the account has no room
    */
   change(
     localpart: string,
     changes: readonly PrivateChange[],
     bounds: PrivateBounds,
-  ): Promise<boolean>;
+  ): Promise<"done" | "changed" | "full">;
   /** Returns all elements of an account as XML. */
   all(localpart: string): Promise<readonly string[]>;
   /** Removes all elements of an account. */

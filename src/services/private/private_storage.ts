@@ -1,7 +1,8 @@
-import type { PrivateBounds, PrivateStore } from "../../storage/mod.ts";
-import { element, parseElement, serialize } from "../../xmpp/mod.ts";
+import type { PrivateBounds, PrivateChange, PrivateStore } from "../../storage/mod.ts";
+import { element, parseElement } from "../../xmpp/mod.ts";
 import type { XmlElement } from "../../xmpp/mod.ts";
 import type { IqAnswer, IqRequest, IqService } from "../iq_service.ts";
+import { STORED_MARK_BYTES, storedElement } from "../stored_element.ts";
 
 const NAMESPACE = "jabber:iq:private";
 
@@ -10,6 +11,9 @@ const NAMESPACE = "jabber:iq:private";
  * with it stays well below `max_stanza_bytes`, which is what other nodes must take.
  */
 const MAX_ELEMENT_BYTES = 131_072;
+
+/** Attempts at a change of elements that others change at the same moment. */
+const MAX_ATTEMPTS = 8;
 
 /** Objects behind private storage. */
 export interface PrivateStorageDeps {
@@ -68,26 +72,50 @@ class PrivateSet extends PrivateService implements IqService {
     const { localpart, domainpart } = stanza.to;
     const changes = [];
     for (const each of elements) {
-      const xml = isEmpty(each) ? undefined : serialize(each);
+      const xml = isEmpty(each) ? undefined : storedElement(each);
       // Namespaces that a prefix declares once may be written often.
-      if (xml !== undefined && new TextEncoder().encode(xml).length > MAX_ELEMENT_BYTES) {
-        return { error: "policy-violation" };
-      }
+      const bytes = xml === undefined ? 0 : new TextEncoder().encode(xml).length;
+      if (bytes > MAX_ELEMENT_BYTES + STORED_MARK_BYTES) return { error: "policy-violation" };
       changes.push({ namespace: each.namespace, name: each.name, xml });
     }
-    const bounds = this.deps.boundsOf(domainpart);
-    const store = this.deps.storeOf(domainpart);
-    if (!await store.change(localpart, changes, bounds)) return { error: "resource-constraint" };
-    if (await isCurrent?.() === false) {
-      // What a next owner of the name has stored since stays. They lose what they had stored under
-      // the same names a moment before.
-      const removals = changes.filter(({ xml }) => xml !== undefined)
-        .map((each) => ({ ...each, xml: undefined, removed: each.xml! })); // those that have one
-      await store.change(localpart, removals, bounds);
-      return { error: "registration-required" };
-    }
-    return "empty";
+    const [store, bounds] = [this.deps.storeOf(domainpart), this.deps.boundsOf(domainpart)];
+    return await changeElements(store, localpart, { changes, bounds, isCurrent });
   }
+}
+
+/**
+ * Changes elements of an account. What is replaced was there before the account was looked up, so that
+ * it is not an element of the name's next owner.
+ */
+async function changeElements(
+  store: PrivateStore,
+  localpart: string,
+  { changes, bounds, isCurrent }: {
+    readonly changes: readonly PrivateChange[];
+    readonly bounds: PrivateBounds;
+    readonly isCurrent: IqRequest["isCurrent"];
+  },
+): Promise<IqAnswer> {
+  for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
+    const meant: PrivateChange[] = [];
+    for (const each of changes) {
+      meant.push({ ...each, expected: await store.read(localpart, each) ?? null });
+    }
+    if (await isCurrent?.() === false) return { error: "registration-required" };
+    const outcome = await store.change(localpart, meant, bounds);
+    if (outcome === "full") return { error: "resource-constraint" };
+    if (outcome === "changed") continue;
+    // Where there was none, the account may have been deleted before its first one was written.
+    const added = meant.filter(({ expected, xml }) => expected === null && xml !== undefined);
+    if (added.length === 0 || await isCurrent?.() !== false) return "empty";
+    for (const { namespace, name, xml } of added) {
+      // One by one: the name's next owner may have replaced some of them.
+      const removal = { namespace, name, xml: undefined, expected: xml! };
+      await store.change(localpart, [removal], bounds);
+    }
+    return { error: "registration-required" };
+  }
+  return { error: "internal-server-error" };
 }
 
 function hasOwnNamespace({ namespace }: XmlElement): boolean {

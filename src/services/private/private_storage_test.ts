@@ -1,6 +1,8 @@
 import { deepStrictEqual, match, strictEqual } from "node:assert/strict";
 import type { ServiceModule } from "../mod.ts";
 import { AccountServices } from "../testing/account_services.ts";
+import { parseElement, parseJid, serialize } from "../../xmpp/mod.ts";
+import { STORED_MARK_BYTES } from "../stored_element.ts";
 import { privateStorage } from "./private_storage.ts";
 
 const ALICE = "alice@example.com";
@@ -23,6 +25,31 @@ function query(content: string): string {
   return `<query xmlns='jabber:iq:private'>${content}</query>`;
 }
 
+function bookmarks(text: string): string {
+  return BOOKMARKS.replace("/>", `>${text}</storage>`);
+}
+
+/** Replaces what the account has by an element, as the node of the next owner of its name does. */
+async function storeAsNextOwner({ store }: AccountServices, content: string): Promise<void> {
+  const [, set] = privateStorage({
+    storeOf: (host) => store.privateStorage(host),
+    boundsOf: () => ({ maxElements: 10, maxBytes: 10_000 }),
+  });
+  await store.privateStorage("example.com").removeAll("alice");
+  const [from, to] = [parseJid(`${ALICE}/new`), parseJid(ALICE)];
+  await set!.answer({
+    stanza: { kind: "iq", type: "set", from, to, bytes: new Uint8Array() },
+    id: "i2",
+    target: "account",
+    payload: parseElement(new TextEncoder().encode(query(content))),
+    client: undefined,
+  });
+}
+
+function unmarked(xml: string): string {
+  return serialize(parseElement(new TextEncoder().encode(xml)));
+}
+
 Deno.test("privateStorage() gives back what was stored, and the empty element otherwise", async () => {
   await using setup = await open();
   match(
@@ -39,24 +66,55 @@ Deno.test("privateStorage() gives back what was stored, and the empty element ot
 
 Deno.test("privateStorage() leaves nothing of an account that is deleted meanwhile", async () => {
   await using setup = await open();
-  const looks = [true, false];
+  const looks = [true, true, false];
   setup.isCurrent = () => Promise.resolve(looks.shift()!);
   match(await setup.ask("set", query(BOOKMARKS.replace("/>", ">x</storage>"))), /<registration-r/);
   deepStrictEqual(await setup.store.privateStorage("example.com").all("alice"), []);
 });
 
-Deno.test("privateStorage() removes nothing that the next owner of a name has stored since", async () => {
+Deno.test("privateStorage() changes no element of the next owner of a name, like the old ones or not", async () => {
+  for (const before of ["", bookmarks("Alice")]) {
+    for (const late of [BOOKMARKS, bookmarks("Late")]) {
+      for (const next of ["Alice", "Late", "Another"].map(bookmarks)) {
+        await using setup = await open();
+        const store = setup.store.privateStorage("example.com");
+        if (before !== "") await setup.ask("set", query(before));
+        const looks = [true, true];
+        setup.isCurrent = async () => {
+          // The account is made again between the second lookup and the change.
+          if (looks.length === 1) await storeAsNextOwner(setup, next);
+          return looks.shift() ?? false;
+        };
+        match(await setup.ask("set", query(late)), /<registration-required/);
+        deepStrictEqual((await store.all("alice")).map(unmarked), [next], `${before} ${late}`);
+      }
+    }
+  }
+});
+
+Deno.test("privateStorage() takes back what it has stored, and nothing of the next owner of a name", async () => {
   await using setup = await open();
   const store = setup.store.privateStorage("example.com");
-  const name = { namespace: "storage:bookmarks", name: "storage" };
-  const looks = [true];
+  const looks = [true, true];
   setup.isCurrent = async () => {
-    if (looks.shift() === true) return true;
-    await store.change("alice", [{ ...name, xml: "<another/>" }], { maxElements: 9, maxBytes: 99 });
-    return false;
+    const isCurrent = looks.shift() ?? false;
+    if (!isCurrent) await storeAsNextOwner(setup, bookmarks("Alice"));
+    return isCurrent;
   };
-  match(await setup.ask("set", query(BOOKMARKS.replace("/>", ">x</storage>"))), /<registration-r/);
-  deepStrictEqual(await store.all("alice"), ["<another/>"]);
+  const both = bookmarks("Alice") + NOTES.replace("/>", ">x</storage>");
+  match(await setup.ask("set", query(both)), /<registration-required/);
+  deepStrictEqual((await store.all("alice")).map(unmarked), [bookmarks("Alice")]);
+});
+
+Deno.test("privateStorage() changes elements again that another node has changed meanwhile", async () => {
+  await using setup = await open();
+  let looks = 0;
+  setup.isCurrent = async () => {
+    if (++looks === 2) await storeAsNextOwner(setup, bookmarks("Other"));
+    return true;
+  };
+  match(await setup.ask("set", query(bookmarks("Alice"))), /type='result'/);
+  match(await setup.ask("get", query(BOOKMARKS)), />Alice</);
 });
 
 Deno.test("privateStorage() keeps the namespaces of prefixes that are declared around an element", async () => {
@@ -80,7 +138,7 @@ Deno.test("privateStorage() takes several elements in one set, and drops one tha
 });
 
 Deno.test("privateStorage() refuses what is above the bytes of an account, and keeps the rest", async () => {
-  await using setup = await open({ maxBytes: 40 });
+  await using setup = await open({ maxBytes: 40 + STORED_MARK_BYTES });
   const ofBytes = (bytes: number) => `<a xmlns='urn:x'>${"x".repeat(bytes - 21)}</a>`;
   match(await setup.ask("set", query(ofBytes(40))), /type='result'/);
   match(await setup.ask("set", query(ofBytes(41))), /<resource-constraint /);

@@ -30,19 +30,25 @@ export class RiakPrivateStore implements PrivateStore {
     localpart: string,
     changes: readonly PrivateChange[],
     bounds: PrivateBounds,
-  ): Promise<boolean> {
+  ): Promise<"done" | "changed" | "full"> {
     const [place, action] = [this.#place(localpart), "change private storage in"];
-    return await this.#deps.objects.change<StoredElements>(place, action, (stored) => {
+    let hasTried = false;
+    let outcome: "done" | "changed" | "full" = "done";
+    await this.#deps.objects.change<StoredElements>(place, action, (stored) => {
       const before = new Map(Object.entries(stored?.elements ?? {}));
-      const after = new Map(before);
-      for (const { xml, removed, ...name } of changes) {
-        const key = keyOf(name);
-        if (xml !== undefined) after.set(key, xml);
-        else if (removed === undefined || after.get(key) === removed) after.delete(key);
+      const after = changed(before, changes);
+      // A write whose answer was lost is sent again, and refused since it was made.
+      if (hasTried && isSame(before, after)) outcome = "done";
+      else if (!areExpected(before, changes)) outcome = "changed";
+      else if (!keepsBounds(bounds, totalOf(before), totalOf(after))) outcome = "full";
+      else {
+        hasTried = true;
+        outcome = "done";
+        return { elements: Object.fromEntries(after) };
       }
-      if (!keepsBounds(bounds, totalOf(before), totalOf(after))) return undefined;
-      return { elements: Object.fromEntries(after) };
+      return undefined;
     });
+    return outcome;
   }
 
   async all(localpart: string): Promise<readonly string[]> {
@@ -69,6 +75,32 @@ export class RiakPrivateStore implements PrivateStore {
 /** No name of an element has a space in it, so two names never make one key. */
 function keyOf({ namespace, name }: PrivateName): string {
   return `${name} ${namespace}`;
+}
+
+function changed(
+  before: ReadonlyMap<string, string>,
+  changes: readonly PrivateChange[],
+): ReadonlyMap<string, string> {
+  const after = new Map(before);
+  for (const change of changes) {
+    const key = keyOf(change);
+    if (change.xml === undefined) after.delete(key);
+    else after.set(key, change.xml);
+  }
+  return after;
+}
+
+function isSame(one: ReadonlyMap<string, string>, other: ReadonlyMap<string, string>): boolean {
+  return one.size === other.size && [...one].every(([key, xml]) => other.get(key) === xml);
+}
+
+function areExpected(
+  before: ReadonlyMap<string, string>,
+  changes: readonly PrivateChange[],
+): boolean {
+  return changes.every((change) =>
+    change.expected === undefined || (before.get(keyOf(change)) ?? null) === change.expected
+  );
 }
 
 function totalOf(elements: ReadonlyMap<string, string>) {

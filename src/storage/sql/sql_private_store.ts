@@ -10,6 +10,7 @@ import { keepsBounds } from "../private_store.ts";
 import type { Key } from "./keys.ts";
 import { accountKey, keyOf } from "./keys.ts";
 import type { Queries, SqlDatabase } from "./sql_database.ts";
+import type { SqlDialect } from "./sql_dialect.ts";
 
 /** The private storage of the accounts of one domain in an SQL database. */
 export class SqlPrivateStore implements PrivateStore {
@@ -34,19 +35,26 @@ export class SqlPrivateStore implements PrivateStore {
     localpart: string,
     changes: readonly PrivateChange[],
     bounds: PrivateBounds,
-  ): Promise<boolean> {
+  ): Promise<"done" | "changed" | "full"> {
     const account = accountKey(localpart, this.#domainpart);
     const written = changes.map(rowOf);
+    const { dialect } = this.#database;
     return await this.#database.transact("change private storage in", async (queries) => {
+      for (const { key, expected } of written) {
+        if (expected === undefined) continue;
+        const found = await lockElement(queries, dialect, { account, key });
+        if (found !== expected) return "changed";
+      }
       const before = await sizesOf(queries, account);
       const after = new Map(before);
       for (const { key, content } of written) {
         if (content === undefined) after.delete(key.toString("hex"));
         else after.set(key.toString("hex"), content.length);
       }
-      if (!keepsBounds(bounds, total(before), total(after))) return false;
-      for (const row of written) await write(queries, account, row);
-      return true;
+      if (!keepsBounds(bounds, total(before), total(after))) return "full";
+      const last = new Map(written.map((row) => [row.key.toString("hex"), row]));
+      for (const row of last.values()) await write(queries, account, row);
+      return "done";
     });
   }
 
@@ -71,15 +79,32 @@ export class SqlPrivateStore implements PrivateStore {
 interface WrittenChange {
   readonly key: Key;
   readonly content: Uint8Array | undefined;
-  readonly removed: Uint8Array | undefined;
+  readonly expected: PrivateChange["expected"];
 }
 
-function rowOf({ xml, removed, ...name }: PrivateChange): WrittenChange {
-  return { key: elementKey(name), content: tryEncode(xml), removed: tryEncode(removed) };
+function rowOf({ xml, expected, ...name }: PrivateChange): WrittenChange {
+  const content = xml === undefined ? undefined : new TextEncoder().encode(xml);
+  return { key: elementKey(name), content, expected };
 }
 
-function tryEncode(xml: string | undefined): Uint8Array | undefined {
-  return xml === undefined ? undefined : new TextEncoder().encode(xml);
+/**
+ * Returns an element, which nobody else changes until the transaction ends; null when there is none.
+ * One that another transaction inserts meanwhile makes this one be repeated once it inserts its own.
+ */
+async function lockElement(
+  queries: Queries,
+  { rowLocks }: SqlDialect,
+  { account, key }: { readonly account: Key; readonly key: Key },
+): Promise<string | null> {
+  if (rowLocks === "update") {
+    await queries.updateTable("private_storage")
+      .set((each) => ({ content_bytes: each.ref("content_bytes") }))
+      .where("account_key", "=", account).where("element_key", "=", key).execute();
+  }
+  const query = queries.selectFrom("private_storage").select("content")
+    .where("account_key", "=", account).where("element_key", "=", key);
+  const row = await (rowLocks === "for-update" ? query.forUpdate() : query).executeTakeFirst();
+  return row === undefined ? null : decode(row.content);
 }
 
 /** Returns the bytes of each element of an account, by its key in hexadecimal. */
@@ -103,11 +128,13 @@ function total(sizes: ReadonlyMap<string, number>): PrivateTotal {
 async function write(
   queries: Queries,
   account: Uint8Array,
-  { key, content, removed }: WrittenChange,
+  { key, content, expected }: WrittenChange,
 ): Promise<void> {
-  const removal = queries.deleteFrom("private_storage").where("account_key", "=", account)
-    .where("element_key", "=", key);
-  await (removed === undefined ? removal : removal.where("content", "=", removed)).execute();
+  // An element that is there by now, where there was none, is that of another transaction.
+  if (expected !== null) {
+    await queries.deleteFrom("private_storage").where("account_key", "=", account)
+      .where("element_key", "=", key).execute();
+  }
   if (content === undefined) return;
   await queries.insertInto("private_storage").values({
     account_key: account,

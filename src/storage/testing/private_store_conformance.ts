@@ -11,6 +11,7 @@ export interface PrivateStoreFixture extends AsyncDisposable {
 const ROOMY: PrivateBounds = { maxElements: 1000, maxBytes: 16_777_216 };
 const BOOKMARKS = { namespace: "storage:bookmarks", name: "storage" };
 const NOTES = { namespace: "storage:rosternotes", name: "storage" };
+const THIRD = { namespace: "urn:example", name: "third" };
 
 type Check = (fixture: PrivateStoreFixture) => Promise<void>;
 
@@ -20,7 +21,7 @@ const CHECKS: Readonly<Record<string, Check>> = {
     assert.equal(await store.read("alice", BOOKMARKS), undefined);
     assert.equal(
       await store.change("alice", [put(BOOKMARKS, "one"), put(NOTES, "two")], ROOMY),
-      true,
+      "done",
     );
     assert.equal(await store.read("alice", BOOKMARKS), "one");
     assert.equal(await store.read("alice", NOTES), "two");
@@ -41,16 +42,53 @@ const CHECKS: Readonly<Record<string, Check>> = {
     assert.equal(await store.read("alice", NOTES), "five");
   },
 
-  async "change() removes an element only while it is the one that it names"(fixture) {
+  async "change() changes nothing when one of the elements is not the expected one"(fixture) {
     const store = fixture.privateStorage("example.com");
     await store.change("alice", [put(BOOKMARKS, "one"), put(NOTES, "two")], ROOMY);
-    const removals = [BOOKMARKS, NOTES].map((name) => ({
-      ...name,
-      xml: undefined,
-      removed: "one",
-    }));
-    assert.equal(await store.change("alice", removals, ROOMY), true);
-    assert.deepEqual(await store.all("alice"), ["two"]);
+    const refused: readonly (readonly PrivateChange[])[] = [
+      [{ ...put(BOOKMARKS, "three"), expected: "one" }, { ...put(NOTES, "x"), expected: "one" }],
+      [{ ...put(BOOKMARKS, "three"), expected: "one" }, { ...put(NOTES, "x"), expected: null }],
+      [{ ...put(THIRD, "three"), expected: "" }],
+      [{ ...BOOKMARKS, xml: undefined, expected: "On" }],
+      [{ ...BOOKMARKS, xml: undefined, expected: null }],
+    ];
+    for (const changes of refused) {
+      assert.equal(await store.change("alice", changes, ROOMY), "changed");
+      assert.deepEqual(new Set(await store.all("alice")), new Set(["one", "two"]));
+    }
+  },
+
+  async "change() replaces, adds and removes elements that are the expected ones"(fixture) {
+    const store = fixture.privateStorage("example.com");
+    await store.change("alice", [put(BOOKMARKS, "one"), put(NOTES, "two")], ROOMY);
+    const changes = [
+      { ...put(BOOKMARKS, "three"), expected: "one" },
+      { ...NOTES, xml: undefined, expected: "two" },
+      { ...put(THIRD, "four"), expected: null },
+      { ...put(THIRD, "five"), expected: null },
+    ];
+    assert.equal(await store.change("alice", changes, ROOMY), "done");
+    assert.deepEqual(new Set(await store.all("alice")), new Set(["three", "five"]));
+    assert.equal(await store.change("alice", changes, ROOMY), "changed");
+    const low = { maxElements: 1, maxBytes: 1 };
+    assert.equal(
+      await store.change("alice", [{ ...put(NOTES, "x"), expected: null }], low),
+      "full",
+    );
+  },
+
+  async "of changes that expect the same elements at the same moment one is made"(fixture) {
+    const store = fixture.privateStorage("example.com");
+    await store.change("alice", [put(BOOKMARKS, "one")], ROOMY);
+    const writers = Array.from({ length: 4 }, (_, i) => `${i}`);
+    for (const name of [BOOKMARKS, NOTES]) {
+      const expected = name === BOOKMARKS ? "one" : null;
+      const outcomes = await Promise.all(
+        writers.map((xml) => store.change("alice", [{ ...put(name, xml), expected }], ROOMY)),
+      );
+      assert.deepEqual(outcomes.toSorted(), ["changed", "changed", "changed", "done"]);
+      assert.equal(await store.read("alice", name), writers[outcomes.indexOf("done")]);
+    }
   },
 
   async "accounts and domains do not share their storage"(fixture) {
@@ -72,21 +110,23 @@ const CHECKS: Readonly<Record<string, Check>> = {
     const store = fixture.privateStorage("example.com");
     const bounds = { maxElements: 2, maxBytes: 10 };
     const xml = "12345";
-    assert.equal(await store.change("alice", [put(BOOKMARKS, xml), put(NOTES, xml)], bounds), true);
-    const third = { namespace: "urn:example", name: "third" };
-    assert.equal(await store.change("alice", [put(third, "")], bounds), false);
-    assert.equal(await store.change("alice", [put(NOTES, `${xml}6`)], bounds), false);
-    assert.equal(await store.change("alice", [put(NOTES, "1234é")], bounds), false, "bytes count");
-    const both = [put(BOOKMARKS, "1234"), put(third, "5")];
-    assert.equal(await store.change("alice", both, bounds), false);
+    assert.equal(
+      await store.change("alice", [put(BOOKMARKS, xml), put(NOTES, xml)], bounds),
+      "done",
+    );
+    assert.equal(await store.change("alice", [put(THIRD, "")], bounds), "full");
+    assert.equal(await store.change("alice", [put(NOTES, `${xml}6`)], bounds), "full");
+    assert.equal(await store.change("alice", [put(NOTES, "1234é")], bounds), "full", "bytes count");
+    const both = [put(BOOKMARKS, "1234"), put(THIRD, "5")];
+    assert.equal(await store.change("alice", both, bounds), "full");
     assert.deepEqual(new Set(await store.all("alice")), new Set([xml]));
     assert.equal((await store.all("alice")).length, 2);
-    const exchange = [{ ...NOTES, xml: undefined }, put(third, xml)];
-    assert.equal(await store.change("alice", exchange, bounds), true);
-    assert.equal(await store.read("alice", third), xml);
+    const exchange = [{ ...NOTES, xml: undefined }, put(THIRD, xml)];
+    assert.equal(await store.change("alice", exchange, bounds), "done");
+    assert.equal(await store.read("alice", THIRD), xml);
     assert.equal(
       await store.change("bob", [put(BOOKMARKS, xml)], bounds),
-      true,
+      "done",
       "has its own room",
     );
   },
@@ -95,9 +135,9 @@ const CHECKS: Readonly<Record<string, Check>> = {
     const store = fixture.privateStorage("example.com");
     await store.change("alice", [put(BOOKMARKS, "12345"), put(NOTES, "12345")], ROOMY);
     const low = { maxElements: 1, maxBytes: 3 };
-    assert.equal(await store.change("alice", [put(NOTES, "123456")], low), false);
-    assert.equal(await store.change("alice", [put(NOTES, "1234")], low), true);
-    assert.equal(await store.change("alice", [{ ...NOTES, xml: undefined }], low), true);
+    assert.equal(await store.change("alice", [put(NOTES, "123456")], low), "full");
+    assert.equal(await store.change("alice", [put(NOTES, "1234")], low), "done");
+    assert.equal(await store.change("alice", [{ ...NOTES, xml: undefined }], low), "done");
     assert.deepEqual(await store.all("alice"), ["12345"]);
   },
 
@@ -107,7 +147,10 @@ const CHECKS: Readonly<Record<string, Check>> = {
       for (const [index, text] of AWKWARD_TEXTS.entries()) {
         const account = `${text}${index}`;
         const name = { namespace: `urn:${text}`, name: `e${text}` };
-        assert.equal(await store.change(account, [put(name, text), put(NOTES, "x")], ROOMY), true);
+        assert.equal(
+          await store.change(account, [put(name, text), put(NOTES, "x")], ROOMY),
+          "done",
+        );
         assert.equal(await store.read(account, name), text);
         assert.deepEqual(new Set(await store.all(account)), new Set([text, "x"]));
       }
@@ -120,7 +163,7 @@ const CHECKS: Readonly<Record<string, Check>> = {
 
   async "an element of 1 MB is kept whole"(fixture) {
     const store = fixture.privateStorage("example.com");
-    assert.equal(await store.change("alice", [put(BOOKMARKS, MEGABYTE_XML)], ROOMY), true);
+    assert.equal(await store.change("alice", [put(BOOKMARKS, MEGABYTE_XML)], ROOMY), "done");
     assert.ok(
       await store.read("alice", BOOKMARKS) === MEGABYTE_XML,
       "differs from what was written",
@@ -133,7 +176,10 @@ const CHECKS: Readonly<Record<string, Check>> = {
     const writers = Array.from({ length: 4 }, (_, i) => `${i}`);
     await Promise.all(writers.map(async (xml, index) => {
       const from = index % 2 === 0 ? store : again;
-      assert.equal(await from.change("alice", [put(BOOKMARKS, xml), put(NOTES, xml)], ROOMY), true);
+      assert.equal(
+        await from.change("alice", [put(BOOKMARKS, xml), put(NOTES, xml)], ROOMY),
+        "done",
+      );
     }));
     const left = await store.all("alice");
     assert.equal(left.length, 2);

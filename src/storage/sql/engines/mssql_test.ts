@@ -125,9 +125,11 @@ Deno.test("the private storage's statements for SQL Server", async () => {
   const store = fixture.stores.privateStorage("example.com");
   const name = { namespace: "storage:bookmarks", name: "storage" };
   const bounds = { maxElements: 1, maxBytes: 10 };
-  assert.equal(await store.change("alice", [{ ...name, xml: "x" }], bounds), true);
+  assert.equal(await store.change("alice", [{ ...name, xml: "x" }], bounds), "done");
   connection.answers = [[{ content: new TextEncoder().encode("ä") }]];
   assert.equal(await store.read("alice", name), "ä");
+  const expecting = { ...name, xml: undefined, expected: "x" };
+  assert.equal(await store.change("alice", [expecting], bounds), "changed");
   assert.deepEqual(connection.statements, [
     "BEGIN TRANSACTION",
     'select "element_key", "content_bytes" from "private_storage" where "account_key" = @1',
@@ -136,6 +138,11 @@ Deno.test("the private storage's statements for SQL Server", async () => {
     "values (@1, @2, @3, @4)",
     "COMMIT TRANSACTION",
     'select "content" from "private_storage" where "account_key" = @1 and "element_key" = @2',
+    "BEGIN TRANSACTION",
+    'update "private_storage" set "content_bytes" = "content_bytes" where "account_key" = @1 ' +
+    'and "element_key" = @2',
+    'select "content" from "private_storage" where "account_key" = @1 and "element_key" = @2',
+    "COMMIT TRANSACTION",
   ]);
 });
 
