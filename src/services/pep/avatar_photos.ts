@@ -13,6 +13,7 @@ import {
   stanzaElement,
   stanzaSource,
 } from "../../xmpp/mod.ts";
+import { storedElement } from "../stored_element.ts";
 import { AVATAR_DATA, AVATAR_METADATA } from "./namespaces.ts";
 import { NodeConfig } from "./node_config.ts";
 import { admits, relationOf } from "./pep_access.ts";
@@ -260,7 +261,7 @@ export class AvatarPhotos {
       const others = vcard.elements.filter(({ name }) => name !== "PHOTO");
       const left = others.length === 0
         ? undefined
-        : serialize(element("vCard", { ...vcard.attributes, xmlns: VCARD }, ...others));
+        : storedElement(element("vCard", { ...vcard.attributes, xmlns: VCARD }, ...others));
       if (await vcards.replace(localpart, xml, left)) return;
     }
     throw new CausewayError(

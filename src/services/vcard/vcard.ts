@@ -1,7 +1,8 @@
 import type { VcardStore } from "../../storage/mod.ts";
 import type { Jid, StanzaErrorCondition, XmlElement } from "../../xmpp/mod.ts";
-import { element, parseElement, parseJid, serialize } from "../../xmpp/mod.ts";
+import { element, parseElement, parseJid } from "../../xmpp/mod.ts";
 import type { IqAnswer, IqRequest, IqService } from "../iq_service.ts";
+import { STORED_MARK_BYTES, storedElement } from "../stored_element.ts";
 
 const NAMESPACE = "vcard-temp";
 
@@ -111,9 +112,9 @@ class VcardSet extends VcardService implements IqService {
     // Its photo must not become the avatar either.
     if (store.isReadOnly === true) return { error: "not-allowed" };
     if (payload.elements.length === 0) return await changeVcard(store, localpart, { isCurrent });
-    const xml = serialize(payload);
+    const xml = storedElement(payload);
     // Namespaces that a prefix declares once may be written often.
-    const bytes = new TextEncoder().encode(xml).length;
+    const bytes = new TextEncoder().encode(xml).length - STORED_MARK_BYTES;
     if (bytes > this.deps.maxBytesOf(domainpart)) return { error: "policy-violation" };
     const refusal = await this.deps.photos?.stored(stanza.to, payload, isCurrent);
     if (refusal !== undefined) return { error: refusal };
