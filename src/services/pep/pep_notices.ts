@@ -155,9 +155,9 @@ export class PepNotices {
       return "ignored";
     }
     const { item } = event;
-    // What has waited may be hidden by now. The owner's own clients see all of it.
-    const isAsked = item?.payload === undefined || (hasWaited && from.text !== to.bare.text);
-    const isRead = item !== undefined && isAsked && hosts.store(domainpart) !== undefined;
+    const isServed = hosts.store(domainpart) !== undefined;
+    const isRead = item !== undefined && isServed &&
+      (item.payload === undefined || (hasWaited && this.#mayBeHidden(stanza, event)));
     const mustWait = isRead || wanted.some(({ jid }) => this.#turns.has(turnOf(jid, from, event)));
     if (!mustWait && to instanceof FullJid) return undefined;
     for (const { jid } of wanted) this.#tellInTurn(jid, stanza, { event, isRead });
@@ -186,8 +186,7 @@ export class PepNotices {
     for (const stanza of this.#takeHeld(jid)) {
       const { from } = stanza;
       const event = readEvent(stanza)!; // it was one when it began to wait
-      const isRead = event.item?.payload !== undefined && from.text !== jid.bare.text &&
-        this.#deps.hosts.store(from.domainpart) !== undefined;
+      const isRead = this.#mayBeHidden(stanza, event);
       if (isRead || this.#turns.has(turnOf(jid, from, event))) {
         this.#tellInTurn(jid, stanza, { event, isRead });
       } else this.#deps.routes.route(stanza);
@@ -202,10 +201,21 @@ export class PepNotices {
   ): void {
     const addressed = readdress(stanza, jid);
     const { node, item } = event;
-    const tell = isRead && item !== undefined
+    const turn = turnOf(jid, stanza.from, event);
+    const isAsked = isRead || (this.#turns.has(turn) && this.#mayBeHidden(stanza, event));
+    const tell = isAsked && item !== undefined
       ? () => this.#fill(jid, addressed, { node, id: item.id })
       : () => Promise.resolve(this.#deliver(jid, addressed, addressed));
-    void this.#turns.run(turnOf(jid, stanza.from, event), tell); // it never rejects
+    void this.#turns.run(turn, tell); // it never rejects
+  }
+
+  /**
+   * True for a notification with a payload that its recipient may not see any more once it has waited.
+   * The owner's own clients see all of it, and another datacenter's nodes cannot be read here.
+   */
+  #mayBeHidden({ from, to }: Stanza, { item }: ArrivedEvent): boolean {
+    return item?.payload !== undefined && from.text !== to.bare.text &&
+      this.#deps.hosts.store(from.domainpart) !== undefined;
   }
 
   #takeHeld(jid: FullJid): readonly Stanza[] {
