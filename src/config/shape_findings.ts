@@ -27,6 +27,11 @@ const SECRET_KEYS: ReadonlySet<unknown> = new Set([
  */
 const EXPLAINED: ReadonlyMap<string, string> = new Map([
   [
+    "general",
+    "no table of Causeway's: this looks like a configuration of MongooseIM, which " +
+    "`causeway config from-mongooseim` translates",
+  ],
+  [
     "mod_global_distrib",
     "not allowed in host_config: the module stands only under the top-level modules, as " +
     "[modules.mod_global_distrib]",
@@ -66,6 +71,15 @@ const EXPLAINED: ReadonlyMap<string, string> = new Map([
     "turned on; remove it",
   ],
 ]);
+
+/** The same for keys of TLS where clients and others connect, which speak TLS 1.2 too. */
+const EXPLAINED_FOR_LISTENERS: ReadonlyMap<string, string> = new Map(
+  ["dhfile", "ciphers", "protocol_options"].map((key) => [
+    key,
+    "not allowed: TLS 1.2 and 1.3 are spoken here with the ciphers and groups of the runtime, which " +
+    "takes no choice among them; remove it",
+  ]),
+);
 
 /**
  * Names by which other servers and programs call what has another name here: options and their
@@ -118,7 +132,7 @@ function describeIssue(
   if (issue.code === "unrecognized_keys") {
     return issue.keys.map((key) => ({
       path: [...path, key],
-      problem: describeUnknownKey(key, knownKeys(schema), value),
+      problem: describeUnknownKey([...path, key], knownKeys(schema), value),
     }));
   }
   if (issue.code === "invalid_key") {
@@ -153,12 +167,14 @@ function wordsOf(schema: z.ZodType | undefined): readonly string[] {
   return plain instanceof z.ZodEnum ? plain.options.map(String) : [];
 }
 
-function describeUnknownKey(key: string, allowed: readonly string[], table: unknown): string {
+function describeUnknownKey(path: KeyPath, allowed: readonly string[], table: unknown): string {
+  const key = String(path.at(-1));
   if (allowed.includes(key)) {
     const others = Object.keys(table ?? {}).filter((other) => other !== key);
     return `not allowed together with ${joinWords(others)}`;
   }
-  const explained = EXPLAINED.get(key);
+  const explained = (path[0] === "listen" ? EXPLAINED_FOR_LISTENERS.get(key) : undefined) ??
+    EXPLAINED.get(key);
   if (explained !== undefined) return explained;
   if (allowed.length === 0) return "unknown key; no keys are allowed here";
   const meant = nameMeantBy(key, allowed);

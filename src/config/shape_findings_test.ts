@@ -285,3 +285,20 @@ Deno.test("parseConfig() explains why TLS driver options of the reference have n
     assert.match(found[0]!, reason);
   }
 });
+
+Deno.test("parseConfig() does not speak of links where a port for clients has TLS driver options", () => {
+  const found = findingsIn(SOUND.replace(
+    "[modules.mod_global_distrib]",
+    '[[listen.c2s]]\ntls = { mode = "none", dhfile = "dh.pem" }\n\n[modules.mod_global_distrib]',
+  ));
+  const [mistake] = found.filter((line) => line.includes("dhfile"));
+  assert.match(
+    mistake!,
+    /listen\.c2s\[0\]\.tls\.dhfile: not allowed: TLS 1\.2 and 1\.3 are spoken here/,
+  );
+});
+
+Deno.test("parseConfig() names the command that translates a configuration of MongooseIM", () => {
+  const found = findingsIn(`${SOUND}\n[general]\nloglevel = "warning"\n`);
+  assert.match(found.join("\n"), /general: no table of Causeway's: .*config from-mongooseim/);
+});
