@@ -82,8 +82,7 @@ Deno.test("causeway names in one line a configuration file that it cannot read",
   assert.deepEqual(await fixture.run(["check", "--config", "missing.toml"]), {
     code: 2,
     out: "",
-    error: "missing.toml: cannot read the file: ENOENT: no such file or directory, open " +
-      "'missing.toml'\n",
+    error: "missing.toml: cannot read the file: there is no such file or folder\n",
   });
 });
 

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { parse, TomlError } from "smol-toml";
-import { describeError } from "../base/mod.ts";
+import { describeFileError } from "../base/mod.ts";
 import type { Config } from "./config.ts";
 import type { Finding } from "./config_error.ts";
 import { ConfigError } from "./config_error.ts";
@@ -27,7 +27,7 @@ export function loadConfig(file: string): Config {
   try {
     text = readTextFile(file);
   } catch (thrown) {
-    const problem = `cannot read the file: ${describeError(thrown)}`;
+    const problem = `cannot read the file: ${describeFileError(thrown)}`;
     throw new ConfigError([{ file, line: undefined, path: "", problem }]);
   }
   return parseConfig(text, {

@@ -237,7 +237,7 @@ Deno.test("parseConfig() reports an unreadable file at the key that names it", (
     return "";
   };
   assert.deepEqual(findingsIn(text, { readFile }), [
-    `7: ${MODULE}.connections.tls_opts.cafile: cannot read the file: permission denied`,
+    `7: ${MODULE}.connections.tls_opts.cafile: cannot read /etc/causeway/b.pem: permission denied`,
   ]);
 });
 

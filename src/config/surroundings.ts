@@ -1,5 +1,5 @@
 import { dirname, resolve } from "node:path";
-import { describeError } from "../base/mod.ts";
+import { describeError, describeFileError } from "../base/mod.ts";
 import { formatKeyPath } from "./key_path.ts";
 import type { SecretInput } from "./schema_words.ts";
 import type { Mistake } from "./shape_findings.ts";
@@ -124,12 +124,13 @@ export class Surroundings {
   }
 
   #read(path: string, keyPath: KeyPath): string | undefined {
+    const file = this.absolute(path);
     try {
-      return this.options.readFile(this.absolute(path));
+      return this.options.readFile(file);
     } catch (thrown) {
       this.mistakes.push({
         path: keyPath,
-        problem: `cannot read the file: ${describeError(thrown)}`,
+        problem: `cannot read ${file}: ${describeFileError(thrown)}`,
       });
       return undefined;
     }
