@@ -17,7 +17,7 @@ import {
 } from "./mongooseim_source.ts";
 import { indexTomlLines } from "./toml_lines.ts";
 
-/** A configuration for Causeway, and what is to be said about it. */
+/** A configuration for Causeway, and lines about it in the order of the foreign file. */
 export interface Translation {
   readonly toml: string;
   /** Lines about options that are missing from the translation. */
@@ -62,11 +62,14 @@ export function translateMongooseim(text: string, file: string): Translation {
   const target = translate(source);
   source.close();
   const lines = indexTomlLines(text);
-  const format = (remark: Remark) => formatRemark(remark, file, lines.lineOf(remark.path));
+  const placed = remarks
+    .map((remark) => ({ ...remark, line: lines.lineOf(remark.path) }))
+    .toSorted((one, other) => (one.line ?? 0) - (other.line ?? 0));
+  const format = ({ line, ...remark }: typeof placed[number]) => formatRemark(remark, file, line);
   return {
     toml: stringify(target),
-    lost: remarks.filter(({ isLost }) => isLost).map(format),
-    notes: remarks.filter(({ isLost }) => !isLost).map(format),
+    lost: placed.filter(({ isLost }) => isLost).map(format),
+    notes: placed.filter(({ isLost }) => !isLost).map(format),
   };
 }
 
