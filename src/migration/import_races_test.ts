@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { OfflineBounds, OfflineMessage } from "../storage/mod.ts";
+import type { OfflineMessage } from "../storage/mod.ts";
 import { deriveScramCredentials } from "../xmpp/mod.ts";
 import type { AccountSource } from "./account_source.ts";
 import { importAccounts } from "./import_accounts.ts";
@@ -210,19 +210,18 @@ Deno.test("importAccounts() leaves accounts to another import that takes them, a
   // Each import reserves an account that the other one wants, and gives no keys before it has asked
   // for all of them.
   const [reserved, asked] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-  const messages = store.offlineMessages(HOST);
-  const slow = {
-    offlineMessages: {
-      claim: (...args: Parameters<typeof messages.claim>) => messages.claim(...args),
-      all: (localpart: string) => messages.all(localpart),
-      async keep(localpart: string, ...rest: [readonly OfflineMessage[], OfflineBounds]) {
+  const offlineMessages = new Proxy(store.offlineMessages(HOST), {
+    get: (target, key) => {
+      const method = methodOf(target, key);
+      if (key !== "keep") return method;
+      return async (localpart: string, ...rest: unknown[]) => {
         reserved.resolve();
         await asked.promise;
-        return await messages.keep(localpart, ...rest);
-      },
+        return await method!(localpart, ...rest);
+      };
     },
-  };
-  const one = run("one", { stores: storesWith(store, slow) });
+  });
+  const one = run("one", { stores: storesWith(store, { offlineMessages }) });
   await reserved.promise;
   let waits = 0;
   const other = await run("other", {
@@ -326,4 +325,124 @@ Deno.test("importAccounts() gives a new account no message that was kept for an 
   await destination.importFiles(await destination.write(document(user("alice"), user("carol"))));
   assert.deepEqual(await destination.waiting("alice"), []);
   assert.deepEqual(await destination.waiting("carol"), ["<message/>"]);
+});
+
+/** Accounts of a directory, which has all of them. */
+const IN_DIRECTORY = {
+  checkPassword: () => Promise.resolve(undefined),
+  exists: () => Promise.resolve(true),
+};
+
+Deno.test("importAccounts() gives an account of a directory its messages once, of two imports at once", async () => {
+  await using destination = await Destination.open();
+  const { store, taking } = destination;
+  const message = "<offline-messages><message xmlns='jabber:client' from='bob@example.com/x' " +
+    "type='chat'><body>hello</body></message></offline-messages>";
+  const names = ["alice", "bob", "carol"];
+  const path = await destination.write(document(...names.map((name) => user(name, message))));
+  const source = await PieFiles.open([path]);
+  const messages = store.offlineMessages(HOST);
+  // Both have looked for what is there before one of them goes on.
+  let looks = 0;
+  const haveLooked = Promise.withResolvers<void>();
+  const hasWaited = Promise.withResolvers<void>();
+  const slow = new Proxy(messages, {
+    get: (target, key) => {
+      const method = methodOf(target, key);
+      if (key !== "all") return method;
+      return async (localpart: string) => {
+        const found = await target.all(localpart);
+        if (++looks === 2 * names.length) haveLooked.resolve();
+        await Promise.race([haveLooked.promise, hasWaited.promise]);
+        return found;
+      };
+    },
+  });
+  const stores = storesWith(store, { users: IN_DIRECTORY, offlineMessages: slow });
+  const waitForOther = async () => {
+    hasWaited.resolve();
+    await new Promise((resolve) => setTimeout(resolve));
+  };
+  const run = async (name: string) => {
+    using state = await StateFile.open(destination.path(`${name}.state`));
+    const reportPath = destination.path(`${name}.report`);
+    const all = { ...taking, stores, waitForOther };
+    return await importAccounts({ source, taking: all, state, reportPath });
+  };
+  const counts = await Promise.all([run("one"), run("other")]);
+  assert.deepEqual(counts.map(({ there }) => there), [names.length, names.length]);
+  for (const name of names) assert.equal((await destination.waiting(name)).length, 1, name);
+});
+
+Deno.test("importAccounts() gives an account to the import that goes on, once another's lock of it has ended", async () => {
+  await using destination = await Destination.open();
+  const { store, taking } = destination;
+  const message = "<offline-messages><message xmlns='jabber:client' from='bob@example.com/x' " +
+    "type='chat'><body>hello</body></message></offline-messages>";
+  const source = await PieFiles.open([await destination.write(document(user("alice", message)))]);
+  const messages = store.offlineMessages(HOST);
+  const run = async (name: string, others: Partial<TakingDeps>) => {
+    using state = await StateFile.open(destination.path(`${name}.state`));
+    const reportPath = destination.path(`${name}.report`);
+    return await importAccounts({ source, taking: { ...taking, ...others }, state, reportPath });
+  };
+  // As if the process was killed: it does not give up its lock.
+  const killed = new Proxy(messages, {
+    get: (target, key) =>
+      key === "all" || key === "remove"
+        ? () => Promise.reject(new Error("killed"))
+        : methodOf(target, key),
+  });
+  const stores = storesWith(store, { users: IN_DIRECTORY, offlineMessages: killed });
+  await assert.rejects(run("one", { stores }), { message: "killed" });
+  const directory = { stores: storesWith(store, { users: IN_DIRECTORY }) };
+  let waits = 0;
+  const other = await run("other", {
+    ...directory,
+    async waitForOther() {
+      if (++waits === 1) return;
+      assert.deepEqual(await destination.waiting("alice"), []);
+      assert.equal((await run("one", directory)).there, 1);
+    },
+  });
+  assert.deepEqual([other.there, waits], [1, 2]);
+  assert.equal((await destination.waiting("alice")).length, 1);
+});
+
+Deno.test("importAccounts() stops before it doubles messages when it has lost its lock", async () => {
+  await using destination = await Destination.open();
+  const { store, taking } = destination;
+  const texts = Array.from(
+    { length: 65 },
+    (_, i) =>
+      `<message xmlns='jabber:client' from='bob@example.com/x' type='chat'><body>${i}</body>` +
+      "</message>",
+  );
+  const content = `<offline-messages>${texts.join("")}</offline-messages>`;
+  const source = await PieFiles.open([await destination.write(document(user("alice", content)))]);
+  const messages = store.offlineMessages(HOST);
+  let isLost = false;
+  // As if it stood still until its lock had ended, and another import has it now.
+  const offlineMessages = new Proxy(messages, {
+    get: (target, key) => {
+      const method = methodOf(target, key);
+      if (key === "claimed") return (...all: unknown[]) => isLost ? [] : method!(...all);
+      if (key !== "keep") return method;
+      return async (localpart: string, ...rest: unknown[]) => {
+        isLost = localpart === "alice";
+        return await method!(localpart, ...rest);
+      };
+    },
+  });
+  const offlineOptionsOf = () => ({ maxMessages: 999, maxBytes: 999_999, lifetimeMs: 1_000_000 });
+  const stores = storesWith(store, { users: IN_DIRECTORY, offlineMessages });
+  await assert.rejects(destination.import(source, { ...taking, offlineOptionsOf, stores }), {
+    code: "migration/in-use",
+    message: /^Cannot take alice@example.com: another import takes it; repeat/,
+  });
+  isLost = false;
+  assert.equal((await destination.waiting("alice")).length, 64);
+  const directory = storesWith(store, { users: IN_DIRECTORY });
+  await destination.import(source, { ...taking, offlineOptionsOf, stores: directory });
+  assert.equal((await destination.waiting("alice")).length, 65);
 });

@@ -11,6 +11,7 @@ import type {
 import { removeUnownedMessages } from "../storage/mod.ts";
 import type { CompleteCredentials, ScramCredentials, ScramSecret } from "../xmpp/mod.ts";
 import { parseElement, serialize } from "../xmpp/mod.ts";
+import { AccountLock } from "./account_lock.ts";
 import type { MovedAccount, MovedKind, MovedLogin } from "./moved_account.ts";
 import { takeNodes } from "./take_nodes.ts";
 
@@ -101,7 +102,7 @@ export interface Reserved {
  * account gets its messages only if it has no other data here: it may have got them before.
  *
  * Two imports that take one account at once would give it all messages twice. So one leaves it to the
- * other, which has reserved it.
+ * other, which has reserved it, or has the lock of an account whose messages it takes.
  *
  * To repeat it up to the keys gives the same result. Behind them it would be that of an account which
  * existed already. The caller therefore notes what is reserved, and then lets it have its keys.
@@ -123,7 +124,7 @@ export async function takeAccount(
     // A directory makes accounts itself, and keeps no keys.
     if (!await users.exists(localpart)) return refused("account", NOT_IN_DIRECTORY);
     if (account.login !== undefined) taking.note("password", IN_DIRECTORY);
-    await taking.data(!await taking.hasData());
+    if (!await taking.alone(async () => taking.data(!await taking.hasData()))) return undefined;
     return { outcome: "there", findings: taking.findings };
   }
   const existing = await users.credentials(localpart);
@@ -139,7 +140,7 @@ export async function takeAccount(
     const reserved = await users.credentials(localpart);
     if (reserved === undefined) return refused("account", DELETED);
     if (!isLocked(reserved)) return undefined; // somebody has set a password, or has the name now
-    await taking.data(true);
+    if (!await taking.alone(() => taking.data(true))) return undefined;
     const { creation = "" } = reserved;
     const { findings } = taking;
     const taken: Taken = { outcome: "added", ...onlyKeyOf(credentials), findings };
@@ -188,10 +189,20 @@ function refused(kind: MovedKind, reason: string): Taken {
   return { outcome: "refused", findings: [{ kind, reason }] };
 }
 
+/** The process, or the database, stood still for so long that the lock has ended. */
+function lockLost({ jid }: MovedAccount): CausewayError {
+  return new CausewayError(
+    "migration/in-use",
+    `Cannot take ${jid.text}: another import takes it; repeat the import to go on`,
+    { retryable: true },
+  );
+}
+
 class Taking {
   readonly findings: { readonly kind: MovedKind; readonly reason: string }[] = [];
   readonly #account: MovedAccount;
   readonly #deps: TakingImport;
+  #lock: AccountLock | undefined;
 
   constructor(account: MovedAccount, deps: TakingImport) {
     this.#account = account;
@@ -248,6 +259,30 @@ class Taking {
     }
     await this.removeData();
     return refused("account", DELETED);
+  }
+
+  /**
+   * Takes data while no other import gives the account messages.
+   *
+   * @returns false when another one does, and nothing was taken
+   * @throws CausewayError with a code `storage/…`
+   */
+  async alone(take: () => Promise<void>): Promise<boolean> {
+    const { stores, importId, offlineOptionsOf, nowMs } = this.#deps;
+    const { jid, messages } = this.#account;
+    if (messages.length === 0 || offlineOptionsOf(jid.domainpart) === undefined) {
+      await take();
+      return true;
+    }
+    const store = stores.offlineMessages(jid.domainpart);
+    this.#lock = await AccountLock.take(store, jid, { importId, nowMs: nowMs() });
+    if (this.#lock === undefined) return false;
+    try {
+      await take();
+    } finally {
+      await this.#lock.release();
+    }
+    return true;
   }
 
   /** True for an account that has any of the data that `data` takes behind the messages. */
@@ -360,6 +395,7 @@ class Taking {
     let kept = 0;
     let tooLarge = 0;
     for (let from = 0; from < lasting.length; from += MESSAGES_AT_ONCE) {
+      if (from > 0 && await this.#lock?.renew() === false) throw lockLost(this.#account);
       const some = lasting.slice(from, from + MESSAGES_AT_ONCE).map((each) => ({
         sender: each.sender,
         stanza: each.stanza,
