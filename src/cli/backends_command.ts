@@ -19,6 +19,7 @@ import {
   schemaFiles,
 } from "../storage/mod.ts";
 import { plainText } from "../terminal/mod.ts";
+import type { BareJid } from "../xmpp/mod.ts";
 import { parseAccountAddress } from "./accounts.ts";
 import type { CommandIo } from "./command_io.ts";
 import { dumpText, odbcEntryCommand } from "./odbc_commands.ts";
@@ -126,14 +127,15 @@ export function backendsCommand(io: CommandIo, done: (code: number) => void): Co
     .addOption(config().makeOptionMandatory()).addOption(json())
     .action(async (options: Options & { readonly user?: string }) => {
       const reports: unknown[] = [];
-      const { storage, hosts } = loadConfig(options.config);
+      const config = loadConfig(options.config);
       // A mistyped address would have nothing to show, and look like one that is fine.
       const user = options.user === undefined
         ? undefined
-        : parseAccountAddress(options.user, hosts).text;
-      for (const backend of backendsOf(storage)) {
+        : parseAccountAddress(options.user, config.hosts);
+      const note = user && noDirectoryNote(user, config);
+      for (const backend of backendsOf(config.storage)) {
         const { name } = backend;
-        const report = await backend.check({ user });
+        const report = await backend.check({ user: user?.text });
         const { place } = backend;
         if (report.problems.length > 0) done(1);
         if (options.json) {
@@ -148,7 +150,8 @@ export function backendsCommand(io: CommandIo, done: (code: number) => void): Co
         const schema = schemaVersion === undefined ? "" : `, schema version ${schemaVersion}`;
         io.out(`${name}: ok (${product} ${version}${schema})`);
       }
-      if (options.json) print({ reports });
+      if (options.json) print({ reports, note });
+      else if (note !== undefined) io.error(`causeway: ${note}`);
     });
 
   backends.command("schema").description("print the schema files as shipped")
@@ -341,6 +344,13 @@ function usesOf({ storage, modules }: Config): ReadonlyMap<string, readonly Use[
     byBackend.set(backend, [...byBackend.get(backend) ?? [], use]);
   }
   return byBackend;
+}
+
+/** Returns the note about an account of which no directory can say anything. */
+function noDirectoryNote({ domainpart, text }: BareJid, config: Config): string | undefined {
+  if (usesOf(config).get("ldap")?.some(({ host }) => host === domainpart)) return undefined;
+  return `no directory has accounts, vCards or groups of ${domainpart}, so there is nothing to show ` +
+    `of ${text}`;
 }
 
 function linesOf(row: BackendRow, uses: readonly Use[]): string[] {

@@ -317,6 +317,21 @@ Deno.test("causeway backends plan, check and prepare say why the built-in store 
   }
 });
 
+Deno.test("causeway backends check --user says that no directory has data of the user's host", async () => {
+  await using fixture = await CommandFixture.make(SOUND);
+  const check = ["backends", "check", "--config", fixture.config, "--user", "alice@example.com"];
+  const { code, out, error } = await fixture.run(check);
+  assert.equal(code, 0);
+  assert.match(out, /^internal: ok/);
+  const note =
+    "no directory has accounts, vCards or groups of example.com, so there is nothing to " +
+    "show of alice@example.com";
+  assert.equal(error, `causeway: ${note}\n`);
+  const json = await fixture.run([...check, "--json"]);
+  assert.equal(json.code, 0);
+  assert.equal(JSON.parse(json.out).note, note);
+});
+
 Deno.test("causeway backends list shows the catalogue, and what a configuration uses", async () => {
   const { code, out } = await run("backends", "list");
   assert.equal(code, 0);
