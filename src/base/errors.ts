@@ -27,9 +27,17 @@ export function describeError(thrown: unknown): string {
   return thrown instanceof Error ? thrown.message : String(thrown);
 }
 
+/** Texts for what keeps people from a file, by the code of the operating system. */
+const FILE_PROBLEMS: ReadonlyMap<unknown, string> = new Map([
+  ["ENOENT", "there is no such file or folder"],
+  ["ENOTDIR", "a part of its path is no folder"],
+  ["EISDIR", "it is a folder"],
+  ["EACCES", "permission denied"],
+]);
+
 /** Describes a failure to use a file that the message around it names already. */
 export function describeFileError(thrown: unknown): string {
   // Each way to open a file has another wording, with a name of its own for the step.
-  const isMissing = thrown instanceof Error && "code" in thrown && thrown.code === "ENOENT";
-  return isMissing ? "there is no such file or folder" : describeError(thrown);
+  const code = thrown instanceof Error && "code" in thrown ? thrown.code : undefined;
+  return FILE_PROBLEMS.get(code) ?? describeError(thrown);
 }

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { dirname, join } from "node:path";
 import { Command, Option } from "commander";
-import { CausewayError, describeError, syncFolder } from "../base/mod.ts";
+import { CausewayError, describeFileError, syncFolder } from "../base/mod.ts";
 import { loadConfig } from "../config/mod.ts";
 import {
   exportedAccounts,
@@ -152,8 +152,12 @@ async function writing<T>(path: string, step: () => Promise<T>): Promise<T> {
   try {
     return await step();
   } catch (thrown) {
-    throw new CausewayError("cli/unwritable", `Cannot write ${path}: ${describeError(thrown)}`, {
-      cause: thrown,
-    });
+    throw new CausewayError(
+      "cli/unwritable",
+      `Cannot write ${path}: ${describeFileError(thrown)}`,
+      {
+        cause: thrown,
+      },
+    );
   }
 }

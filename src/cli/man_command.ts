@@ -1,7 +1,7 @@
 import { Command } from "commander";
 import { join } from "node:path";
 import { VERSION } from "../config/mod.ts";
-import { CausewayError, describeError } from "../base/mod.ts";
+import { CausewayError, describeFileError } from "../base/mod.ts";
 import { describe, docsOf, EXIT_MEANINGS } from "./command_docs.ts";
 import type { CommandIo } from "./command_io.ts";
 import { commandAt, commandsOf, pathOf } from "./command_tree.ts";
@@ -33,7 +33,7 @@ export function manCommand(io: CommandIo, programOf: () => Command): Command {
       try {
         await Deno.writeTextFile(file, manPage(program, each) + "\n");
       } catch (thrown) {
-        const problem = `Cannot write ${file}: ${describeError(thrown)}`;
+        const problem = `Cannot write ${file}: ${describeFileError(thrown)}`;
         throw new CausewayError("cli/unwritable", problem, { cause: thrown });
       }
     }

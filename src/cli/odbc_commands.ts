@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { Command, InvalidArgumentError } from "commander";
-import { CausewayError, describeError } from "../base/mod.ts";
+import { CausewayError, describeFileError } from "../base/mod.ts";
 import { MSSQL_PORT, renderOdbcEntry, withOdbcEntry } from "../config/mod.ts";
 import type { CommandIo } from "./command_io.ts";
 
@@ -75,7 +75,7 @@ function writeFile(path: string, text: string): void {
 }
 
 function failed(action: string, path: string, cause: unknown): CausewayError {
-  const message = `Cannot ${action} ${path}: ${describeError(cause)}`;
+  const message = `Cannot ${action} ${path}: ${describeFileError(cause)}`;
   return new CausewayError("cli/unreadable", message, { cause });
 }
 

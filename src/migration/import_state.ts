@@ -1,5 +1,5 @@
 import { dirname } from "node:path";
-import { CausewayError, describeError, syncFolder } from "../base/mod.ts";
+import { CausewayError, describeFileError, syncFolder } from "../base/mod.ts";
 import type { MoveFinding } from "./moved_account.ts";
 import { writing } from "./writing.ts";
 
@@ -90,7 +90,7 @@ export class StateFile implements Disposable {
       text = await Deno.readTextFile(this.path);
     } catch (thrown) {
       if (thrown instanceof Deno.errors.NotFound) return undefined;
-      throw failure(this.path, describeError(thrown), thrown);
+      throw failure(this.path, describeFileError(thrown), thrown);
     }
     const state = tryState(text);
     if (state === undefined) throw failure(this.path, "it is not the state of an import");
@@ -151,7 +151,7 @@ async function openLock(path: string, lockPath: string): Promise<Deno.FsFile> {
   try {
     lock = await Deno.open(lockPath, { write: true, create: true, mode: 0o600 });
   } catch (thrown) {
-    throw failure(path, describeError(thrown), thrown);
+    throw failure(path, describeFileError(thrown), thrown);
   }
   if (await lock.tryLock(true)) return lock;
   lock.close();

@@ -1,4 +1,4 @@
-import { CausewayError, describeError } from "../base/mod.ts";
+import { CausewayError, describeFileError } from "../base/mod.ts";
 
 /**
  * Runs steps that write a file.
@@ -11,7 +11,7 @@ export async function writing<T>(path: string, steps: () => Promise<T>): Promise
   } catch (thrown) {
     throw new CausewayError(
       "migration/unwritable",
-      `Cannot write ${path}: ${describeError(thrown)}`,
+      `Cannot write ${path}: ${describeFileError(thrown)}`,
       { cause: thrown },
     );
   }

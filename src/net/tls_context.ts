@@ -1,7 +1,7 @@
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import type { SecureContextOptions } from "node:tls";
-import { CausewayError, describeError } from "../base/mod.ts";
+import { CausewayError, describeError, describeFileError } from "../base/mod.ts";
 import { certificateNames, wildcardNames } from "./certificate_names.ts";
 import { serverEndPoint } from "./server_end_point.ts";
 
@@ -92,7 +92,7 @@ async function readPem(file: string): Promise<string> {
   } catch (error) {
     throw new CausewayError(
       "net/tls-file-unreadable",
-      `Cannot read TLS file ${file}: ${describeError(error)}`,
+      `Cannot read TLS file ${file}: ${describeFileError(error)}`,
       { cause: error },
     );
   }

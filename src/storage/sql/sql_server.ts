@@ -2,7 +2,7 @@ import {
   belongsTo,
   CausewayError,
   certificatesIn,
-  describeError,
+  describeFileError,
   privateKeyIn,
 } from "../../base/mod.ts";
 import type { ServerProductId } from "../catalogue/catalogue.ts";
@@ -57,7 +57,7 @@ async function readPem<T>(file: string, parse: (text: string) => T): Promise<T> 
   try {
     return parse(await Deno.readTextFile(file));
   } catch (thrown) {
-    throw unusable(file, describeError(thrown), thrown);
+    throw unusable(file, describeFileError(thrown), thrown);
   }
 }
 

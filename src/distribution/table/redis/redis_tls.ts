@@ -1,5 +1,10 @@
 import { readFileSync } from "node:fs";
-import { CausewayError, certificatesIn, describeError, privateKeyIn } from "../../../base/mod.ts";
+import {
+  CausewayError,
+  certificatesIn,
+  describeFileError,
+  privateKeyIn,
+} from "../../../base/mod.ts";
 import type { RedisTlsOptions } from "../options.ts";
 
 /** The part of the options of `node:tls` that a connection to Redis needs. */
@@ -54,7 +59,7 @@ function readFrom<T>(file: string, parse: (text: string) => T): T {
   } catch (error) {
     throw new CausewayError(
       "table/redis-tls",
-      `Cannot use TLS file ${file} for Redis: ${describeError(error)}`,
+      `Cannot use TLS file ${file} for Redis: ${describeFileError(error)}`,
       { cause: error },
     );
   }
