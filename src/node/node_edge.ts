@@ -2,7 +2,7 @@ import type { StanzaEntry } from "../distribution/mod.ts";
 import type { Router } from "../distribution/routing/mod.ts";
 import type { AccountCheck } from "../services/accounts/mod.ts";
 import type { Carbons } from "../services/carbons/mod.ts";
-import { blockedError } from "../services/privacy/mod.ts";
+import { blockedError, hiddenAnswer } from "../services/privacy/mod.ts";
 import type { PrivacyServer } from "../services/privacy/mod.ts";
 import type { RosterServer } from "../services/roster/mod.ts";
 import type { Stores, UserStore } from "../storage/mod.ts";
@@ -66,7 +66,10 @@ export function makeEdge(config: Config, parts: Surroundings & EdgeParts): Edge 
           const error = blockedError(stanza, source.jid);
           // Past the client's own list, which keeps out whatever names the contact as its sender.
           if (error !== undefined) sessions.find(error.to as FullJid)?.send(error);
-          return fate?.settle(number ?? 0);
+          const hidden = hiddenAnswer(stanza);
+          if (hidden === undefined) return fate?.settle(number ?? 0);
+          router.accept(hidden, fate, number, entryOf(source, fate));
+          return;
         }
         if (stanza.kind === "presence" && rosters.handles(stanza)) {
           return rosters.entered(stanza, source.jid, fate, number);

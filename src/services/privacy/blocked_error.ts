@@ -1,5 +1,5 @@
 import type { Jid, Stanza } from "../../xmpp/mod.ts";
-import { buildStanza, element, isReply, stanzaId } from "../../xmpp/mod.ts";
+import { buildStanza, element, errorReply, isReply, stanzaId } from "../../xmpp/mod.ts";
 
 const CONDITIONS = "urn:ietf:params:xml:ns:xmpp-stanzas";
 
@@ -23,4 +23,16 @@ export function blockedError(stanza: Stanza, client: Jid): Stanza | undefined {
     from: to,
     to: client,
   });
+}
+
+/**
+ * Returns what somebody gets in place of an answer to their request that its sender's own list keeps
+ * here. They have asked before they were blocked, as when the request waited for a client that has lost
+ * its connection. The error is that of a client that is not there: silence would tell them of the block.
+ * Undefined for other stanzas, which nobody waits for.
+ */
+export function hiddenAnswer(stanza: Stanza): Stanza | undefined {
+  const { kind, from, to, bytes } = stanza;
+  if (kind !== "iq" || !isReply(stanza)) return undefined;
+  return errorReply({ kind, type: "get", from: to, to: from, bytes }, "service-unavailable");
 }

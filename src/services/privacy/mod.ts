@@ -1,4 +1,4 @@
-export { blockedError } from "./blocked_error.ts";
+export { blockedError, hiddenAnswer } from "./blocked_error.ts";
 export { blockingServices } from "./blocking_services.ts";
 export type { PrivacyBounds } from "./privacy_bounds.ts";
 export { DEFAULT_PRIVACY_BOUNDS } from "./privacy_bounds.ts";
