@@ -242,6 +242,25 @@ Deno.test("the archive of a room goes with it", async () => {
   deepStrictEqual((await page(one, ALICE)).found, []);
 });
 
+Deno.test("the next room of a name shows no archive that a dead node has left of the one before", async () => {
+  const [world, one, two] = await withArchive();
+  await using _ = world;
+  await one.say(ALICE, "old");
+  strictEqual((await page(one, ALICE)).found.length, 1);
+  const before = roomArchiveKeyOf(COVEN, { creation: (await world.store.read(COVEN))!.creation });
+  one.isArchiveDown = true;
+  await one.ask(ALICE, "set", `<query xmlns='${MUC}#owner'><destroy/></query>`);
+  world.dead.add(one);
+  world.isLeaseOver = true;
+  await world.look(4);
+  await two.make(BOB, "bard");
+  await two.say(BOB, "new");
+  deepStrictEqual((await page(two, BOB)).found.map(({ text }) => text), ["new"]);
+  await two.enter(CAROL, "crone");
+  deepStrictEqual(two.texts(CAROL), ["new"]);
+  ok(await world.archiveStore!.ends(before) !== undefined, "nobody has removed it");
+});
+
 Deno.test("whoever might read the archive of a room reads none of the next room of its name", async () => {
   const [world, one, two] = await withArchive();
   await using _ = world;
