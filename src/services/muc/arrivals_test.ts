@@ -96,7 +96,7 @@ Deno.test("Arrivals.look() tells a session that its seat went with the other nod
   await using _ = world;
   world.dead.add(world.nodes[1]!);
   world.isLeaseOver = true;
-  await world.look(3);
+  await world.look(12);
   match(
     three.got(BOB).join(""),
     new RegExp(`type='unavailable' from='${COVEN}/bard'.*'333'.*'110'`),
@@ -108,7 +108,7 @@ Deno.test("Arrivals.look() does not take over a seat that comes back once its se
   await using _ = world;
   world.cut.add("dc2.example.com dc3.example.com");
   world.isLeaseOver = true;
-  await world.look(3);
+  await world.look(12);
   world.cut.clear();
   world.isLeaseOver = false;
   three.isStoreDown = false;
@@ -125,7 +125,7 @@ Deno.test("Arrivals.look() tells a session that has left nothing more of its sea
   three.got(BOB);
   world.dead.add(world.nodes[1]!);
   world.isLeaseOver = true;
-  await world.look(3);
+  await world.look(12);
   doesNotMatch(three.got(BOB).join(""), /bard/);
 });
 
@@ -204,12 +204,15 @@ Deno.test("Arrivals.look() asks the database for one seat while it is away", asy
     process: 1,
     clock: new ManualClock(),
     isHere: () => true,
-    leftSeats: { note() {}, told() {} },
+    gone: { in: () => [], forgetBefore() {} },
+    leftSeats: { note() {}, told: () => false },
     rooms: {
       // Nothing else of it is read.
       get: (room) => ({ jid: parseJid(room), seats: new RoomSeats() }) as unknown as LiveRoom,
       ofSession: () => seats,
       ownSeat: () => undefined,
+      showAll() {},
+      tellGone() {},
       tellLost() {},
     },
     leaves: { joins: () => () => {} },

@@ -1,6 +1,7 @@
 import type { RoomStanza } from "../rooms/mod.ts";
 import type { LiveRooms } from "./live_rooms.ts";
 import type { MucServerDeps } from "./muc_ports.ts";
+import { MAX_TAKEOVERS } from "./occupants.ts";
 import type { Seat } from "./occupants.ts";
 import type { Peers } from "./peers.ts";
 
@@ -45,13 +46,14 @@ export class LeftSeats {
     this.#left.delete(oldest!);
   }
 
-  /** Has the node of a seat end it, if that is a seat which its session has left. */
-  told(seat: Seat): void {
+  /** Has the node of a seat end it, and returns true, if that is a seat which its session has left. */
+  told(seat: Seat): boolean {
     const left = this.#left.get(keyOf(seat));
-    if (left === undefined || !continues(seat, left)) return;
+    if (left === undefined || !continues(seat, left)) return false;
     left.looks = LOOKS;
     const { room, jid, changedMs, process, host } = seat;
     this.#deps.peers.tell({ kind: "left", of: process, room, jid, changedMs }, [host]);
+    return true;
   }
 
   /** Tells nodes again of the seats that they still have. */
@@ -66,12 +68,13 @@ export class LeftSeats {
 }
 
 /**
- * True for the same seat, or for one into which a node has made it by taking it over. A seat that has
- * changed since may be that of a new login. Pure.
+ * True for the same seat, or for one into which nodes have made it by taking it over one after another.
+ * A seat that has changed since may be that of a new login. Pure.
  */
 function continues(seat: Seat, left: LeftSeat): boolean {
   const isSame = seat.joinedMs === left.joinedMs && seat.changedMs === left.changedMs;
-  return isSame || seat.joinedMs === left.joinedMs + 1; // a takeover adds one
+  const takeovers = seat.joinedMs - left.joinedMs; // each adds one
+  return isSame || takeovers > 0 && takeovers <= MAX_TAKEOVERS;
 }
 
 function keyOf({ room, jid }: Pick<Seat, "room" | "jid">): string {

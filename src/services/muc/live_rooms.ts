@@ -1,6 +1,7 @@
 import type { MucAffiliate } from "../../storage/mod.ts";
 import { FullJid, parseJid, readdress } from "../../xmpp/mod.ts";
 import type { BareJid, Stanza, XmlElement } from "../../xmpp/mod.ts";
+import type { GoneNicks } from "./gone_nicks.ts";
 import type { MucMetrics } from "./muc_metrics.ts";
 import { accountOf, looksAlike, RoomSeats } from "./occupants.ts";
 import type { Entry, Seat } from "./occupants.ts";
@@ -63,8 +64,15 @@ export interface LiveRoom {
   mayHaveOthers: boolean;
 }
 
-/** A way to write to a session of this node. */
-export type DeliverTo = (to: FullJid, stanza: Stanza) => void;
+/**
+ * A way to write to a session of this node.
+ * @param follows true: a session that has moved to another node gets the stanza there
+ */
+export type DeliverTo = (
+  to: FullJid,
+  stanza: Stanza,
+  about: { readonly follows: boolean },
+) => void;
 
 /** A change of what is seen in a room. */
 interface Change {
@@ -93,12 +101,20 @@ export class LiveRooms {
   readonly #process: number;
   readonly #deliver: DeliverTo;
   readonly #metrics: MucMetrics;
+  readonly #gone: Pick<GoneNicks, "note">;
   #seats = 0;
 
-  constructor(process: number, deliver: DeliverTo, metrics: MucMetrics) {
+  /** @param gone notes nicknames that nobody has any longer */
+  constructor(
+    process: number,
+    deliver: DeliverTo,
+    metrics: MucMetrics,
+    gone: Pick<GoneNicks, "note"> = { note() {} },
+  ) {
     this.#process = process;
     this.#deliver = deliver;
     this.#metrics = metrics;
+    this.#gone = gone;
   }
 
   /** Seats of all nodes. */
@@ -198,6 +214,11 @@ export class LiveRooms {
   /** Puts a session of this node in, and tells it who is there (XEP-0045 §7.2.2). */
   enter(seat: Seat, codes: readonly string[]): void {
     this.put(seat, { except: seat.jid });
+    this.showAll(seat, codes);
+  }
+
+  /** Tells a session of this node who is in its room. */
+  showAll(seat: Seat, codes: readonly string[] = []): void {
     const live = this.#rooms.get(seat.room);
     if (live === undefined) return;
     const own = live.seats.entry(seat.nick);
@@ -292,22 +313,26 @@ export class LiveRooms {
           payload: [],
           standing: { affiliation: "none", role: "none" },
         }),
+        { follows: false },
       );
     }
   }
 
   /** Writes to the session of a seat of this node. */
-  write(seat: Seat, stanza: Stanza): void {
+  write(seat: Seat, stanza: Stanza, { follows = true } = {}): void {
     const to = parseJid(seat.jid);
     if (!(to instanceof FullJid)) return; // seats have full JIDs
     this.#metrics.deliveries.inc();
-    this.#deliver(to, stanza);
+    this.#deliver(to, stanza, { follows });
   }
 
   #change(live: LiveRoom, change: Change): void {
     const before = change.nicks.map((nick) => live.seats.entry(nick));
     change.apply();
     const after = change.nicks.map((nick) => live.seats.entry(nick));
+    for (const [i, nick] of change.nicks.entries()) {
+      if (before[i] !== undefined && after[i] === undefined) this.#gone.note(live.jid.text, nick);
+    }
     const viewers = this.own(live).filter(({ jid }) => jid !== change.except);
     for (const [i, entry] of before.entries()) {
       if (entry === undefined) continue;
@@ -386,7 +411,10 @@ export class LiveRooms {
           }),
         );
       }
-      this.write(viewer, readdress(stanza, parseJid(viewer.jid)));
+      // A session that has moved is shown the room by its new node, which may know more than this one.
+      const isOut = type === "unavailable" && notes.newNick === undefined;
+      const follows = isSelf && isOut && (codes.length > 1 || notes.destroyed !== undefined);
+      this.write(viewer, readdress(stanza, parseJid(viewer.jid)), { follows });
     }
   }
 

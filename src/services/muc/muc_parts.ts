@@ -3,6 +3,7 @@ import { RoomIntake } from "../rooms/mod.ts";
 import type { RoomStanza } from "../rooms/mod.ts";
 import { Arrivals } from "./arrivals.ts";
 import { EmptyRooms } from "./empty_rooms.ts";
+import { GoneNicks } from "./gone_nicks.ts";
 import { Invitations } from "./invitations.ts";
 import { LeftSeats } from "./left_seats.ts";
 import { LiveRooms } from "./live_rooms.ts";
@@ -61,10 +62,16 @@ export function makeMucParts<Taken extends RoomStanza>(
   const refuse = (taken: Taken, condition: StanzaErrorCondition, text?: string) =>
     answers.refuse(taken, condition, text);
 
-  const rooms = new LiveRooms(process, (to, stanza) => {
-    // The session has moved to another node, which will tell of it.
-    if (!deps.deliver(to, stanza) && !deps.isHere(to)) deps.send(stanza);
-  }, counters);
+  const gone = new GoneNicks(clock);
+  const rooms = new LiveRooms(
+    process,
+    (to, stanza, { follows }) => {
+      // The session has moved to another node, which will tell of it.
+      if (!deps.deliver(to, stanza) && follows && !deps.isHere(to)) deps.send(stanza);
+    },
+    counters,
+    gone,
+  );
   const records = new RoomRecords({ service, rooms, counters, note });
   const history = new RoomHistory({ service, rooms, note });
   const order = new MessageOrder({ service, rooms, metrics: counters, clock, inTurn });
@@ -72,10 +79,7 @@ export function makeMucParts<Taken extends RoomStanza>(
     ...deps,
     rooms,
     counters,
-    seated: (seat) => {
-      arrivals.told(seat);
-      leftSeats.told(seat);
-    },
+    seated: (seat) => arrivals.told(seat),
     heard: (sent) => {
       if (sent.news.kind === "left") exit.leftElsewhere(sent.news);
       else changes.heard(sent);
@@ -129,6 +133,7 @@ export function makeMucParts<Taken extends RoomStanza>(
   const entrance = new RoomEntrance<Taken>({
     ...deps,
     rooms,
+    gone,
     records,
     history,
     order,
@@ -138,7 +143,7 @@ export function makeMucParts<Taken extends RoomStanza>(
     counters,
     refuse,
   });
-  const arrivals = new Arrivals({ ...deps, rooms, leftSeats, leaves, entrance, inTurn });
+  const arrivals = new Arrivals({ ...deps, rooms, gone, leftSeats, leaves, entrance, inTurn });
   const requests = new MucRequests({
     service,
     rooms,

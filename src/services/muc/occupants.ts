@@ -4,6 +4,9 @@ import type { Standing } from "./room_standing.ts";
 /** Bytes of the presence of an occupant, which every node keeps. */
 export const MAX_PRESENCE_BYTES = 4_096;
 
+/** Times that a session which has left a seat at one node is seen to have taken it along to others. */
+export const MAX_TAKEOVERS = 20;
+
 /** A session in a room, as all nodes know it. Several sessions of one person may share a nickname. */
 export interface Seat extends Standing {
   /** Bare JID of the room. */
@@ -15,7 +18,8 @@ export interface Seat extends Standing {
   readonly payload: readonly XmlElement[];
   /**
    * Wall-clock milliseconds when the session came. Each node that takes the seat over from another one
-   * makes it later: of two seats of one session the later one counts.
+   * makes it one later: of two seats of one session the later one counts. One that the session enters
+   * anew is later by more than `MAX_TAKEOVERS`.
    */
   readonly joinedMs: number;
   /** Wall-clock milliseconds when anything of it changed for the last time. They grow with each change. */
@@ -45,6 +49,16 @@ export function accountOf({ jid }: Pick<Seat, "jid">): string {
 export function precedes(seat: Seat, other: Seat): boolean {
   if (seat.joinedMs !== other.joinedMs) return seat.joinedMs < other.joinedMs;
   return seat.jid < other.jid;
+}
+
+/**
+ * True for a seat that counts although another node tells of `other`, of the same session. Two nodes may
+ * have taken over one seat, as the second had not heard of the first. Pure.
+ */
+export function supersedes(seat: Seat, other: Seat): boolean {
+  if (seat.joinedMs !== other.joinedMs) return seat.joinedMs > other.joinedMs;
+  if (seat.changedMs !== other.changedMs) return seat.changedMs > other.changedMs;
+  return seat.process > other.process;
 }
 
 /**

@@ -8,7 +8,7 @@ import type { MucMetrics } from "./muc_metrics.ts";
 import type { MucServerDeps } from "./muc_ports.ts";
 import type { News, RoomChangeNews, SentNews } from "./news.ts";
 import { newsStanza, readNews, SEATS_IN_PART } from "./news.ts";
-import { accountOf, freeNick, precedes } from "./occupants.ts";
+import { accountOf, freeNick, precedes, supersedes } from "./occupants.ts";
 import type { Seat } from "./occupants.ts";
 import type { PresenceNotes } from "./room_xml.ts";
 
@@ -394,8 +394,10 @@ export class Peers {
     const isKnown = known?.process === seat.process && known.nick === seat.nick &&
       known.changedMs === seat.changedMs && known.role === seat.role;
     if (isKnown) return;
-    // The same session, of an older login.
-    if (known !== undefined && known.process !== seat.process && known.joinedMs > seat.joinedMs) {
+    // The same session, of an older login or at a node that it has left.
+    if (known !== undefined && known.process !== seat.process && supersedes(known, seat)) {
+      // Its old node may have shown the session a nickname that did not come along.
+      if (known.process === process) rooms.tellGone(known, [seat.nick]);
       return;
     }
     for (const rival of room?.seats.rivals(seat.nick, accountOf(seat)) ?? []) {

@@ -2,6 +2,7 @@ import type { BareJid, StanzaErrorCondition, XmlElement } from "../../xmpp/mod.t
 import { FullJid, stanzaElement } from "../../xmpp/mod.ts";
 import type { RoomStanza } from "../rooms/mod.ts";
 import type { EmptyRooms } from "./empty_rooms.ts";
+import type { GoneNicks } from "./gone_nicks.ts";
 import { readHistoryRequest } from "./history_request.ts";
 import type { LiveRooms, RoomRecord } from "./live_rooms.ts";
 import type { MessageOrder } from "./message_order.ts";
@@ -9,6 +10,7 @@ import type { MucMetrics } from "./muc_metrics.ts";
 import type { MucOptions } from "./muc_options.ts";
 import type { MucServerDeps } from "./muc_ports.ts";
 import * as NS from "./namespaces.ts";
+import { accountOf, freeNick, MAX_TAKEOVERS, precedes } from "./occupants.ts";
 import type { Seat } from "./occupants.ts";
 import type { Peers } from "./peers.ts";
 import type { RoomChanges } from "./room_changes.ts";
@@ -27,6 +29,7 @@ export interface RoomEntranceDeps<Taken extends RoomStanza>
   extends Pick<MucServerDeps<Taken>, "localHost" | "process" | "isHere" | "clock"> {
   readonly service: { readonly options: Pick<MucOptions, "maxUserConferences"> };
   readonly rooms: LiveRooms;
+  readonly gone: Pick<GoneNicks, "in">;
   readonly records: Pick<RoomRecords, "read" | "findOrMake">;
   readonly history: Pick<RoomHistory, "read" | "give">;
   readonly order: Pick<MessageOrder, "catchUpSoon">;
@@ -78,12 +81,13 @@ export class RoomEntrance<Taken extends RoomStanza> {
     }
     const own = rooms.ownSeat(room, from.text);
     const join = presence.child("x", NS.MUC);
-    if (own === undefined && join === undefined) return refuse(taken, "not-acceptable");
-    if (join !== undefined && (own === undefined || own.nick === nick)) {
+    // One that has a seat may have lost track of the room, or have left it at another node.
+    if (join !== undefined) {
       return await this.#enter(taken, { room: to.bare, jid: from, nick, presence, join });
     }
+    if (own === undefined) return refuse(taken, "not-acceptable");
     const changed: Seat = {
-      ...own!, // one of the two is there
+      ...own,
       nick,
       payload: ownElements(presence, room),
       changedMs: this.#nowMs(),
@@ -101,14 +105,13 @@ export class RoomEntrance<Taken extends RoomStanza> {
    * Takes over the seat of a session that has come from another node, if both are still there. False
    * if they are not. In the turn of the room.
    *
-   * The session is shown who is in the room: its old node may have known less, and what that node has
-   * written since may be lost.
+   * The session is shown who is in the room, and who has left a moment ago: its old node may have known
+   * less, and has written nothing of that since the session left.
    *
-   * @param nicks those in the room when the session came here
    * @throws CausewayError `storage/…`
    */
-  async takeOver(room: string, jid: FullJid, nicks: readonly string[]): Promise<boolean> {
-    const { rooms, records, peers, changes, process, localHost, isHere } = this.#deps;
+  async takeOver(room: string, jid: FullJid): Promise<boolean> {
+    const { rooms, gone, records, peers, changes, process, localHost, isHere } = this.#deps;
     const seatElsewhere = () => {
       const seat = rooms.get(room)?.seats.of(jid.text);
       return seat?.process === process || !isHere(jid) ? undefined : seat;
@@ -117,16 +120,19 @@ export class RoomEntrance<Taken extends RoomStanza> {
     const found = await records.read(room);
     const seat = seatElsewhere();
     if (found === undefined || seat === undefined) return false;
-    rooms.remember(room, found.record);
+    const { seats } = rooms.remember(room, found.record);
+    // Its old node may not have known who had the nickname before.
+    const isTaken = seats.rivals(seat.nick, accountOf(seat)).some((each) => precedes(each, seat));
     const own: Seat = {
       ...seat,
+      nick: isTaken ? freeNick(seat, seats) : seat.nick,
       joinedMs: seat.joinedMs + 1, // what the other node still tells of its seat comes too late
       changedMs: this.#nowMs(),
       host: localHost,
       process,
     };
-    rooms.tellGone(own, nicks);
-    peers.put(own, { codes: [] });
+    peers.put(own, { codes: isTaken ? ["210"] : [] });
+    rooms.tellGone(own, gone.in(room));
     this.#noteHistory(own, found.lastNumber);
     // Its old node may not have heard of a ban, and this node heard of it when it had no seat.
     changes.enforce(room, { codes: [], notes: {} });
@@ -158,7 +164,11 @@ export class RoomEntrance<Taken extends RoomStanza> {
       return refusal === undefined ? taken.settle() : refuse(taken, refusal);
     }
     const seat = this.#seatFor(newcomer, record);
-    const codes = [...record.settings.anonymous ? [] : ["100"], ...isNew ? ["201"] : []];
+    const codes = [
+      ...record.settings.anonymous ? [] : ["100"],
+      ...isNew ? ["201"] : [],
+      ...seat.nick === newcomer.nick ? [] : ["210"],
+    ];
     rooms.remember(room, record);
     counters.joins.inc();
     peers.put(seat, { codes });
@@ -212,19 +222,23 @@ export class RoomEntrance<Taken extends RoomStanza> {
     const { rooms, localHost, process } = this.#deps;
     const affiliation = affiliationOf(affiliates, jid.bare.text);
     const before = rooms.ownSeat(room.text, jid.text);
-    const known = rooms.get(room.text)?.seats.of(jid.text);
+    const seats = rooms.get(room.text)?.seats;
+    const known = seats?.of(jid.text);
+    // Nobody sees those who want the nickname of a session that was before them.
+    const isContested = before !== undefined && seats!.rivals(nick, jid.bare.text).length > 0;
     const nowMs = this.#nowMs();
     return {
       room: room.text,
       jid: jid.text,
-      nick,
+      nick: isContested ? freeNick({ jid: jid.text, nick }, seats!) : nick,
       affiliation,
       role: before === undefined
         ? entryRole(affiliation, settings)
         : roleAfter(before, affiliation, settings),
       payload: ownElements(presence, room.text),
-      // Another node that still has a seat of it may have a clock that is ahead. A takeover adds one.
-      joinedMs: before?.joinedMs ?? Math.max(nowMs, (known?.joinedMs ?? 0) + 2),
+      // The session may have left the seat that is known of it, at another node, which is not to end the
+      // new one. That node may have a clock that is ahead.
+      joinedMs: Math.max(nowMs, (known?.joinedMs ?? 0) + MAX_TAKEOVERS + 1),
       changedMs: nowMs,
       host: localHost,
       process,

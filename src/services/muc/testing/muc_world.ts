@@ -293,6 +293,8 @@ export class MucWorld {
   isLeaseOver = false;
   /** News that are held back, to come later. */
   held: (() => void)[] | undefined;
+  /** News that wait on slow links, oldest first, by the processes of both ends, such as "1 2". */
+  readonly slow = new Map<string, (() => void)[]>();
   store!: MucStore;
   /** Archives of the rooms. Undefined: they have none. */
   archiveStore: ArchiveStore | undefined;
@@ -344,10 +346,17 @@ export class MucWorld {
     for (const take of late) take();
   }
 
+  /** Lets news come that wait on a slow link, which is slow no longer. */
+  speedUp(link: string): void {
+    const late = this.slow.get(link) ?? [];
+    for (let take = late.shift(); take !== undefined; take = late.shift()) take();
+    this.slow.delete(link);
+  }
+
   async settled(): Promise<void> {
     for (let i = 0; i < 5; i++) {
       for (const node of this.nodes) await node.server.settled();
-      await new Promise((resolve) => setTimeout(resolve));
+      await new Promise((resolve) => setImmediate(resolve));
     }
   }
 
@@ -371,8 +380,9 @@ export class MucWorld {
     for (const node of this.nodes) {
       if (node === from || node.host !== host || this.#isCut(from, node)) continue;
       const take = () => void node.server.take(this.taken(stanza));
-      if (this.held === undefined) take();
-      else this.held.push(take);
+      const waiting = this.held ?? this.slow.get(`${from.process} ${node.process}`);
+      if (waiting === undefined) take();
+      else waiting.push(take);
     }
   }
 
