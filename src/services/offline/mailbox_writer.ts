@@ -158,11 +158,27 @@ export class MailboxWriter {
       metrics.refused.inc(kept.length - count);
       return kept.map((isKept) => isKept ? "kept" : "no-room");
     } catch (thrown) {
+      const code = thrown instanceof CausewayError ? thrown.code : "";
+      const isTooLarge = code === "storage/value-too-large";
+      if (isTooLarge && batch.length > 1) return await this.#keepEach(account, batch, host);
       metrics.failed.inc(batch.length);
       logger.debug("offline.not-kept", { error: describeError(thrown) });
-      const isFull = thrown instanceof CausewayError && thrown.code === "storage/pool-full";
+      // A client that is online takes a message of any size.
+      if (isTooLarge) return ["no-room"];
+      const isFull = code === "storage/pool-full";
       return batch.map(() => isFull ? "resource-constraint" : "internal-server-error");
     }
+  }
+
+  /** Keeps messages one by one, as one of them is too large for the store. */
+  async #keepEach(
+    account: BareJid,
+    batch: readonly Pending[],
+    host: OfflineHostOptions,
+  ): Promise<readonly End[]> {
+    const ends: End[] = [];
+    for (const each of batch) ends.push(...await this.#keepAll(account, [each], host));
+    return ends;
   }
 
   /**

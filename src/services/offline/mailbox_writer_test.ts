@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { FairShares, ManualClock } from "../../base/mod.ts";
+import { CausewayError, FairShares, ManualClock } from "../../base/mod.ts";
 import { MemoryLogger, MetricsRegistry } from "../../observe/mod.ts";
 import type { OfflineStore } from "../../storage/mod.ts";
 import type { BareJid } from "../../xmpp/mod.ts";
@@ -164,6 +164,40 @@ Deno.test("MailboxWriter refuses what it cannot keep with the error that says wh
     assert.deepEqual(fixture.outcomes, ["6 internal-server-error"]);
     assert.equal((await store.all("bob")).length, 5);
     assert.deepEqual(await store.all("nobody"), []);
+  }));
+
+Deno.test("MailboxWriter tells no stranger that the store has no room for so large a message", () =>
+  withWriter(async (fixture, store) => {
+    const gate = Promise.withResolvers<void>();
+    fixture.watched.gate = gate.promise;
+    const keep: OfflineStore["keep"] = async (localpart, messages, bounds) => {
+      if (messages.some(({ stanza }) => stanza.length > 1_000)) {
+        throw new CausewayError("storage/value-too-large", "Cannot keep so much");
+      }
+      return await fixture.watched.store.keep(localpart, messages, bounds);
+    };
+    const limited = new Proxy(store, {
+      get: (target, key: keyof OfflineStore) => key === "keep" ? keep : target[key].bind(target),
+    });
+    fixture.storeOf = () => limited;
+    fixture.contacts.add("dave@example.com");
+    fixture.keep("1");
+    await settle();
+    const [stranger, contact] = ["s", "c"].map((each) => each.repeat(1_000));
+    fixture.keep("2");
+    fixture.keep(stranger!);
+    fixture.keep(contact!, "dave@example.com/desk");
+    fixture.keep("3");
+    gate.resolve();
+    await settle();
+    assert.deepEqual(fixture.outcomes.toSorted(), [
+      "1 kept",
+      "2 kept",
+      "3 kept",
+      `${contact} resource-constraint`,
+      `${stranger} dropped`,
+    ]);
+    assert.equal((await store.all("bob")).length, 3);
   }));
 
 Deno.test("MailboxWriter leaves nothing behind of an account that is deleted meanwhile", () =>
