@@ -109,19 +109,8 @@ async function openSource(paths: readonly string[], options: Options): Promise<O
     const source = await PieFiles.open(paths);
     return { source, [Symbol.asyncDispose]: () => Promise.resolve() };
   }
-  const password = options.passwordFile === undefined
-    ? undefined
-    : firstLine(readNamedFile(options.passwordFile));
-  const found = sqlAddressOf(url, { password, cafile: options.cafile });
-  if (found === undefined) {
-    // The URL may hold a password, so it is not shown.
-    throw new CausewayError(
-      "cli/import-source",
-      "Cannot import: --mongooseim-sql expects postgresql://USER:PASSWORD@HOST:PORT/DATABASE or " +
-        "mysql://… without further parameters",
-    );
-  }
-  const database = await ForeignDatabase.open(found.driver, found.address);
+  const { driver, address } = databaseOf(url, options);
+  const database = await ForeignDatabase.open(driver, address);
   try {
     const source = await MongooseimSql.open(database);
     return { source, [Symbol.asyncDispose]: () => database[Symbol.asyncDispose]() };
@@ -129,6 +118,26 @@ async function openSource(paths: readonly string[], options: Options): Promise<O
     await database[Symbol.asyncDispose]();
     throw thrown;
   }
+}
+
+/** @throws CausewayError `cli/…` for another URL, and for two passwords */
+function databaseOf(url: string, { passwordFile, cafile }: Options) {
+  const named = sqlAddressOf(url, { cafile });
+  if (named === undefined) {
+    // The URL may hold a password, so it is not shown.
+    throw new CausewayError(
+      "cli/import-source",
+      "Cannot import: --mongooseim-sql expects postgresql://USER:PASSWORD@HOST:PORT/DATABASE or " +
+        "mysql://… without further parameters",
+    );
+  }
+  if (passwordFile === undefined) return named;
+  if (named.address.password.reveal() !== "") {
+    const problem = "the URL of --mongooseim-sql has a password";
+    throw new CausewayError("cli/usage", `Cannot use --password-file: ${problem}`);
+  }
+  const password = firstLine(readNamedFile(passwordFile));
+  return sqlAddressOf(url, { password, cafile })!; // it was usable
 }
 
 /** @throws CausewayError `cli/usage` for options that are about a database, where there is none */

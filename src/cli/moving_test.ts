@@ -273,6 +273,14 @@ Deno.test("causeway import asks for one source", async () => {
   assert.equal(badUrl.code, 1);
   assert.match(badUrl.error, /--mongooseim-sql expects postgresql:/);
   assert.ok(!badUrl.error.includes("secret"));
+  const url = "postgresql://a:secret@127.0.0.1:1/b";
+  const twoPasswords = await fixture.run(
+    ["import", "--mongooseim-sql", url, "--password-file", "none", ...config],
+  );
+  assert.deepEqual([twoPasswords.code, twoPasswords.error], [
+    1,
+    "causeway: Cannot use --password-file: the URL of --mongooseim-sql has a password\n",
+  ]);
   for (const option of ["--cafile", "--password-file"]) {
     const { code, error } = await fixture.run(["import", "in.xml", option, "none", ...config]);
     assert.equal(code, 1);
