@@ -6,6 +6,9 @@ interface Seen {
   recent: number[];
   next: number;
   highest: number;
+  /** The lowest and the highest number that was delivered and is forgotten. Others between them may be. */
+  forgottenFrom: number;
+  forgottenTo: number;
 }
 
 /** Numbers of one process's stanzas that were delivered from one sender to one address. */
@@ -36,8 +39,8 @@ export const DEFAULT_MAX_PAIRS = 65_536;
 /** Processes that carry one sender's stanzas at a time: the current one and its predecessors. */
 const MAX_PROCESSES_PER_PAIR = 4;
 
-/** Fewest numbers of a pair from which an older one is taken for a repeat. */
-const MIN_TO_GUESS = 64;
+/** Numbers of a record that moves with a session. One that had more has lost the older ones. */
+const MAX_MOVED_NUMBERS = 255;
 
 /**
  * Placeholder of a forgotten number. It is below every sequence, so that none counts as older than
@@ -51,15 +54,15 @@ const NO_SEQUENCE = 0;
  * link").
  *
  * A stanza whose number is in the window was delivered before. A marked stanza that is older than
- * the whole window (64 numbers at least) is taken for a repeat, too: lanes keep order, so it came
- * before the stanzas in the window. An unmarked stanza of that age is delivered, because it may
- * have taken a longer way.
+ * the whole window is taken for a repeat, too, if it is among those that have left the window: lanes
+ * keep order, so it came before. One older than those, too, has not been delivered here: it was sent to
+ * a datacenter that its recipient has left, and later ones have overtaken it. An unmarked stanza of
+ * any age is delivered, because it may have taken a longer way.
  */
 export class RepeatFilter {
   readonly #maxPairs: number;
   readonly #window: number;
   readonly #maxNumbers: number;
-  readonly #guessFrom: number;
   #young = new Map<string, Map<string, Seen[]>>();
   #old = new Map<string, Map<string, Seen[]>>();
   #youngPairs = 0;
@@ -73,7 +76,6 @@ export class RepeatFilter {
     this.#maxPairs = options.maxPairs ?? DEFAULT_MAX_PAIRS;
     this.#window = options.window ?? 1_024;
     this.#maxNumbers = options.maxNumbers ?? 2_097_152;
-    this.#guessFrom = Math.min(this.#window, MIN_TO_GUESS);
   }
 
   /** True when this very stanza has been delivered to this address before. */
@@ -81,7 +83,10 @@ export class RepeatFilter {
     const seen = this.#find(envelope, address);
     if (seen === undefined || envelope.sequence > seen.highest) return false;
     if (seen.recent.includes(envelope.sequence)) return true;
-    if (!envelope.mayBeRepeat || seen.recent.length < this.#guessFrom) return false;
+    if (!envelope.mayBeRepeat) return false;
+    if (envelope.sequence < seen.forgottenFrom || envelope.sequence > seen.forgottenTo) {
+      return false;
+    }
     return envelope.sequence < Math.min(...seen.recent);
   }
 
@@ -91,7 +96,11 @@ export class RepeatFilter {
     if (envelope.sequence > seen.highest) seen.highest = envelope.sequence;
     const isGrowing = seen.recent.length < this.#window;
     if (isGrowing) seen.recent.push(envelope.sequence);
-    else seen.recent[seen.next] = envelope.sequence;
+    else {
+      const oldest = seen.recent[seen.next]!; // the window is full
+      noteForgotten(seen, oldest, oldest);
+      seen.recent[seen.next] = envelope.sequence;
+    }
     seen.next = (seen.next + 1) % this.#window;
     if (isGrowing) this.#count(1);
   }
@@ -132,8 +141,13 @@ export class RepeatFilter {
       this.#addFor(recipient, sender, process);
     seen.highest = Math.max(seen.highest, highest);
     const before = seen.recent.length;
-    seen.recent = [...new Set([...seen.recent, ...numbers.recent])]
-      .toSorted((one, other) => one - other).slice(-this.#window);
+    const all = [...new Set([...seen.recent, ...numbers.recent])]
+      .toSorted((one, other) => one - other);
+    seen.recent = all.slice(-this.#window);
+    const gone = all.slice(0, -seen.recent.length).filter((each) => each !== NO_SEQUENCE);
+    if (gone.length > 0) noteForgotten(seen, gone[0]!, gone.at(-1)!);
+    const mayBeCut = numbers.recent.length >= Math.min(this.#window, MAX_MOVED_NUMBERS);
+    if (mayBeCut) noteForgotten(seen, NO_SEQUENCE, numbers.recent[0]! - 1);
     seen.next = seen.recent.length % this.#window;
     this.#count(seen.recent.length - before);
   }
@@ -173,7 +187,14 @@ export class RepeatFilter {
   }
 
   #addFor(to: string, from: string, process: number): Seen {
-    const seen = { process, recent: [], next: 0, highest: 0 };
+    const seen = {
+      process,
+      recent: [],
+      next: 0,
+      highest: 0,
+      forgottenFrom: Infinity,
+      forgottenTo: NO_SEQUENCE,
+    };
     const processes = this.#processes(to, from);
     if (processes === undefined) this.#place(to, from, [seen]);
     else {
@@ -204,4 +225,11 @@ export class RepeatFilter {
     this.#youngNumbers = 0;
     this.#last = undefined; // it is found among the old ones, and counts as used again
   }
+}
+
+/** Notes numbers that were delivered, and that leave the window. */
+function noteForgotten(seen: Seen, from: number, to: number): void {
+  if (to === NO_SEQUENCE) return;
+  seen.forgottenFrom = Math.min(seen.forgottenFrom, from);
+  seen.forgottenTo = Math.max(seen.forgottenTo, to);
 }

@@ -42,9 +42,31 @@ Deno.test("RepeatFilter knows a remembered repeat, and guesses only for stanzas 
   assert.equal(filter.isRepeat(envelope(3, { mayBeRepeat: false })), false);
 });
 
+Deno.test("RepeatFilter takes no stanza for a repeat that many others have overtaken on another way", () => {
+  // Its recipient has left the datacenter that it was sent to, which has died before it got it.
+  const filter = new RepeatFilter();
+  for (let sequence = 100; sequence < 3_000; sequence++) {
+    filter.remember(envelope(sequence));
+    assert.equal(filter.isRepeat(envelope(1)), false, `${sequence}`);
+  }
+  assert.equal(filter.isRepeat(envelope(100)), true, "it has left the window");
+});
+
+Deno.test("RepeatFilter.learnDelivered() takes older ones for repeats where the record may have been cut", () => {
+  const { process, stanza } = envelope(1);
+  for (const [count, isRepeat] of [[254, false], [255, true]] as const) {
+    const filter = new RepeatFilter();
+    const recent = Array.from({ length: count }, (_, index) => 100 + index);
+    const numbers = { sender: stanza.from.text, process, highest: recent.at(-1)!, recent };
+    filter.learnDelivered(stanza.to.text, numbers);
+    assert.equal(filter.isRepeat(envelope(1)), isRepeat, `${count}`);
+    assert.equal(filter.isRepeat(envelope(1, { mayBeRepeat: false })), false);
+  }
+});
+
 Deno.test("RepeatFilter.forget() lets a stanza be delivered anew, and makes none count as older than all", () => {
   const filter = new RepeatFilter({ window: 4 });
-  for (const sequence of [10, 12, 14, 16]) filter.remember(envelope(sequence));
+  for (const sequence of [2, 4, 10, 12, 14, 16]) filter.remember(envelope(sequence));
   filter.forget(envelope(11));
   assert.equal(filter.isRepeat(envelope(3)), true);
   filter.forget(envelope(12));
@@ -62,12 +84,14 @@ Deno.test("RepeatFilter.forget() forgets a number that a session has brought, an
   assert.equal(filter.isRepeat(envelope(7)), false);
 });
 
-Deno.test("RepeatFilter lets a gap inside its window through and takes older ones for repeats", () => {
+Deno.test("RepeatFilter lets a gap inside its window through and takes those that have left it for repeats", () => {
   const filter = new RepeatFilter({ window: 4 });
   for (const sequence of [10, 12, 14, 16, 18]) filter.remember(envelope(sequence));
   assert.equal(filter.isRepeat(envelope(13)), false);
   assert.equal(filter.isRepeat(envelope(10)), true);
-  assert.equal(filter.isRepeat(envelope(3)), true);
+  filter.remember(envelope(20));
+  assert.equal(filter.isRepeat(envelope(11)), true);
+  assert.equal(filter.isRepeat(envelope(3)), false);
 });
 
 Deno.test("RepeatFilter forgets the oldest pairs past its bound and keeps used ones", () => {
