@@ -3,7 +3,7 @@ export type { ImportOptions } from "./import_accounts.ts";
 export { importAccounts } from "./import_accounts.ts";
 export type { ImportCounts } from "./import_state.ts";
 export { StateFile } from "./import_state.ts";
-export type { MongooseimDatabase } from "./mongooseim_sql.ts";
+export type { MongooseimDatabase } from "./mongooseim_rows.ts";
 export { MongooseimSql } from "./mongooseim_sql.ts";
 export { pieFileName } from "./pie_file_name.ts";
 export { PieFiles } from "./pie_files.ts";

@@ -1,21 +1,11 @@
 import { CausewayError } from "../base/mod.ts";
-import type { XmlElement } from "../xmpp/mod.ts";
-import { BareJid, DocumentReader, tryMakeJid } from "../xmpp/mod.ts";
+import { BareJid, tryMakeJid } from "../xmpp/mod.ts";
 import { AccountParts, shown } from "./account_parts.ts";
 import type { AccountSource, PlacedItem } from "./account_source.ts";
+import { NODE_TABLES, takeNodesOf } from "./mongooseim_nodes.ts";
+import type { MongooseimDatabase } from "./mongooseim_rows.ts";
+import { cut, MAX_XML_BYTES, textOf, tryRead } from "./mongooseim_rows.ts";
 import type { SourceItem } from "./moved_account.ts";
-
-/** A database with MongooseIM's tables. */
-export interface MongooseimDatabase {
-  readonly driver: "pgsql" | "mysql";
-  /** Name for messages, without secrets. */
-  readonly place: string;
-  /** Runs a statement that reads; `?` stands for each value. */
-  query(
-    sql: string,
-    values?: readonly (string | number)[],
-  ): Promise<readonly Readonly<Record<string, unknown>>[]>;
-}
 
 /** Accounts that are read at once. */
 const PAGE = 100;
@@ -23,10 +13,6 @@ const PAGE = 100;
 const MAX_CONTACTS = 11_000;
 const MAX_GROUP_ROWS = 100_000;
 const MAX_PRIVATE_ROWS = 1000;
-/** Characters of a name, a group or a status that are read: one more than anything that is taken. */
-const MAX_TEXT = 1_024;
-/** Bytes of a vCard, or of an element of private storage, that are read. */
-const MAX_XML_BYTES = 2_097_152;
 /** Bytes of all elements of an account's private storage that are read. */
 const MAX_ELEMENTS_BYTES = 16_777_216;
 
@@ -62,8 +48,8 @@ const ORDERS: Readonly<Record<string, string>> = {
 
 /** A table with data that is not taken. */
 interface LeftTable {
-  /** Columns that name the account: its domain and its name, or its whole address. */
-  readonly key: readonly [string, string] | readonly [string];
+  /** Columns that name the account: its domain and its name. */
+  readonly key: readonly [string, string];
   /** Reason in the report. */
   readonly reason: string;
 }
@@ -72,7 +58,10 @@ interface LeftTable {
 const LEFT_TABLES: Readonly<Record<string, LeftTable>> = {
   privacy_list: { key: ["server", "username"], reason: "privacy lists are not taken" },
   mam_server_user: { key: ["server", "user_name"], reason: "message archives are not taken" },
-  pubsub_nodes: { key: ["p_key"], reason: "nodes of personal eventing are not taken" },
+  pubsub_node: {
+    key: ["service_domain", "service_user"],
+    reason: "nodes of personal eventing are not taken from the tables of this version",
+  },
 };
 
 const SUBSCRIPTIONS: Readonly<Record<string, string>> = {
@@ -129,7 +118,11 @@ export class MongooseimSql implements AccountSource {
     const left = Object.entries(LEFT_TABLES)
       .filter(([table, { key }]) => key.every((column) => columns.get(table)?.has(column) === true))
       .map(([table]) => table);
-    return new MongooseimSql(database, new Set([...tables, ...left]));
+    const hasNodes = Object.entries(NODE_TABLES).every(([table, needed]) =>
+      needed.every((column) => columns.get(table)?.has(column) === true)
+    );
+    const nodes = hasNodes ? Object.keys(NODE_TABLES) : [];
+    return new MongooseimSql(database, new Set([...tables, ...left, ...nodes]));
   }
 
   async *items(after: string | undefined): AsyncGenerator<PlacedItem, void> {
@@ -171,6 +164,7 @@ export class MongooseimSql implements AccountSource {
     await this.#private(parts, key);
     await this.#last(parts, key);
     await this.#offline(parts, key);
+    if (this.#tables.has("pubsub_nodes")) await takeNodesOf(parts, this.#database);
     await this.#noteLeft(parts, key);
     return { kind: "account", account: parts.account(), findings: parts.findings };
   }
@@ -291,15 +285,14 @@ export class MongooseimSql implements AccountSource {
   }
 
   /** Notes the data that the account has and that is not taken. */
-  async #noteLeft(parts: AccountParts, [server, username]: readonly [string, string]) {
+  async #noteLeft(parts: AccountParts, account: readonly [string, string]) {
     for (const [table, { key, reason }] of Object.entries(LEFT_TABLES)) {
       if (!this.#tables.has(table)) continue;
-      const values = key.length === 1 ? [`${username}@${server}`] : [server, username];
       const rows = await this.#database.query(
         `SELECT 1 AS is_there FROM ${table} WHERE ${
           key.map((column) => `${column} = ?`).join(" AND ")
         } LIMIT 1`,
-        values,
+        account,
       );
       if (rows.length > 0) parts.note("other", reason);
     }
@@ -319,11 +312,6 @@ export class MongooseimSql implements AccountSource {
       key,
     );
   }
-}
-
-/** Returns a column whose text is cut, so that no account has more than memory. */
-function cut(column: string): string {
-  return `left(${column}, ${MAX_TEXT}) AS ${column}`;
 }
 
 /**
@@ -352,34 +340,9 @@ function takeDetails(parts: AccountParts, details: string): void {
   }
 }
 
-/** Reads one element; undefined for another text. */
-function tryRead(text: string): XmlElement | undefined {
-  let root: XmlElement | undefined;
-  const ignored = () => {};
-  const reader = new DocumentReader({
-    opened: () => "build",
-    built: (element) => root = element,
-    tooLarge: ignored,
-    closed: ignored,
-  });
-  try {
-    reader.push(new TextEncoder().encode(text));
-    reader.end();
-  } catch (thrown) {
-    if (thrown instanceof CausewayError) return undefined;
-    throw thrown;
-  }
-  return root;
-}
-
 /** Returns the milliseconds of a time in microseconds, as MongooseIM stores it, or in seconds. */
 function msOf(value: unknown): number | undefined {
   const time = Number(textOf(value));
   const ms = Math.trunc(time >= LEAST_MICROSECONDS ? time / 1000 : time * 1000);
   return ms > 0 && ms <= MAX_DATE_MS ? ms : undefined;
-}
-
-function textOf(value: unknown): string {
-  if (value === null || value === undefined) return "";
-  return value instanceof Uint8Array ? new TextDecoder().decode(value) : String(value);
 }

@@ -1,0 +1,142 @@
+import type { FormValues } from "../services/pep/mod.ts";
+import { element } from "../xmpp/mod.ts";
+import type { AccountParts } from "./account_parts.ts";
+import { shown } from "./account_parts.ts";
+import type { MongooseimDatabase } from "./mongooseim_rows.ts";
+import { MAX_XML_BYTES, textOf, tryRead } from "./mongooseim_rows.ts";
+
+/** Tables of personal eventing, with the columns that are read. */
+export const NODE_TABLES: Readonly<Record<string, readonly string[]>> = {
+  pubsub_nodes: ["nidx", "p_key", "name", "options"],
+  pubsub_affiliations: ["nidx", "luser", "lserver", "aff"],
+  pubsub_items: ["nidx", "itemid", "modified_at", "payload"],
+};
+
+/** Nodes of an account that are read: one more than are taken. */
+const MAX_NODES = 1_001;
+/** Items of a node that are read: more than any node may keep. */
+const MAX_ITEMS = 10_000;
+/** Bytes of all items of an account that are read. */
+const MAX_ITEMS_BYTES = 16_777_216;
+/** Affiliations of a node that are read: more than any node may have. */
+const MAX_AFFILIATIONS = 10_000;
+/** Characters of the options of a node. */
+const MAX_OPTIONS = 65_536;
+
+/** Affiliations by their numbers. */
+const AFFILIATIONS = ["none", "owner", "publisher", "publish-only", "member", "outcast"];
+/** Options that each node has there, and that say nothing about it. */
+const OPTIONS_OF_SERVER = new Set(["max_payload_size", "node_type", "itemreply"]);
+
+/** A node, by its number. */
+interface FoundNode {
+  readonly number: string;
+  readonly name: string;
+}
+
+/** Takes the nodes of personal eventing of an account from MongooseIM's tables. */
+export async function takeNodesOf(
+  parts: AccountParts,
+  database: MongooseimDatabase,
+): Promise<void> {
+  const text = database.driver === "pgsql" ? "text" : "char"; // JSON has a type of its own
+  const rows = await database.query(
+    `SELECT nidx, name, left(CAST(options AS ${text}), ${MAX_OPTIONS}) AS options ` +
+      `FROM pubsub_nodes WHERE p_key = ? ORDER BY name LIMIT ${MAX_NODES}`,
+    [parts.jid.text],
+  );
+  const room = { bytes: MAX_ITEMS_BYTES };
+  for (const row of rows) {
+    const node: FoundNode = { number: textOf(row["nidx"]), name: textOf(row["name"]) };
+    const options = tryOptions(textOf(row["options"]));
+    if (options !== undefined) parts.pepOptions(node.name, options);
+    else parts.note("pep", `node ${shown(node.name)}: its configuration is malformed`);
+    await takeAffiliations(parts, node, database);
+    await takeItems(parts, node, { database, room });
+  }
+}
+
+async function takeAffiliations(
+  parts: AccountParts,
+  { number, name }: FoundNode,
+  database: MongooseimDatabase,
+): Promise<void> {
+  const rows = await database.query(
+    "SELECT luser, lserver, aff FROM pubsub_affiliations WHERE nidx = ? " +
+      `ORDER BY lserver, luser LIMIT ${MAX_AFFILIATIONS}`,
+    [number],
+  );
+  for (const row of rows) {
+    const [localpart, domainpart] = [textOf(row["luser"]), textOf(row["lserver"])];
+    const jid = localpart === "" ? domainpart : `${localpart}@${domainpart}`;
+    const written = textOf(row["aff"]);
+    parts.pepAffiliation(name, jid, AFFILIATIONS[Number(written)] ?? written);
+  }
+}
+
+/** Takes the newest items of a node that there is room for. */
+async function takeItems(
+  parts: AccountParts,
+  { number, name }: FoundNode,
+  { database, room }: {
+    readonly database: MongooseimDatabase;
+    readonly room: { bytes: number };
+  },
+): Promise<void> {
+  const rows = await database.query(
+    "SELECT itemid, octet_length(payload) AS bytes FROM pubsub_items WHERE nidx = ? " +
+      `ORDER BY modified_at DESC, itemid DESC LIMIT ${MAX_ITEMS}`,
+    [number],
+  );
+  const items = [];
+  for (const row of rows) {
+    const id = textOf(row["itemid"]);
+    const bytes = Number(row["bytes"]);
+    if (bytes > MAX_XML_BYTES) {
+      parts.note(
+        "pep",
+        `node ${shown(name)}: item ${shown(id)} has more than ${MAX_XML_BYTES} bytes`,
+      );
+      continue;
+    }
+    room.bytes -= bytes;
+    if (room.bytes < 0) {
+      const reason = `the account's items have more than ${MAX_ITEMS_BYTES} bytes`;
+      parts.note("pep", `node ${shown(name)}: ${reason}`);
+      break;
+    }
+    const [found] = await database.query(
+      "SELECT payload FROM pubsub_items WHERE nidx = ? AND itemid = ?",
+      [number, id],
+    );
+    if (found === undefined) continue; // retracted meanwhile
+    const stored = tryRead(textOf(found["payload"]));
+    // The element around the payload stands for the item, and has no id.
+    const payload = stored?.name === "item" ? stored.elements[0] : undefined;
+    items.push(element("item", { id }, payload));
+  }
+  for (const item of items.reverse()) parts.pepItem(name, item);
+}
+
+/** Reads the options of a node; undefined for a text that is no object in JSON. */
+function tryOptions(text: string): FormValues | undefined {
+  let options: unknown;
+  try {
+    options = JSON.parse(text);
+  } catch {
+    return undefined; // the caller says so
+  }
+  if (typeof options !== "object" || options === null || Array.isArray(options)) return undefined;
+  const values = new Map<string, readonly string[]>();
+  for (const [name, value] of Object.entries(options)) {
+    if (value === null || OPTIONS_OF_SERVER.has(name)) continue;
+    const all: readonly unknown[] = Array.isArray(value) ? value : [value];
+    values.set(`pubsub#${name}`, all.map(optionText));
+  }
+  return values;
+}
+
+/** Returns an option as forms have it. */
+function optionText(value: unknown): string {
+  return typeof value === "boolean" ? (value ? "1" : "0") : String(value);
+}
