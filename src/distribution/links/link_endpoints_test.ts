@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import type { EndpointAddress } from "./ports.ts";
 import { DC1, DC2, numbers } from "./testing/datacenters.ts";
 import { TestAuthority, testEnvelope, TestNode } from "./testing/kit.ts";
 import { TestProxy } from "./testing/peers.ts";
@@ -62,6 +63,49 @@ Deno.test("LinkLayer enables, disables and collects endpoints, and opens new one
     "endpoint.closed",
   ]);
 });
+
+for (const keepsSilentHosts of [true, false]) {
+  const does = keepsSilentHosts ? "forgets" : "keeps";
+  const list = keepsSilentHosts ? "has those that are cut off" : "lacks those that are cut off";
+  Deno.test(`LinkLayer ${does} a datacenter that is gone from a list that ${list}`, async () => {
+    using authority = await TestAuthority.create();
+    const endpoints = new Map<string, readonly EndpointAddress[]>();
+    const hosts = { hosts: () => Promise.resolve([...endpoints.keys()]), keepsSilentHosts };
+    const options = {
+      disabledGcIntervalMs: 50,
+      endpointRefreshIntervalMs: 20,
+      endpointRefreshIntervalWhenEmptyMs: 20,
+      hostsRefreshIntervalMs: 20,
+    };
+    await using dc1 = new TestNode(DC1, {
+      tls: await authority.holder(DC1),
+      endpoints: { endpoints: (host) => Promise.resolve(endpoints.get(host) ?? []) },
+      hosts,
+      options,
+      listen: [],
+    });
+    await using dc2 = new TestNode(DC2, { tls: await authority.holder(DC2) });
+    await dc2.links.listen();
+    endpoints.set(DC2, [dc2.address]);
+    dc1.links.start();
+    await dc1.until(() => dc1.links.snapshot().hosts[0]?.openLinks === 1, "they are linked");
+    endpoints.clear();
+    await dc2.links.close();
+    await dc1.until(
+      () => dc1.log.named("endpoint.closed").length === 1,
+      "its endpoint is given up",
+    );
+    if (keepsSilentHosts) {
+      await dc1.until(() => dc1.links.snapshot().hosts.length === 0, "it is forgotten");
+      assert.equal(dc1.links.isOtherLocalHost(DC2), false);
+    } else {
+      // Whether it is cut off or gone cannot be told: another look at the list changes nothing.
+      endpoints.set("dc3.example.com", []);
+      await dc1.until(() => dc1.links.snapshot().hosts.length === 2, "the list was read again");
+      assert.equal(dc1.links.isOtherLocalHost(DC2), true);
+    }
+  });
+}
 
 Deno.test("LinkLayer looks for hosts again and again, and connects to new ones", async () => {
   using authority = await TestAuthority.create();

@@ -17,6 +17,11 @@ export interface EndpointSource {
 export interface HostSource {
   /** Local hosts of all datacenters, ours included. A rejection changes nothing. */
   hosts(): Promise<readonly string[]>;
+  /**
+   * True where a datacenter that is cut off or dead stays on the list, so that one that is no longer
+   * there has left in order or was removed. @default false
+   */
+  readonly keepsSilentHosts?: boolean;
 }
 
 /** Callbacks for what comes over links. Called synchronously, in order of the lane. */

@@ -366,10 +366,15 @@ export class SessionTable {
 
   /**
    * Returns local hosts with a live node, always with ours; while Redis is away, the last known
-   * ones.
+   * ones. With builtin replication they include datacenters that are cut off.
    */
   hosts(): Promise<readonly string[]> {
     return this.#parts.mesh.hosts();
+  }
+
+  /** True where `hosts` keeps datacenters that are cut off, and drops those that have left. */
+  get keepsSilentHosts(): boolean {
+    return this.#parts.mesh.keepsSilentHosts;
   }
 
   /** Returns the live nodes by local host; while Redis is away, the last known ones. */

@@ -25,6 +25,8 @@ export class Destinations {
   readonly #all = new Map<string, HostLinks>();
   /** Forgotten destinations whose connections have not ended yet. */
   readonly #leaving = new Set<HostLinks>();
+  /** Destinations that the session table has listed, now or before. */
+  readonly #listed = new Set<string>();
   /** Endpoints by local host that replace those of the session table. */
   #overrides: DestinationsDeps["overrides"];
   #isRunning = true;
@@ -114,6 +116,7 @@ export class Destinations {
     const links = this.#all.get(host);
     if (links === undefined) return;
     this.#all.delete(host);
+    this.#listed.delete(host);
     this.#leaving.add(links);
     links.giveBackAll(reason);
     links.stop("endpoint-gone", "it is not listed any more");
@@ -149,7 +152,7 @@ export class Destinations {
   /** Reads which hosts there are, and again after the refresh interval. */
   async #refresh(): Promise<void> {
     const { shared } = this.#deps;
-    const { scope, mesh, log, clock } = shared;
+    const { mesh, log, clock } = shared;
     try {
       const hosts = await this.#deps.hosts.hosts();
       if (!this.#isRunning) return;
@@ -157,13 +160,9 @@ export class Destinations {
         if (this.isOwn(host)) continue;
         mesh.add(host);
         this.to(host);
+        this.#listed.add(host);
       }
-      // A silent datacenter may be cut off and come back, but a node without a lease is gone.
-      if (scope === "datacenter") {
-        for (const [host, { openLinks }] of this.#all) {
-          if (!hosts.includes(host) && openLinks === 0) this.forget(host, "peer-restarted");
-        }
-      }
+      this.#forgetUnlisted(hosts);
       this.#hasFailed = false;
     } catch (error) {
       if (!this.#hasFailed) log.warn("hosts.unknown", { error: describeError(error) });
@@ -174,5 +173,26 @@ export class Destinations {
     this.#cancelRefresh = clock.after(shared.options.hostsRefreshIntervalMs, () => {
       this.#refresh().catch(() => {}); // it logs its failures
     });
+  }
+
+  /** Forgets destinations that are gone for good: neither listed by the session table nor linked. */
+  #forgetUnlisted(hosts: readonly string[]): void {
+    const { scope, mesh } = this.#deps.shared;
+    for (const [host, links] of this.#all) {
+      if (hosts.includes(host) || links.openLinks > 0) continue;
+      // A silent datacenter may be cut off and come back, but a node without a lease is gone.
+      if (scope === "datacenter") this.forget(host, "peer-restarted");
+      else if (links.isEmpty && this.#hasLeft(host)) {
+        mesh.remove(host);
+        this.forget(host, "peer-gone");
+      }
+    }
+  }
+
+  /** True for a datacenter that is no longer listed because it has left, or was removed. */
+  #hasLeft(host: string): boolean {
+    const { hosts: { keepsSilentHosts = false }, shared: { mesh } } = this.#deps;
+    return keepsSilentHosts && this.#listed.has(host) && !this.isNamed(host) &&
+      mesh.datacenterId(host) === undefined;
   }
 }

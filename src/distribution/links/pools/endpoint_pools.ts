@@ -65,6 +65,11 @@ export class EndpointPools {
     return this.#pools.values();
   }
 
+  /** True while there is no endpoint, not even one that is no longer listed. */
+  get isEmpty(): boolean {
+    return this.#pools.size === 0;
+  }
+
   get isStopped(): boolean {
     return this.#isStopped;
   }

@@ -132,6 +132,11 @@ export class HostLinks implements EndpointPoolsEvents, LaneEvents {
     return this.#endpoints.all;
   }
 
+  /** True while no endpoint of the destination is known and no stanza is held for it. */
+  get isEmpty(): boolean {
+    return this.items === 0 && this.#endpoints.isEmpty;
+  }
+
   /** Stanzas that wait for an endpoint to appear. */
   get parkedItems(): number {
     return this.#parked.items;

@@ -39,7 +39,12 @@ export class KnownMesh {
     return endpoints.length > 0 ? endpoints : this.#peers?.endpoints(host) ?? [];
   }
 
-  /** Returns the local hosts with a live node, ours always among them. */
+  /** True where `hosts` keeps datacenters that are cut off, and drops those that have left. */
+  get keepsSilentHosts(): boolean {
+    return this.#peers !== undefined;
+  }
+
+  /** Returns the local hosts with a live node, ours always among them, and those of `peers`. */
   async hosts(): Promise<readonly string[]> {
     const hosts = await this.#askOr(() => this.#directory.hosts(), this.#hosts);
     this.#hosts = [...new Set([this.#localHost, ...hosts, ...this.#peers?.hosts() ?? []])];
