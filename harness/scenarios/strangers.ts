@@ -3,7 +3,7 @@ import type { ChatClient } from "../clients/mod.ts";
 import type { Scenario } from "../scenario.ts";
 import { accountOf, logInFully } from "./_contacts.ts";
 import { PING } from "./_ping.ts";
-import { Stage } from "./_stage.ts";
+import { isPresence, Stage } from "./_stage.ts";
 
 /** Resource of the clients. */
 const RESOURCE = "desk";
@@ -63,14 +63,27 @@ const PRESENCES = [
   "error",
 ];
 
+const BODY = "<body>x</body>";
+/** Contents that a client shows nobody: their senders may not learn that nobody got them. */
+const SILENT = [
+  "<active xmlns='http://jabber.org/protocol/chatstates'/>",
+  "<received xmlns='urn:xmpp:receipts' id='x'/>",
+].flatMap((content) => [["chat", content], ["normal", content]] as const);
+
 /**
- * Types of messages. The sender of another one to a bare JID may learn that nobody got it. No error
- * answers a message to somebody who blocks its sender, as none answers one that a client has got.
+ * Messages by type and content. The sender of another one to a bare JID may learn that nobody got it.
+ * No error answers a message to somebody who blocks its sender, as none answers one that a client has
+ * got.
  */
 const MESSAGES = {
-  bare: ["headline", "error"],
-  full: ["normal", "headline", "groupchat", "error"],
-};
+  bare: [["headline", BODY], ["error", BODY], ...SILENT],
+  full: [["normal", BODY], ["headline", BODY], ["groupchat", BODY], ["error", BODY], ...SILENT],
+} as const;
+
+/** A host that keeps messages for its people. */
+const KEEPING_HOST = "chat.example.org";
+/** The certificates of the nodes do not name that host. */
+const PLAIN = { security: "none", library: "slixmpp", domain: KEEPING_HOST } as const;
 
 /** People by what they are for a stranger, and the datacenter where they log in. */
 const PEOPLE: Readonly<Record<string, string | undefined>> = {
@@ -94,8 +107,12 @@ export const STRANGERS: Scenario = {
       localpart,
       password: "secret",
     })),
-    configure({ modules }) {
+    configure(configuration) {
+      const { hosts, modules } = configuration;
+      hosts.push(KEEPING_HOST);
+      configuration["host_config"] = { [KEEPING_HOST]: { modules: { mod_offline: {} } } };
       modules.mod_global_distrib["bounce"] = { resend_after_ms: 50, max_retries: 1 };
+      modules["mod_muc"] = {};
     },
   },
   replications: ["builtin"],
@@ -150,8 +167,48 @@ export const STRANGERS: Scenario = {
       assert.deepEqual(await answersTo(mallory, `${who}@${domain}/${RESOURCE}`), expected, who);
     }
     say("so she does of a client of somebody who blocks her, except that no message comes back");
+
+    await stage.addAccount(`offline@${KEEPING_HOST}`, "dc1");
+    await stage.addAccount(`here@${KEEPING_HOST}`, "dc1");
+    await stage.enterAvailable("here", "dc1", PLAIN);
+    const nobody = await answersTo(mallory, `nobody@${KEEPING_HOST}/gone`);
+    for (const who of ["offline", "here"]) {
+      assert.deepEqual(await answersTo(mallory, `${who}@${KEEPING_HOST}/gone`), nobody, who);
+    }
+    say("a host that keeps messages for its people says no more of them");
+
+    await meetInRoom(online.get("blocking")!, mallory);
+    say("somebody blocks mallory's nickname in a room: her private messages end in silence there");
   },
 };
+
+/** Has `owner` block the nickname of `stranger` in a room, and `stranger` write to her alone there. */
+async function meetInRoom(owner: ChatClient, stranger: ChatClient): Promise<void> {
+  const room = `hall@conference.${accountOf(owner).split("@")[1]}`;
+  const [own, theirs] = [`${room}/keeper`, `${room}/guest`];
+  await owner.joinRoom(own);
+  await owner.expectStanza(isPresence({ from: own, type: undefined }));
+  const unlock =
+    "<query xmlns='http://jabber.org/protocol/muc#owner'><x xmlns='jabber:x:data' type='submit'/></query>";
+  assert.equal((await owner.iq({ type: "set", to: room, payload: unlock })).type, "result");
+  await stranger.joinRoom(theirs);
+  await stranger.expectStanza(isPresence({ from: theirs, type: undefined }));
+  const block = `<block xmlns='urn:xmpp:blocking'><item jid='${theirs}'/></block>`;
+  assert.equal((await owner.iq({ type: "set", payload: block })).type, "result");
+
+  const before = stranger.received.length;
+  await stranger.sendMessage(own, "psst");
+  await stranger.sendMessage(room, "hello", { type: "groupchat" });
+  await stranger.expectMessage("hello");
+  const refused = await stranger.iq({ type: "get", to: own, payload: PING });
+  assert.equal(refused.errorCondition, "service-unavailable");
+  // Answered behind all that the room had sent to her.
+  assert.equal((await owner.iq({ type: "get", to: own, payload: PING })).type, "result");
+  const heard = stranger.received.slice(before).filter(({ kind }) => kind !== "iq");
+  assert.deepEqual(heard.map(({ body }) => body), ["hello"], "neither an error nor her leaving");
+  const bodies = owner.received.flatMap(({ from, body }) => from === theirs ? [body] : []);
+  assert.deepEqual(bodies.filter((body) => body !== undefined), []);
+}
 
 /** Returns the answers to a stanza of each kind, by the stanza, with the same addresses for all. */
 async function answersTo(
@@ -166,7 +223,8 @@ async function answersTo(
     sent.push(stanza);
     await client.sendStanza(stanza);
   };
-  for (const [to, messages] of [[account, MESSAGES.bare], [full, MESSAGES.full]] as const) {
+  const all = [[account, MESSAGES.bare], [full, MESSAGES.full]] as const;
+  for (const [to, messages] of all) {
     const addresses = () => `id='${prefix}-${sent.length}' to='${to}'`;
     for (const type of ["get", "set"]) {
       for (const payload of PAYLOADS) {
@@ -176,8 +234,8 @@ async function answersTo(
     for (const type of PRESENCES) {
       await send(`<presence ${addresses()}${type === "" ? "" : ` type='${type}'`}/>`);
     }
-    for (const type of messages) {
-      await send(`<message ${addresses()} type='${type}'><body>x</body></message>`);
+    for (const [type, content] of messages) {
+      await send(`<message ${addresses()} type='${type}'>${content}</message>`);
     }
   }
   for (const [index, stanza] of sent.entries()) {

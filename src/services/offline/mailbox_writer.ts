@@ -13,6 +13,7 @@ import type {
   OfflineMessagesDeps,
 } from "./offline_messages_deps.ts";
 import type { OfflineMetrics } from "./offline_metrics.ts";
+import type { SilentEnds } from "./silent_ends.ts";
 
 /** Messages that one step writes. */
 const MESSAGES_AT_ONCE = 64;
@@ -26,6 +27,7 @@ export interface MailboxWriterDeps extends
     "hosts" | "storeOf" | "creationOf" | "isUserHost" | "budget" | "logger" | "clock"
   > {
   readonly refusals: DiscreetRefusals;
+  readonly silentEnds: Pick<SilentEnds, "take">;
   readonly busy: BusyAccounts;
   readonly background: BackgroundWork;
   readonly metrics: Pick<OfflineMetrics, "kept" | "refused" | "failed">;
@@ -124,9 +126,13 @@ export class MailboxWriter {
   }
 
   async #end({ stanza, outcome }: Pending, end: End): Promise<void> {
-    if (end === "kept") outcome.kept();
-    else if (end !== "no-room") outcome.refused(end);
-    else await this.#deps.refusals.refuse(stanza, "resource-constraint", outcome);
+    const { refusals, silentEnds } = this.#deps;
+    if (end === "kept") return outcome.kept();
+    if (end === "no-room") return await refusals.refuse(stanza, "resource-constraint", outcome);
+    // Nobody would notice who asks with such a message which accounts exist.
+    const silent = end === "service-unavailable" ? silentEnds.take(stanza, outcome) : undefined;
+    if (silent === undefined) outcome.refused(end);
+    else await silent;
   }
 
   /** Resolves to what becomes of each message. Never rejects. */

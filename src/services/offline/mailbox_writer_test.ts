@@ -8,6 +8,7 @@ import { BusyAccounts } from "./busy_accounts.ts";
 import { DiscreetRefusals } from "./discreet_refusals.ts";
 import { MailboxWriter } from "./mailbox_writer.ts";
 import { OfflineMetrics } from "./offline_metrics.ts";
+import { SilentEnds } from "./silent_ends.ts";
 import {
   BOB,
   HOST,
@@ -43,17 +44,19 @@ class Fixture implements AsyncDisposable {
     const { clock, logger, background, budget } = this;
     const isUserHost = (domain: string) => domain === HOST || domain === "example.com";
     this.watched = new WatchedStore(store);
+    const refusals = new DiscreetRefusals({
+      maySee: (asker) => Promise.resolve(this.contacts.has(asker.bare.text)),
+      isUserHost,
+      budget,
+      clock,
+    });
     this.writer = new MailboxWriter({
       hosts: new Map([[HOST, OPTIONS]]),
       storeOf: () => this.storeOf(),
       creationOf: ({ text }: BareJid) => this.creationOf(text),
       isUserHost,
-      refusals: new DiscreetRefusals({
-        maySee: (asker) => Promise.resolve(this.contacts.has(asker.bare.text)),
-        isUserHost,
-        budget,
-        clock,
-      }),
+      refusals,
+      silentEnds: new SilentEnds({ hasRosters: isUserHost, isUserHost, refusals }),
       busy: new BusyAccounts({ clock, rested: ({ text }) => void this.rested.push(text) }),
       background,
       budget,
@@ -164,6 +167,28 @@ Deno.test("MailboxWriter refuses what it cannot keep with the error that says wh
     assert.deepEqual(fixture.outcomes, ["6 internal-server-error"]);
     assert.equal((await store.all("bob")).length, 5);
     assert.deepEqual(await store.all("nobody"), []);
+  }));
+
+Deno.test("MailboxWriter tells no stranger by a message without words whether an account exists", () =>
+  withWriter(async (fixture) => {
+    fixture.contacts.add("dave@example.com");
+    for (const from of ["carol@example.com/desk", "dave@example.com/desk"]) {
+      for (const to of [BOB, `nobody@${HOST}`]) {
+        const written = message("", from, to);
+        const xml = "<message type='chat'><received xmlns='urn:xmpp:receipts' id='x'/></message>";
+        const stanza = { ...written, bytes: new TextEncoder().encode(xml) };
+        const note = (end: string) => void fixture.outcomes.push(`${from} ${to} ${end}`);
+        const outcome = { kept: () => note("kept"), refused: note, dropped: () => note("dropped") };
+        assert.equal(fixture.writer.keep(stanza, 0, outcome), true);
+      }
+    }
+    await settle();
+    assert.deepEqual(fixture.outcomes.toSorted(), [
+      `carol@example.com/desk ${BOB} kept`,
+      `carol@example.com/desk nobody@${HOST} dropped`,
+      `dave@example.com/desk ${BOB} kept`,
+      `dave@example.com/desk nobody@${HOST} service-unavailable`,
+    ]);
   }));
 
 Deno.test("MailboxWriter tells no stranger that the store has no room for so large a message", () =>

@@ -50,7 +50,7 @@ export class OfflineMessages {
     const delivery = new MailboxDelivery({ ...deps, storeOf, claims, busy, background });
     this.#deps = deps;
     this.#background = background;
-    this.#silentEnds = new SilentEnds({ ...deps, refusals });
+    const silentEnds = this.#silentEnds = new SilentEnds({ ...deps, refusals });
     this.#busy = busy;
     this.#claims = claims;
     this.#delivery = delivery;
@@ -58,6 +58,7 @@ export class OfflineMessages {
       ...deps,
       storeOf,
       refusals,
+      silentEnds,
       busy,
       background,
       metrics,
