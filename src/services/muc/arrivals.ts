@@ -11,14 +11,11 @@ import type { WaitingLeaves } from "./waiting_leaves.ts";
 /** Collaborators of `Arrivals`. */
 export interface ArrivalsDeps
   extends Pick<MucServerDeps<RoomStanza>, "process" | "isHere" | "clock"> {
-  readonly rooms: Pick<
-    LiveRooms,
-    "get" | "ofSession" | "ownSeat" | "showAll" | "tellGone" | "tellLost"
-  >;
-  readonly gone: Pick<GoneNicks, "in" | "forgetBefore">;
+  readonly rooms: Pick<LiveRooms, "get" | "ofSession" | "ownSeat" | "tellLost">;
+  readonly gone: Pick<GoneNicks, "forgetBefore">;
   readonly leftSeats: Pick<LeftSeats, "note" | "told">;
   readonly leaves: Pick<WaitingLeaves, "joins">;
-  readonly entrance: Pick<RoomEntrance<never>, "takeOver">;
+  readonly entrance: Pick<RoomEntrance<never>, "takeOver" | "takeAgain">;
   /** Runs a step of a room behind all earlier ones. Never rejects. */
   inTurn(room: string, step: () => Promise<void>): Promise<void>;
 }
@@ -69,13 +66,13 @@ export class Arrivals {
 
   /** Takes over the seats of a session. */
   take(jid: FullJid): void {
-    const { rooms, process, clock } = this.#deps;
+    const { rooms, entrance, process, clock } = this.#deps;
     const { leftMs = new Map() } = this.#arrived.get(jid.text) ?? {};
     const arrived = { jid, sinceMs: clock.monotonicMs(), left: new Set<string>(), leftMs };
     this.#arrived.delete(jid.text);
     this.#arrived.set(jid.text, arrived);
     for (const seat of rooms.ofSession(jid.text)) {
-      if (seat.process === process) this.#showAgain(seat);
+      if (seat.process === process) entrance.takeAgain(seat);
       else if (!this.#isLeft(seat, arrived, { isHere: true })) this.#take(seat, arrived);
     }
   }
@@ -104,13 +101,6 @@ export class Arrivals {
     const isLeft = isHere && left.has(seat.room) || seat.joinedMs < (leftMs.get(seat.room) ?? 0);
     if (isLeft) this.#end(seat);
     return isLeft;
-  }
-
-  /** Shows a session its room: it was away so briefly that no other node has taken over its seat. */
-  #showAgain(seat: Seat): void {
-    const { rooms, gone } = this.#deps;
-    rooms.showAll(seat);
-    rooms.tellGone(seat, gone.in(seat.room));
   }
 
   #take(seat: Seat, { jid }: Arrived): void {

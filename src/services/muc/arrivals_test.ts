@@ -204,19 +204,18 @@ Deno.test("Arrivals.look() asks the database for one seat while it is away", asy
     process: 1,
     clock: new ManualClock(),
     isHere: () => true,
-    gone: { in: () => [], forgetBefore() {} },
+    gone: { forgetBefore() {} },
     leftSeats: { note() {}, told: () => false },
     rooms: {
       // Nothing else of it is read.
       get: (room) => ({ jid: parseJid(room), seats: new RoomSeats() }) as unknown as LiveRoom,
       ofSession: () => seats,
       ownSeat: () => undefined,
-      showAll() {},
-      tellGone() {},
       tellLost() {},
     },
     leaves: { joins: () => () => {} },
     entrance: {
+      takeAgain() {},
       takeOver: (room) => {
         tried.push(room);
         return isAway ? Promise.reject(new Error("away")) : Promise.resolve(true);

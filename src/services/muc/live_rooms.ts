@@ -214,11 +214,6 @@ export class LiveRooms {
   /** Puts a session of this node in, and tells it who is there (XEP-0045 §7.2.2). */
   enter(seat: Seat, codes: readonly string[]): void {
     this.put(seat, { except: seat.jid });
-    this.showAll(seat, codes);
-  }
-
-  /** Tells a session of this node who is in its room. */
-  showAll(seat: Seat, codes: readonly string[] = []): void {
     const live = this.#rooms.get(seat.room);
     if (live === undefined) return;
     const own = live.seats.entry(seat.nick);

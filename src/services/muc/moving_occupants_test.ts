@@ -259,6 +259,9 @@ const CASES: Readonly<Record<string, readonly Event[]>> = {
   "a session comes back to a node whose seat of it nobody has taken over": [
     ...[move(1, 2), enter(1, 0), slow(1, 0), move(1, 1), move(1, 0), enter(3, 1), move(1, 1)],
   ],
+  "a session takes another nickname at a node that has not heard who took over its seat": [
+    ...[slow(0, 1), move(0, 1), enter(0, 0), move(0, 0), move(0, 1), enter(0, 2), move(0, 0)],
+  ],
   "two nodes take over one seat": [
     ...[slow(1, 0), enter(0, 0), slow(1, 2), move(0, 1), move(0, 2)],
   ],

@@ -111,7 +111,7 @@ export class RoomEntrance<Taken extends RoomStanza> {
    * @throws CausewayError `storage/…`
    */
   async takeOver(room: string, jid: FullJid): Promise<boolean> {
-    const { rooms, gone, records, peers, changes, process, localHost, isHere } = this.#deps;
+    const { rooms, records, changes, process, localHost, isHere } = this.#deps;
     const seatElsewhere = () => {
       const seat = rooms.get(room)?.seats.of(jid.text);
       return seat?.process === process || !isHere(jid) ? undefined : seat;
@@ -123,20 +123,34 @@ export class RoomEntrance<Taken extends RoomStanza> {
     const { seats } = rooms.remember(room, found.record);
     // Its old node may not have known who had the nickname before.
     const isTaken = seats.rivals(seat.nick, accountOf(seat)).some((each) => precedes(each, seat));
-    const own: Seat = {
+    const own = {
       ...seat,
       nick: isTaken ? freeNick(seat, seats) : seat.nick,
-      joinedMs: seat.joinedMs + 1, // what the other node still tells of its seat comes too late
-      changedMs: this.#nowMs(),
       host: localHost,
       process,
     };
-    peers.put(own, { codes: isTaken ? ["210"] : [] });
-    rooms.tellGone(own, gone.in(room));
+    this.#claim(own, { codes: isTaken ? ["210"] : [] });
     this.#noteHistory(own, found.lastNumber);
     // Its old node may not have heard of a ban, and this node heard of it when it had no seat.
     changes.enforce(room, { codes: [], notes: {} });
     return true;
+  }
+
+  /**
+   * Takes a seat of this node anew, whose session has come back. Another node may have taken it over
+   * meanwhile, of which this one has not heard.
+   */
+  takeAgain(seat: Seat): void {
+    this.#claim(seat, { codes: [] });
+  }
+
+  /** Makes a seat this node's, and shows its session who is in the room and who has left it. */
+  #claim(seat: Seat, about: { readonly codes: readonly string[] }): void {
+    const { rooms, gone, peers } = this.#deps;
+    // What another node still tells of its seat comes too late.
+    const own = { ...seat, joinedMs: seat.joinedMs + 1, changedMs: this.#nowMs() };
+    peers.put(own, about);
+    rooms.tellGone(own, gone.in(seat.room));
   }
 
   async #enter(taken: Taken, newcomer: Newcomer): Promise<void> {
