@@ -1,6 +1,6 @@
 import type { BareJid, FullJid } from "../../xmpp/mod.ts";
 import type { RoomStanza } from "../rooms/mod.ts";
-import type { GoneNicks } from "./gone_nicks.ts";
+import type { GoneSeats } from "./gone_seats.ts";
 import type { LeftSeats } from "./left_seats.ts";
 import type { LiveRooms } from "./live_rooms.ts";
 import type { MucServerDeps } from "./muc_ports.ts";
@@ -12,7 +12,7 @@ import type { WaitingLeaves } from "./waiting_leaves.ts";
 export interface ArrivalsDeps
   extends Pick<MucServerDeps<RoomStanza>, "process" | "isHere" | "clock"> {
   readonly rooms: Pick<LiveRooms, "get" | "ofSession" | "ownSeat" | "tellLost">;
-  readonly gone: Pick<GoneNicks, "forgetBefore">;
+  readonly gone: Pick<GoneSeats, "forgetBefore">;
   readonly leftSeats: Pick<LeftSeats, "note" | "told">;
   readonly leaves: Pick<WaitingLeaves, "joins">;
   readonly entrance: Pick<RoomEntrance<never>, "takeOver" | "takeAgain">;

@@ -1,7 +1,7 @@
 import type { MucAffiliate } from "../../storage/mod.ts";
 import { FullJid, parseJid, readdress } from "../../xmpp/mod.ts";
 import type { BareJid, Stanza, XmlElement } from "../../xmpp/mod.ts";
-import type { GoneNicks } from "./gone_nicks.ts";
+import type { GoneSeats } from "./gone_seats.ts";
 import type { MucMetrics } from "./muc_metrics.ts";
 import { accountOf, looksAlike, RoomSeats } from "./occupants.ts";
 import type { Entry, Seat } from "./occupants.ts";
@@ -101,15 +101,15 @@ export class LiveRooms {
   readonly #process: number;
   readonly #deliver: DeliverTo;
   readonly #metrics: MucMetrics;
-  readonly #gone: Pick<GoneNicks, "note">;
+  readonly #gone: Pick<GoneSeats, "note">;
   #seats = 0;
 
-  /** @param gone notes nicknames that nobody has any longer */
+  /** @param gone notes seats that are gone, or have another nickname */
   constructor(
     process: number,
     deliver: DeliverTo,
     metrics: MucMetrics,
-    gone: Pick<GoneNicks, "note"> = { note() {} },
+    gone: Pick<GoneSeats, "note"> = { note() {} },
   ) {
     this.#process = process;
     this.#deliver = deliver;
@@ -205,6 +205,7 @@ export class LiveRooms {
         if (before !== undefined) this.#count(before, -1);
       },
     });
+    if (before !== undefined && before.nick !== seat.nick) this.#gone.note(before);
     if (before?.process === this.#process && seat.process !== this.#process) {
       live.since.delete(seat.jid);
       this.#left(live);
@@ -244,6 +245,7 @@ export class LiveRooms {
         this.#count(seat, -1);
       },
     });
+    this.#gone.note(seat);
     if (isOwn) this.#left(live);
     this.#closeIfEmpty(live);
     return seat;
@@ -325,9 +327,6 @@ export class LiveRooms {
     const before = change.nicks.map((nick) => live.seats.entry(nick));
     change.apply();
     const after = change.nicks.map((nick) => live.seats.entry(nick));
-    for (const [i, nick] of change.nicks.entries()) {
-      if (before[i] !== undefined && after[i] === undefined) this.#gone.note(live.jid.text, nick);
-    }
     const viewers = this.own(live).filter(({ jid }) => jid !== change.except);
     for (const [i, entry] of before.entries()) {
       if (entry === undefined) continue;

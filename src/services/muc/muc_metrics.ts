@@ -14,6 +14,8 @@ const COUNTED = {
   failures: "Stanzas to rooms that failed, or had to wait, because the database did",
   withdrawn: "Occupants that were withdrawn because their node is gone",
   renamed: "Sessions of this node that lost a nickname to somebody who had it first",
+  dropped:
+    "Answers and errors of occupants that this node dropped: they concern nobody who is in the room",
   gaps: "Times that this node read messages that had not come over the links",
 } as const;
 

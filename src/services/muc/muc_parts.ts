@@ -3,7 +3,7 @@ import { RoomIntake } from "../rooms/mod.ts";
 import type { RoomStanza } from "../rooms/mod.ts";
 import { Arrivals } from "./arrivals.ts";
 import { EmptyRooms } from "./empty_rooms.ts";
-import { GoneNicks } from "./gone_nicks.ts";
+import { GoneSeats } from "./gone_seats.ts";
 import { Invitations } from "./invitations.ts";
 import { LeftSeats } from "./left_seats.ts";
 import { LiveRooms } from "./live_rooms.ts";
@@ -62,7 +62,7 @@ export function makeMucParts<Taken extends RoomStanza>(
   const refuse = (taken: Taken, condition: StanzaErrorCondition, text?: string) =>
     answers.refuse(taken, condition, text);
 
-  const gone = new GoneNicks(clock);
+  const gone = new GoneSeats(clock);
   const rooms = new LiveRooms(
     process,
     (to, stanza, { follows }) => {
@@ -106,6 +106,7 @@ export function makeMucParts<Taken extends RoomStanza>(
     leaves,
     leftSeats,
     empty,
+    counters,
     due: (room, session) => arrivals.due(room, session),
     left: (room, session, seat) => arrivals.left(room, session, seat),
     inTurn,
@@ -158,7 +159,9 @@ export function makeMucParts<Taken extends RoomStanza>(
   });
   const occupantRequests = new OccupantRequests<Taken>({
     rooms,
+    gone,
     records,
+    counters,
     isAway: (jid) => deps.isAway(jid),
     send: (stanza, settled) => deps.send(stanza, settled),
     refuse,

@@ -2,7 +2,9 @@ import type { Stanza, StanzaErrorCondition, XmlElement } from "../../xmpp/mod.ts
 import { buildStanza, FullJid, MAX_ID_BYTES, parseJid, stanzaElement } from "../../xmpp/mod.ts";
 import type { IqAnswer } from "../iq_service.ts";
 import type { RoomStanza } from "../rooms/mod.ts";
+import type { GoneSeats } from "./gone_seats.ts";
 import type { LiveRooms } from "./live_rooms.ts";
+import type { MucMetrics } from "./muc_metrics.ts";
 import type { MucServerDeps } from "./muc_ports.ts";
 import * as NS from "./namespaces.ts";
 import { accountOf } from "./occupants.ts";
@@ -17,6 +19,8 @@ const TAG_DIGITS = 16;
 export interface OccupantRequestsDeps<Taken extends RoomStanza>
   extends Pick<MucServerDeps<Taken>, "send" | "isAway"> {
   readonly rooms: LiveRooms;
+  readonly gone: Pick<GoneSeats, "nickOf" | "holders">;
+  readonly counters: Pick<MucMetrics, "dropped">;
   readonly records: Pick<RoomRecords, "read">;
   /** Answers a request with an error. */
   refuse(taken: Taken, condition: StanzaErrorCondition): void;
@@ -83,28 +87,47 @@ export class OccupantRequests<Taken extends RoomStanza> {
   }
 
   /**
-   * Passes an occupant's answer on to the session that has asked.
+   * Passes an occupant's answer on to the session that has asked. An occupant whose session has ended
+   * may have left before the error comes that says so. An answer for nobody is counted.
    *
    * @throws CausewayError `storage/…`
    */
   async passReply(stanza: Stanza): Promise<void> {
-    const { from, to } = stanza;
-    if (!(to instanceof FullJid)) return;
-    const seats = this.#deps.rooms.get(to.bare.text)?.seats;
-    const askers = seats?.entry(to.resourcepart)?.seats;
-    const seat = from instanceof FullJid
-      ? seats?.of(from.text)
-      : seats?.all().find((each) => accountOf(each) === from.text);
-    if (askers === undefined || seat === undefined) return;
+    const { counters, send } = this.#deps;
+    const { to } = stanza;
+    const nick = this.#nickOf(stanza);
+    if (!(to instanceof FullJid) || nick === undefined) return counters.dropped.inc();
+    const asked = this.#mayHaveAsked(to);
+    if (asked.length === 0) return counters.dropped.inc();
     const iq = stanzaElement(stanza);
     const id = iq.attribute("id")!; // nothing else is a reply
     const secret = await this.#secretOf(to.bare.text);
-    const asker = askers.find((each) => tagOf(each, secret) === id.slice(0, TAG_DIGITS));
-    if (asker === undefined) return;
-    this.#deps.send(buildStanza(withId(iq, id.slice(TAG_DIGITS)), {
-      from: new FullJid(to.bare, seat.nick),
+    const asker = asked.find((each) => tagOf(each, secret) === id.slice(0, TAG_DIGITS));
+    if (asker === undefined) return counters.dropped.inc();
+    send(buildStanza(withId(iq, id.slice(TAG_DIGITS)), {
+      from: new FullJid(to.bare, nick),
       to: parseJid(asker.jid),
     }));
+  }
+
+  /** Returns the nickname of the one who answers. */
+  #nickOf({ from, to }: Stanza): string | undefined {
+    const { rooms, gone } = this.#deps;
+    const room = to.bare.text;
+    const seats = rooms.get(room)?.seats;
+    const seat = from instanceof FullJid
+      ? seats?.of(from.text)
+      : seats?.all().find((each) => accountOf(each) === from.text);
+    return seat?.nick ?? gone.nickOf(room, from.text);
+  }
+
+  /** Returns the sessions in a room that have, or had, the nickname which an answer is for. */
+  #mayHaveAsked({ bare: { text: room }, resourcepart: nick }: FullJid): readonly Seat[] {
+    const { rooms, gone } = this.#deps;
+    const seats = rooms.get(room)?.seats;
+    if (seats === undefined) return [];
+    const before = gone.holders(room, nick).flatMap((jid) => seats.of(jid) ?? []);
+    return [...seats.entry(nick)?.seats ?? [], ...before];
   }
 
   /** Returns the secret of a room. The sessions in it may all be at other nodes. */

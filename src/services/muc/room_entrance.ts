@@ -2,7 +2,7 @@ import type { BareJid, StanzaErrorCondition, XmlElement } from "../../xmpp/mod.t
 import { FullJid, stanzaElement } from "../../xmpp/mod.ts";
 import type { RoomStanza } from "../rooms/mod.ts";
 import type { EmptyRooms } from "./empty_rooms.ts";
-import type { GoneNicks } from "./gone_nicks.ts";
+import type { GoneSeats } from "./gone_seats.ts";
 import { readHistoryRequest } from "./history_request.ts";
 import type { LiveRooms, RoomRecord } from "./live_rooms.ts";
 import type { MessageOrder } from "./message_order.ts";
@@ -29,7 +29,7 @@ export interface RoomEntranceDeps<Taken extends RoomStanza>
   extends Pick<MucServerDeps<Taken>, "localHost" | "process" | "isHere" | "clock"> {
   readonly service: { readonly options: Pick<MucOptions, "maxUserConferences"> };
   readonly rooms: LiveRooms;
-  readonly gone: Pick<GoneNicks, "in">;
+  readonly gone: Pick<GoneSeats, "nicks">;
   readonly records: Pick<RoomRecords, "read" | "findOrMake">;
   readonly history: Pick<RoomHistory, "read" | "give">;
   readonly order: Pick<MessageOrder, "catchUpSoon">;
@@ -150,7 +150,7 @@ export class RoomEntrance<Taken extends RoomStanza> {
     // What another node still tells of its seat comes too late.
     const own = { ...seat, joinedMs: seat.joinedMs + 1, changedMs: this.#nowMs() };
     peers.put(own, about);
-    rooms.tellGone(own, gone.in(seat.room));
+    rooms.tellGone(own, gone.nicks(seat.room));
   }
 
   async #enter(taken: Taken, newcomer: Newcomer): Promise<void> {

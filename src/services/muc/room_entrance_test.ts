@@ -76,7 +76,7 @@ function entranceOf(
     isHere: (jid) => sessions.has(jid.text),
     clock,
     rooms,
-    gone: { in: () => [] },
+    gone: { nicks: () => new Set() },
     records: {
       read: () => Promise.resolve("error" in found ? undefined : found),
       findOrMake: (jid) => {

@@ -4,6 +4,7 @@ import type { RoomStanza } from "../rooms/mod.ts";
 import type { EmptyRooms } from "./empty_rooms.ts";
 import type { LeftSeats } from "./left_seats.ts";
 import type { LiveRooms } from "./live_rooms.ts";
+import type { MucMetrics } from "./muc_metrics.ts";
 import type { MucServerDeps } from "./muc_ports.ts";
 import type { News } from "./news.ts";
 import { MAX_PRESENCE_BYTES } from "./occupants.ts";
@@ -23,6 +24,7 @@ export interface RoomExitDeps extends Pick<MucServerDeps<RoomStanza>, "process" 
   readonly leaves: WaitingLeaves;
   readonly leftSeats: Pick<LeftSeats, "note">;
   readonly empty: Pick<EmptyRooms, "remove">;
+  readonly counters: Pick<MucMetrics, "dropped">;
   /** Returns the seat of a session that is still to be taken over from another node. */
   due(room: string, session: string): Seat | undefined;
   /**
@@ -50,9 +52,10 @@ export class RoomExit {
   /**
    * Takes a leave, or an error of a session that could not be reached. Those have no bound but that
    * they must concern a seat: nothing is kept of others, and of a stanza only what others are shown.
+   * An error that ends no seat is counted.
    */
   take(stanza: Stanza): void {
-    const { rooms, isHere, leaves, due, left, inTurn } = this.#deps;
+    const { rooms, isHere, leaves, counters, due, left, inTurn } = this.#deps;
     const { kind, type, from, to, bytes } = stanza;
     const room = to.bare.text;
     const session = from.text;
@@ -62,7 +65,9 @@ export class RoomExit {
     const done = leaves.ends(isLeave ? "leave" : "error", stanza, { isSeated });
     // When its turn has come, the session may be gone, and its seat due no longer.
     const dueSeat = due(room, session);
-    if (done === undefined) return isLeave ? left(room, session, dueSeat) : undefined;
+    if (done === undefined) {
+      return isLeave ? left(room, session, dueSeat) : counters.dropped.inc();
+    }
     const isShown = isLeave && bytes.length <= MAX_PRESENCE_BYTES;
     const about = isLeave
       ? { payload: isShown ? ownElements(stanzaElement(stanza), room) : [] }
@@ -71,6 +76,7 @@ export class RoomExit {
       done();
       const seat = rooms.ownSeat(room, session);
       if (seat !== undefined && isOver()) this.remove(seat, about);
+      else if (!isLeave) counters.dropped.inc();
       if (isLeave) left(room, session, dueSeat);
       return Promise.resolve();
     });

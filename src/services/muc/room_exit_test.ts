@@ -43,6 +43,7 @@ function withSeat(settings: Partial<typeof DEFAULT_ROOM> = {}) {
     },
     leaves,
     leftSeats: { note() {} },
+    counters,
     empty: { remove: (room, creation) => void emptied.push([room, creation]) },
     due: () => undefined,
     left() {},
@@ -54,7 +55,8 @@ function withSeat(settings: Partial<typeof DEFAULT_ROOM> = {}) {
   const runSteps = () => {
     for (const step of steps.splice(0)) step();
   };
-  return { exit, rooms, sessions, asked, leaves, removed, emptied, steps, runSteps };
+  const dropped = () => counters.dropped.value;
+  return { exit, rooms, sessions, asked, leaves, removed, emptied, steps, runSteps, dropped };
 }
 
 function stanzaOf(xml: string): Stanza {
@@ -97,6 +99,25 @@ Deno.test("RoomExit.take() ends the seat of a session that an error came from, o
   exit.take(ERROR);
   runSteps();
   deepStrictEqual(removed, [{ notes: { codes: ["333"] } }]);
+});
+
+Deno.test("RoomExit.take() counts an error that ends no seat", () => {
+  const { exit, rooms, sessions, dropped, runSteps } = withSeat();
+  exit.take(ERROR);
+  strictEqual(dropped(), 1, "the session is there");
+  sessions.delete(ALICE);
+  exit.take(ERROR);
+  runSteps();
+  strictEqual(dropped(), 1, "the seat ends");
+  exit.take(ERROR);
+  strictEqual(dropped(), 2, "there is no seat any more");
+  rooms.put(SEAT);
+  exit.take(ERROR);
+  rooms.remove(COVEN, ALICE);
+  runSteps();
+  strictEqual(dropped(), 3, "it went before the turn of the error");
+  exit.take(leaveOf());
+  strictEqual(dropped(), 3, "a leave is no error");
 });
 
 Deno.test("RoomExit.take() keeps nothing of a leave without a seat, but for presence that waits", () => {

@@ -74,6 +74,7 @@ export class MucNode {
   readonly server: MucServer<RoomStanza>;
   readonly archives: RoomArchives | undefined;
   readonly log = new MemoryLogger();
+  readonly metrics: MetricsRegistry;
   readonly #world: MucWorld;
   readonly #got = new Map<string, string[]>();
   readonly sessions = new Set<string>();
@@ -96,6 +97,7 @@ export class MucNode {
     this.#world = world;
     this.host = host;
     this.process = world.nodes.length + 1;
+    this.metrics = new MetricsRegistry(world.clock);
     const store = failing(world.store, () => this.isStoreDown);
     const archives = this.archives = world.archiveStore && this.#makeArchives(world, store);
     this.server = new MucServer({
@@ -142,7 +144,7 @@ export class MucNode {
       knownHosts: () => world.nodes.map((node) => node.host),
       liveProcesses: () => Promise.resolve(world.live(this)),
       hasNeighbours: () => world.nodes.some((node) => node !== this && node.host === host),
-      metrics: new MetricsRegistry(world.clock),
+      metrics: this.metrics,
       logger: this.log,
       clock: world.clock,
     });
