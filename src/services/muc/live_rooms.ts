@@ -294,6 +294,17 @@ export class LiveRooms {
     );
   }
 
+  /**
+   * Takes no seat that is older than another one of its session, and under another nickname. Sessions
+   * that have come here, its own too, may have been shown the nickname at other nodes.
+   */
+  passOver(seat: Seat): void {
+    this.#gone.note(seat);
+    const live = this.#rooms.get(seat.room);
+    if (live === undefined) return;
+    for (const each of this.own(live)) this.tellGone(each, [seat.nick]);
+  }
+
   /** Tells a session of this node which of these nicknames nobody has any longer. */
   tellGone({ room, jid }: Seat, nicks: Iterable<string>): void {
     const live = this.#rooms.get(room);

@@ -262,6 +262,9 @@ const CASES: Readonly<Record<string, readonly Event[]>> = {
   "a session takes another nickname at a node that has not heard who took over its seat": [
     ...[slow(0, 1), move(0, 1), enter(0, 0), move(0, 0), move(0, 1), enter(0, 2), move(0, 0)],
   ],
+  "a session was shown a nickname that its new node never sees": [
+    ...[enter(1, 0), slow(1, 2), enter(1, 1), enter(0, 0), move(0, 2), move(1, 2), move(1, 0)],
+  ],
   "two nodes take over one seat": [
     ...[slow(1, 0), enter(0, 0), slow(1, 2), move(0, 1), move(0, 2)],
   ],

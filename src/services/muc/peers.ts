@@ -396,8 +396,7 @@ export class Peers {
     if (isKnown) return;
     // The same session, of an older login or at a node that it has left.
     if (known !== undefined && known.process !== seat.process && supersedes(known, seat)) {
-      // Its old node may have shown the session a nickname that did not come along.
-      if (known.process === process) rooms.tellGone(known, [seat.nick]);
+      if (known.nick !== seat.nick) rooms.passOver(seat);
       return;
     }
     for (const rival of room?.seats.rivals(seat.nick, accountOf(seat)) ?? []) {
