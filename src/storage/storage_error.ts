@@ -57,6 +57,7 @@ const FAILURES = {
     hasDetail: true,
   },
   "untrusted": { reason: "its certificate is not trusted", retryable: false, hasDetail: true },
+  "wrong-server": { reason: "another server answers there", retryable: false },
   "unreachable": { reason: "it cannot be reached", retryable: true, hasDetail: true },
 } as const satisfies Record<string, FailureKind>;
 
