@@ -14,7 +14,10 @@ export interface MucAffiliate {
 
 /** A Multi-User Chat room, without its messages and occupants. */
 export interface StoredMucRoom {
-  /** Grows with each change. A room that is made again has no version of an earlier one. */
+  /**
+   * Grows with each change of the configuration or the affiliations, and not with the subject. A room
+   * that is made again has no version of an earlier one, unless the clock of its node is behind.
+   */
   readonly version: number;
   /** Wall-clock milliseconds when it was made. They tell the room from earlier ones of its name. */
   readonly creation: number;

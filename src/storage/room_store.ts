@@ -12,7 +12,10 @@ export interface RoomOccupant {
 
 /** A MUC Light room. */
 export interface StoredRoom {
-  /** Grows with each change. A room that is made again has no version of an earlier one. */
+  /**
+   * Grows with each change. A room that is made again has no version of an earlier one, unless the
+   * clock of its node is behind.
+   */
   readonly version: number;
   /** Tells the room from earlier ones of its name. */
   readonly creation: number;

@@ -14,7 +14,6 @@ const MAX_SEATS = 200_000;
 
 /** A room as this node has read it from the database. */
 export interface RoomRecord {
-  readonly version: number;
   /** Tells the room from others of its name, as `StoredMucRoom.creation` does. */
   readonly creation: number;
   readonly settings: RoomSettings;

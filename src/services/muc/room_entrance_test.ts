@@ -28,7 +28,6 @@ import {
 
 function recordOf(settings: Partial<RoomRecord["settings"]> = {}): RoomRecord {
   return {
-    version: 1,
     creation: 1,
     settings: { ...DEFAULT_ROOM, isLocked: false, secret: "", ...settings },
     affiliates: [],

@@ -16,7 +16,6 @@ function withSeat(settings: Partial<typeof DEFAULT_ROOM> = {}) {
   const rooms = new LiveRooms(1, () => {}, counters);
   rooms.put(SEAT);
   rooms.remember(COVEN, {
-    version: 5,
     creation: 4,
     settings: { ...DEFAULT_ROOM, ...settings, isLocked: false, secret: "" },
     affiliates: [],

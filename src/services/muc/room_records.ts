@@ -45,8 +45,8 @@ export class RoomRecords {
   }
 
   recordOf(stored: StoredMucRoom): RoomRecord {
-    const { version, creation, affiliates, subject } = stored;
-    return { version, creation, affiliates, subject, settings: this.settingsOf(stored) };
+    const { creation, affiliates, subject } = stored;
+    return { creation, affiliates, subject, settings: this.settingsOf(stored) };
   }
 
   /**
@@ -108,7 +108,7 @@ export class RoomRecords {
     }
     counters.created.inc();
     // Creations and numbers begin with the first version.
-    const record = { version, creation: version, settings, affiliates, subject: "" };
+    const record = { creation: version, settings, affiliates, subject: "" };
     return { record, isNew: true, lastNumber: version };
   }
 }
