@@ -10,8 +10,9 @@ import {
   logInFully,
   presencesFrom,
 } from "./_contacts.ts";
+import { enterManaged } from "./_managed_client.ts";
 import { PING } from "./_ping.ts";
-import { Stage } from "./_stage.ts";
+import { becomeAvailable, Stage } from "./_stage.ts";
 
 const LAST = "<query xmlns='jabber:iq:last'/>";
 
@@ -144,6 +145,19 @@ export const BLOCKED_CONTACTS: Scenario = {
     assert.ok(tablet.received.every(({ body }) => body !== "hush"));
     await expectMark(bob, laptop);
     say("a privacy list that her tablet makes and uses keeps bob's messages from it alone");
+
+    const entrance = { library: "@xmpp", at: "dc1", resource: "pad" } as const;
+    await using pad = await enterManaged(cluster, "alice", entrance);
+    await becomeAvailable(pad);
+    await expectPresence(bob, pad.jid);
+    await pad.drop();
+    const asked = bob.iq({ type: "get", to: pad.jid, payload: PING });
+    await expectMark(bob, phone); // behind the request
+    await laptop.task("block", { jid: accountOf(bob) });
+    for (const client of clients) await expectPush(client, "block", accountOf(bob));
+    await pad.comeBack();
+    assert.equal((await asked).errorCondition, "service-unavailable");
+    say("bob asks her pad, which has lost its connection: blocked since, he takes it for gone");
   },
 };
 
