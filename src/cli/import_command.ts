@@ -7,7 +7,7 @@ import { loadConfig, sqlAddressOf } from "../config/mod.ts";
 import type { AccountSource, ImportCounts } from "../migration/mod.ts";
 import { importAccounts, MongooseimSql, PieFiles, StateFile } from "../migration/mod.ts";
 import type { TakingDeps } from "../migration/mod.ts";
-import { ForeignDatabase, Stores } from "../storage/mod.ts";
+import { backendsOf, ForeignDatabase, Stores } from "../storage/mod.ts";
 import { derivePasswordLike, deriveScramCredentials } from "../xmpp/mod.ts";
 import { EXIT } from "./command_docs.ts";
 import type { CommandIo } from "./command_io.ts";
@@ -84,6 +84,7 @@ async function runImport(
     source: opened.source,
     taking: takingDeps(config, stores, io),
     state,
+    destination: destinationOf(config),
     reportPath: options.report,
     progress(counts) {
       counted(counts);
@@ -92,6 +93,11 @@ async function runImport(
       io.error(`causeway: ${counts.added + counts.there + counts.refused} accounts done`);
     },
   });
+}
+
+/** Returns a text that names the hosts of a configuration and the databases of their data. */
+function destinationOf({ hosts, storage }: Config): string {
+  return JSON.stringify([hosts.toSorted(), backendsOf(storage).map(({ place }) => place)]);
 }
 
 interface OpenSource extends AsyncDisposable {

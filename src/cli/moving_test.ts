@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { fileURLToPath } from "node:url";
 import { Ejabberd, Prosody } from "../../harness/other_servers/mod.ts";
-import { StateFile } from "../migration/mod.ts";
+import { PieFiles, StateFile } from "../migration/mod.ts";
 import { SOUND } from "../config/testing/config.ts";
 import { CommandFixture } from "./testing/command.ts";
 
@@ -326,6 +326,29 @@ Deno.test("causeway import --json that fails tells what it has done, and the pro
   const early = await fixture.run(missing);
   assert.deepEqual([early.code, early.error], [1, ""]);
   assert.match(JSON.parse(early.out).problem, /^Cannot read nowhere\.xml: /);
+});
+
+Deno.test("causeway import does not continue an import into another database", async () => {
+  await using fixture = await CommandFixture.make();
+  const folder = await given(fixture, "prosody");
+  const path = join(fixture.directory, "moving.state");
+  const interrupted = JSON.stringify({
+    source: (await PieFiles.open([folder])).id,
+    destination: '[["dc1.example.com","example.com"],["the built-in store /elsewhere"]]',
+    counts: { added: 0, there: 0, refused: 0, onlySha1: 0, onlySha256: 0, findings: 0 },
+    reportBytes: 0,
+  });
+  await Deno.writeTextFile(path, interrupted);
+  const args = ["import", folder, "--config", fixture.config, "--state", path];
+  const { code, out, error } = await fixture.run(args);
+  assert.deepEqual([code, out], [1, ""]);
+  assert.match(
+    error,
+    /^causeway: Cannot use .*moving\.state: it belongs to an import with another/,
+  );
+  const own = join(fixture.directory, "causeway.sqlite");
+  await Deno.writeTextFile(path, interrupted.replace("/elsewhere", own));
+  assert.deepEqual((await fixture.run(args)).error, "");
 });
 
 Deno.test("causeway import refuses to run beside another import of the same state", async () => {

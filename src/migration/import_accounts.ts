@@ -21,6 +21,11 @@ export interface ImportOptions {
   readonly taking: TakingDeps;
   readonly state: StateFile;
   /**
+   * Text that is the same as long as the hosts and databases are, without secrets. An interrupted
+   * import with another one is not continued. @default it is not compared
+   */
+  readonly destination?: string | undefined;
+  /**
    * File that gets a line for everything that was not taken. The report of an earlier import is
    * replaced, unless this one continues that. Any other file is left alone.
    */
@@ -49,10 +54,10 @@ const NOTHING: ImportCounts = {
  * used, `storage/…`; to repeat the call continues
  */
 export async function importAccounts(options: ImportOptions): Promise<ImportCounts> {
-  const { source, state } = options;
+  const { source, state, destination } = options;
   const reportPath = resolve(options.reportPath);
   if (reportPath === resolve(state.path)) throw sameFile(options.reportPath);
-  const before = await state.read(source.id);
+  const before = await state.read(source.id, destination);
   let counts = before?.counts ?? NOTHING;
   const isSameReport = before !== undefined && (before.report ?? reportPath) === reportPath;
   using report = await ReportFile.open(
@@ -68,6 +73,7 @@ export async function importAccounts(options: ImportOptions): Promise<ImportCoun
   const save = () =>
     state.write({
       source: source.id,
+      destination,
       importId,
       position,
       taken: [...taken],

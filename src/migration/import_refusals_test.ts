@@ -25,6 +25,31 @@ Deno.test("importAccounts() refuses to continue with another source", async () =
   await assert.rejects(destination.importFiles(path), { code: "migration/state" });
 });
 
+Deno.test("importAccounts() continues with the hosts and databases alone that it began with", async () => {
+  await using destination = await Destination.open();
+  const source = new Numbered();
+  const run = async (destinationId: string) => {
+    using state = await StateFile.open(destination.path("state"));
+    return await importAccounts({
+      source,
+      taking: destination.taking,
+      state,
+      destination: destinationId,
+      reportPath: destination.path("report"),
+    });
+  };
+  source.breaksAt = 20;
+  await assert.rejects(run("one"), { message: "the machine is off" });
+  source.breaksAt = Infinity;
+  await assert.rejects(run("other"), {
+    code: "migration/state",
+    message:
+      /state: it belongs to an import with another configuration, .* remove it to begin anew/,
+  });
+  assert.equal((await run("one")).added, 40);
+  assert.equal(destination.report().length, 40, "with the lines of the first part");
+});
+
 Deno.test("importAccounts() leaves a vCard out that a directory keeps, and takes the rest", async () => {
   await using destination = await Destination.open();
   const vcards = {

@@ -31,6 +31,8 @@ export interface AwaitedAccount {
 export interface ImportState {
   /** Id of the source; see `AccountSource`. */
   readonly source: string;
+  /** Text that names the hosts and databases. @default any: earlier versions did not note it */
+  readonly destination?: string | undefined;
   /** See `TakingImport`. @default another one each time */
   readonly importId?: string | undefined;
   /** Position behind which it continues; undefined: at the beginning. */
@@ -48,6 +50,9 @@ export interface ImportState {
   /** Length of the report in bytes. What stands behind it is of accounts that are taken again. */
   readonly reportBytes: number;
 }
+
+/** End of a message about a state that cannot be continued. */
+const ANEW = "remove it to begin anew, which is safe, or name another file with --state";
 
 /**
  * The state of an import in a file. Each new state replaces the file at once: whenever the process is
@@ -82,9 +87,10 @@ export class StateFile implements Disposable {
   /**
    * Returns the state of an interrupted import of this source; undefined when there is none.
    *
-   * @throws CausewayError `migration/state` for another file, or the state of another source
+   * @throws CausewayError `migration/state` for another file, or the state of another source or
+   * destination
    */
-  async read(source: string): Promise<ImportState | undefined> {
+  async read(source: string, destination?: string): Promise<ImportState | undefined> {
     let text: string;
     try {
       text = await Deno.readTextFile(this.path);
@@ -94,11 +100,18 @@ export class StateFile implements Disposable {
     }
     const state = tryState(text);
     if (state === undefined) throw failure(this.path, "it is not the state of an import");
-    if (state.source === source) return state;
+    if (state.source !== source) {
+      throw failure(
+        this.path,
+        `it belongs to an import of another source, or the source has changed; ${ANEW}`,
+      );
+    }
+    // An import into another database would leave out the accounts that this one has taken.
+    if ((state.destination ?? destination) === destination) return state;
     throw failure(
       this.path,
-      "it belongs to an import of another source, or the source has changed; remove it to begin " +
-        "anew, which is safe, or name another file with --state",
+      "it belongs to an import with another configuration, or its hosts or databases have changed; " +
+        ANEW,
     );
   }
 
@@ -180,7 +193,9 @@ function tryState(text: string): ImportState | undefined {
   try {
     const value = JSON.parse(text);
     const { position = "", importId = "", report = "", taken = [], awaited = [] } = value;
+    const { destination = "" } = value;
     const isState = typeof value.source === "string" && typeof position === "string" &&
+      typeof destination === "string" &&
       typeof importId === "string" && typeof report === "string" &&
       Array.isArray(taken) && Array.isArray(awaited) && typeof value.reportBytes === "number" &&
       typeof value.counts?.added === "number";
