@@ -14,6 +14,7 @@ import type {
 } from "./offline_messages_deps.ts";
 import type { OfflineMetrics } from "./offline_metrics.ts";
 import type { SilentEnds } from "./silent_ends.ts";
+import { takeBack } from "./taken_back.ts";
 
 /** Messages that one step writes. */
 const MESSAGES_AT_ONCE = 64;
@@ -24,7 +25,7 @@ const MAX_PENDING_OF_ACCOUNT = 1_000;
 export interface MailboxWriterDeps extends
   Pick<
     OfflineMessagesDeps,
-    "hosts" | "storeOf" | "creationOf" | "isUserHost" | "budget" | "logger" | "clock"
+    "hosts" | "storeOf" | "creationOf" | "isUserHost" | "randomId" | "budget" | "logger" | "clock"
   > {
   readonly refusals: DiscreetRefusals;
   readonly silentEnds: Pick<SilentEnds, "take">;
@@ -141,7 +142,7 @@ export class MailboxWriter {
     batch: readonly Pending[],
     host: OfflineHostOptions,
   ): Promise<readonly End[]> {
-    const { storeOf, creationOf, metrics, logger } = this.#deps;
+    const { storeOf, creationOf, randomId, metrics, logger } = this.#deps;
     const refusal = batch.map((): End => "service-unavailable");
     try {
       const store = storeOf(account.domainpart);
@@ -153,9 +154,9 @@ export class MailboxWriter {
       const messages = batch.map(({ message }) => message);
       const kept = await store.keep(account.localpart, messages, host);
       if (!await this.#isStill(account, creation)) {
-        // It was deleted meanwhile. Nobody who takes the name gets its messages. A new owner loses what
-        // has come in this moment.
-        await store.removeAll(account.localpart);
+        // It was deleted meanwhile. Nobody who takes the name gets its messages.
+        const stanzas = messages.map(({ stanza }) => stanza);
+        await takeBack(store, account.localpart, { stanzas, id: randomId() });
         metrics.refused.inc(batch.length);
         return refusal;
       }

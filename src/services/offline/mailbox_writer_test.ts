@@ -15,6 +15,7 @@ import {
   message,
   OPTIONS,
   settle,
+  textOf,
   WatchedStore,
   withStore,
 } from "./testing/offline_fixture.ts";
@@ -55,6 +56,7 @@ class Fixture implements AsyncDisposable {
       storeOf: () => this.storeOf(),
       creationOf: ({ text }: BareJid) => this.creationOf(text),
       isUserHost,
+      randomId: () => crypto.getRandomValues(new Uint8Array(16)),
       refusals,
       silentEnds: new SilentEnds({ hasRosters: isUserHost, isUserHost, refusals }),
       busy: new BusyAccounts({ clock, rested: ({ text }) => void this.rested.push(text) }),
@@ -252,6 +254,31 @@ Deno.test("MailboxWriter leaves nothing to the next owner of a name", () =>
     fixture.keep("2");
     await settle();
     assert.deepEqual(fixture.outcomes.slice(1), ["2 kept"]);
+  }));
+
+Deno.test("MailboxWriter takes nothing from the next owner of a name", () =>
+  withWriter(async (fixture, store) => {
+    const next = message("for the next owner");
+    let looks = 0;
+    fixture.creationOf = async () => {
+      if (++looks % 2 === 1) return "first";
+      // The name gets a new owner while messages for the earlier one are written, and a message.
+      const kept = {
+        sender: "dave@example.com",
+        stanza: next.bytes,
+        sentAtMs: 0,
+        expiresAtMs: 1e15,
+      };
+      await store.keep("bob", [kept], { maxMessages: 100, maxBytes: 100_000 });
+      return "second";
+    };
+    fixture.keep("1");
+    await settle();
+    assert.deepEqual(fixture.outcomes, ["1 service-unavailable"]);
+    const left = (await store.all("bob")).map(({ stanza }) => textOf({ ...next, bytes: stanza }));
+    assert.deepEqual(left, ["for the next owner"]);
+    const claim = { id: new Uint8Array(16).fill(1), nowMs: 0, forMs: 1_000 };
+    assert.equal(await store.claim("bob", claim), 1, "a client of theirs can claim it");
   }));
 
 Deno.test("MailboxWriter answers no error for a message that is on the disk", () =>
