@@ -22,6 +22,7 @@ import { manCommand } from "./man_command.ts";
 import { statusCommand } from "./status_command.ts";
 import { topCommand } from "./top_command.ts";
 import { traceCommand } from "./trace_command.ts";
+import { nameUnknownFirst } from "./unknown_first.ts";
 import { usersCommand } from "./users_command.ts";
 import { whereCommand } from "./where_command.ts";
 
@@ -131,6 +132,7 @@ function buildProgram(io: CommandIo, done: (code: number) => void): Command {
   ];
   for (const command of others) program.addCommand(inheritSettings(command, program));
   describeCommands(program);
+  nameUnknownFirst(program);
   return program;
 }
 

@@ -98,6 +98,15 @@ Deno.test("causeway refuses unknown commands and options in one line", async () 
     out: "",
     error: "causeway: required option '--config <FILE>' not specified\n",
   });
+  for (const words of [["check"], ["users", "list"]]) {
+    assert.deepEqual(await fixture.run([...words, "--confg", "node.toml"]), {
+      code: 1,
+      out: "",
+      error: "causeway: unknown option '--confg'\n(Did you mean --config?)\n",
+    });
+  }
+  const help = await fixture.run(["check", "--confg", "--help"]);
+  assert.match(help.out, /^Usage: causeway check/);
 });
 
 Deno.test("causeway config schema prints a JSON Schema, causeway version the version, --help the commands", async () => {
