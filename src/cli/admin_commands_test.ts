@@ -145,6 +145,16 @@ Deno.test("commands with --config take the name in its certificate for that of i
   });
 });
 
+Deno.test("causeway sessions --account says that this account is not connected, and not that nobody is", async () => {
+  await using node = await SecureNode.start({ items: [], total: 0 });
+  const { config, cafile } = node;
+  const options = ["--account", "alice@example.com", "--config", config, "--admin-cafile", cafile];
+  assert.deepEqual(await node.run(["sessions", ...options]), {
+    code: 0,
+    lines: ["alice@example.com has no session at this node"],
+  });
+});
+
 Deno.test("causeway users remove tells a node whose certificate an authority of its own has issued", async () => {
   await using node = await SecureNode.start({ text: "1 session ends" });
   const { config, cafile } = node;

@@ -223,12 +223,19 @@ export function sessionsCommand(io: CommandIo): Command {
       ...(query === undefined ? {} : { query }),
     });
     if (options.json) io.out(JSON.stringify(listed, null, 2));
-    else for (const line of sessionLines(listed, io.columns ?? DEFAULT_COLUMNS)) io.out(line);
+    else {
+      const nobody = account === undefined
+        ? "nobody is connected to this node"
+        : `${account} has no session at this node`;
+      const lines = sessionLines(listed, io.columns ?? DEFAULT_COLUMNS);
+      for (const line of lines.length > 0 ? lines : [nobody]) io.out(line);
+    }
   });
 }
 
+/** Returns a table of sessions; no line if there are none. */
 export function sessionLines(listed: Listed<Session>, columns: number): readonly string[] {
-  if (listed.items.length === 0) return ["nobody is connected to this node"];
+  if (listed.items.length === 0) return [];
   const rows = listed.items.map((each) => [
     each.jid,
     each.state,
