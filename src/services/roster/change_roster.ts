@@ -27,24 +27,28 @@ export interface ChangeOptions {
   readonly owner: string;
   readonly contact: string;
   readonly clock: Clock;
+  /** See `ChangePlace`. Asked between the reading and the writing. */
+  readonly isStill?: (() => Promise<boolean>) | undefined;
 }
 
 /**
  * Changes one item of a roster: reads, lets `decide` apply the change, and writes. When another
- * node has changed the roster in between, it does so again with what it finds then.
+ * node has changed the roster in between, it does so again with what it finds then. Resolves to
+ * undefined when the roster may be that of the name's next owner by now; then nothing was changed.
  *
  * @throws CausewayError with a code `storage/…`; then nothing was changed
  */
 export async function changeRoster<T>(
   store: RosterStore,
-  { owner, contact, clock }: ChangeOptions,
+  { owner, contact, clock, isStill }: ChangeOptions,
   decide: (entry: RosterEntry) => Decision<T>,
-): Promise<RosterChange<T>> {
+): Promise<RosterChange<T> | undefined> {
   for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
     const entry = await store.find(owner, contact);
     const { item, result } = decide(entry);
     const change = { before: entry.item, item, result };
     if (item === entry.item) return { ...change, version: entry.version };
+    if (await isStill?.() === false) return undefined;
     const version = await store.write(owner, { expected: entry.version, contact, item });
     if (version !== undefined) return { ...change, version };
     const { promise, resolve } = Promise.withResolvers<void>();

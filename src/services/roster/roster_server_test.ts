@@ -178,6 +178,29 @@ Deno.test("a contact that is added while the account is deleted is not left to t
   assert.equal(fixture.store.item(ALICE, BOB), undefined);
 });
 
+Deno.test("a session whose account is deleted meanwhile changes no contact of the name's next owner", async () => {
+  for (const change of [{ name: "Late" }, { subscription: "remove" }]) {
+    for (const when of ["find", "write"] as const) {
+      const fixture = withAlice();
+      const { store } = fixture;
+      store.put(ALICE, item(BOB, { name: "Bob" }));
+      const original = store[when].bind(store) as (...asked: unknown[]) => Promise<never>;
+      store[when] = async (...asked: unknown[]) => {
+        store[when] = original;
+        const answer = await original(...asked);
+        fixture.former.add(PHONE);
+        await store.removeAll(ALICE);
+        store.put(ALICE, item(BOB, { name: "Robert", subscription: "both" }));
+        return answer;
+      };
+      assert.deepEqual(await fixture.ask(PHONE, "set", query({ jid: BOB, ...change })), {
+        error: "registration-required",
+      });
+      assert.equal(store.item(ALICE, BOB)?.name, "Robert", `${JSON.stringify(change)} ${when}`);
+    }
+  }
+});
+
 Deno.test("a change is applied to what another node has written meanwhile", async () => {
   const fixture = withAlice();
   let races = 3;

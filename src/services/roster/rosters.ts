@@ -148,15 +148,19 @@ export class Rosters {
     const { clock, hosts, reach, metrics, log } = this.#deps;
     const change = await changeRoster(
       this.#store(owner),
-      { owner: owner.text, contact, clock },
+      { owner: owner.text, contact, clock, isStill },
       decide,
     );
+    if (change === undefined) return undefined;
     const { before, item, version } = change;
     if (item === before) return change;
     if (await isStill?.() === false) {
-      // Nobody who takes the name gets the item. A new owner loses what they have noted of the contact
-      // in this moment.
-      await this.change({ owner, contact }, () => ({ item: undefined, result: undefined }));
+      // Nobody who takes the name gets the item. What they have noted of the contact since stays.
+      await this.change({ owner, contact }, (found) => {
+        const isLeft = found.item !== undefined && item !== undefined &&
+          isSameItem(found.item, item);
+        return { item: isLeft ? undefined : found.item, result: undefined };
+      });
       return undefined;
     }
     metrics.changes.inc();
@@ -196,4 +200,13 @@ export class Rosters {
     }
     return store;
   }
+}
+
+function isSameItem(one: RosterItem, other: RosterItem): boolean {
+  const [first, second] = [one, other].map((item) => {
+    const { jid, name, groups, subscription, isAsking, isApproved, isListed, request } = item;
+    const hex = request?.toHex() ?? null;
+    return JSON.stringify([jid, name, groups, subscription, isAsking, isApproved, isListed, hex]);
+  });
+  return first === second;
 }
