@@ -20,8 +20,10 @@ import type {
   MovedKind,
   MovedLogin,
   MovedMessage,
+  MovedNode,
   MoveFinding,
 } from "./moved_account.ts";
+import { vcardOfNodes } from "./vcard_of_nodes.ts";
 
 const DELAY = "urn:xmpp:delay";
 
@@ -95,6 +97,7 @@ export class AccountParts {
   #sha1: ScramSecret | undefined;
   #sha256: ScramSecret | undefined;
   #vcard: string | undefined;
+  #hasVcard = false;
   #last: LastLogout | undefined;
   readonly #messages: MovedMessage[] = [];
   #messagesLeft = 0;
@@ -200,6 +203,7 @@ export class AccountParts {
 
   /** Takes a vCard. */
   vcard(card: XmlElement): void {
+    this.#hasVcard = true;
     const xml = serialize(card);
     if (bytesOf(xml) > MAX_VCARD_BYTES) {
       return this.note("vcard", `it has more than ${MAX_VCARD_BYTES} bytes`);
@@ -262,20 +266,27 @@ export class AccountParts {
   account(): MovedAccount {
     const login = this.#login();
     if (login === undefined) this.note("password", "there is no password or key that can be used");
+    const nodes = [...this.#nodes].map(([name, { items, ...node }]) => ({
+      ...node,
+      name,
+      items: [...items.values()],
+    }));
+    if (!this.#hasVcard) this.#takeVcardOf(nodes);
     return {
       jid: this.jid,
       login,
       roster: [...this.#items.values()],
       vcard: this.#vcard,
       privateElements: [...this.#private.values()],
-      nodes: [...this.#nodes].map(([name, { items, ...node }]) => ({
-        ...node,
-        name,
-        items: [...items.values()],
-      })),
+      nodes,
       last: this.#last,
       messages: this.#messages,
     };
+  }
+
+  #takeVcardOf(nodes: readonly MovedNode[]): void {
+    const card = vcardOfNodes(nodes);
+    if (card !== undefined) this.vcard(card);
   }
 
   #nodeOf(name: string): OpenNode | undefined {
