@@ -64,16 +64,20 @@ export class ListChanges {
 
   /**
    * Makes a change.
+   * @param isStill asked between the reading and the writing: the lists may be those of the name's next
+   * owner. The error is `registration-required` then
    * @throws CausewayError with a code `storage/…`
    */
   async make(
     account: BareJid,
     decide: PrivacyDecision,
+    isStill?: () => Promise<boolean>,
   ): Promise<WrittenChange | PrivacyError | "unchanged"> {
     for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
       const before = await this.read(account);
       const edit = decide(before);
       if (typeof edit === "string") return edit;
+      if (await isStill?.() === false) return "registration-required";
       const after = await this.#write(account, before, edit).catch((thrown) => {
         this.#deps.doubtful(account);
         throw thrown;
@@ -91,21 +95,26 @@ export class ListChanges {
   }
 
   /**
-   * Takes a change back: the lists become what they were. If somebody has changed them since, they
-   * lose what they have stored under the same name.
+   * Takes a change back: the lists become what they were. If somebody has changed them since, only the
+   * list goes that is still as it was written: the others are those of the name's next owner.
    * @throws CausewayError with a code `storage/…`
    */
   async takeBack(account: BareJid, { before, after, edit }: WrittenChange): Promise<void> {
-    const { list, defaultName } = edit;
-    const name = list?.name ?? defaultName;
     await this.make(account, (privacy) => {
-      const isLast = privacy.version === after.version;
-      const kept = privacy.defaultName === name ? undefined : privacy.defaultName;
-      const items = isLast ? before.lists.get(list?.name ?? "")?.items : undefined;
-      return {
-        defaultName: isLast ? before.defaultName : kept,
-        ...list !== undefined && { list: { name: list.name, items } },
-      };
+      const name = edit.list?.name;
+      const items = before.lists.get(name ?? "")?.items;
+      if (privacy.version === after.version) {
+        return {
+          defaultName: before.defaultName,
+          ...name !== undefined && { list: { name, items } },
+        };
+      }
+      const written = after.texts.get(name ?? "");
+      if (name === undefined || written === undefined || privacy.texts.get(name) !== written) {
+        return "unchanged";
+      }
+      const defaultName = privacy.defaultName === name ? undefined : privacy.defaultName;
+      return { defaultName, list: { name, items: undefined } };
     });
   }
 

@@ -62,7 +62,9 @@ Deno.test("a change that is written while its account is deleted is not left to 
   await next.server.opening(fullJid(LAPTOP));
   fixture.elsewhere.set(ALICE, [{ host: "example.com", resourcepart: "laptop" }]);
   const meanwhile = async (xml: string) => {
+    let looks = 0;
     fixture.isCurrent = async () => {
+      if (++looks === 1) return true; // before the change is written
       await next.server.look("example.com", ["alice"]); // it reads what is to be taken back
       return false;
     };
@@ -91,13 +93,42 @@ Deno.test("a change that is written while its account is deleted is not left to 
   assert.deepEqual({ ...await store.read("alice"), version: 0 }, { ...before, version: 0 });
   assert.equal(refuses(next, `${BOB}/x`, LAPTOP), true);
   // They change them before the change is taken back.
+  let looks = 0;
   fixture.isCurrent = async () => {
+    if (++looks === 1) return true;
     assert.equal(await next.ask(LAPTOP, "set", BLOCK_BOB), "empty");
     return false;
   };
   const other = listOf("x", deny(1, "type='jid' value='carol@example.com'"));
   assert.equal(await fixture.ask(PHONE, "set", other), "registration-required");
   assert.deepEqual((await store.read("alice")).lists.map(({ name }) => name), ["mine"]);
+});
+
+Deno.test("a session whose account is deleted meanwhile changes no list of the name's next owner", async () => {
+  const block = (jid: string) => `<block xmlns='urn:xmpp:blocking'><item jid='${jid}'/></block>`;
+  const changes = [BLOCK_BOB, UNBLOCK_ALL, listOf("blocking", ""), query("<default/>")];
+  for (const [index, change] of changes.entries()) {
+    for (const looksBefore of [1, 2]) {
+      const fixture = await withPhone();
+      const { store } = fixture;
+      assert.equal(await fixture.ask(PHONE, "set", block("dave@example.com")), "empty");
+      const next = new PrivacyFixture({ store, process: 2 });
+      let looks = 0;
+      fixture.isCurrent = async () => {
+        if (++looks < looksBefore) return true;
+        await store.removeAll("alice");
+        await next.server.opening(fullJid(LAPTOP));
+        assert.equal(await next.ask(LAPTOP, "set", block("carol@example.com")), "empty");
+        return false;
+      };
+      assert.equal(await fixture.ask(PHONE, "set", change), "registration-required");
+      const what = `${index} ${looksBefore}`;
+      const { defaultName, lists: [list, ...others] } = await store.read("alice");
+      assert.deepEqual([defaultName, list?.name, others.length], ["blocking", "blocking", 0], what);
+      assert.match(list!.xml, /carol/, what);
+      assert.doesNotMatch(list!.xml, /bob|dave/, what);
+    }
+  }
 });
 
 Deno.test("a list names only groups of the roster, and those that it has named before", async () => {

@@ -354,7 +354,8 @@ export class PrivacyServer {
    * Changes the lists of a client's account: reads, lets `decide` choose, and writes. When another
    * node has changed them in between, it does so again with what it finds then.
    *
-   * @param isStill asked once the change is written: the next owner of the name must not have it
+   * @param isStill asked before the change is written, and once it is: the lists of the name's next
+   * owner must stay as they are, and they must not have it
    * @throws CausewayError with a code `storage/…`. Then nothing was changed, or the database could not
    * say that it was: all nodes look.
    */
@@ -365,7 +366,7 @@ export class PrivacyServer {
   ): Promise<PrivacyError | undefined> {
     const account = client.bare;
     return this.#turns.run(account.text, async () => {
-      const change = await this.#changes.make(account, decide);
+      const change = await this.#changes.make(account, decide, isStill);
       if (change === "unchanged") return undefined;
       if (typeof change === "string") return change;
       if (await isStill?.() === false) {
