@@ -351,6 +351,28 @@ Deno.test("RoomEntrance.take() counts the nicknames in a room, not the devices o
   match(await rename(BOB, "piper"), /code='303'/);
 });
 
+Deno.test("RoomEntrance.take() shows the whole room to a session that joins again under another nickname", async () => {
+  const [world, one, two] = await withRoom();
+  await using _ = world;
+  await one.say(ALICE, "hello");
+  two.got(BOB);
+  await two.enter(BOB, "crow");
+  const got = two.got(BOB);
+  deepStrictEqual(
+    got.map((xml) => [
+      /from='[^']*\/(\w+)'/.exec(xml)?.[1],
+      /303|110'\/><\/x>|<body>|<subject\/>/.exec(xml)?.[0],
+    ]),
+    [
+      ["bard", "303"],
+      ["witch", undefined],
+      ["crow", "110'/></x>"],
+      ["witch", "<body>"],
+      [undefined, "<subject/>"],
+    ],
+  );
+});
+
 Deno.test("RoomEntrance.takeOver() gives a session that moves to another node its seat there", async () => {
   const [world, one, two] = await withRoom();
   await using _ = world;
