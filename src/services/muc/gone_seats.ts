@@ -4,6 +4,8 @@ import type { Seat } from "./occupants.ts";
 
 /** Seats that are remembered at most, in all rooms. */
 const MAX_SEATS = 20_000;
+/** Seats of one room: a session that comes from another node is told of all their nicknames. */
+const MAX_SEATS_OF_ROOM = 1_000;
 
 /** A seat that is gone, or has another nickname. */
 interface GoneSeat extends Pick<Seat, "jid" | "nick"> {
@@ -37,7 +39,8 @@ export class GoneSeats {
     if (seats.delete(key)) this.#size--;
     seats.set(key, { jid, nick, goneMs: this.#clock.monotonicMs() });
     this.#size++;
-    if (this.#size > MAX_SEATS) this.#forgetOldest();
+    if (seats.size > MAX_SEATS_OF_ROOM) this.#forgetOldestOf(room, seats);
+    else if (this.#size > MAX_SEATS) this.#forgetOldest();
   }
 
   /** Returns the nicknames of seats that went from a room. Somebody may have them again. */
@@ -72,10 +75,12 @@ export class GoneSeats {
 
   /** Forgets a seat of the room from which none has gone for longest. */
   #forgetOldest(): void {
-    for (const [room, seats] of this.#rooms) {
-      const [key] = seats.keys();
-      return this.#forget(room, seats, key!); // a room without any is not kept
-    }
+    for (const [room, seats] of this.#rooms) return this.#forgetOldestOf(room, seats);
+  }
+
+  #forgetOldestOf(room: string, seats: Map<string, GoneSeat>): void {
+    const [key] = seats.keys();
+    this.#forget(room, seats, key!); // a room without any is not kept
   }
 
   #forget(room: string, seats: Map<string, GoneSeat>, key: string): void {
