@@ -68,7 +68,7 @@ export class CausewayNode {
   constructor(config: Config, deps: NodeDeps) {
     this.#parts = new NodeParts(config, deps, {
       health: () =>
-        nodeHealth(this.#phase, this.#parts.table.snapshot(), this.#parts.stores.failures()),
+        nodeHealth(this.#phase, this.#parts.table.snapshot(), this.#parts.stores.databases()),
       drain: () => ({ isDraining: this.#phase === "draining", ...this.#drain }),
       requestStop: () => {
         if (this.#phase === "draining" || this.#phase === "stopped") return false;

@@ -1,6 +1,7 @@
 import type { PartHealth } from "../admin/mod.ts";
 import { describeError } from "../base/mod.ts";
 import type { TableSnapshot } from "../distribution/table/mod.ts";
+import type { DatabaseState } from "../storage/mod.ts";
 
 /** Phase of a node's life. */
 export type NodePhase = "starting" | "running" | "draining" | "stopped";
@@ -8,18 +9,18 @@ export type NodePhase = "starting" | "running" | "draining" | "stopped";
 /**
  * Returns the state of each part of a node, for `/health` and `/ready`.
  *
- * @param failures databases that cannot be reached
+ * @param stores the databases in use
  */
 export function nodeHealth(
   phase: NodePhase,
   { status, reason }: Pick<TableSnapshot, "status" | "reason">,
-  failures: readonly { readonly pool: string; readonly error: Error }[] = [],
+  stores: readonly Pick<DatabaseState, "pool" | "lastFailure">[],
 ): readonly PartHealth[] {
-  const databases = failures.map(({ pool, error }): PartHealth => ({
-    name: pool,
-    state: "degraded",
-    reason: describeError(error),
-  }));
+  const databases = stores.map(({ pool, lastFailure }): PartHealth =>
+    lastFailure === undefined
+      ? { name: pool, state: "up" }
+      : { name: pool, state: "degraded", reason: describeError(lastFailure) }
+  );
   const redis = reason === undefined
     ? { name: "redis", state: status }
     : { name: "redis", state: status, reason };

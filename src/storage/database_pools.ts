@@ -261,16 +261,6 @@ export class DatabasePools {
     for (const [name, { current }] of this.#servers) current.observe(name, observers);
   }
 
-  /** Returns the databases that could not be reached at the last attempt to connect. */
-  failures(): readonly { readonly pool: string; readonly error: Error }[] {
-    const databases = [...this.#databases].map(([key, each]) => [`rdbms.${key}`, each] as const);
-    const failed = [...databases, ...this.#servers].flatMap(([pool, { current }]) => {
-      const error = current.checkFailure();
-      return error === undefined ? [] : [{ pool, error }];
-    });
-    return [...failed, ...this.ldap.current.failures()];
-  }
-
   /** Brings the schema versions of `databases()` up to date, and returns them. Never rejects. */
   async refreshedDatabases(): Promise<readonly DatabaseState[]> {
     const current = [...this.#databases.values()].map((exchange) => exchange.current);

@@ -116,11 +116,6 @@ export class Stores implements AsyncDisposable {
     this.#pools.observe(observers);
   }
 
-  /** Returns the databases that could not be reached at the last attempt to connect. */
-  failures(): readonly { readonly pool: string; readonly error: Error }[] {
-    return this.#pools.failures();
-  }
-
   /** Brings the schema versions of `databases()` up to date, and returns them. Never rejects. */
   async refreshedDatabases(): Promise<readonly DatabaseState[]> {
     return await this.#pools.refreshedDatabases();

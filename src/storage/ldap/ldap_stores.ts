@@ -110,14 +110,6 @@ export class LdapStores {
     for (const directory of this.#directories.values()) directory.observe(observers);
   }
 
-  /** Returns the directories that could not be reached at the last attempt to connect. */
-  failures(): readonly { readonly pool: string; readonly error: Error }[] {
-    return [...this.#directories.values()].flatMap((directory) => {
-      const error = directory.checkFailure();
-      return error === undefined ? [] : [{ pool: directory.pool, error }];
-    });
-  }
-
   /** Directories that are in use, with the numbers of their connections. */
   get inUse(): readonly Pick<LdapDirectory, "pool" | "place" | "figures" | "checkFailure">[] {
     return [...this.#directories.values()];
