@@ -2,7 +2,7 @@ import type { Jid } from "../../../xmpp/mod.ts";
 import { FullJid } from "../../../xmpp/mod.ts";
 import type { Clock } from "../../../base/mod.ts";
 import type { NodeLeases } from "../claims/node_leases.ts";
-import { claimsIn } from "../claims/claims.ts";
+import { claimsIn, isHost } from "../claims/claims.ts";
 import type { Answer } from "../redis/ask.ts";
 import { askEach } from "../redis/ask.ts";
 import type { RedisCommands } from "../redis/redis_commands.ts";
@@ -23,7 +23,7 @@ export interface InspectedClaim {
   readonly isLive: boolean;
 }
 
-/** A key of the session table and its value; null when the key is absent. */
+/** A key of the session table and its value; null when it is absent, or no host: lookups ignore it. */
 export interface InspectedKey {
   readonly key: string;
   readonly host: string | null;
@@ -81,7 +81,7 @@ export async function inspectAddress(
     const keys = places.map(({ key, at }) => {
       const value = reads.value(at);
       if (value instanceof RedisErrorReply) throw new Error(value.message);
-      return { key, host: value };
+      return { key, host: isHost(value) ? value : null };
     });
     const hash = reads.claims(claimsAt);
     if (hash instanceof RedisErrorReply) throw new Error(hash.message);

@@ -53,6 +53,16 @@ Deno.test("SessionTable.inspect() tells what cache and Redis say of an address, 
   await close();
 });
 
+Deno.test("SessionTable.inspect() takes a value that is no host for none, as lookups do", async () => {
+  const { redis, dc1, close } = await fixture();
+  redis.apply(["SET", "bob@example.com", '{"not":"a host"}']);
+  const inspected = (await dc1.table.inspect(bareJid("bob"))).redis;
+  assert.ok(inspected.isReachable);
+  assert.deepEqual(inspected.keys.map(({ host }) => host), [null]);
+  assert.equal(await dc1.table.locate(bareJid("bob")), undefined);
+  await close();
+});
+
 Deno.test("SessionTable.inspect() still shows the cache while Redis is away, and the reason", async () => {
   const { dc1, dc2, close } = await fixture();
   await dc2.table.sessionOpened(ALICE);
