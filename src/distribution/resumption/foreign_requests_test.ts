@@ -16,9 +16,9 @@ import {
   message,
   resume,
   resumed,
-  TestLink,
   TestNode,
 } from "./testing/nodes.ts";
+import { TestLink } from "./testing/test_link.ts";
 import { Nodes, settle, sleepAt } from "./testing/linked_nodes.ts";
 
 Deno.test("a datacenter that claims another's process number cannot end or see its transfers", async () => {

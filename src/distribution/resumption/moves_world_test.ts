@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import { ManualClock } from "../../base/mod.ts";
 import type { RawPeer } from "../../xmpp/stream/testing/raw_peer.ts";
-import { a, ALICE, envelopeOf, resume, TestLink, TestNode } from "./testing/nodes.ts";
+import { a, ALICE, envelopeOf, resume, TestNode } from "./testing/nodes.ts";
+import { TestLink } from "./testing/test_link.ts";
 import type { World } from "./testing/nodes.ts";
 
 /** Plays so many times as many worlds, with a random seed. */

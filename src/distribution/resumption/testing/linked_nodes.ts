@@ -1,6 +1,7 @@
 import { ManualClock } from "../../../base/mod.ts";
 import type { RawPeer } from "../../../xmpp/stream/testing/raw_peer.ts";
-import { TestLink, TestNode } from "./nodes.ts";
+import { TestNode } from "./nodes.ts";
+import { TestLink } from "./test_link.ts";
 import type { NodeOptions, World } from "./nodes.ts";
 
 /** Linked nodes with one clock. */
