@@ -57,6 +57,24 @@ Deno.test("a message for all of an account's sessions comes once to one that mov
   assert.deepEqual(unreadBy(desk), ["m2", "m3", "early", "m4"]);
 });
 
+Deno.test("a message to the account is not lost while its session, which has been given, gets its place", async () => {
+  await using nodes = new Nodes();
+  const [one, two] = nodes.all as [TestNode, TestNode];
+  const { peer, id } = await one.enter();
+  await peer.exchange("<presence/>", /<presence [^>]*\/>/);
+  const again = await two.greet();
+  nodes.between.heard = (frame) => {
+    if (frame[4] === FRAME_TYPE.given) one.deliverToAccount("m1", 1);
+  };
+  await again.exchange(resume(id, 1), resumed(id, 1));
+  await nodes.pass(1_000);
+  assert.deepEqual(unreadBy(again), ["m1"]);
+  assert.deepEqual(one.settled, []);
+  again.send(a(2));
+  await nodes.pass(1_000);
+  assert.deepEqual(one.settled, [1]);
+});
+
 Deno.test("a message of which a copy has followed its session is routed again when that ends", async () => {
   await using nodes = new Nodes();
   const [one, two] = nodes.all as [TestNode, TestNode];

@@ -248,7 +248,9 @@ export class Taking implements Fate {
 
   #take(delivery: Delivery): void {
     if (this.#followed !== undefined) return this.#follow(this.#followed, delivery);
-    this.#enqueue(delivery);
+    // The queue has been handed over by then, and what comes behind it follows once that is placed.
+    if (this.#state.kind === "placing") this.#queue.push(delivery);
+    else this.#enqueue(delivery);
     const bytes = delivery.stanza.bytes.length + RETAINED_OVERHEAD_BYTES;
     this.#charge(bytes);
     if (delivery.isOwed) this.#owedBytes += bytes;
