@@ -1,14 +1,23 @@
-import type { ManualClock } from "../../../base/mod.ts";
+import type { Clock, ManualClock } from "../../../base/mod.ts";
 import { memoryConnectionPair } from "../../../net/mod.ts";
 import { MemoryLogger } from "../../../observe/mod.ts";
 import { authenticate, bind, HOSTS } from "../../../xmpp/c2s/testing/c2s_fixture.ts";
 import { C2sListener, FullJid, isWorthRouting, parseJid } from "../../../xmpp/mod.ts";
 import { SessionRegistry, StreamManagement } from "../../../xmpp/mod.ts";
-import type { C2sSession, Fate, Stanza, StreamManagementOptions } from "../../../xmpp/mod.ts";
+import type {
+  C2sSession,
+  Delivery,
+  Fate,
+  Jid,
+  SessionReturn,
+  Stanza,
+  StreamManagementOptions,
+} from "../../../xmpp/mod.ts";
 import { MemoryMetrics } from "../../../xmpp/stream/testing/memory_metrics.ts";
 import { RawPeer } from "../../../xmpp/stream/testing/raw_peer.ts";
 import { Envelope } from "../../mod.ts";
 import type { LinkTraffic } from "../../mod.ts";
+import type { RepeatMemory } from "../ports.ts";
 import { Resumption } from "../resumption.ts";
 import { RepeatFilter } from "../../routing/repeat_filter.ts";
 
@@ -16,7 +25,9 @@ export const SM = "urn:xmpp:sm:3";
 export const ALICE = "alice@example.com";
 export const HOME = `${ALICE}/home`;
 export const ENABLE = `<enable xmlns='${SM}' resume='true'/>`;
-const ENABLED = new RegExp(`^<enabled xmlns='${SM}' id='([0-9a-f-]+)' resume='true' max='\\d+'/>`);
+export const ENABLED = new RegExp(
+  `^<enabled xmlns='${SM}' id='([0-9a-f-]+)' resume='true' max='\\d+'/>`,
+);
 
 export const resume = (id: string, h: number) => `<resume xmlns='${SM}' previd='${id}' h='${h}'/>`;
 export const resumed = (id: string, h: number) =>
@@ -35,7 +46,20 @@ export interface World {
   isRouting?: boolean;
 }
 
+/** The parts of a node behind which its sessions stand. */
+export interface NodeParts {
+  readonly clock: Clock;
+  readonly memory: RepeatMemory;
+  opened(jid: FullJid): Promise<void>;
+  closed(jid: FullJid): Promise<void>;
+  reachable(jid: Jid): void;
+  returned(delivery: Delivery, reason: SessionReturn): void;
+  hasMoved(jid: FullJid): Promise<boolean>;
+}
+
 export interface NodeOptions {
+  /** Makes the node's parts. @default all nodes share one table, and route nothing */
+  readonly parts?: (node: TestNode) => NodeParts;
   readonly management?: StreamManagementOptions;
   readonly maxGivings?: number;
   readonly maxTakings?: number;
@@ -80,15 +104,14 @@ export class TestNode {
     this.world = world;
     this.process = process;
     this.host = options.host ?? `dc${process}.example.com`;
-    const { clock, claims } = world;
     const { metrics, log } = this;
+    const parts = options.parts?.(this) ?? this.#simpleParts();
+    const { clock, memory } = parts;
     this.registry = new SessionRegistry({
       events: {
-        opened: (jid) => Promise.resolve(void claims.set(jid.text, this)),
-        closed: (jid) => {
-          if (claims.get(jid.text) === this) claims.delete(jid.text);
-          return Promise.resolve();
-        },
+        opened: (jid) => parts.opened(jid),
+        closed: (jid) => parts.closed(jid),
+        reachable: (jid) => parts.reachable(jid),
         arrived: (_jid, priority) => void this.arrivedWith.push(priority),
       },
       accountIq: () => "service-unavailable",
@@ -102,16 +125,8 @@ export class TestNode {
       log,
       process,
       elsewhere: { fetch: (request, at) => this.resumption.fetch(request, at) },
-      returned: (delivery, reason) => {
-        if (reason === "unreadable") return void this.givenUp.push(idOf(delivery.stanza));
-        if (!(delivery instanceof Envelope) || !isWorthRouting(delivery.stanza)) return;
-        if (delivery.isCopy) return; // the stanza itself is answered for
-        const mayBeRepeat = reason === "perhaps-delivered";
-        this.rerouted.push({ id: idOf(delivery.stanza), mayBeRepeat });
-        if (reason === "unacknowledged") this.repeats.forget(delivery);
-        if (world.isRouting === true) this.#reroute(delivery, mayBeRepeat);
-      },
-      hasMoved: (jid) => Promise.resolve((claims.get(jid.text) ?? this) !== this),
+      returned: (delivery, reason) => parts.returned(delivery, reason),
+      hasMoved: (jid) => parts.hasMoved(jid),
     });
     this.resumption = new Resumption({
       timeoutMs: 5_000,
@@ -126,13 +141,7 @@ export class TestNode {
       process,
       localHost: this.host,
       sessions: this.management,
-      memory: {
-        deliveredTo: (address, max) => this.repeats.deliveredTo(address, max),
-        learnDelivered: (address, numbers) => this.repeats.learnDelivered(address, numbers),
-        noteFollowed: (envelope, session) => this.repeats.remember(envelope, session),
-        hasFollowed: (envelope, session) => this.repeats.isRepeat(envelope, session),
-        forgetDelivered: (envelope) => this.repeats.forget(envelope),
-      },
+      memory,
       peers: {
         hasEnded: ({ process }) => this.endedProcesses.has(process),
         seemsEnded: ({ process }) => this.unheardProcesses.has(process),
@@ -215,6 +224,38 @@ export class TestNode {
     this.registry.deliver(envelope.stanza, envelope);
   }
 
+  #simpleParts(): NodeParts {
+    const { claims, clock } = this.world;
+    return {
+      clock,
+      memory: {
+        deliveredTo: (address, max) => this.repeats.deliveredTo(address, max),
+        learnDelivered: (address, numbers) => this.repeats.learnDelivered(address, numbers),
+        noteFollowed: (envelope, session) => this.repeats.remember(envelope, session),
+        hasFollowed: (envelope, session) => this.repeats.isRepeat(envelope, session),
+        forgetDelivered: (envelope) => this.repeats.forget(envelope),
+      },
+      opened: (jid) => Promise.resolve(void claims.set(jid.text, this)),
+      closed: (jid) => {
+        if (claims.get(jid.text) === this) claims.delete(jid.text);
+        return Promise.resolve();
+      },
+      reachable: () => {},
+      returned: (delivery, reason) => this.#takeBack(delivery, reason),
+      hasMoved: (jid) => Promise.resolve((claims.get(jid.text) ?? this) !== this),
+    };
+  }
+
+  #takeBack(delivery: Delivery, reason: SessionReturn): void {
+    if (reason === "unreadable") return void this.givenUp.push(idOf(delivery.stanza));
+    if (!(delivery instanceof Envelope) || !isWorthRouting(delivery.stanza)) return;
+    if (delivery.isCopy) return; // the stanza itself is answered for
+    const mayBeRepeat = reason === "perhaps-delivered";
+    this.rerouted.push({ id: idOf(delivery.stanza), mayBeRepeat });
+    if (reason === "unacknowledged") this.repeats.forget(delivery);
+    if (this.world.isRouting === true) this.#reroute(delivery, mayBeRepeat);
+  }
+
   /** Routes a stanza of an ended session as the router does. */
   #reroute(envelope: Envelope, mayBeRepeat: boolean): void {
     envelope.mayBeRepeat = mayBeRepeat;
@@ -236,6 +277,11 @@ export class TestNode {
 
   metric(name: string, labels?: Readonly<Record<string, string>>): number {
     return this.metrics.value(name, labels);
+  }
+
+  /** Ends all connections of clients at once. */
+  cutClients(): void {
+    for (const peer of this.#peers) if (!peer.isClosed) peer.cut();
   }
 
   async end(): Promise<void> {

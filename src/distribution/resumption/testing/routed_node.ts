@@ -1,0 +1,248 @@
+import type { CancelTimer, Clock } from "../../../base/mod.ts";
+import { SILENT_LOGGER } from "../../../observe/mod.ts";
+import type { Fate, FullJid, Jid, Stanza } from "../../../xmpp/mod.ts";
+import { parseJid } from "../../../xmpp/mod.ts";
+import { MemoryMetrics } from "../../../xmpp/stream/testing/memory_metrics.ts";
+import { Envelope } from "../../mod.ts";
+import type { LocalOutcome, OwnSessions } from "../../routing/ports.ts";
+import { Router } from "../../routing/router.ts";
+import { HOME, idOf, message, TestNode } from "./nodes.ts";
+import type { NodeParts, World } from "./nodes.ts";
+import { TestTable } from "./test_table.ts";
+import type { Claim } from "./test_table.ts";
+
+/** A clock whose timers end with its node. */
+class NodeClock implements Clock {
+  isStopped = false;
+  readonly #clock: Clock;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  wallMs(): number {
+    return this.#clock.wallMs();
+  }
+
+  wallUs(): number {
+    return this.#clock.wallUs();
+  }
+
+  monotonicMs(): number {
+    return this.#clock.monotonicMs();
+  }
+
+  after(delayMs: number, callback: () => void): CancelTimer {
+    return this.#clock.after(delayMs, () => {
+      if (!this.isStopped) callback();
+    });
+  }
+}
+
+/** What is around a node: other nodes, senders, and time. */
+interface AroundNode {
+  readonly clock: Clock;
+  /** Milliseconds that the database takes. */
+  readonly lookupMs: number;
+  nextEpoch(): number;
+  note(event: string): void;
+  /** Takes an error to a sender. */
+  answered(stanza: Stanza): void;
+  gaveUp(stanza: Stanza): void;
+  /** Returns where a sender is: one whose node has died has logged in at another. */
+  hostOfSender(jid: Jid): string;
+  /** Puts a stanza on the lane to the node of a datacenter. */
+  send(from: RoutedNode, host: string, envelope: Envelope): void;
+  /** Tells the other nodes what a node has claimed. */
+  announce(from: RoutedNode): void;
+}
+
+/** Returns the full JID of the sender with that number. */
+export function senderJid(number: number): string {
+  return `s${number}@example.com/x`;
+}
+
+/**
+ * A node with its real router. Its session table is its own and learns from those of the others; the
+ * lanes to other nodes are faked.
+ */
+export class RoutedNode {
+  readonly node: TestNode;
+  readonly table = new TestTable<RoutedNode>();
+  readonly router: Router;
+  readonly #world: AroundNode;
+  readonly #clock: NodeClock;
+  /** Full JIDs whose place was looked up since it last changed. */
+  readonly #looked = new Set<string>();
+
+  constructor(process: number, world: AroundNode, shared: World) {
+    this.#world = world;
+    this.#clock = new NodeClock(shared.clock);
+    const localHost = `dc${process}.example.com`;
+    this.router = new Router({
+      domains: {
+        globalHost: "example.com",
+        localHost,
+        hosts: new Set(["example.com", localHost]),
+        isOtherLocalHost: (domain) => domain !== localHost && /^dc\d\./.test(domain),
+      },
+    }, {
+      process,
+      clock: this.#clock,
+      metrics: new MemoryMetrics(),
+      log: {
+        ...SILENT_LOGGER,
+        debug: (event, fields) => world.note(`${localHost} ${event} ${JSON.stringify(fields)}`),
+      },
+      random: { unit: () => 0.5 },
+      outbound: { send: (host, envelope) => world.send(this, host, envelope) },
+      locations: {
+        cached: (jid) => this.#cached(jid),
+        locate: (jid) => this.#locate(jid),
+        locateAgain: (jids) => Promise.all(jids.map((jid) => this.#locate(jid))),
+        learn: () => false,
+        spread: () => [],
+        isUnplaced: () => false,
+        forget: (jid) => void this.#looked.delete(jid.bare.text),
+        expire: (jid) => void this.#looked.delete(jid.bare.text),
+      },
+      local: {
+        servesDomain: () => false,
+        deliver: (envelope) => this.#deliver(envelope),
+        sessionsOf: (to) => this.#sessionsOf(to),
+      },
+    });
+    this.node = new TestNode(process, shared, { parts: () => this.#parts() });
+  }
+
+  /** True once the process has ended. */
+  get isDead(): boolean {
+    return this.#clock.isStopped;
+  }
+
+  /** Ends the process. */
+  die(): void {
+    this.#clock.isStopped = true;
+    this.node.cutClients();
+  }
+
+  /** Has a sender of this node write to the client, or to its account. */
+  send(from: number, id: string, isToAccount: boolean, fate: Fate): void {
+    const to = parseJid(HOME);
+    const stanza = message(id, senderJid(from), isToAccount ? to.bare.text : to.text);
+    this.router.accept(stanza, fate, 0);
+  }
+
+  /** Takes what another node has said of claims. */
+  learn(claims: readonly Claim<RoutedNode>[]): void {
+    if (this.isDead) return;
+    for (const claim of claims) if (this.table.apply(claim)) this.#changed(claim.jid);
+  }
+
+  /** Notes that a process has ended, with the sessions that it had. */
+  learnDeathOf(other: RoutedNode): void {
+    this.node.endedProcesses.add(other.node.process);
+    this.learn(other.table.of(other).map((claim) => ({ ...claim, isLive: false })));
+  }
+
+  #parts(): NodeParts {
+    const { memory } = this.router;
+    return {
+      clock: this.#clock,
+      memory: {
+        deliveredTo: (address, max) => memory.deliveredTo(address, max),
+        learnDelivered: (session, numbers) => memory.learnDelivered(session, numbers),
+        noteFollowed: (envelope, session) => memory.noteFollowed(envelope, session),
+        hasFollowed: (envelope, session) => memory.hasFollowed(envelope, session),
+        forgetDelivered: (envelope) => memory.forgetDelivered(envelope),
+      },
+      opened: (jid) => this.#claim(jid),
+      closed: (jid) => this.#withdraw(jid),
+      reachable: (jid) => this.router.revealed(jid),
+      returned: (delivery, reason) => {
+        if (this.isDead) return;
+        if (reason === "unreadable") this.#world.gaveUp(delivery.stanza);
+        if (delivery instanceof Envelope) this.router.returned(delivery, reason);
+      },
+      hasMoved: (jid) => this.#hasMoved(jid),
+    };
+  }
+
+  #claim(jid: FullJid): Promise<void> {
+    const claim = { jid: jid.text, at: this, epoch: this.#world.nextEpoch(), isLive: true };
+    this.#announce(claim);
+    return this.#answered();
+  }
+
+  #withdraw(jid: FullJid): Promise<void> {
+    const claim = this.table.claimOf(jid.text, this);
+    if (claim !== undefined) this.#announce({ ...claim, isLive: false });
+    return this.#answered();
+  }
+
+  #announce(claim: Claim<RoutedNode>): void {
+    if (this.isDead) return;
+    this.table.apply(claim);
+    this.#looked.delete(parseJid(claim.jid).bare.text);
+    this.#world.announce(this);
+  }
+
+  /** Answers as late as the database does. */
+  #answered(): Promise<void> {
+    return new Promise((resolve) => this.#world.clock.after(this.#world.lookupMs, resolve));
+  }
+
+  #changed(jid: string): void {
+    const full = parseJid(jid) as FullJid;
+    this.#looked.delete(full.bare.text);
+    const newest = this.table.newest(jid);
+    const own = this.table.claimOf(jid, this);
+    if (own?.isLive === true && newest!.at !== this) this.node.registry.find(full)?.end("conflict");
+    this.router.revealed(full);
+    this.router.revealed(full.bare);
+  }
+
+  #cached(jid: Jid): string | null | undefined {
+    if (jid.localpart.startsWith("s")) return this.#world.hostOfSender(jid);
+    if (this.node.resumption.follows(jid.text) !== undefined) return this.node.host;
+    if (!this.#looked.has(jid.bare.text)) return undefined;
+    return this.table.newest(HOME)?.at.node.host ?? null;
+  }
+
+  async #locate(jid: Jid): Promise<string | undefined> {
+    await this.#answered();
+    if (jid.localpart.startsWith("s")) return this.#world.hostOfSender(jid);
+    this.#looked.add(jid.bare.text);
+    return this.table.newest(HOME)?.at.node.host;
+  }
+
+  async #hasMoved(jid: FullJid): Promise<boolean> {
+    await this.#answered();
+    const newest = this.table.newest(jid.text);
+    const own = this.table.claimOf(jid.text, this);
+    return newest !== undefined && newest.at !== this &&
+      newest.epoch > (own?.isLive === true ? own.epoch : 0);
+  }
+
+  #deliver(envelope: Envelope): LocalOutcome {
+    const { stanza } = envelope;
+    if (stanza.to.localpart.startsWith("s")) {
+      this.#world.answered(stanza);
+      envelope.settle();
+      return "delivered";
+    }
+    const outcome = this.node.registry.deliver(stanza, envelope);
+    this.#world.note(
+      `${this.node.host} delivers ${idOf(stanza)}: ${outcome}, kept ${envelope.isKept}`,
+    );
+    if (outcome === "delivered" && !envelope.isKept) envelope.settle();
+    return outcome;
+  }
+
+  #sessionsOf(to: Jid): OwnSessions {
+    const sessions = this.node.registry.ofAccount(to.bare.text);
+    const priority = sessions.find((each) => each.priority !== undefined)?.priority;
+    const isResourceHere = sessions.some(({ jid }) => jid.text === to.text);
+    return { isHere: sessions.length > 0, isResourceHere, priority };
+  }
+}

@@ -1,0 +1,110 @@
+import { bind } from "../../../xmpp/c2s/testing/c2s_fixture.ts";
+import type { RawPeer } from "../../../xmpp/stream/testing/raw_peer.ts";
+import { a, ENABLE, ENABLED, resume } from "./nodes.ts";
+import type { RoutedNode } from "./routed_node.ts";
+import type { RoutedWorld } from "./routed_world.ts";
+
+/** A client that takes its session from node to node, and logs in anew where it does not get it. */
+export class WanderingClient {
+  /** Ids of the messages that it has got, by session. */
+  readonly sessions: string[][] = [];
+  /** True when it acknowledges all that it gets at once. */
+  isPrompt = false;
+  readonly #world: RoutedWorld;
+  #peer: RawPeer | undefined;
+  #at: RoutedNode | undefined;
+  #id = "";
+  /** Characters of the present stream that it has read. */
+  #read = 0;
+  #handled = 0;
+  #isResumed = false;
+
+  constructor(world: RoutedWorld) {
+    this.#world = world;
+  }
+
+  /** True while its stream carries its session. */
+  get isConnected(): boolean {
+    return this.#isResumed && this.#peer?.isClosed === false && this.#at?.isDead === false;
+  }
+
+  async login(node: RoutedNode): Promise<void> {
+    this.#peer = await node.node.greet();
+    await this.#bind(node);
+  }
+
+  /** Takes its session to a node; gives up after `patienceMs`, and may try again. */
+  async move(node: RoutedNode, isCut: boolean, patienceMs: number): Promise<void> {
+    this.take();
+    if (isCut) this.#peer?.cut();
+    else if (!this.#isResumed) this.#peer?.cut();
+    const before = this.#peer;
+    const peer = await node.node.greet();
+    this.take(before);
+    this.#isResumed = false;
+    this.#peer = peer;
+    this.#at = node;
+    this.#read = peer.unread.length;
+    this.#world.note(`moves to ${node.node.host}, h ${this.#handled}`);
+    peer.send(resume(this.#id, this.#handled));
+    for (let leftMs = patienceMs; leftMs > 0 && !this.#isAnswered; leftMs -= 25) {
+      await this.#world.pass(25);
+    }
+    if (!this.#isAnswered) return this.#world.note("moves no further");
+    if (peer.unread.includes("<resumed ")) {
+      this.#world.note("resumed");
+      this.#isResumed = true;
+      this.#read = 0;
+      return;
+    }
+    this.#world.note(`failed: ${peer.unread}`);
+    await peer.expect(/<failed .*<\/failed>/);
+    await this.#bind(node);
+  }
+
+  /** Takes what it was sent, and acknowledges it if it is prompt. */
+  take(peer = this.#peer): void {
+    if (!this.#isResumed || peer === undefined) return;
+    const { unread } = peer;
+    const before = this.#handled;
+    for (const [, kind, id] of unread.slice(this.#read).matchAll(STANZA)) {
+      this.#handled++;
+      if (kind !== "message") continue;
+      this.#world.note(`client gets ${id}`);
+      this.sessions.at(-1)!.push(id!);
+    }
+    this.#read = unread.length;
+    if (this.isPrompt && this.#handled > before) this.acknowledge();
+  }
+
+  acknowledge(): void {
+    if (this.isConnected) this.#peer!.send(a(this.#handled));
+  }
+
+  get #isAnswered(): boolean {
+    return /<resumed |<failed |<stream:error/.test(this.#peer!.unread);
+  }
+
+  async #bind(node: RoutedNode): Promise<void> {
+    const peer = this.#peer!;
+    const isBound = Promise.withResolvers<void>();
+    bind(peer, "home").then(() => peer.exchange(ENABLE, ENABLED)).then(([, id]) => {
+      this.#id = id!;
+      isBound.resolve();
+    }, isBound.reject);
+    let isDone = false;
+    isBound.promise.then(() => isDone = true, () => isDone = true);
+    while (!isDone) await this.#world.pass(25);
+    await isBound.promise;
+    this.#world.note(`logs in at ${node.node.host}`);
+    this.sessions.push([]);
+    this.#at = node;
+    this.#handled = 0;
+    this.#read = 0;
+    this.#isResumed = true;
+    peer.send("<presence/>");
+    await this.#world.pass(50);
+  }
+}
+
+const STANZA = /<(message|presence|iq) [^>]*?id='(\w+)'|<(?:presence|iq) /g;
