@@ -11,7 +11,7 @@ const ID_BYTES = 16;
 /** Room for one lock: of two imports that make it, one finds it there. */
 const BOUNDS = { maxMessages: 1, maxBytes: 100 };
 
-/** What a lock needs of the store of messages. */
+/** Part of the store of messages that a lock needs. */
 type LockStore = Pick<OfflineStore, "keep" | "claim" | "claimed" | "renew" | "remove">;
 
 /** The import that takes a lock. */

@@ -39,7 +39,7 @@ class NodeClock implements Clock {
   }
 }
 
-/** What is around a node: other nodes, senders, and time. */
+/** Surroundings of a node: other nodes, senders, and time. */
 interface AroundNode {
   readonly clock: Clock;
   /** Milliseconds that the database takes. */

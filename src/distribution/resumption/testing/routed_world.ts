@@ -33,7 +33,7 @@ export class RoutedWorld {
   readonly refused = new Set<string>();
   /** Ids of messages that were withdrawn because streams ended over them. */
   readonly withdrawn = new Set<string>();
-  /** What has happened, for a failed test. */
+  /** Events so far, for a failed test. */
   readonly story: string[] = [];
   readonly #lanes = new Map<string, TestLane>();
   readonly #links = new Map<string, TestLink>();
