@@ -302,7 +302,7 @@ Deno.test("a removal that is newer than its sibling counts, and what is written 
   const xml = "<b xmlns='urn:b'/>";
   const change = { namespace: "urn:b", name: "b", xml };
   const bounds = { maxElements: 9, maxBytes: 999 };
-  assert.equal(await store.change("alice", [change], bounds), true);
+  assert.equal(await store.change("alice", [change], bounds), "done");
   assert.deepEqual(await store.all("alice"), [xml]);
 });
 

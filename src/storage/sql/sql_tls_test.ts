@@ -36,7 +36,7 @@ for (const kind of SERVER_KINDS) {
     await assert.rejects(attempt("127.0.0.1", { cafile }), { code: "storage/untrusted" });
     for (
       const [files, message] of [
-        [{ cafile: `${cafile}.none` }, /^Cannot use TLS file .*\.none: No such file/],
+        [{ cafile: `${cafile}.none` }, /^Cannot use TLS file .*\.none: there is no such file/],
         [{ cafile: keyfile }, /it holds no PEM certificate$/],
         [{ cafile, certfile: stranger.cafile, keyfile }, /it does not belong to the certificate/],
       ] as const
