@@ -1,3 +1,4 @@
+import assert from "node:assert/strict";
 import { bind } from "../../../xmpp/c2s/testing/c2s_fixture.ts";
 import type { RawPeer } from "../../../xmpp/stream/testing/raw_peer.ts";
 import { a, ENABLE, ENABLED, resume } from "./nodes.ts";
@@ -65,8 +66,12 @@ export class WanderingClient {
   /** Takes what it was sent, and acknowledges it if it is prompt. */
   take(peer = this.#peer): void {
     if (!this.#isResumed || peer === undefined) return;
-    const { unread } = peer;
     const before = this.#handled;
+    this.#takeFrom(peer.unread);
+    if (this.isPrompt && this.#handled > before) this.acknowledge();
+  }
+
+  #takeFrom(unread: string): void {
     for (const [, kind, id] of unread.slice(this.#read).matchAll(STANZA)) {
       this.#handled++;
       if (kind !== "message") continue;
@@ -74,7 +79,6 @@ export class WanderingClient {
       this.sessions.at(-1)!.push(id!);
     }
     this.#read = unread.length;
-    if (this.isPrompt && this.#handled > before) this.acknowledge();
   }
 
   acknowledge(): void {
@@ -87,24 +91,30 @@ export class WanderingClient {
 
   async #bind(node: RoutedNode): Promise<void> {
     const peer = this.#peer!;
-    const isBound = Promise.withResolvers<void>();
-    bind(peer, "home").then(() => peer.exchange(ENABLE, ENABLED)).then(([, id]) => {
-      this.#id = id!;
-      isBound.resolve();
-    }, isBound.reject);
+    const bound = bind(peer, "home");
     let isDone = false;
-    isBound.promise.then(() => isDone = true, () => isDone = true);
+    bound.then(() => isDone = true, () => isDone = true);
     while (!isDone) await this.#world.pass(25);
-    await isBound.promise;
+    await bound;
+    peer.send(ENABLE);
+    let enabled = ENABLED_ANYWHERE.exec(peer.unread);
+    for (; enabled === null; enabled = ENABLED_ANYWHERE.exec(peer.unread)) {
+      assert.ok(!peer.isClosed);
+      await this.#world.pass(25);
+    }
     this.#world.note(`logs in at ${node.node.host}`);
+    this.#id = enabled[1]!;
     this.sessions.push([]);
     this.#at = node;
-    this.#handled = 0;
-    this.#read = 0;
     this.#isResumed = true;
+    this.#read = 0;
+    this.#takeFrom(peer.unread.slice(0, enabled.index)); // nobody counts these stanzas
+    this.#handled = 0;
+    this.#read = enabled.index + enabled[0].length;
     peer.send("<presence/>");
     await this.#world.pass(50);
   }
 }
 
+const ENABLED_ANYWHERE = new RegExp(ENABLED.source.replace("^", ""));
 const STANZA = /<(message|presence|iq) [^>]*?id='(\w+)'|<(?:presence|iq) /g;
