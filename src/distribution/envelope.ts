@@ -119,9 +119,6 @@ export class Envelope extends Duty implements EnvelopeFields {
   #cameFrom: string | undefined;
   /** Sessions that keep it until their client has acknowledged it. */
   #keepers = 0;
-  /**
-   * True once at least one client has it for sure, or one without stream management was sent it.
-   */
   #isTaken = false;
 
   constructor(fields: EnvelopeFields, fate?: Fate, number = 0) {
@@ -191,6 +188,13 @@ export class Envelope extends Duty implements EnvelopeFields {
   /** True while a session here keeps it until its client has acknowledged it. */
   get isKept(): boolean {
     return this.#keepers > 0;
+  }
+
+  /**
+   * True once at least one client has it for sure, or one without stream management was sent it.
+   */
+  get isTaken(): boolean {
+    return this.#isTaken;
   }
 
   /** Notes that one more session keeps it; it is settled when all of them are done with it. */

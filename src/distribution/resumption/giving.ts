@@ -16,6 +16,7 @@ import type { GivingAction, GivingEvent, GivingState } from "./giving_state.ts";
 import { stepGiving } from "./giving_state.ts";
 import type { FreezableSessions, RepeatMemory } from "./ports.ts";
 import { QueueSender } from "./queue_sender.ts";
+import { recordOf } from "./records.ts";
 import type { ResumptionMetrics } from "./resumption_metrics.ts";
 import type { ResumptionOptions } from "./resumption_options.ts";
 import {
@@ -26,6 +27,8 @@ import {
   MAX_DETAILS_IN_ALL,
   MAX_SENDERS,
 } from "./resumption_options.ts";
+
+type DeliveredKind = Exclude<SessionDetail["kind"], "directed">;
 
 /** State and parts that all transfers from here share. */
 export interface GivingDeps {
@@ -281,13 +284,14 @@ export class Giving implements FreezeOwner {
     const { memory } = this.#deps;
     // The taker has not got them. If they never follow, because a node dies, they come another way.
     const waiting = this.#waitingFor(session);
-    for (
-      const [kind, { text }] of [
-        ["delivered", session.jid],
-        ["delivered-to-account", session.jid.bare],
-      ] as const
-    ) {
-      for (const each of memory.deliveredTo(text, MAX_SENDERS)) {
+    const { jid, cameBy } = session;
+    const names: (readonly [kind: DeliveredKind, name: string])[] = [
+      ["delivered", jid.text],
+      ["delivered-to-account", jid.bare.text],
+    ];
+    if (cameBy !== undefined) names.push(["delivered-to-account", recordOf(cameBy)]);
+    for (const [kind, name] of names) {
+      for (const each of memory.deliveredTo(name, MAX_SENDERS)) {
         const recent = each.recent.filter((number) => !waiting.has(`${each.process} ${number}`));
         details.push({ kind, ...each, recent });
       }
@@ -298,9 +302,14 @@ export class Giving implements FreezeOwner {
     this.#queue.flushSoon();
   }
 
-  /** Ids of stanzas that wait here for the session, in its queue and in those of earlier moves. */
+  /**
+   * Ids of stanzas that wait here for the session, in its queue and in those of earlier moves, and of
+   * those that no client has taken and that only another session of its account may have got.
+   */
   #waitingFor(session: FrozenSession): Set<string | undefined> {
-    const ids = new Set(session.waiting.map(idOf));
+    const others = session.keptByOthers();
+    const untaken = others.filter((each) => each instanceof Envelope && !each.isTaken);
+    const ids = new Set([...session.waiting, ...untaken].map(idOf));
     for (const giving of this.#deps.goneBefore(session.jid)) {
       for (const delivery of giving.waiting) ids.add(idOf(delivery));
     }

@@ -19,6 +19,7 @@ import type { TakerStep } from "../wire/mod.ts";
 import { envelopeOf, HOME } from "./testing/nodes.ts";
 import type { TransferRequest } from "./giving.ts";
 import { Giving } from "./giving.ts";
+import type { DeliveredNumbers } from "./ports.ts";
 import { ResumptionMetrics } from "./resumption_metrics.ts";
 import {
   COVER_MS,
@@ -41,11 +42,14 @@ const REQUEST: TransferRequest = {
 
 /** A frozen session that records its calls. */
 class TestSession implements FrozenSession {
+  cameBy: number | undefined;
+  /** What other sessions of the account keep. */
+  others: readonly Envelope[] = [];
   readonly jid = parseJid(HOME) as FullJid;
   isCovered = true;
   isFull = false;
   directed = 1;
-  readonly waiting = [];
+  waiting: readonly Envelope[] = [];
   unrelayed = 0;
   /** True when the table names another place; an error if the table fails. */
   isGone: boolean | Error = false;
@@ -61,6 +65,10 @@ class TestSession implements FrozenSession {
 
   get kept(): number {
     return this.queue.length;
+  }
+
+  keptByOthers(): readonly Envelope[] {
+    return this.others;
   }
 
   state(): SessionState {
@@ -134,6 +142,8 @@ interface Situation {
   readonly isCovered?: boolean;
   /** Senders whose delivered numbers this node has, for the session and its account. @default 0 */
   readonly senders?: number;
+  /** Numbers by address or record. @default those of `senders` */
+  readonly delivered?: Readonly<Record<string, readonly DeliveredNumbers[]>>;
   /** @default one */
   readonly directed?: number;
 }
@@ -148,6 +158,8 @@ class World {
   readonly forgotten: number[] = [];
   /** Numbers of details sent to the taker, by kind. */
   readonly told = new Map<string, number>();
+  /** Kinds and numbers of those with delivered stanzas. */
+  readonly delivered: string[] = [];
   readonly session: TestSession;
   readonly giving: Giving;
   readonly #host: string;
@@ -175,16 +187,19 @@ class World {
       localHost: "dc1.example.com",
       sessions: { freeze: () => freezing ?? { kind: "frozen", session: this.session } },
       memory: {
-        deliveredTo: (_address, max) =>
-          Array.from({ length: Math.min(max, situation.senders ?? 0) }, (_, i) => ({
-            sender: `s${i}@example.com`,
-            process: 9,
-            highest: 1,
-            recent: [1],
-          })),
+        deliveredTo: (name, max) =>
+          situation.delivered?.[name]?.slice() ??
+            Array.from({ length: Math.min(max, situation.senders ?? 0) }, (_, i) => ({
+              sender: `s${i}@example.com`,
+              process: 9,
+              highest: 1,
+              recent: [1],
+            })),
         learnDelivered() {},
-        noteFollowed() {},
-        hasFollowed: () => false,
+        noteDelivered: () => assert.fail("the session goes from here"),
+        noteInRecord: () => assert.fail("the session goes from here"),
+        isInRecord: () => false,
+        mayBeInRecord: () => false,
         forgetDelivered: ({ sequence }) => void this.forgotten.push(sequence),
       },
       metrics: new ResumptionMetrics(this.metrics, { givings: () => 0, takings: () => 0 }),
@@ -206,8 +221,10 @@ class World {
       send: (frame) => {
         this.done.push(`${name}${show(frame)}`);
         if (frame[4] !== FRAME_TYPE.details) return;
-        for (const { kind } of decodeDetails(frame, 0, frame.length).details) {
+        for (const detail of decodeDetails(frame, 0, frame.length).details) {
+          const { kind } = detail;
           this.told.set(kind, (this.told.get(kind) ?? 0) + 1);
+          if (kind !== "directed") this.delivered.push(`${kind} ${detail.recent}`);
         }
       },
       refuse: (detail) => assert.fail(detail),
@@ -564,6 +581,28 @@ Deno.test("Giving.stop() leaves received stanzas to the taker, and routes the re
     "give back, as repeats up to 3",
   ]);
   assert.equal(world.asked("given-back"), 1);
+});
+
+Deno.test("Giving tells what the session has got, here and before, and nothing that only others may have", async () => {
+  const from = { sender: "bob@example.com/x", process: 99, highest: 9 };
+  await using world = new World({
+    delivered: {
+      [HOME]: [{ ...from, recent: [1, 4] }],
+      [REQUEST.account]: [{ ...from, recent: [2, 3, 5, 6, 7] }],
+      "transfer 3": [{ ...from, recent: [8, 9] }],
+    },
+  });
+  world.session.cameBy = 3;
+  const [theirs, taken] = [envelopeOf("m6", 6), envelopeOf("m7", 7)];
+  taken.written();
+  world.session.others = [theirs, taken];
+  world.session.waiting = [envelopeOf("m4", 4), envelopeOf("m5", 5), envelopeOf("m9", 9)];
+  world.begin();
+  assert.deepEqual(world.delivered, [
+    "delivered 1",
+    "delivered-to-account 2,3,7",
+    "delivered-to-account 8",
+  ]);
 });
 
 Deno.test("Giving sends 2048 senders for each address, and 16384 details in all", async () => {

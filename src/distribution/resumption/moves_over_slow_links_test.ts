@@ -202,3 +202,24 @@ Deno.test("a client that moves over slow and broken links gets each message once
     SIMULATIONS === undefined ? { numRuns: 25, seed: 1 } : { numRuns: 25 * Number(SIMULATIONS) },
   );
 });
+
+Deno.test("a message for the account comes once when the node dies that a session had it from, two moves ago", async () => {
+  const plan: Plan = {
+    lookupMs: 0,
+    isPrompt: false,
+    deaths: 1,
+    events: [
+      { kind: "write", sender: 0, isToAccount: false },
+      { kind: "write", sender: 1, isToAccount: true },
+      { kind: "move", to: 1, isCut: false, patienceMs: 50 },
+      { kind: "move", to: 2, isCut: false, patienceMs: 50 },
+      { kind: "die", at: 0, learnMs: 0 },
+      { kind: "pass", forMs: 50 },
+      { kind: "cut", one: 0, other: 0, learnMs: [0, 0], healMs: 100 },
+      { kind: "pass", forMs: 50 },
+    ],
+  };
+  const moves = new SlowMoves(plan);
+  await moves.play(plan);
+  moves.check();
+});

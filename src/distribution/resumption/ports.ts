@@ -14,16 +14,21 @@ export interface DeliveredNumbers {
   readonly recent: readonly number[];
 }
 
-/** Numbers of delivered stanzas that this node remembers, to recognise repeats. */
+/**
+ * Numbers of delivered stanzas that this node remembers, to recognise repeats: by the address that
+ * they were sent to, and in records of sessions that have come from other nodes.
+ */
 export interface RepeatMemory {
-  /** Returns the numbers for an address, of at most `max` senders, the newest. */
+  /** Returns the numbers for an address or in a record, of at most `max` senders, the newest. */
   deliveredTo(address: string, max: number): DeliveredNumbers[];
-  /** Adds the numbers that another node delivered to a session, by its full JID. */
-  learnDelivered(session: string, numbers: DeliveredNumbers): void;
-  /** Notes that a session that has come from another node has got the stanza by way of that node. */
-  noteFollowed(envelope: Envelope, session: string): void;
-  /** True when the session has got the stanza at that node, or by way of it. */
-  hasFollowed(envelope: Envelope, session: string): boolean;
+  /** Adds numbers that another node delivered to an address, or to a record. */
+  learnDelivered(address: string, numbers: DeliveredNumbers): void;
+  /** Notes that the stanza was delivered here to its address. */
+  noteDelivered(envelope: Envelope): void;
+  noteInRecord(envelope: Envelope, record: string): void;
+  isInRecord(envelope: Envelope, record: string): boolean;
+  /** True also for a stanza that the record may have lost. */
+  mayBeInRecord(envelope: Envelope, record: string): boolean;
   /** Forgets that the stanza was delivered here: its session has gone to another node. */
   forgetDelivered(envelope: Envelope): void;
 }

@@ -19,6 +19,7 @@ import type { EndFields, QueueFields, SessionDetail, SessionFields } from "../wi
 import { haveFrame, resumeFrame } from "../wire/mod.ts";
 import type { TakerStep } from "../wire/mod.ts";
 import type { Peers, RepeatMemory } from "./ports.ts";
+import { recordOf } from "./records.ts";
 import type { ResumptionMetrics } from "./resumption_metrics.ts";
 import type { ResumptionOptions } from "./resumption_options.ts";
 import { FOLLOW_MS, MAX_DETAILS_IN_ALL, SETTLED_MS } from "./resumption_options.ts";
@@ -60,8 +61,8 @@ export class Taking implements Fate {
   #session: SessionState | undefined;
   readonly #details: SessionDetail[] = [];
   #queue: Delivery[] = [];
-  /** Stanzas to the account that the session has brought, or has got here while more followed. */
-  readonly #came = new Set<string>();
+  /** Record of what the session has got, by this transfer and before. */
+  readonly #record: string;
   /** Bytes of the details and the queue, for the account's share of the budget. */
   readonly #tab: ShareTab;
   #queueItems = 0;
@@ -81,6 +82,7 @@ export class Taking implements Fate {
     deps: TakingDeps,
   ) {
     this.transfer = transfer;
+    this.#record = recordOf(transfer);
     this.#request = request;
     this.#process = process;
     this.#deps = deps;
@@ -218,7 +220,7 @@ export class Taking implements Fate {
     metrics.resumed.inc();
     // Only now: a stanza that goes back to its old node and comes here another way is no repeat.
     this.#learn();
-    for (const delivery of queue) this.#note(delivery);
+    for (const delivery of queue) this.#noteDelivered(delivery);
     // These stanzas came while the place was being made.
     const late = this.#takeQueue();
     for (const delivery of late) this.#follow(session, delivery);
@@ -262,8 +264,8 @@ export class Taking implements Fate {
 
   /** Queues a stanza; one whose copy is in the queue takes its place. */
   #enqueue(delivery: Delivery): void {
-    if (!(delivery instanceof Envelope) || !this.#hasCome(delivery)) {
-      this.#noteCome(delivery);
+    if (!(delivery instanceof Envelope) || !this.#hasGot(delivery)) {
+      this.#noteGot(delivery);
       this.#queue.push(delivery);
       return;
     }
@@ -273,13 +275,21 @@ export class Taking implements Fate {
     (copy ?? delivery).settle();
   }
 
-  /** True for a stanza to the account that has come before, as itself or as a copy. */
-  #hasCome(delivery: Delivery): boolean {
-    return delivery instanceof Envelope && this.#came.has(idOf(delivery));
+  /** True for a stanza that the session has got before, as itself or as a copy. */
+  #hasGot(delivery: Delivery): boolean {
+    return delivery instanceof Envelope && this.#deps.memory.isInRecord(delivery, this.#record);
   }
 
-  #noteCome(delivery: Delivery): void {
-    if (delivery instanceof Envelope && isForAccount(delivery)) this.#came.add(idOf(delivery));
+  #noteGot(delivery: Delivery): void {
+    if (delivery instanceof Envelope) this.#deps.memory.noteInRecord(delivery, this.#record);
+  }
+
+  /** Notes that a stanza to the session itself has arrived. */
+  #noteDelivered(delivery: Delivery): void {
+    if (!(delivery instanceof Envelope)) return;
+    if (delivery.stanza.to.text === this.#session!.jid.text) {
+      this.#deps.memory.noteDelivered(delivery);
+    }
   }
 
   /** True also after GIVEN: then all further stanzas must be taken. */
@@ -302,26 +312,21 @@ export class Taking implements Fate {
   }
 
   #follow(session: FollowedSession, delivery: Delivery): void {
-    const hasCome = this.#hasCome(delivery);
-    this.#note(delivery);
+    const hasCome = this.#hasGot(delivery);
+    if (!hasCome) this.#noteGot(delivery);
+    this.#noteDelivered(delivery);
     session.follow(delivery, hasCome);
   }
 
-  #note(delivery: Delivery): void {
-    if (!(delivery instanceof Envelope)) return;
-    this.#deps.memory.noteFollowed(delivery, this.#session!.jid.text); // it has arrived
-    this.#noteCome(delivery);
-  }
-
   /**
-   * True for a stanza that comes here for all sessions of the account, though this one has it. What is for
-   * this session alone comes here once, or the router knows of it.
+   * True for a stanza that comes here for all sessions of the account, though this one has got it, here or
+   * before. What is for this session alone comes here once, or the router knows of it.
    */
   #hasFollowed(delivery: Delivery): boolean {
     if (!(delivery instanceof Envelope) || !isForAccount(delivery)) return false;
-    // A session that was to get it has ended without it. It may be the only one that had it.
-    if (delivery.isRerouted) return this.#hasCome(delivery);
-    return this.#deps.memory.hasFollowed(delivery, this.#session!.jid.text);
+    // A session that was to get it may have ended without it, and be the only one that had it.
+    if (delivery.isRerouted) return this.#hasGot(delivery);
+    return this.#deps.memory.mayBeInRecord(delivery, this.#record);
   }
 
   #envelope(fields: EnvelopeFields, number: number): Envelope {
@@ -419,9 +424,10 @@ export class Taking implements Fate {
     const session: ArrivedSession = {
       state: { ...state, directed },
       queue,
+      transfer: this.transfer,
       placed: (followed) => this.#placed(followed, queue),
       hasFollowed: (delivery) => this.#hasFollowed(delivery),
-      kept: (delivery) => this.#noteCome(delivery),
+      kept: (delivery) => this.#noteGot(delivery),
       declined: () => this.#step({ kind: "unplaced" }),
     };
     this.#resolve({ kind: "arrived", session });
@@ -429,10 +435,21 @@ export class Taking implements Fate {
 
   /** Learns the numbers that its old node has delivered to it. */
   #learn(): void {
+    const { memory } = this.#deps;
     const { jid } = this.#session!; // the session has arrived
     for (const detail of this.#details.splice(0)) {
-      // Other sessions of the account here may not have got what came to the account there.
-      if (detail.kind !== "directed") this.#deps.memory.learnDelivered(jid.text, detail);
+      switch (detail.kind) {
+        case "directed":
+          break; // it went into the session's state
+        case "delivered":
+          memory.learnDelivered(jid.text, detail);
+          break;
+        case "delivered-to-account": // other sessions of the account here may not have got it
+          memory.learnDelivered(this.#record, detail);
+          break;
+        default:
+          detail satisfies never;
+      }
     }
   }
 
@@ -450,10 +467,6 @@ export class Taking implements Fate {
 
 function isForAccount({ stanza: { to } }: Envelope): boolean {
   return to === to.bare;
-}
-
-function idOf({ process, sequence }: Envelope): string {
-  return `${process} ${sequence}`;
 }
 
 function costOf(detail: SessionDetail): number {

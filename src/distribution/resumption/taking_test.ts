@@ -53,6 +53,7 @@ class World implements Disposable {
   readonly metrics = new MemoryMetrics();
   /** Frames to other nodes and actions here, in order. */
   readonly done: string[] = [];
+  readonly hadCome: boolean[] = [];
   readonly followed: Delivery[] = [];
   readonly taking: Taking;
   /** Links by process, for `find`. */
@@ -60,8 +61,9 @@ class World implements Disposable {
   /** A second link to the session's node. */
   spare: OpenLink | undefined;
   arrival: Arrival | undefined;
-  /** Numbers and full JIDs of stanzas that sessions have got by way of their old node. */
+  /** Numbers and records of stanzas that sessions have got by way of their old node. */
   readonly known = new Set<string>();
+  readonly guessed = new Set<string>();
 
   constructor(
     options: Partial<ResumptionOptions> = {},
@@ -83,8 +85,11 @@ class World implements Disposable {
       memory: {
         deliveredTo: () => [],
         learnDelivered: (address, { sender }) => void this.done.push(`learn ${address} ${sender}`),
-        noteFollowed: ({ sequence }) => void this.done.push(`note ${sequence}`),
-        hasFollowed: ({ sequence }, session) => this.known.has(`${sequence} ${session}`),
+        noteDelivered: ({ sequence }) => void this.done.push(`note ${sequence}`),
+        noteInRecord: ({ sequence }, record) => void this.known.add(`${sequence} ${record}`),
+        isInRecord: ({ sequence }, record) => this.known.has(`${sequence} ${record}`),
+        mayBeInRecord: ({ sequence }, record) =>
+          this.known.has(`${sequence} ${record}`) || this.guessed.has(`${sequence} ${record}`),
         forgetDelivered: () => assert.fail("the session has come here"),
       },
       peers: {
@@ -153,8 +158,9 @@ class World implements Disposable {
   /** Gives the session its place. */
   place({ placed }: ArrivedSession): void {
     placed({
-      follow: (delivery) => {
+      follow: (delivery, hasCome = false) => {
         this.followed.push(delivery);
+        this.hadCome.push(hasCome);
         this.done.push(`follow ${idOf(delivery.stanza)}`);
       },
       caughtUp: () => void this.done.push("caught up"),
@@ -502,7 +508,7 @@ Deno.test("Taking counts the session's stanzas as delivered here once it has its
   world.place(world.arrival.session);
   assert.deepEqual(world.done.splice(0), [
     `learn ${HOME} bob@example.com/x`,
-    `learn ${HOME} dan@example.com/x`,
+    `learn transfer ${TRANSFER} dan@example.com/x`,
     "note 1",
     "note 2",
     "follow m2",
@@ -510,6 +516,27 @@ Deno.test("Taking counts the session's stanzas as delivered here once it has its
   assert.deepEqual(await world.news(), ["HAVE taken 2/0"]);
   world.queue({ 3: stanza(3) });
   assert.deepEqual(await world.news(), ["note 3", "follow m3", "HAVE taken 3/0"]);
+});
+
+Deno.test("Taking gives the session nothing a second time that comes from its old node twice", async () => {
+  using world = new World();
+  await world.taken({ 1: stanza(1), 2: stanza(2) });
+  world.queue({ 3: { ...stanza(1), isRerouted: true }, 4: stanza(4) });
+  assert.deepEqual(world.followed.map(({ stanza }) => idOf(stanza)), ["m1", "m4"]);
+  assert.deepEqual(world.hadCome, [true, false]);
+});
+
+Deno.test("Taking knows a rerouted message to the account by its number alone", async () => {
+  using world = new World();
+  const { hasFollowed } = await world.taken();
+  const [known, guessed, unknown] = [1, 2, 3].map((sequence) =>
+    envelopeOf(`m${sequence}`, sequence, undefined, REQUEST.account)
+  ) as [Envelope, Envelope, Envelope];
+  world.known.add(`1 transfer ${TRANSFER}`);
+  world.guessed.add(`2 transfer ${TRANSFER}`);
+  assert.deepEqual([known, guessed, unknown].map(hasFollowed), [true, true, false]);
+  for (const each of [known, guessed, unknown]) each.isRerouted = true;
+  assert.deepEqual([known, guessed, unknown].map(hasFollowed), [true, false, false]);
 });
 
 Deno.test("Taking declines a session without a place, and none of its stanzas count as delivered", async () => {

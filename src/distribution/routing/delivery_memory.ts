@@ -73,18 +73,22 @@ export class DeliveryMemory {
   }
 
   /**
-   * Notes that a session that has moved here has got the stanza by way of its old node. One for the
-   * bare JID may still come here for other sessions of the account.
-   * @param session full JID of the session
+   * Notes in `record` that a session that has moved here has got a stanza for the account. It may
+   * still come here for other sessions of the account.
+   * @param record name of a record, which is no JID
    */
-  noteFollowed(envelope: Envelope, session: string): void {
-    if (envelope.stanza.to.text === session) this.noteDelivered(envelope);
-    else this.#stanzas.repeats.remember(envelope, session);
+  noteInRecord(envelope: Envelope, record: string): void {
+    this.#stanzas.repeats.remember(envelope, record);
   }
 
-  /** True when a session that has moved here has got the stanza at its old node, or by way of it. */
-  hasFollowed(envelope: Envelope, session: string): boolean {
-    return this.#stanzas.repeats.isRepeat(envelope, session);
+  /** True when `record` has the stanza, or has had it for all that is known. */
+  mayBeInRecord(envelope: Envelope, record: string): boolean {
+    return this.#stanzas.repeats.isRepeat(envelope, record);
+  }
+
+  /** True when `record` has the stanza. */
+  isInRecord(envelope: Envelope, record: string): boolean {
+    return this.#stanzas.repeats.has(envelope, record);
   }
 
   /** True when sessions here were given the carbon of a message, whether or not it came here itself. */
@@ -110,16 +114,16 @@ export class DeliveryMemory {
   }
 
   /**
-   * Returns the numbers delivered here to `address`, of at most `max` senders; they move with a
-   * session.
+   * Returns the numbers delivered here to an address, or those in a record, of at most `max` senders;
+   * they move with a session.
    */
   deliveredTo(address: string, max: number): DeliveredNumbers[] {
     return this.#stanzas.repeats.deliveredTo(address, max);
   }
 
-  /** Adds the numbers that another node delivered to `session`, a full JID, which has moved here. */
-  learnDelivered(session: string, numbers: DeliveredNumbers): void {
-    this.#stanzas.repeats.learnDelivered(session, numbers);
+  /** Adds the numbers that another node delivered to a session that has moved here. */
+  learnDelivered(address: string, numbers: DeliveredNumbers): void {
+    this.#stanzas.repeats.learnDelivered(address, numbers);
   }
 
   #filtersOf({ isCarbon }: Envelope): Filters {

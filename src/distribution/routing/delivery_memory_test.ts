@@ -128,16 +128,27 @@ Deno.test("DeliveryMemory.forgetDelivered() lets a stanza be delivered anew", ()
   assert.equal(memory.hasDelivered(message(8, 1, { entry: "resent" }), true), false);
 });
 
-Deno.test("DeliveryMemory.noteFollowed() keeps a message for the account from the session alone that has it", () => {
+Deno.test("DeliveryMemory keeps what a session has got in a record of its own", () => {
   const memory = new DeliveryMemory({}, new ManualClock());
   const toAccount = message(7, 1);
   toAccount.stanza = { ...toAccount.stanza, to: parseJid("b@example.com") };
-  memory.noteFollowed(toAccount, "b@example.com/y");
-  assert.equal(memory.hasFollowed(toAccount, "b@example.com/y"), true);
-  assert.equal(memory.hasFollowed(toAccount, "b@example.com/z"), false);
-  assert.equal(memory.hasDelivered(toAccount, true), false);
-  memory.noteFollowed(message(7, 2), "b@example.com/y");
-  assert.equal(memory.hasDelivered(message(7, 2), true), true, "nobody else is due it");
+  memory.noteInRecord(toAccount, "transfer 1");
+  assert.equal(memory.isInRecord(toAccount, "transfer 1"), true);
+  assert.equal(memory.mayBeInRecord(toAccount, "transfer 1"), true);
+  assert.equal(memory.isInRecord(toAccount, "transfer 2"), false);
+  assert.equal(memory.mayBeInRecord(toAccount, "transfer 2"), false);
+  assert.equal(memory.hasDelivered(toAccount, true), false, "others may not have it");
+});
+
+Deno.test("DeliveryMemory tells what is in a record from what it may have lost", () => {
+  const memory = new DeliveryMemory({}, new ManualClock());
+  const recent = Array.from({ length: 255 }, (_, at) => at + 10);
+  const sender = "a@example.com/x";
+  memory.learnDelivered("transfer 1", { sender, process: 7, highest: 264, recent });
+  const older = message(7, 9);
+  older.mayBeRepeat = true;
+  assert.equal(memory.isInRecord(older, "transfer 1"), false);
+  assert.equal(memory.mayBeInRecord(older, "transfer 1"), true);
 });
 
 Deno.test("DeliveryMemory.learnDelivered() takes over the numbers that another node has delivered", () => {

@@ -90,6 +90,11 @@ export class RepeatFilter {
     return envelope.sequence < Math.min(...seen.recent);
   }
 
+  /** True when this very stanza is remembered: it is not guessed that one may be forgotten. */
+  has(envelope: Envelope, address: string): boolean {
+    return this.#find(envelope, address)?.recent.includes(envelope.sequence) === true;
+  }
+
   /** Notes that the stanza has been delivered. */
   remember(envelope: Envelope, address: string = envelope.stanza.to.text): void {
     const seen = this.#find(envelope, address) ?? this.#add(envelope, address);

@@ -71,7 +71,7 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
   readonly #lang: string | undefined;
   #resendingUntilMs: number;
   /** Knows the stanzas that have followed the session from another node. */
-  #arrived: Pick<ArrivedSession, "hasFollowed" | "kept"> | undefined;
+  #arrived: Pick<ArrivedSession, "transfer" | "hasFollowed" | "kept"> | undefined;
   /**
    * True when nobody takes the client's stanzas any more and `h` does not count them, so that it resends
    * them.
@@ -211,6 +211,10 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
     return this.#management?.acks.unacknowledgedWrites ?? 0;
   }
 
+  get kept(): readonly Delivery[] {
+    return this.#management?.acks.all ?? [];
+  }
+
   get isCovered(): boolean {
     return this.#management?.covered.isComplete ?? true;
   }
@@ -289,6 +293,10 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
       presence: this.#stanzas.presence.state,
       lang: this.#lang,
       resendingMs: Math.max(0, this.#resendingUntilMs - this.deps.clock.monotonicMs()),
+      cameBy: this.#arrived?.transfer,
+      keptByOthers: () =>
+        this.deps.registry.ofAccount(this.jid.bare.text)
+          .flatMap((each) => each === this ? [] : each.kept ?? []),
       isNewlyAvailable: () => {
         const { state } = this.#stanzas.presence;
         const isTelling = state.last !== undefined && this.deps.registry.isTelling(this.jid);
@@ -305,9 +313,9 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
 
   /** Becomes the session of its full JID that another node had; called before the session opens. */
   adopt(arrived: ArrivedSession, id: string): void {
-    const { state, queue, hasFollowed, kept } = arrived;
+    const { state, queue, transfer, hasFollowed, kept } = arrived;
     const shared = this.deps.management!; // asked for it
-    this.#arrived = { hasFollowed, kept };
+    this.#arrived = { transfer, hasFollowed, kept };
     this.#stanzas.presence.state.restore(state, this.deps.clock.wallUs());
     this.hasCarbons = state.hasCarbons;
     if (state.resendingMs > 0) {

@@ -11,6 +11,9 @@ export interface FrozenC2sSessionDeps {
   readonly presence: PresenceState;
   readonly lang: string | undefined;
   readonly resendingMs: number;
+  readonly cameBy: number | undefined;
+  /** Returns the stanzas that other sessions of the account here keep. */
+  keptByOthers(): readonly Delivery[];
   /** Returns true while contacts may not have been told of the session's presence. */
   isNewlyAvailable(): boolean;
   /** Called when the time to resume the session is over. */
@@ -33,6 +36,10 @@ export class FrozenC2sSession implements FrozenSession {
     this.#deps = deps;
   }
 
+  get cameBy(): number | undefined {
+    return this.#deps.cameBy;
+  }
+
   get isCovered(): boolean {
     return this.#deps.management.covered.isComplete;
   }
@@ -51,6 +58,10 @@ export class FrozenC2sSession implements FrozenSession {
 
   get unrelayed(): number {
     return this.#deps.management.acks.unrelayed;
+  }
+
+  keptByOthers(): readonly Delivery[] {
+    return this.#deps.keptByOthers();
   }
 
   state(): SessionState {

@@ -36,6 +36,8 @@ export interface LocalSession {
   readonly isGiven?: boolean;
   /** True when the session keeps each stanza until its client has acknowledged it (XEP-0198). */
   readonly isManaged: boolean;
+  /** Stanzas that its client has not acknowledged. @default none */
+  readonly kept?: readonly Delivery[];
   /**
    * Writes `stanza` to the client; false when the client reads too slowly to take it.
    * @param delivery kept by a managed session, whatever the stanza

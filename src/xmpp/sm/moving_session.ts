@@ -52,6 +52,8 @@ export interface FreezeOwner {
 /** A session that only keeps the stanzas that come for it. Its connection, if it had one, is gone. */
 export interface FrozenSession {
   readonly jid: FullJid;
+  /** Number of the transfer by which it came here; undefined when it began here. */
+  readonly cameBy: number | undefined;
   readonly isCovered: boolean;
   /** Stanzas that the session keeps. */
   readonly kept: number;
@@ -64,6 +66,8 @@ export interface FrozenSession {
   readonly waiting: readonly Delivery[];
   /** Kept stanzas that `relay` has not received yet. */
   readonly unrelayed: number;
+  /** Returns the stanzas that other sessions of the account here keep. */
+  keptByOthers(): readonly Delivery[];
   state(): SessionState;
   /** Gives the kept and all later stanzas to `relay`, except the first `from`. */
   relay(relay: Relay, from: number): void;
@@ -122,12 +126,14 @@ export interface FollowedSession {
 
 /** A session that came from another node. Either `placed` or `declined` is called, once. */
 export interface ArrivedSession {
+  /** Number of the transfer by which it comes. */
+  readonly transfer: number;
   readonly state: SessionState;
   /** Stanzas that its client has not acknowledged, in order. */
   readonly queue: readonly Delivery[];
   /** The session has its place here. */
   placed(session: FollowedSession): void;
-  /** True for a stanza that the session has got at its old node, or by way of it. */
+  /** True for a stanza that the session has got at one of its nodes before, or by way of it. */
   hasFollowed(delivery: Delivery): boolean;
   /** Notes a stanza that came straight to the session, and was held back until now. */
   kept(delivery: Delivery): void;

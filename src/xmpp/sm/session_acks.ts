@@ -164,6 +164,11 @@ export class SessionAcks {
     this.#followedCarbons ??= new FollowedCarbons();
   }
 
+  /** Kept stanzas, and those that wait for others to follow. */
+  get all(): readonly Delivery[] {
+    return [...this.#queue.all, ...this.#heldBack?.all ?? []];
+  }
+
   /** Kept stanzas that the relay has not received, and those that wait for others to follow. */
   get waiting(): readonly Delivery[] {
     const kept = this.#queue.all;

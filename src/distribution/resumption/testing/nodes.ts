@@ -231,8 +231,10 @@ export class TestNode {
       memory: {
         deliveredTo: (address, max) => this.repeats.deliveredTo(address, max),
         learnDelivered: (address, numbers) => this.repeats.learnDelivered(address, numbers),
-        noteFollowed: (envelope, session) => this.repeats.remember(envelope, session),
-        hasFollowed: (envelope, session) => this.repeats.isRepeat(envelope, session),
+        noteDelivered: (envelope) => this.repeats.remember(envelope),
+        noteInRecord: (envelope, record) => this.repeats.remember(envelope, record),
+        isInRecord: (envelope, record) => this.repeats.has(envelope, record),
+        mayBeInRecord: (envelope, record) => this.repeats.isRepeat(envelope, record),
         forgetDelivered: (envelope) => this.repeats.forget(envelope),
       },
       opened: (jid) => Promise.resolve(void claims.set(jid.text, this)),

@@ -152,8 +152,10 @@ export class RoutedNode {
       memory: {
         deliveredTo: (address, max) => memory.deliveredTo(address, max),
         learnDelivered: (session, numbers) => memory.learnDelivered(session, numbers),
-        noteFollowed: (envelope, session) => memory.noteFollowed(envelope, session),
-        hasFollowed: (envelope, session) => memory.hasFollowed(envelope, session),
+        noteDelivered: (envelope) => memory.noteDelivered(envelope),
+        noteInRecord: (envelope, record) => memory.noteInRecord(envelope, record),
+        isInRecord: (envelope, record) => memory.isInRecord(envelope, record),
+        mayBeInRecord: (envelope, record) => memory.mayBeInRecord(envelope, record),
         forgetDelivered: (envelope) => memory.forgetDelivered(envelope),
       },
       opened: (jid) => this.#claim(jid),
