@@ -2,7 +2,6 @@ import assert from "node:assert/strict";
 import {
   A,
   comeBack,
-  expectEnd,
   expectMessages,
   FAILED,
   HOME,
@@ -154,16 +153,6 @@ Deno.test("a session without a connection ends when the table places it elsewher
   assert.deepEqual(fixture.closed, [HOME]);
   assert.equal(fixture.rerouted.length, 1);
   assert.equal(metric(fixture, "xmpp_sm_sessions_ended_total", { reason: "moved" }), 1);
-});
-
-Deno.test("StreamManagement.movedAway() ends the session of that full JID alone", async () => {
-  await using fixture = quiet();
-  const { peer } = await manage(fixture);
-  const tablet = await manage(fixture, "alice", "tablet");
-  const { jid } = fixture.registry.ofAccount("alice@example.com")[0]!;
-  fixture.management!.movedAway(jid);
-  await expectEnd(peer, "<conflict ");
-  await tablet.peer.exchange(R, A(0));
 });
 
 Deno.test("C2sListener.close() ends sessions that have no connection", async () => {

@@ -285,13 +285,6 @@ export class StreamManagement<Session extends ManagedSession = ManagedSession> {
     for (const session of most?.sessions ?? []) session.giveWay();
   }
 
-  /** Ends a session that is kept here, because its full JID has moved elsewhere. */
-  movedAway(jid: FullJid): void {
-    for (const session of this.#sessions) {
-      if (session.jid.text === jid.text) return session.moved();
-    }
-  }
-
   /**
    * Asks every connected client for outstanding acknowledgements, and waits at most `withinMs` for them.
    * Called before shutdown, so that stanzas that clients have long had are not routed again. From now on
