@@ -2,7 +2,7 @@ import { Child, type ChildOptions } from "./process/mod.ts";
 
 /** One `deno test`, which runs some of the tests beside the other runs. */
 export interface TestRun extends Pick<ChildOptions, "program" | "args" | "env"> {
-  /** Name for people: `scenarios and trials`. */
+  /** Name for people: `scenarios, trials and databases`. */
   readonly name: string;
 }
 

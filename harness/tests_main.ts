@@ -1,6 +1,6 @@
 /**
- * Entry of `deno task test`. Scenarios and trials mostly wait, so that they run beside the rest, which
- * mostly computes: one after the other, both take half as long again. What all would do is done once
+ * Entry of `deno task test`. Scenarios, trials and the stores of SQL servers mostly wait, so that they
+ * run beside the rest, which mostly computes: one after the other, both take half as long again. What all would do is done once
  * before: the types of all files are checked, and the program is bundled, as its nodes start in half
  * the time then. With arguments there is one run of what they name, and nothing is bundled.
  */
@@ -14,7 +14,10 @@ import { runTests, type TestRun } from "./test_runs.ts";
 const WAITING = ["harness/scenarios", "harness/trials"];
 /** Folders that `deno.json` leaves out. A folder that is ignored here has all of those read again. */
 const LEFT_OUT = ["dist", ".tmp"];
-/** The longest file of them. What is named as a file comes before what lies in folders. */
+/** Files that mostly wait for a database: as many as make both runs about as long. */
+const WAITING_FOR_DATABASES = ["mariadb", "mssql", "mysql", "postgresql"]
+  .map((name) => `src/storage/sql/stores_${name}_test.ts`);
+/** The longest file of those folders. What is named as a file comes before what lies in folders. */
 const LONGEST = "harness/trials/trials_test.ts";
 
 /** Files that each run has under way at once. More take longer than their tests are patient. */
@@ -56,11 +59,17 @@ if (import.meta.main) {
   }
   const runs = isAll
     ? [
-      testRun("scenarios and trials", ["--no-check", LONGEST, ...WAITING]),
+      testRun("scenarios, trials and databases", [
+        "--no-check",
+        ...[LONGEST, ...WAITING_FOR_DATABASES, ...WAITING],
+      ]),
       testRun("all other tests", [
         "--no-check",
         // Deno would ignore none of them if it were given a file or a folder, too.
-        `--ignore=${[...WAITING, ...Object.values(SUITES).flat(), ...LEFT_OUT].join()}`,
+        `--ignore=${
+          [...WAITING, ...WAITING_FOR_DATABASES, ...Object.values(SUITES).flat(), ...LEFT_OUT]
+            .join()
+        }`,
       ]),
     ]
     : [testRun("tests", Deno.args)];
