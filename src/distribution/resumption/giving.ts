@@ -352,7 +352,7 @@ export class Giving implements FreezeOwner {
     if (this.#leaving !== undefined || this.#state.kind === "over") return;
     const session = this.#session!; // given
     this.#deps.followsNoMore(session.jid, this);
-    this.#leaving = session.leave();
+    this.#leaving = this.#takeOut(session);
     if (this.#state.kind === "taken") this.#queue.caughtUp();
     this.#leaving.then(() => {
       this.#step({ kind: "left" });
@@ -360,9 +360,15 @@ export class Giving implements FreezeOwner {
     }, (thrown) => this.#deps.log.error("resume.broken", { error: String(thrown) }));
   }
 
+  async #takeOut(session: FrozenSession): Promise<void> {
+    await session.leave();
+    // Until then, stanzas that it has had come here too.
+    if (session.cameBy !== undefined) this.#deps.memory.forgetRecord(recordOf(session.cameBy));
+  }
+
   #giveBack(session: FrozenSession, mayBeRepeat: boolean): void {
     this.#deps.followsNoMore(session.jid, this);
-    this.#leaving ??= session.leave();
+    this.#leaving ??= this.#takeOut(session);
     const { metrics, log } = this.#deps;
     const { jid, kept } = session;
     if (kept > 0) {

@@ -200,6 +200,7 @@ class World {
         noteInRecord: () => assert.fail("the session goes from here"),
         isInRecord: () => false,
         mayBeInRecord: () => false,
+        forgetRecord: (record) => void this.done.push(`forget ${record}`),
         forgetDelivered: ({ sequence }) => void this.forgotten.push(sequence),
       },
       metrics: new ResumptionMetrics(this.metrics, { givings: () => 0, takings: () => 0 }),
@@ -602,6 +603,16 @@ Deno.test("Giving tells what the session has got, here and before, and nothing t
     "delivered 1",
     "delivered-to-account 2,3,7",
     "delivered-to-account 8",
+  ]);
+  world.have("commit", 2);
+  await world.news();
+  world.giving.stop();
+  const news = await world.news();
+  assert.deepEqual(news.slice(news.indexOf("leave")), [
+    "leave",
+    "over",
+    "forget transfer 3",
+    "give back, as repeats up to 2",
   ]);
 });
 

@@ -29,6 +29,7 @@ export interface RepeatMemory {
   isInRecord(envelope: Envelope, record: string): boolean;
   /** True also for a stanza that the record may have lost. */
   mayBeInRecord(envelope: Envelope, record: string): boolean;
+  forgetRecord(record: string): void;
   /** Forgets that the stanza was delivered here: its session has gone to another node. */
   forgetDelivered(envelope: Envelope): void;
 }

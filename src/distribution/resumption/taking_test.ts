@@ -90,6 +90,7 @@ class World implements Disposable {
         isInRecord: ({ sequence }, record) => this.known.has(`${sequence} ${record}`),
         mayBeInRecord: ({ sequence }, record) =>
           this.known.has(`${sequence} ${record}`) || this.guessed.has(`${sequence} ${record}`),
+        forgetRecord: () => assert.fail("the session has come here"),
         forgetDelivered: () => assert.fail("the session has come here"),
       },
       peers: {

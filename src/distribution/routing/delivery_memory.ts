@@ -91,6 +91,11 @@ export class DeliveryMemory {
     return this.#stanzas.repeats.has(envelope, record);
   }
 
+  /** Forgets a record: its session has gone, and would leave one behind with each of its moves. */
+  forgetRecord(record: string): void {
+    this.#stanzas.repeats.forgetAll(record);
+  }
+
   /** True when sessions here were given the carbon of a message, whether or not it came here itself. */
   hasTold(envelope: Envelope): boolean {
     const { repeats, resends } = this.#carbons;

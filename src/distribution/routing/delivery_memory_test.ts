@@ -138,6 +138,8 @@ Deno.test("DeliveryMemory keeps what a session has got in a record of its own", 
   assert.equal(memory.isInRecord(toAccount, "transfer 2"), false);
   assert.equal(memory.mayBeInRecord(toAccount, "transfer 2"), false);
   assert.equal(memory.hasDelivered(toAccount, true), false, "others may not have it");
+  memory.forgetRecord("transfer 1");
+  assert.equal(memory.mayBeInRecord(toAccount, "transfer 1"), false);
 });
 
 Deno.test("DeliveryMemory tells what is in a record from what it may have lost", () => {

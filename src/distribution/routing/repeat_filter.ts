@@ -120,6 +120,17 @@ export class RepeatFilter {
     }
   }
 
+  /** Forgets all that was delivered to this address. */
+  forgetAll(address: string): void {
+    for (const { recent } of [...this.#young.get(address)?.values() ?? []].flat()) {
+      this.#youngNumbers -= recent.length;
+    }
+    this.#youngPairs -= this.#young.get(address)?.size ?? 0;
+    this.#young.delete(address);
+    this.#old.delete(address);
+    this.#last = undefined;
+  }
+
   /**
    * Returns the numbers delivered to `recipient`, of at most `max` senders and processes, the
    * newest.

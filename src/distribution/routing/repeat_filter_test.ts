@@ -104,6 +104,18 @@ Deno.test("RepeatFilter forgets the oldest pairs past its bound and keeps used o
   assert.equal(filter.isRepeat(envelope(1, { to: "b0@example.com" })), false);
 });
 
+Deno.test("RepeatFilter.forgetAll() makes room for other addresses", () => {
+  const filter = new RepeatFilter({ maxPairs: 4, window: 4, maxNumbers: 8 });
+  filter.remember(envelope(1, { to: "kept@example.com" }));
+  for (let turn = 0; turn < 20; turn++) {
+    for (let sequence = 1; sequence <= 3; sequence++) filter.remember(envelope(sequence));
+    assert.equal(filter.isRepeat(envelope(3)), true);
+    filter.forgetAll("b@example.com");
+    assert.equal(filter.isRepeat(envelope(3)), false);
+  }
+  assert.equal(filter.isRepeat(envelope(1, { to: "kept@example.com" })), true);
+});
+
 Deno.test("RepeatFilter holds maxNumbers at most, and forgets the least recently used pairs", () => {
   const filter = new RepeatFilter({ window: 8, maxNumbers: 32 });
   for (const to of ["b1@example.com", "b2@example.com"]) {

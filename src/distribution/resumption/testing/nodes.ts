@@ -235,6 +235,7 @@ export class TestNode {
         noteInRecord: (envelope, record) => this.repeats.remember(envelope, record),
         isInRecord: (envelope, record) => this.repeats.has(envelope, record),
         mayBeInRecord: (envelope, record) => this.repeats.isRepeat(envelope, record),
+        forgetRecord: (record) => this.repeats.forgetAll(record),
         forgetDelivered: (envelope) => this.repeats.forget(envelope),
       },
       opened: (jid) => Promise.resolve(void claims.set(jid.text, this)),

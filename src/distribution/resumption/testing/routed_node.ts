@@ -156,6 +156,7 @@ export class RoutedNode {
         noteInRecord: (envelope, record) => memory.noteInRecord(envelope, record),
         isInRecord: (envelope, record) => memory.isInRecord(envelope, record),
         mayBeInRecord: (envelope, record) => memory.mayBeInRecord(envelope, record),
+        forgetRecord: (record) => memory.forgetRecord(record),
         forgetDelivered: (envelope) => memory.forgetDelivered(envelope),
       },
       opened: (jid) => this.#claim(jid),
