@@ -558,6 +558,7 @@ function transferFrames(
     sessionFrame({
       hasCarbons: false,
       isNewlyAvailable: true,
+      isExact: true,
       transfer,
       jid: `${account}/x`,
       received: 0xffff_ffff,

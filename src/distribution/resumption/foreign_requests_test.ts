@@ -145,6 +145,7 @@ const SESSION = {
   presence: new Uint8Array(0),
   hasCarbons: false,
   isNewlyAvailable: false,
+  isExact: true,
 };
 
 function queueOf(number: number, to = HOME): Uint8Array {

@@ -16,7 +16,7 @@ import type { GivingAction, GivingEvent, GivingState } from "./giving_state.ts";
 import { stepGiving } from "./giving_state.ts";
 import type { FreezableSessions, RepeatMemory } from "./ports.ts";
 import { QueueSender } from "./queue_sender.ts";
-import { recordOf } from "./records.ts";
+import { recordsOf } from "./records.ts";
 import type { ResumptionMetrics } from "./resumption_metrics.ts";
 import type { ResumptionOptions } from "./resumption_options.ts";
 import {
@@ -45,8 +45,10 @@ export interface GivingDeps {
   follows(jid: FullJid, giving: Giving): void;
   /** Called when they no longer do. The session may have come back and gone again meanwhile. */
   followsNoMore(jid: FullJid, giving: Giving): void;
-  /** Returns the transfers by which sessions of this full JID went, whose stanzas are not settled. */
-  goneBefore(jid: FullJid): Iterable<Giving>;
+  /** Returns the transfers by which sessions of an account, a bare JID, went and are not all settled. */
+  goneOf(account: string): Iterable<Giving>;
+  /** Called when no stanza of the session is kept here any more. */
+  emptied(giving: Giving): void;
   /** Called when the transfer is over, and can be forgotten. */
   over(giving: Giving): void;
 }
@@ -75,6 +77,7 @@ export class Giving implements FreezeOwner {
   #lostAtMs: number | undefined;
   #knownUntilMs = 0;
   #leaving: Promise<void> | undefined;
+  #isGivingBack = false;
   readonly #cancels = new Set<CancelTimer>();
 
   /** @param link a link to the taker */
@@ -215,8 +218,17 @@ export class Giving implements FreezeOwner {
     for (const action of actions) this.#run(action);
     if (state.kind === "over" && before.kind !== "over") {
       this.#endTimers();
+      if (before.kind === "given" || before.kind === "taken") this.#forgetRecords();
       this.#deps.over(this);
+      if (!this.#isGivingBack) this.#deps.emptied(this);
     }
+  }
+
+  /** Forgets what the session has had. It would leave that behind with each of its moves. */
+  #forgetRecords(): void {
+    const { cameBy } = this.#session!; // given
+    if (cameBy === undefined) return;
+    for (const record of Object.values(recordsOf(cameBy))) this.#deps.memory.forgetRecord(record);
   }
 
   #run(action: GivingAction): void {
@@ -276,6 +288,7 @@ export class Giving implements FreezeOwner {
       presence: state.presence?.bytes ?? new Uint8Array(0),
       hasCarbons: state.hasCarbons,
       isNewlyAvailable: state.isNewlyAvailable,
+      isExact: true,
     }));
     const details: SessionDetail[] = state.directed.map(({ text }) => ({
       kind: "directed",
@@ -284,15 +297,20 @@ export class Giving implements FreezeOwner {
     const { memory } = this.#deps;
     // The taker has not got them. If they never follow, because a node dies, they come another way.
     const waiting = this.#waitingFor(session);
+    // Nobody but these others may ever have got them.
+    const waitingForAny = new Set([...waiting, ...this.#untakenOfOthers(session)]);
     const { jid, cameBy } = session;
-    const names: (readonly [kind: DeliveredKind, name: string])[] = [
-      ["delivered", jid.text],
-      ["delivered-to-account", jid.bare.text],
+    const records: (readonly [DeliveredKind, name: string, except: ReadonlySet<string>])[] = [
+      ["delivered", jid.text, waiting],
+      ["delivered-to-account", jid.bare.text, waitingForAny],
     ];
-    if (cameBy !== undefined) names.push(["delivered-to-account", recordOf(cameBy)]);
-    for (const [kind, name] of names) {
+    if (cameBy !== undefined) {
+      const { came, had } = recordsOf(cameBy);
+      for (const name of [came, had]) records.push(["delivered-to-account", name, waiting]);
+    }
+    for (const [kind, name, except] of records) {
       for (const each of memory.deliveredTo(name, MAX_SENDERS)) {
-        const recent = each.recent.filter((number) => !waiting.has(`${each.process} ${number}`));
+        const recent = each.recent.filter((number) => !except.has(`${each.process} ${number}`));
         details.push({ kind, ...each, recent });
       }
     }
@@ -302,18 +320,22 @@ export class Giving implements FreezeOwner {
     this.#queue.flushSoon();
   }
 
-  /**
-   * Ids of stanzas that wait here for the session, in its queue and in those of earlier moves, and of
-   * those that no client has taken and that only another session of its account may have got.
-   */
-  #waitingFor(session: FrozenSession): Set<string | undefined> {
-    const others = session.keptByOthers();
-    const untaken = others.filter((each) => each instanceof Envelope && !each.isTaken);
-    const ids = new Set([...session.waiting, ...untaken].map(idOf));
-    for (const giving of this.#deps.goneBefore(session.jid)) {
-      for (const delivery of giving.waiting) ids.add(idOf(delivery));
+  /** Ids of stanzas that wait here for the session, in its queue and in those of earlier moves. */
+  #waitingFor(session: FrozenSession): Set<string> {
+    const ids = idsOf(session.waiting);
+    for (const giving of this.#deps.goneOf(this.account)) {
+      if (giving.jid?.text === session.jid.text) {
+        for (const id of idsOf(giving.waiting)) ids.add(id);
+      }
     }
     return ids;
+  }
+
+  /** Ids of stanzas that no client has taken, and that other sessions of the account keep here. */
+  #untakenOfOthers(session: FrozenSession): Set<string> {
+    const kept = [...session.keptByOthers()];
+    for (const giving of this.#deps.goneOf(this.account)) kept.push(...giving.waiting);
+    return idsOf(kept.filter((each) => each instanceof Envelope && !each.isTaken));
   }
 
   /** Checks whether a client has logged in elsewhere with the same resource meanwhile. */
@@ -352,7 +374,7 @@ export class Giving implements FreezeOwner {
     if (this.#leaving !== undefined || this.#state.kind === "over") return;
     const session = this.#session!; // given
     this.#deps.followsNoMore(session.jid, this);
-    this.#leaving = this.#takeOut(session);
+    this.#leaving = session.leave();
     if (this.#state.kind === "taken") this.#queue.caughtUp();
     this.#leaving.then(() => {
       this.#step({ kind: "left" });
@@ -360,25 +382,20 @@ export class Giving implements FreezeOwner {
     }, (thrown) => this.#deps.log.error("resume.broken", { error: String(thrown) }));
   }
 
-  async #takeOut(session: FrozenSession): Promise<void> {
-    await session.leave();
-    // Until then, stanzas that it has had come here too.
-    if (session.cameBy !== undefined) this.#deps.memory.forgetRecord(recordOf(session.cameBy));
-  }
-
   #giveBack(session: FrozenSession, mayBeRepeat: boolean): void {
     this.#deps.followsNoMore(session.jid, this);
-    this.#leaving ??= this.#takeOut(session);
+    this.#leaving ??= session.leave();
     const { metrics, log } = this.#deps;
     const { jid, kept } = session;
     if (kept > 0) {
       metrics.asked("given-back");
       log.info("resume.given-back", { jid: jid.text, unsettled: kept });
     }
+    this.#isGivingBack = true;
     this.#leaving.then(
       () => session.giveBack(this.#sentCount, mayBeRepeat),
       (thrown) => log.error("resume.broken", { error: String(thrown) }),
-    );
+    ).finally(() => this.#deps.emptied(this));
   }
 
   #noteSent(stanzas: readonly QueuedStanza[]): void {
@@ -434,7 +451,8 @@ export class Giving implements FreezeOwner {
   }
 }
 
-/** Returns the process and the sequence of a stanza; undefined for one of the session itself. */
-function idOf(delivery: Delivery): string | undefined {
-  return delivery instanceof Envelope ? `${delivery.process} ${delivery.sequence}` : undefined;
+/** Returns process and sequence of each stanza, except those of the session itself. */
+function idsOf(deliveries: readonly Delivery[]): Set<string> {
+  const envelopes = deliveries.filter((each) => each instanceof Envelope);
+  return new Set(envelopes.map(({ process, sequence }) => `${process} ${sequence}`));
 }

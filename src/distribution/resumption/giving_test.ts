@@ -158,6 +158,8 @@ class World {
   readonly forgotten: number[] = [];
   /** Numbers of details sent to the taker, by kind. */
   readonly told = new Map<string, number>();
+  /** Times that nothing of the session was kept any more. */
+  emptied = 0;
   /** Kinds and numbers of those with delivered stanzas. */
   readonly delivered: string[] = [];
   readonly session: TestSession;
@@ -208,7 +210,8 @@ class World {
       log: this.log,
       follows: (_jid, { host }) => void this.done.push(`follows ${host}`),
       followsNoMore: () => void this.done.push("follows nobody"),
-      goneBefore: () => [],
+      goneOf: () => [],
+      emptied: () => void this.emptied++,
       over: () => void this.done.push("over"),
     });
   }
@@ -590,7 +593,8 @@ Deno.test("Giving tells what the session has got, here and before, and nothing t
     delivered: {
       [HOME]: [{ ...from, recent: [1, 4] }],
       [REQUEST.account]: [{ ...from, recent: [2, 3, 5, 6, 7] }],
-      "transfer 3": [{ ...from, recent: [8, 9] }],
+      "transfer 3": [{ ...from, recent: [6, 8, 9] }],
+      "transfer 3 had": [{ ...from, recent: [2] }],
     },
   });
   world.session.cameBy = 3;
@@ -602,7 +606,8 @@ Deno.test("Giving tells what the session has got, here and before, and nothing t
   assert.deepEqual(world.delivered, [
     "delivered 1",
     "delivered-to-account 2,3,7",
-    "delivered-to-account 8",
+    "delivered-to-account 6,8",
+    "delivered-to-account 2",
   ]);
   world.have("commit", 2);
   await world.news();
@@ -610,10 +615,13 @@ Deno.test("Giving tells what the session has got, here and before, and nothing t
   const news = await world.news();
   assert.deepEqual(news.slice(news.indexOf("leave")), [
     "leave",
-    "over",
     "forget transfer 3",
+    "forget transfer 3 had",
+    "forget transfer 3 may have had",
+    "over",
     "give back, as repeats up to 2",
   ]);
+  assert.equal(world.emptied, 1, "when it was given back");
 });
 
 Deno.test("Giving sends 2048 senders for each address, and 16384 details in all", async () => {

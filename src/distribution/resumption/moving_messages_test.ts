@@ -3,6 +3,7 @@ import { FRAME_TYPE } from "../wire/mod.ts";
 import {
   a,
   ALICE,
+  envelopeOf,
   expectMessages,
   failed,
   message,
@@ -236,6 +237,78 @@ Deno.test("a session that has moved gets a message that another one of its old n
   two.deliverToAccount("m2", 2, false, true);
   await settle();
   assert.deepEqual(unreadBy(again), ["m1", "m2"]);
+});
+
+Deno.test("a session that has moved gets a message that one which left before it could not take along", async () => {
+  await using nodes = new Nodes(3);
+  const [one, two, three] = nodes.all as [TestNode, TestNode, TestNode];
+  const { peer, id } = await one.enter();
+  await peer.exchange("<presence/>", /<presence [^>]*\/>/);
+  const { peer: desk, id: deskId } = await one.enter("desk");
+  desk.send("<presence><priority>5</priority></presence>");
+  await settle();
+  desk.cut();
+  const deskAgain = await two.greet();
+  deskAgain.send(resume(deskId, 1));
+  await settle();
+  assert.match(deskAgain.unread, /<resumed/);
+  nodes.between.cut();
+  await settle();
+  one.deliverToAccount("m1", 1); // desk alone gets it, and it cannot follow
+  await nodes.pass(1_000);
+  assert.equal(one.registry.ofAccount(ALICE).length, 1, "desk has left");
+  const again = await three.greet();
+  again.send(resume(id, 1));
+  await settle();
+  assert.match(again.unread, /<resumed/);
+  one.endedProcesses.add(two.process);
+  await nodes.pass(3_000);
+  assert.deepEqual(one.rerouted.map(({ id }) => id), ["m1"]);
+  three.deliverToAccount("m1", 1, false, true);
+  await settle();
+  assert.deepEqual(unreadBy(again), ["m1"]);
+});
+
+Deno.test("a session that has moved gets a message that waited for earlier ones of its room meanwhile", async () => {
+  await using nodes = new Nodes();
+  const [one, two] = nodes.all as [TestNode, TestNode];
+  const { peer, id } = await one.enter();
+  await peer.exchange("<presence/>", /<presence [^>]*\/>/);
+  const settled: number[] = [];
+  const waiting = envelopeOf("m1", 5, { settle: () => settled.push(5) }, ALICE);
+  one.repeats.remember(waiting);
+  const again = await two.greet();
+  again.send(resume(id, 1));
+  await nodes.pass(100);
+  assert.equal(one.registry.deliver(waiting.stanza, waiting), "delivered");
+  await nodes.pass(1_000);
+  assert.deepEqual([unreadBy(again), settled], [["m1"], []]);
+});
+
+Deno.test("a session that moves on gets no message again that another one of its account keeps", async () => {
+  await using nodes = new Nodes(3);
+  const [one, two, three] = nodes.all as [TestNode, TestNode, TestNode];
+  const { peer, id } = await one.enter();
+  await peer.exchange("<presence/>", /<presence [^>]*\/>/);
+  one.deliverToAccount("m1", 1);
+  await expectMessages(peer, "m1");
+  peer.send(a(2));
+  const { peer: desk } = await two.enter("desk");
+  desk.send("<presence/>");
+  await settle();
+  two.deliverToAccount("m1", 1, true); // desk does not acknowledge it
+  await desk.expect("id='m1'/>");
+  for (const node of [two, three]) {
+    const again = await node.greet();
+    again.send(resume(id, 2));
+    await settle();
+    assert.match(again.unread, /<resumed/);
+    await nodes.pass(3_000);
+    if (node === two) continue;
+    three.deliverToAccount("m1", 1, true); // it took a longer way
+    await settle();
+    assert.deepEqual(unreadBy(again), []);
+  }
 });
 
 Deno.test("a carbon that both places of a session give it comes once, and each other one comes", async () => {

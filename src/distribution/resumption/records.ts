@@ -1,9 +1,18 @@
 /**
- * Returns the name of the record that the memory of repeats has of a session that has come from
- * another node: of the stanzas that it brought and that followed it, and of those that its account has
- * had at its nodes before. The name is no JID.
- * @param transfer this node's number for the transfer by which the session came
+ * Names of the records that the memory of repeats has of a session that has come from another node.
+ * They are no JIDs.
  */
-export function recordOf(transfer: number): string {
-  return `transfer ${transfer}`;
+export interface SessionRecords {
+  /** Stanzas that came with the session, or followed it. */
+  readonly came: string;
+  /** Stanzas to the account that the session has had at its nodes before, or another client has. */
+  readonly had: string;
+  /** Stanzas to the account that the session may have had there, or only others that keep them still. */
+  readonly mayHaveHad: string;
+}
+
+/** @param transfer this node's number for the transfer by which the session came */
+export function recordsOf(transfer: number): SessionRecords {
+  const came = `transfer ${transfer}`;
+  return { came, had: `${came} had`, mayHaveHad: `${came} may have had` };
 }

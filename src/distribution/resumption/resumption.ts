@@ -68,7 +68,7 @@ export class Resumption implements SessionsElsewhere {
   readonly #takings = new Map<number, Taking>();
   /** Transfer of each moved session, by full JID, while stanzas that come here still follow it. */
   readonly #followed = new Map<string, Giving>();
-  /** Given transfers that are not over, by the full JID of their session. */
+  /** Given transfers whose stanzas are not all settled, by the bare JID of their account. */
   readonly #gone = new Map<string, Set<Giving>>();
   readonly #givingDeps: GivingDeps;
   readonly #takingDeps: TakingDeps;
@@ -100,15 +100,15 @@ export class Resumption implements SessionsElsewhere {
       sessions,
       follows: (jid, giving) => {
         this.#followed.set(jid.text, giving);
-        this.#gone.getOrInsertComputed(jid.text, () => new Set()).add(giving);
+        this.#gone.getOrInsertComputed(jid.bare.text, () => new Set()).add(giving);
       },
       followsNoMore: (jid, giving) => {
         if (this.#followed.get(jid.text) === giving) this.#followed.delete(jid.text);
       },
-      goneBefore: ({ text }) => this.#gone.get(text) ?? [],
+      goneOf: (account) => this.#gone.get(account) ?? [],
+      emptied: (giving) => this.#forgetGone(giving),
       over: (giving) => {
         this.#givings.delete(keyOf(giving, giving.transfer));
-        this.#forgetGone(giving);
         this.#places.release(holdersOf(giving.account), 0);
       },
     };
@@ -302,9 +302,9 @@ export class Resumption implements SessionsElsewhere {
   }
 
   #forgetGone(giving: Giving): void {
-    const { jid } = giving;
-    const gone = jid === undefined ? undefined : this.#gone.get(jid.text);
-    if (gone?.delete(giving) === true && gone.size === 0) this.#gone.delete(jid!.text);
+    const { account } = giving;
+    const gone = this.#gone.get(account);
+    if (gone?.delete(giving) === true && gone.size === 0) this.#gone.delete(account);
   }
 
   /** Forgets the oldest taken session: its node no longer asks for it. */

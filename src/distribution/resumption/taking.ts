@@ -19,7 +19,8 @@ import type { EndFields, QueueFields, SessionDetail, SessionFields } from "../wi
 import { haveFrame, resumeFrame } from "../wire/mod.ts";
 import type { TakerStep } from "../wire/mod.ts";
 import type { Peers, RepeatMemory } from "./ports.ts";
-import { recordOf } from "./records.ts";
+import type { SessionRecords } from "./records.ts";
+import { recordsOf } from "./records.ts";
 import type { ResumptionMetrics } from "./resumption_metrics.ts";
 import type { ResumptionOptions } from "./resumption_options.ts";
 import { FOLLOW_MS, MAX_DETAILS_IN_ALL, SETTLED_MS } from "./resumption_options.ts";
@@ -58,11 +59,10 @@ export class Taking implements Fate {
   #host: string | undefined;
   #link: OpenLink | undefined;
   #state: TakingState = { kind: "asking", hops: 0 };
-  #session: SessionState | undefined;
+  #session: TakenState | undefined;
   readonly #details: SessionDetail[] = [];
   #queue: Delivery[] = [];
-  /** Record of what the session has got, by this transfer and before. */
-  readonly #record: string;
+  readonly #records: SessionRecords;
   /** Bytes of the details and the queue, for the account's share of the budget. */
   readonly #tab: ShareTab;
   #queueItems = 0;
@@ -82,7 +82,7 @@ export class Taking implements Fate {
     deps: TakingDeps,
   ) {
     this.transfer = transfer;
-    this.#record = recordOf(transfer);
+    this.#records = recordsOf(transfer);
     this.#request = request;
     this.#process = process;
     this.#deps = deps;
@@ -264,8 +264,8 @@ export class Taking implements Fate {
 
   /** Queues a stanza; one whose copy is in the queue takes its place. */
   #enqueue(delivery: Delivery): void {
-    if (!(delivery instanceof Envelope) || !this.#hasGot(delivery)) {
-      this.#noteGot(delivery);
+    if (!(delivery instanceof Envelope) || !this.#hasCome(delivery)) {
+      this.#noteCome(delivery);
       this.#queue.push(delivery);
       return;
     }
@@ -275,13 +275,15 @@ export class Taking implements Fate {
     (copy ?? delivery).settle();
   }
 
-  /** True for a stanza that the session has got before, as itself or as a copy. */
-  #hasGot(delivery: Delivery): boolean {
-    return delivery instanceof Envelope && this.#deps.memory.isInRecord(delivery, this.#record);
+  /** True for a stanza that has come with the session before, as itself or as a copy. */
+  #hasCome(delivery: Delivery): boolean {
+    const { memory } = this.#deps;
+    return delivery instanceof Envelope && memory.isInRecord(delivery, this.#records.came);
   }
 
-  #noteGot(delivery: Delivery): void {
-    if (delivery instanceof Envelope) this.#deps.memory.noteInRecord(delivery, this.#record);
+  #noteCome(delivery: Delivery): void {
+    const { memory } = this.#deps;
+    if (delivery instanceof Envelope) memory.noteInRecord(delivery, this.#records.came);
   }
 
   /** Notes that a stanza to the session itself has arrived. */
@@ -312,8 +314,8 @@ export class Taking implements Fate {
   }
 
   #follow(session: FollowedSession, delivery: Delivery): void {
-    const hasCome = this.#hasGot(delivery);
-    if (!hasCome) this.#noteGot(delivery);
+    const hasCome = this.#hasCome(delivery);
+    if (!hasCome) this.#noteCome(delivery);
     this.#noteDelivered(delivery);
     session.follow(delivery, hasCome);
   }
@@ -324,9 +326,15 @@ export class Taking implements Fate {
    */
   #hasFollowed(delivery: Delivery): boolean {
     if (!(delivery instanceof Envelope) || !isForAccount(delivery)) return false;
-    // A session that was to get it may have ended without it, and be the only one that had it.
-    if (delivery.isRerouted) return this.#hasGot(delivery);
-    return this.#deps.memory.mayBeInRecord(delivery, this.#record);
+    const { memory } = this.#deps;
+    const { came, had, mayHaveHad } = this.#records;
+    if (!delivery.isRerouted) {
+      return [came, had, mayHaveHad].some((record) => memory.mayBeInRecord(delivery, record));
+    }
+    // A session that was to get it may have ended without it, and be the only one that had it. A
+    // message of a MUC Light room counts as delivered while it still waits for earlier ones.
+    return this.#hasCome(delivery) ||
+      (delivery.stanza.type !== "groupchat" && memory.isInRecord(delivery, had));
   }
 
   #envelope(fields: EnvelopeFields, number: number): Envelope {
@@ -407,7 +415,7 @@ export class Taking implements Fate {
   }
 
   #arrive(): void {
-    const state = this.#session!; // SESSION comes before the queue
+    const { isExact: _, ...state } = this.#session!; // SESSION comes before the queue
     const directed: Jid[] = [];
     for (const detail of this.#details) {
       const to = detail.kind === "directed" ? tryParseJid(detail.jid) : undefined;
@@ -427,7 +435,7 @@ export class Taking implements Fate {
       transfer: this.transfer,
       placed: (followed) => this.#placed(followed, queue),
       hasFollowed: (delivery) => this.#hasFollowed(delivery),
-      kept: (delivery) => this.#noteGot(delivery),
+      kept: (delivery) => this.#noteCome(delivery),
       declined: () => this.#step({ kind: "unplaced" }),
     };
     this.#resolve({ kind: "arrived", session });
@@ -436,7 +444,8 @@ export class Taking implements Fate {
   /** Learns the numbers that its old node has delivered to it. */
   #learn(): void {
     const { memory } = this.#deps;
-    const { jid } = this.#session!; // the session has arrived
+    const { jid, isExact } = this.#session!; // the session has arrived
+    const toAccount = isExact ? this.#records.had : this.#records.mayHaveHad;
     for (const detail of this.#details.splice(0)) {
       switch (detail.kind) {
         case "directed":
@@ -445,7 +454,7 @@ export class Taking implements Fate {
           memory.learnDelivered(jid.text, detail);
           break;
         case "delivered-to-account": // other sessions of the account here may not have got it
-          memory.learnDelivered(this.#record, detail);
+          memory.learnDelivered(toAccount, detail);
           break;
         default:
           detail satisfies never;
@@ -480,8 +489,10 @@ function costOf(detail: SessionDetail): number {
  */
 const MAX_TOLD_MS = 86_400_000;
 
+type TakenState = SessionState & Pick<SessionFields, "isExact">;
+
 /** Reads SESSION's state; undefined when it is not a session of that account. */
-function readState(fields: SessionFields, account: string): SessionState | undefined {
+function readState(fields: SessionFields, account: string): TakenState | undefined {
   const jid = tryParseJid(fields.jid);
   if (!(jid instanceof FullJid) || jid.text !== fields.jid) return undefined;
   if (jid.bare.text !== account) return undefined;
@@ -507,5 +518,6 @@ function readState(fields: SessionFields, account: string): SessionState | undef
     directed: [],
     hasCarbons: fields.hasCarbons,
     isNewlyAvailable: fields.isNewlyAvailable,
+    isExact: fields.isExact,
   };
 }

@@ -466,6 +466,7 @@ const FRAME = fc.oneof(
     presence: fc.uint8Array({ maxLength: 400 }),
     hasCarbons: fc.boolean(),
     isNewlyAvailable: fc.boolean(),
+    isExact: fc.boolean(),
   }).map((fields) =>
     sessionFrame({
       ...fields,

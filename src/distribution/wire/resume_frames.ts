@@ -59,6 +59,11 @@ export interface SessionFields {
   readonly hasCarbons: boolean;
   /** True while some contacts may not have been told of its presence, as after the initial one. */
   readonly isNewlyAvailable: boolean;
+  /**
+   * True when the numbers that were delivered to the account are without those of stanzas that no
+   * client has taken. False from nodes before 0.2.0, which send all.
+   */
+  readonly isExact: boolean;
 }
 
 /** One record that a session's node keeps for it. */
@@ -172,7 +177,7 @@ export function sessionFrame(fields: SessionFields): Uint8Array {
   frame.u32(fields.resendingMs);
   frame.u8(
     (priority === undefined ? 0 : 1) | (fields.hasCarbons ? 2 : 0) |
-      (fields.isNewlyAvailable ? 4 : 0),
+      (fields.isNewlyAvailable ? 4 : 0) | (fields.isExact ? 8 : 0),
   );
   frame.u8((priority ?? 0) + 128);
   frame.text(fields.jid, MAX_JID_BYTES);
@@ -210,6 +215,7 @@ export function decodeSession(buffer: Uint8Array, start: number, end: number): S
     presence,
     hasCarbons: (flags & 2) !== 0,
     isNewlyAvailable: (flags & 4) !== 0,
+    isExact: (flags & 8) !== 0,
   };
 }
 
