@@ -1,8 +1,9 @@
 /**
- * Entry of `deno task test`. Scenarios, trials and the stores of SQL servers mostly wait, so that they
- * run beside the rest, which mostly computes: one after the other, both take half as long again. What all would do is done once
- * before: the types of all files are checked, and the program is bundled, as its nodes start in half
- * the time then. With arguments there is one run of what they name, and nothing is bundled.
+ * Entry of `deno task test`. Scenarios, trials and the stores of two SQL servers mostly wait, so that
+ * they run beside the rest, which mostly computes: one after the other, both take half as long again.
+ * What all would do is done once before: the types of all files are checked, and the program is
+ * bundled, as its nodes start in half the time then. With arguments there is one run of what they
+ * name, and nothing is bundled.
  */
 import { join } from "node:path";
 import { bundle } from "../deploy/bundle.ts";
@@ -15,9 +16,9 @@ const WAITING = ["harness/scenarios", "harness/trials"];
 /** Folders that `deno.json` leaves out. A folder that is ignored here has all of those read again. */
 const LEFT_OUT = ["dist", ".tmp"];
 /** Files that mostly wait for a database: as many as make both runs about as long. */
-const WAITING_FOR_DATABASES = ["mariadb", "mssql", "mysql", "postgresql"]
+const WAITING_FOR_DATABASES = ["mysql", "postgresql"]
   .map((name) => `src/storage/sql/stores_${name}_test.ts`);
-/** The longest file of those folders. What is named as a file comes before what lies in folders. */
+/** The longest file of `WAITING`. What is named as a file comes before what lies in folders. */
 const LONGEST = "harness/trials/trials_test.ts";
 
 /** Files that each run has under way at once. More take longer than their tests are patient. */

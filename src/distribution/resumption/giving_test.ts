@@ -43,7 +43,7 @@ const REQUEST: TransferRequest = {
 /** A frozen session that records its calls. */
 class TestSession implements FrozenSession {
   cameBy: number | undefined;
-  /** What other sessions of the account keep. */
+  /** Stanzas that other sessions of the account keep. */
   others: readonly Envelope[] = [];
   readonly jid = parseJid(HOME) as FullJid;
   isCovered = true;
