@@ -28,6 +28,7 @@ import {
   MAX_SENDERS,
 } from "./resumption_options.ts";
 
+/** Kinds of details that have numbers. */
 type DeliveredKind = Exclude<SessionDetail["kind"], "directed">;
 
 /** State and parts that all transfers from here share. */
@@ -47,7 +48,7 @@ export interface GivingDeps {
   followsNoMore(jid: FullJid, giving: Giving): void;
   /** Returns the transfers by which sessions of an account, a bare JID, went and are not all settled. */
   goneOf(account: string): Iterable<Giving>;
-  /** Called when no stanza of the session is kept here any more. */
+  /** Called when no stanza of a session that went is kept here any more. */
   emptied(giving: Giving): void;
   /** Called when the transfer is over, and can be forgotten. */
   over(giving: Giving): void;
@@ -77,7 +78,6 @@ export class Giving implements FreezeOwner {
   #lostAtMs: number | undefined;
   #knownUntilMs = 0;
   #leaving: Promise<void> | undefined;
-  #isGivingBack = false;
   readonly #cancels = new Set<CancelTimer>();
 
   /** @param link a link to the taker */
@@ -218,15 +218,12 @@ export class Giving implements FreezeOwner {
     for (const action of actions) this.#run(action);
     if (state.kind === "over" && before.kind !== "over") {
       this.#endTimers();
-      if (before.kind === "given" || before.kind === "taken") this.#forgetRecords();
       this.#deps.over(this);
-      if (!this.#isGivingBack) this.#deps.emptied(this);
     }
   }
 
   /** Forgets what the session has had. It would leave that behind with each of its moves. */
-  #forgetRecords(): void {
-    const { cameBy } = this.#session!; // given
+  #forgetRecords({ cameBy }: FrozenSession): void {
     if (cameBy === undefined) return;
     for (const record of Object.values(recordsOf(cameBy))) this.#deps.memory.forgetRecord(record);
   }
@@ -391,11 +388,13 @@ export class Giving implements FreezeOwner {
       metrics.asked("given-back");
       log.info("resume.given-back", { jid: jid.text, unsettled: kept });
     }
-    this.#isGivingBack = true;
     this.#leaving.then(
       () => session.giveBack(this.#sentCount, mayBeRepeat),
       (thrown) => log.error("resume.broken", { error: String(thrown) }),
-    ).finally(() => this.#deps.emptied(this));
+    ).finally(() => {
+      this.#forgetRecords(session);
+      this.#deps.emptied(this);
+    });
   }
 
   #noteSent(stanzas: readonly QueuedStanza[]): void {

@@ -615,11 +615,11 @@ Deno.test("Giving tells what the session has got, here and before, and nothing t
   const news = await world.news();
   assert.deepEqual(news.slice(news.indexOf("leave")), [
     "leave",
+    "over",
+    "give back, as repeats up to 2",
     "forget transfer 3",
     "forget transfer 3 had",
     "forget transfer 3 may have had",
-    "over",
-    "give back, as repeats up to 2",
   ]);
   assert.equal(world.emptied, 1, "when it was given back");
 });

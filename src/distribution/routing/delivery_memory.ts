@@ -73,8 +73,8 @@ export class DeliveryMemory {
   }
 
   /**
-   * Notes in `record` that a session that has moved here has got a stanza for the account. It may
-   * still come here for other sessions of the account.
+   * Notes in `record` that a session that has moved here has got the stanza. One for the account
+   * may still come here for its other sessions.
    * @param record name of a record, which is no JID
    */
   noteInRecord(envelope: Envelope, record: string): void {
