@@ -107,6 +107,8 @@ export class Envelope extends Duty implements EnvelopeFields {
   broughtTo: string | undefined;
   /** True once this node's sessions have the carbon of a message for another session. */
   isTold = false;
+  /** True once the order of its room has taken it, and is to note it when a session here has got it. */
+  isHeldForOrder = false;
   /** Local host of the datacenter where the stanza entered that this error made here answers. */
   answersTo: string | undefined;
   /**

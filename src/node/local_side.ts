@@ -104,7 +104,8 @@ export class LocalSide implements NodeSide {
     const isOrdered = stanza.kind === "message" && stanza.type === "groupchat" &&
       !envelope.isCarbon && rooms?.serves(stanza.from.domainpart) === true &&
       isUserHost(domainpart, this.#deps);
-    if (isOrdered && this.#deps.copyOrder?.take(envelope) === true) return "delivered";
+    envelope.isHeldForOrder = isOrdered && this.#deps.copyOrder?.take(envelope) === true;
+    if (envelope.isHeldForOrder) return "delivered";
     return this.#deliver(envelope);
   }
 

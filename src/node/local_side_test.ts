@@ -453,8 +453,10 @@ Deno.test("LocalSide.deliver() lets messages of rooms wait for earlier ones, and
     return envelope;
   };
   fixture.waiting = [];
-  assert.equal(fixture.local.deliver(fromRoom()), "delivered");
+  const waits = fromRoom();
+  assert.equal(fixture.local.deliver(waits), "delivered");
   assert.deepEqual([fixture.handed, fixture.settled], [[], []]);
+  assert.equal(waits.isHeldForOrder, true);
   fixture.local.deliver(fromRoom("error"));
   fixture.local.deliver(fixture.envelope("b@example.com"));
   assert.deepEqual([fixture.handed.length, fixture.waiting.length], [2, 1], "others do not wait");

@@ -4,6 +4,7 @@ import type { Domains, Router } from "../distribution/routing/mod.ts";
 import type { SessionTable } from "../distribution/table/mod.ts";
 import type { Envelope } from "../distribution/mod.ts";
 import type { MucServer } from "../services/muc/mod.ts";
+import type { CopyOrder } from "../services/muc_light/mod.ts";
 import type { LogoutNotes } from "../services/last/mod.ts";
 import type { PrivacyServer } from "../services/privacy/mod.ts";
 import type { OfflineMessages } from "../services/offline/mod.ts";
@@ -33,6 +34,7 @@ export interface RegistryListeners {
   readonly sessions: SessionRegistry;
   readonly pep: PepServer;
   readonly muc: MucServer<Envelope> | undefined;
+  readonly copyOrder: Pick<CopyOrder<Envelope>, "giveAll"> | undefined;
   readonly local: LocalSide;
   readonly domains: Domains;
 }
@@ -48,6 +50,7 @@ export function makeSessions(config: Config, parts: RegistryListeners): SessionR
       elsewhere: (account) => parts.table.sessionsElsewhere(account),
       // After the table: who changes the lists from now on finds the session there.
       opening: (jid) => parts.privacy.opening(jid),
+      leaving: (jid) => parts.copyOrder?.giveAll(jid.bare),
       closed: (jid) => {
         parts.pressure.gone(jid.text);
         parts.rosters.closed(jid);

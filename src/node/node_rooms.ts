@@ -1,5 +1,5 @@
 import type { Config } from "../config/mod.ts";
-import { Envelope } from "../distribution/mod.ts";
+import type { Envelope } from "../distribution/mod.ts";
 import type { LinkLayer } from "../distribution/links/mod.ts";
 import type { Domains, Router } from "../distribution/routing/mod.ts";
 import type { SessionTable } from "../distribution/table/mod.ts";
@@ -23,8 +23,8 @@ export interface RoomParts {
 export interface CopyOrderParts {
   readonly stores: { rooms(host: string, domain: string): Pick<RoomStore, "messages"> };
   local(): Pick<LocalSide, "deliverLate">;
-  router(): Pick<Router, "returned"> & {
-    readonly memory: Pick<Router["memory"], "forgetDelivered">;
+  router(): Pick<Router, "returned" | "envelopCopy"> & {
+    readonly memory: Pick<Router["memory"], "noteDelivered">;
   };
 }
 
@@ -112,12 +112,10 @@ export function makeCopyOrder(
   return new CopyOrder<Envelope>({
     read: (room, page) => store.messages(room.text, page),
     give: (copy) => {
-      if (local().deliverLate(copy)) return;
-      router().memory.forgetDelivered(copy); // it was noted when it began to wait
+      if (local().deliverLate(copy)) return router().memory.noteDelivered(copy);
       router().returned(copy, "waited");
     },
-    giveMissing: (stanza, later) =>
-      local().deliverLate(new Envelope({ ...later, stanza, isCopy: true, isArchived: false })),
+    giveMissing: (stanza) => local().deliverLate(router().envelopCopy(stanza)),
     metrics,
     logger: log,
     clock,

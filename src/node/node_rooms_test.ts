@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { ManualClock } from "../base/mod.ts";
 import { Envelope } from "../distribution/mod.ts";
 import { MetricsRegistry, SILENT_LOGGER } from "../observe/mod.ts";
+import type { RoomMessage } from "../storage/mod.ts";
 import type { LocalSession, Stanza, XmlElement } from "../xmpp/mod.ts";
 import { buildStanza, element, FullJid, parseElement, parseJid } from "../xmpp/mod.ts";
 import { deliverFromRoom, makeCopyOrder } from "./node_rooms.ts";
@@ -28,31 +29,63 @@ function copyOf(number: number, settled: number[]): Envelope {
   return envelope;
 }
 
-Deno.test("makeCopyOrder() gives a message whose person has gone back to the router as it is", async () => {
-  const clock = new ManualClock();
-  const calls: [call: string, copy: Envelope][] = [];
-  const settled: number[] = [];
-  const order = makeCopyOrder(
+/** The order of messages of MUC Light rooms at a node, and what becomes of them. */
+class Order {
+  readonly clock = new ManualClock();
+  /** False while the person has no session here. */
+  isHere = true;
+  /** Messages of the room that the database has. */
+  readonly kept: RoomMessage[] = [];
+  readonly given: Envelope[] = [];
+  readonly calls: [call: string, copy: Envelope][] = [];
+  readonly copies = makeCopyOrder(
     { mucLight: { domain: DOMAIN }, globalDistrib: { globalHost: "example.com" } },
     {
-      stores: { rooms: () => ({ messages: () => Promise.resolve([]) }) },
-      local: () => ({ deliverLate: () => false }),
-      router: () => ({
-        memory: { forgetDelivered: (copy) => void calls.push(["forgotten", copy]) },
-        returned: (copy, reason) => void calls.push([reason, copy]),
+      stores: { rooms: () => ({ messages: () => Promise.resolve(this.kept) }) },
+      local: () => ({
+        deliverLate: (copy) => {
+          if (this.isHere) this.given.push(copy);
+          return this.isHere;
+        },
       }),
-      metrics: new MetricsRegistry(clock),
+      router: () => ({
+        memory: { noteDelivered: (copy) => void this.calls.push(["noted", copy]) },
+        returned: (copy, reason) => void this.calls.push([reason, copy]),
+        envelopCopy: (stanza) => new Envelope({ ...copyOf(0, []), stanza, process: 1 }),
+      }),
+      metrics: new MetricsRegistry(this.clock),
       log: SILENT_LOGGER,
-      clock,
+      clock: this.clock,
     },
   )!;
-  assert.equal(order.take(copyOf(1, settled)), false);
+}
+
+Deno.test("makeCopyOrder() gives a message whose person has gone back to the router as it is", async () => {
+  const order = new Order();
+  const settled: number[] = [];
+  assert.equal(order.copies.take(copyOf(1, settled)), false);
   const late = copyOf(3, settled);
-  assert.equal(order.take(late), true);
-  await order.close();
-  assert.deepEqual(calls.map(([call]) => call), ["forgotten", "waited"]);
-  for (const [, copy] of calls) assert.equal(copy, late);
+  assert.equal(order.copies.take(late), true);
+  assert.deepEqual(order.calls, [], "nobody has got it yet");
+  order.isHere = false;
+  await order.copies.close();
+  assert.deepEqual(order.calls, [["waited", late]]);
   assert.deepEqual([late.isSpread, settled], [true, []]);
+});
+
+Deno.test("makeCopyOrder() notes a message when a session has got it, and none that it has read", async () => {
+  const order = new Order();
+  const late = copyOf(3, []);
+  order.copies.take(copyOf(1, []));
+  order.copies.take(late);
+  const stanza = `<message from='coven@${DOMAIN}/alice@example.com' type='groupchat'/>`;
+  order.kept.push({ number: 2, id: "2", sentAtMs: 0, stanza });
+  order.clock.advance(250);
+  await new Promise((resolve) => setTimeout(resolve)); // it reads meanwhile
+  await order.copies.close();
+  const numbers = order.given.map(({ process, sequence }) => [process, sequence]);
+  assert.deepEqual(numbers, [[1, 0], [7, 3]], "each has a number of its own");
+  assert.deepEqual(order.calls, [["noted", late]]);
 });
 
 Deno.test("deliverFromRoom() takes the ids out that an occupant claims for somebody else's archive", () => {

@@ -331,10 +331,8 @@ export class Taking implements Fate {
     if (!delivery.isRerouted) {
       return [came, had, mayHaveHad].some((record) => memory.mayBeInRecord(delivery, record));
     }
-    // A session that was to get it may have ended without it, and be the only one that had it. A
-    // message of a MUC Light room counts as delivered while it still waits for earlier ones.
-    return this.#hasCome(delivery) ||
-      (delivery.stanza.type !== "groupchat" && memory.isInRecord(delivery, had));
+    // A session that was to get it may have ended without it, and be the only one that had it.
+    return this.#hasCome(delivery) || memory.isInRecord(delivery, had);
   }
 
   #envelope(fields: EnvelopeFields, number: number): Envelope {

@@ -542,18 +542,6 @@ Deno.test("Taking knows a rerouted message to the account by its number alone, i
   assert.deepEqual(envelopes.map(hasFollowed), [true, false, false, false]);
 });
 
-Deno.test("Taking trusts no number of a message of a MUC Light room, which may still wait", async () => {
-  using world = new World();
-  const { hasFollowed } = await world.taken();
-  const message = envelopeOf("m1", 1, undefined, REQUEST.account);
-  message.stanza = { ...message.stanza, type: "groupchat" };
-  message.isRerouted = true;
-  world.known.add(`1 transfer ${TRANSFER} had`);
-  assert.equal(hasFollowed(message), false);
-  world.known.add(`1 transfer ${TRANSFER}`);
-  assert.equal(hasFollowed(message), true, "it has come with the session");
-});
-
 Deno.test("Taking takes what an older node tells of the account for less than exact", async () => {
   using world = new World();
   world.taking.begin();

@@ -108,6 +108,8 @@ export class Delivery {
         return true;
       case "delivered":
         if (isRouted && ttl > 0) this.#deps.metrics.deliveredWithTtl.observe(ttl);
+        // No session has got it yet, and its person may move before one does.
+        if (envelope.isHeldForOrder) return true;
         // A resent stanza may overtake the first one, whose node has died.
         if (mayComeTwice || envelope.entry === "resent") {
           this.#memory.noteDelivered(envelope, this.#isForServer(envelope.stanza));

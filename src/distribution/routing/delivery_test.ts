@@ -77,6 +77,14 @@ Deno.test("Delivery.deliverHere() remembers nothing of a stanza that can come bu
   assert.equal(fixture.memory.deliveredTo(BOB, 9).length, 1, "another datacenter got it too");
 });
 
+Deno.test("Delivery.deliverHere() notes no message of a room that waits for earlier ones", () => {
+  const fixture = new DeliveryFixture();
+  const message = fixture.envelope(toBob(), { process: PEER_PROCESS });
+  message.isHeldForOrder = true;
+  assert.equal(fixture.delivery.deliverHere(message, true), true);
+  assert.equal(fixture.memory.hasDelivered(message, true), false);
+});
+
 Deno.test("Delivery.deliverHere() gives the carbons of a message once, whichever way it comes again", () => {
   const carbon = { isCopy: true, isCarbon: true };
   const first: [what: string, fields: Partial<EnvelopeFields>, outcome: LocalOutcome][] = [

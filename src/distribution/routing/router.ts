@@ -184,10 +184,15 @@ export class Router {
    * nodes. It keeps its place among its sender's other stanzas.
    */
   copy(stanza: Stanza): void {
+    this.#submit(this.envelopCopy(stanza), -1);
+  }
+
+  /** Makes the envelope of a stanza that nobody is answered for, to be delivered on this node. */
+  envelopCopy(stanza: Stanza): Envelope {
     const envelope = this.#envelop(stanza, "ordinary");
     const copy = new Envelope({ ...envelope, isCopy: true });
     copy.trace = envelope.trace;
-    this.#submit(copy, -1);
+    return copy;
   }
 
   /**

@@ -178,6 +178,15 @@ Deno.test("Router.copy() delivers nothing here", () => {
   f.close();
 });
 
+Deno.test("Router.envelopCopy() gives each stanza a number of its own", () => {
+  const f = new RouterFixture();
+  const [one, two] = ["1", "2"].map((id) => f.router.envelopCopy(stanza(BOB, ALICE, { id })));
+  assert.ok(one!.isCopy && two!.isCopy);
+  assert.notEqual(one!.sequence, two!.sequence);
+  assert.deepEqual([f.delivered, f.lookups], [[], []]);
+  f.close();
+});
+
 Deno.test("Router.returned() leaves an answer's request unsettled when this node leaves", () => {
   const f = new RouterFixture();
   let settled = 0;

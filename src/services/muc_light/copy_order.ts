@@ -25,6 +25,8 @@ const [MAX_HELD, MAX_HELD_BYTES] = [2_000, 8_388_608];
 /** A message of a room on its way to a person at this node. */
 export interface RoomCopy {
   readonly stanza: Stanza;
+  /** True for one of which another is answered for. */
+  readonly isCopy: boolean;
   /** Copies its bytes, which are to stay as they are. */
   detach(): void;
   settle(): void;
@@ -39,11 +41,8 @@ export interface CopyOrderDeps<Copy extends RoomCopy> {
   ): Promise<readonly RoomMessage[]>;
   /** Gives a message to the sessions of this node, or has it go to where its person is now. */
   give(copy: Copy): void;
-  /**
-   * Gives a message that the database had to the sessions of this node. False: none took it.
-   * @param later one that waits for it
-   */
-  giveMissing(message: Stanza, later: Copy): boolean;
+  /** Gives a message that the database had to the sessions of this node. False: none took it. */
+  giveMissing(message: Stanza): boolean;
   readonly metrics: Metrics;
   readonly logger: Logger;
   readonly clock: Clock;
@@ -77,6 +76,8 @@ export class CopyOrder<Copy extends RoomCopy> {
   readonly #deps: CopyOrderDeps<Copy>;
   /** By room and recipient; those that are silent for the longest time come first. */
   readonly #entries = new Map<string, Entry<Copy>>();
+  /** Entries of which messages wait. */
+  readonly #waiting = new Set<Entry<Copy>>();
   readonly #turns = new Turns();
   /**
    * Messages that sessions here got from the database before their copies came, by the key of their
@@ -133,10 +134,18 @@ export class CopyOrder<Copy extends RoomCopy> {
     return this.#hold(entry, number, copy);
   }
 
+  /**
+   * Gives all messages that wait for an account, in their order: one of its sessions moves to another
+   * node, and would not get them there.
+   */
+  giveAll(account: BareJid): void {
+    for (const entry of this.#waiting) if (entry.to.bare.text === account.text) this.#pass(entry);
+  }
+
   /** Gives all messages that wait, and holds none from now on. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    for (const entry of this.#entries.values()) this.#pass(entry);
+    for (const entry of this.#waiting) this.#pass(entry);
     await this.#turns.settled();
   }
 
@@ -181,9 +190,18 @@ export class CopyOrder<Copy extends RoomCopy> {
   #hold(entry: Entry<Copy>, number: number, copy: Copy): boolean {
     const { length } = copy.stanza.bytes;
     const isFull = this.#held >= MAX_HELD || this.#heldBytes + length > MAX_HELD_BYTES;
-    if (entry.held.has(number)) return false;
+    const same = entry.held.get(number);
+    if (same !== undefined && (copy.isCopy || !same.isCopy)) {
+      copy.settle(); // it came over another lane, too
+      return true;
+    }
+    if (same !== undefined) {
+      this.#letGo(entry, number, same);
+      same.settle();
+    }
     copy.detach();
     entry.held.set(number, copy);
+    this.#waiting.add(entry);
     this.#held++;
     this.#heldBytes += length;
     this.#drain(entry);
@@ -212,11 +230,16 @@ export class CopyOrder<Copy extends RoomCopy> {
   }
 
   #give(entry: Entry<Copy>, number: number, copy: Copy): void {
-    entry.held.delete(number);
-    this.#held--;
-    this.#heldBytes -= copy.stanza.bytes.length;
+    this.#letGo(entry, number, copy);
     entry.last = Math.max(entry.last, number);
     this.#deps.give(copy);
+  }
+
+  #letGo(entry: Entry<Copy>, number: number, copy: Copy): void {
+    entry.held.delete(number);
+    if (entry.held.size === 0) this.#waiting.delete(entry);
+    this.#held--;
+    this.#heldBytes -= copy.stanza.bytes.length;
   }
 
   /** Reads the messages that are missing, and gives what waits for them. Never rejects. */
@@ -237,8 +260,7 @@ export class CopyOrder<Copy extends RoomCopy> {
       this.#deps.logger.debug("muc-light.no-storage", { error: describeError(thrown) });
     }
     for (const { number, stanza } of found) {
-      const later = entry.held.get(last);
-      if (later === undefined || number <= entry.last) continue;
+      if (!entry.held.has(last) || number <= entry.last) continue;
       const copy = entry.held.get(number);
       if (copy !== undefined) {
         this.#give(entry, number, copy);
@@ -248,7 +270,7 @@ export class CopyOrder<Copy extends RoomCopy> {
       const message = parseElement(new TextEncoder().encode(stanza));
       const missing = numberedMessage(message, { room: entry.room, to: entry.to, number });
       // Where nobody took it, its copy goes its own way.
-      if (!this.#deps.giveMissing(missing, later)) continue;
+      if (!this.#deps.giveMissing(missing)) continue;
       this.#noteRead(`${entry.key} ${number}`);
     }
     // What has come meanwhile has waited for less.
@@ -267,7 +289,8 @@ export class CopyOrder<Copy extends RoomCopy> {
    */
   #pass(entry: Entry<Copy>, upTo = Infinity): void {
     for (const number of [...entry.held.keys()].toSorted((one, other) => one - other)) {
-      if (number <= upTo) this.#give(entry, number, entry.held.get(number)!);
+      const copy = entry.held.get(number); // the one before may have made a session leave
+      if (copy !== undefined && number <= upTo) this.#give(entry, number, copy);
     }
     this.#drain(entry);
   }

@@ -2,7 +2,7 @@ import { deepStrictEqual, strictEqual } from "node:assert/strict";
 import { ManualClock } from "../../base/mod.ts";
 import { MetricsRegistry, SILENT_LOGGER } from "../../observe/mod.ts";
 import type { RoomMessage } from "../../storage/mod.ts";
-import { buildStanza, parseElement } from "../../xmpp/mod.ts";
+import { buildStanza, parseElement, parseJid } from "../../xmpp/mod.ts";
 import type { Stanza } from "../../xmpp/mod.ts";
 import { CopyOrder } from "./copy_order.ts";
 import type { RoomCopy } from "./copy_order.ts";
@@ -15,6 +15,10 @@ class World {
   readonly got: string[] = [];
   readonly kept: RoomMessage[] = [];
   settled = 0;
+  /** True while what arrives are copies, of which others are answered for. */
+  areCopies = false;
+  /** True for each message that was given after it had waited, if it was a copy. */
+  readonly gotCopies: boolean[] = [];
   isDown = false;
   /** Ends the readings that wait; undefined while none is slow. */
   slow: (() => void)[] | undefined;
@@ -27,7 +31,10 @@ class World {
       const found = this.kept.filter(({ number }) => number > after && number < before);
       return found.slice(-limit);
     },
-    give: ({ stanza }) => this.#note(stanza),
+    give: ({ stanza, isCopy }) => {
+      this.gotCopies.push(isCopy);
+      this.#note(stanza);
+    },
     giveMissing: (message) => {
       if (this.isGone) return false;
       this.#note(message);
@@ -47,7 +54,8 @@ class World {
       const xml = `<message from='${COVEN}/alice@example.com' to='bob@example.com' ` +
         `type='groupchat'><body>${number}</body>${id}</message>`;
       const stanza = buildStanza(parseElement(new TextEncoder().encode(xml)));
-      const copy = { stanza, detach() {}, settle: () => void this.settled++ };
+      const settle = () => void this.settled++;
+      const copy = { stanza, isCopy: this.areCopies, detach() {}, settle };
       if (!this.order.take(copy)) this.#note(stanza);
     }
   }
@@ -58,7 +66,7 @@ class World {
       `<x xmlns='urn:xmpp:muclight:0#affiliations'><version>2</version>` +
       `<user affiliation='none'>${jid}</user></x><body/></message>`;
     const stanza = buildStanza(parseElement(new TextEncoder().encode(xml)));
-    strictEqual(this.order.take({ stanza, detach() {}, settle() {} }), false);
+    strictEqual(this.order.take({ stanza, isCopy: false, detach() {}, settle() {} }), false);
   }
 
   keep(number: number): void {
@@ -284,4 +292,34 @@ Deno.test("CopyOrder waits for each missing message, though another one was miss
     deepStrictEqual(world.got, ["1", "2", "3", "4", "5"]);
     await world.order.close();
   }
+});
+
+Deno.test("CopyOrder gives a message once that comes again while it waits: the one that is answered for", async () => {
+  const world = new World();
+  world.arrive(1, 3, 3);
+  world.areCopies = true;
+  world.arrive(3, 4);
+  world.areCopies = false;
+  world.arrive(4);
+  deepStrictEqual([world.got, world.settled], [["1"], 3]);
+  world.arrive(2);
+  deepStrictEqual(world.got, ["1", "2", "3", "4"]);
+  deepStrictEqual(world.gotCopies.slice(-2), [false, false]);
+  strictEqual(world.settled, 3, "those that were given are settled by who has them");
+  await world.order.close();
+});
+
+Deno.test("CopyOrder gives what waits for an account of which a session leaves, and nothing else", async () => {
+  const world = new World();
+  world.arrive(1, 4, 3);
+  world.order.giveAll(parseJid("alice@example.com").bare);
+  deepStrictEqual(world.got, ["1"]);
+  world.order.giveAll(parseJid("bob@example.com").bare);
+  deepStrictEqual(world.got, ["1", "3", "4"]);
+  world.arrive(2, 5);
+  deepStrictEqual(world.got.slice(3), ["2", "5"]);
+  world.arrive(7);
+  await world.wait(250);
+  deepStrictEqual(world.got.slice(5), ["7"], "the order goes on");
+  await world.order.close();
 });

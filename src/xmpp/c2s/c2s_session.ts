@@ -305,6 +305,7 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
       expired: () => this.#endWithoutStream(),
       caughtUp: () => this.caughtUp(),
       vanish: () => {
+        this.deps.registry.leaving(this);
         super.close();
         return this.deps.registry.close(this);
       },

@@ -72,6 +72,10 @@ export interface SessionRegistryEvents {
    * `opened` was over. @default none
    */
   elsewhere?(bareJid: string): number;
+  /**
+   * A session that has moved to another node leaves next, with what it gets within this call.
+   */
+  leaving?(jid: FullJid): void;
   /** Must not reject. */
   closed(jid: FullJid): Promise<void>;
   /** Stanzas for the session are delivered from now on. Called again when the session becomes available. */

@@ -209,3 +209,32 @@ Deno.test("a session that moves counts as new while its contacts are told of its
   isTelling = true;
   assert.equal(freezing.session.state().isNewlyAvailable, true);
 });
+
+Deno.test("a session that has moved gets what comes for it as it leaves", async () => {
+  const left: string[] = [];
+  await using fixture = quiet({
+    management: {},
+    events: {
+      opened: () => Promise.resolve(),
+      leaving: (jid) => {
+        left.push(`leaving ${jid.text}`);
+        send(fixture, "late");
+      },
+      closed: (jid) => Promise.resolve(void left.push(`closed ${jid.text}`)),
+    },
+  });
+  const { id } = await manage(fixture);
+  const owner = { covered: () => {}, ended: () => {} };
+  const request = { previd: id, account: "alice@example.com", h: 0 };
+  const freezing = fixture.management!.freeze(request, owner);
+  assert.ok(freezing.kind === "frozen");
+  const { session } = freezing;
+  const relayed: string[] = [];
+  const decoder = new TextDecoder();
+  session.relay({ write: ({ stanza }) => relayed.push(decoder.decode(stanza.bytes)) > 0 }, 0);
+  session.give(2);
+  assert.deepEqual([left, relayed], [[], []]);
+  await session.leave();
+  assert.deepEqual(left, [`leaving ${HOME}`, `closed ${HOME}`]);
+  assert.match(relayed.join(), /^<message [^>]*id='late'[^,]*$/);
+});

@@ -178,6 +178,11 @@ export class SessionRegistry {
     this.#events.reachable?.(session.jid);
   }
 
+  /** Reports that `session` has moved to another node, and leaves next. */
+  leaving(session: LocalSession): void {
+    this.#events.leaving?.(session.jid);
+  }
+
   /**
    * Forgets `session`, unless another has taken its place. Resolves when everything
    * that has happened to its full JID until now has been reported.
