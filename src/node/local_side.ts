@@ -1,5 +1,6 @@
 import type { Envelope, UserHosts } from "../distribution/mod.ts";
 import { isUserHost } from "../distribution/mod.ts";
+import { copyEnvelope } from "../distribution/routing/mod.ts";
 import type { NodeOutcome, NodeSide, OwnSessions } from "../distribution/routing/mod.ts";
 import type { OwnClient } from "../services/mod.ts";
 import type { AccountWatch } from "../services/accounts/mod.ts";
@@ -10,7 +11,7 @@ import type { CopyOrder, RoomServer } from "../services/muc_light/mod.ts";
 import type { PepServer } from "../services/pep/mod.ts";
 import type { RosterServer } from "../services/roster/mod.ts";
 import type { Delivery, Jid, LocalSession, Stanza } from "../xmpp/mod.ts";
-import { FullJid, isSubscription, readdress } from "../xmpp/mod.ts";
+import { FullJid, isSubscription, leastPriority, readdress } from "../xmpp/mod.ts";
 import { isAccountProbe } from "./account_probe.ts";
 
 /** Dependencies of `LocalSide`. */
@@ -115,6 +116,21 @@ export class LocalSide implements NodeSide {
    */
   deliverLate(envelope: Envelope): boolean {
     return this.#deliver(envelope) === "delivered";
+  }
+
+  /**
+   * Gives one session here a copy of a message of a room that waits for others, if the session is to get
+   * it.
+   */
+  deliverTo(jid: FullJid, message: Envelope): void {
+    const { sessions, archive } = this.#deps;
+    const session = sessions.find(jid);
+    if (session?.priority === undefined) return;
+    if (session.priority < leastPriority(message.stanza, [session])) return;
+    const [copy] = copyEnvelope(message, 1);
+    const stanza = archive?.stamped(message) ?? message.stanza;
+    const outcome = sessions.deliverTo(session, stanza, copy!);
+    if (outcome !== "delivered" || !copy!.isKept) copy!.settle();
   }
 
   #deliver(envelope: Envelope): NodeOutcome {

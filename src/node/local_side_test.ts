@@ -468,3 +468,35 @@ Deno.test("LocalSide.deliver() lets messages of rooms wait for earlier ones, and
   }
   assert.equal(fixture.settled.length, 3);
 });
+
+Deno.test("LocalSide.deliverTo() gives a session a copy of a message that waits, which is settled with it", () => {
+  for (const [priority, keeps] of [[0, true], [0, false], [-1, true], [undefined, true]] as const) {
+    const fixture = new Fixture();
+    const copies: Envelope[] = [];
+    const jid = parseJid("b@example.com/phone") as FullJid;
+    fixture.client = {
+      jid,
+      priority,
+      hasCarbons: false,
+      isConfidential: true,
+      send: (_, delivery) => {
+        if (keeps) delivery!.retain();
+        return copies.push(delivery as Envelope) > 0;
+      },
+    };
+    const message = fixture.envelope("b@example.com");
+    message.stanza = { ...message.stanza, type: "groupchat" };
+    fixture.local.deliverTo(jid, message);
+    assert.equal(
+      copies.length,
+      priority === 0 ? 1 : 0,
+      "it gets what other sessions of it would get",
+    );
+    assert.ok(copies.every((copy) => copy.isCopyOf(message)));
+    message.settle();
+    const isOpen = priority === 0 && keeps;
+    assert.deepEqual(fixture.settled, isOpen ? [] : [7]);
+    for (const copy of copies) if (isOpen) copy.acknowledged();
+    assert.deepEqual(fixture.settled, [7]);
+  }
+});

@@ -12,7 +12,7 @@ import type { PepServer } from "../services/pep/mod.ts";
 import type { RosterServer } from "../services/roster/mod.ts";
 import type { SubscriptionRequests } from "../services/subscriptions/mod.ts";
 import { ComponentRegistry, FullJid, parseJid, SessionRegistry } from "../xmpp/mod.ts";
-import type { Stanza } from "../xmpp/mod.ts";
+import type { LocalSession, Stanza } from "../xmpp/mod.ts";
 import { accountProbe } from "./account_probe.ts";
 import type { LocalSide } from "./local_side.ts";
 import { sessionBounds } from "./options.ts";
@@ -34,7 +34,7 @@ export interface RegistryListeners {
   readonly sessions: SessionRegistry;
   readonly pep: PepServer;
   readonly muc: MucServer<Envelope> | undefined;
-  readonly copyOrder: Pick<CopyOrder<Envelope>, "giveAll"> | undefined;
+  readonly copyOrder: Pick<CopyOrder<Envelope>, "leaving"> | undefined;
   readonly local: LocalSide;
   readonly domains: Domains;
 }
@@ -50,7 +50,10 @@ export function makeSessions(config: Config, parts: RegistryListeners): SessionR
       elsewhere: (account) => parts.table.sessionsElsewhere(account),
       // After the table: who changes the lists from now on finds the session there.
       opening: (jid) => parts.privacy.opening(jid),
-      leaving: (jid) => parts.copyOrder?.giveAll(jid.bare),
+      leaving: (jid) => {
+        const isOther = (each: LocalSession) => each.jid.text !== jid.text;
+        parts.copyOrder?.leaving(jid, !parts.sessions.ofAccount(jid.bare.text).some(isOther));
+      },
       closed: (jid) => {
         parts.pressure.gone(jid.text);
         parts.rosters.closed(jid);

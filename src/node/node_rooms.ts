@@ -22,7 +22,7 @@ export interface RoomParts {
 /** Parts behind the order of messages. The last two are read when it uses them. */
 export interface CopyOrderParts {
   readonly stores: { rooms(host: string, domain: string): Pick<RoomStore, "messages"> };
-  local(): Pick<LocalSide, "deliverLate">;
+  local(): Pick<LocalSide, "deliverLate" | "deliverTo">;
   router(): Pick<Router, "returned" | "envelopCopy"> & {
     readonly memory: Pick<Router["memory"], "noteDelivered">;
   };
@@ -115,7 +115,12 @@ export function makeCopyOrder(
       if (local().deliverLate(copy)) return router().memory.noteDelivered(copy);
       router().returned(copy, "waited");
     },
+    giveTo: (session, message) => local().deliverTo(session, message),
     giveMissing: (stanza) => local().deliverLate(router().envelopCopy(stanza)),
+    drop: (copy) => {
+      router().memory.noteDelivered(copy);
+      copy.settle();
+    },
     metrics,
     logger: log,
     clock,

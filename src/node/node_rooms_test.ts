@@ -47,6 +47,7 @@ class Order {
           if (this.isHere) this.given.push(copy);
           return this.isHere;
         },
+        deliverTo: () => {},
       }),
       router: () => ({
         memory: { noteDelivered: (copy) => void this.calls.push(["noted", copy]) },

@@ -22,7 +22,7 @@ class SharedDuty implements Fate {
 }
 
 /**
- * Makes `count` copies of `envelope` for other nodes of this datacenter. The duty that it had is
+ * Makes `count` copies of `envelope` for other nodes of this datacenter, or for a session. The duty that it had is
  * settled when it and all its copies are settled. A stanza that has a keeper is not lost with a
  * copy, so its copies have no duty.
  */

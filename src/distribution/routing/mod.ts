@@ -1,6 +1,7 @@
 export type { BounceOptions } from "./bounce_options.ts";
 export { resolveBounceOptions } from "./bounce_options.ts";
 export type { BouncingAddress } from "./bounce_store.ts";
+export { copyEnvelope } from "./copy_envelope.ts";
 export type { Domains } from "./decision.ts";
 export { decide } from "./decision.ts";
 export type { DatacenterSideDeps } from "./datacenter_side.ts";

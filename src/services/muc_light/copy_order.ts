@@ -2,7 +2,7 @@ import type { CancelTimer, Clock } from "../../base/mod.ts";
 import { describeError } from "../../base/mod.ts";
 import type { Logger, Metrics } from "../../observe/mod.ts";
 import type { RoomMessage } from "../../storage/mod.ts";
-import type { BareJid, Jid, Stanza } from "../../xmpp/mod.ts";
+import type { BareJid, FullJid, Jid, Stanza } from "../../xmpp/mod.ts";
 import { attributeOf, childElements, parseElement, stanzaSource, Turns } from "../../xmpp/mod.ts";
 import { STANZA_IDS } from "../archive/mod.ts";
 import { ROOM_IDS } from "../rooms/mod.ts";
@@ -41,8 +41,12 @@ export interface CopyOrderDeps<Copy extends RoomCopy> {
   ): Promise<readonly RoomMessage[]>;
   /** Gives a message to the sessions of this node, or has it go to where its person is now. */
   give(copy: Copy): void;
+  /** Gives a copy of a message to one session of this node, if that is to get it. The message goes on waiting. */
+  giveTo(session: FullJid, message: Copy): void;
   /** Gives a message that the database had to the sessions of this node. False: none took it. */
   giveMissing(message: Stanza): boolean;
+  /** Settles the copy of a message that sessions of this node have got from the database. */
+  drop(copy: Copy): void;
   readonly metrics: Metrics;
   readonly logger: Logger;
   readonly clock: Clock;
@@ -121,7 +125,7 @@ export class CopyOrder<Copy extends RoomCopy> {
     this.#entries.set(key, entry); // it is the newest
     if (number <= entry.last) {
       if (!this.#read.delete(`${key} ${number}`)) return false; // late, or for another device
-      copy.settle(); // it came from the database
+      this.#deps.drop(copy);
       return true;
     }
     const isNext = number === entry.last + 1 ||
@@ -135,11 +139,16 @@ export class CopyOrder<Copy extends RoomCopy> {
   }
 
   /**
-   * Gives all messages that wait for an account, in their order: one of its sessions moves to another
-   * node, and would not get them there.
+   * Gives a session that moves to another node next what waits for it, in its order: it would not get
+   * that there.
+   * @param isLast true when no other session of the account is here, for which it could go on waiting
    */
-  giveAll(account: BareJid): void {
-    for (const entry of this.#waiting) if (entry.to.bare.text === account.text) this.#pass(entry);
+  leaving(session: FullJid, isLast: boolean): void {
+    for (const entry of this.#waiting) {
+      if (entry.to.text !== session.text && entry.to.text !== session.bare.text) continue;
+      if (isLast) this.#pass(entry);
+      else for (const [, message] of inOrder(entry)) this.#deps.giveTo(session, message);
+    }
   }
 
   /** Gives all messages that wait, and holds none from now on. */
@@ -191,10 +200,11 @@ export class CopyOrder<Copy extends RoomCopy> {
     const { length } = copy.stanza.bytes;
     const isFull = this.#held >= MAX_HELD || this.#heldBytes + length > MAX_HELD_BYTES;
     const same = entry.held.get(number);
-    if (same !== undefined && (copy.isCopy || !same.isCopy)) {
-      copy.settle(); // it came over another lane, too
+    if (same !== undefined && copy.isCopy && !same.isCopy) {
+      copy.settle();
       return true;
     }
+    // It came twice. The sender of the first one may have died, so that nobody else would keep it.
     if (same !== undefined) {
       this.#letGo(entry, number, same);
       same.settle();
@@ -288,12 +298,17 @@ export class CopyOrder<Copy extends RoomCopy> {
    * @param upTo number of the last message that does not go on waiting. @default all of them go
    */
   #pass(entry: Entry<Copy>, upTo = Infinity): void {
-    for (const number of [...entry.held.keys()].toSorted((one, other) => one - other)) {
-      const copy = entry.held.get(number); // the one before may have made a session leave
-      if (copy !== undefined && number <= upTo) this.#give(entry, number, copy);
+    for (const [number, copy] of inOrder(entry)) {
+      // The one before may have made a session leave.
+      if (number <= upTo && entry.held.has(number)) this.#give(entry, number, copy);
     }
     this.#drain(entry);
   }
+}
+
+/** Returns what waits, with its numbers, in its order. */
+function inOrder<Copy>({ held }: Entry<Copy>): readonly [number, Copy][] {
+  return [...held].toSorted(([one], [other]) => one - other);
 }
 
 /** Returns the number that a room has given to a message. */

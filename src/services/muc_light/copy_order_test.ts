@@ -3,7 +3,7 @@ import { ManualClock } from "../../base/mod.ts";
 import { MetricsRegistry, SILENT_LOGGER } from "../../observe/mod.ts";
 import type { RoomMessage } from "../../storage/mod.ts";
 import { buildStanza, parseElement, parseJid } from "../../xmpp/mod.ts";
-import type { Stanza } from "../../xmpp/mod.ts";
+import type { FullJid, Stanza } from "../../xmpp/mod.ts";
 import { CopyOrder } from "./copy_order.ts";
 import type { RoomCopy } from "./copy_order.ts";
 
@@ -19,6 +19,8 @@ class World {
   areCopies = false;
   /** True for each message that was given after it had waited, if it was a copy. */
   readonly gotCopies: boolean[] = [];
+  /** Messages that sessions got which leave. */
+  readonly gotToo: string[] = [];
   isDown = false;
   /** Ends the readings that wait; undefined while none is slow. */
   slow: (() => void)[] | undefined;
@@ -35,6 +37,8 @@ class World {
       this.gotCopies.push(isCopy);
       this.#note(stanza);
     },
+    giveTo: ({ text }, { stanza }) => void this.gotToo.push(`${text}: ${bodyOf(stanza)}`),
+    drop: (copy) => copy.settle(),
     giveMissing: (message) => {
       if (this.isGone) return false;
       this.#note(message);
@@ -86,9 +90,13 @@ class World {
     await new Promise((resolve) => setTimeout(resolve));
   }
 
-  #note({ bytes }: Stanza): void {
-    this.got.push(/<body>(.*?)</.exec(new TextDecoder().decode(bytes))![1]!);
+  #note(stanza: Stanza): void {
+    this.got.push(bodyOf(stanza));
   }
+}
+
+function bodyOf({ bytes }: Stanza): string {
+  return /<body>(.*?)</.exec(new TextDecoder().decode(bytes))![1]!;
 }
 
 Deno.test("CopyOrder gives messages that overtake each other in the order of their numbers", async () => {
@@ -301,7 +309,7 @@ Deno.test("CopyOrder gives a message once that comes again while it waits: the o
   world.arrive(3, 4);
   world.areCopies = false;
   world.arrive(4);
-  deepStrictEqual([world.got, world.settled], [["1"], 3]);
+  deepStrictEqual([world.got, world.settled], [["1"], 3], "what came first, or is a copy");
   world.arrive(2);
   deepStrictEqual(world.got, ["1", "2", "3", "4"]);
   deepStrictEqual(world.gotCopies.slice(-2), [false, false]);
@@ -309,13 +317,17 @@ Deno.test("CopyOrder gives a message once that comes again while it waits: the o
   await world.order.close();
 });
 
-Deno.test("CopyOrder gives what waits for an account of which a session leaves, and nothing else", async () => {
+Deno.test("CopyOrder gives what waits to a session that leaves, and to others in its turn", async () => {
+  const [bob, alice] = ["bob@example.com/phone", "alice@example.com/phone"].map(parseJid);
   const world = new World();
   world.arrive(1, 4, 3);
-  world.order.giveAll(parseJid("alice@example.com").bare);
-  deepStrictEqual(world.got, ["1"]);
-  world.order.giveAll(parseJid("bob@example.com").bare);
-  deepStrictEqual(world.got, ["1", "3", "4"]);
+  for (const isLast of [false, true]) world.order.leaving(alice as FullJid, isLast);
+  deepStrictEqual([world.got, world.gotToo], [["1"], []]);
+  world.order.leaving(bob as FullJid, false);
+  const phone = "bob@example.com/phone";
+  deepStrictEqual([world.got, world.gotToo], [["1"], [`${phone}: 3`, `${phone}: 4`]]);
+  world.order.leaving(bob as FullJid, true);
+  deepStrictEqual(world.got, ["1", "3", "4"], "nobody is here to wait");
   world.arrive(2, 5);
   deepStrictEqual(world.got.slice(3), ["2", "5"]);
   world.arrive(7);
