@@ -58,7 +58,7 @@ class World {
     hosts: new Set(["example.com"]),
     sessions: {
       find: (jid) => jid === PHONE ? { ...CLIENT, jid, send: () => true } : undefined,
-      ofAccount: () => [],
+      ofAccount: () => [{ jid: PHONE, priority: 0, lastPresence: undefined }],
       deliver: (stanza, delivery) => this.#keep(this.got, stanza, delivery),
       deliverTo: (_, stanza, delivery) => this.#keep(this.gotByPhone, stanza, delivery),
     },

@@ -105,7 +105,8 @@ export class LocalSide implements NodeSide {
     const isOrdered = stanza.kind === "message" && stanza.type === "groupchat" &&
       !envelope.isCarbon && rooms?.serves(stanza.from.domainpart) === true &&
       isUserHost(domainpart, this.#deps);
-    envelope.isHeldForOrder = isOrdered && this.#deps.copyOrder?.take(envelope) === true;
+    envelope.isHeldForOrder = isOrdered && this.#isHere(stanza.to) &&
+      this.#deps.copyOrder?.take(envelope) === true;
     if (envelope.isHeldForOrder) return "delivered";
     return this.#deliver(envelope);
   }
@@ -148,6 +149,10 @@ export class LocalSide implements NodeSide {
     }
     if (outcome === "delivered" && !envelope.isKept && !this.#asked.has(stanza)) envelope.settle();
     return outcome;
+  }
+
+  #isHere({ bare }: Jid): boolean {
+    return this.#deps.sessions.ofAccount(bare.text).length > 0;
   }
 
   /** Answers a request on behalf of an account. Called within `deliver`. */

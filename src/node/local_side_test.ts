@@ -453,6 +453,14 @@ Deno.test("LocalSide.deliver() lets messages of rooms wait for earlier ones, and
     return envelope;
   };
   fixture.waiting = [];
+  assert.equal(fixture.local.deliver(fromRoom()), "delivered");
+  assert.deepEqual(
+    [fixture.handed.splice(0).length, fixture.waiting.length],
+    [1, 0],
+    "nobody is here",
+  );
+  fixture.settled.length = 0;
+  fixture.sessions = [{ jid: parseJid("b@example.com/x") as FullJid }] as LocalSession[];
   const waits = fromRoom();
   assert.equal(fixture.local.deliver(waits), "delivered");
   assert.deepEqual([fixture.handed, fixture.settled], [[], []]);

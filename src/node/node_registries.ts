@@ -12,7 +12,7 @@ import type { PepServer } from "../services/pep/mod.ts";
 import type { RosterServer } from "../services/roster/mod.ts";
 import type { SubscriptionRequests } from "../services/subscriptions/mod.ts";
 import { ComponentRegistry, FullJid, parseJid, SessionRegistry } from "../xmpp/mod.ts";
-import type { LocalSession, Stanza } from "../xmpp/mod.ts";
+import type { Stanza } from "../xmpp/mod.ts";
 import { accountProbe } from "./account_probe.ts";
 import type { LocalSide } from "./local_side.ts";
 import { sessionBounds } from "./options.ts";
@@ -34,7 +34,7 @@ export interface RegistryListeners {
   readonly sessions: SessionRegistry;
   readonly pep: PepServer;
   readonly muc: MucServer<Envelope> | undefined;
-  readonly copyOrder: Pick<CopyOrder<Envelope>, "leaving"> | undefined;
+  readonly copyOrder: Pick<CopyOrder<Envelope>, "leaving" | "gone"> | undefined;
   readonly local: LocalSide;
   readonly domains: Domains;
 }
@@ -51,8 +51,7 @@ export function makeSessions(config: Config, parts: RegistryListeners): SessionR
       // After the table: who changes the lists from now on finds the session there.
       opening: (jid) => parts.privacy.opening(jid),
       leaving: (jid) => {
-        const isOther = (each: LocalSession) => each.jid.text !== jid.text;
-        parts.copyOrder?.leaving(jid, !parts.sessions.ofAccount(jid.bare.text).some(isOther));
+        parts.copyOrder?.leaving(jid, isLastHere(jid, parts.sessions));
       },
       closed: (jid) => {
         parts.pressure.gone(jid.text);
@@ -60,6 +59,7 @@ export function makeSessions(config: Config, parts: RegistryListeners): SessionR
         parts.privacy.closed(jid);
         parts.offline.closed(jid);
         parts.pep.closed(jid);
+        if (isLastHere(jid, parts.sessions)) parts.copyOrder?.gone(jid.bare);
         return parts.table.sessionClosed(jid);
       },
       reachable: (jid) => parts.router.revealed(jid),
@@ -90,6 +90,11 @@ export function makeSessions(config: Config, parts: RegistryListeners): SessionR
     refuses: (session, stanza) => parts.privacy.refuses(session, stanza),
     ...sessionBounds(config),
   });
+}
+
+/** True when no other session of the same account is here. */
+function isLastHere(jid: FullJid, sessions: SessionRegistry): boolean {
+  return sessions.ofAccount(jid.bare.text).every((each) => each.jid.text === jid.text);
 }
 
 /** Notes when a session ends whose contacts knew of it. Those who may see the note see no other logout. */

@@ -80,6 +80,8 @@ export class CopyOrder<Copy extends RoomCopy> {
   readonly #deps: CopyOrderDeps<Copy>;
   /** By room and recipient; those that are silent for the longest time come first. */
   readonly #entries = new Map<string, Entry<Copy>>();
+  /** The same by the bare JIDs of recipients. */
+  readonly #byAccount = new Map<string, Set<Entry<Copy>>>();
   /** Entries of which messages wait. */
   readonly #waiting = new Set<Entry<Copy>>();
   readonly #turns = new Turns();
@@ -151,6 +153,14 @@ export class CopyOrder<Copy extends RoomCopy> {
     }
   }
 
+  /**
+   * Forgets what an account has got, as none of its sessions is here any more: it may get messages
+   * elsewhere before one comes back. What waits goes to where the account is.
+   */
+  gone(account: BareJid): void {
+    for (const entry of this.#byAccount.get(account.text) ?? []) this.#forget(entry);
+  }
+
   /** Gives all messages that wait, and holds none from now on. */
   async close(): Promise<void> {
     this.#isClosed = true;
@@ -167,15 +177,11 @@ export class CopyOrder<Copy extends RoomCopy> {
       readonly nowMs: number;
     },
   ): void {
-    this.#entries.delete(key);
     if (this.#entries.size >= MAX_ENTRIES) {
-      const [oldest] = this.#entries;
-      if (oldest !== undefined) {
-        this.#pass(oldest[1]);
-        this.#entries.delete(oldest[0]);
-      }
+      const [oldest] = this.#entries.values();
+      if (oldest !== undefined) this.#forget(oldest);
     }
-    this.#entries.set(key, {
+    const entry: Entry<Copy> = {
       key,
       room,
       to,
@@ -185,7 +191,21 @@ export class CopyOrder<Copy extends RoomCopy> {
       isAfterSilence: false,
       beginsAnew: false,
       cancel: undefined,
-    });
+    };
+    this.#entries.set(key, entry);
+    const account = to.bare.text;
+    const others = this.#byAccount.get(account);
+    if (others === undefined) this.#byAccount.set(account, new Set([entry]));
+    else others.add(entry);
+  }
+
+  #forget(entry: Entry<Copy>): void {
+    this.#entries.delete(entry.key);
+    const account = entry.to.bare.text;
+    const others = this.#byAccount.get(account);
+    others?.delete(entry);
+    if (others?.size === 0) this.#byAccount.delete(account);
+    this.#pass(entry);
   }
 
   /** Gives what waits for a person in a room, and begins anew with the next message. */

@@ -335,3 +335,20 @@ Deno.test("CopyOrder gives what waits to a session that leaves, and to others in
   deepStrictEqual(world.got.slice(5), ["7"], "the order goes on");
   await world.order.close();
 });
+
+Deno.test("CopyOrder reads nothing of what somebody got elsewhere before they came back", async () => {
+  const world = new World();
+  for (let number = 1; number <= 10; number++) world.keep(number);
+  const { bare: bob } = parseJid("bob@example.com/phone");
+  world.order.gone(bob);
+  world.arrive(1, 3);
+  world.order.gone(parseJid("alice@example.com/phone").bare);
+  deepStrictEqual(world.got, ["1"]);
+  world.order.gone(bob);
+  deepStrictEqual(world.got, ["1", "3"], "what waits goes to where they are");
+  world.arrive(9, 10);
+  deepStrictEqual(world.got.slice(2), ["9", "10"]);
+  await world.wait(250);
+  strictEqual(world.got.length, 4);
+  await world.order.close();
+});
