@@ -98,6 +98,8 @@ export class LinkLayer implements DrainedLinks {
   /** What operators may do with the links. */
   readonly control: LinkControl;
   #phase: "running" | "leaving" | "closed" = "running";
+  /** True once it has looked for others: there may be something to empty. */
+  #hasStarted = false;
   #rounds = 0;
   #cancelTick: CancelTimer | undefined;
   #lanes = 0;
@@ -171,6 +173,7 @@ export class LinkLayer implements DrainedLinks {
 
   /** Begins to look for other datacenters and to connect to them. */
   start(): void {
+    this.#hasStarted = true;
     this.#destinations.start();
     this.#tickLater();
     for (const seed of this.#seeds) seed.start();
@@ -405,7 +408,8 @@ export class LinkLayer implements DrainedLinks {
     });
     const outcome = await drain.run(withinMs);
     const left = this.#destinations.items + this.#incoming.unsettled;
-    log.info("links.drained", { scope, left, isDone: outcome === "settled" });
+    // A node that cannot start says why, and nothing else.
+    if (this.#hasStarted) log.info("links.drained", { scope, left, isDone: outcome === "settled" });
     this.#goodbye();
     this.#destinations.giveBackAll("leaving");
   }

@@ -195,3 +195,14 @@ Deno.test("LaneDrain.giveUpStuck() gives back stanzas that no peer has received,
   dc1.links.send(DC2, testEnvelope(4));
   await dc2.until(() => dc2.received.length === 4, "dc1 can still write to dc2");
 });
+
+Deno.test("LinkLayer.leave() tells what lanes are left with, unless it has never looked for others", async () => {
+  using authority = await TestAuthority.create();
+  for (const hasStarted of [false, true]) {
+    await using dc1 = new TestNode(DC1, { tls: await authority.holder(DC1) });
+    await dc1.links.listen();
+    if (hasStarted) dc1.links.start();
+    await dc1.links.leave(0);
+    assert.equal(dc1.log.entries.some(({ event }) => event === "links.drained"), hasStarted);
+  }
+});
