@@ -2,7 +2,8 @@ import { CausewayError } from "../../base/mod.ts";
 import type { StoredPrivacy } from "../../storage/mod.ts";
 import type { FullJid, Jid } from "../../xmpp/mod.ts";
 import type { ContactOf, PrivacyContact, StanzaAspect } from "./privacy_list.ts";
-import { blockedIn, PrivacyList } from "./privacy_list.ts";
+import { blockedIn, devicesIn, PrivacyList } from "./privacy_list.ts";
+import type { PrivacyView } from "./privacy_ports.ts";
 import { tryReadStored } from "./privacy_xml.ts";
 
 /** The lists of one account, as they are stored. */
@@ -30,6 +31,9 @@ export interface AppliedList {
   readonly list: PrivacyList | undefined;
   readonly roster: PrivacyRoster | undefined;
 }
+
+/** What applies to a session without a list. */
+export const NO_LIST: AppliedList = { list: undefined, roster: undefined };
 
 /**
  * Reads stored lists.
@@ -69,6 +73,19 @@ export function isDenied(
 ): boolean {
   return list !== undefined && !isExempt(owner, address) &&
     list.denies(address, aspect, contactsOf(roster));
+}
+
+/** The view of a session without a list. */
+const EVERYTHING: PrivacyView = { hidesFrom: () => false, isDeafTo: () => false, devices: [] };
+
+/** Returns what a list hides of presence to and from a session. */
+export function viewOf(session: FullJid, applied: AppliedList): PrivacyView {
+  if (applied.list === undefined) return EVERYTHING;
+  return {
+    hidesFrom: (contact) => isDenied(applied, session, contact, "presence-out"),
+    isDeafTo: (contact) => isDenied(applied, session, contact, "presence-in"),
+    devices: devicesIn(applied.list),
+  };
 }
 
 /** The privacy of an account with sessions here. */

@@ -16,9 +16,9 @@ export interface DefaultListsDeps extends Pick<PrivacyDeps, "hosts" | "log"> {
   readonly stored: StoredLists;
   readonly metrics: PrivacyMetrics;
   /** True for an account whose lists a session here keeps current. */
-  isRead(account: string): boolean;
+  isRead(account: BareJid): boolean;
   /** Returns the lists of an account with sessions here. */
-  known(account: string): AccountPrivacy | undefined;
+  known(account: BareJid): AccountPrivacy | undefined;
 }
 
 /** Default lists of accounts, wherever their sessions are: stanzas for accounts are kept out by them. */
@@ -125,7 +125,7 @@ export class DefaultLists {
     const store = this.#deps.hosts.store(account.domainpart);
     if (store === undefined) return () => false;
     const stored = await store.read(account.localpart);
-    const list = defaultOf(readPrivacy(stored, this.#deps.known(account.text)?.privacy));
+    const list = defaultOf(readPrivacy(stored, this.#deps.known(account)?.privacy));
     return (asker, item) => {
       const roster = new Map(item?.isListed === true ? [[item.jid, item]] : []);
       return isHidden({ list, roster }, account, asker);
@@ -145,7 +145,7 @@ export class DefaultLists {
   async #defaultFor(account: BareJid): Promise<AppliedList | undefined> {
     if (this.#deps.hosts.store(account.domainpart) === undefined) return undefined;
     const { isRead, known, stored } = this.#deps;
-    const found = isRead(account.text) ? known(account.text) : await stored.read(account);
+    const found = isRead(account) ? known(account) : await stored.read(account);
     return found && { list: defaultOf(found.privacy), roster: found.roster };
   }
 }
