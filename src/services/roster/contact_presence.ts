@@ -2,7 +2,7 @@ import type { PacedTask } from "../../base/mod.ts";
 import { describeError } from "../../base/mod.ts";
 import type { RosterContact } from "../../storage/mod.ts";
 import type { FullJid, Jid, Stanza } from "../../xmpp/mod.ts";
-import { parseJid, readdress } from "../../xmpp/mod.ts";
+import { readdress } from "../../xmpp/mod.ts";
 import type { AccountUse } from "../iq_service.ts";
 import type { AccountHosts, AccountReach, SessionsByAccount } from "./account_reach.ts";
 import type { AccountTurns, StepKind } from "./account_turns.ts";
@@ -10,10 +10,13 @@ import { ContactSights, subscribersIn, textsOf } from "./contact_sights.ts";
 import { DatacenterAnnouncer } from "./datacenter_announcer.ts";
 import { LateMeetings } from "./late_meetings.ts";
 import { ListReview } from "./list_review.ts";
+import { OpenRequests } from "./open_requests.ts";
 import { PresenceRetries } from "./presence_retries.ts";
 import type { PresenceSignal } from "./presence_signal.ts";
 import { partedPayload } from "./presence_signal.ts";
-import { bareEnd, probe, requestOf, subscribe, unavailable } from "./presence_stanzas.ts";
+import { sendEach, SENT_AT_ONCE } from "./presence_sending.ts";
+import type { Sending } from "./presence_sending.ts";
+import { bareEnd, probe, unavailable } from "./presence_stanzas.ts";
 import { RecentEnds } from "./recent_ends.ts";
 import type { RosterMetrics } from "./roster_metrics.ts";
 import type { PresenceView, RosterDeps } from "./roster_ports.ts";
@@ -35,10 +38,6 @@ export interface ContactPresenceDeps extends
   toldTo(session: FullJid): readonly string[];
 }
 
-/** Accounts that presence is sent to in one piece of paced work: half a millisecond or so. */
-const SENT_AT_ONCE = 8;
-/** Requests that a login repeats: each costs the database several statements. */
-const MAX_REPEATED = 50;
 /**
  * Attempts to tell of the end of a presence while the database or the session table fails, for a quarter
  * of an hour or so: its session is gone.
@@ -57,14 +56,6 @@ interface Ending {
 
 /** A presence to tell of, or its end, or the news that the session is no longer here. */
 type Change = Stanza | Ending | "left";
-
-/** The way in which presence goes to many accounts. */
-interface Sending {
-  readonly hosts: AccountHosts;
-  /** True for the first presence of a session. */
-  readonly isInitial: boolean;
-  readonly pace: PacedTask;
-}
 
 /** Contacts of a session whose presence is told, and where they have sessions. */
 interface Looked {
@@ -113,8 +104,7 @@ export class ContactPresence {
   readonly #announcer: DatacenterAnnouncer;
   readonly #review: ListReview;
   readonly #meetings: LateMeetings;
-  /** Requests that were repeated so far: each login goes on with the next ones. */
-  #repeated = 0;
+  readonly #requests: OpenRequests;
 
   constructor(deps: ContactPresenceDeps) {
     this.#deps = deps;
@@ -125,6 +115,7 @@ export class ContactPresence {
     const told = this.#told;
     this.#review = new ListReview({ ...deps, sights, told });
     this.#meetings = new LateMeetings({ ...deps, sights, told });
+    this.#requests = new OpenRequests({ routes: deps.routes, sights });
   }
 
   /** Broadcasts what a session of this node has told the account's resources here. */
@@ -417,7 +408,7 @@ export class ContactPresence {
     presence: Stanza,
     task: PacedTask,
   ): Promise<readonly RosterContact[] | undefined> {
-    const { paced } = this.#deps;
+    const { paced, reach } = this.#deps;
     const isInitial = !this.#told.has(jid.text);
     // Each piece of a first presence goes behind what came meanwhile. A later presence keeps its place.
     const pace = isInitial ? paced : task;
@@ -449,10 +440,10 @@ export class ContactPresence {
     if (!isInitial) return contacts;
     // If it has moved and come back, all are told by the second look of its return.
     if (isWhole) this.#meetings.afterLogin(jid, { found: found ?? new Map(), probed });
-    await this.#sendEach(probed, { hosts, isInitial, pace, make: (to) => probe(jid, to) });
+    await sendEach(probed, reach, { hosts, isInitial, pace, make: (to) => probe(jid, to) });
     await paced.run(async () => {
       this.#toOwnElsewhere(jid, probe(jid, jid.bare), hosts);
-      await this.#bringRequests(jid, contacts);
+      await this.#requests.bring(jid, contacts);
     });
     return contacts;
   }
@@ -534,6 +525,7 @@ export class ContactPresence {
   async #tell(jid: FullJid, presence: Stanza, { contacts, ...sending }: Sending & {
     readonly contacts: readonly Jid[];
   }): Promise<boolean> {
+    const { reach } = this.#deps;
     const { hosts } = sending;
     const isEnd = presence.type === "unavailable";
     let isWhole = true;
@@ -550,7 +542,7 @@ export class ContactPresence {
       return isHidden;
     };
     const mayHear = (to: Jid) => holds() && (isEnd || !isParted(to));
-    await this.#sendEach(contacts, {
+    await sendEach(contacts, reach, {
       ...sending,
       make: (to) => {
         if (!mayHear(to)) return undefined;
@@ -571,28 +563,6 @@ export class ContactPresence {
   }
 
   /**
-   * Sends presence to accounts that have sessions: a few at a time if there are more, or if it is the
-   * first of a session.
-   * @param options.make returns the stanza for an account when its turn comes; undefined: none
-   */
-  async #sendEach(accounts: readonly Jid[], { hosts, isInitial, pace, make }: Sending & {
-    readonly make: (to: Jid) => Stanza | undefined;
-  }): Promise<void> {
-    const { reach } = this.#deps;
-    const reached = accounts.filter((account) => reach.reaches(account, hosts));
-    const sendTo = (some: readonly Jid[]) => {
-      for (const to of some) {
-        const stanza = make(to);
-        if (stanza !== undefined) reach.send(stanza, hosts);
-      }
-    };
-    if (!isInitial && reached.length <= SENT_AT_ONCE) return sendTo(reached);
-    for (let start = 0; start < reached.length; start += SENT_AT_ONCE) {
-      await pace.run(() => sendTo(reached.slice(start, start + SENT_AT_ONCE)));
-    }
-  }
-
-  /**
    * Returns those of the contacts whose subscriptions have not ended while the session was told, and
    * from whom its list has not begun to hide its first presence.
    */
@@ -607,37 +577,6 @@ export class ContactPresence {
     const { routes, hosts: { localHost } } = this.#deps;
     for (const host of hosts.get(bare.text) ?? []) {
       if (host !== localHost) routes.sendTo(host, presence);
-    }
-  }
-
-  /**
-   * Brings open requests to the client, and repeats the account's own (RFC 6121 §3.1.2). Repeats the
-   * requests of contacts, too, who were accepted and still ask: they get the answer again. In both
-   * cases a node may have died when it had written one of the two rosters.
-   */
-  async #bringRequests(jid: FullJid, contacts: readonly RosterContact[]): Promise<void> {
-    const { routes } = this.#deps;
-    const sights = this.#sights;
-    for (const { jid: contact, request } of contacts) {
-      if (request !== undefined) {
-        routes.offer(jid, requestOf(parseJid(contact), jid.bare, request));
-      }
-    }
-    const view = sights.viewOf(jid);
-    const open = contacts.filter((each) =>
-      (each.isAsking || sights.mayLackApproval(jid, each)) && !view.hidesFrom(parseJid(each.jid))
-    );
-    const count = Math.min(open.length, MAX_REPEATED);
-    const first = this.#repeated;
-    this.#repeated += count;
-    for (let i = 0; i < count; i++) {
-      const each = open[(first + i) % open.length]!;
-      const contact = parseJid(each.jid);
-      if (each.isAsking) routes.route(subscribe(jid.bare, contact));
-      // The owner's roster decides anew: it may have changed since it was read.
-      if (sights.mayLackApproval(jid, each) && await sights.isAsked(jid.bare, contact)) {
-        routes.route(subscribe(contact, jid.bare));
-      }
     }
   }
 
