@@ -1,28 +1,22 @@
-import { CausewayError, describeError, FairShares, Pauses } from "../../base/mod.ts";
 import type { PepStore } from "../../storage/mod.ts";
 import type { FullJid, Jid, Stanza } from "../../xmpp/mod.ts";
-import { parseJid, serialize, Turns } from "../../xmpp/mod.ts";
+import { parseJid, serialize } from "../../xmpp/mod.ts";
 import { AvatarPhotos } from "./avatar_photos.ts";
 import { ClientCaps } from "./client_caps.ts";
 import type { FormValues } from "./data_form.ts";
-import { LastItems, RETRY_MS } from "./last_items.ts";
+import { LastItems } from "./last_items.ts";
 import { AVATAR_METADATA } from "./namespaces.ts";
 import type { Affiliation } from "./node_config.ts";
 import { ACCESS_MODEL, NodeConfig } from "./node_config.ts";
 import { admits, relationOf } from "./pep_access.ts";
 import type { NodeChange } from "./pep_events.ts";
 import { PepMetrics } from "./pep_metrics.ts";
-import type { Telling } from "./pep_notices.ts";
 import { PepNotices, reduced } from "./pep_notices.ts";
 import type { PepDeps, PepHosts, PepOutcome, Publication, StillCheck } from "./pep_ports.ts";
+import { UntoldChanges } from "./untold_changes.ts";
 
 /** Attempts at a change of a node that others change at the same moment. */
 const MAX_ATTEMPTS = 8;
-/**
- * Changes whose notifications may wait to be sent, and as many that sessions elsewhere may be told of
- * once Redis is back. An account has a quarter of the free places, and of the free bytes.
- */
-const MAX_UNTOLD = { maxItems: 10_000, maxBytes: 16 * 1_048_576 };
 /** Milliseconds of items that clients may have missed while datacenters were cut off. */
 const MISSED_WITHIN_MS = 86_400_000;
 /** Milliseconds by which clocks of nodes may differ, and which a session takes to move. */
@@ -53,19 +47,6 @@ interface Written {
   readonly change: NodeChange;
 }
 
-/** A change that is still to be told. */
-interface Untold {
-  readonly owner: Jid;
-  /** Bytes that are kept for it. */
-  readonly bytes: number;
-}
-
-/**
- * Tells of a change. Resolves to false when sessions elsewhere are to be told by another attempt.
- * @throws CausewayError with a code `storage/…`
- */
-type Tell = (telling: Telling) => Promise<boolean>;
-
 /** Outcome of one attempt at a change; `changed`: others have changed the node in between. */
 type Attempted = Written | Exclude<PepOutcome, "done"> | "changed";
 
@@ -79,21 +60,14 @@ export class PepServer {
   readonly #caps: ClientCaps;
   readonly #notices: PepNotices;
   readonly #last: LastItems;
-  /** Changes of one account are told in their order. */
-  readonly #turns = new Turns();
-  readonly #untold = new FairShares(MAX_UNTOLD);
-  /** The same for changes that wait until it is known who is elsewhere. */
-  readonly #turnsElsewhere = new Turns();
-  readonly #unreached = new FairShares(MAX_UNTOLD);
-  /** Pauses before a change is told again. */
-  readonly #pauses: Pauses;
+  readonly #untold: UntoldChanges;
 
   constructor(deps: PepDeps) {
     this.#deps = deps;
     this.hosts = deps.hosts;
     const { routes, clock, metrics } = deps;
-    this.#pauses = new Pauses(clock);
     const counters = this.#counters = new PepMetrics(metrics);
+    this.#untold = new UntoldChanges({ ...deps, counters });
     this.#last = new LastItems({ ...deps, counters });
     this.#caps = new ClientCaps({
       deliver: (to, stanza) => routes.deliver(to, stanza),
@@ -185,7 +159,7 @@ export class PepServer {
 
   /** Sends somebody who may see the presence of `owner` from now on the last items of `owner`. */
   approved(owner: Jid, contact: Jid): void {
-    this.#tellLater({ owner, bytes: 0 }, async (telling) => {
+    this.#untold.tell({ owner, bytes: 0 }, async (telling) => {
       const { hosts } = this.#deps;
       const store = hosts.store(owner.domainpart);
       if (store === undefined) return true;
@@ -409,14 +383,13 @@ export class PepServer {
    * told any more, so that this ends also without a database.
    */
   async close(): Promise<void> {
-    this.#pauses.close();
+    this.#untold.close();
     await this.settled();
   }
 
   /** Waits until all that has happened so far is told. */
   async settled(): Promise<void> {
-    await this.#turns.settled();
-    await this.#turnsElsewhere.settled();
+    await this.#untold.settled();
     await this.#last.settled();
     await this.#notices.settled();
     await this.photos.settled();
@@ -473,7 +446,7 @@ export class PepServer {
     if (isSilent && node !== AVATAR_METADATA) return;
     const told = isSilent ? { kind: "configuration" } as const : reduced(change, config);
     const isOfContent = told.kind !== "configuration" && told.kind !== "delete";
-    this.#tellLater({ owner, bytes: bytesOf(told) }, async (telling) => {
+    this.#untold.tell({ owner, bytes: bytesOf(told) }, async (telling) => {
       const mustAsk = telling.isLate && isOfContent;
       const current = mustAsk ? await this.#currentOf(owner, node, config) : config;
       if (current === undefined) return true;
@@ -486,69 +459,6 @@ export class PepServer {
     const found = await this.#storeOf(owner).node(owner.localpart, node);
     const config = found && NodeConfig.decode(found.config);
     return config?.isOfSameNode(before) === true ? config : undefined;
-  }
-
-  #tellLater(change: Untold, tell: Tell): void {
-    const { text: owner } = change.owner;
-    const isLate = this.#turns.has(owner);
-    const told = new Set<string>();
-    this.#await(change, { shares: this.#untold, turns: this.#turns }, async () => {
-      const isForThoseHere = this.#turnsElsewhere.has(owner);
-      const hasToldAll = await this.#retry((isAgain) =>
-        tell({ isLate: isLate || isAgain, isForThoseHere, told })
-      );
-      if (!hasToldAll) this.#tellElsewhere(change, (telling) => tell({ ...telling, told }));
-    });
-  }
-
-  /** Tells sessions elsewhere of a change, behind the earlier ones of its owner. */
-  #tellElsewhere(change: Untold, tell: (telling: Omit<Telling, "told">) => Promise<boolean>): void {
-    const { sessions, paced } = this.#deps;
-    this.#await(change, { shares: this.#unreached, turns: this.#turnsElsewhere }, async () => {
-      for (;;) {
-        // It is asked before the database, which is not read in vain.
-        const isTableThere = await sessions.everywhere([change.owner.text]) !== undefined;
-        const attempt = () => paced.run(() => tell({ isLate: true, isForThoseHere: false }));
-        if (isTableThere && await this.#retry(attempt)) return;
-        if (this.#pauses.isClosed) return this.#counters.failures.inc();
-        await this.#pauses.pause(RETRY_MS);
-      }
-    });
-  }
-
-  /** Runs a step, which never rejects, in the turn of the change's owner, if there is room for it. */
-  #await(
-    { owner: { text }, bytes }: Untold,
-    { shares, turns }: { readonly shares: FairShares; readonly turns: Turns },
-    step: () => Promise<void>,
-  ): void {
-    const holders = { singles: [text], crowds: [] };
-    if (!shares.mayHold(holders, bytes)) return this.#counters.failures.inc();
-    shares.hold(holders, bytes);
-    void turns.run(text, step).finally(() => shares.release(holders, bytes));
-  }
-
-  /**
-   * Tells of a change as often as the database fails in a way that may pass, until this server is
-   * closed. Never rejects.
-   *
-   * @param tell gets true when it has failed before
-   * @returns what `tell` did, and true for a change that is given up
-   */
-  async #retry(tell: (isAgain: boolean) => Promise<boolean>): Promise<boolean> {
-    const { log } = this.#deps;
-    for (let attempt = 1;; attempt++) {
-      try {
-        return await tell(attempt > 1);
-      } catch (thrown) {
-        this.#counters.failures.inc();
-        const error = describeError(thrown);
-        if (attempt === 1) log.warn("pep.notification-failed", { error });
-        const mayPass = thrown instanceof CausewayError && thrown.retryable;
-        if (!mayPass || this.#pauses.isClosed) return true;
-      }
-      await this.#pauses.pause(RETRY_MS);
-    }
   }
 
   #storeOf({ domainpart }: Jid): PepStore {
