@@ -446,3 +446,62 @@ Deno.test("importAccounts() stops before it doubles messages when it has lost it
   await destination.import(source, { ...taking, offlineOptionsOf, stores: directory });
   assert.equal((await destination.waiting("alice")).length, 65);
 });
+
+/** Messages with these texts, which wait for an account. */
+function waitingFor(...texts: readonly string[]): string {
+  const messages = texts.map((text) =>
+    "<message xmlns='jabber:client' from='bob@example.com/x' type='chat'>" +
+    `<body>${text}</body></message>`
+  );
+  return `<offline-messages>${messages.join("")}</offline-messages>`;
+}
+
+Deno.test("importAccounts() gives an account of a directory no message again that its owner has read", async () => {
+  await using destination = await Destination.open();
+  const { store } = destination;
+  const taking = { ...destination.taking, stores: storesWith(store, { users: IN_DIRECTORY }) };
+  const path = await destination.write(document(user("alice", waitingFor("1", "2"))));
+  await destination.import(await PieFiles.open([path]), taking);
+  assert.equal((await destination.waiting("alice")).length, 2);
+  await store.offlineMessages(HOST).removeAll("alice");
+  const counts = await destination.import(await PieFiles.open([path]), taking);
+  assert.deepEqual(await destination.waiting("alice"), []);
+  assert.deepEqual(counts, { ...NOTHING, there: 1, findings: 2 });
+  assert.equal(
+    destination.report()[1],
+    "alice@example.com | offline | 2 messages: the account is here, and may have got them already",
+  );
+});
+
+Deno.test("importAccounts() goes on behind messages of a directory's account that were read while it was off", async () => {
+  await using destination = await Destination.open();
+  const { store } = destination;
+  const roster = "<query xmlns='jabber:iq:roster'><item jid='bob@example.com'/></query>";
+  const path = await destination.write(
+    document(user("alice", waitingFor("1", "2", "3") + roster)),
+  );
+  const source = await PieFiles.open([path]);
+  const stores = storesWith(store, { users: IN_DIRECTORY });
+  // There is room for one of them.
+  const offlineOptionsOf = () => ({ maxMessages: 2, maxBytes: 100_000, lifetimeMs: 1_000_000 });
+  const taking = { ...destination.taking, stores, offlineOptionsOf };
+  const off = new Proxy(store.rosters(), {
+    get: (target, key) =>
+      key === "fill"
+        ? () => Promise.reject(new Error("the machine is off"))
+        : methodOf(target, key),
+  });
+  const failing = storesWith(store, { users: IN_DIRECTORY, rosters: off });
+  await assert.rejects(destination.import(source, { ...taking, stores: failing }), {
+    message: "the machine is off",
+  });
+  assert.equal((await destination.waiting("alice")).length, 1);
+  await store.offlineMessages(HOST).removeAll("alice");
+  const counts = await destination.import(source, taking);
+  assert.deepEqual(await destination.waiting("alice"), []);
+  assert.deepEqual(counts, { ...NOTHING, there: 1, findings: 2 });
+  assert.equal(
+    destination.report()[1],
+    "alice@example.com | offline | 2 messages: they have expired, or there is no room",
+  );
+});

@@ -12,6 +12,7 @@ import { removeUnownedMessages } from "../storage/mod.ts";
 import type { CompleteCredentials, ScramCredentials, ScramSecret } from "../xmpp/mod.ts";
 import { parseElement, serialize } from "../xmpp/mod.ts";
 import { AccountLock } from "./account_lock.ts";
+import { MessagesMark } from "./messages_mark.ts";
 import type { MovedAccount, MovedKind, MovedLogin } from "./moved_account.ts";
 import { takeNodes } from "./take_nodes.ts";
 
@@ -99,7 +100,9 @@ export interface Reserved {
  * password.
  *
  * Nobody can be kept from logging in to an account of a directory, which checks the passwords. Such an
- * account gets its messages only if it has no other data here: it may have got them before.
+ * account gets its messages from one import, and only if it has no other data here: it may have got
+ * them before. If that import is killed between some of them, and the person reads these before it
+ * continues, they come once more.
  *
  * Two imports that take one account at once would give it all messages twice. So one leaves it to the
  * other, which has reserved it, or has the lock of an account whose messages it takes.
@@ -124,7 +127,7 @@ export async function takeAccount(
     // A directory makes accounts itself, and keeps no keys.
     if (!await users.exists(localpart)) return refused("account", NOT_IN_DIRECTORY);
     if (account.login !== undefined) taking.note("password", IN_DIRECTORY);
-    if (!await taking.alone(async () => taking.data(!await taking.hasData()))) return undefined;
+    if (!await taking.alone(() => taking.dataOfDirectory())) return undefined;
     return { outcome: "there", findings: taking.findings };
   }
   const existing = await users.credentials(localpart);
@@ -285,8 +288,8 @@ class Taking {
     return true;
   }
 
-  /** True for an account that has any of the data that `data` takes behind the messages. */
-  async hasData(): Promise<boolean> {
+  /** True for an account that has any of the data that are taken behind the messages. */
+  async #hasData(): Promise<boolean> {
     const { stores } = this.#deps;
     const { text, localpart, domainpart } = this.#account.jid;
     const vcards = stores.vcards(domainpart);
@@ -299,13 +302,47 @@ class Taking {
   }
 
   /**
-   * Takes all but the keys. Messages come first: an account in a directory that is taken again has got
-   * them already if it has other data.
+   * Takes all but the keys.
    *
    * @param isNew false for an account that may have got its messages already
    */
   async data(isNew: boolean): Promise<void> {
     await this.#messages(isNew);
+    await this.#otherData();
+  }
+
+  /**
+   * Takes the data of an account of a directory. Messages come first: an account that has other data
+   * may have got them from an import that left no mark.
+   */
+  async dataOfDirectory(): Promise<void> {
+    const { stores, importId, offlineOptionsOf, nowMs } = this.#deps;
+    const { jid, messages } = this.#account;
+    if (messages.length > 0 && offlineOptionsOf(jid.domainpart) !== undefined) {
+      const store = stores.offlineMessages(jid.domainpart);
+      await this.#messagesOnce(
+        await MessagesMark.read(store, jid, { importId, nowMs: nowMs() }),
+      );
+    } else await this.#messages(false);
+    await this.#otherData();
+  }
+
+  async #messagesOnce(mark: MessagesMark): Promise<void> {
+    const isOwn = mark.owner === "this";
+    if (isOwn && mark.reasons !== undefined) {
+      for (const reason of mark.reasons) this.note("offline", reason);
+      return;
+    }
+    if (!isOwn && (mark.owner !== undefined || await this.#hasData())) {
+      return await this.#messages(false);
+    }
+    if (!isOwn) await mark.begin();
+    const before = this.findings.length;
+    await this.#messages(true);
+    await mark.end(this.findings.slice(before).map(({ reason }) => reason));
+  }
+
+  async #otherData(): Promise<void> {
     await this.#roster();
     await this.#vcard();
     await this.#private();
