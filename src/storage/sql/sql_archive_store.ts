@@ -114,7 +114,9 @@ export class SqlArchiveStore implements ArchiveStore {
       const query = this.#matching(queries, { archive, key }, filter, span)
         .select(["process", "sequence", "sent_at", "stanza"])
         .orderBy("position", from === "start" ? "asc" : "desc");
-      const rows = await this.#database.dialect.limit(query, limit + 1).execute();
+      const hasOwnIndex = filter.peer !== undefined || filter.ids !== undefined;
+      const ordered = hasOwnIndex ? query : this.#byKey(query);
+      const rows = await this.#database.dialect.limit(ordered, limit + 1).execute();
       const isComplete = rows.length <= limit;
       const messages = rows.slice(0, limit).map((row) => ({
         ...endOf(row),
@@ -150,7 +152,7 @@ export class SqlArchiveStore implements ArchiveStore {
           .select(["process", "sequence", "sent_at"])
           .where("account_key", "=", key).where(isThere(stillOf(queries, archive, key)))
           .orderBy("position", direction);
-        const [row] = await this.#database.dialect.limit(query, 1).execute();
+        const [row] = await this.#database.dialect.limit(this.#byKey(query), 1).execute();
         return row && endOf(row);
       };
       const [first, last] = [await end("asc"), await end("desc")];
@@ -213,7 +215,8 @@ export class SqlArchiveStore implements ArchiveStore {
         if (owner !== undefined && !await this.#isOf(queries, key, owner)) return undefined;
         const oldest = queries.selectFrom("archive_messages").select("position")
           .where("account_key", "=", key).where("position", ">", from).orderBy("position");
-        const rows = await this.#database.dialect.limit(oldest, REMOVED_AT_ONCE).execute();
+        const rows = await this.#database.dialect.limit(this.#byKey(oldest), REMOVED_AT_ONCE)
+          .execute();
         if (rows.length < REMOVED_AT_ONCE) return undefined;
         const upTo = Number(rows.at(-1)!.position);
         await queries.deleteFrom("archive_messages").where("account_key", "=", key)
@@ -326,6 +329,14 @@ export class SqlArchiveStore implements ArchiveStore {
   #agedPlaceOf(key: Key, sentBeforeMs: number): MessagePlace | undefined {
     const isSame = this.#aged?.sentBeforeMs === sentBeforeMs && this.#aged.key.equals(key);
     return isSame ? this.#aged?.last : undefined;
+  }
+
+  /** Has messages read in the order of their positions, instead of sorted. */
+  #byKey<O>(
+    query: SelectQueryBuilder<Tables, "archive_messages", O>,
+  ): SelectQueryBuilder<Tables, "archive_messages", O> {
+    const hint = this.#database.dialect.byKey?.("archive_messages");
+    return hint === undefined ? query : query.modifyFront(hint);
   }
 
   /** Selects the messages that a filter wants, within a span. */

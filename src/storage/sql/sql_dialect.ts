@@ -43,6 +43,11 @@ export interface SqlDialect {
   compiler(): QueryCompiler;
   /** Limits a query to its first `count` rows. */
   limit<Q>(query: Limited<Q>, count: number): Q;
+  /**
+   * Returns a hint for the front of a query that reads rows of a table in the order of its primary key.
+   * @default the engine sees by itself that it need not sort them
+   */
+  byKey?(table: string): RawBuilder<unknown>;
   /** Wall clock of the server in milliseconds, or in whole seconds where it counts no parts. */
   readonly clockMs: RawBuilder<number>;
   /**
