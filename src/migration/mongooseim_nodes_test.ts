@@ -99,7 +99,9 @@ for (const kind of FOREIGN_KINDS) {
         'node "odd": item "y" has no payload or no id',
         'node "odd": only its owner and members see it: its access model "authorize" is none here',
         'node "urn:xmpp:bookmarks:1": affiliation "publisher" of "carol@example.com" is not taken',
-      ].map((reason) => `alice@example.com | pep | ${reason}`),
+      ].map((reason) => `alice@example.com | pep | ${reason}`).concat(
+        "- | other | table pubsub_nodes: 1 rows are not taken (nodes of services, with their items)",
+      ).toSorted(),
     );
 
     const store = destination.store.pep(HOST);

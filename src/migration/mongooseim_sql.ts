@@ -3,6 +3,7 @@ import { BareJid, tryMakeJid } from "../xmpp/mod.ts";
 import { AccountParts, shown } from "./account_parts.ts";
 import type { AccountSource, PlacedItem } from "./account_source.ts";
 import { NODE_TABLES, takeNodesOf } from "./mongooseim_nodes.ts";
+import { tablesLeft } from "./mongooseim_left.ts";
 import type { MongooseimDatabase } from "./mongooseim_rows.ts";
 import { cut, MAX_XML_BYTES, textOf, tryRead } from "./mongooseim_rows.ts";
 import type { SourceItem } from "./moved_account.ts";
@@ -45,6 +46,9 @@ const ORDERS: Readonly<Record<string, string>> = {
   private_storage: "namespace",
   offline_message: "id",
 };
+
+/** A position: an account, or behind all of them a table that the report names. */
+type Place = readonly [server: string, username: string] | { readonly table: string };
 
 /** A table with data that is not taken. */
 interface LeftTable {
@@ -126,12 +130,19 @@ export class MongooseimSql implements AccountSource {
   }
 
   async *items(after: string | undefined): AsyncGenerator<PlacedItem, void> {
-    let [server, username]: readonly string[] = after === undefined ? ["", ""] : JSON.parse(after);
+    const place: Place = after === undefined ? ["", ""] : JSON.parse(after);
+    if (!("table" in place)) yield* this.#accounts(place);
+    const taken = new Set([...this.#tables].filter((table) => LEFT_TABLES[table] === undefined));
+    yield* tablesLeft(this.#database, taken, "table" in place ? place.table : "");
+  }
+
+  async *#accounts(after: readonly [string, string]): AsyncGenerator<PlacedItem, void> {
+    let [server, username] = after;
     for (;;) {
       const rows = await this.#database.query(
         "SELECT server, username, password, pass_details FROM users WHERE server > ? OR " +
           `(server = ? AND username > ?) ORDER BY server, username LIMIT ${PAGE}`,
-        [server!, server!, username!],
+        [server, server, username],
       );
       for (const row of rows) {
         server = textOf(row["server"]);

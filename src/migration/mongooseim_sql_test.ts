@@ -132,6 +132,9 @@ for (const kind of FOREIGN_KINDS) {
         "dave@example.com | password | the form of its keys is not known",
         "dave@example.com | password | there is no password or key that can be used",
         "erin@elsewhere.example | account | elsewhere.example is not one of hosts",
+        "- | other | table privacy_list: 2 rows are not taken (privacy lists)",
+        "- | other | table pubsub_node: 2 rows are not taken (nodes of personal eventing in the tables " +
+        "of this version)",
       ].toSorted(),
     );
 
