@@ -5,7 +5,7 @@ import { MongooseimSql } from "./mongooseim_sql.ts";
 import { Destination, HOST } from "./testing/destination.ts";
 import { foreign, FOREIGN_KINDS } from "./testing/foreign.ts";
 
-/** Columns of MongooseIM's tables since 4.0, by the driver of the server. */
+/** Columns of MongooseIM's tables since 5.0, by the driver of the server. */
 function tablesOf(driver: string): Readonly<Record<string, string>> {
   const [number, serial, small] = driver === "pgsql"
     ? ["bigint", "bigserial PRIMARY KEY", "smallint"]

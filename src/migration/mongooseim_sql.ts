@@ -75,7 +75,7 @@ const SUBSCRIPTIONS: Readonly<Record<string, string>> = {
   N: "none",
 };
 
-/** The accounts in the SQL tables of MongooseIM 4.0 or newer. */
+/** The accounts in the SQL tables of MongooseIM 5.0 or newer. */
 export class MongooseimSql implements AccountSource {
   readonly id: string;
   readonly #database: MongooseimDatabase;
@@ -115,7 +115,7 @@ export class MongooseimSql implements AccountSource {
             ? `it has no table ${table}`
             : `its table ${table} has no column ${
               missing.join(", ")
-            }, as MongooseIM has it since 4.0`),
+            }, as MongooseIM has it since 5.0`),
       );
     }
     const tables = Object.keys(TABLES).filter((table) => columns.has(table));
