@@ -3,6 +3,7 @@ import { buildStanza, parseJid, readdress } from "../../xmpp/mod.ts";
 import type { LiveRoom, LiveRooms, PostedMessage } from "./live_rooms.ts";
 import type { MucMetrics } from "./muc_metrics.ts";
 import type { MucService } from "./muc_options.ts";
+import type { Seat } from "./occupants.ts";
 import { numberedMessage } from "./room_xml.ts";
 
 /** Milliseconds that a message waits for earlier ones, before those are read from the database. */
@@ -172,14 +173,26 @@ export class MessageOrder {
   }
 
   /** @param after leaves out those who came as one of that many, or earlier */
-  #give(live: LiveRoom, { number, text }: PostedMessage, after = 0): void {
-    const { rooms, service } = this.#deps;
-    const seats = rooms.own(live).filter(({ jid }) => {
+  #give(live: LiveRoom, message: PostedMessage, after = 0): void {
+    const { number } = message;
+    const seats = this.#deps.rooms.own(live).filter(({ jid }) => {
+      if (number === undefined) return true;
       const since = live.since.get(jid);
-      return number === undefined ||
-        number > (since?.number ?? 0) && (since?.position ?? Infinity) > after;
+      const isNew = number > (since?.number ?? 0) && (since?.position ?? Infinity) > after;
+      if (isNew) since?.held?.push(message);
+      return isNew && since?.held === undefined;
     });
+    this.giveTo(seats, message, live);
+  }
+
+  /** Gives a message to sessions of this node that have not got it. */
+  giveTo(
+    seats: readonly Seat[],
+    { number, text }: Pick<PostedMessage, "number" | "text">,
+    live: LiveRoom,
+  ): void {
     if (seats.length === 0) return;
+    const { rooms, service } = this.#deps;
     const message = numberedMessage(text, {
       room: live.jid.text,
       number: shownNumber(service, text, number),

@@ -4,6 +4,7 @@ import type { RoomStanza } from "../rooms/mod.ts";
 import { Arrivals } from "./arrivals.ts";
 import { EmptyRooms } from "./empty_rooms.ts";
 import { GoneSeats } from "./gone_seats.ts";
+import { Handovers } from "./handovers.ts";
 import { Invitations } from "./invitations.ts";
 import { LeftSeats } from "./left_seats.ts";
 import { LiveRooms } from "./live_rooms.ts";
@@ -32,6 +33,7 @@ export interface MucParts<Taken extends RoomStanza> {
   readonly answers: MucAnswers<Taken>;
   readonly rooms: LiveRooms;
   readonly order: MessageOrder;
+  readonly handovers: Handovers;
   readonly peers: Peers;
   readonly leaves: WaitingLeaves;
   readonly arrivals: Arrivals;
@@ -75,13 +77,16 @@ export function makeMucParts<Taken extends RoomStanza>(
   const records = new RoomRecords({ service, rooms, counters, note });
   const history = new RoomHistory({ service, rooms, note });
   const order = new MessageOrder({ service, rooms, metrics: counters, clock, inTurn });
+  const handovers = new Handovers({ service, rooms, order, clock, inTurn });
   const peers = new Peers({
     ...deps,
     rooms,
     counters,
+    handOver: (seat) => handovers.handOver(seat),
     seated: (seat) => arrivals.told(seat),
     heard: (sent) => {
       if (sent.news.kind === "left") exit.leftElsewhere(sent.news);
+      else if (sent.news.kind === "gone") handovers.gone(sent.process, sent.news);
       else changes.heard(sent);
     },
     mayHaveMissed: () => changes.reviewAll(),
@@ -138,6 +143,7 @@ export function makeMucParts<Taken extends RoomStanza>(
     records,
     history,
     order,
+    handovers,
     peers,
     changes,
     empty,
@@ -199,6 +205,7 @@ export function makeMucParts<Taken extends RoomStanza>(
     answers,
     rooms,
     order,
+    handovers,
     peers,
     leaves,
     arrivals,

@@ -37,8 +37,9 @@ export class MucServer<Taken extends RoomStanza> {
 
   /** Ends the timers. Messages that the database has not got stay unsettled. */
   async close(): Promise<void> {
-    const { order, peers, intake, posts } = this.#parts;
+    const { order, handovers, peers, intake, posts } = this.#parts;
     order.close();
+    handovers.close();
     peers.close();
     await intake.settled();
     posts.close();

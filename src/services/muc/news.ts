@@ -22,7 +22,8 @@ import type { Role } from "./room_standing.ts";
  * | `changed` | the room's configuration or affiliations have changed in the database |
  * | `destroyed` | the room is gone from the database |
  *
- * Nodes of the version before know nothing of `changes`, `change`, `creation` and `account`.
+ * Nodes of the version before know nothing of `changes`, `change`, `creation`, `account` and the
+ * `number` of `gone`.
  */
 export type News =
   | { readonly kind: "beat"; readonly count: number; readonly changes?: number }
@@ -43,6 +44,8 @@ export type News =
     readonly jid: string;
     readonly notes: PresenceNotes;
     readonly payload: readonly XmlElement[];
+    /** Number up to which the session got messages, when another node has taken its seat over. */
+    readonly number?: number | undefined;
   }
   | {
     readonly kind: "left";
@@ -127,10 +130,10 @@ export function newsStanza(news: News, { process, from, to }: {
       case "seat":
         return element(kind, { count: `${news.count}` }, seatElement(news.seat));
       case "gone": {
-        const { count, room, jid, notes, payload } = news;
+        const { count, room, jid, notes, payload, number } = news;
         return element(
           kind,
-          { count: `${count}`, room, jid },
+          { count: `${count}`, room, jid, number: textOf(number) },
           notesElement(notes),
           payloadElement(payload),
         );
@@ -230,7 +233,9 @@ function contentOf(content: XmlElement, sender: Sender): News | undefined {
     case "gone": {
       const jid = fullJidIn(content);
       if (count === undefined || room === undefined || jid === undefined) return undefined;
-      return { kind, count, room, jid, notes, payload: payloadIn(content) };
+      const number = numberIn(content, "number");
+      const about = { room, jid, notes, payload: payloadIn(content) };
+      return { kind, count, ...about, ...number !== undefined && { number } };
     }
     case "left": {
       const of = numberIn(content, "of");

@@ -50,6 +50,15 @@ const NEWS: readonly News[] = [
   { kind: "whole", count: 0, isFirst: true, isLast: true, seats: [] },
   { kind: "seat", count: 4, seat: SEAT },
   { kind: "gone", count: 5, room: ROOM, jid: SEAT.jid, notes: NOTES, payload: SEAT.payload },
+  {
+    kind: "gone",
+    count: 5,
+    room: ROOM,
+    jid: SEAT.jid,
+    notes: { codes: [] },
+    payload: [],
+    number: 7,
+  },
   { kind: "left", of: 9, room: ROOM, jid: SEAT.jid, changedMs: 5 },
   {
     kind: "posted",

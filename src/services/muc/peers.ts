@@ -63,9 +63,14 @@ export interface PeersDeps extends
   > {
   readonly rooms: LiveRooms;
   readonly counters: MucMetrics;
+  /**
+   * Called before another node gets a seat of this node. Returns the number up to which its session got
+   * messages; undefined if that is not known.
+   */
+  handOver(seat: Seat): number | undefined;
   /** Called with a seat of another node that is new or has changed. */
   seated(seat: Seat): void;
-  /** Called with news that are no matter of seats alone. */
+  /** Called with news that are no matter of seats alone, and with seats that are gone. */
   heard(news: SentNews): void;
   /** Called when changes of rooms may not have come: the rooms are to be read again. */
   mayHaveMissed(): void;
@@ -176,12 +181,14 @@ export class Peers {
   /** Tells all nodes that a seat of this node is gone. */
   gone(
     { room, jid }: Seat,
-    { notes = {}, payload = [] }: {
+    { notes = {}, payload = [], number }: {
       readonly notes?: PresenceNotes;
       readonly payload?: Seat["payload"];
+      /** Number up to which its session got messages here, when it has moved. */
+      readonly number?: number | undefined;
     },
   ): void {
-    this.tell({ kind: "gone", count: ++this.#count, room, jid, notes, payload });
+    this.tell({ kind: "gone", count: ++this.#count, room, jid, notes, payload, number });
   }
 
   /**
@@ -281,6 +288,7 @@ export class Peers {
         else if (this.#isOf(sent.process, news.room, news.jid)) {
           this.#deps.rooms.remove(news.room, news.jid, news);
         }
+        if (news.kind === "gone") this.#deps.heard(sent);
         return;
       }
       case "changed":
@@ -387,7 +395,7 @@ export class Peers {
 
   /** Takes a seat of another node. Sessions of this node that came later lose its nickname. */
   #seat(seat: Seat): void {
-    const { rooms, process, counters, seated } = this.#deps;
+    const { rooms, process, counters, handOver, seated } = this.#deps;
     const room = rooms.get(seat.room);
     const known = room?.seats.of(seat.jid);
     // It was told before, as when all seats of a node come again.
@@ -409,13 +417,14 @@ export class Peers {
     }
     const live = rooms.get(seat.room);
     if (live !== undefined) live.mayHaveOthers = false;
+    const number = known?.process === process ? handOver(known) : undefined;
     rooms.put(seat);
     const mine = rooms.get(seat.room)?.seats;
     // A seat of this node that came first is still seen. One that came later has made room above.
     if (known?.process === process && mine?.of(seat.jid) === seat) {
       counters.leaves.inc();
       // A node that the news of the other one have not reached must not keep this node's seat.
-      this.gone(known, {});
+      this.gone(known, { number });
     }
     seated(seat);
   }

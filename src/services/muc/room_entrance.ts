@@ -3,6 +3,7 @@ import { FullJid, stanzaElement } from "../../xmpp/mod.ts";
 import type { RoomStanza } from "../rooms/mod.ts";
 import type { EmptyRooms } from "./empty_rooms.ts";
 import type { GoneSeats } from "./gone_seats.ts";
+import type { Handovers } from "./handovers.ts";
 import { readHistoryRequest } from "./history_request.ts";
 import type { LiveRooms, RoomRecord } from "./live_rooms.ts";
 import type { MessageOrder } from "./message_order.ts";
@@ -33,6 +34,7 @@ export interface RoomEntranceDeps<Taken extends RoomStanza>
   readonly records: Pick<RoomRecords, "read" | "findOrMake">;
   readonly history: Pick<RoomHistory, "read" | "give">;
   readonly order: Pick<MessageOrder, "catchUpSoon">;
+  readonly handovers: Pick<Handovers, "begin">;
   readonly peers: Pick<Peers, "met" | "put">;
   readonly changes: Pick<RoomChanges, "clear" | "enforce">;
   readonly empty: Pick<EmptyRooms, "remove">;
@@ -111,7 +113,7 @@ export class RoomEntrance<Taken extends RoomStanza> {
    * @throws CausewayError `storage/…`
    */
   async takeOver(room: string, jid: FullJid): Promise<boolean> {
-    const { rooms, records, changes, process, localHost, isHere } = this.#deps;
+    const { rooms, records, changes, handovers, process, localHost, isHere } = this.#deps;
     const seatElsewhere = () => {
       const seat = rooms.get(room)?.seats.of(jid.text);
       return seat?.process === process || !isHere(jid) ? undefined : seat;
@@ -129,8 +131,9 @@ export class RoomEntrance<Taken extends RoomStanza> {
       host: localHost,
       process,
     };
-    this.#claim(own, { codes: isTaken ? ["210"] : [] });
     this.#noteHistory(own, found.lastNumber);
+    handovers.begin(own, seat.process);
+    this.#claim(own, { codes: isTaken ? ["210"] : [] });
     // Its old node may not have heard of a ban, and this node heard of it when it had no seat.
     changes.enforce(room, { codes: [], notes: {} });
     return true;

@@ -88,6 +88,7 @@ function entranceOf(
       give: ({ jid }) => void written.push(`<history to='${jid}'/>`),
     },
     order: { catchUpSoon() {} },
+    handovers: { begin() {} },
     peers: {
       met: () => Promise.resolve(),
       put: (seat, { codes } = {}) => {
