@@ -109,6 +109,8 @@ export class Envelope extends Duty implements EnvelopeFields {
   isTold = false;
   /** True once the order of its room has taken it, and is to note it when a session here has got it. */
   isHeldForOrder = false;
+  /** Memory of repeats that has it as delivered here, on account of this very envelope. */
+  rememberedBy: { forgetDelivered(envelope: Envelope): void } | undefined;
   /** Local host of the datacenter where the stanza entered that this error made here answers. */
   answersTo: string | undefined;
   /**
@@ -121,6 +123,8 @@ export class Envelope extends Duty implements EnvelopeFields {
   #cameFrom: string | undefined;
   /** Sessions that keep it until their client has acknowledged it. */
   #keepers = 0;
+  /** Those of them that have gone to other nodes with it. */
+  #gone = 0;
   #isTaken = false;
 
   constructor(fields: EnvelopeFields, fate?: Fate, number = 0) {
@@ -199,6 +203,16 @@ export class Envelope extends Duty implements EnvelopeFields {
     return this.#isTaken;
   }
 
+  /** True while a session here keeps it that has not gone on with it, and once a client has it. */
+  get isHere(): boolean {
+    return this.#isTaken || this.#keepers > this.#gone;
+  }
+
+  /** Notes that a session that keeps it has gone to another node with it. */
+  goneOn(): void {
+    this.#gone++;
+  }
+
   /** Notes that one more session keeps it; it is settled when all of them are done with it. */
   retain(): void {
     this.#keepers++;
@@ -218,11 +232,16 @@ export class Envelope extends Duty implements EnvelopeFields {
   }
 
   /**
-   * Notes that a session that kept it ended without an acknowledgement.
+   * Notes that a session that kept it ended without an acknowledgement. Nobody here has it any more, if
+   * the others have gone on with it: another node may send it here anew.
+   * @param hasGone true when the session had gone to another node with it. Default: false
    * @returns true when no other session has it: the caller holds the envelope again, with its duty
    */
-  abandoned(): boolean {
-    if (--this.#keepers > 0) return false;
+  abandoned(hasGone = false): boolean {
+    this.#keepers--;
+    if (hasGone) this.#gone--;
+    if (!this.isHere) this.rememberedBy?.forgetDelivered(this);
+    if (this.#keepers > 0) return false;
     if (!this.#isTaken) return true;
     this.settle();
     return false;

@@ -411,11 +411,16 @@ export class Giving implements FreezeOwner {
   }
 
   /**
-   * Forgets stanzas that move with the session: they were not delivered here, and may come back.
+   * Forgets stanzas that move with the session: they were not delivered here, and may come back. One that
+   * another session here has must not come to that one again.
    */
   #forgetDelivered(stanzas: readonly EnvelopeFields[]): void {
+    const { memory } = this.#deps;
     for (const each of stanzas) {
-      if (each instanceof Envelope) this.#deps.memory.forgetDelivered(each);
+      if (!(each instanceof Envelope)) continue;
+      each.goneOn();
+      if (!each.isHere) each.rememberedBy?.forgetDelivered(each);
+      else if (each.rememberedBy === undefined) memory.noteDelivered(each);
     }
   }
 

@@ -173,6 +173,8 @@ class World {
       { length: keeps },
       (_, index) => envelopeOf(`m${index + 1}`, index + 1),
     );
+    const forgetDelivered = ({ sequence }: Envelope) => void this.forgotten.push(sequence);
+    for (const each of kept) each.rememberedBy = { forgetDelivered };
     this.session = new TestSession(this.done, kept);
     this.session.isCovered = isCovered ?? true;
     this.session.directed = situation.directed ?? 1;
@@ -203,7 +205,6 @@ class World {
         isInRecord: () => false,
         mayBeInRecord: () => false,
         forgetRecord: (record) => void this.done.push(`forget ${record}`),
-        forgetDelivered: ({ sequence }) => void this.forgotten.push(sequence),
       },
       metrics: new ResumptionMetrics(this.metrics, { givings: () => 0, takings: () => 0 }),
       clock: this.clock,

@@ -166,8 +166,8 @@ class Moves {
     const fate = isCopy ? undefined : { settle: () => this.settled.add(id) };
     const envelope = envelopeOf(id, sequence, fate, ALICE);
     envelope.isCopy = isCopy;
-    const isRepeat = node.repeats.isRepeat(envelope);
-    node.repeats.remember(envelope);
+    const isRepeat = node.memory.hasDelivered(envelope, true);
+    node.memory.noteDelivered(envelope);
     if (!isRepeat) node.registry.deliver(envelope.stanza, envelope);
     if (!envelope.isKept) envelope.settle();
   }

@@ -239,6 +239,70 @@ Deno.test("a session that has moved gets a message that another one of its old n
   assert.deepEqual(unreadBy(again), ["m1", "m2"]);
 });
 
+Deno.test("a message that another session has taken along does not come again to one that stays", async () => {
+  await using nodes = new Nodes();
+  const [one, two] = nodes.all as [TestNode, TestNode];
+  const { peer, id } = await one.enter();
+  await peer.exchange("<presence/>", /<presence [^>]*\/>/);
+  const { peer: desk } = await one.enter("desk");
+  await desk.exchange("<presence/>", /<presence [^>]*\/>/);
+  one.deliverToAccount("m1", 1);
+  await desk.expect("id='m1'/>");
+  const again = await two.greet();
+  again.send(resume(id, 1));
+  await settle();
+  again.send("</stream:stream>");
+  await nodes.pass(1_000);
+  assert.deepEqual(two.rerouted.map(({ id }) => id), ["m1"]);
+  one.deliverToAccount("m1", 1, false, true);
+  await settle();
+  assert.deepEqual(unreadBy(desk), []);
+});
+
+Deno.test("a message that another session has taken along comes again once the one that stayed has gone", async () => {
+  await using nodes = new Nodes();
+  const [one, two] = nodes.all as [TestNode, TestNode];
+  const { peer, id } = await one.enter();
+  await peer.exchange("<presence/>", /<presence [^>]*\/>/);
+  const { peer: desk } = await one.enter("desk");
+  await desk.exchange("<presence/>", /<presence [^>]*\/>/);
+  one.deliverToAccount("m1", 1);
+  await desk.expect("id='m1'/>");
+  const again = await two.greet();
+  again.send(resume(id, 1));
+  await settle();
+  desk.send("</stream:stream>");
+  await nodes.pass(1_000);
+  const { peer: phone } = await one.enter("phone");
+  await phone.exchange("<presence/>", /<presence [^>]*\/>/);
+  again.send("</stream:stream>");
+  await nodes.pass(1_000);
+  one.deliverToAccount("m1", 1, false, true);
+  await settle();
+  assert.deepEqual(unreadBy(phone), ["m1"]);
+});
+
+Deno.test("a message that comes back from a session that brought it does not come again to one that had a copy", async () => {
+  await using nodes = new Nodes();
+  const [one, two] = nodes.all as [TestNode, TestNode];
+  const { peer, id } = await one.enter();
+  await peer.exchange("<presence/>", /<presence [^>]*\/>/);
+  const { peer: desk } = await two.enter("desk");
+  await desk.exchange("<presence/>", /<presence [^>]*\/>/);
+  one.deliverToAccount("m1", 1);
+  two.deliverToAccount("m1", 1, true);
+  await desk.expect("id='m1'/>");
+  const again = await two.greet();
+  again.send(resume(id, 1));
+  await settle();
+  again.send("</stream:stream>");
+  await nodes.pass(1_000);
+  assert.deepEqual(two.rerouted.map(({ id }) => id), ["m1"]);
+  two.deliverToAccount("m1", 1, false, true);
+  await settle();
+  assert.deepEqual(unreadBy(desk), []);
+});
+
 Deno.test("a session that has moved gets a message that one which left before it could not take along", async () => {
   await using nodes = new Nodes(3);
   const [one, two, three] = nodes.all as [TestNode, TestNode, TestNode];
@@ -276,7 +340,7 @@ Deno.test("a session that has moved gets a message that waited for earlier ones 
   await peer.exchange("<presence/>", /<presence [^>]*\/>/);
   const settled: number[] = [];
   const waiting = envelopeOf("m1", 5, { settle: () => settled.push(5) }, ALICE);
-  one.repeats.remember(waiting);
+  one.memory.noteDelivered(waiting);
   const again = await two.greet();
   again.send(resume(id, 1));
   await nodes.pass(100);
@@ -385,7 +449,7 @@ Deno.test("earlier deliveries are known at the session's new node", async () => 
   const again = await two.greet();
   await again.exchange(resume(id, 1), resumed(id, 0));
   first!.mayBeRepeat = true;
-  assert.equal(two.repeats.isRepeat(first!), true);
+  assert.equal(two.memory.hasDelivered(first!, true), true);
 });
 
 Deno.test("stanzas that moved with a session count as delivered only where it is", async () => {
@@ -397,11 +461,14 @@ Deno.test("stanzas that moved with a session count as delivered only where it is
   const failing = await two.greet();
   failing.send(resume(id, 0));
   await nodes.pass(300);
-  assert.deepEqual([one.repeats.isRepeat(first!), two.repeats.isRepeat(first!)], [false, false]);
+  assert.deepEqual([one.memory.hasDelivered(first!, true), two.memory.hasDelivered(first!, true)], [
+    false,
+    false,
+  ]);
   await nodes.pass(5_000); // it declines the given session
   await failing.expectNext(failed(0));
   assert.deepEqual(one.rerouted.map(({ id }) => id), ["m1"]);
-  assert.equal(two.repeats.isRepeat(first!), false);
+  assert.equal(two.memory.hasDelivered(first!, true), false);
 
   nodes.between.drops = () => false;
   const other = await one.enter();
@@ -412,6 +479,9 @@ Deno.test("stanzas that moved with a session count as delivered only where it is
   const [third] = one.deliver("m3");
   await settle();
   for (const each of [second!, third!]) {
-    assert.deepEqual([one.repeats.isRepeat(each), two.repeats.isRepeat(each)], [false, true]);
+    assert.deepEqual([one.memory.hasDelivered(each, true), two.memory.hasDelivered(each, true)], [
+      false,
+      true,
+    ]);
   }
 });

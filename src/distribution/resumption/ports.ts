@@ -30,8 +30,6 @@ export interface RepeatMemory {
   /** True also for a stanza that the record may have lost. */
   mayBeInRecord(envelope: Envelope, record: string): boolean;
   forgetRecord(record: string): void;
-  /** Forgets that the stanza was delivered here: its session has gone to another node. */
-  forgetDelivered(envelope: Envelope): void;
 }
 
 /** A process of another node. */

@@ -92,7 +92,6 @@ class World implements Disposable {
         mayBeInRecord: ({ sequence }, record) =>
           this.known.has(`${sequence} ${record}`) || this.guessed.has(`${sequence} ${record}`),
         forgetRecord: () => assert.fail("the session has come here"),
-        forgetDelivered: () => assert.fail("the session has come here"),
       },
       peers: {
         hasEnded: () => false,

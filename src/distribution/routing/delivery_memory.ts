@@ -70,6 +70,7 @@ export class DeliveryMemory {
     const { repeats, resends } = this.#filtersOf(envelope);
     repeats.remember(envelope);
     if (envelope.entry !== "sent-once" && !isForServer) resends.remember(envelope);
+    envelope.rememberedBy = this;
   }
 
   /**
@@ -116,6 +117,7 @@ export class DeliveryMemory {
     const { repeats, resends } = this.#filtersOf(envelope);
     repeats.forget(envelope);
     resends.forget(envelope);
+    envelope.rememberedBy = undefined;
   }
 
   /**

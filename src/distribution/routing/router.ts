@@ -295,14 +295,12 @@ export class Router {
     envelope.trace?.note("returned", { reason });
     switch (reason) {
       case "unacknowledged":
-        this.memory.forgetDelivered(envelope);
-        return this.#rerouted(envelope, false);
-      // They were forgotten when they went. What is known of them since then is right: the session
-      // has come back with them.
       case "passed-on":
-        return this.#rerouted(envelope, false);
       case "perhaps-delivered":
-        return this.#rerouted(envelope, true);
+        // What else is known of the stanza is right: its session has come back with it, or another
+        // session of the account here has had a copy.
+        envelope.rememberedBy?.forgetDelivered(envelope);
+        return this.#rerouted(envelope, reason === "perhaps-delivered");
       case "unreadable":
         if (envelope.isCopy) return this.#refusals.drop(envelope, "unacknowledged");
         return this.#refusals.refuse(envelope, "not-acceptable", "unacknowledged");

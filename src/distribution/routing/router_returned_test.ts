@@ -90,12 +90,17 @@ Deno.test("Router.returned() drops a stanza that went with its session and has c
   const fixture = new RouterFixture();
   fixture.cache.set(BOB, "dc1.example.com");
   fixture.local.set(BOB, "delivered");
-  const envelope = fromLink(stanza(ALICE, BOB, { id: "1" }));
-  fixture.received(envelope);
-  fixture.router.returned(envelope, "passed-on");
+  const { memory } = fixture.router;
+  const [envelope, again] = [1, 1].map(() =>
+    fromLink(stanza(ALICE, BOB, { id: "1" }), { sequence: 1 })
+  );
+  fixture.received(envelope!);
+  memory.forgetDelivered(envelope!); // it went
+  memory.noteDelivered(again!); // and has come back
+  fixture.router.returned(envelope!, "passed-on");
   assert.equal(fixture.delivered.length, 1);
-  fixture.router.memory.forgetDelivered(envelope); // it went, and did not come back
-  fixture.router.returned(envelope, "passed-on");
+  memory.forgetDelivered(again!); // it went again
+  fixture.router.returned(envelope!, "passed-on");
   assert.equal(fixture.delivered.length, 2);
 });
 

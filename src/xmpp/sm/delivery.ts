@@ -23,9 +23,10 @@ export interface Delivery {
   acknowledged(): void;
   /**
    * A session that kept it is over, and its client has not acknowledged it.
+   * @param hasGone true when the session had gone to another node with it. Default: false
    * @returns true when no other session has it or had it: the caller must route it again
    */
-  abandoned(): boolean;
+  abandoned(hasGone?: boolean): boolean;
   /** A session without acknowledgements also got it. */
   written(): void;
   /**

@@ -231,7 +231,7 @@ export class StreamManagement<Session extends ManagedSession = ManagedSession> {
     reason: SessionReturn = "unacknowledged",
   ): void {
     for (const [index, delivery] of deliveries.entries()) {
-      if (!delivery.abandoned()) continue;
+      if (!delivery.abandoned(index < sent)) continue;
       const { stanza } = delivery;
       if (isWorthRouting(stanza)) this.metrics.rerouted.inc();
       else this.metrics.dropped(stanza.kind);

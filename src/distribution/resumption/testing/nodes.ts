@@ -19,7 +19,7 @@ import { Envelope } from "../../mod.ts";
 import type { LinkTraffic } from "../../mod.ts";
 import type { RepeatMemory } from "../ports.ts";
 import { Resumption } from "../resumption.ts";
-import { RepeatFilter } from "../../routing/repeat_filter.ts";
+import { DeliveryMemory } from "../../routing/delivery_memory.ts";
 
 export const SM = "urn:xmpp:sm:3";
 export const ALICE = "alice@example.com";
@@ -82,7 +82,7 @@ export class TestNode {
   readonly resumption: Resumption;
   readonly listener: C2sListener;
   readonly traffic: LinkTraffic;
-  readonly repeats = new RepeatFilter();
+  readonly memory: DeliveryMemory;
   /** Stanzas that ended sessions gave back, with their mark as possible repeats. */
   readonly rerouted: { readonly id: string; readonly mayBeRepeat: boolean }[] = [];
   /** Ids of stanzas that were given up because streams ended over them. */
@@ -105,6 +105,7 @@ export class TestNode {
     this.process = process;
     this.host = options.host ?? `dc${process}.example.com`;
     const { metrics, log } = this;
+    this.memory = new DeliveryMemory({}, world.clock);
     const parts = options.parts?.(this) ?? this.#simpleParts();
     const { clock, memory } = parts;
     this.registry = new SessionRegistry({
@@ -202,7 +203,7 @@ export class TestNode {
     return ids.map((id) => {
       const sequence = ++this.#sequence;
       const envelope = envelopeOf(id, sequence, { settle: () => this.settled.push(sequence) });
-      this.repeats.remember(envelope);
+      this.memory.noteDelivered(envelope);
       if (this.registry.deliver(envelope.stanza, envelope) !== "delivered") {
         this.rerouted.push({
           id: `lost ${id}`,
@@ -219,8 +220,8 @@ export class TestNode {
     const envelope = envelopeOf(id, sequence, fate, ALICE);
     envelope.isCopy = isCopy;
     envelope.isRerouted = isRerouted;
-    if (this.repeats.isRepeat(envelope)) return;
-    this.repeats.remember(envelope);
+    if (this.memory.hasDelivered(envelope, true)) return;
+    this.memory.noteDelivered(envelope);
     this.registry.deliver(envelope.stanza, envelope);
   }
 
@@ -228,16 +229,7 @@ export class TestNode {
     const { claims, clock } = this.world;
     return {
       clock,
-      memory: {
-        deliveredTo: (address, max) => this.repeats.deliveredTo(address, max),
-        learnDelivered: (address, numbers) => this.repeats.learnDelivered(address, numbers),
-        noteDelivered: (envelope) => this.repeats.remember(envelope),
-        noteInRecord: (envelope, record) => this.repeats.remember(envelope, record),
-        isInRecord: (envelope, record) => this.repeats.has(envelope, record),
-        mayBeInRecord: (envelope, record) => this.repeats.isRepeat(envelope, record),
-        forgetRecord: (record) => this.repeats.forgetAll(record),
-        forgetDelivered: (envelope) => this.repeats.forget(envelope),
-      },
+      memory: this.memory,
       opened: (jid) => Promise.resolve(void claims.set(jid.text, this)),
       closed: (jid) => {
         if (claims.get(jid.text) === this) claims.delete(jid.text);
@@ -255,7 +247,7 @@ export class TestNode {
     if (delivery.isCopy) return; // the stanza itself is answered for
     const mayBeRepeat = reason === "perhaps-delivered";
     this.rerouted.push({ id: idOf(delivery.stanza), mayBeRepeat });
-    if (reason === "unacknowledged") this.repeats.forget(delivery);
+    delivery.rememberedBy?.forgetDelivered(delivery);
     if (this.world.isRouting === true) this.#reroute(delivery, mayBeRepeat);
   }
 
@@ -268,8 +260,8 @@ export class TestNode {
 
   /** Takes a stanza that was sent here, unless this node knows it as a repeat. */
   arrive(envelope: Envelope): void {
-    if (this.repeats.isRepeat(envelope)) return envelope.settle();
-    this.repeats.remember(envelope);
+    if (this.memory.hasDelivered(envelope, true)) return envelope.settle();
+    this.memory.noteDelivered(envelope);
     this.registry.deliver(envelope.stanza, envelope);
   }
 

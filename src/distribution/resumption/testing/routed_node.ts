@@ -157,7 +157,6 @@ export class RoutedNode {
         isInRecord: (envelope, record) => memory.isInRecord(envelope, record),
         mayBeInRecord: (envelope, record) => memory.mayBeInRecord(envelope, record),
         forgetRecord: (record) => memory.forgetRecord(record),
-        forgetDelivered: (envelope) => memory.forgetDelivered(envelope),
       },
       opened: (jid) => this.#claim(jid),
       closed: (jid) => this.#withdraw(jid),
