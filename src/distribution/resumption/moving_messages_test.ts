@@ -239,6 +239,31 @@ Deno.test("a session that has moved gets a message that another one of its old n
   assert.deepEqual(unreadBy(again), ["m1", "m2"]);
 });
 
+Deno.test("messages come to a session that is about to get its place, and go on if it gets none", async () => {
+  for (const refusal of [undefined, "not-allowed"] as const) {
+    const placing = Promise.withResolvers<typeof refusal>();
+    await using nodes = new Nodes(2, [{}, { opening: () => placing.promise }]);
+    const [one, two] = nodes.all as [TestNode, TestNode];
+    const { peer, id } = await one.enter();
+    await peer.exchange("<presence/>", /<presence [^>]*\/>/);
+    one.deliverToAccount("m1", 1);
+    const again = await two.greet();
+    again.send(resume(id, 1));
+    await settle();
+    two.deliverToAccount("m2", 2);
+    two.deliver("m3");
+    placing.resolve(refusal);
+    await nodes.pass(1_000);
+    const rerouted = two.rerouted.map(({ id }) => id);
+    if (refusal === undefined) {
+      assert.deepEqual([unreadBy(again), rerouted], [["m1", "m2", "m3"], []]);
+    } else {
+      assert.deepEqual([unreadBy(again), rerouted], [[], ["m2", "m3"]]);
+      assert.deepEqual(one.rerouted.map(({ id }) => id), ["m1"]);
+    }
+  }
+});
+
 Deno.test("a message that another session has taken along does not come again to one that stays", async () => {
   await using nodes = new Nodes();
   const [one, two] = nodes.all as [TestNode, TestNode];

@@ -135,6 +135,10 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
     return this.#management?.isGiven ?? false;
   }
 
+  get isFromElsewhere(): boolean {
+    return this.#arrived !== undefined;
+  }
+
   /** True while the session waits, without a connection, to be resumed. */
   get isHibernating(): boolean {
     return this.#management?.isHibernating ?? false;
@@ -363,10 +367,15 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
     if (this.#arrived !== undefined) this.#management?.acks.caughtUp(this.#arrived);
   }
 
-  /** Ends a session that got no place and that nobody has heard of. Its old node keeps the queue. */
-  abandon(): void {
+  /**
+   * Ends a session that got no place. Its old node keeps the queue that came. What came straight here
+   * meanwhile is routed again.
+   */
+  abandon({ queue }: Pick<ArrivedSession, "queue">): void {
     super.close();
-    this.#management?.end();
+    const { shared } = this.#management!; // set by `adopt`
+    const arrived = new Set(queue);
+    shared.giveBack(this.#management!.end().filter((each) => !arrived.has(each)));
   }
 
   /** The largest number of stanzas that the client may have handled of the stream it wants to resume. */

@@ -457,7 +457,7 @@ export class C2sStream extends StreamShell<C2sStreamDeps, C2sSession> {
   }
 
   #notPlaced(arrived: ArrivedSession, session: C2sSession | undefined): void {
-    session?.abandon();
+    session?.abandon(arrived);
     arrived.declined();
     if (this.#state.kind !== "closed") this.#resumeFailed(arrived.state.covered);
   }

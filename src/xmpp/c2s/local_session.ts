@@ -34,6 +34,8 @@ export interface LocalSession {
   readonly isHibernating: boolean;
   /** True once the session belongs to another node, and only passes on what still comes here. */
   readonly isGiven?: boolean;
+  /** True for a session that has come from another node: it takes stanzas before it has its place. */
+  readonly isFromElsewhere?: boolean;
   /** True when the session keeps each stanza until its client has acknowledged it (XEP-0198). */
   readonly isManaged: boolean;
   /** Stanzas that its client has not acknowledged. @default none */

@@ -54,6 +54,8 @@ export class SessionRegistry {
   #maxPerAccount = DEFAULT_MAX_SESSIONS_PER_ACCOUNT;
   readonly #byFullJid = new Map<string, LocalSession>();
   readonly #byBareJid = new Map<string, LocalSession[]>();
+  /** Sessions from other nodes that are about to get their place, by full JID. */
+  readonly #arriving = new Map<string, LocalSession>();
   /** Steps for one JID or domain run one after another. */
   readonly #turns = new Turns();
 
@@ -96,41 +98,62 @@ export class SessionRegistry {
 
   /**
    * Makes `session` reachable. It replaces a session with the same full JID, which ends with `conflict`
-   * (RFC 6120 §7.7.2.2).
+   * (RFC 6120 §7.7.2.2). One that comes from another node gets stanzas from the start: other nodes send
+   * them here as soon as they know of it, and its client has been available all the time.
    *
    * @returns "opened", or the condition that answers the bind request
    */
   open(session: LocalSession): Promise<"opened" | StanzaErrorCondition> {
     return this.#turns.run(session.jid.text, async () => {
-      const older = this.#byFullJid.get(session.jid.text);
-      if (older === undefined && !this.#hasRoom(session)) return "resource-constraint";
-      if (older !== undefined) {
-        if (!older.isManaged) this.#remove(older);
-        older.end("conflict");
-        await this.#events.closed(session.jid);
+      if (session.isFromElsewhere !== true) return await this.#open(session);
+      this.#expect(session);
+      try {
+        return await this.#open(session);
+      } finally {
+        this.#expectNoMore(session);
       }
-      if (session.isOpen) {
-        await this.#events.opened(session.jid);
-        const refusal = await this.#events.opening?.(session.jid);
-        const elsewhere = this.#events.elsewhere?.(session.jid.bare.text) ?? 0;
-        if (refusal === undefined && session.isOpen && this.#hasRoom(session, elsewhere)) {
-          // The older session's own end finds that another has its place.
-          if (older !== undefined) this.#remove(older);
-          this.#add(session);
-          session.opened();
-          older?.giveBack();
-          this.#events.reachable?.(session.jid);
-          return "opened";
-        }
-        await this.#events.closed(session.jid);
-        if (refusal !== undefined) {
-          if (older !== undefined) this.#takePlace(older);
-          return refusal;
-        }
-      }
-      if (older !== undefined) this.#takePlace(older);
-      return session.isOpen ? "resource-constraint" : "gone";
     });
+  }
+
+  async #open(session: LocalSession): Promise<"opened" | StanzaErrorCondition> {
+    const older = this.#byFullJid.get(session.jid.text);
+    if (older === undefined && !this.#hasRoom(session)) return "resource-constraint";
+    if (older !== undefined) {
+      if (!older.isManaged) this.#remove(older);
+      older.end("conflict");
+      await this.#events.closed(session.jid);
+    }
+    if (session.isOpen) {
+      await this.#events.opened(session.jid);
+      const refusal = await this.#events.opening?.(session.jid);
+      const elsewhere = this.#events.elsewhere?.(session.jid.bare.text) ?? 0;
+      if (refusal === undefined && session.isOpen && this.#hasRoom(session, elsewhere)) {
+        // The older session's own end finds that another has its place.
+        if (older !== undefined) this.#remove(older);
+        this.#add(session);
+        session.opened();
+        older?.giveBack();
+        this.#events.reachable?.(session.jid);
+        return "opened";
+      }
+      await this.#events.closed(session.jid);
+      if (refusal !== undefined) {
+        if (older !== undefined) this.#takePlace(older);
+        return refusal;
+      }
+    }
+    if (older !== undefined) this.#takePlace(older);
+    return session.isOpen ? "resource-constraint" : "gone";
+  }
+
+  #expect(session: LocalSession): void {
+    this.#arriving.set(session.jid.text, session);
+    this.#addToAccount(session);
+  }
+
+  #expectNoMore(session: LocalSession): void {
+    if (!this.#arriving.delete(session.jid.text)) return;
+    if (this.#byFullJid.get(session.jid.text) !== session) this.#removeFromAccount(session);
   }
 
   /** Notes that an account may have sessions elsewhere that it had not before. */
@@ -221,7 +244,9 @@ export class SessionRegistry {
    */
   deliver(stanza: Stanza, delivery?: Delivery): DeliveryOutcome {
     const { to } = stanza;
-    const session = to instanceof FullJid ? this.#byFullJid.get(to.text) : undefined;
+    const session = to instanceof FullJid
+      ? this.#byFullJid.get(to.text) ?? this.#arriving.get(to.text)
+      : undefined;
     const isFromRoom = this.#isRoomDomain(stanza.from.domainpart);
     const isRerouted = delivery?.isRerouted === true;
     const rule = deliveryRule(stanza, session !== undefined, isRerouted, isFromRoom);
@@ -322,6 +347,10 @@ export class SessionRegistry {
 
   #add(session: LocalSession): void {
     this.#byFullJid.set(session.jid.text, session);
+    if (this.#arriving.get(session.jid.text) !== session) this.#addToAccount(session);
+  }
+
+  #addToAccount(session: LocalSession): void {
     const account = this.#byBareJid.get(session.jid.bare.text);
     if (account === undefined) this.#byBareJid.set(session.jid.bare.text, [session]);
     else {
@@ -333,9 +362,13 @@ export class SessionRegistry {
   #remove(session: LocalSession): boolean {
     if (this.#byFullJid.get(session.jid.text) !== session) return false;
     this.#byFullJid.delete(session.jid.text);
+    this.#removeFromAccount(session);
+    return true;
+  }
+
+  #removeFromAccount(session: LocalSession): void {
     const left = this.ofAccount(session.jid.bare.text).filter((other) => other !== session);
     if (left.length === 0) this.#byBareJid.delete(session.jid.bare.text);
     else this.#byBareJid.set(session.jid.bare.text, left);
-    return true;
   }
 }

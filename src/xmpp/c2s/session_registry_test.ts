@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { FullJid } from "../jid/jid.ts";
 import { parseJid } from "../jid/jid_parser.ts";
 import type { Stanza, StanzaKind, StanzaType } from "../stanza/stanza.ts";
+import type { StanzaErrorCondition } from "../stanza/stanza_error.ts";
 import type { StreamErrorCondition } from "../stream/stream_error.ts";
 import { TestDelivery } from "./testing/delivery.ts";
 import type { LocalSession } from "./local_session.ts";
@@ -10,6 +11,7 @@ import { SessionRegistry } from "./session_registry.ts";
 class FakeSession implements LocalSession {
   isHibernating = false;
   isManaged = false;
+  isFromElsewhere = false;
   readonly isConfidential = true;
   hasCarbons = false;
   loneUntilMs = 0;
@@ -282,6 +284,41 @@ Deno.test("SessionRegistry.open() does not reach a session before the callback h
   assert.equal(await opening, "opened");
   assert.equal(registry.deliver(stanzaTo(`${BARE}/a`, "message", "chat")), "delivered");
 });
+
+for (const isRefused of [false, true]) {
+  Deno.test(
+    `SessionRegistry.open() gives a session from elsewhere stanzas from the start, and ${
+      isRefused ? "none once it is refused" : "each once"
+    }`,
+    async () => {
+      const opening = Promise.withResolvers<StanzaErrorCondition | undefined>();
+      const registry = new SessionRegistry({
+        events: {
+          opened: () => Promise.resolve(),
+          opening: () => opening.promise,
+          closed: () => Promise.resolve(),
+        },
+        accountIq: () => "delivered",
+      });
+      const session = new FakeSession(`${BARE}/home`, 0);
+      session.isFromElsewhere = true;
+      const got: Stanza[] = [];
+      session.send = (stanza) => got.push(stanza) > 0;
+      const outcome = registry.open(session);
+      const stanzas = [BARE, `${BARE}/home`].map((to) => stanzaTo(to, "message", "chat"));
+      for (const each of stanzas) assert.equal(registry.deliver(each), "delivered");
+      assert.deepEqual(got, stanzas);
+      assert.equal(registry.find(session.jid), undefined, "it has no place yet");
+      opening.resolve(isRefused ? "not-allowed" : undefined);
+      assert.equal(await outcome, isRefused ? "not-allowed" : "opened");
+      for (const each of stanzas) {
+        assert.equal(registry.deliver(each), isRefused ? "no-session" : "delivered");
+      }
+      assert.equal(got.length, isRefused ? 2 : 4);
+      assert.equal(registry.ofAccount(BARE).length, isRefused ? 0 : 1);
+    },
+  );
+}
 
 Deno.test("SessionRegistry.open() closes a session whose client left meanwhile", async () => {
   const events = new NotedEvents();

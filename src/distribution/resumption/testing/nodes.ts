@@ -9,6 +9,7 @@ import type {
   Delivery,
   Fate,
   Jid,
+  SessionRegistryEvents,
   SessionReturn,
   Stanza,
   StreamManagementOptions,
@@ -66,6 +67,8 @@ export interface NodeOptions {
   readonly maxItems?: number;
   readonly maxSessionsPerAccount?: number;
   readonly host?: string;
+  /** As of the registry's events. @default refuses no session */
+  readonly opening?: NonNullable<SessionRegistryEvents["opening"]>;
   /** @default any datacenter may have any account */
   readonly mayHave?: (account: string, host: string) => boolean;
 }
@@ -113,6 +116,7 @@ export class TestNode {
         opened: (jid) => parts.opened(jid),
         closed: (jid) => parts.closed(jid),
         reachable: (jid) => parts.reachable(jid),
+        ...(options.opening === undefined ? {} : { opening: options.opening }),
         arrived: (_jid, priority) => void this.arrivedWith.push(priority),
       },
       accountIq: () => "service-unavailable",
