@@ -264,6 +264,25 @@ Deno.test("messages come to a session that is about to get its place, and go on 
   }
 });
 
+Deno.test("a message that follows a session which has ended there goes on once the old node has let go of it", async () => {
+  await using nodes = new Nodes();
+  const [one, two] = nodes.all as [TestNode, TestNode];
+  const id = await sleepAt(one, "m1");
+  const again = await two.greet();
+  again.send(resume(id, 0));
+  await settle();
+  again.send("</stream:stream>");
+  await settle();
+  assert.deepEqual(two.rerouted.map(({ id }) => id), ["m1"]);
+  // The old node has still a place for it: where the table names that, m1 comes back.
+  one.deliver("m1");
+  await settle();
+  assert.deepEqual(two.rerouted.length, 1);
+  await nodes.pass(1_000);
+  assert.equal(one.session, undefined);
+  assert.deepEqual(two.rerouted.map(({ id }) => id), ["m1", "m1"]);
+});
+
 Deno.test("a message that another session has taken along does not come again to one that stays", async () => {
   await using nodes = new Nodes();
   const [one, two] = nodes.all as [TestNode, TestNode];

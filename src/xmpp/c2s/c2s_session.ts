@@ -72,6 +72,8 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
   #resendingUntilMs: number;
   /** Knows the stanzas that have followed the session from another node. */
   #arrived: Pick<ArrivedSession, "transfer" | "hasFollowed" | "kept"> | undefined;
+  /** Stanzas that have followed since the session ended; undefined once no more follow. */
+  #late: Delivery[] | undefined;
   /**
    * True when nobody takes the client's stanzas any more and `h` does not count them, so that it resends
    * them.
@@ -321,6 +323,7 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
     const { state, queue, transfer, hasFollowed, kept } = arrived;
     const shared = this.deps.management!; // asked for it
     this.#arrived = { transfer, hasFollowed, kept };
+    this.#late = [];
     this.#stanzas.presence.state.restore(state, this.deps.clock.wallUs());
     this.hasCarbons = state.hasCarbons;
     if (state.resendingMs > 0) {
@@ -359,12 +362,19 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
     if (!acks.isOver && !hasCome) return acks.follow(delivery);
     if (!acks.isOver && acks.repeated(shared.told(delivery), delivery)) return;
     delivery.retain();
-    if (acks.isOver) shared.giveBack([delivery]);
-    else delivery.acknowledged();
+    if (!acks.isOver) delivery.acknowledged();
+    // The old node still has a place for the session, and would send it here again.
+    else if (this.#late === undefined) shared.giveBack([delivery]);
+    else this.#late.push(delivery);
   }
 
   caughtUp(): void {
-    if (this.#arrived !== undefined) this.#management?.acks.caughtUp(this.#arrived);
+    if (this.#arrived === undefined) return;
+    const { acks, shared } = this.#management!; // set by `adopt`
+    acks.caughtUp(this.#arrived);
+    const late = this.#late ?? [];
+    this.#late = undefined;
+    shared.giveBack(late);
   }
 
   /**
