@@ -283,6 +283,28 @@ Deno.test("a message that follows a session which has ended there goes on once t
   assert.deepEqual(two.rerouted.map(({ id }) => id), ["m1", "m1"]);
 });
 
+Deno.test("a message that follows its session late does not come again after a copy of it", async () => {
+  await using nodes = new Nodes();
+  const [one, two] = nodes.all as [TestNode, TestNode];
+  const { peer, id } = await one.enter();
+  await peer.exchange("<presence/>", /<presence [^>]*\/>/);
+  const again = await two.greet();
+  again.send(resume(id, 1));
+  await settle();
+  nodes.between.cut();
+  one.deliverToAccount("m1", 1);
+  await nodes.pass(3_000); // nothing is held back any more
+  two.deliverToAccount("m1", 1, true);
+  await settle();
+  assert.deepEqual(unreadBy(again), ["m1"]);
+  nodes.link(one, two);
+  await nodes.pass(1_000);
+  assert.deepEqual([unreadBy(again), one.settled], [["m1"], []]);
+  again.send("</stream:stream>");
+  await nodes.pass(1_000);
+  assert.deepEqual(two.rerouted.map(({ id }) => id), ["m1"], "it is answered for, not its copy");
+});
+
 Deno.test("a message that another session has taken along does not come again to one that stays", async () => {
   await using nodes = new Nodes();
   const [one, two] = nodes.all as [TestNode, TestNode];

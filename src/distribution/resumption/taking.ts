@@ -281,6 +281,12 @@ export class Taking implements Fate {
     return delivery instanceof Envelope && memory.isInRecord(delivery, this.#records.came);
   }
 
+  /** Notes a stanza to the account, while a copy of it may still follow. */
+  #got(delivery: Delivery): void {
+    if (this.#state.kind === "over" || !(delivery instanceof Envelope)) return;
+    if (isForAccount(delivery)) this.#noteCome(delivery);
+  }
+
   #noteCome(delivery: Delivery): void {
     const { memory } = this.#deps;
     if (delivery instanceof Envelope) memory.noteInRecord(delivery, this.#records.came);
@@ -434,6 +440,7 @@ export class Taking implements Fate {
       placed: (followed) => this.#placed(followed, queue),
       hasFollowed: (delivery) => this.#hasFollowed(delivery),
       kept: (delivery) => this.#noteCome(delivery),
+      got: (delivery) => this.#got(delivery),
       declined: () => this.#step({ kind: "unplaced" }),
     };
     this.#resolve({ kind: "arrived", session });

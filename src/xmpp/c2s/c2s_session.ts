@@ -71,7 +71,7 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
   readonly #lang: string | undefined;
   #resendingUntilMs: number;
   /** Knows the stanzas that have followed the session from another node. */
-  #arrived: Pick<ArrivedSession, "transfer" | "hasFollowed" | "kept"> | undefined;
+  #arrived: Pick<ArrivedSession, "transfer" | "hasFollowed" | "kept" | "got"> | undefined;
   /** Stanzas that have followed since the session ended; undefined once no more follow. */
   #late: Delivery[] | undefined;
   /**
@@ -193,7 +193,8 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
       this.deps.metrics.limitHit(refusal === "budget" ? "waiting-bytes" : ownLimit);
       return false;
     }
-    acks.deliver(stanza, delivery);
+    const isWaiting = !acks.deliver(stanza, delivery);
+    if (delivery !== undefined && !isWaiting) this.#arrived?.got(delivery);
     return true;
   }
 
@@ -320,9 +321,9 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
 
   /** Becomes the session of its full JID that another node had; called before the session opens. */
   adopt(arrived: ArrivedSession, id: string): void {
-    const { state, queue, transfer, hasFollowed, kept } = arrived;
+    const { state, queue, transfer, hasFollowed, kept, got } = arrived;
     const shared = this.deps.management!; // asked for it
-    this.#arrived = { transfer, hasFollowed, kept };
+    this.#arrived = { transfer, hasFollowed, kept, got };
     this.#late = [];
     this.#stanzas.presence.state.restore(state, this.deps.clock.wallUs());
     this.hasCarbons = state.hasCarbons;

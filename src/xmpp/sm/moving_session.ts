@@ -137,6 +137,8 @@ export interface ArrivedSession {
   hasFollowed(delivery: Delivery): boolean;
   /** Notes a stanza that came straight to the session, and was held back until now. */
   kept(delivery: Delivery): void;
+  /** Notes one that came straight to it, and was not held back: the old node may still send it, too. */
+  got(delivery: Delivery): void;
   /** The session cannot have a place here. */
   declined(): void;
 }

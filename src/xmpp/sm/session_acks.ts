@@ -142,17 +142,20 @@ export class SessionAcks {
    * Keeps a stanza for the client, and writes it as soon as possible.
    * @param stanza as the client gets it, on this stream and on those that resume it; others may have it
    *   in other words in `delivery`
+   * @returns false when it waits for those that follow from the session's old node
    */
-  deliver(stanza: Stanza, delivery: Delivery | undefined): void {
+  deliver(stanza: Stanza, delivery: Delivery | undefined): boolean {
     const kept = delivery ?? new OwnDelivery(stanza);
     kept.retain();
     // A stanza from a domain, even ours, answers a request that the client sent from here.
-    if (this.#heldBack === undefined || stanza.from.localpart === "") this.#keep(kept, stanza);
-    else {
-      this.#heldBack.push(kept, stanza);
-      this.#heldBack.detach();
-      if (this.#heldBack.isOver) this.#overflow();
+    if (this.#heldBack === undefined || stanza.from.localpart === "") {
+      this.#keep(kept, stanza);
+      return true;
     }
+    this.#heldBack.push(kept, stanza);
+    this.#heldBack.detach();
+    if (this.#heldBack.isOver) this.#overflow();
+    return false;
   }
 
   /** Makes new stanzas wait for those that follow from the session's old node. */
