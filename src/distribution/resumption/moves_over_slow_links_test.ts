@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
+import { ALICE, HOME } from "./testing/nodes.ts";
 import { RoutedWorld } from "./testing/routed_world.ts";
 import { WanderingClient } from "./testing/wandering_client.ts";
 
@@ -131,7 +132,7 @@ class SlowMoves {
         return;
       }
       case "write":
-        return world.write(event.sender, event.isToAccount);
+        return void world.write(event.sender, event.isToAccount ? ALICE : HOME);
       case "delay":
         return world.delay(nodes[event.from]!, nodes[event.to]!, event.delayMs);
       case "cut": {

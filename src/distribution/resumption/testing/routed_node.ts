@@ -4,9 +4,9 @@ import type { Fate, FullJid, Jid, Stanza } from "../../../xmpp/mod.ts";
 import { parseJid } from "../../../xmpp/mod.ts";
 import { MemoryMetrics } from "../../../xmpp/stream/testing/memory_metrics.ts";
 import { Envelope } from "../../mod.ts";
-import type { LocalOutcome, OwnSessions } from "../../routing/ports.ts";
+import type { LocalOutcome, OwnSessions, SessionHost } from "../../routing/ports.ts";
 import { Router } from "../../routing/router.ts";
-import { HOME, idOf, message, TestNode } from "./nodes.ts";
+import { idOf, message, TestNode } from "./nodes.ts";
 import type { NodeParts, World } from "./nodes.ts";
 import { TestTable } from "./test_table.ts";
 import type { Claim } from "./test_table.ts";
@@ -101,7 +101,7 @@ export class RoutedNode {
         locate: (jid) => this.#locate(jid),
         locateAgain: (jids) => Promise.all(jids.map((jid) => this.#locate(jid))),
         learn: () => false,
-        spread: () => [],
+        spread: (jid) => this.#spread(jid),
         isUnplaced: () => false,
         forget: (jid) => void this.#looked.delete(jid.bare.text),
         expire: (jid) => void this.#looked.delete(jid.bare.text),
@@ -126,11 +126,9 @@ export class RoutedNode {
     this.node.cutClients();
   }
 
-  /** Has a sender of this node write to the client, or to its account. */
-  send(from: number, id: string, isToAccount: boolean, fate: Fate): void {
-    const to = parseJid(HOME);
-    const stanza = message(id, senderJid(from), isToAccount ? to.bare.text : to.text);
-    this.router.accept(stanza, fate, 0);
+  /** Has a sender of this node write to a client, or to its account. */
+  send(from: number, id: string, to: string, fate: Fate): void {
+    this.router.accept(message(id, senderJid(from), to), fate, 0);
   }
 
   /** Takes what another node has said of claims. */
@@ -149,15 +147,7 @@ export class RoutedNode {
     const { memory } = this.router;
     return {
       clock: this.#clock,
-      memory: {
-        deliveredTo: (address, max) => memory.deliveredTo(address, max),
-        learnDelivered: (session, numbers) => memory.learnDelivered(session, numbers),
-        noteDelivered: (envelope) => memory.noteDelivered(envelope),
-        noteInRecord: (envelope, record) => memory.noteInRecord(envelope, record),
-        isInRecord: (envelope, record) => memory.isInRecord(envelope, record),
-        mayBeInRecord: (envelope, record) => memory.mayBeInRecord(envelope, record),
-        forgetRecord: (record) => memory.forgetRecord(record),
-      },
+      memory,
       opened: (jid) => this.#claim(jid),
       closed: (jid) => this.#withdraw(jid),
       reachable: (jid) => this.router.revealed(jid),
@@ -208,14 +198,31 @@ export class RoutedNode {
     if (jid.localpart.startsWith("s")) return this.#world.hostOfSender(jid);
     if (this.node.resumption.follows(jid.text) !== undefined) return this.node.host;
     if (!this.#looked.has(jid.bare.text)) return undefined;
-    return this.table.newest(HOME)?.at.node.host ?? null;
+    return this.#placeOf(jid) ?? null;
   }
 
   async #locate(jid: Jid): Promise<string | undefined> {
     await this.#answered();
     if (jid.localpart.startsWith("s")) return this.#world.hostOfSender(jid);
     this.#looked.add(jid.bare.text);
-    return this.table.newest(HOME)?.at.node.host;
+    return this.#placeOf(jid);
+  }
+
+  /** Returns where a client is, or the newest login of its account. */
+  #placeOf(jid: Jid): string | undefined {
+    const claims = this.table.ofAccount(jid.bare.text).toSorted((one, other) =>
+      other.epoch - one.epoch
+    );
+    return (this.table.newest(jid.text) ?? claims[0])?.at.node.host;
+  }
+
+  #spread(jid: Jid): readonly SessionHost[] {
+    const claims = this.table.ofAccount(jid.bare.text);
+    if (claims.every(({ at }) => at === claims[0]!.at)) return [];
+    return claims.map((claim) => ({
+      host: claim.at.node.host,
+      resourcepart: (parseJid(claim.jid) as FullJid).resourcepart,
+    }));
   }
 
   async #hasMoved(jid: FullJid): Promise<boolean> {

@@ -65,15 +65,18 @@ export class RoutedWorld {
     this.story.push(`${this.clock.monotonicMs()} ${event}`);
   }
 
-  /** Has a sender write to the client. */
-  write(sender: number, isToAccount: boolean): void {
+  /**
+   * Has a sender write to a client, or to its account.
+   * @returns the id of the message; undefined when the sender's node has ended
+   */
+  write(sender: number, to: string): string | undefined {
     const at = this.nodes[sender % this.nodes.length]!;
-    if (at.isDead) return;
+    if (at.isDead) return undefined;
     const id = `m${this.sent.size + 1}`;
     const message = { sender, at, isCovered: false, isSettled: false };
     this.sent.set(id, message);
-    this.note(`s${sender} writes ${id} at ${at.node.host}${isToAccount ? " to the account" : ""}`);
-    at.send(sender, id, isToAccount, {
+    this.note(`s${sender} writes ${id} at ${at.node.host} to ${to}`);
+    at.send(sender, id, to, {
       settle: () => {
         message.isCovered = true;
         message.isSettled = true;
@@ -83,6 +86,7 @@ export class RoutedWorld {
         message.isCovered = true;
       },
     });
+    return id;
   }
 
   /** Takes an error to a sender. */

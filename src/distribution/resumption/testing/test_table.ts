@@ -29,6 +29,12 @@ export class TestTable<N> {
     return newest;
   }
 
+  /** Returns the newest live claim to each full JID of an account, a bare JID. */
+  ofAccount(account: string): Claim<N>[] {
+    const jids = [...this.#claims.keys()].filter((jid) => jid.startsWith(`${account}/`));
+    return jids.flatMap((jid) => this.newest(jid) ?? []);
+  }
+
   claimOf(jid: string, at: N): Claim<N> | undefined {
     return this.#claims.get(jid)?.get(at);
   }

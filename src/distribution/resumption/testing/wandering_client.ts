@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { bind } from "../../../xmpp/c2s/testing/c2s_fixture.ts";
 import type { RawPeer } from "../../../xmpp/stream/testing/raw_peer.ts";
-import { a, ENABLE, ENABLED, resume } from "./nodes.ts";
+import { a, ALICE, ENABLE, ENABLED, resume } from "./nodes.ts";
 import type { RoutedNode } from "./routed_node.ts";
 import type { RoutedWorld } from "./routed_world.ts";
 
@@ -12,6 +12,7 @@ export class WanderingClient {
   /** True when it acknowledges all that it gets at once. */
   isPrompt = false;
   readonly #world: RoutedWorld;
+  readonly #resource: string;
   #peer: RawPeer | undefined;
   #at: RoutedNode | undefined;
   #id = "";
@@ -19,9 +20,16 @@ export class WanderingClient {
   #read = 0;
   #handled = 0;
   #isResumed = false;
+  #hasQuit = false;
 
-  constructor(world: RoutedWorld) {
+  constructor(world: RoutedWorld, resource = "home") {
     this.#world = world;
+    this.#resource = resource;
+  }
+
+  /** Full JID of its sessions. */
+  get jid(): string {
+    return `${ALICE}/${this.#resource}`;
   }
 
   /** True while its stream carries its session. */
@@ -46,7 +54,7 @@ export class WanderingClient {
     this.#peer = peer;
     this.#at = node;
     this.#read = peer.unread.length;
-    this.#world.note(`moves to ${node.node.host}, h ${this.#handled}`);
+    this.#world.note(`${this.#resource} moves to ${node.node.host}, h ${this.#handled}`);
     peer.send(resume(this.#id, this.#handled));
     for (let leftMs = patienceMs; leftMs > 0 && !this.#isAnswered; leftMs -= 25) {
       await this.#world.pass(25);
@@ -75,7 +83,7 @@ export class WanderingClient {
     for (const [, kind, id] of unread.slice(this.#read).matchAll(STANZA)) {
       this.#handled++;
       if (kind !== "message") continue;
-      this.#world.note(`client gets ${id}`);
+      this.#world.note(`${this.#resource} gets ${id}`);
       this.sessions.at(-1)!.push(id!);
     }
     this.#read = unread.length;
@@ -85,13 +93,27 @@ export class WanderingClient {
     if (this.isConnected) this.#peer!.send(a(this.#handled));
   }
 
+  /** Ends its session, and acknowledges nothing before. */
+  quit(): void {
+    if (!this.isConnected) return;
+    this.#world.note(`${this.#resource} quits`);
+    this.#peer!.send("</stream:stream>");
+    this.#isResumed = false;
+    this.#hasQuit = true;
+  }
+
+  /** True when it has ended its session, and has not logged in since. */
+  get hasQuit(): boolean {
+    return this.#hasQuit;
+  }
+
   get #isAnswered(): boolean {
     return /<resumed |<failed |<stream:error/.test(this.#peer!.unread);
   }
 
   async #bind(node: RoutedNode): Promise<void> {
     const peer = this.#peer!;
-    const bound = bind(peer, "home");
+    const bound = bind(peer, this.#resource);
     let isDone = false;
     bound.then(() => isDone = true, () => isDone = true);
     while (!isDone) await this.#world.pass(25);
@@ -102,9 +124,10 @@ export class WanderingClient {
       assert.ok(!peer.isClosed);
       await this.#world.pass(25);
     }
-    this.#world.note(`logs in at ${node.node.host}`);
+    this.#world.note(`${this.#resource} logs in at ${node.node.host}`);
     this.#id = enabled[1]!;
     this.sessions.push([]);
+    this.#hasQuit = false;
     this.#at = node;
     this.#isResumed = true;
     this.#read = 0;

@@ -1,0 +1,249 @@
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import { ALICE } from "./testing/nodes.ts";
+import { RoutedWorld } from "./testing/routed_world.ts";
+import { WanderingClient } from "./testing/wandering_client.ts";
+
+/** Plays so many times as many worlds, with a random seed. */
+const SIMULATIONS = Deno.env.get("CAUSEWAY_SIMULATIONS");
+const NODES = 4;
+const SENDERS = 6;
+const RESOURCES = ["home", "desk", "phone"];
+
+/** Something that happens; numbers that are too high begin anew. */
+type Event =
+  | {
+    readonly kind: "move";
+    readonly client: number;
+    readonly to: number;
+    readonly isCut: boolean;
+    /** Milliseconds after which the client turns away when it has got no answer. */
+    readonly patienceMs: number;
+  }
+  | { readonly kind: "write"; readonly sender: number; readonly client: number | undefined }
+  | { readonly kind: "delay"; readonly from: number; readonly to: number; readonly delayMs: number }
+  | {
+    readonly kind: "cut";
+    readonly one: number;
+    readonly other: number;
+    /** Milliseconds until each of the two knows that. */
+    readonly learnMs: readonly [number, number];
+    readonly healMs: number;
+  }
+  | { readonly kind: "pass"; readonly forMs: number }
+  | { readonly kind: "quit" | "acknowledge"; readonly client: number };
+
+const NODE = fc.nat(NODES - 1);
+const CLIENT = fc.nat(RESOURCES.length - 1);
+const LEARN_MS = fc.constantFrom(0, 100, 1_000, 4_000);
+
+const EVENT: fc.Arbitrary<Event> = fc.oneof(
+  {
+    weight: 5,
+    arbitrary: fc.record({
+      kind: fc.constant("move"),
+      client: CLIENT,
+      to: NODE,
+      isCut: fc.boolean(),
+      patienceMs: fc.constantFrom(25, 50, 300, 6_000),
+    }),
+  },
+  {
+    weight: 10,
+    arbitrary: fc.record({
+      kind: fc.constant("write"),
+      sender: fc.nat(SENDERS - 1),
+      client: fc.option(CLIENT, { freq: 1, nil: undefined }),
+    }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      kind: fc.constant("delay"),
+      from: NODE,
+      to: NODE,
+      delayMs: fc.constantFrom(0, 50, 300, 1_500),
+    }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      kind: fc.constant("cut"),
+      one: NODE,
+      other: NODE,
+      learnMs: fc.tuple(LEARN_MS, LEARN_MS),
+      healMs: fc.constantFrom(100, 1_000, 6_000),
+    }),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      kind: fc.constant("pass"),
+      forMs: fc.constantFrom(50, 200, 1_000, 3_000),
+    }),
+  },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant("quit"), client: CLIENT }) },
+  { weight: 2, arbitrary: fc.record({ kind: fc.constant("acknowledge"), client: CLIENT }) },
+);
+
+interface Plan {
+  readonly lookupMs: number;
+  readonly clients: number;
+  /** True while all links are fast and whole. */
+  readonly isCalm: boolean;
+  readonly arePrompt: readonly boolean[];
+  readonly events: readonly Event[];
+}
+
+const PLAN: fc.Arbitrary<Plan> = fc.record({
+  lookupMs: fc.constantFrom(0, 25, 75),
+  clients: fc.constantFrom(2, 3),
+  isCalm: fc.boolean(),
+  arePrompt: fc.array(fc.boolean(), { minLength: 3, maxLength: 3 }),
+  events: fc.array(EVENT, { minLength: 5, maxLength: 30 }),
+});
+
+/** Clients of one account that wander over nodes whose links are slow or cut. */
+class SeveralMoves {
+  readonly world: RoutedWorld;
+  readonly clients: readonly WanderingClient[];
+  readonly #isCalm: boolean;
+  /** Sessions that were there when a message was written to them, or to their account. */
+  readonly #due = new Map<string, (readonly string[])[]>();
+
+  constructor({ lookupMs, clients, isCalm, arePrompt }: Plan) {
+    this.#isCalm = isCalm;
+    this.world = new RoutedWorld(NODES, lookupMs);
+    this.clients = RESOURCES.slice(0, clients).map((name, at) => {
+      const client = new WanderingClient(this.world, name);
+      client.isPrompt = arePrompt[at]!;
+      return client;
+    });
+  }
+
+  async play({ events }: Plan): Promise<void> {
+    await this.world.pass(100);
+    for (const [at, client] of this.clients.entries()) {
+      await client.login(this.world.nodes[at]!);
+      await this.world.pass(100);
+    }
+    for (const event of events) await this.#act(event);
+    await this.#finish();
+  }
+
+  async #act(event: Event): Promise<void> {
+    const { world } = this;
+    const { nodes } = world;
+    if (event.kind === "delay" || event.kind === "cut") {
+      if (this.#isCalm) return;
+      world.note(JSON.stringify(event));
+    }
+    switch (event.kind) {
+      case "move": {
+        const client = this.#client(event.client);
+        const node = nodes[event.to]!;
+        if (client.hasQuit) await client.login(node);
+        else await client.move(node, event.isCut, event.patienceMs);
+        return this.#take();
+      }
+      case "write":
+        return this.#write(event.sender, event.client);
+      case "delay":
+        return world.delay(nodes[event.from]!, nodes[event.to]!, event.delayMs);
+      case "cut": {
+        const [one, other] = [nodes[event.one]!, nodes[event.other]!];
+        if (one !== other) world.cut([one, other], event.learnMs, event.healMs);
+        return;
+      }
+      case "pass":
+        return await world.pass(event.forMs, () => this.#take());
+      case "quit":
+        return this.#client(event.client).quit();
+      case "acknowledge": {
+        const client = this.#client(event.client);
+        client.take();
+        return client.acknowledge();
+      }
+      default:
+        return event satisfies never;
+    }
+  }
+
+  #client(number: number): WanderingClient {
+    return this.clients[number % this.clients.length]!;
+  }
+
+  #take(): void {
+    for (const client of this.clients) client.take();
+  }
+
+  #write(sender: number, client: number | undefined): void {
+    const to = client === undefined ? undefined : this.#client(client);
+    const id = this.world.write(sender, to?.jid ?? ALICE)!;
+    // A session that moves may miss what other sessions get, while nodes learn late of its place.
+    if (to === undefined && !this.#isCalm) return;
+    const sessions = (to === undefined ? this.clients : [to]).filter(({ hasQuit }) => !hasQuit);
+    this.#due.set(id, sessions.map((each) => each.sessions.at(-1)!));
+  }
+
+  /** Lets everything arrive, and the clients take and acknowledge it. */
+  async #finish(): Promise<void> {
+    const { world, clients } = this;
+    world.heal();
+    world.note("finish");
+    for (const client of clients) client.isPrompt = true;
+    await world.pass(8_000, () => this.#take());
+    for (const client of clients) {
+      for (let tries = 0; tries < 4 && !client.isConnected; tries++) {
+        const node = world.nodes[tries]!;
+        if (client.hasQuit) await client.login(node);
+        else await client.move(node, true, 6_000);
+      }
+    }
+    // A client whose streams have often ended gets a few stanzas at a time.
+    for (let turn = 0; turn < 12; turn++) {
+      this.#take();
+      for (const client of clients) client.acknowledge();
+      await world.pass(1_000, () => this.#take());
+    }
+    await world.end();
+  }
+
+  check(): void {
+    const { world, clients } = this;
+    const got = clients.flatMap(({ sessions }) => sessions).flat();
+    for (const [id, message] of world.sent) {
+      const isAnswered = world.refused.has(id) || world.withdrawn.has(id);
+      assert.ok(got.includes(id) || isAnswered, `${id} is lost`);
+      assert.ok(message.isSettled, `${id} is not settled`);
+      if (isAnswered) continue;
+      for (const client of clients) {
+        const session = client.sessions.at(-1)!;
+        if (this.#due.get(id)?.includes(session) !== true) continue;
+        assert.ok(session.includes(id), `${id} has not come to ${client.jid}`);
+      }
+    }
+    for (const session of clients.flatMap(({ sessions }) => sessions)) {
+      for (const id of session) {
+        assert.equal(session.filter((each) => each === id).length, 1, `${id} came twice`);
+      }
+    }
+  }
+}
+
+async function playAndCheck(plan: Plan): Promise<void> {
+  const moves = new SeveralMoves(plan);
+  await moves.play(plan);
+  try {
+    moves.check();
+  } catch (thrown) {
+    throw new Error(`${(thrown as Error).message}\n${moves.world.story.join("\n")}`);
+  }
+}
+
+Deno.test("sessions of one account that move get each message for them once", async () => {
+  await fc.assert(
+    fc.asyncProperty(PLAN, playAndCheck),
+    SIMULATIONS === undefined ? { numRuns: 25, seed: 1 } : { numRuns: 25 * Number(SIMULATIONS) },
+  );
+});
