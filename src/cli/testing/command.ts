@@ -30,9 +30,13 @@ export class CommandFixture implements AsyncDisposable {
     return fixture;
   }
 
-  /** Runs `causeway ARGS` allowed to read and write in its directory alone. */
-  async run(args: readonly string[], input = ""): Promise<Outcome> {
-    const process = new Deno.Command(Deno.execPath(), {
+  /**
+   * Starts `causeway ARGS` allowed to read and write in its directory alone.
+   *
+   * @param more further permissions
+   */
+  start(args: readonly string[], more: readonly string[] = []): Deno.ChildProcess {
+    return new Deno.Command(Deno.execPath(), {
       args: [
         "run",
         "--quiet",
@@ -41,6 +45,7 @@ export class CommandFixture implements AsyncDisposable {
         `--allow-read=${this.directory}`,
         `--allow-write=${this.directory}`,
         "--allow-env",
+        ...more,
         ENTRY,
         ...args,
       ],
@@ -50,6 +55,11 @@ export class CommandFixture implements AsyncDisposable {
       stdout: "piped",
       stderr: "piped",
     }).spawn();
+  }
+
+  /** Runs `causeway ARGS` to its end, as `start` does. */
+  async run(args: readonly string[], input = ""): Promise<Outcome> {
+    const process = this.start(args);
     const writer = process.stdin.getWriter();
     // A command that does not read its input may have ended before this write.
     await writer.write(new TextEncoder().encode(input)).catch(() => {});
