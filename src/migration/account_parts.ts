@@ -96,6 +96,7 @@ export class AccountParts {
   #password: string | undefined;
   #sha1: ScramSecret | undefined;
   #sha256: ScramSecret | undefined;
+  #isLoginElsewhere = false;
   #vcard: string | undefined;
   #hasVcard = false;
   #last: LastLogout | undefined;
@@ -131,6 +132,11 @@ export class AccountParts {
   /** Takes a password in plain text. An empty one stands for none. */
   password(password: string): void {
     if (password !== "") this.#password = password;
+  }
+
+  /** Notes that something else checks the account's password: that it has none here is no finding. */
+  loginElsewhere(): void {
+    this.#isLoginElsewhere = true;
   }
 
   /** Takes a SCRAM key. */
@@ -265,7 +271,9 @@ export class AccountParts {
   /** Returns the account with all parts that were taken. */
   account(): MovedAccount {
     const login = this.#login();
-    if (login === undefined) this.note("password", "there is no password or key that can be used");
+    if (login === undefined && !this.#isLoginElsewhere) {
+      this.note("password", "there is no password or key that can be used");
+    }
     const nodes = [...this.#nodes].map(([name, { items, ...node }]) => ({
       ...node,
       name,

@@ -28,6 +28,18 @@ const AFFILIATIONS = ["none", "owner", "publisher", "publish-only", "member", "o
 /** Options that each node has there, and that say nothing about it. */
 const OPTIONS_OF_SERVER = new Set(["max_payload_size", "node_type", "itemreply"]);
 
+/** Returns the accounts that have nodes: where they are, and expressions for domain and name. */
+export function nodeOwners(driver: MongooseimDatabase["driver"]) {
+  const from = "(SELECT p_key FROM pubsub_nodes WHERE p_key LIKE '%@%') AS owned";
+  return driver === "pgsql"
+    ? { from, server: "split_part(p_key, '@', 2)", username: "split_part(p_key, '@', 1)" }
+    : {
+      from,
+      server: "substring_index(p_key, '@', -1)",
+      username: "substring_index(p_key, '@', 1)",
+    };
+}
+
 /** A node, by its number. */
 interface FoundNode {
   readonly number: string;

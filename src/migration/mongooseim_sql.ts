@@ -2,14 +2,14 @@ import { CausewayError } from "../base/mod.ts";
 import { BareJid, tryMakeJid } from "../xmpp/mod.ts";
 import { AccountParts, shown } from "./account_parts.ts";
 import type { AccountSource, PlacedItem } from "./account_source.ts";
-import { NODE_TABLES, takeNodesOf } from "./mongooseim_nodes.ts";
+import { NODE_TABLES, nodeOwners, takeNodesOf } from "./mongooseim_nodes.ts";
 import { tablesLeft } from "./mongooseim_left.ts";
 import type { MongooseimDatabase } from "./mongooseim_rows.ts";
 import { cut, MAX_XML_BYTES, textOf, tryRead } from "./mongooseim_rows.ts";
 import type { SourceItem } from "./moved_account.ts";
 
-/** Accounts that are read at once. */
-const PAGE = 100;
+/** Names of accounts that are read at once. */
+const PAGE = 1_000;
 /** Rows of one account; more are not read. */
 const MAX_CONTACTS = 11_000;
 const MAX_GROUP_ROWS = 100_000;
@@ -35,6 +35,9 @@ const TABLES: Readonly<Record<string, readonly string[]>> = {
   last: ["server", "username", "seconds", "state"],
   offline_message: ["id", "timestamp", "expire", "server", "username", "from_jid", "packet"],
 };
+
+/** Tables that name accounts: where another program checks passwords, `users` has none of them. */
+const OWNED_TABLES = Object.keys(TABLES);
 
 /**
  * Order of the rows of an account, for tables that have many of them. Of rows beyond a limit it is always
@@ -139,26 +142,37 @@ export class MongooseimSql implements AccountSource {
   async *#accounts(after: readonly [string, string]): AsyncGenerator<PlacedItem, void> {
     let [server, username] = after;
     for (;;) {
-      const rows = await this.#database.query(
-        "SELECT server, username, password, pass_details FROM users WHERE server > ? OR " +
-          `(server = ? AND username > ?) ORDER BY server, username LIMIT ${PAGE}`,
-        [server, server, username],
-      );
+      const rows = await this.#namesAfter(server, username);
       for (const row of rows) {
         server = textOf(row["server"]);
         username = textOf(row["username"]);
-        const item = await this.#itemOf(server, username, row);
+        const item = await this.#itemOf(server, username);
         yield { position: JSON.stringify([server, username]), item };
       }
       if (rows.length < PAGE) return;
     }
   }
 
-  async #itemOf(
+  /** Returns the first `PAGE` names of accounts behind one, in their order, from all tables. */
+  async #namesAfter(
     server: string,
     username: string,
-    row: Readonly<Record<string, unknown>>,
-  ): Promise<SourceItem> {
+  ): Promise<readonly Readonly<Record<string, unknown>>[]> {
+    const owners = OWNED_TABLES.filter((table) => this.#tables.has(table))
+      .map((table) => ({ from: table, server: "server", username: "username" }));
+    if (this.#tables.has("pubsub_nodes")) owners.push(nodeOwners(this.#database.driver));
+    const each = owners.map((owner) =>
+      `(SELECT DISTINCT ${owner.server} AS server, ${owner.username} AS username ` +
+      `FROM ${owner.from} WHERE ${owner.server} > ? OR ` +
+      `(${owner.server} = ? AND ${owner.username} > ?) ORDER BY server, username LIMIT ${PAGE})`
+    );
+    return await this.#database.query(
+      `${each.join(" UNION ")} ORDER BY server, username LIMIT ${PAGE}`,
+      owners.flatMap(() => [server, server, username]),
+    );
+  }
+
+  async #itemOf(server: string, username: string): Promise<SourceItem> {
     const jid = username === "" ? undefined : tryMakeJid(username, server);
     if (!(jid instanceof BareJid)) {
       const account = `${username}@${server}`;
@@ -166,10 +180,8 @@ export class MongooseimSql implements AccountSource {
       return { kind: "finding", finding: { account, kind: "account", reason } };
     }
     const parts = new AccountParts(jid);
-    const details = textOf(row["pass_details"]);
-    if (details !== "") takeDetails(parts, details);
-    else parts.password(textOf(row["password"]));
     const key = [server, username] as const;
+    await this.#login(parts, key);
     await this.#roster(parts, key);
     await this.#vcard(parts, key);
     await this.#private(parts, key);
@@ -178,6 +190,14 @@ export class MongooseimSql implements AccountSource {
     if (this.#tables.has("pubsub_nodes")) await takeNodesOf(parts, this.#database);
     await this.#noteLeft(parts, key);
     return { kind: "account", account: parts.account(), findings: parts.findings };
+  }
+
+  async #login(parts: AccountParts, key: readonly [string, string]): Promise<void> {
+    const [row] = await this.#rows("users", "password, pass_details", key, 1);
+    if (row === undefined) return parts.loginElsewhere();
+    const details = textOf(row["pass_details"]);
+    if (details !== "") takeDetails(parts, details);
+    else parts.password(textOf(row["password"]));
   }
 
   async #roster(parts: AccountParts, key: readonly [string, string]): Promise<void> {
