@@ -214,6 +214,25 @@ Deno.test("a message that waits at both places of a session that goes to and fro
   assert.deepEqual([one.resumption.givings, two.resumption.takings], [0, 0]);
 });
 
+Deno.test("a message that waits behind a copy which the client has acknowledged does not come again later", async () => {
+  await using nodes = new Nodes(3);
+  const [one, two, three] = nodes.all as [TestNode, TestNode, TestNode];
+  const { peer, id } = await one.enter();
+  await peer.exchange("<presence/>", /<presence [^>]*\/>/);
+  const second = await two.greet();
+  await second.exchange(resume(id, 1), resumed(id, 1));
+  two.deliverToAccount("m1", 1); // waits for those that follow
+  one.deliverToAccount("m1", 1, true);
+  await expectMessages(second, "m1");
+  const third = await three.greet();
+  await third.exchange(resume(id, 2), resumed(id, 1));
+  await nodes.pass(3_000);
+  three.deliverToAccount("m1", 1, true);
+  await settle();
+  assert.deepEqual(unreadBy(third), []);
+  assert.deepEqual(two.settled, [1]);
+});
+
 Deno.test("a session that has moved gets a message that another one of its old node has left, and once", async () => {
   await using nodes = new Nodes();
   const [one, two] = nodes.all as [TestNode, TestNode];

@@ -301,6 +301,7 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
       lang: this.#lang,
       resendingMs: Math.max(0, this.#resendingUntilMs - this.deps.clock.monotonicMs()),
       cameBy: this.#arrived?.transfer,
+      hasFollowed: (delivery) => this.#arrived?.hasFollowed(delivery) === true,
       keptByOthers: () =>
         this.deps.registry.ofAccount(this.jid.bare.text)
           .flatMap((each) => each === this ? [] : each.kept ?? []),

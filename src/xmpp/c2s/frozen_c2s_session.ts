@@ -12,6 +12,8 @@ export interface FrozenC2sSessionDeps {
   readonly lang: string | undefined;
   readonly resendingMs: number;
   readonly cameBy: number | undefined;
+  /** True for a stanza that the session has got at a node before, or by way of it. */
+  hasFollowed(delivery: Delivery): boolean;
   /** Returns the stanzas that other sessions of the account here keep. */
   keptByOthers(): readonly Delivery[];
   /** Returns true while contacts may not have been told of the session's presence. */
@@ -53,7 +55,8 @@ export class FrozenC2sSession implements FrozenSession {
   }
 
   get waiting(): readonly Delivery[] {
-    return this.#deps.management.acks.waiting;
+    const { management, hasFollowed } = this.#deps;
+    return management.acks.waiting(hasFollowed);
   }
 
   get unrelayed(): number {

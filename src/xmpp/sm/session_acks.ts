@@ -172,11 +172,15 @@ export class SessionAcks {
     return [...this.#queue.all, ...this.#heldBack?.all ?? []];
   }
 
-  /** Kept stanzas that the relay has not received, and those that wait for others to follow. */
-  get waiting(): readonly Delivery[] {
+  /**
+   * Returns the kept stanzas that the relay has not received, and those that wait for others to follow.
+   * @param hasFollowed true for one that the session has got on another way, and does not wait for
+   */
+  waiting(hasFollowed: (delivery: Delivery) => boolean): readonly Delivery[] {
     const kept = this.#queue.all;
     const unrelayed = this.#relay === undefined ? kept : kept.slice(this.#queue.relayed);
-    return [...unrelayed, ...this.#heldBack?.all ?? []];
+    const heldBack = this.#heldBack?.all ?? [];
+    return [...unrelayed, ...heldBack.filter((each) => !hasFollowed(each))];
   }
 
   /** Keeps a stanza that followed from the old node. */
