@@ -222,12 +222,6 @@ export class Giving implements FreezeOwner {
     }
   }
 
-  /** Forgets what the session has had. It would leave that behind with each of its moves. */
-  #forgetRecords({ cameBy }: FrozenSession): void {
-    if (cameBy === undefined) return;
-    for (const record of Object.values(recordsOf(cameBy))) this.#deps.memory.forgetRecord(record);
-  }
-
   #run(action: GivingAction): void {
     const session = this.#session!; // steps begin once it is frozen
     const { metrics, log } = this.#deps;
@@ -391,10 +385,7 @@ export class Giving implements FreezeOwner {
     this.#leaving.then(
       () => session.giveBack(this.#sentCount, mayBeRepeat),
       (thrown) => log.error("resume.broken", { error: String(thrown) }),
-    ).finally(() => {
-      this.#forgetRecords(session);
-      this.#deps.emptied(this);
-    });
+    ).finally(() => this.#deps.emptied(this));
   }
 
   #noteSent(stanzas: readonly QueuedStanza[]): void {

@@ -11,6 +11,7 @@ import {
   resumed,
   TestNode,
 } from "./testing/nodes.ts";
+import { recordsOf } from "./records.ts";
 import { Nodes, settle, sleepAt, unreadBy } from "./testing/linked_nodes.ts";
 
 Deno.test("stanzas for a frozen session follow it, and stanzas straight to its new node wait", async () => {
@@ -300,6 +301,25 @@ Deno.test("a message that follows a session which has ended there goes on once t
   await nodes.pass(1_000);
   assert.equal(one.session, undefined);
   assert.deepEqual(two.rerouted.map(({ id }) => id), ["m1", "m1"]);
+});
+
+Deno.test("a session that ends where it came to leaves no record of what it has had", async () => {
+  await using nodes = new Nodes();
+  const [one, two] = nodes.all as [TestNode, TestNode];
+  const { peer, id } = await one.enter();
+  await peer.exchange("<presence/>", /<presence [^>]*\/>/);
+  one.deliverToAccount("m1", 1);
+  one.deliverToAccount("m2", 2);
+  await expectMessages(peer, "m1", "m2");
+  const again = await two.greet();
+  again.send(resume(id, 2)); // the presence and m1
+  await nodes.pass(1_000);
+  const records = () =>
+    Object.values(recordsOf(1)).map((name) => two.memory.deliveredTo(name, 9).length);
+  assert.deepEqual(records(), [1, 1, 0]);
+  again.send("</stream:stream>");
+  await nodes.pass(1_000);
+  assert.deepEqual(records(), [0, 0, 0]);
 });
 
 Deno.test("a message that follows its session late does not come again after a copy of it", async () => {

@@ -63,6 +63,7 @@ export class Taking implements Fate {
   readonly #details: SessionDetail[] = [];
   #queue: Delivery[] = [];
   readonly #records: SessionRecords;
+  #areRecordsForgotten = false;
   /** Bytes of the details and the queue, for the account's share of the budget. */
   readonly #tab: ShareTab;
   #queueItems = 0;
@@ -288,8 +289,14 @@ export class Taking implements Fate {
   }
 
   #noteCome(delivery: Delivery): void {
-    const { memory } = this.#deps;
-    if (delivery instanceof Envelope) memory.noteInRecord(delivery, this.#records.came);
+    if (this.#areRecordsForgotten || !(delivery instanceof Envelope)) return;
+    this.#deps.memory.noteInRecord(delivery, this.#records.came);
+  }
+
+  /** Forgets what the session has had: it is not here, and would leave that behind with each move. */
+  #forgetRecords(): void {
+    this.#areRecordsForgotten = true;
+    for (const record of Object.values(this.#records)) this.#deps.memory.forgetRecord(record);
   }
 
   /** Notes that a stanza to the session itself has arrived. */
@@ -371,6 +378,7 @@ export class Taking implements Fate {
       this.#cancelLate = undefined;
     }
     if (state.kind !== "over" || before.kind === "over") return;
+    if (before.kind !== "taken") this.#forgetRecords();
     this.#takeQueue(); // its old node still has them
     this.#cancelNews?.();
     this.#caughtUp();
@@ -442,6 +450,7 @@ export class Taking implements Fate {
       kept: (delivery) => this.#noteCome(delivery),
       got: (delivery) => this.#got(delivery),
       declined: () => this.#step({ kind: "unplaced" }),
+      over: () => this.#forgetRecords(),
     };
     this.#resolve({ kind: "arrived", session });
   }

@@ -10,6 +10,7 @@ import type { EnvelopeFields, OpenLink } from "../mod.ts";
 import { decodeHave, decodeResume, FRAME_TYPE } from "../wire/mod.ts";
 import type { EndFields, SessionDetail, SessionFields } from "../wire/mod.ts";
 import { envelopeOf, HOME, idOf, message } from "./testing/nodes.ts";
+import { recordsOf } from "./records.ts";
 import { ResumptionMetrics } from "./resumption_metrics.ts";
 import type { ResumptionOptions } from "./resumption_options.ts";
 import { FOLLOW_MS, SETTLED_MS } from "./resumption_options.ts";
@@ -48,6 +49,9 @@ const END: EndFields = {
   process: 0,
 };
 
+/** Records of the session that comes. */
+const RECORDS = Object.values(recordsOf(TRANSFER));
+
 /** One transfer to a node of dc2, with everything around it faked. */
 class World implements Disposable {
   readonly clock = new ManualClock();
@@ -65,6 +69,7 @@ class World implements Disposable {
   /** Numbers and records of stanzas that sessions have got by way of their old node. */
   readonly known = new Set<string>();
   readonly guessed = new Set<string>();
+  readonly forgotten: string[] = [];
 
   constructor(
     options: Partial<ResumptionOptions> = {},
@@ -91,7 +96,7 @@ class World implements Disposable {
         isInRecord: ({ sequence }, record) => this.known.has(`${sequence} ${record}`),
         mayBeInRecord: ({ sequence }, record) =>
           this.known.has(`${sequence} ${record}`) || this.guessed.has(`${sequence} ${record}`),
-        forgetRecord: () => assert.fail("the session has come here"),
+        forgetRecord: (record) => void this.forgotten.push(record),
       },
       peers: {
         hasEnded: () => false,
@@ -563,6 +568,31 @@ Deno.test("Taking declines a session without a place, and none of its stanzas co
   session.declined();
   assert.deepEqual(await world.news(), ["HAVE decline 1/0", "over"]);
   assert.equal(world.failures("no-place"), 1);
+  assert.deepEqual(world.forgotten, RECORDS);
+});
+
+Deno.test("Taking forgets what a session has had when that is over here, and notes nothing more", async () => {
+  using world = new World();
+  const { over } = await world.taken({ 1: stanza(1) });
+  world.taking.ended({
+    transfer: TRANSFER,
+    reason: "done",
+    h: undefined,
+    sentCount: 0,
+    process: 0,
+  });
+  assert.deepEqual(world.forgotten, [], "the session is here");
+  over();
+  assert.deepEqual(world.forgotten, RECORDS);
+});
+
+Deno.test("Taking notes nothing for a session that is over here, though more follows", async () => {
+  using world = new World();
+  const { over } = await world.taken();
+  over();
+  world.queue({ 1: stanza(1) });
+  assert.deepEqual(world.followed.map(({ stanza }) => idOf(stanza)), ["m1"]);
+  assert.equal(world.known.size, 0);
 });
 
 Deno.test("Taking ignores stanzas that come again over another link", async () => {

@@ -71,7 +71,7 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
   readonly #lang: string | undefined;
   #resendingUntilMs: number;
   /** Knows the stanzas that have followed the session from another node. */
-  #arrived: Pick<ArrivedSession, "transfer" | "hasFollowed" | "kept" | "got"> | undefined;
+  #arrived: Pick<ArrivedSession, "transfer" | "hasFollowed" | "kept" | "got" | "over"> | undefined;
   /** Stanzas that have followed since the session ended; undefined once no more follow. */
   #late: Delivery[] | undefined;
   /**
@@ -312,6 +312,7 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
       },
       expired: () => this.#endWithoutStream(),
       caughtUp: () => this.caughtUp(),
+      over: () => this.#arrived?.over(),
       vanish: () => {
         this.deps.registry.leaving(this);
         super.close();
@@ -322,9 +323,9 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
 
   /** Becomes the session of its full JID that another node had; called before the session opens. */
   adopt(arrived: ArrivedSession, id: string): void {
-    const { state, queue, transfer, hasFollowed, kept, got } = arrived;
+    const { state, queue, transfer, hasFollowed, kept, got, over } = arrived;
     const shared = this.deps.management!; // asked for it
-    this.#arrived = { transfer, hasFollowed, kept, got };
+    this.#arrived = { transfer, hasFollowed, kept, got, over };
     this.#late = [];
     this.#stanzas.presence.state.restore(state, this.deps.clock.wallUs());
     this.hasCarbons = state.hasCarbons;
@@ -427,7 +428,9 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
   }
 
   giveBack(): void {
-    if (this.#management?.isGiven === false) this.#management.giveBack();
+    if (this.#management?.isGiven !== false) return;
+    this.#management.giveBack();
+    this.#arrived?.over();
   }
 
   /** Sends the end of the session's presence to all who knew of it (RFC 6121 §4.5.2, §4.6.3). */

@@ -22,6 +22,8 @@ export interface FrozenC2sSessionDeps {
   expired(): void;
   /** Ends the wait for stanzas that follow from the node before this one. */
   caughtUp(): void;
+  /** Called when nothing of the session is kept here any more. */
+  over(): void;
   /** Takes the session out of the registry and sends its contacts nothing. */
   vanish(): Promise<void>;
 }
@@ -117,5 +119,6 @@ export class FrozenC2sSession implements FrozenSession {
 
   giveBack(relayed: number, mayBeRepeat: boolean): void {
     this.#deps.management.giveBack(relayed, mayBeRepeat ? "perhaps-delivered" : "passed-on");
+    this.#deps.over();
   }
 }

@@ -141,6 +141,8 @@ export interface ArrivedSession {
   got(delivery: Delivery): void;
   /** The session cannot have a place here. */
   declined(): void;
+  /** The session has ended here, or has gone on and left nothing here. Called after `placed`. */
+  over(): void;
 }
 
 /** Result of a request for another node's session. */
