@@ -322,11 +322,18 @@ export class Giving implements FreezeOwner {
     return ids;
   }
 
-  /** Ids of stanzas that no client has taken, and that other sessions of the account keep here. */
+  /**
+   * Ids of stanzas that no client has taken, and that other sessions of the account keep here. One that
+   * this node does not remember on account of them came here another way, too: clients may have that.
+   */
   #untakenOfOthers(session: FrozenSession): Set<string> {
     const kept = [...session.keptByOthers()];
     for (const giving of this.#deps.goneOf(this.account)) kept.push(...giving.waiting);
-    return idsOf(kept.filter((each) => each instanceof Envelope && !each.isTaken));
+    return idsOf(
+      kept.filter((each) =>
+        each instanceof Envelope && !each.isTaken && each.rememberedBy !== undefined
+      ),
+    );
   }
 
   /** Checks whether a client has logged in elsewhere with the same resource meanwhile. */

@@ -156,6 +156,9 @@ class World {
   /** Calls to the session and frames to the taker, in order. */
   readonly done: string[] = [];
   readonly forgotten: number[] = [];
+  readonly memory = {
+    forgetDelivered: ({ sequence }: Envelope) => void this.forgotten.push(sequence),
+  };
   /** Numbers of details sent to the taker, by kind. */
   readonly told = new Map<string, number>();
   /** Times that nothing of the session was kept any more. */
@@ -173,8 +176,7 @@ class World {
       { length: keeps },
       (_, index) => envelopeOf(`m${index + 1}`, index + 1),
     );
-    const forgetDelivered = ({ sequence }: Envelope) => void this.forgotten.push(sequence);
-    for (const each of kept) each.rememberedBy = { forgetDelivered };
+    for (const each of kept) each.rememberedBy = this.memory;
     this.session = new TestSession(this.done, kept);
     this.session.isCovered = isCovered ?? true;
     this.session.directed = situation.directed ?? 1;
@@ -600,8 +602,9 @@ Deno.test("Giving tells what the session has got, here and before, and nothing t
   });
   world.session.cameBy = 3;
   const [theirs, taken] = [envelopeOf("m6", 6), envelopeOf("m7", 7)];
+  for (const each of [theirs, taken]) each.rememberedBy = world.memory;
   taken.written();
-  world.session.others = [theirs, taken];
+  world.session.others = [theirs, taken, envelopeOf("m3", 3)]; // m3 is remembered by a copy
   world.session.waiting = [envelopeOf("m4", 4), envelopeOf("m5", 5), envelopeOf("m9", 9)];
   world.begin();
   assert.deepEqual(world.delivered, [

@@ -408,6 +408,30 @@ Deno.test("a message that comes back from a session that brought it does not com
   assert.deepEqual(unreadBy(desk), []);
 });
 
+Deno.test("a session that moves on tells of a copy that it has had, though another one keeps the message", async () => {
+  await using nodes = new Nodes(3);
+  const [one, two, three] = nodes.all as [TestNode, TestNode, TestNode];
+  const { peer, id } = await one.enter();
+  await peer.exchange("<presence/>", /<presence [^>]*\/>/);
+  const { peer: desk, id: deskId } = await two.enter("desk");
+  await desk.exchange("<presence/>", /<presence [^>]*\/>/);
+  one.deliverToAccount("m1", 1);
+  two.deliverToAccount("m1", 1, true);
+  await expectMessages(desk, "m1");
+  const again = await two.greet();
+  again.send(resume(id, 1));
+  await settle();
+  const deskAgain = await three.greet();
+  await deskAgain.exchange(resume(deskId, 2), resumed(deskId, 1));
+  await nodes.pass(1_000);
+  again.send("</stream:stream>");
+  await nodes.pass(1_000);
+  assert.deepEqual(two.rerouted.map(({ id }) => id), ["m1"]);
+  three.deliverToAccount("m1", 1, false, true);
+  await settle();
+  assert.deepEqual(unreadBy(deskAgain), []);
+});
+
 Deno.test("a session that has moved gets a message that one which left before it could not take along", async () => {
   await using nodes = new Nodes(3);
   const [one, two, three] = nodes.all as [TestNode, TestNode, TestNode];
