@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { ALICE } from "./testing/nodes.ts";
+import type { SentMessage } from "./testing/routed_world.ts";
 import { RoutedWorld } from "./testing/routed_world.ts";
 import { WanderingClient } from "./testing/wandering_client.ts";
 
@@ -30,6 +31,7 @@ type Event =
     readonly learnMs: readonly [number, number];
     readonly healMs: number;
   }
+  | { readonly kind: "die"; readonly at: number; readonly learnMs: number }
   | { readonly kind: "pass"; readonly forMs: number }
   | { readonly kind: "quit" | "acknowledge"; readonly client: number };
 
@@ -76,6 +78,10 @@ const EVENT: fc.Arbitrary<Event> = fc.oneof(
     }),
   },
   {
+    weight: 1,
+    arbitrary: fc.record({ kind: fc.constant("die"), at: NODE, learnMs: LEARN_MS }),
+  },
+  {
     weight: 3,
     arbitrary: fc.record({
       kind: fc.constant("pass"),
@@ -91,6 +97,8 @@ interface Plan {
   readonly clients: number;
   /** True while all links are fast and whole. */
   readonly isCalm: boolean;
+  /** Nodes that may die while they are not. */
+  readonly deaths: number;
   readonly arePrompt: readonly boolean[];
   readonly events: readonly Event[];
 }
@@ -99,6 +107,7 @@ const PLAN: fc.Arbitrary<Plan> = fc.record({
   lookupMs: fc.constantFrom(0, 25, 75),
   clients: fc.constantFrom(2, 3),
   isCalm: fc.boolean(),
+  deaths: fc.nat(1),
   arePrompt: fc.array(fc.boolean(), { minLength: 3, maxLength: 3 }),
   events: fc.array(EVENT, { minLength: 5, maxLength: 30 }),
 });
@@ -108,10 +117,15 @@ class SeveralMoves {
   readonly world: RoutedWorld;
   readonly clients: readonly WanderingClient[];
   readonly #isCalm: boolean;
+  #deaths: number;
+  readonly #moved = new Set<WanderingClient>();
   /** Sessions that were there when a message was written to them, or to their account. */
   readonly #due = new Map<string, (readonly string[])[]>();
+  /** Sender and recipient of each message. */
+  readonly #pairs = new Map<string, string>();
 
-  constructor({ lookupMs, clients, isCalm, arePrompt }: Plan) {
+  constructor({ lookupMs, clients, isCalm, deaths, arePrompt }: Plan) {
+    this.#deaths = isCalm ? 0 : deaths;
     this.#isCalm = isCalm;
     this.world = new RoutedWorld(NODES, lookupMs);
     this.clients = RESOURCES.slice(0, clients).map((name, at) => {
@@ -134,7 +148,7 @@ class SeveralMoves {
   async #act(event: Event): Promise<void> {
     const { world } = this;
     const { nodes } = world;
-    if (event.kind === "delay" || event.kind === "cut") {
+    if (event.kind === "delay" || event.kind === "cut" || event.kind === "die") {
       if (this.#isCalm) return;
       world.note(JSON.stringify(event));
     }
@@ -142,6 +156,8 @@ class SeveralMoves {
       case "move": {
         const client = this.#client(event.client);
         const node = nodes[event.to]!;
+        if (node.isDead) return;
+        this.#moved.add(client);
         if (client.hasQuit) await client.login(node);
         else await client.move(node, event.isCut, event.patienceMs);
         return this.#take();
@@ -155,6 +171,11 @@ class SeveralMoves {
         if (one !== other) world.cut([one, other], event.learnMs, event.healMs);
         return;
       }
+      case "die":
+        if (this.#deaths-- > 0) {
+          world.kill(nodes[event.at]!, event.learnMs);
+        }
+        return;
       case "pass":
         return await world.pass(event.forMs, () => this.#take());
       case "quit":
@@ -179,7 +200,9 @@ class SeveralMoves {
 
   #write(sender: number, client: number | undefined): void {
     const to = client === undefined ? undefined : this.#client(client);
-    const id = this.world.write(sender, to?.jid ?? ALICE)!;
+    const id = this.world.write(sender, to?.jid ?? ALICE);
+    if (id === undefined) return;
+    this.#pairs.set(id, `${sender} ${to?.jid ?? ALICE}`);
     // A session that moves may miss what other sessions get, while nodes learn late of its place.
     if (to === undefined && !this.#isCalm) return;
     const sessions = (to === undefined ? this.clients : [to]).filter(({ hasQuit }) => !hasQuit);
@@ -194,8 +217,8 @@ class SeveralMoves {
     for (const client of clients) client.isPrompt = true;
     await world.pass(8_000, () => this.#take());
     for (const client of clients) {
-      for (let tries = 0; tries < 4 && !client.isConnected; tries++) {
-        const node = world.nodes[tries]!;
+      for (let tries = 0; tries < 8 && !client.isConnected; tries++) {
+        const node = world.living[tries % world.living.length]!;
         if (client.hasQuit) await client.login(node);
         else await client.move(node, true, 6_000);
       }
@@ -213,19 +236,46 @@ class SeveralMoves {
     const { world, clients } = this;
     const got = clients.flatMap(({ sessions }) => sessions).flat();
     for (const [id, message] of world.sent) {
-      const isAnswered = world.refused.has(id) || world.withdrawn.has(id);
-      assert.ok(got.includes(id) || isAnswered, `${id} is lost`);
-      assert.ok(message.isSettled, `${id} is not settled`);
-      if (isAnswered) continue;
-      for (const client of clients) {
-        const session = client.sessions.at(-1)!;
-        if (this.#due.get(id)?.includes(session) !== true) continue;
-        assert.ok(session.includes(id), `${id} has not come to ${client.jid}`);
-      }
+      assert.ok(message.isSettled || message.at.isDead, `${id} is not settled`);
+      if (world.refused.has(id) || world.withdrawn.has(id)) continue;
+      assert.ok(got.includes(id) || this.#mayBeLost(id, message), `${id} is lost`);
+      if (!message.at.isDead) this.#checkIsComplete(id);
     }
     for (const session of clients.flatMap(({ sessions }) => sessions)) {
       for (const id of session) {
         assert.equal(session.filter((each) => each === id).length, 1, `${id} came twice`);
+      }
+    }
+    this.#checkOrder();
+  }
+
+  /**
+   * True for a message that its sender sends again, and for one to the account when a node has died: no
+   * session that had a copy may have acknowledged it (docs/promises.md, "Routing").
+   */
+  #mayBeLost(id: string, { at, isCovered }: SentMessage): boolean {
+    if (at.isDead && !isCovered) return true;
+    return this.world.living.length < NODES && this.#pairs.get(id)!.endsWith(ALICE);
+  }
+
+  /** Checks that a message has come to each session that was there, and is still. */
+  #checkIsComplete(id: string): void {
+    for (const client of this.clients) {
+      const session = client.sessions.at(-1)!;
+      if (this.#due.get(id)?.includes(session) !== true) continue;
+      assert.ok(session.includes(id), `${id} has not come to ${client.jid}`);
+    }
+  }
+
+  /** Checks that a client that has stayed where it was has got each sender's messages in order. */
+  #checkOrder(): void {
+    for (const client of this.clients) {
+      if (this.#moved.has(client) || client.sessions.length > 1) continue;
+      const last = new Map<string, number>();
+      for (const id of client.sessions[0]!) {
+        const [pair, number] = [this.#pairs.get(id)!, Number(id.slice(1))];
+        assert.ok(number > (last.get(pair) ?? 0), `${id} is out of order at ${client.jid}`);
+        last.set(pair, number);
       }
     }
   }

@@ -73,10 +73,21 @@ export class WanderingClient {
 
   /** Takes what it was sent, and acknowledges it if it is prompt. */
   take(peer = this.#peer): void {
+    this.#takeLateAnswer();
     if (!this.#isResumed || peer === undefined) return;
     const before = this.#handled;
     this.#takeFrom(peer.unread);
     if (this.isPrompt && this.#handled > before) this.acknowledge();
+  }
+
+  /** Goes on with a stream that was resumed after it had turned away. */
+  #takeLateAnswer(): void {
+    if (this.#isResumed || this.#hasQuit || this.#peer?.unread.includes("<resumed ") !== true) {
+      return;
+    }
+    this.#world.note(`${this.#resource} is resumed late`);
+    this.#isResumed = true;
+    this.#read = 0;
   }
 
   #takeFrom(unread: string): void {
