@@ -327,9 +327,9 @@ class World {
 
   /** Takes back a message from a session that has ended, and of which nobody else has it. */
   #takeBack(envelope: Envelope): void {
+    this.isInOrder = false; // it may come again, to sessions that have later ones
     this.fixture.memory.forgetDelivered(envelope);
     if (envelope.isCopy) return envelope.settle();
-    this.isInOrder = false;
     envelope.isRerouted = true;
     envelope.arrived("taken-back");
     this.#route(envelope);
