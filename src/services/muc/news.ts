@@ -23,7 +23,7 @@ import type { Role } from "./room_standing.ts";
  * | `destroyed` | the room is gone from the database |
  *
  * Nodes of the version before know nothing of `changes`, `change`, `creation`, `account` and the
- * `number` of `gone`.
+ * `number` and `next` of `gone`.
  */
 export type News =
   | { readonly kind: "beat"; readonly count: number; readonly changes?: number }
@@ -46,6 +46,7 @@ export type News =
     readonly payload: readonly XmlElement[];
     /** Number up to which the session got messages, when another node has taken its seat over. */
     readonly number?: number | undefined;
+    readonly next?: NextNode | undefined;
   }
   | {
     readonly kind: "left";
@@ -73,6 +74,13 @@ export type News =
     readonly notes: PresenceNotes;
   }
   | RoomChangeNews;
+
+/** A node that has taken over the seat of another one. */
+export interface NextNode {
+  readonly process: number;
+  /** Number of its changes of seats when it was heard to have the seat. */
+  readonly count: number;
+}
 
 /** News of a room that are in the database as well. Those for all nodes have a number, `change`. */
 export type RoomChangeNews =
@@ -130,10 +138,17 @@ export function newsStanza(news: News, { process, from, to }: {
       case "seat":
         return element(kind, { count: `${news.count}` }, seatElement(news.seat));
       case "gone": {
-        const { count, room, jid, notes, payload, number } = news;
+        const { count, room, jid, notes, payload, number, next } = news;
         return element(
           kind,
-          { count: `${count}`, room, jid, number: textOf(number) },
+          {
+            count: `${count}`,
+            room,
+            jid,
+            number: textOf(number),
+            next: textOf(next?.process),
+            at: textOf(next?.count),
+          },
           notesElement(notes),
           payloadElement(payload),
         );
@@ -234,7 +249,9 @@ function contentOf(content: XmlElement, sender: Sender): News | undefined {
       const jid = fullJidIn(content);
       if (count === undefined || room === undefined || jid === undefined) return undefined;
       const number = numberIn(content, "number");
-      const about = { room, jid, notes, payload: payloadIn(content) };
+      const [process, at] = [numberIn(content, "next"), numberIn(content, "at")];
+      const next = process === undefined || at === undefined ? undefined : { process, count: at };
+      const about = { room, jid, notes, payload: payloadIn(content), ...next && { next } };
       return { kind, count, ...about, ...number !== undefined && { number } };
     }
     case "left": {

@@ -58,6 +58,7 @@ const NEWS: readonly News[] = [
     notes: { codes: [] },
     payload: [],
     number: 7,
+    next: { process: 8, count: 3 },
   },
   { kind: "left", of: 9, room: ROOM, jid: SEAT.jid, changedMs: 5 },
   {

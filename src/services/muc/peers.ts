@@ -6,7 +6,8 @@ import type { RoomStanza } from "../rooms/mod.ts";
 import type { LiveRooms } from "./live_rooms.ts";
 import type { MucMetrics } from "./muc_metrics.ts";
 import type { MucServerDeps } from "./muc_ports.ts";
-import type { News, RoomChangeNews, SentNews } from "./news.ts";
+import { MovingSeats } from "./moving_seats.ts";
+import type { News, NextNode, RoomChangeNews, SentNews } from "./news.ts";
 import { newsStanza, readNews, SEATS_IN_PART } from "./news.ts";
 import { accountOf, freeNick, precedes, supersedes } from "./occupants.ts";
 import type { Seat } from "./occupants.ts";
@@ -92,6 +93,7 @@ export interface PeersDeps extends
 export class Peers {
   readonly #deps: PeersDeps;
   readonly #peers = new Map<number, Peer>();
+  readonly #moving: MovingSeats;
   /** Local hosts that can be reached, as the last look has found them. */
   #hosts = new Set<string>();
   /** Monotonic milliseconds when a datacenter was told of all seats of this node. */
@@ -112,6 +114,8 @@ export class Peers {
 
   constructor(deps: PeersDeps) {
     this.#deps = deps;
+    const countOf = (process: number) => this.#peers.get(process)?.count;
+    this.#moving = new MovingSeats({ rooms: deps.rooms, clock: deps.clock, countOf });
   }
 
   start(): void {
@@ -181,14 +185,16 @@ export class Peers {
   /** Tells all nodes that a seat of this node is gone. */
   gone(
     { room, jid }: Seat,
-    { notes = {}, payload = [], number }: {
+    { notes = {}, payload = [], number, next }: {
       readonly notes?: PresenceNotes;
       readonly payload?: Seat["payload"];
       /** Number up to which its session got messages here, when it has moved. */
       readonly number?: number | undefined;
+      /** Node that has taken the seat over. */
+      readonly next?: NextNode | undefined;
     },
   ): void {
-    this.tell({ kind: "gone", count: ++this.#count, room, jid, notes, payload, number });
+    this.tell({ kind: "gone", count: ++this.#count, room, jid, notes, payload, number, next });
   }
 
   /**
@@ -285,10 +291,10 @@ export class Peers {
         }
         peer.count = news.count;
         if (news.kind === "seat") this.#seat(news.seat);
-        else if (this.#isOf(sent.process, news.room, news.jid)) {
-          this.#deps.rooms.remove(news.room, news.jid, news);
+        else {
+          this.#gone(sent.process, news);
+          this.#deps.heard(sent);
         }
-        if (news.kind === "gone") this.#deps.heard(sent);
         return;
       }
       case "changed":
@@ -424,13 +430,21 @@ export class Peers {
     if (known?.process === process && mine?.of(seat.jid) === seat) {
       counters.leaves.inc();
       // A node that the news of the other one have not reached must not keep this node's seat.
-      this.gone(known, { number });
+      const count = this.#peers.get(seat.process)?.count;
+      const next = count === undefined ? undefined : { process: seat.process, count };
+      this.gone(known, { number, next });
     }
     seated(seat);
   }
 
-  #isOf(process: number, room: string, jid: string): boolean {
-    return this.#deps.rooms.get(room)?.seats.of(jid)?.process === process;
+  /** Takes out a seat of another node, unless the node that has taken it over is still to be heard. */
+  #gone(process: number, news: News & { readonly kind: "gone" }): void {
+    const { rooms } = this.#deps;
+    const { room, jid, next } = news;
+    const seat = rooms.get(room)?.seats.of(jid);
+    if (seat?.process !== process) return;
+    const isKept = next !== undefined && this.#moving.keeps(seat, next);
+    if (!isKept) rooms.remove(room, jid, news);
   }
 
   #lookLater(afterMs = LOOK_MS): void {
@@ -454,6 +468,7 @@ export class Peers {
     }
     this.tell({ kind: "beat", count: this.#count, changes: this.#changes });
     for (const host of this.#owed) this.#tellAll(host);
+    this.#moving.look();
     this.#deps.looked();
     const asked = new Set([...this.#hosts, ...knownHosts()]);
     const live = await liveProcesses([...asked]);
