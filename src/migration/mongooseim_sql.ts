@@ -162,9 +162,10 @@ export class MongooseimSql implements AccountSource {
       .map((table) => ({ from: table, server: "server", username: "username" }));
     if (this.#tables.has("pubsub_nodes")) owners.push(nodeOwners(this.#database.driver));
     const each = owners.map((owner) =>
-      `(SELECT DISTINCT ${owner.server} AS server, ${owner.username} AS username ` +
+      `SELECT server, username FROM (SELECT DISTINCT ${owner.server} AS server, ${owner.username} AS username ` +
       `FROM ${owner.from} WHERE ${owner.server} > ? OR ` +
-      `(${owner.server} = ? AND ${owner.username} > ?) ORDER BY server, username LIMIT ${PAGE})`
+      `(${owner.server} = ? AND ${owner.username} > ?) ORDER BY server, username LIMIT ${PAGE}) ` +
+      "AS owners"
     );
     return await this.#database.query(
       `${each.join(" UNION ")} ORDER BY server, username LIMIT ${PAGE}`,
