@@ -5,8 +5,9 @@ import type { AccountSource, PlacedItem } from "./account_source.ts";
 import type { AwaitedAccount, ImportCounts, StateFile } from "./import_state.ts";
 import type { MoveFinding } from "./moved_account.ts";
 import { ReportFile } from "./report_file.ts";
-import type { Taken, TakingDeps, TakingImport } from "./take_account.ts";
+import type { Taken } from "./take_account.ts";
 import { hasKeys, takeAccount } from "./take_account.ts";
+import type { TakingDeps, TakingImport } from "./taking_deps.ts";
 
 /** Accounts that are taken at once. */
 const BATCH = 16;

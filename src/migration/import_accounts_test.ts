@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { deriveScramCredentials } from "../xmpp/mod.ts";
 import { PieFiles } from "./pie_files.ts";
-import type { TakingDeps } from "./take_account.ts";
+import type { TakingDeps } from "./taking_deps.ts";
 import {
   Destination,
   document,

@@ -5,7 +5,7 @@ import type { AccountSource } from "./account_source.ts";
 import { importAccounts } from "./import_accounts.ts";
 import { StateFile } from "./import_state.ts";
 import { PieFiles } from "./pie_files.ts";
-import type { TakingDeps } from "./take_account.ts";
+import type { TakingDeps } from "./taking_deps.ts";
 import {
   Destination,
   document,

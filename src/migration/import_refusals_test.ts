@@ -4,7 +4,7 @@ import { CausewayError } from "../base/mod.ts";
 import { importAccounts } from "./import_accounts.ts";
 import { StateFile } from "./import_state.ts";
 import { PieFiles } from "./pie_files.ts";
-import type { TakingDeps } from "./take_account.ts";
+import type { TakingDeps } from "./taking_deps.ts";
 import {
   Destination,
   document,

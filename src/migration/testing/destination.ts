@@ -8,7 +8,7 @@ import type { AccountSource, PlacedItem } from "../account_source.ts";
 import { importAccounts } from "../import_accounts.ts";
 import { StateFile } from "../import_state.ts";
 import { PieFiles } from "../pie_files.ts";
-import type { TakingDeps } from "../take_account.ts";
+import type { TakingDeps } from "../taking_deps.ts";
 import { exportedAccounts, PIE_HOST_TAIL, PIE_TAIL, pieHead, pieHostHead } from "../write_pie.ts";
 
 /** Folder of what other servers have exported. */
