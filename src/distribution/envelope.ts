@@ -191,6 +191,13 @@ export class Envelope extends Duty implements EnvelopeFields {
       other.process === this.process && other.sequence === this.sequence;
   }
 
+  /** Takes over that it is remembered, if no other session keeps the copy. */
+  replaced(copy: Delivery): void {
+    if (!(copy instanceof Envelope) || copy.#keepers > 1 || copy.rememberedBy === undefined) return;
+    this.rememberedBy = copy.rememberedBy;
+    copy.rememberedBy = undefined;
+  }
+
   /** True while a session here keeps it until its client has acknowledged it. */
   get isKept(): boolean {
     return this.#keepers > 0;

@@ -25,6 +25,8 @@ export interface LocalSideDeps extends UserHosts {
     ): NodeOutcome;
     find(jid: FullJid): (OwnClient & Pick<LocalSession, "jid" | "priority" | "send">) | undefined;
     ofAccount(bareJid: string): readonly Pick<LocalSession, "jid" | "lastPresence" | "priority">[];
+    /** @default they keep none */
+    replaceCopies?(delivery: Delivery): boolean;
   };
   readonly components: {
     find(domain: string): unknown;
@@ -89,6 +91,10 @@ export class LocalSide implements NodeSide {
       if (priority === undefined || session.priority > priority) priority = session.priority;
     }
     return { isHere: sessions.length > 0, isResourceHere, priority };
+  }
+
+  replaceCopies(message: Envelope): boolean {
+    return this.#deps.sessions.replaceCopies?.(message) === true;
   }
 
   deliver(envelope: Envelope): NodeOutcome {

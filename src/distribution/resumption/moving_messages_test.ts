@@ -432,6 +432,31 @@ Deno.test("a session that moves on tells of a copy that it has had, though anoth
   assert.deepEqual(unreadBy(deskAgain), []);
 });
 
+Deno.test("a message that comes to where its copy is kept takes the place of that, and goes on in its stead", async () => {
+  await using nodes = new Nodes();
+  const [one, two] = nodes.all as [TestNode, TestNode];
+  const { peer, id } = await one.enter();
+  await peer.exchange("<presence/>", /<presence [^>]*\/>/);
+  const again = await two.greet();
+  again.send(resume(id, 1));
+  await settle();
+  const original = (sequence: number) => envelopeOf(`m${sequence}`, sequence, undefined, ALICE);
+  two.deliverToAccount("m1", 1, true); // waits for those that follow
+  assert.equal(two.registry.replaceCopies(original(1)), true);
+  await nodes.pass(1_000);
+  for (const sequence of [2, 3]) two.deliverToAccount(`m${sequence}`, sequence, true);
+  assert.equal(two.registry.replaceCopies(original(2)), true);
+  assert.equal(two.registry.replaceCopies(original(4)), false);
+  await settle();
+  assert.deepEqual(unreadBy(again), ["m1", "m2", "m3"]);
+  again.send("</stream:stream>");
+  await nodes.pass(1_000);
+  assert.deepEqual(two.rerouted.map(({ id }) => id), ["m1", "m2"], "m3 is only a copy");
+  for (const sequence of [1, 2, 3]) {
+    assert.equal(two.memory.hasDelivered(original(sequence), true), false, "nobody here has it");
+  }
+});
+
 Deno.test("a session that has moved gets a message that one which left before it could not take along", async () => {
   await using nodes = new Nodes(3);
   const [one, two, three] = nodes.all as [TestNode, TestNode, TestNode];

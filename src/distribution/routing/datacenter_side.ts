@@ -84,6 +84,10 @@ export class DatacenterSide implements LocalDelivery {
     return { isHere, isResourceHere, priority };
   }
 
+  replaceCopies(message: Envelope): boolean {
+    return this.#deps.node.replaceCopies?.(message) === true;
+  }
+
   prepare(
     envelope: Envelope,
     turn: (envelope: Envelope) => Promise<void> | undefined,

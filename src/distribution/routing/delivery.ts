@@ -59,9 +59,7 @@ export class Delivery {
     // A copy is for other sessions than those that got it here.
     const mayComeTwice = !envelope.isCopy &&
       (envelope.mayBeRepeat || envelope.entry === "resent");
-    if (mayComeTwice && this.#memory.hasDelivered(envelope, true)) {
-      return this.#refusals.drop(envelope, "repeat");
-    }
+    if (mayComeTwice && this.#memory.hasDelivered(envelope, true)) return this.#repeated(envelope);
     if (envelope.ttl > 0) {
       envelope.ttl--;
       this.#deps.outbound.send(host, envelope);
@@ -88,7 +86,7 @@ export class Delivery {
       envelope.process !== this.#deps.process || envelope.mayBeRepeat ||
       envelope.arrival === "handed-over" || envelope.isHeldBefore;
     if (this.#memory.hasDelivered(envelope, mayComeTwice)) {
-      this.#refusals.drop(envelope, "repeat");
+      this.#repeated(envelope);
       return true;
     }
     if (envelope.stanza.kind === "message") envelope.isTold ||= this.#memory.hasTold(envelope);
@@ -123,6 +121,15 @@ export class Delivery {
         this.#refusals.refuse(envelope, outcome, "ignored");
         return true;
     }
+  }
+
+  /** Drops what was delivered here, or keeps a message in the place of a copy that was. */
+  #repeated(envelope: Envelope): void {
+    const { stanza: { kind }, isCopy } = envelope;
+    if (kind === "message" && !isCopy && this.#deps.local.replaceCopies?.(envelope) === true) {
+      return;
+    }
+    this.#refusals.drop(envelope, "repeat");
   }
 
   /**

@@ -125,6 +125,22 @@ Deno.test("Delivery.deliverHere() gives the carbons of a message once, whichever
   }
 });
 
+Deno.test("Delivery keeps a message whose copy was delivered here in the place of that", () => {
+  const fixture = new DeliveryFixture();
+  const envelope = (sequence: number, isCopy = false) =>
+    fixture.envelope(toBob(), { process: 9, sequence, isCopy, mayBeRepeat: true });
+  for (const sequence of [1, 2]) fixture.delivery.deliverHere(envelope(sequence, true), true);
+  fixture.hasCopies = true;
+  fixture.delivery.deliverHere(envelope(1), true);
+  fixture.delivery.forward(envelope(2), "dc2.example.com");
+  assert.deepEqual([fixture.replaced, fixture.dropped, fixture.sent], [[1, 2], [], []]);
+  fixture.delivery.deliverHere(envelope(1, true), true);
+  assert.deepEqual([fixture.replaced, fixture.dropped], [[1, 2], ["repeat"]], "a copy does not");
+  fixture.hasCopies = false;
+  fixture.delivery.deliverHere(envelope(1), true);
+  assert.deepEqual(fixture.dropped, ["repeat", "repeat"], "the client has acknowledged it");
+});
+
 Deno.test("Delivery.deliverHere() lets a request to the server be sent again, and no request to a client", () => {
   const again: [to: string, delivered: number][] = [
     [BOB, 2],

@@ -249,6 +249,11 @@ export interface LocalDelivery {
   /** Returns the sessions of `to`'s account at this datacenter. */
   sessionsOf(to: Jid): OwnSessions;
   /**
+   * Gives sessions of this node a message in the place of copies that they keep: a copy would be dropped
+   * when its session ends. False when no session keeps any. @default false
+   */
+  replaceCopies?(message: Envelope): boolean;
+  /**
    * Prepares `deliver` to an address that was not looked up. Returns a promise, which never
    * rejects, when there is something to wait for.
    *
@@ -301,4 +306,6 @@ export interface NodeSide {
   deliver(envelope: Envelope): NodeOutcome;
   /** Returns the sessions of `to`'s account on this node. */
   ownSessions(to: Jid): OwnSessions;
+  /** As of `LocalDelivery`. */
+  replaceCopies?(message: Envelope): boolean;
 }

@@ -158,6 +158,12 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
     return this.#sendNow(stanza, delivery);
   }
 
+  replaceCopy(delivery: Delivery): boolean {
+    const management = this.#management;
+    return management !== undefined && !management.acks.isOver &&
+      management.acks.repeated(management.shared.told(delivery), delivery);
+  }
+
   repeatPresence(): void {
     if (this.isOpen) this.#stanzas.presence.repeat();
   }

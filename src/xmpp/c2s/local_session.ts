@@ -45,6 +45,8 @@ export interface LocalSession {
    * @param delivery kept by a managed session, whatever the stanza
    */
   send(stanza: Stanza, delivery?: Delivery): boolean;
+  /** Keeps `delivery` in the place of a copy of it; false when it keeps none. @default false */
+  replaceCopy?(delivery: Delivery): boolean;
   /** Sends the last broadcast presence anew, with what the server adds to it by now. */
   repeatPresence?(): void;
   /** Sends directed presence for an account and its resources again. */

@@ -276,6 +276,18 @@ export class SessionRegistry {
   }
 
   /**
+   * Has sessions of an account keep a stanza in the place of copies of it.
+   * @returns false when none keeps any
+   */
+  replaceCopies(delivery: Delivery): boolean {
+    let isKept = false;
+    for (const session of this.ofAccount(delivery.stanza.to.bare.text)) {
+      if (session.replaceCopy?.(delivery) === true) isKept = true;
+    }
+    return isKept;
+  }
+
+  /**
    * True when the owner of a session does not want a stanza. `deliverTo` asks it. Who wraps a stanza in
    * another one has to ask for the stanza inside: the wrapper comes from the account itself.
    */

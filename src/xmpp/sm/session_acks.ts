@@ -215,17 +215,17 @@ export class SessionAcks {
    * @returns false when nothing of it is kept any more: the stanza is the caller's
    */
   repeated(told: Stanza, delivery: Delivery): boolean {
-    if (!this.#queue.hasCopyOf(delivery)) return false;
+    const isHeldBack = this.#heldBack?.hasCopyOf(delivery) === true;
+    if (!isHeldBack && !this.#queue.hasCopyOf(delivery)) return false;
     delivery.retain();
-    this.#repeated(delivery, told);
+    if (isHeldBack) replaceIn(this.#heldBack!, delivery, told);
+    else this.#repeated(delivery, told);
     return true;
   }
 
   #repeated(kept: Delivery, told: Stanza): void {
-    const copy = this.#queue.replaceCopy(kept, told);
     // The node that the session has gone to puts the stanza in the place of the copy.
-    if (copy === "relayed") this.#keep(kept, told);
-    else (copy ?? kept).acknowledged();
+    if (replaceIn(this.#queue, kept, told) === "relayed") this.#keep(kept, told);
   }
 
   #keep(kept: Delivery, told: Stanza): void {
@@ -451,6 +451,18 @@ export class SessionAcks {
     }
     this.#watch();
   }
+}
+
+/**
+ * Has a queue keep a stanza in the place of its copy, which is done with. Without one the stanza is.
+ * @returns "relayed" when another node has the copy: nothing happens
+ */
+function replaceIn(queue: UnackedQueue, kept: Delivery, told: Stanza): "relayed" | undefined {
+  const copy = queue.replaceCopy(kept, told);
+  if (copy === "relayed") return copy;
+  if (copy !== undefined) kept.replaced?.(copy);
+  (copy ?? kept).acknowledged();
+  return undefined;
 }
 
 function settleOne(delivery: Delivery): void {

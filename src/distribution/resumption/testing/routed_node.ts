@@ -110,6 +110,7 @@ export class RoutedNode {
         servesDomain: () => false,
         deliver: (envelope) => this.#deliver(envelope),
         sessionsOf: (to) => this.#sessionsOf(to),
+        replaceCopies: (message) => this.node.registry.replaceCopies(message),
       },
     });
     this.node = new TestNode(process, shared, { parts: () => this.#parts() });

@@ -26,6 +26,10 @@ export class DeliveryFixture {
   outcome: LocalOutcome = "delivered";
   /** Result of `keepBehind`. */
   kept: boolean | "full" = false;
+  /** True when sessions here keep copies of what comes. */
+  hasCopies = false;
+  /** Sequence numbers of the messages that took the place of copies. */
+  readonly replaced: number[] = [];
   /** Sessions at this datacenter, of every account. */
   sessions: OwnSessions = { isHere: false, isResourceHere: false, priority: undefined };
   /** True when other sessions here want carbons of messages. */
@@ -45,6 +49,7 @@ export class DeliveryFixture {
   readonly local: LocalDelivery = {
     servesDomain: () => false,
     sessionsOf: () => this.sessions,
+    replaceCopies: ({ sequence }) => this.hasCopies && this.replaced.push(sequence) > 0,
     keepBehind: () => this.kept,
     deliver: (envelope) => {
       if (this.hasCarbons && !envelope.isTold) {
