@@ -1,7 +1,7 @@
 import { deepStrictEqual, strictEqual } from "node:assert/strict";
 import fc from "fast-check";
-import { parseElement } from "../../xmpp/mod.ts";
-import { ALICE, COVEN, field, MUC, MucWorld } from "./testing/muc_world.ts";
+import { MucClient } from "./testing/muc_client.ts";
+import { ALICE, field, MucWorld } from "./testing/muc_world.ts";
 import type { MucNode } from "./testing/muc_world.ts";
 
 /** Plays so many times as many worlds, with a random seed. */
@@ -10,7 +10,6 @@ const HOSTS = ["dc1.example.com", "dc2.example.com", "dc3.example.com"];
 /** Sessions: bob has two devices. */
 const SESSIONS = [ALICE, "bob@example.com/b", "bob@example.com/p", "carol@example.com/c"];
 const NICKS = ["bard", "cat", "druid"];
-const MUC_USER = `${MUC}#user`;
 /** Milliseconds that each event takes. */
 const EVENT_MS = 50;
 /** Looks after which all nodes agree: those that take longest begin when a session has come. */
@@ -48,86 +47,14 @@ const EVENT: fc.Arbitrary<Event> = fc.oneof(
   },
 ) as fc.Arbitrary<Event>;
 
-/** A client, as far as a room is concerned. */
-class Client {
-  readonly jid: string;
-  node: MucNode;
-  /** Its nickname; undefined while it is not in the room, as far as it knows. */
-  nick: string | undefined;
-  isEntering = false;
-  /** Times that it was told to have left without leaving. */
-  thrownOut = 0;
-  /** Accounts that it was shown, by nickname. */
-  readonly shown = new Map<string, string>();
-
-  constructor(jid: string, node: MucNode) {
-    this.jid = jid;
-    this.node = node;
-  }
-
-  async enter(nick: string): Promise<void> {
-    const join = this.nick === undefined ? `<x xmlns='${MUC}'/>` : "";
-    this.isEntering = this.nick === undefined;
-    await this.node.take(`<presence from='${this.jid}' to='${COVEN}/${nick}'>${join}</presence>`);
-    this.read();
-    this.isEntering = false;
-  }
-
-  async leave(): Promise<void> {
-    if (this.nick === undefined) return;
-    const { jid, nick } = this;
-    this.#forget();
-    await this.node.leave(jid, nick);
-    this.read();
-  }
-
-  move(to: MucNode): void {
-    if (to === this.node) return;
-    to.resume(this.jid, this.node);
-    this.node = to;
-  }
-
-  /** Reads what it got. */
-  read(nodes: readonly MucNode[] = [this.node]): void {
-    for (const xml of nodes.flatMap((node) => node.got(this.jid))) {
-      if (xml.startsWith("<presence")) this.#see(xml);
-    }
-  }
-
-  #see(xml: string): void {
-    const presence = parseElement(new TextEncoder().encode(xml));
-    const type = presence.attribute("type");
-    if (type === "error" || this.nick === undefined && !this.isEntering) return;
-    const nick = presence.attribute("from")!.slice(COVEN.length + 1);
-    const x = presence.child("x", MUC_USER);
-    const codes = x?.elements.map((each) => each.attribute("code")) ?? [];
-    const item = x?.child("item");
-    if (type === "unavailable") {
-      this.shown.delete(nick);
-      if (codes.includes("110") && !codes.includes("303")) {
-        this.thrownOut++;
-        this.#forget();
-      }
-      return;
-    }
-    this.shown.set(nick, item?.attribute("jid")?.split("/")[0] ?? "");
-    if (codes.includes("110")) this.nick = nick;
-  }
-
-  #forget(): void {
-    this.nick = undefined;
-    this.shown.clear();
-  }
-}
-
 /** A room with clients that move between three nodes. */
 class Moves {
   readonly #world: MucWorld;
-  readonly #clients: readonly Client[];
+  readonly #clients: readonly MucClient[];
 
   constructor(world: MucWorld) {
     this.#world = world;
-    this.#clients = SESSIONS.map((jid, i) => new Client(jid, world.nodes[i % 3]!));
+    this.#clients = SESSIONS.map((jid, i) => new MucClient(jid, world.nodes[i % 3]!));
   }
 
   async act(event: Event): Promise<void> {
@@ -167,7 +94,9 @@ class Moves {
     for (const link of [...this.#world.slow.keys()]) this.#world.speedUp(link);
     await this.#world.look(LOOKS);
     await this.#settle();
-    const watchers = this.#world.nodes.map((node, i) => new Client(`watch@example.com/${i}`, node));
+    const watchers = this.#world.nodes.map((node, i) =>
+      new MucClient(`watch@example.com/${i}`, node)
+    );
     for (const watcher of watchers) await watcher.enter("watch");
     await this.#settle();
     for (const watcher of watchers) watcher.read();
