@@ -16,10 +16,12 @@ interface MovingSeat {
 
 /** Collaborators of `MovingSeats`. */
 export interface MovingSeatsDeps {
-  readonly rooms: Pick<LiveRooms, "get" | "remove">;
+  readonly rooms: Pick<LiveRooms, "get">;
   readonly clock: Pick<Clock, "monotonicMs">;
   /** Returns the number of the last news of a process; undefined for one that is dead, or not known yet. */
   countOf(process: number): number | undefined;
+  /** Takes out a seat of another node. */
+  remove(seat: Seat): void;
 }
 
 /**
@@ -47,14 +49,14 @@ export class MovingSeats {
 
   /** Takes out the seats that nobody has taken over, as far as this node hears. */
   look(): void {
-    const { rooms, clock } = this.#deps;
+    const { rooms, remove, clock } = this.#deps;
     const beforeMs = clock.monotonicMs() - PATIENCE_MS;
     for (const moving of this.#moving) {
       const { seat, next, sinceMs } = moving;
       const isThere = rooms.get(seat.room)?.seats.of(seat.jid) === seat;
       if (isThere && sinceMs > beforeMs && !this.#isHeard(next)) continue;
       this.#moving.delete(moving);
-      if (isThere) rooms.remove(seat.room, seat.jid);
+      if (isThere) remove(seat);
     }
   }
 

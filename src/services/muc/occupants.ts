@@ -135,6 +135,16 @@ export class RoomSeats {
     return { nick, account, seats, shown };
   }
 
+  /** Returns the bare JID of who is seen under the nickname of a seat once that has gone. */
+  heirOf(seat: Seat): string | undefined {
+    const [jid, ...more] = [...this.#byNick.get(seat.nick) ?? []].filter((each) =>
+      each !== seat.jid
+    );
+    if (jid === undefined) return undefined;
+    const all = [jid, ...more].map((each) => this.#byJid.get(each)!); // both maps have them
+    return accountOf(all.reduce((first, each) => precedes(each, first) ? each : first));
+  }
+
   /** Returns all who are seen, by nickname. */
   entries(): readonly Entry[] {
     return [...this.#byNick.keys()].map((nick) => this.entry(nick)!);

@@ -115,7 +115,8 @@ export class Peers {
   constructor(deps: PeersDeps) {
     this.#deps = deps;
     const countOf = (process: number) => this.#peers.get(process)?.count;
-    this.#moving = new MovingSeats({ rooms: deps.rooms, clock: deps.clock, countOf });
+    const remove = (seat: Seat) => this.#takeOut(seat);
+    this.#moving = new MovingSeats({ rooms: deps.rooms, clock: deps.clock, countOf, remove });
   }
 
   start(): void {
@@ -163,9 +164,11 @@ export class Peers {
     } = {},
   ): void {
     const { rooms } = this.#deps;
-    const { changedMs = 0 } = rooms.get(changed.room)?.seats.of(changed.jid) ?? {};
+    const before = rooms.get(changed.room)?.seats.of(changed.jid);
+    const { changedMs = 0 } = before ?? {};
     // Other nodes know a change by its time, and several may come in a millisecond.
     const seat = { ...changed, changedMs: Math.max(changed.changedMs, changedMs + 1) };
+    if (before !== undefined && before.nick !== seat.nick) this.#giveWay(before);
     if (codes !== undefined) rooms.enter(seat, codes);
     else rooms.put(seat, { notes });
     if (rooms.get(seat.room)?.seats.of(seat.jid) !== seat) return; // there was no place
@@ -177,7 +180,7 @@ export class Peers {
     seat: Seat,
     about: { readonly notes?: PresenceNotes; readonly payload?: Seat["payload"] },
   ) {
-    this.#deps.rooms.remove(seat.room, seat.jid, about);
+    this.#takeOut(seat, about);
     this.#deps.counters.leaves.inc();
     this.gone(seat, about);
   }
@@ -380,7 +383,7 @@ export class Peers {
     peer.count = count;
     peer.changes = changes;
     for (const seat of this.#deps.rooms.ofProcess(sent.process)) {
-      if (!parts.has(`${seat.room}/${seat.jid}`)) this.#deps.rooms.remove(seat.room, seat.jid);
+      if (!parts.has(`${seat.room}/${seat.jid}`)) this.#takeOut(seat);
     }
     for (const seat of parts.values()) this.#seat(seat);
     if (this.#strangers.delete(sent.process)) this.#noteMet();
@@ -414,13 +417,9 @@ export class Peers {
       return;
     }
     for (const rival of room?.seats.rivals(seat.nick, accountOf(seat)) ?? []) {
-      if (rival.process !== process || precedes(rival, seat)) continue;
-      counters.renamed.inc();
-      this.put(
-        { ...rival, nick: freeNick(rival, room!.seats), changedMs: this.#now() },
-        { notes: { codes: ["210"] } },
-      );
+      if (rival.process === process && !precedes(rival, seat)) this.#rename(rival);
     }
+    if (known !== undefined && known.nick !== seat.nick) this.#giveWay(known);
     const live = rooms.get(seat.room);
     if (live !== undefined) live.mayHaveOthers = false;
     const number = known?.process === process ? handOver(known) : undefined;
@@ -437,6 +436,38 @@ export class Peers {
     seated(seat);
   }
 
+  /** Takes a seat out, and shows that. */
+  #takeOut(seat: Seat, about: Parameters<LiveRooms["remove"]>[2] = {}): void {
+    this.#giveWay(seat);
+    this.#deps.rooms.remove(seat.room, seat.jid, about);
+  }
+
+  /**
+   * Renames sessions of this node that share the nickname of a seat which is about to give it up, if
+   * somebody else wants it who came before them. Nobody would see them.
+   */
+  #giveWay(seat: Seat): void {
+    const { rooms, process } = this.#deps;
+    const seats = rooms.get(seat.room)?.seats;
+    const entry = seats?.entry(seat.nick);
+    if (entry === undefined || entry.account !== accountOf(seat)) return;
+    if ([undefined, entry.account].includes(seats!.heirOf(seat))) return;
+    for (const own of entry.seats) {
+      if (own.process === process && own.jid !== seat.jid) this.#rename(own);
+    }
+  }
+
+  /** Gives a session of this node another nickname in place of one that somebody else had first. */
+  #rename(seat: Seat): void {
+    const { rooms, counters } = this.#deps;
+    const { seats } = rooms.get(seat.room)!; // the seat is there
+    counters.renamed.inc();
+    this.put(
+      { ...seat, nick: freeNick(seat, seats), changedMs: this.#now() },
+      { notes: { codes: ["210"] } },
+    );
+  }
+
   /** Takes out a seat of another node, unless the node that has taken it over is still to be heard. */
   #gone(process: number, news: News & { readonly kind: "gone" }): void {
     const { rooms } = this.#deps;
@@ -444,7 +475,7 @@ export class Peers {
     const seat = rooms.get(room)?.seats.of(jid);
     if (seat?.process !== process) return;
     const isKept = next !== undefined && this.#moving.keeps(seat, next);
-    if (!isKept) rooms.remove(room, jid, news);
+    if (!isKept) this.#takeOut(seat, news);
   }
 
   #lookLater(afterMs = LOOK_MS): void {
@@ -517,11 +548,11 @@ export class Peers {
     const { rooms, counters, logger } = this.#deps;
     this.#peers.delete(process);
     const seats = rooms.ofProcess(process);
-    for (const { room, jid } of seats) {
+    for (const seat of seats) {
       // They may be there still, on the other side of a split.
-      const live = rooms.get(room);
+      const live = rooms.get(seat.room);
       if (live !== undefined && rooms.hasOwn(live)) live.mayHaveOthers = true;
-      rooms.remove(room, jid, { notes: { codes: ["333"] } });
+      this.#takeOut(seat, { notes: { codes: ["333"] } });
       counters.withdrawn.inc();
     }
     if (seats.length > 0) logger.warn("muc.occupants-withdrawn", { occupants: seats.length });
