@@ -48,6 +48,10 @@ const TABLES: Readonly<Record<string, string>> = {
   pubsub_nodes: "nidx bigint, p_key varchar(250), name varchar(250), options json",
   pubsub_affiliations: "nidx bigint, luser varchar(250), lserver varchar(250), aff smallint",
   pubsub_items: "nidx bigint, itemid varchar(250), modified_at bigint, payload text",
+  pubsub_node: "service_domain varchar(125), service_user varchar(125), node_id varchar(125), " +
+    "access_model varchar(10), max_items bigint",
+  pubsub_item: "service_domain varchar(125), service_user varchar(125), node_id varchar(125), " +
+    "item_id varchar(125), payload text, published_at bigint",
   pubsub_subscriptions: "nidx bigint, luser varchar(250), lserver varchar(250)",
 };
 
@@ -92,6 +96,10 @@ async function mongooseimStatements(): Promise<readonly string[]> {
     ]);
     if (i % 4 === 0) rows.push(["privacy_list", ...key, "blocked"]);
     rows.push(["mam_server_user", i, ...key]);
+    rows.push(["pubsub_node", ...key, "new", "open", 2]);
+    for (let j = 0; j < 3; j++) {
+      rows.push(["pubsub_item", ...key, "new", `i${j}`, `<a xmlns="urn:a">${j}</a>`, j]);
+    }
     for (const [j, node] of ["urn:xmpp:bookmarks:1", "odd"].entries()) {
       const options = { access_model: j === 0 ? "open" : "authorize", max_items: 3 };
       const number = 10 * i + j;

@@ -28,8 +28,8 @@ const LEFT: Readonly<Record<string, string>> = {
   privacy_default_list: "choices of a default privacy list",
   privacy_list: "privacy lists",
   privacy_list_data: "items of privacy lists",
-  pubsub_item: "items of personal eventing in the tables of this version",
-  pubsub_node: "nodes of personal eventing in the tables of this version",
+  pubsub_item: "items of personal eventing, in a form that Causeway does not know",
+  pubsub_node: "nodes of personal eventing, in a form that Causeway does not know",
   pubsub_node_collections: "collections of nodes",
   pubsub_subscription: "explicit subscriptions to nodes",
   pubsub_subscriptions: "explicit subscriptions to nodes",
@@ -57,6 +57,7 @@ const OF_SERVER = new Set([
 
 /** Rows that are not taken of tables whose other rows are. */
 const PARTS: Readonly<Record<string, { readonly what: string; readonly where: string }>> = {
+  pubsub_node: { what: "nodes of services, with their items", where: "service_user = ''" },
   pubsub_nodes: { what: "nodes of services, with their items", where: "p_key NOT LIKE '%@%'" },
 };
 

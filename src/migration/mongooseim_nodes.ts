@@ -1,15 +1,28 @@
 import type { FormValues } from "../services/pep/mod.ts";
+import type { XmlElement } from "../xmpp/mod.ts";
 import { element } from "../xmpp/mod.ts";
 import type { AccountParts } from "./account_parts.ts";
 import { shown } from "./account_parts.ts";
 import type { MongooseimDatabase } from "./mongooseim_rows.ts";
 import { MAX_XML_BYTES, textOf, tryRead } from "./mongooseim_rows.ts";
 
-/** Tables of personal eventing, with the columns that are read. */
-export const NODE_TABLES: Readonly<Record<string, readonly string[]>> = {
+/** Tables of one form, with the columns that are read. */
+type Tables = Readonly<Record<string, readonly string[]>>;
+
+/** Tables of personal eventing (`mod_pubsub`, since 6.8 `mod_pubsub_old`). */
+export const NODE_TABLES: Tables = {
   pubsub_nodes: ["nidx", "p_key", "name", "options"],
   pubsub_affiliations: ["nidx", "luser", "lserver", "aff"],
   pubsub_items: ["nidx", "itemid", "modified_at", "payload"],
+};
+
+/** Tables of personal eventing of the `mod_pubsub` that 6.8 has brought. */
+export const NEW_NODE_TABLES: Tables = {
+  pubsub_node: ["service_domain", "service_user", "node_id", "access_model", "max_items"],
+  pubsub_item: [
+    ...["service_domain", "service_user", "node_id"],
+    ...["item_id", "payload", "published_at"],
+  ],
 };
 
 /** Nodes of an account that are read: one more than are taken. */
@@ -28,7 +41,14 @@ const AFFILIATIONS = ["none", "owner", "publisher", "publish-only", "member", "o
 /** Options that each node has there, and that say nothing about it. */
 const OPTIONS_OF_SERVER = new Set(["max_payload_size", "node_type", "itemreply"]);
 
-/** Returns the accounts that have nodes: where they are, and expressions for domain and name. */
+/** Accounts that have nodes in `NEW_NODE_TABLES`, with the columns for domain and name. */
+export const NEW_NODE_OWNERS = {
+  from: "(SELECT service_domain, service_user FROM pubsub_node WHERE service_user <> '') AS owned",
+  server: "service_domain",
+  username: "service_user",
+};
+
+/** Returns the accounts that have nodes in `NODE_TABLES`, with expressions for domain and name. */
 export function nodeOwners(driver: MongooseimDatabase["driver"]) {
   const from = "(SELECT p_key FROM pubsub_nodes WHERE p_key LIKE '%@%') AS owned";
   return driver === "pgsql"
@@ -40,13 +60,20 @@ export function nodeOwners(driver: MongooseimDatabase["driver"]) {
     };
 }
 
-/** A node, by its number. */
+/** A node, and where its items are. */
 interface FoundNode {
-  readonly number: string;
   readonly name: string;
+  readonly table: string;
+  /** Columns of an item's id, and of the time of its last change. */
+  readonly columns: readonly [id: string, time: string];
+  /** Condition for the node's items, with its values. */
+  readonly where: string;
+  readonly values: readonly string[];
+  /** Returns the payload of what the table has; undefined for another element. */
+  payloadOf(stored: XmlElement): XmlElement | undefined;
 }
 
-/** Takes the nodes of personal eventing of an account from MongooseIM's tables. */
+/** Takes the nodes of personal eventing of an account from `NODE_TABLES`. */
 export async function takeNodesOf(
   parts: AccountParts,
   database: MongooseimDatabase,
@@ -59,18 +86,59 @@ export async function takeNodesOf(
   );
   const room = { bytes: MAX_ITEMS_BYTES };
   for (const row of rows) {
-    const node: FoundNode = { number: textOf(row["nidx"]), name: textOf(row["name"]) };
+    const number = textOf(row["nidx"]);
+    const node: FoundNode = {
+      name: textOf(row["name"]),
+      table: "pubsub_items",
+      columns: ["itemid", "modified_at"],
+      where: "nidx = ?",
+      values: [number],
+      // The element around the payload stands for the item, and has no id.
+      payloadOf: (stored) => stored.name === "item" ? stored.elements[0] : undefined,
+    };
     const options = tryOptions(textOf(row["options"]));
     if (options !== undefined) parts.pepOptions(node.name, options);
     else parts.note("pep", `node ${shown(node.name)}: its configuration is malformed`);
-    await takeAffiliations(parts, node, database);
+    await takeAffiliations(parts, { number, name: node.name }, database);
+    await takeItems(parts, node, { database, room });
+  }
+}
+
+/** Takes the nodes of personal eventing of an account from `NEW_NODE_TABLES`. */
+export async function takeNewNodesOf(
+  parts: AccountParts,
+  [domain, user]: readonly [domain: string, user: string],
+  database: MongooseimDatabase,
+): Promise<void> {
+  const rows = await database.query(
+    "SELECT node_id, access_model, max_items FROM pubsub_node " +
+      `WHERE service_domain = ? AND service_user = ? ORDER BY node_id LIMIT ${MAX_NODES}`,
+    [domain, user],
+  );
+  const room = { bytes: MAX_ITEMS_BYTES };
+  for (const row of rows) {
+    const name = textOf(row["node_id"]);
+    const options = new Map([
+      ["pubsub#access_model", [textOf(row["access_model"])]],
+      // A node without a number keeps all items.
+      ["pubsub#max_items", [textOf(row["max_items"]) || "max"]],
+    ]);
+    parts.pepOptions(name, options);
+    const node: FoundNode = {
+      name,
+      table: "pubsub_item",
+      columns: ["item_id", "published_at"],
+      where: "service_domain = ? AND service_user = ? AND node_id = ?",
+      values: [domain, user, name],
+      payloadOf: (stored) => stored,
+    };
     await takeItems(parts, node, { database, room });
   }
 }
 
 async function takeAffiliations(
   parts: AccountParts,
-  { number, name }: FoundNode,
+  { number, name }: { readonly number: string; readonly name: string },
   database: MongooseimDatabase,
 ): Promise<void> {
   const rows = await database.query(
@@ -89,20 +157,20 @@ async function takeAffiliations(
 /** Takes the newest items of a node that there is room for. */
 async function takeItems(
   parts: AccountParts,
-  { number, name }: FoundNode,
+  { name, table, columns: [idColumn, time], where, values, payloadOf }: FoundNode,
   { database, room }: {
     readonly database: MongooseimDatabase;
     readonly room: { bytes: number };
   },
 ): Promise<void> {
   const rows = await database.query(
-    "SELECT itemid, octet_length(payload) AS bytes FROM pubsub_items WHERE nidx = ? " +
-      `ORDER BY modified_at DESC, itemid DESC LIMIT ${MAX_ITEMS}`,
-    [number],
+    `SELECT ${idColumn} AS id, octet_length(payload) AS bytes FROM ${table} WHERE ${where} ` +
+      `ORDER BY ${time} DESC, ${idColumn} DESC LIMIT ${MAX_ITEMS}`,
+    values,
   );
   const items = [];
   for (const row of rows) {
-    const id = textOf(row["itemid"]);
+    const id = textOf(row["id"]);
     const bytes = Number(row["bytes"]);
     if (bytes > MAX_XML_BYTES) {
       parts.note(
@@ -118,14 +186,12 @@ async function takeItems(
       break;
     }
     const [found] = await database.query(
-      "SELECT payload FROM pubsub_items WHERE nidx = ? AND itemid = ?",
-      [number, id],
+      `SELECT payload FROM ${table} WHERE ${where} AND ${idColumn} = ?`,
+      [...values, id],
     );
     if (found === undefined) continue; // retracted meanwhile
     const stored = tryRead(textOf(found["payload"]));
-    // The element around the payload stands for the item, and has no id.
-    const payload = stored?.name === "item" ? stored.elements[0] : undefined;
-    items.push(element("item", { id }, payload));
+    items.push(element("item", { id }, stored && payloadOf(stored)));
   }
   for (const item of items.reverse()) parts.pepItem(name, item);
 }

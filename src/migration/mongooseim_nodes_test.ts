@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { NodeConfig } from "../services/pep/mod.ts";
+import type { PepStore } from "../storage/mod.ts";
 import { TestServer } from "../storage/sql/testing/servers.ts";
 import { MongooseimSql } from "./mongooseim_sql.ts";
 import { Destination, HOST } from "./testing/destination.ts";
@@ -83,6 +84,20 @@ function statementsFor(driver: string): readonly string[] {
   ];
 }
 
+/** Returns the nodes of an account: name, access model, affiliations and items. */
+async function factsOf(store: PepStore, localpart: string): Promise<readonly unknown[]> {
+  const facts = [];
+  for (const { name, config: text } of await store.nodes(localpart)) {
+    const config = NodeConfig.decode(text);
+    const items = await store.newest(localpart, name, 10);
+    facts.push([
+      ...[name, config.accessModel, Object.fromEntries(config.affiliations)],
+      items.map(({ id, xml }) => `${id} ${xml}`),
+    ]);
+  }
+  return facts;
+}
+
 for (const kind of FOREIGN_KINDS) {
   Deno.test(`MongooseimSql takes personal eventing from ${kind.name}`, async () => {
     await using server = await TestServer.start(kind);
@@ -104,16 +119,7 @@ for (const kind of FOREIGN_KINDS) {
       ).toSorted(),
     );
 
-    const store = destination.store.pep(HOST);
-    const facts = [];
-    for (const { name, config: text } of await store.nodes("alice")) {
-      const config = NodeConfig.decode(text);
-      const items = await store.newest("alice", name, 10);
-      facts.push([
-        ...[name, config.accessModel, Object.fromEntries(config.affiliations)],
-        items.map(({ id, xml }) => `${id} ${xml}`),
-      ]);
-    }
+    const facts = await factsOf(destination.store.pep(HOST), "alice");
     assert.deepEqual(facts.toSorted(), [
       ["none", "whitelist", {}, ["z <a xmlns='urn:a'/>"]],
       ["odd", "whitelist", {}, []],
@@ -125,6 +131,58 @@ for (const kind of FOREIGN_KINDS) {
         "old@rooms <conference xmlns='urn:xmpp:bookmarks:1' name='Tea'/>",
         "new@rooms <conference xmlns='urn:xmpp:bookmarks:1'/>",
       ]],
+    ]);
+  });
+}
+
+/** Tables of the `mod_pubsub` that MongooseIM 6.8 has brought. */
+function newStatementsFor(driver: string): readonly string[] {
+  const model = driver === "pgsql" ? "access" : "ENUM('open', 'presence')";
+  const key = "service_domain varchar(125) NOT NULL, service_user varchar(125) NOT NULL, " +
+    "node_id varchar(125) NOT NULL";
+  const of = (user: string, name: string) => `'example.com', '${user}', '${name}'`;
+  const item = (user: string, name: string, id: string, payload: string, at: number) =>
+    `INSERT INTO pubsub_item VALUES (${
+      of(user, name)
+    }, '${id}', 'example.com', '${user}', 'phone', ` +
+    `'${payload}', ${at})`;
+  return [
+    `CREATE TABLE users (${tablesOf(driver)["users"]})`,
+    ...(driver === "pgsql" ? ["CREATE TYPE access AS ENUM ('open', 'presence')"] : []),
+    `CREATE TABLE pubsub_node (${key}, access_model ${model} NOT NULL, max_items bigint, ` +
+    "PRIMARY KEY (service_domain, service_user, node_id))",
+    `CREATE TABLE pubsub_item (${key}, item_id varchar(125) NOT NULL, ` +
+    "publisher_domain varchar(125) NOT NULL, publisher_user varchar(125) NOT NULL, " +
+    "publisher_resource varchar(125) NOT NULL, payload text NOT NULL, published_at bigint NOT NULL, " +
+    "PRIMARY KEY (service_domain, service_user, node_id, item_id))",
+    "INSERT INTO users VALUES ('example.com', 'alice', 'x', NULL)",
+    `INSERT INTO pubsub_node VALUES (${of("alice", "urn:xmpp:avatar:data")}, 'open', 1)`,
+    item("alice", "urn:xmpp:avatar:data", "a0", '<data xmlns="urn:xmpp:avatar:data">o==</data>', 1),
+    item("alice", "urn:xmpp:avatar:data", "a1", '<data xmlns="urn:xmpp:avatar:data">ä==</data>', 2),
+    `INSERT INTO pubsub_node VALUES (${of("alice", "all")}, 'presence', NULL)`,
+    item("alice", "all", "i", '<item xmlns="urn:a"><b/></item>', 2),
+    item("alice", "all", "j", '<a xmlns="urn:a"/>', 1),
+    item("alice", "all", "k", "<a", 3),
+    `INSERT INTO pubsub_node VALUES (${of("carol", "n")}, 'open', NULL)`,
+    `INSERT INTO pubsub_node VALUES (${of("", "news")}, 'open', NULL)`,
+  ];
+}
+
+for (const kind of FOREIGN_KINDS) {
+  Deno.test(`MongooseimSql takes personal eventing from ${kind.name} as MongooseIM 6.8 keeps it`, async () => {
+    await using server = await TestServer.start(kind);
+    await using database = await foreign(server, newStatementsFor(kind.driver));
+    await using destination = await Destination.open();
+    await destination.import(await MongooseimSql.open(database));
+    assert.deepEqual(destination.report(), [
+      'alice@example.com | pep | node "all": item "k" has no payload or no id',
+      'alice@example.com | pep | node "urn:xmpp:avatar:data": 1 items are more than it keeps',
+      "carol@example.com | account | nobody could log in to it",
+      "- | other | table pubsub_node: 1 rows are not taken (nodes of services, with their items)",
+    ]);
+    assert.deepEqual((await factsOf(destination.store.pep(HOST), "alice")).toSorted(), [
+      ["all", "presence", {}, ["j <a xmlns='urn:a'/>", "i <item xmlns='urn:a'><b/></item>"]],
+      ["urn:xmpp:avatar:data", "open", {}, ["a1 <data xmlns='urn:xmpp:avatar:data'>ä==</data>"]],
     ]);
   });
 }

@@ -2,7 +2,14 @@ import { CausewayError } from "../base/mod.ts";
 import { BareJid, tryMakeJid } from "../xmpp/mod.ts";
 import { AccountParts, shown } from "./account_parts.ts";
 import type { AccountSource, PlacedItem } from "./account_source.ts";
-import { NODE_TABLES, nodeOwners, takeNodesOf } from "./mongooseim_nodes.ts";
+import {
+  NEW_NODE_OWNERS,
+  NEW_NODE_TABLES,
+  NODE_TABLES,
+  nodeOwners,
+  takeNewNodesOf,
+  takeNodesOf,
+} from "./mongooseim_nodes.ts";
 import { tablesLeft } from "./mongooseim_left.ts";
 import type { MongooseimDatabase } from "./mongooseim_rows.ts";
 import { cut, MAX_XML_BYTES, textOf, tryRead } from "./mongooseim_rows.ts";
@@ -65,10 +72,6 @@ interface LeftTable {
 const LEFT_TABLES: Readonly<Record<string, LeftTable>> = {
   privacy_list: { key: ["server", "username"], reason: "privacy lists are not taken" },
   mam_server_user: { key: ["server", "user_name"], reason: "message archives are not taken" },
-  pubsub_node: {
-    key: ["service_domain", "service_user"],
-    reason: "nodes of personal eventing are not taken from the tables of this version",
-  },
 };
 
 const SUBSCRIPTIONS: Readonly<Record<string, string>> = {
@@ -125,10 +128,11 @@ export class MongooseimSql implements AccountSource {
     const left = Object.entries(LEFT_TABLES)
       .filter(([table, { key }]) => key.every((column) => columns.get(table)?.has(column) === true))
       .map(([table]) => table);
-    const hasNodes = Object.entries(NODE_TABLES).every(([table, needed]) =>
-      needed.every((column) => columns.get(table)?.has(column) === true)
-    );
-    const nodes = hasNodes ? Object.keys(NODE_TABLES) : [];
+    const nodes = [NODE_TABLES, NEW_NODE_TABLES].filter((tables) =>
+      Object.entries(tables).every(([table, needed]) =>
+        needed.every((column) => columns.get(table)?.has(column) === true)
+      )
+    ).flatMap((tables) => Object.keys(tables));
     return new MongooseimSql(database, new Set([...tables, ...left, ...nodes]));
   }
 
@@ -161,6 +165,7 @@ export class MongooseimSql implements AccountSource {
     const owners = OWNED_TABLES.filter((table) => this.#tables.has(table))
       .map((table) => ({ from: table, server: "server", username: "username" }));
     if (this.#tables.has("pubsub_nodes")) owners.push(nodeOwners(this.#database.driver));
+    if (this.#tables.has("pubsub_node")) owners.push(NEW_NODE_OWNERS);
     const each = owners.map((owner) =>
       `SELECT server, username FROM (SELECT DISTINCT ${owner.server} AS server, ${owner.username} AS username ` +
       `FROM ${owner.from} WHERE ${owner.server} > ? OR ` +
@@ -189,6 +194,8 @@ export class MongooseimSql implements AccountSource {
     await this.#last(parts, key);
     await this.#offline(parts, key);
     if (this.#tables.has("pubsub_nodes")) await takeNodesOf(parts, this.#database);
+    // Who has nodes in both forms has used these last.
+    if (this.#tables.has("pubsub_node")) await takeNewNodesOf(parts, key, this.#database);
     await this.#noteLeft(parts, key);
     return { kind: "account", account: parts.account(), findings: parts.findings };
   }

@@ -124,8 +124,6 @@ for (const kind of FOREIGN_KINDS) {
         "chat and normal, or more than 10000",
         "alice@example.com | offline | 1 messages: they have expired, or there is no room",
         "alice@example.com | other | privacy lists are not taken",
-        "alice@example.com | other | nodes of personal eventing are not taken from the tables of this " +
-        "version",
         "bob@example.com | vcard | it is not a vCard",
         "bob@example.com | other | message archives are not taken",
         "dave@example.com | account | nobody could log in to it",
@@ -134,8 +132,8 @@ for (const kind of FOREIGN_KINDS) {
         "erin@example.com | account | nobody could log in to it",
         "erin@elsewhere.example | account | elsewhere.example is not one of hosts",
         "- | other | table privacy_list: 2 rows are not taken (privacy lists)",
-        "- | other | table pubsub_node: 2 rows are not taken (nodes of personal eventing in the tables " +
-        "of this version)",
+        "- | other | table pubsub_node: 2 rows are not taken (nodes of personal eventing, in a form that " +
+        "Causeway does not know)",
       ].toSorted(),
     );
 
