@@ -546,6 +546,22 @@ Deno.test("a carbon that both places of a session give it comes once, and each o
   assert.deepEqual(unreadBy(again), ["c0", "c1", "same", "c2", "same"]);
 });
 
+Deno.test("a carbon comes once when the new place of a session gives it a moment after the wait for the old one", async () => {
+  await using nodes = new Nodes();
+  const [one, two] = nodes.all as [TestNode, TestNode];
+  const id = await sleepAt(one);
+  const again = await two.greet();
+  await again.exchange(resume(id, 0), resumed(id, 0));
+  for (const each of ["c1", "c2"]) one.session!.send(message(each, ALICE));
+  await nodes.pass(1_000);
+  assert.equal(one.session, undefined);
+  for (const each of ["c1", "c1", "c3"]) two.session!.send(message(each, ALICE));
+  await nodes.pass(3_000);
+  two.session!.send(message("c2", ALICE)); // somebody has said it again
+  await settle();
+  assert.deepEqual(unreadBy(again), ["c1", "c2", "c1", "c3", "c2"]);
+});
+
 Deno.test("stanzas straight to the new node wait for two seconds at most", async () => {
   await using nodes = new Nodes();
   const [one, two] = nodes.all as [TestNode, TestNode];

@@ -11,6 +11,8 @@ import { StreamEnds } from "./stream_ends.ts";
 import type { StreamManagement } from "./stream_management.ts";
 import { UnackedQueue } from "./unacked_queue.ts";
 
+/** Milliseconds in which a second carbon of a message may still come straight after the first one. */
+const CARBONS_MS = 2_000;
 /** Window size from which on the window is unbounded. */
 const MAX_WINDOW = 256;
 
@@ -73,8 +75,10 @@ export class SessionAcks {
    * none follow.
    */
   #heldBack: UnackedQueue | undefined;
-  /** Carbons that have followed meanwhile. */
+  /** Carbons that have followed lately. */
   #followedCarbons: FollowedCarbons | undefined;
+  /** Monotonic milliseconds until when they count. */
+  #carbonsUntilMs = Infinity;
   /** Limit on unacknowledged writes; small while one of them may end the stream (`StreamEnds`). */
   #window = Infinity;
   /** Time of the last write while `#window` was bounded. */
@@ -146,6 +150,8 @@ export class SessionAcks {
    */
   deliver(stanza: Stanza, delivery: Delivery | undefined): boolean {
     const kept = delivery ?? new OwnDelivery(stanza);
+    this.#forgetOldCarbons();
+    if (this.#heldBack === undefined && this.#followedCarbons?.take(kept) === true) return true;
     kept.retain();
     // A stanza from a domain, even ours, answers a request that the client sent from here.
     if (this.#heldBack === undefined || stanza.from.localpart === "") {
@@ -183,6 +189,12 @@ export class SessionAcks {
     return [...unrelayed, ...heldBack.filter((each) => !hasFollowed(each))];
   }
 
+  #forgetOldCarbons(): void {
+    if (this.#followedCarbons === undefined) return;
+    const isOld = this.#management.clock.monotonicMs() >= this.#carbonsUntilMs;
+    if (isOld) this.#followedCarbons = undefined;
+  }
+
   /** Keeps a stanza that followed from the old node. */
   follow(delivery: Delivery): void {
     delivery.retain();
@@ -195,13 +207,14 @@ export class SessionAcks {
    * @param arrived knows the stanzas that did, and have their place in the order there
    */
   caughtUp(arrived: Pick<ArrivedSession, "hasFollowed" | "kept">): void {
-    const heldBack = this.#heldBack?.takeAllTold() ?? [];
+    if (this.#heldBack === undefined) return;
+    const heldBack = this.#heldBack.takeAllTold();
     const carbons = this.#followedCarbons;
     this.#heldBack = undefined;
-    this.#followedCarbons = undefined;
+    this.#carbonsUntilMs = this.#management.clock.monotonicMs() + CARBONS_MS;
     for (const [kept, told] of heldBack) {
       if (arrived.hasFollowed(kept)) this.#repeated(kept, told);
-      else if (carbons?.take(kept) === true) kept.acknowledged();
+      else if (carbons!.take(kept)) kept.acknowledged(); // held back with them
       else {
         arrived.kept(kept);
         this.#keep(kept, told);
@@ -272,7 +285,10 @@ export class SessionAcks {
     if (!isPossible) return false;
     this.#requestedMs = undefined;
     if (this.#window !== Infinity && this.#queue.acknowledgedCount > before) this.#widen();
-    if (this.#queue.items === 0) this.#endTick();
+    if (this.#queue.items === 0) {
+      this.#endTick();
+      this.#forgetOldCarbons();
+    }
     return true;
   }
 
