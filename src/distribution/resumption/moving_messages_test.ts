@@ -260,8 +260,8 @@ Deno.test("a session that has moved gets a message that another one of its old n
 });
 
 Deno.test("messages come to a session that is about to get its place, and go on if it gets none", async () => {
-  for (const refusal of [undefined, "not-allowed"] as const) {
-    const placing = Promise.withResolvers<typeof refusal>();
+  for (const refusal of [undefined, "not-allowed", "ended"] as const) {
+    const placing = Promise.withResolvers<"not-allowed" | undefined>();
     await using nodes = new Nodes(2, [{}, { opening: () => placing.promise }]);
     const [one, two] = nodes.all as [TestNode, TestNode];
     const { peer, id } = await one.enter();
@@ -272,7 +272,8 @@ Deno.test("messages come to a session that is about to get its place, and go on 
     await settle();
     two.deliverToAccount("m2", 2);
     two.deliver("m3");
-    placing.resolve(refusal);
+    if (refusal === "ended") two.registry.ofAccount(ALICE)[0]!.end("conflict");
+    placing.resolve(refusal === "ended" ? undefined : refusal);
     await nodes.pass(1_000);
     const rerouted = two.rerouted.map(({ id }) => id);
     if (refusal === undefined) {

@@ -72,6 +72,8 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
   #resendingUntilMs: number;
   /** Knows the stanzas that have followed the session from another node. */
   #arrived: Pick<ArrivedSession, "transfer" | "hasFollowed" | "kept" | "got" | "over"> | undefined;
+  /** True while the session has come from another node and is to get its place here. */
+  #isArriving = false;
   /** Stanzas that have followed since the session ended; undefined once no more follow. */
   #late: Delivery[] | undefined;
   /**
@@ -215,8 +217,9 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
       this.caughtUp(); // a newer session takes its place
       return this.#management.lost();
     }
-    if (!this.isHibernating) return super.end(condition, content);
-    this.#endWithoutStream();
+    if (this.isHibernating) return this.#endWithoutStream();
+    super.end(condition, content);
+    if (this.#isArriving) super.close(); // no stream ends it, and it gets no place
   }
 
   /** Number of stanzas written to its client and not acknowledged. */
@@ -333,6 +336,7 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
     const shared = this.deps.management!; // asked for it
     this.#arrived = { transfer, hasFollowed, kept, got, over };
     this.#late = [];
+    this.#isArriving = true;
     this.#stanzas.presence.state.restore(state, this.deps.clock.wallUs());
     this.hasCarbons = state.hasCarbons;
     if (state.resendingMs > 0) {
@@ -352,6 +356,7 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
   beginHere(previd: string, hasStream: boolean): void {
     const management = this.#management!; // set by `adopt`
     const { shared, acks } = management;
+    this.#isArriving = false;
     management.adopted();
     const { state } = this.#stanzas.presence;
     this.deps.registry.arrived(this, state.isNew(this.deps.clock.wallUs()));
