@@ -167,15 +167,24 @@ export class MongooseimSql implements AccountSource {
     if (this.#tables.has("pubsub_nodes")) owners.push(nodeOwners(this.#database.driver));
     if (this.#tables.has("pubsub_node")) owners.push(NEW_NODE_OWNERS);
     const each = owners.map((owner) =>
-      `SELECT server, username FROM (SELECT DISTINCT ${owner.server} AS server, ${owner.username} AS username ` +
-      `FROM ${owner.from} WHERE ${owner.server} > ? OR ` +
-      `(${owner.server} = ? AND ${owner.username} > ?) ORDER BY server, username LIMIT ${PAGE}) ` +
-      "AS owners"
+      `SELECT server, username FROM (SELECT DISTINCT ${owner.server} AS server, ` +
+      `${owner.username} AS username FROM ${owner.from} WHERE ${this.#behind(owner)} ` +
+      `ORDER BY server, username LIMIT ${PAGE}) AS owners`
     );
+    const values = this.#database.driver === "pgsql"
+      ? [server, username]
+      : [server, server, username];
     return await this.#database.query(
       `${each.join(" UNION ")} ORDER BY server, username LIMIT ${PAGE}`,
-      owners.flatMap(() => [server, server, username]),
+      owners.flatMap(() => values),
     );
+  }
+
+  /** Returns the condition for names behind one, as the engine finds them by an index. */
+  #behind({ server, username }: { readonly server: string; readonly username: string }): string {
+    return this.#database.driver === "pgsql"
+      ? `(${server}, ${username}) > (?, ?)`
+      : `${server} > ? OR (${server} = ? AND ${username} > ?)`;
   }
 
   async #itemOf(server: string, username: string): Promise<SourceItem> {
