@@ -23,6 +23,7 @@ import { RoomExit } from "./room_exit.ts";
 import { RoomHistory } from "./room_history.ts";
 import { RoomPosts } from "./room_posts.ts";
 import { RoomRecords } from "./room_records.ts";
+import { Sleepers } from "./sleepers.ts";
 import { VoiceRequests } from "./voice_requests.ts";
 import { WaitingLeaves } from "./waiting_leaves.ts";
 
@@ -86,6 +87,7 @@ export function makeMucParts<Taken extends RoomStanza>(
     seated: (seat) => arrivals.told(seat),
     heard: (sent) => {
       if (sent.news.kind === "left") exit.leftElsewhere(sent.news);
+      else if (sent.news.kind === "asleep") sleepers.heard(sent.process, sent.news);
       else if (sent.news.kind === "gone") handovers.gone(sent.process, sent.news);
       else changes.heard(sent);
     },
@@ -94,6 +96,7 @@ export function makeMucParts<Taken extends RoomStanza>(
       posts.retry();
       arrivals.look();
       leftSeats.look();
+      sleepers.look();
       const nowMs = clock.monotonicMs();
       changes.look(nowMs);
       empty.look(nowMs);
@@ -102,6 +105,7 @@ export function makeMucParts<Taken extends RoomStanza>(
   });
 
   const leaves = new WaitingLeaves();
+  const sleepers = new Sleepers({ ...deps, rooms, peers });
   const leftSeats = new LeftSeats({ process, rooms, peers });
   const empty = new EmptyRooms({ ...deps, rooms, peers, records, counters, inTurn });
   const exit = new RoomExit({
@@ -168,7 +172,7 @@ export function makeMucParts<Taken extends RoomStanza>(
     gone,
     records,
     counters,
-    isAway: (jid) => deps.isAway(jid),
+    sleepers,
     send: (stanza, settled) => deps.send(stanza, settled),
     refuse,
     finish: (taken, answer) => answers.finish(taken, answer),

@@ -17,12 +17,13 @@ import type { Role } from "./room_standing.ts";
  * | `seat` | a session of the node has entered a room, or changed |
  * | `gone` | a session of the node has left a room |
  * | `left` | the session has left the room at the sender; its seat is still the node's `of` |
+ * | `asleep` | the client of a session of the node has no connection; `isOver`: it has one again, or has gone |
  * | `posted` | the room has taken a message; without `number` the database has not got it yet |
  * | `role` | the node with the seats of somebody under a nickname is asked to give them a role |
  * | `changed` | the room's configuration or affiliations have changed in the database |
  * | `destroyed` | the room is gone from the database |
  *
- * Nodes of the version before know nothing of `changes`, `change`, `creation`, `account` and the
+ * Nodes of the version before know nothing of `asleep`, `changes`, `change`, `creation`, `account` and the
  * `number` and `next` of `gone`.
  */
 export type News =
@@ -56,6 +57,7 @@ export type News =
     /** `changedMs` of the seat. */
     readonly changedMs: number;
   }
+  | { readonly kind: "asleep"; readonly jid: string; readonly isOver: boolean }
   | {
     readonly kind: "posted";
     readonly room: string;
@@ -157,6 +159,8 @@ export function newsStanza(news: News, { process, from, to }: {
         const { of, room, jid, changedMs } = news;
         return element(kind, { of: `${of}`, room, jid, changed: `${changedMs}` });
       }
+      case "asleep":
+        return element(kind, { jid: news.jid, over: news.isOver ? "1" : undefined });
       case "posted": {
         const { room, id, number, sentAtMs, text } = news;
         return element(
@@ -260,6 +264,11 @@ function contentOf(content: XmlElement, sender: Sender): News | undefined {
       const changedMs = numberIn(content, "changed");
       if (of === undefined || room === undefined || jid === undefined) return undefined;
       return changedMs === undefined ? undefined : { kind, of, room, jid, changedMs };
+    }
+    case "asleep": {
+      const jid = fullJidIn(content);
+      if (jid === undefined) return undefined;
+      return { kind, jid, isOver: content.attribute("over") === "1" };
     }
     case "posted": {
       const id = content.attribute("id");

@@ -60,6 +60,8 @@ const NEWS: readonly News[] = [
     number: 7,
     next: { process: 8, count: 3 },
   },
+  { kind: "asleep", jid: SEAT.jid, isOver: false },
+  { kind: "asleep", jid: SEAT.jid, isOver: true },
   { kind: "left", of: 9, room: ROOM, jid: SEAT.jid, changedMs: 5 },
   {
     kind: "posted",

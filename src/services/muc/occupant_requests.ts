@@ -10,6 +10,7 @@ import * as NS from "./namespaces.ts";
 import { accountOf } from "./occupants.ts";
 import type { Entry, Seat } from "./occupants.ts";
 import type { RoomRecords } from "./room_records.ts";
+import type { Sleepers } from "./sleepers.ts";
 import { occupantId } from "./room_xml.ts";
 
 /** Digits of the tag before the id of a request that is passed on. */
@@ -17,8 +18,9 @@ const TAG_DIGITS = 16;
 
 /** Collaborators of `OccupantRequests`. */
 export interface OccupantRequestsDeps<Taken extends RoomStanza>
-  extends Pick<MucServerDeps<Taken>, "send" | "isAway"> {
+  extends Pick<MucServerDeps<Taken>, "send"> {
   readonly rooms: LiveRooms;
+  readonly sleepers: Pick<Sleepers, "isAsleep">;
   readonly gone: Pick<GoneSeats, "nickOf" | "holders">;
   readonly counters: Pick<MucMetrics, "dropped">;
   readonly records: Pick<RoomRecords, "read">;
@@ -79,7 +81,7 @@ export class OccupantRequests<Taken extends RoomStanza> {
 
   /** Returns the newest device of an occupant that can answer; one without a connection if all are so. */
   #deviceOf({ seats, shown }: Entry): Seat {
-    const connected = seats.filter(({ jid }) => !this.#deps.isAway(parseJid(jid) as FullJid));
+    const connected = seats.filter((seat) => !this.#deps.sleepers.isAsleep(seat));
     return connected.reduce(
       (newest, seat) => seat.changedMs > newest.changedMs ? seat : newest,
       connected[0] ?? shown,
