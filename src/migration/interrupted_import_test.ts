@@ -264,6 +264,54 @@ Deno.test("importAccounts() counts and reports the same, wherever it is killed",
   }
 });
 
+Deno.test("importAccounts() gives an account of a directory each message once, wherever it is killed", async () => {
+  await using destination = await Destination.open();
+  const { store } = destination;
+  const message = (text: string) =>
+    "<message xmlns='jabber:client' from='bob@example.com/x' type='chat'>" +
+    `<body>${text}</body></message>`;
+  // More than one step writes, some of one text, and one more than there is room for.
+  const texts = Array.from({ length: 70 }, (_, i) => message(`${i % 66}`));
+  const path = await destination.write(
+    document(user("alice", `<offline-messages>${texts.join("")}</offline-messages>`)),
+  );
+  const source = await PieFiles.open([path]);
+  const users = {
+    checkPassword: () => Promise.resolve(undefined),
+    exists: () => Promise.resolve(true),
+  };
+  /** Imports it, kills that at a call, and continues; returns what stands there at the end. */
+  const play = async (last: number) => {
+    for (const name of ["alice", "import alice", "imported alice"]) {
+      await store.offlineMessages(HOST).removeAll(name);
+    }
+    const mortal = new Mortal(last);
+    using state = await StateFile.open(destination.path("state"));
+    const options = { source, reportPath: destination.path("report") };
+    const taking: TakingDeps = {
+      ...destination.taking,
+      stores: storesWith(store, { users }),
+      offlineOptionsOf: () => ({ maxMessages: 138, maxBytes: 1_048_576, lifetimeMs: 1_000_000 }),
+    };
+    const stores = { ...mortal.stores(store), users: () => users as never };
+    const killed = importAccounts({
+      ...options,
+      state: mortal.with(state),
+      taking: { ...taking, stores },
+    });
+    const counts = await killed.catch(() => importAccounts({ ...options, state, taking }));
+    const waiting = await destination.waiting("alice");
+    return { facts: { counts, report: destination.report(), waiting }, calls: mortal.calls };
+  };
+  const whole = await play(0);
+  assert.deepEqual(whole.facts.counts, { ...NOTHING, there: 1, findings: 2 });
+  assert.equal(whole.facts.waiting.length, 69);
+  assert.ok(whole.calls > 15, `${whole.calls} calls`);
+  for (let last = 1; last < whole.calls; last++) {
+    assert.deepEqual((await play(last)).facts, whole.facts, `killed behind call ${last}`);
+  }
+});
+
 Deno.test("importAccounts() takes both of two messages of the same text when it goes on between them", async () => {
   await using destination = await Destination.open();
   const { store } = destination;
