@@ -191,11 +191,18 @@ export class Envelope extends Duty implements EnvelopeFields {
       other.process === this.process && other.sequence === this.sequence;
   }
 
-  /** Takes over that it is remembered, if no other session keeps the copy. */
-  replaced(copy: Delivery): void {
-    if (!(copy instanceof Envelope) || copy.#keepers > 1 || copy.rememberedBy === undefined) return;
-    this.rememberedBy = copy.rememberedBy;
-    copy.rememberedBy = undefined;
+  /**
+   * A session keeps it in the place of a copy. It is remembered in the place of that, too, unless another
+   * session here has or had the copy.
+   */
+  takePlaceOf(copy: Delivery): void {
+    if (!(copy instanceof Envelope)) return;
+    copy.#keepers--;
+    if (!copy.isHere && copy.rememberedBy !== undefined) {
+      this.rememberedBy = copy.rememberedBy;
+      copy.rememberedBy = undefined;
+    }
+    if (copy.#keepers === 0) copy.settle();
   }
 
   /** True while a session here keeps it until its client has acknowledged it. */

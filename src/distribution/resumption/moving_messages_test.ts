@@ -458,6 +458,26 @@ Deno.test("a message that comes to where its copy is kept takes the place of tha
   }
 });
 
+Deno.test("a message that takes the place of a copy does not come again to one that has acknowledged that", async () => {
+  await using nodes = new Nodes(1);
+  const [one] = nodes.all as [TestNode];
+  const { peer } = await one.enter();
+  await peer.exchange("<presence/>", /<presence [^>]*\/>/);
+  const { peer: desk } = await one.enter("desk");
+  await desk.exchange("<presence/>", /<presence [^>]*\/>/);
+  one.deliverToAccount("m1", 1, true);
+  await desk.expect("id='m1'/>");
+  desk.send(a(3)); // two presences, and m1
+  await settle();
+  assert.equal(one.registry.replaceCopies(envelopeOf("m1", 1, undefined, ALICE)), true);
+  peer.send("</stream:stream>");
+  await nodes.pass(1_000);
+  assert.deepEqual(one.rerouted.map(({ id }) => id), ["m1"]);
+  one.deliverToAccount("m1", 1, false, true);
+  await settle();
+  assert.deepEqual(unreadBy(desk), []);
+});
+
 Deno.test("a session that has moved gets a message that one which left before it could not take along", async () => {
   await using nodes = new Nodes(3);
   const [one, two, three] = nodes.all as [TestNode, TestNode, TestNode];

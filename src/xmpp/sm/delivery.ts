@@ -39,8 +39,8 @@ export interface Delivery {
   detach(): void;
   /** True for a copy of `other`, which is the one that is answered for. @default false */
   isCopyOf?(other: Delivery): boolean;
-  /** A session keeps this in the place of `copy`, and is about to be done with that. */
-  replaced?(copy: Delivery): void;
+  /** A session keeps it in the place of a copy, and is done with that. */
+  takePlaceOf?(copy: Delivery): void;
 }
 
 /**

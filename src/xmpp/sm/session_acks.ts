@@ -476,8 +476,8 @@ export class SessionAcks {
 function replaceIn(queue: UnackedQueue, kept: Delivery, told: Stanza): "relayed" | undefined {
   const copy = queue.replaceCopy(kept, told);
   if (copy === "relayed") return copy;
-  if (copy !== undefined) kept.replaced?.(copy);
-  (copy ?? kept).acknowledged();
+  if (copy === undefined) kept.acknowledged();
+  else kept.takePlaceOf?.(copy); // only what has copies finds one
   return undefined;
 }
 
