@@ -74,6 +74,8 @@ export class RoutedNode {
   readonly #clock: NodeClock;
   /** Full JIDs whose place was looked up since it last changed. */
   readonly #looked = new Set<string>();
+  /** Sessions in several datacenters of each account, as last looked up. */
+  readonly #spread = new Map<string, readonly SessionHost[]>();
 
   constructor(process: number, world: AroundNode, shared: World) {
     this.#world = world;
@@ -101,7 +103,7 @@ export class RoutedNode {
         locate: (jid) => this.#locate(jid),
         locateAgain: (jids) => Promise.all(jids.map((jid) => this.#locate(jid))),
         learn: () => false,
-        spread: (jid) => this.#spread(jid),
+        spread: (jid) => this.#spread.get(jid.bare.text) ?? [],
         isUnplaced: () => false,
         forget: (jid) => void this.#looked.delete(jid.bare.text),
         expire: (jid) => void this.#looked.delete(jid.bare.text),
@@ -206,6 +208,7 @@ export class RoutedNode {
     await this.#answered();
     if (jid.localpart.startsWith("s")) return this.#world.hostOfSender(jid);
     this.#looked.add(jid.bare.text);
+    this.#spread.set(jid.bare.text, this.#spreadOf(jid));
     return this.#placeOf(jid);
   }
 
@@ -217,7 +220,7 @@ export class RoutedNode {
     return (this.table.newest(jid.text) ?? claims[0])?.at.node.host;
   }
 
-  #spread(jid: Jid): readonly SessionHost[] {
+  #spreadOf(jid: Jid): readonly SessionHost[] {
     const claims = this.table.ofAccount(jid.bare.text);
     if (claims.every(({ at }) => at === claims[0]!.at)) return [];
     return claims.map((claim) => ({
