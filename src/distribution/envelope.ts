@@ -185,9 +185,12 @@ export class Envelope extends Duty implements EnvelopeFields {
     this.stanza = { kind, type, from, to, bytes: bytes.slice() };
   }
 
-  /** True for a copy of `other`, which is the one that is answered for. */
+  /**
+   * True for a copy of `other`, and for the same stanza as it came before. `other` is answered for, and
+   * its sender waits for the fate of that one.
+   */
   isCopyOf(other: Delivery): boolean {
-    return this.isCopy && other instanceof Envelope && !other.isCopy &&
+    return other !== this && other instanceof Envelope && !other.isCopy &&
       other.process === this.process && other.sequence === this.sequence;
   }
 

@@ -437,6 +437,29 @@ Deno.test("a message that takes the place of a copy does not come again to one t
   assert.deepEqual(unreadBy(desk), []);
 });
 
+Deno.test("a message that comes back to a session which keeps it goes on when that ends, whoever else has settled it", async () => {
+  await using nodes = new Nodes();
+  const [one, two] = nodes.all as [TestNode, TestNode];
+  const { peer, id } = await one.enter();
+  await peer.exchange("<presence/>", /<presence [^>]*\/>/);
+  const { peer: desk } = await one.enter("desk");
+  await desk.exchange("<presence/>", /<presence [^>]*\/>/);
+  one.deliverToAccount("m1", 1);
+  const again = await two.greet();
+  again.send(resume(id, 1));
+  await settle();
+  again.send("</stream:stream>");
+  await nodes.pass(1_000);
+  assert.deepEqual(two.rerouted.map(({ id }) => id), ["m1"]);
+  const back = envelopeOf("m1", 1, { settle: () => one.settled.push(-1) }, ALICE);
+  back.isRerouted = true;
+  assert.equal(one.memory.hasDelivered(back, true), true);
+  assert.equal(one.registry.replaceCopies(back), true);
+  desk.send("</stream:stream>");
+  await nodes.pass(1_000);
+  assert.deepEqual([one.rerouted.map(({ id }) => id), one.settled], [["m1"], []]);
+});
+
 Deno.test("a session that has moved gets a message that one which left before it could not take along", async () => {
   await using nodes = new Nodes(3);
   const [one, two, three] = nodes.all as [TestNode, TestNode, TestNode];

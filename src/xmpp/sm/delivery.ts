@@ -37,7 +37,7 @@ export interface Delivery {
   release(): boolean;
   /** Copies the bytes out of their read buffer or slab, so that they can be held for long. */
   detach(): void;
-  /** True for a copy of `other`, which is the one that is answered for. @default false */
+  /** True for the same stanza as `other`, which is answered for and is to be kept. @default false */
   isCopyOf?(other: Delivery): boolean;
   /** A session keeps it in the place of a copy, and is done with that. */
   takePlaceOf?(copy: Delivery): void;
