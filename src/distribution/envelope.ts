@@ -187,11 +187,12 @@ export class Envelope extends Duty implements EnvelopeFields {
 
   /**
    * True for a copy of `other`, and for the same stanza as it came before. `other` is answered for, and
-   * its sender waits for the fate of that one.
+   * its sender waits for the fate of that one. Messages of a service to several sessions have one id.
    */
   isCopyOf(other: Delivery): boolean {
     return other !== this && other instanceof Envelope && !other.isCopy &&
-      other.process === this.process && other.sequence === this.sequence;
+      other.process === this.process && other.sequence === this.sequence &&
+      other.stanza.to.text === this.stanza.to.text;
   }
 
   /**

@@ -57,6 +57,40 @@ Deno.test("Envelope.abandoned() settles a stanza that a client without stream ma
   assert.deepEqual(told, ["settle 3"]);
 });
 
+Deno.test("Envelope.isCopyOf() holds for the same stanza in another envelope that is answered for", () => {
+  const one = envelope([]);
+  const other = (changes: Partial<Envelope>) => new Envelope({ ...envelope([]), ...changes });
+  const stanza = { ...one.stanza, to: parseJid("a@example.com/x") };
+  const others: [Envelope, boolean][] = [
+    [other({}), true],
+    [one, false],
+    [other({ isCopy: true }), false],
+    [other({ process: 2 }), false],
+    [other({ sequence: 2 }), false],
+    [other({ stanza }), false],
+  ];
+  for (const [each, is] of others) assert.equal(one.isCopyOf(each), is);
+  assert.equal(other({ isCopy: true }).isCopyOf(one), true);
+});
+
+Deno.test("Envelope.takePlaceOf() is remembered in the place of a copy that nobody else has", () => {
+  for (const isTaken of [false, true]) {
+    const memory = { forgetDelivered: () => assert.fail("it is here") };
+    const [copy, told] = [envelope([]), [] as string[]];
+    copy.rememberedBy = memory;
+    for (const _ of [1, 2]) copy.retain();
+    if (isTaken) copy.acknowledged();
+    const first = envelope(told);
+    if (!isTaken) first.takePlaceOf(copy);
+    assert.equal(first.rememberedBy, undefined, "another session has the copy");
+    const last = envelope(told);
+    last.takePlaceOf(copy);
+    assert.equal(last.rememberedBy, isTaken ? undefined : memory);
+    assert.equal(copy.rememberedBy, isTaken ? memory : undefined);
+    assert.deepEqual([told, copy.fate], [[], undefined], "the copy is done with");
+  }
+});
+
 Deno.test("Envelope.release() settles it early, and it can still be given back", () => {
   const told: string[] = [];
   const kept = envelope(told);
