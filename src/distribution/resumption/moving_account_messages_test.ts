@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import type { LocalSession } from "../../xmpp/mod.ts";
 import { FRAME_TYPE } from "../wire/mod.ts";
 import {
   a,
@@ -435,6 +436,26 @@ Deno.test("a message that takes the place of a copy does not come again to one t
   one.deliverToAccount("m1", 1, false, true);
   await settle();
   assert.deepEqual(unreadBy(desk), []);
+});
+
+Deno.test("a message follows its copy to the session's new node until the old one has let go of the session", async () => {
+  await using nodes = new Nodes();
+  const [one, two] = nodes.all as [TestNode, TestNode];
+  const { peer, id } = await one.enter();
+  await peer.exchange("<presence/>", /<presence [^>]*\/>/);
+  for (const sequence of [1, 2]) one.deliverToAccount(`m${sequence}`, sequence, true);
+  const session = one.session as LocalSession;
+  const again = await two.greet();
+  again.send(resume(id, 1));
+  await settle();
+  const original = (sequence: number) => envelopeOf(`m${sequence}`, sequence, undefined, ALICE);
+  assert.equal(session.replaceCopy!(original(1)), true);
+  await nodes.pass(1_000);
+  assert.equal(one.session, undefined);
+  assert.equal(session.replaceCopy!(original(2)), false);
+  again.send("</stream:stream>");
+  await nodes.pass(1_000);
+  assert.deepEqual(two.rerouted.map(({ id }) => id), ["m1"], "m2 is only a copy");
 });
 
 Deno.test("a message that comes back to a session which keeps it goes on when that ends, whoever else has settled it", async () => {

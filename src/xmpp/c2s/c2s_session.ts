@@ -162,7 +162,9 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
 
   replaceCopy(delivery: Delivery): boolean {
     const management = this.#management;
-    return management !== undefined && !management.acks.isOver &&
+    // What another node gives back would go there again for as long as the session has a place here.
+    const hasLeft = this.isGiven && !this.isOpen;
+    return management !== undefined && !management.acks.isOver && !hasLeft &&
       management.acks.repeated(management.shared.told(delivery), delivery);
   }
 
