@@ -6,7 +6,10 @@ import type { MucService } from "./muc_options.ts";
 import type { News } from "./news.ts";
 import type { Seat } from "./occupants.ts";
 
-/** Milliseconds that messages wait for the old node of a session: it may be cut off, or stop. */
+/**
+ * Milliseconds that messages wait for the old node of a session: it may be cut off, or stop. They wait no
+ * longer once there are `KEPT_MESSAGES`.
+ */
 const PATIENCE_MS = 3_000;
 
 /** A session of this node that has come from another one, and its messages that wait. */
@@ -16,6 +19,8 @@ interface Handover {
   /** Process of its old node. */
   readonly process: number;
   readonly held: PostedMessage[];
+  /** Has a message wait. */
+  readonly hold: (message: PostedMessage) => void;
   readonly cancel: CancelTimer;
 }
 
@@ -53,9 +58,15 @@ export class Handovers {
     const since = live?.since.get(jid);
     if (live === undefined || since === undefined) return;
     const held: PostedMessage[] = [];
+    const hold = (message: PostedMessage) => {
+      held.push(message);
+      if (held.length < KEPT_MESSAGES) return;
+      cancel();
+      this.#end(handover);
+    };
     const cancel = clock.after(PATIENCE_MS, () => this.#end(handover));
-    const handover: Handover = { room, jid, process, held, cancel };
-    live.since.set(jid, { ...since, held });
+    const handover: Handover = { room, jid, process, held, hold, cancel };
+    live.since.set(jid, { ...since, hold });
     const key = keyOf(handover);
     this.#waiting.get(key)?.cancel();
     this.#waiting.set(key, handover);
@@ -122,9 +133,9 @@ export class Handovers {
   }
 
   /** Returns the room while the session waits there; it may have left, or entered anew. */
-  #liveOf({ room, jid, held }: Handover): LiveRoom | undefined {
+  #liveOf({ room, jid, hold }: Handover): LiveRoom | undefined {
     const live = this.#deps.rooms.get(room);
-    return live?.since.get(jid)?.held === held ? live : undefined;
+    return live?.since.get(jid)?.hold === hold ? live : undefined;
   }
 
   #seatsOf({ room, jid }: Handover): readonly Seat[] {

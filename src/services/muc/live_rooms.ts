@@ -37,8 +37,8 @@ export interface Arrival {
   readonly number: number;
   /** Position among all who came. */
   readonly position: number;
-  /** Later messages, while it waits for its old node to say which of them came there. */
-  readonly held?: PostedMessage[];
+  /** Has a later message wait, while its old node has not said which of them came there. */
+  readonly hold?: (message: PostedMessage) => void;
 }
 
 /** A room in which somebody is, anywhere. */

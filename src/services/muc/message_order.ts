@@ -179,8 +179,9 @@ export class MessageOrder {
       if (number === undefined) return true;
       const since = live.since.get(jid);
       const isNew = number > (since?.number ?? 0) && (since?.position ?? Infinity) > after;
-      if (isNew) since?.held?.push(message);
-      return isNew && since?.held === undefined;
+      const hold = since?.hold;
+      if (isNew) hold?.(message);
+      return isNew && hold === undefined;
     });
     this.giveTo(seats, message, live);
   }

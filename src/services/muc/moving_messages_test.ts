@@ -60,6 +60,21 @@ Deno.test("messages wait no longer than three seconds for the old node of a sess
   deepStrictEqual(two.texts(BOB), ["while the old node is cut off"]);
 });
 
+Deno.test("messages wait no longer for the old node of a session once there are many", async () => {
+  const [world, one, two, three] = await withOccupants();
+  await using _ = world;
+  world.cut.add("dc1.example.com dc2.example.com");
+  two.resume(BOB, one);
+  await world.settled();
+  const texts = Array.from({ length: 201 }, (_, i) => `${i}`);
+  for (const text of texts.slice(0, 199)) await three.say(CAROL, text);
+  await world.settled();
+  deepStrictEqual(two.texts(BOB), []);
+  for (const text of texts.slice(199)) await three.say(CAROL, text);
+  await world.settled();
+  deepStrictEqual(two.texts(BOB), texts);
+});
+
 Deno.test("a session that moves on takes along the messages that wait for its old node", async () => {
   const [world, one, two, three] = await withOccupants();
   await using _ = world;

@@ -8,7 +8,6 @@ const PATIENCE_MS = 5_000;
 
 /** A seat that its node has given up for another one. */
 interface MovingSeat {
-  readonly seat: Seat;
   readonly next: NextNode;
   /** Monotonic milliseconds. */
   readonly sinceMs: number;
@@ -30,7 +29,8 @@ export interface MovingSeatsDeps {
  */
 export class MovingSeats {
   readonly #deps: MovingSeatsDeps;
-  readonly #moving = new Set<MovingSeat>();
+  /** Each once, however often it is said to be gone. */
+  readonly #moving = new Map<Seat, MovingSeat>();
 
   constructor(deps: MovingSeatsDeps) {
     this.#deps = deps;
@@ -41,9 +41,8 @@ export class MovingSeats {
    * @returns false when the node that has taken it over was heard, so that it is to go now
    */
   keeps(seat: Seat, next: NextNode): boolean {
-    const moving = { seat, next, sinceMs: this.#deps.clock.monotonicMs() };
     if (this.#isHeard(next)) return false;
-    this.#moving.add(moving);
+    this.#moving.set(seat, { next, sinceMs: this.#deps.clock.monotonicMs() });
     return true;
   }
 
@@ -51,11 +50,10 @@ export class MovingSeats {
   look(): void {
     const { rooms, remove, clock } = this.#deps;
     const beforeMs = clock.monotonicMs() - PATIENCE_MS;
-    for (const moving of this.#moving) {
-      const { seat, next, sinceMs } = moving;
+    for (const [seat, { next, sinceMs }] of this.#moving) {
       const isThere = rooms.get(seat.room)?.seats.of(seat.jid) === seat;
       if (isThere && sinceMs > beforeMs && !this.#isHeard(next)) continue;
-      this.#moving.delete(moving);
+      this.#moving.delete(seat);
       if (isThere) remove(seat);
     }
   }
