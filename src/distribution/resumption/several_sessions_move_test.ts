@@ -238,7 +238,7 @@ class SeveralMoves {
     for (const [id, message] of world.sent) {
       assert.ok(message.isSettled || message.at.isDead, `${id} is not settled`);
       if (world.refused.has(id) || world.withdrawn.has(id)) continue;
-      assert.ok(got.includes(id) || this.#mayBeLost(id, message), `${id} is lost`);
+      assert.ok(got.includes(id) || isSentAgain(message), `${id} is lost`);
       if (!message.at.isDead) this.#checkIsComplete(id);
     }
     for (const session of clients.flatMap(({ sessions }) => sessions)) {
@@ -247,15 +247,6 @@ class SeveralMoves {
       }
     }
     if (this.#isCalm) this.#checkOrder();
-  }
-
-  /**
-   * True for a message that its sender sends again, and for one to the account when a node has died: no
-   * session that had a copy may have acknowledged it (docs/promises.md, "Routing").
-   */
-  #mayBeLost(id: string, { at, isCovered }: SentMessage): boolean {
-    if (at.isDead && !isCovered) return true;
-    return this.world.living.length < NODES && this.#pairs.get(id)!.endsWith(ALICE);
   }
 
   /** Checks that a message has come to each session that was there, and is still. */
@@ -282,6 +273,11 @@ class SeveralMoves {
       }
     }
   }
+}
+
+/** True for a message that its sender sends again, as its node has died. */
+function isSentAgain({ at, isCovered }: SentMessage): boolean {
+  return at.isDead && !isCovered;
 }
 
 async function playAndCheck(plan: Plan): Promise<void> {
