@@ -42,7 +42,8 @@ export class MovingSeats {
    */
   keeps(seat: Seat, next: NextNode): boolean {
     if (this.#isHeard(next)) return false;
-    this.#moving.set(seat, { next, sinceMs: this.#deps.clock.monotonicMs() });
+    const sinceMs = this.#moving.get(seat)?.sinceMs ?? this.#deps.clock.monotonicMs();
+    this.#moving.set(seat, { next, sinceMs });
     return true;
   }
 
