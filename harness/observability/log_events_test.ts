@@ -2,9 +2,10 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { PROJECT_DIRECTORY } from "../process/mod.ts";
 
-/** Places that log an event whose name they are given; the names are in the same file. */
+/** Calls that hand on the name of an event, by the file that has them. */
 const GIVEN_NAMES: Readonly<Record<string, RegExp>> = {
-  "services/privacy/privacy_server.ts": /#failed\("(privacy\.[a-z-]+)"/g,
+  "services/privacy/lists_here.ts": /\.failed\("(privacy\.[a-z-]+)"/g,
+  "services/privacy/privacy_server.ts": /\.failed\("(privacy\.[a-z-]+)"/g,
 };
 
 /** Names that are put together, by the file that does so. */
