@@ -75,6 +75,36 @@ for (const [what, reply] of NONSENSE) {
   });
 }
 
+Deno.test("IoredisCommands reconnects after a reply that swallows all others", async () => {
+  const server = await startServer(["$99999999\r\n"]);
+  const { redis } = resolveTable({
+    globalHost: "example.com",
+    localHost: "dc1.example.com",
+    nodeName: "node1@dc1.example.com",
+    incarnation: 1,
+    redis: { server: "127.0.0.1", port: server.port, commandTimeoutMs: 100 },
+  });
+  const commands = new IoredisCommands(redis);
+  const up = Promise.withResolvers<void>();
+  commands.connect({ connected: () => up.resolve(), disconnected: () => {} });
+  try {
+    await up.promise;
+    const first = commands.run([["GET", "a"]]).catch(({ code }) => code);
+    // There is no silence: others are asked, and answered within the first reply.
+    let isAnswered = false;
+    for (let tries = 0; !isAnswered && tries < 5_000; tries++) {
+      commands.run([["SET", "a", "b"]]).then(() => isAnswered = true, () => {});
+      await new Promise((done) => setTimeout(done, 10));
+    }
+    assert.equal(isAnswered, true);
+    assert.equal(await first, "table/redis-down");
+    assert.equal(server.connections(), 2);
+  } finally {
+    await commands.close();
+    await server.close();
+  }
+});
+
 Deno.test("IoredisCommands does not report a silent server as closed at AUTH", async () => {
   const server = await startServer(Array(50).fill(""));
   const { redis } = resolveTable({

@@ -1,6 +1,7 @@
 import type { Buffer } from "node:buffer";
 import type { Command, Redis } from "ioredis";
 import { CausewayError, describeError } from "../../../base/mod.ts";
+import type { AnswerWatch } from "./answer_watch.ts";
 import { encodeCommands } from "./encode_commands.ts";
 import type { RedisCommand, RedisReply, RedisVerb } from "./redis_commands.ts";
 import { RedisErrorReply } from "./redis_commands.ts";
@@ -8,6 +9,7 @@ import { RedisErrorReply } from "./redis_commands.ts";
 /** The connection of a batch, which hears of replies that concern the connection itself. */
 export interface BatchDeps {
   readonly redis: Redis;
+  readonly watch: Pick<AnswerWatch, "asked" | "answered">;
   /** Redis has answered READONLY: the server is a replica by now. */
   foundReadOnly(message: string): void;
 }
@@ -53,6 +55,7 @@ class Batch {
     this.#found = new Array(commands.length).fill(null);
     this.#missing = commands.length;
     this.sink = { isPipeline: true, write: () => {}, destination: deps };
+    deps.watch.asked(this);
   }
 
   answered(at: number, verb: RedisVerb, reply: RawReply): void {
@@ -72,11 +75,14 @@ class Batch {
 
   #take(at: number, reply: RedisReply): void {
     this.#found[at] = reply;
-    if (--this.#missing === 0) this.#resolve(this.#found);
+    if (--this.#missing > 0) return;
+    this.#deps.watch.answered(this);
+    this.#resolve(this.#found);
   }
 
   #fail(error: CausewayError): void {
     this.hasFailed = true;
+    this.#deps.watch.answered(this);
     this.#reject(error);
   }
 }

@@ -4,6 +4,7 @@ import { Command, Redis } from "ioredis";
 import type { RedisOptions as AllIoredisOptions } from "ioredis";
 import { describeError } from "../../../base/mod.ts";
 import type { HostPort, RedisOptions } from "../options.ts";
+import { AnswerWatch } from "./answer_watch.ts";
 import { downError, runBatch } from "./redis_batch.ts";
 import type { RedisCommand, RedisReply } from "./redis_commands.ts";
 import { RedisTls } from "./redis_tls.ts";
@@ -58,6 +59,7 @@ export interface ConnectionEvents {
  */
 export class RedisConnection {
   readonly redis: Redis;
+  readonly watch: AnswerWatch;
   readonly #deps: ConnectionDeps;
   readonly #events: ConnectionEvents;
   /** False where reconnecting would lead to the same server for certain. */
@@ -86,6 +88,13 @@ export class RedisConnection {
       retryStrategy: (attempt) => this.#delayMs(attempt),
     });
     surviveUnaskedReplies(this.redis);
+    this.watch = new AnswerWatch({
+      silenceMs: options.commandTimeoutMs,
+      late: (waitedMs) => {
+        this.#reason = `Redis has not answered within ${waitedMs} ms`;
+        this.redis.disconnect(true);
+      },
+    });
     this.#listen();
   }
 
@@ -140,6 +149,7 @@ export class RedisConnection {
   async close(): Promise<void> {
     this.#isClosed = true;
     clearTimeout(this.#retryTimer);
+    this.watch.close();
     await closeOne(this.redis);
   }
 
