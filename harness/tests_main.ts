@@ -1,7 +1,7 @@
 /**
  * Entry of `deno task test`. Scenarios, trials and the stores of two SQL servers mostly wait, so that
  * they run beside the rest, which mostly computes: one after the other, both take half as long again.
- * What all would do is done once before: the types of all files are checked, and the program is
+ * Work that all would do is done once before: the types of all files are checked, and the program is
  * bundled, as its nodes start in half the time then. With arguments there is one run of what they
  * name, and nothing is bundled.
  */

@@ -18,7 +18,7 @@ const MESSAGES_AT_ONCE = 64;
  * do it; to repeat the call is safe.
  */
 export class AccountData {
-  /** What was not taken, or not as it stood. */
+  /** Data that were not taken, or not as they stood. */
   readonly findings: { readonly kind: MovedKind; readonly reason: string }[] = [];
   readonly #account: MovedAccount;
   readonly #deps: TakingImport;

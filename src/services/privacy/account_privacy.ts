@@ -32,7 +32,7 @@ export interface AppliedList {
   readonly roster: PrivacyRoster | undefined;
 }
 
-/** What applies to a session without a list. */
+/** The list that applies to a session without one. */
 export const NO_LIST: AppliedList = { list: undefined, roster: undefined };
 
 /**

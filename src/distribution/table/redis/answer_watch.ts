@@ -1,7 +1,7 @@
 import type { CancelTimer, Clock } from "../../../base/mod.ts";
 import { SystemClock } from "../../../base/mod.ts";
 
-/** What may pass while an answer comes bit by bit, for each millisecond of silence that is allowed. */
+/** Milliseconds that an answer may take bit by bit, for each millisecond of silence that is allowed. */
 const LENIENCE = 3;
 
 /** Objects behind `AnswerWatch`. */
