@@ -3,11 +3,11 @@ import fc from "fast-check";
 import { ALICE, HOME } from "./testing/nodes.ts";
 import { RoutedWorld } from "./testing/routed_world.ts";
 import { WanderingClient } from "./testing/wandering_client.ts";
+import { causeTrouble, NODE, NODES, SENDER, WORLD_EVENTS } from "./testing/world_events.ts";
+import type { Pass, Trouble } from "./testing/world_events.ts";
 
 /** Plays so many times as many worlds, with a random seed. */
 const SIMULATIONS = Deno.env.get("CAUSEWAY_SIMULATIONS");
-const NODES = 4;
-const SENDERS = 6;
 
 /** Something that happens; numbers that are too high begin anew. */
 type Event =
@@ -19,21 +19,9 @@ type Event =
     readonly patienceMs: number;
   }
   | { readonly kind: "write"; readonly sender: number; readonly isToAccount: boolean }
-  | { readonly kind: "delay"; readonly from: number; readonly to: number; readonly delayMs: number }
-  | {
-    readonly kind: "cut";
-    readonly one: number;
-    readonly other: number;
-    /** Milliseconds until each of the two knows that. */
-    readonly learnMs: readonly [number, number];
-    readonly healMs: number;
-  }
-  | { readonly kind: "die"; readonly at: number; readonly learnMs: number }
-  | { readonly kind: "pass"; readonly forMs: number }
+  | Trouble
+  | Pass
   | { readonly kind: "acknowledge" };
-
-const NODE = fc.nat(NODES - 1);
-const LEARN_MS = fc.constantFrom(0, 100, 1_000, 4_000);
 
 const EVENT: fc.Arbitrary<Event> = fc.oneof(
   {
@@ -49,40 +37,11 @@ const EVENT: fc.Arbitrary<Event> = fc.oneof(
     weight: 8,
     arbitrary: fc.record({
       kind: fc.constant("write"),
-      sender: fc.nat(SENDERS - 1),
+      sender: SENDER,
       isToAccount: fc.boolean(),
     }),
   },
-  {
-    weight: 2,
-    arbitrary: fc.record({
-      kind: fc.constant("delay"),
-      from: NODE,
-      to: NODE,
-      delayMs: fc.constantFrom(0, 50, 300, 1_500),
-    }),
-  },
-  {
-    weight: 2,
-    arbitrary: fc.record({
-      kind: fc.constant("cut"),
-      one: NODE,
-      other: NODE,
-      learnMs: fc.tuple(LEARN_MS, LEARN_MS),
-      healMs: fc.constantFrom(100, 1_000, 6_000),
-    }),
-  },
-  {
-    weight: 1,
-    arbitrary: fc.record({ kind: fc.constant("die"), at: NODE, learnMs: LEARN_MS }),
-  },
-  {
-    weight: 3,
-    arbitrary: fc.record({
-      kind: fc.constant("pass"),
-      forMs: fc.constantFrom(50, 200, 1_000, 3_000),
-    }),
-  },
+  ...WORLD_EVENTS,
   { weight: 2, arbitrary: fc.record({ kind: fc.constant("acknowledge") }) },
 );
 
@@ -134,14 +93,10 @@ class SlowMoves {
       case "write":
         return void world.write(event.sender, event.isToAccount ? ALICE : HOME);
       case "delay":
-        return world.delay(nodes[event.from]!, nodes[event.to]!, event.delayMs);
-      case "cut": {
-        const [one, other] = [nodes[event.one]!, nodes[event.other]!];
-        if (one !== other) world.cut([one, other], event.learnMs, event.healMs);
-        return;
-      }
+      case "cut":
+        return causeTrouble(world, event);
       case "die":
-        if (this.#deaths-- > 0) world.kill(nodes[event.at]!, event.learnMs);
+        if (this.#deaths-- > 0) causeTrouble(world, event);
         return;
       case "pass":
         return await world.pass(event.forMs, () => client.take());

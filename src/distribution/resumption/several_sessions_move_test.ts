@@ -4,11 +4,18 @@ import { ALICE } from "./testing/nodes.ts";
 import type { SentMessage } from "./testing/routed_world.ts";
 import { RoutedWorld } from "./testing/routed_world.ts";
 import { WanderingClient } from "./testing/wandering_client.ts";
+import {
+  causeTrouble,
+  isTrouble,
+  NODE,
+  NODES,
+  SENDER,
+  WORLD_EVENTS,
+} from "./testing/world_events.ts";
+import type { Pass, Trouble } from "./testing/world_events.ts";
 
 /** Plays so many times as many worlds, with a random seed. */
 const SIMULATIONS = Deno.env.get("CAUSEWAY_SIMULATIONS");
-const NODES = 4;
-const SENDERS = 6;
 const RESOURCES = ["home", "desk", "phone"];
 
 /** Something that happens; numbers that are too high begin anew. */
@@ -22,22 +29,11 @@ type Event =
     readonly patienceMs: number;
   }
   | { readonly kind: "write"; readonly sender: number; readonly client: number | undefined }
-  | { readonly kind: "delay"; readonly from: number; readonly to: number; readonly delayMs: number }
-  | {
-    readonly kind: "cut";
-    readonly one: number;
-    readonly other: number;
-    /** Milliseconds until each of the two knows that. */
-    readonly learnMs: readonly [number, number];
-    readonly healMs: number;
-  }
-  | { readonly kind: "die"; readonly at: number; readonly learnMs: number }
-  | { readonly kind: "pass"; readonly forMs: number }
+  | Trouble
+  | Pass
   | { readonly kind: "quit" | "acknowledge"; readonly client: number };
 
-const NODE = fc.nat(NODES - 1);
 const CLIENT = fc.nat(RESOURCES.length - 1);
-const LEARN_MS = fc.constantFrom(0, 100, 1_000, 4_000);
 
 const EVENT: fc.Arbitrary<Event> = fc.oneof(
   {
@@ -54,40 +50,11 @@ const EVENT: fc.Arbitrary<Event> = fc.oneof(
     weight: 10,
     arbitrary: fc.record({
       kind: fc.constant("write"),
-      sender: fc.nat(SENDERS - 1),
+      sender: SENDER,
       client: fc.option(CLIENT, { freq: 1, nil: undefined }),
     }),
   },
-  {
-    weight: 2,
-    arbitrary: fc.record({
-      kind: fc.constant("delay"),
-      from: NODE,
-      to: NODE,
-      delayMs: fc.constantFrom(0, 50, 300, 1_500),
-    }),
-  },
-  {
-    weight: 2,
-    arbitrary: fc.record({
-      kind: fc.constant("cut"),
-      one: NODE,
-      other: NODE,
-      learnMs: fc.tuple(LEARN_MS, LEARN_MS),
-      healMs: fc.constantFrom(100, 1_000, 6_000),
-    }),
-  },
-  {
-    weight: 1,
-    arbitrary: fc.record({ kind: fc.constant("die"), at: NODE, learnMs: LEARN_MS }),
-  },
-  {
-    weight: 3,
-    arbitrary: fc.record({
-      kind: fc.constant("pass"),
-      forMs: fc.constantFrom(50, 200, 1_000, 3_000),
-    }),
-  },
+  ...WORLD_EVENTS,
   { weight: 1, arbitrary: fc.record({ kind: fc.constant("quit"), client: CLIENT }) },
   { weight: 2, arbitrary: fc.record({ kind: fc.constant("acknowledge"), client: CLIENT }) },
 );
@@ -148,7 +115,7 @@ class SeveralMoves {
   async #act(event: Event): Promise<void> {
     const { world } = this;
     const { nodes } = world;
-    if (event.kind === "delay" || event.kind === "cut" || event.kind === "die") {
+    if (isTrouble(event)) {
       if (this.#isCalm) return;
       world.note(JSON.stringify(event));
     }
@@ -165,16 +132,10 @@ class SeveralMoves {
       case "write":
         return this.#write(event.sender, event.client);
       case "delay":
-        return world.delay(nodes[event.from]!, nodes[event.to]!, event.delayMs);
-      case "cut": {
-        const [one, other] = [nodes[event.one]!, nodes[event.other]!];
-        if (one !== other) world.cut([one, other], event.learnMs, event.healMs);
-        return;
-      }
+      case "cut":
+        return causeTrouble(world, event);
       case "die":
-        if (this.#deaths-- > 0) {
-          world.kill(nodes[event.at]!, event.learnMs);
-        }
+        if (this.#deaths-- > 0) causeTrouble(world, event);
         return;
       case "pass":
         return await world.pass(event.forMs, () => this.#take());
