@@ -1,6 +1,7 @@
 import { deepStrictEqual, match, ok } from "node:assert/strict";
 import fc from "fast-check";
 import { ManualClock } from "../base/mod.ts";
+import { randomRuns } from "../base/testing/random_runs.ts";
 import { Envelope } from "../distribution/mod.ts";
 import type { EnvelopeFields } from "../distribution/mod.ts";
 import { Delivery } from "../distribution/routing/delivery.ts";
@@ -13,8 +14,6 @@ import type { Delivery as SessionDelivery, Stanza } from "../xmpp/mod.ts";
 import { LocalSide } from "./local_side.ts";
 import { makeCopyOrder } from "./node_rooms.ts";
 
-/** Plays so many times as many plans, with a random seed. */
-const SIMULATIONS = Deno.env.get("CAUSEWAY_SIMULATIONS");
 const DOMAIN = "muclight.example.com";
 const ROOM = `coven@${DOMAIN}`;
 const BOB = parseJid("bob@example.com").bare;
@@ -417,6 +416,6 @@ async function play(events: readonly Event[]): Promise<void> {
 Deno.test("messages of a room come once to each session, whatever happens to lanes and others", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(EVENT, { minLength: 20, maxLength: 60 }), play),
-    SIMULATIONS === undefined ? { numRuns: 200, seed: 1 } : { numRuns: 200 * Number(SIMULATIONS) },
+    randomRuns(200),
   );
 });

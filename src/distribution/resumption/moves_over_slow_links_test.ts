@@ -1,13 +1,11 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
+import { randomRuns } from "../../base/testing/random_runs.ts";
 import { ALICE, HOME } from "./testing/nodes.ts";
 import { RoutedWorld } from "./testing/routed_world.ts";
 import { WanderingClient } from "./testing/wandering_client.ts";
 import { causeTrouble, NODE, NODES, SENDER, WORLD_EVENTS } from "./testing/world_events.ts";
 import type { Pass, Trouble } from "./testing/world_events.ts";
-
-/** Plays so many times as many worlds, with a random seed. */
-const SIMULATIONS = Deno.env.get("CAUSEWAY_SIMULATIONS");
 
 /** Something that happens; numbers that are too high begin anew. */
 type Event =
@@ -155,7 +153,7 @@ Deno.test("a client that moves over slow and broken links gets each message once
         throw new Error(`${(thrown as Error).message}\n${moves.world.story.join("\n")}`);
       }
     }),
-    SIMULATIONS === undefined ? { numRuns: 25, seed: 1 } : { numRuns: 25 * Number(SIMULATIONS) },
+    randomRuns(25),
   );
 });
 

@@ -1,13 +1,12 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { ManualClock } from "../../base/mod.ts";
+import { randomRuns } from "../../base/testing/random_runs.ts";
 import type { RawPeer } from "../../xmpp/stream/testing/raw_peer.ts";
 import { a, ALICE, envelopeOf, resume, TestNode } from "./testing/nodes.ts";
 import { TestLink } from "./testing/test_link.ts";
 import type { World } from "./testing/nodes.ts";
 
-/** Plays so many times as many worlds, with a random seed. */
-const SIMULATIONS = Deno.env.get("CAUSEWAY_SIMULATIONS");
 const NODES = [0, 1, 2] as const;
 /** Milliseconds between two moves: any less, and a session may move on before it has come. */
 const PAUSES_MS = [50, 100, 300, 1_000] as const;
@@ -202,6 +201,6 @@ Deno.test("a session that is taken from node to node gets each message once, wha
       assert.deepEqual(moves.got.toSorted(), moves.sent.toSorted());
       assert.deepEqual([...moves.settled].toSorted(), moves.sent.toSorted());
     }),
-    SIMULATIONS === undefined ? { numRuns: 50, seed: 1 } : { numRuns: 50 * Number(SIMULATIONS) },
+    randomRuns(50),
   );
 });

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
+import { randomRuns } from "../../base/testing/random_runs.ts";
 import { ALICE } from "./testing/nodes.ts";
 import type { SentMessage } from "./testing/routed_world.ts";
 import { RoutedWorld } from "./testing/routed_world.ts";
@@ -14,8 +15,6 @@ import {
 } from "./testing/world_events.ts";
 import type { Pass, Trouble } from "./testing/world_events.ts";
 
-/** Plays so many times as many worlds, with a random seed. */
-const SIMULATIONS = Deno.env.get("CAUSEWAY_SIMULATIONS");
 const RESOURCES = ["home", "desk", "phone"];
 
 /** Something that happens; numbers that are too high begin anew. */
@@ -254,6 +253,6 @@ async function playAndCheck(plan: Plan): Promise<void> {
 Deno.test("sessions of one account that move get each message for them once", async () => {
   await fc.assert(
     fc.asyncProperty(PLAN, playAndCheck),
-    SIMULATIONS === undefined ? { numRuns: 25, seed: 1 } : { numRuns: 25 * Number(SIMULATIONS) },
+    randomRuns(25),
   );
 });

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
+import { randomRuns } from "../../base/testing/random_runs.ts";
 import { stanza } from "./testing/router_fixture.ts";
 import type { Place } from "./testing/moving_accounts.ts";
 import { OrderWorld } from "./testing/order_world.ts";
@@ -12,8 +13,6 @@ const DC3 = "dc3.example.com";
 const SENDERS = ["alice@example.com/a", "carol@example.com/c", "room@muc.example.com/x"];
 const RECIPIENTS = [`${BOB}/b`, BOB, ERIN];
 const NODES: ReadonlySet<string> = new Set(["n2", "n3"]);
-/** Plays so many times as many worlds, with a random seed. */
-const SIMULATIONS = Deno.env.get("CAUSEWAY_SIMULATIONS");
 const SHAPES = [
   { kind: "message" },
   { kind: "message" },
@@ -179,8 +178,6 @@ Deno.test("Router with its datacenter keeps order and gives each stanza one fate
     ),
     // CI plays the same worlds every time: seeds are explored apart from it (CONTRIBUTING.md). This one
     // found a stanza that left the bounce too early.
-    SIMULATIONS === undefined
-      ? { numRuns: 2000, seed: 2036744340 }
-      : { numRuns: 2000 * Number(SIMULATIONS) },
+    randomRuns(2000, 2036744340),
   );
 });

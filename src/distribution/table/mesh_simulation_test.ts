@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { ManualClock } from "../../base/mod.ts";
+import { runs } from "../../base/testing/random_runs.ts";
 import type { MeshStep } from "./testing/mesh_simulation.ts";
 import { MeshSimulation } from "./testing/mesh_simulation.ts";
 import { HybridClock } from "./claims/hybrid_clock.ts";
@@ -29,11 +30,6 @@ function interleavings(actions: readonly MeshStep["action"][], maxPauseMs: numbe
     datacenters: fc.integer({ min: 2, max: 5 }),
     steps: steps(actions, maxPauseMs),
   });
-}
-
-/** Number of runs of a property; `CAUSEWAY_SIMULATIONS=20` makes them twenty times as many. */
-function runs(usual: number): number {
-  return usual * Number(Deno.env.get("CAUSEWAY_SIMULATIONS") ?? 1);
 }
 
 async function explore(

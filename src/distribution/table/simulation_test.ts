@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
+import { runs } from "../../base/testing/random_runs.ts";
 import type { SimulationStep } from "./testing/simulation.ts";
 import { Simulation } from "./testing/simulation.ts";
 import type { KeyRule } from "./claims/key_rule.ts";
@@ -20,11 +21,6 @@ function steps(actions: readonly SimulationStep["action"][], maxPauseMs: number)
     resource: fc.nat(1),
   });
   return fc.array(step, { minLength: 1, maxLength: 12 });
-}
-
-/** Number of runs of a property; `CAUSEWAY_SIMULATIONS=20` makes them twenty times as many. */
-function runs(usual: number): number {
-  return usual * Number(Deno.env.get("CAUSEWAY_SIMULATIONS") ?? 1);
 }
 
 const INTERLEAVINGS = fc.record({

@@ -1,10 +1,9 @@
 import { deepStrictEqual } from "node:assert/strict";
 import fc from "fast-check";
+import { randomRuns } from "../../base/testing/random_runs.ts";
 import { ALICE, BOB, CAROL, COVEN, field, MucWorld } from "./testing/muc_world.ts";
 import type { MucNode } from "./testing/muc_world.ts";
 
-/** Plays so many times as many events, with a random seed. */
-const SIMULATIONS = Deno.env.get("CAUSEWAY_SIMULATIONS");
 const HOSTS = ["dc1.example.com", "dc2.example.com", "dc3.example.com"];
 
 /** Three datacenters, and a room with alice and bob at dc1 and carol at dc3. */
@@ -159,6 +158,6 @@ Deno.test("each message comes once to sessions in the room, one of which moves",
       deepStrictEqual([alice, carol], [taken, taken]);
       deepStrictEqual(bob?.toSorted(), taken.toSorted());
     }),
-    SIMULATIONS === undefined ? { numRuns: 20, seed: 1 } : { numRuns: 20 * Number(SIMULATIONS) },
+    randomRuns(20),
   );
 });

@@ -1,11 +1,10 @@
 import { deepStrictEqual, strictEqual } from "node:assert/strict";
 import fc from "fast-check";
+import { randomRuns } from "../../base/testing/random_runs.ts";
 import { MucClient } from "./testing/muc_client.ts";
 import { ALICE, field, MucWorld } from "./testing/muc_world.ts";
 import type { MucNode } from "./testing/muc_world.ts";
 
-/** Plays so many times as many worlds, with a random seed. */
-const SIMULATIONS = Deno.env.get("CAUSEWAY_SIMULATIONS");
 const HOSTS = ["dc1.example.com", "dc2.example.com", "dc3.example.com"];
 /** Sessions: bob has two devices. */
 const SESSIONS = [ALICE, "bob@example.com/b", "bob@example.com/p", "carol@example.com/c"];
@@ -212,6 +211,6 @@ for (const [name, events] of Object.entries(CASES)) {
 Deno.test("clients that move between nodes are shown who is in their room", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(EVENT, { minLength: 20, maxLength: 40 }), play),
-    SIMULATIONS === undefined ? { numRuns: 40, seed: 1 } : { numRuns: 40 * Number(SIMULATIONS) },
+    randomRuns(40),
   );
 });

@@ -1,11 +1,10 @@
 import { deepStrictEqual, strictEqual } from "node:assert/strict";
 import fc from "fast-check";
+import { randomRuns } from "../../base/testing/random_runs.ts";
 import { MucClient } from "./testing/muc_client.ts";
 import { COVEN, field, MucWorld } from "./testing/muc_world.ts";
 import type { MucNode } from "./testing/muc_world.ts";
 
-/** Plays so many times as many worlds, with a random seed. */
-const SIMULATIONS = Deno.env.get("CAUSEWAY_SIMULATIONS");
 const HOSTS = ["dc1.example.com", "dc2.example.com", "dc3.example.com"];
 /** Sessions and the places of their nodes: carol has two devices. */
 const SESSIONS = [
@@ -215,6 +214,6 @@ Deno.test("who shares a nickname that its other device gives up has another one 
 Deno.test("all sides agree on the occupants and the messages of a room after splits", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(EVENT, { minLength: 20, maxLength: 40 }), play),
-    SIMULATIONS === undefined ? { numRuns: 20, seed: 1 } : { numRuns: 20 * Number(SIMULATIONS) },
+    randomRuns(20),
   );
 });
