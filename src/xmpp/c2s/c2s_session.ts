@@ -26,6 +26,7 @@ import type { ScannedElement } from "../xml/scanner_types.ts";
 import { ClientStanzas } from "./client_stanzas.ts";
 import { FrozenC2sSession } from "./frozen_c2s_session.ts";
 import { CSI_NAMESPACE, HeldPresence } from "./held_presence.ts";
+import { LateStanzas } from "./late_stanzas.ts";
 import type { LocalSession } from "./local_session.ts";
 import type { SharedSessionDeps } from "./shared_session_deps.ts";
 import type { ManagedStreamSession } from "./session_management.ts";
@@ -75,7 +76,7 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
   /** True while the session has come from another node and is to get its place here. */
   #isArriving = false;
   /** Stanzas that have followed since the session ended; undefined once no more follow. */
-  #late: Delivery[] | undefined;
+  #late: LateStanzas | undefined;
   /**
    * True when nobody takes the client's stanzas any more and `h` does not count them, so that it resends
    * them.
@@ -337,7 +338,7 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
     const { state, queue, transfer, hasFollowed, kept, got, over } = arrived;
     const shared = this.deps.management!; // asked for it
     this.#arrived = { transfer, hasFollowed, kept, got, over };
-    this.#late = [];
+    this.#late = new LateStanzas(shared);
     this.#isArriving = true;
     this.#stanzas.presence.state.restore(state, this.deps.clock.wallUs());
     this.hasCarbons = state.hasCarbons;
@@ -379,18 +380,16 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
     if (!acks.isOver && acks.repeated(shared.told(delivery), delivery)) return;
     delivery.retain();
     if (!acks.isOver) delivery.acknowledged();
-    // The old node still has a place for the session, and would send it here again.
     else if (this.#late === undefined) shared.giveBack([delivery]);
-    else this.#late.push(delivery);
+    else this.#late.keep(delivery);
   }
 
   caughtUp(): void {
     if (this.#arrived === undefined) return;
-    const { acks, shared } = this.#management!; // set by `adopt`
-    acks.caughtUp(this.#arrived);
-    const late = this.#late ?? [];
+    this.#management!.acks.caughtUp(this.#arrived); // set by `adopt`
+    const late = this.#late;
     this.#late = undefined;
-    shared.giveBack(late);
+    late?.giveBack();
   }
 
   /**
