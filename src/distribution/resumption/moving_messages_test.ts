@@ -52,6 +52,25 @@ Deno.test("a message that follows a session which has ended there goes on once t
   assert.deepEqual(two.rerouted.map(({ id }) => id), ["m1", "m1"]);
 });
 
+Deno.test("messages that follow a session which has ended go on at once, in order, when they find no room", async () => {
+  await using nodes = new Nodes(2, [{}, { management: { maxItems: 2 } }]);
+  const [one, two] = nodes.all as [TestNode, TestNode];
+  const id = await sleepAt(one);
+  const again = await two.greet();
+  again.send(resume(id, 0));
+  await settle();
+  again.send("</stream:stream>");
+  await settle();
+  one.deliver("m1", "m2");
+  await settle();
+  assert.deepEqual(two.rerouted, []);
+  one.deliver("m3");
+  await settle();
+  assert.deepEqual(two.rerouted.map(({ id }) => id), ["m1", "m2", "m3"]);
+  const limit = { edge: "c2s", limit: "unacknowledged-stanzas" };
+  assert.equal(two.metric("xmpp_limit_hits_total", limit), 1);
+});
+
 Deno.test("a session that has moved gets a message that waited for earlier ones of its room meanwhile", async () => {
   await using nodes = new Nodes();
   const [one, two] = nodes.all as [TestNode, TestNode];

@@ -338,7 +338,7 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
     const { state, queue, transfer, hasFollowed, kept, got, over } = arrived;
     const shared = this.deps.management!; // asked for it
     this.#arrived = { transfer, hasFollowed, kept, got, over };
-    this.#late = new LateStanzas(shared);
+    this.#late = new LateStanzas(this.jid, { management: shared, metrics: this.deps.metrics });
     this.#isArriving = true;
     this.#stanzas.presence.state.restore(state, this.deps.clock.wallUs());
     this.hasCarbons = state.hasCarbons;
