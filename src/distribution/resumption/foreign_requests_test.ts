@@ -8,16 +8,7 @@ import {
   sessionFrame,
 } from "../wire/mod.ts";
 import { parseJid } from "../../xmpp/mod.ts";
-import {
-  a,
-  expectMessages,
-  failed,
-  HOME,
-  message,
-  resume,
-  resumed,
-  TestNode,
-} from "./testing/nodes.ts";
+import { a, expectMessages, failed, HOME, message, resume, TestNode } from "./testing/nodes.ts";
 import { TestLink } from "./testing/test_link.ts";
 import { Nodes, settle, sleepAt } from "./testing/linked_nodes.ts";
 
@@ -25,8 +16,7 @@ Deno.test("a datacenter that claims another's process number cannot end or see i
   await using nodes = new Nodes(3);
   const [one, two, three] = nodes.all as [TestNode, TestNode, TestNode];
   const id = await sleepAt(one, "m1", "m2");
-  const again = await two.greet();
-  await again.exchange(resume(id, 0), resumed(id, 0));
+  const again = await two.resume(id, 0);
   await expectMessages(again, "m1", "m2");
   await nodes.pass(200);
   const forged = new TestLink(three, one, new Map([[three, two.process]]));
@@ -57,8 +47,7 @@ Deno.test("a session is asked for nowhere when two datacenters claim its process
   await asked.exchange(resume(id, 0), failed());
   assert.deepEqual([nodes.between.sent, forged.sent], [[], []], "its id is sent to no node");
   forged.cut();
-  const again = await two.greet();
-  await again.exchange(resume(id, 0), resumed(id, 0));
+  const again = await two.resume(id, 0);
   await expectMessages(again, "m1");
 });
 
@@ -67,8 +56,7 @@ Deno.test("a session of our own datacenter is asked for there, even if another c
   const [one, two, three] = nodes.all as [TestNode, TestNode, TestNode];
   const id = await sleepAt(one, "m1");
   const forged = new TestLink(three, two, new Map([[three, one.process]]));
-  const again = await two.greet();
-  await again.exchange(resume(id, 0), resumed(id, 0));
+  const again = await two.resume(id, 0);
   await expectMessages(again, "m1");
   assert.deepEqual(forged.sent, []);
 });
@@ -112,8 +100,7 @@ Deno.test("a stanza whose sender the other node must not speak for is refused", 
   const id = await sleepAt(one);
   one.registry.deliver(message("forged", "eve@forged.example/x"));
   one.deliver("m1");
-  const again = await two.greet();
-  await again.exchange(resume(id, 0), resumed(id, 0));
+  const again = await two.resume(id, 0);
   await expectMessages(again, "m1");
   assert.equal(two.metric("causeway_resumed_elsewhere_refused_total"), 1);
 });

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { FRAME_TYPE } from "../wire/mod.ts";
 import { bind } from "../../xmpp/c2s/testing/c2s_fixture.ts";
-import { a, expectMessages, failed, resume, resumed, TestNode } from "./testing/nodes.ts";
+import { a, expectMessages, failed, resume, TestNode } from "./testing/nodes.ts";
 import { Nodes, settle, sleepAt } from "./testing/linked_nodes.ts";
 
 Deno.test("a lost commit leaves the session at its old node", async () => {
@@ -18,8 +18,7 @@ Deno.test("a lost commit leaves the session at its old node", async () => {
   assert.equal(two.metric("causeway_resume_elsewhere_failures_total", { reason: "timeout" }), 1);
   assert.equal(one.metric("causeway_sessions_asked_for_total", { outcome: "taken-back" }), 1);
   nodes.between.drops = () => false;
-  const back = await one.greet();
-  await back.exchange(resume(id, 0), resumed(id, 0));
+  const back = await one.resume(id, 0);
   await expectMessages(back, "m1");
 });
 
@@ -35,8 +34,7 @@ Deno.test("a link that is cut on the way leaves the session at its old node", as
   await again.expectNext(failed(0));
   assert.equal(one.session?.isHibernating, true);
   nodes.link(one, two);
-  const third = await two.greet();
-  await third.exchange(resume(id, 0), resumed(id, 0));
+  const third = await two.resume(id, 0);
   await expectMessages(third, "m1");
 });
 
@@ -61,8 +59,7 @@ Deno.test("a link that is cut after the session was taken loses and doubles noth
   await using nodes = new Nodes();
   const [one, two] = nodes.all as [TestNode, TestNode];
   const id = await sleepAt(one, "m1");
-  const again = await two.greet();
-  await again.exchange(resume(id, 0), resumed(id, 0));
+  const again = await two.resume(id, 0);
   await expectMessages(again, "m1");
   nodes.between.cut();
   one.deliver("m2", "m3");
@@ -81,8 +78,7 @@ Deno.test("when the new node dies, the old one routes unacknowledged stanzas aga
   await using nodes = new Nodes();
   const [one, two] = nodes.all as [TestNode, TestNode];
   const id = await sleepAt(one, "m1", "m2", "m3");
-  const again = await two.greet();
-  await again.exchange(resume(id, 0), resumed(id, 0));
+  const again = await two.resume(id, 0);
   await expectMessages(again, "m1", "m2", "m3");
   again.send(a(1));
   await nodes.pass(200);
@@ -101,8 +97,7 @@ Deno.test("a new node that stops reports, before its links end, what its client 
   await using nodes = new Nodes();
   const [one, two] = nodes.all as [TestNode, TestNode];
   const id = await sleepAt(one, "m1", "m2", "m3");
-  const again = await two.greet();
-  await again.exchange(resume(id, 0), resumed(id, 0));
+  const again = await two.resume(id, 0);
   await expectMessages(again, "m1", "m2", "m3");
   two.resumption.stop();
   again.send(a(2));
@@ -121,8 +116,7 @@ Deno.test("a new node that is out of reach for expireAfterMs counts as gone; it 
   await using nodes = new Nodes();
   const [one, two] = nodes.all as [TestNode, TestNode];
   const id = await sleepAt(one, "m1");
-  const again = await two.greet();
-  await again.exchange(resume(id, 0), resumed(id, 0));
+  await two.resume(id, 0);
   nodes.between.cut();
   await nodes.pass(119_000);
   assert.deepEqual(one.rerouted, []);
@@ -134,8 +128,7 @@ Deno.test("a new node that dies before the old one has dialled it is dialled, an
   await using nodes = new Nodes();
   const [one, two] = nodes.all as [TestNode, TestNode];
   const id = await sleepAt(one, "m1", "m2");
-  const again = await two.greet();
-  await again.exchange(resume(id, 0), resumed(id, 0));
+  const again = await two.resume(id, 0);
   await expectMessages(again, "m1", "m2");
   await nodes.pass(200);
   nodes.between.cut();
@@ -154,8 +147,7 @@ Deno.test("a new node that listens nowhere has three seconds to link again", asy
   await using nodes = new Nodes();
   const [one, two] = nodes.all as [TestNode, TestNode];
   const id = await sleepAt(one, "m1");
-  const again = await two.greet();
-  await again.exchange(resume(id, 0), resumed(id, 0));
+  await two.resume(id, 0);
   one.unheardProcesses.add(two.process);
   nodes.between.cut();
   await nodes.pass(2_900);
@@ -173,8 +165,7 @@ Deno.test("another process under the new node's name ends the wait for it", asyn
   const [one, two, three] = nodes.all as [TestNode, TestNode, TestNode];
   nodes.links.get("1-3")!.cut();
   const id = await sleepAt(one, "m1");
-  const again = await two.greet();
-  await again.exchange(resume(id, 0), resumed(id, 0));
+  await two.resume(id, 0);
   nodes.between.cut();
   nodes.link(one, three);
   await settle();
@@ -189,8 +180,7 @@ Deno.test("a node that stops leaves received stanzas to others, and routes the r
   for (const each of [peer, second.peer]) each.cut();
   await settle();
   one.deliver("m1");
-  const again = await two.greet();
-  await again.exchange(resume(id, 0), resumed(id, 0));
+  await two.resume(id, 0);
   nodes.between.drops = (from) => from === one;
   one.deliver("m2");
   await settle();

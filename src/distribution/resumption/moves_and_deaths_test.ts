@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { FRAME_TYPE } from "../wire/mod.ts";
 import { WINDOW_BYTES } from "./resumption_options.ts";
 import { bind } from "../../xmpp/c2s/testing/c2s_fixture.ts";
-import { a, envelopeOf, expectMessages, resume, resumed, TestNode } from "./testing/nodes.ts";
+import { a, envelopeOf, expectMessages, TestNode } from "./testing/nodes.ts";
 import { Nodes, settle, sleepAt, unreadBy } from "./testing/linked_nodes.ts";
 
 Deno.test("a session that has come back keeps its stanzas, and gets none again, when the node between dies", async () => {
@@ -10,14 +10,12 @@ Deno.test("a session that has come back keeps its stanzas, and gets none again, 
   nodes.world.isRouting = true;
   const [one, two] = nodes.all as [TestNode, TestNode];
   const id = await sleepAt(one, "m1");
-  const there = await two.greet();
-  await there.exchange(resume(id, 0), resumed(id, 0));
+  const there = await two.resume(id, 0);
   await expectMessages(there, "m1");
   await nodes.pass(1_000);
   there.cut();
   await settle();
-  const back = await one.greet();
-  await back.exchange(resume(id, 0), resumed(id, 0));
+  const back = await one.resume(id, 0);
   await expectMessages(back, "m1");
   await nodes.pass(1_000);
   nodes.between.cut();
@@ -33,13 +31,11 @@ Deno.test("a stanza that was held back at a dead node is no repeat where its ses
   await using nodes = new Nodes(3);
   const [one, two, three] = nodes.all as [TestNode, TestNode, TestNode];
   const id = await sleepAt(one, "m1");
-  const there = await two.greet();
-  await there.exchange(resume(id, 0), resumed(id, 0));
+  const there = await two.resume(id, 0);
   await expectMessages(there, "m1");
   two.arrive(envelopeOf("m2", 77));
   await settle();
-  const on = await three.greet();
-  await on.exchange(resume(id, 1), resumed(id, 0));
+  const on = await three.resume(id, 1, 0);
   nodes.links.get("2-3")!.cut();
   three.arrive(envelopeOf("m2", 77)); // the sender's lane to the dead node gave it back
   await nodes.pass(3_000);
@@ -51,19 +47,16 @@ Deno.test("a stanza that waits for a node that dies is no repeat where its sessi
   nodes.world.isRouting = true;
   const [one, two, three] = nodes.all as [TestNode, TestNode, TestNode];
   const id = await sleepAt(one);
-  const there = await two.greet();
-  await there.exchange(resume(id, 0), resumed(id, 0));
+  const there = await two.resume(id, 0);
   await settle();
   nodes.between.drops = (from, type) => from === two && type === FRAME_TYPE.have;
   const long = "m".padEnd(WINDOW_BYTES, "1");
   one.deliver(long, "m2"); // the second waits until the new node has confirmed the first
   await settle();
   assert.ok(there.unread.includes(long));
-  const back = await one.greet();
-  await back.exchange(resume(id, 1), resumed(id, 0));
+  await one.resume(id, 1, 0);
   await settle();
-  const last = await three.greet();
-  await last.exchange(resume(id, 1), resumed(id, 0));
+  const last = await three.resume(id, 1, 0);
   await settle();
   nodes.between.cut();
   nodes.links.get("2-3")!.cut();
@@ -80,8 +73,7 @@ Deno.test("a stanza that a moved session leaves without an acknowledgement is no
   nodes.world.isRouting = true;
   const [one, two] = nodes.all as [TestNode, TestNode];
   const id = await sleepAt(one, "m1");
-  const there = await two.greet();
-  await there.exchange(resume(id, 0), resumed(id, 0));
+  const there = await two.resume(id, 0);
   await expectMessages(there, "m1");
   await nodes.pass(1_000);
   const peer = await two.greet();

@@ -61,8 +61,7 @@ class Moves {
     for (const [from, to] of [[one, two], [one, three], [two, three]] as const) {
       new TestLink(from, to);
     }
-    const { peer, id } = await one.enter();
-    await peer.exchange("<presence/>", /<presence [^>]*\/>/);
+    const { peer, id } = await one.enterAvailable();
     this.#peer = peer;
     this.#id = id;
   }

@@ -16,13 +16,11 @@ import { Nodes, settle, unreadBy } from "./testing/linked_nodes.ts";
 Deno.test("a message for all of an account's sessions comes once to one that moves, and to each other one", async () => {
   await using nodes = new Nodes();
   const [one, two] = nodes.all as [TestNode, TestNode];
-  const { peer, id } = await one.enter();
-  const { peer: desk } = await two.enter("desk");
-  for (const each of [peer, desk]) await each.exchange("<presence/>", /<presence [^>]*\/>/);
+  const { peer, id } = await one.enterAvailable();
+  const { peer: desk } = await two.enterAvailable("desk");
   one.deliverToAccount("early", 1);
   await expectMessages(peer, "early");
-  const again = await two.greet();
-  await again.exchange(resume(id, 1), resumed(id, 1));
+  const again = await two.resume(id, 1);
   await expectMessages(again, "early");
   // Both places are in the table. Either copy may be the first one.
   one.deliverToAccount("m2", 2);
@@ -41,8 +39,7 @@ Deno.test("a message for all of an account's sessions comes once to one that mov
 Deno.test("a message to the account is not lost while its session, which has been given, gets its place", async () => {
   await using nodes = new Nodes();
   const [one, two] = nodes.all as [TestNode, TestNode];
-  const { peer, id } = await one.enter();
-  await peer.exchange("<presence/>", /<presence [^>]*\/>/);
+  const { id } = await one.enterAvailable();
   const again = await two.greet();
   nodes.between.heard = (frame) => {
     if (frame[4] === FRAME_TYPE.given) one.deliverToAccount("m1", 1);
@@ -59,10 +56,8 @@ Deno.test("a message to the account is not lost while its session, which has bee
 Deno.test("a message of which a copy has followed its session is routed again when that ends", async () => {
   await using nodes = new Nodes();
   const [one, two] = nodes.all as [TestNode, TestNode];
-  const { peer, id } = await one.enter();
-  await peer.exchange("<presence/>", /<presence [^>]*\/>/);
-  const again = await two.greet();
-  await again.exchange(resume(id, 1), resumed(id, 1));
+  const { id } = await one.enterAvailable();
+  const again = await two.resume(id, 1);
   one.deliverToAccount("m1", 1, true);
   await settle();
   two.deliverToAccount("m1", 1);
@@ -86,15 +81,12 @@ Deno.test("a message of which a copy has followed its session is routed again wh
 Deno.test("a message whose copy has gone on with its session follows it, and takes the copy's place", async () => {
   await using nodes = new Nodes(3);
   const [one, two, three] = nodes.all as [TestNode, TestNode, TestNode];
-  const { peer, id } = await one.enter();
-  await peer.exchange("<presence/>", /<presence [^>]*\/>/);
-  const second = await two.greet();
-  await second.exchange(resume(id, 1), resumed(id, 1));
+  const { id } = await one.enterAvailable();
+  await two.resume(id, 1);
   two.deliverToAccount("m1", 1); // waits for those that follow
   for (const [at, name] of ["m1", "m2", "m3"].entries()) one.deliverToAccount(name, at + 1, true);
   await settle();
-  const third = await three.greet();
-  await third.exchange(resume(id, 1), resumed(id, 1));
+  const third = await three.resume(id, 1);
   await expectMessages(third, "m1", "m2", "m3");
   two.deliverToAccount("m2", 2);
   third.send(a(3)); // the presence, m1 and m2
@@ -111,10 +103,8 @@ Deno.test("a message whose copy has gone on with its session follows it, and tak
 Deno.test("a session brings a message in the place of its copy, and keeps it there if it stays", async () => {
   await using nodes = new Nodes(3);
   const [one, two, three] = nodes.all as [TestNode, TestNode, TestNode];
-  const { peer, id } = await one.enter();
-  await peer.exchange("<presence/>", /<presence [^>]*\/>/);
-  const second = await two.greet();
-  await second.exchange(resume(id, 1), resumed(id, 1));
+  const { id } = await one.enterAvailable();
+  await two.resume(id, 1);
   two.deliverToAccount("m1", 1); // waits for those that follow
   one.deliverToAccount("m1", 1, true);
   one.deliverToAccount("m2", 2, true);
@@ -145,10 +135,8 @@ Deno.test("a session brings a message in the place of its copy, and keeps it the
 Deno.test("a session brings a message once whose copy was on its way before", async () => {
   await using nodes = new Nodes(3);
   const [one, two, three] = nodes.all as [TestNode, TestNode, TestNode];
-  const { peer, id } = await one.enter();
-  await peer.exchange("<presence/>", /<presence [^>]*\/>/);
-  const second = await two.greet();
-  await second.exchange(resume(id, 1), resumed(id, 1));
+  const { id } = await one.enterAvailable();
+  await two.resume(id, 1);
   two.deliverToAccount("m1", 1); // waits for those that follow
   one.deliverToAccount("m1", 1, true);
   await settle();
@@ -170,21 +158,15 @@ Deno.test("a session brings a message once whose copy was on its way before", as
 Deno.test("a message that waits at both places of a session that goes to and fro comes once", async () => {
   await using nodes = new Nodes();
   const [one, two] = nodes.all as [TestNode, TestNode];
-  const { peer, id } = await one.enter();
-  await peer.exchange("<presence/>", /<presence [^>]*\/>/);
-  const at = async (node: TestNode) => {
-    const again = await node.greet();
-    await again.exchange(resume(id, 1), resumed(id, 1));
-    return again;
-  };
-  await at(two);
-  await at(one);
+  const { id } = await one.enterAvailable();
+  await two.resume(id, 1);
+  await one.resume(id, 1);
   two.deliverToAccount("m1", 1, true);
   one.deliverToAccount("m1", 1);
   two.deliverToAccount("m2", 2);
   one.deliverToAccount("m2", 2, true);
   await settle();
-  const last = await at(two);
+  const last = await two.resume(id, 1);
   await nodes.pass(6_000);
   assert.deepEqual(unreadBy(last).toSorted(), ["m1", "m2"]);
   assert.deepEqual([one.settled, two.settled], [[], []]);
@@ -197,15 +179,12 @@ Deno.test("a message that waits at both places of a session that goes to and fro
 Deno.test("a message that waits behind a copy which the client has acknowledged does not come again later", async () => {
   await using nodes = new Nodes(3);
   const [one, two, three] = nodes.all as [TestNode, TestNode, TestNode];
-  const { peer, id } = await one.enter();
-  await peer.exchange("<presence/>", /<presence [^>]*\/>/);
-  const second = await two.greet();
-  await second.exchange(resume(id, 1), resumed(id, 1));
+  const { id } = await one.enterAvailable();
+  const second = await two.resume(id, 1);
   two.deliverToAccount("m1", 1); // waits for those that follow
   one.deliverToAccount("m1", 1, true);
   await expectMessages(second, "m1");
-  const third = await three.greet();
-  await third.exchange(resume(id, 2), resumed(id, 1));
+  const third = await three.resume(id, 2, 1);
   await nodes.pass(3_000);
   three.deliverToAccount("m1", 1, true);
   await settle();
@@ -216,8 +195,7 @@ Deno.test("a message that waits behind a copy which the client has acknowledged 
 Deno.test("a session that has moved gets a message that another one of its old node has left, and once", async () => {
   await using nodes = new Nodes();
   const [one, two] = nodes.all as [TestNode, TestNode];
-  const { peer, id } = await one.enter();
-  await peer.exchange("<presence/>", /<presence [^>]*\/>/);
+  const { peer, id } = await one.enterAvailable();
   one.deliverToAccount("m1", 1);
   await expectMessages(peer, "m1");
   const { peer: desk } = await one.enter("desk");
@@ -226,8 +204,7 @@ Deno.test("a session that has moved gets a message that another one of its old n
   one.deliverToAccount("m2", 2); // desk alone gets it
   await desk.expect("id='m2'/>");
   await peer.expect(/<presence .*<\/presence>/);
-  const again = await two.greet();
-  await again.exchange(resume(id, 1), resumed(id, 1)); // m1 and the presence come again
+  const again = await two.resume(id, 1); // m1 and the presence come again
   await nodes.pass(1_000);
   desk.send("</stream:stream>");
   await settle();
@@ -243,8 +220,7 @@ Deno.test("messages come to a session that is about to get its place, and go on 
     const placing = Promise.withResolvers<"not-allowed" | undefined>();
     await using nodes = new Nodes(2, [{}, { opening: () => placing.promise }]);
     const [one, two] = nodes.all as [TestNode, TestNode];
-    const { peer, id } = await one.enter();
-    await peer.exchange("<presence/>", /<presence [^>]*\/>/);
+    const { id } = await one.enterAvailable();
     one.deliverToAccount("m1", 1);
     const again = await two.greet();
     again.send(resume(id, 1));
@@ -267,8 +243,7 @@ Deno.test("messages come to a session that is about to get its place, and go on 
 Deno.test("a session that ends where it came to leaves no record of what it has had", async () => {
   await using nodes = new Nodes();
   const [one, two] = nodes.all as [TestNode, TestNode];
-  const { peer, id } = await one.enter();
-  await peer.exchange("<presence/>", /<presence [^>]*\/>/);
+  const { peer, id } = await one.enterAvailable();
   one.deliverToAccount("m1", 1);
   one.deliverToAccount("m2", 2);
   await expectMessages(peer, "m1", "m2");
@@ -286,8 +261,7 @@ Deno.test("a session that ends where it came to leaves no record of what it has 
 Deno.test("a message that follows its session late does not come again after a copy of it", async () => {
   await using nodes = new Nodes();
   const [one, two] = nodes.all as [TestNode, TestNode];
-  const { peer, id } = await one.enter();
-  await peer.exchange("<presence/>", /<presence [^>]*\/>/);
+  const { id } = await one.enterAvailable();
   const again = await two.greet();
   again.send(resume(id, 1));
   await settle();
@@ -308,10 +282,8 @@ Deno.test("a message that follows its session late does not come again after a c
 Deno.test("a message that another session has taken along does not come again to one that stays", async () => {
   await using nodes = new Nodes();
   const [one, two] = nodes.all as [TestNode, TestNode];
-  const { peer, id } = await one.enter();
-  await peer.exchange("<presence/>", /<presence [^>]*\/>/);
-  const { peer: desk } = await one.enter("desk");
-  await desk.exchange("<presence/>", /<presence [^>]*\/>/);
+  const { id } = await one.enterAvailable();
+  const { peer: desk } = await one.enterAvailable("desk");
   one.deliverToAccount("m1", 1);
   await desk.expect("id='m1'/>");
   const again = await two.greet();
@@ -328,10 +300,8 @@ Deno.test("a message that another session has taken along does not come again to
 Deno.test("a message that another session has taken along comes again once the one that stayed has gone", async () => {
   await using nodes = new Nodes();
   const [one, two] = nodes.all as [TestNode, TestNode];
-  const { peer, id } = await one.enter();
-  await peer.exchange("<presence/>", /<presence [^>]*\/>/);
-  const { peer: desk } = await one.enter("desk");
-  await desk.exchange("<presence/>", /<presence [^>]*\/>/);
+  const { id } = await one.enterAvailable();
+  const { peer: desk } = await one.enterAvailable("desk");
   one.deliverToAccount("m1", 1);
   await desk.expect("id='m1'/>");
   const again = await two.greet();
@@ -339,8 +309,7 @@ Deno.test("a message that another session has taken along comes again once the o
   await settle();
   desk.send("</stream:stream>");
   await nodes.pass(1_000);
-  const { peer: phone } = await one.enter("phone");
-  await phone.exchange("<presence/>", /<presence [^>]*\/>/);
+  const { peer: phone } = await one.enterAvailable("phone");
   again.send("</stream:stream>");
   await nodes.pass(1_000);
   one.deliverToAccount("m1", 1, false, true);
@@ -351,10 +320,8 @@ Deno.test("a message that another session has taken along comes again once the o
 Deno.test("a message that comes back from a session that brought it does not come again to one that had a copy", async () => {
   await using nodes = new Nodes();
   const [one, two] = nodes.all as [TestNode, TestNode];
-  const { peer, id } = await one.enter();
-  await peer.exchange("<presence/>", /<presence [^>]*\/>/);
-  const { peer: desk } = await two.enter("desk");
-  await desk.exchange("<presence/>", /<presence [^>]*\/>/);
+  const { id } = await one.enterAvailable();
+  const { peer: desk } = await two.enterAvailable("desk");
   one.deliverToAccount("m1", 1);
   two.deliverToAccount("m1", 1, true);
   await desk.expect("id='m1'/>");
@@ -372,18 +339,15 @@ Deno.test("a message that comes back from a session that brought it does not com
 Deno.test("a session that moves on tells of a copy that it has had, though another one keeps the message", async () => {
   await using nodes = new Nodes(3);
   const [one, two, three] = nodes.all as [TestNode, TestNode, TestNode];
-  const { peer, id } = await one.enter();
-  await peer.exchange("<presence/>", /<presence [^>]*\/>/);
-  const { peer: desk, id: deskId } = await two.enter("desk");
-  await desk.exchange("<presence/>", /<presence [^>]*\/>/);
+  const { id } = await one.enterAvailable();
+  const { peer: desk, id: deskId } = await two.enterAvailable("desk");
   one.deliverToAccount("m1", 1);
   two.deliverToAccount("m1", 1, true);
   await expectMessages(desk, "m1");
   const again = await two.greet();
   again.send(resume(id, 1));
   await settle();
-  const deskAgain = await three.greet();
-  await deskAgain.exchange(resume(deskId, 2), resumed(deskId, 1));
+  const deskAgain = await three.resume(deskId, 2, 1);
   await nodes.pass(1_000);
   again.send("</stream:stream>");
   await nodes.pass(1_000);
@@ -396,8 +360,7 @@ Deno.test("a session that moves on tells of a copy that it has had, though anoth
 Deno.test("a message that comes to where its copy is kept takes the place of that, and goes on in its stead", async () => {
   await using nodes = new Nodes();
   const [one, two] = nodes.all as [TestNode, TestNode];
-  const { peer, id } = await one.enter();
-  await peer.exchange("<presence/>", /<presence [^>]*\/>/);
+  const { id } = await one.enterAvailable();
   const again = await two.greet();
   again.send(resume(id, 1));
   await settle();
@@ -421,10 +384,8 @@ Deno.test("a message that comes to where its copy is kept takes the place of tha
 Deno.test("a message that takes the place of a copy does not come again to one that has acknowledged that", async () => {
   await using nodes = new Nodes(1);
   const [one] = nodes.all as [TestNode];
-  const { peer } = await one.enter();
-  await peer.exchange("<presence/>", /<presence [^>]*\/>/);
-  const { peer: desk } = await one.enter("desk");
-  await desk.exchange("<presence/>", /<presence [^>]*\/>/);
+  const { peer } = await one.enterAvailable();
+  const { peer: desk } = await one.enterAvailable("desk");
   one.deliverToAccount("m1", 1, true);
   await desk.expect("id='m1'/>");
   desk.send(a(3)); // two presences, and m1
@@ -441,8 +402,7 @@ Deno.test("a message that takes the place of a copy does not come again to one t
 Deno.test("a message follows its copy to the session's new node until the old one has let go of the session", async () => {
   await using nodes = new Nodes();
   const [one, two] = nodes.all as [TestNode, TestNode];
-  const { peer, id } = await one.enter();
-  await peer.exchange("<presence/>", /<presence [^>]*\/>/);
+  const { id } = await one.enterAvailable();
   for (const sequence of [1, 2]) one.deliverToAccount(`m${sequence}`, sequence, true);
   const session = one.session as LocalSession;
   const again = await two.greet();
@@ -461,10 +421,8 @@ Deno.test("a message follows its copy to the session's new node until the old on
 Deno.test("a message that comes back to a session which keeps it goes on when that ends, whoever else has settled it", async () => {
   await using nodes = new Nodes();
   const [one, two] = nodes.all as [TestNode, TestNode];
-  const { peer, id } = await one.enter();
-  await peer.exchange("<presence/>", /<presence [^>]*\/>/);
-  const { peer: desk } = await one.enter("desk");
-  await desk.exchange("<presence/>", /<presence [^>]*\/>/);
+  const { id } = await one.enterAvailable();
+  const { peer: desk } = await one.enterAvailable("desk");
   one.deliverToAccount("m1", 1);
   const again = await two.greet();
   again.send(resume(id, 1));
@@ -484,8 +442,7 @@ Deno.test("a message that comes back to a session which keeps it goes on when th
 Deno.test("a session that has moved gets a message that one which left before it could not take along", async () => {
   await using nodes = new Nodes(3);
   const [one, two, three] = nodes.all as [TestNode, TestNode, TestNode];
-  const { peer, id } = await one.enter();
-  await peer.exchange("<presence/>", /<presence [^>]*\/>/);
+  const { id } = await one.enterAvailable();
   const { peer: desk, id: deskId } = await one.enter("desk");
   desk.send("<presence><priority>5</priority></presence>");
   await settle();
@@ -514,8 +471,7 @@ Deno.test("a session that has moved gets a message that one which left before it
 Deno.test("a session that moves on gets no message again that another one of its account keeps", async () => {
   await using nodes = new Nodes(3);
   const [one, two, three] = nodes.all as [TestNode, TestNode, TestNode];
-  const { peer, id } = await one.enter();
-  await peer.exchange("<presence/>", /<presence [^>]*\/>/);
+  const { peer, id } = await one.enterAvailable();
   one.deliverToAccount("m1", 1);
   await expectMessages(peer, "m1");
   peer.send(a(2));

@@ -74,8 +74,7 @@ Deno.test("messages that follow a session which has ended go on at once, in orde
 Deno.test("a session that has moved gets a message that waited for earlier ones of its room meanwhile", async () => {
   await using nodes = new Nodes();
   const [one, two] = nodes.all as [TestNode, TestNode];
-  const { peer, id } = await one.enter();
-  await peer.exchange("<presence/>", /<presence [^>]*\/>/);
+  const { id } = await one.enterAvailable();
   const settled: number[] = [];
   const waiting = envelopeOf("m1", 5, { settle: () => settled.push(5) }, ALICE);
   one.memory.noteDelivered(waiting);
@@ -93,8 +92,7 @@ Deno.test("a carbon that both places of a session give it comes once, and each o
   const id = await sleepAt(one);
   const carbon = (id: string) => message(id, ALICE);
   one.session!.send(carbon("c0"));
-  const again = await two.greet();
-  await again.exchange(resume(id, 0), resumed(id, 0));
+  const again = await two.resume(id, 0);
   two.session!.send(carbon("c0")); // it took a longer way
   for (const each of ["c1", "same"]) one.session!.send(carbon(each));
   for (const each of ["c2", "same", "same"]) two.session!.send(carbon(each));
@@ -108,8 +106,7 @@ Deno.test("a carbon comes once when the new place of a session gives it a moment
   await using nodes = new Nodes();
   const [one, two] = nodes.all as [TestNode, TestNode];
   const id = await sleepAt(one);
-  const again = await two.greet();
-  await again.exchange(resume(id, 0), resumed(id, 0));
+  const again = await two.resume(id, 0);
   for (const each of ["c1", "c2"]) one.session!.send(message(each, ALICE));
   await nodes.pass(1_000);
   assert.equal(one.session, undefined);
@@ -124,8 +121,7 @@ Deno.test("stanzas straight to the new node wait for two seconds at most", async
   await using nodes = new Nodes();
   const [one, two] = nodes.all as [TestNode, TestNode];
   const { id } = await one.enter();
-  const again = await two.greet();
-  await again.exchange(resume(id, 0), resumed(id, 0));
+  const again = await two.resume(id, 0);
   nodes.between.drops = (from) => from === one;
   two.deliver("direct");
   await nodes.pass(1_900);
@@ -138,8 +134,7 @@ Deno.test("stanzas straight to the new node wait for those of the old one while 
   await using nodes = new Nodes();
   const [one, two] = nodes.all as [TestNode, TestNode];
   const id = await sleepAt(one);
-  const again = await two.greet();
-  await again.exchange(resume(id, 0), resumed(id, 0));
+  const again = await two.resume(id, 0);
   await settle();
   nodes.between.cut();
   one.deliver("late");
@@ -155,8 +150,7 @@ Deno.test("stanzas straight to the new node go on though the link is cut when no
   await using nodes = new Nodes();
   const [one, two] = nodes.all as [TestNode, TestNode];
   const id = await sleepAt(one, "m1"); // it is not settled, so the transfer goes on
-  const again = await two.greet();
-  await again.exchange(resume(id, 0), resumed(id, 0));
+  const again = await two.resume(id, 0);
   await expectMessages(again, "m1");
   nodes.between.drops = (from, type) => from === one && type === FRAME_TYPE.queue;
   await nodes.pass(600); // the old node has said so
@@ -174,8 +168,7 @@ Deno.test("earlier deliveries are known at the session's new node", async () => 
   const [first] = one.deliver("m1", "m2");
   await expectMessages(peer, "m1", "m2");
   peer.send(a(1));
-  const again = await two.greet();
-  await again.exchange(resume(id, 1), resumed(id, 0));
+  await two.resume(id, 1, 0);
   first!.mayBeRepeat = true;
   assert.equal(two.memory.hasDelivered(first!, true), true);
 });
@@ -202,8 +195,7 @@ Deno.test("stanzas that moved with a session count as delivered only where it is
   const other = await one.enter();
   const [second] = one.deliver("m2");
   await other.peer.expect("id='m2'/>");
-  const again = await two.greet();
-  await again.exchange(resume(other.id, 0), resumed(other.id, 0));
+  await two.resume(other.id, 0);
   const [third] = one.deliver("m3");
   await settle();
   for (const each of [second!, third!]) {

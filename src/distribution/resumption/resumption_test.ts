@@ -26,8 +26,7 @@ Deno.test("a session follows its client with all unacknowledged stanzas, in orde
   peer.cut();
   await settle();
   one.deliver("m4");
-  const again = await two.greet();
-  await again.exchange(resume(id, 3), resumed(id, 2));
+  const again = await two.resume(id, 3, 2);
   await expectMessages(again, "m3", "m4");
   assert.deepEqual([two.session?.priority, two.arrivedWith], [7, [7]]);
   assert.equal(nodes.world.claims.get(HOME), two);
@@ -47,8 +46,7 @@ Deno.test("a stream that is still open is closed when its session goes to anothe
   const { peer, id } = await one.enter();
   one.deliver("m1");
   await expectMessages(peer, "m1");
-  const again = await two.greet();
-  await again.exchange(resume(id, 0), resumed(id, 0));
+  const again = await two.resume(id, 0);
   await expectMessages(again, "m1");
   assert.match(await peer.expectClosed(), /<conflict /);
 });
@@ -76,8 +74,7 @@ Deno.test("a client that comes back to the old node meanwhile has its session th
   const elsewhere = await two.greet();
   elsewhere.send(resume(id, 0));
   await settle();
-  const back = await one.greet();
-  await back.exchange(resume(id, 0), resumed(id, 0));
+  const back = await one.resume(id, 0);
   await expectMessages(back, "m1");
   await elsewhere.expectNext(failed(0));
 });
@@ -119,8 +116,7 @@ Deno.test("a session is found after several moves, and comes back", async () => 
   const [one, two, three] = nodes.all as [TestNode, TestNode, TestNode];
   const id = await sleepAt(one);
   for (const [index, node] of [two, three, one, three].entries()) {
-    const again = await node.greet();
-    await again.exchange(resume(id, index), resumed(id, 0));
+    const again = await node.resume(id, index, 0);
     await nodes.pass(1_000);
     node.deliver(`m${index}`);
     await expectMessages(again, `m${index}`);
@@ -136,15 +132,13 @@ Deno.test("a session comes back at once, however soon its client returns", async
   const [first, second] = nodes.all as [TestNode, TestNode];
   const id = await sleepAt(first, "m1");
   for (const node of [second, first, second, first]) {
-    const again = await node.greet();
-    await again.exchange(resume(id, 0), resumed(id, 0));
+    const again = await node.resume(id, 0);
     await expectMessages(again, "m1");
     assert.equal(nodes.world.claims.get(HOME), node);
     again.cut();
     await settle();
   }
-  const last = await first.greet();
-  await last.exchange(resume(id, 0), resumed(id, 0));
+  const last = await first.resume(id, 0);
   await expectMessages(last, "m1");
   last.send(a(1));
   await nodes.pass(10_000);
@@ -166,8 +160,7 @@ Deno.test("stanzas follow a session that has come back and gone again, until it 
   const [one, two, three] = nodes.all as [TestNode, TestNode, TestNode];
   const id = await sleepAt(one);
   const at = async (node: TestNode) => {
-    const again = await node.greet();
-    await again.exchange(resume(id, 0), resumed(id, 0));
+    const again = await node.resume(id, 0);
     return again;
   };
   (await at(two)).cut();
@@ -205,8 +198,7 @@ Deno.test("a client that goes in the last moment finds its session at the new no
   while (!nodes.between.sent.some(({ type }) => type === FRAME_TYPE.given)) await Promise.resolve();
   again.cut();
   await nodes.pass(1_000);
-  const third = await two.greet();
-  await third.exchange(resume(id, 0), resumed(id, 0));
+  const third = await two.resume(id, 0);
   await expectMessages(third, "m1");
 });
 
@@ -235,8 +227,7 @@ Deno.test("a session brings errors owed to its client, however much else it has"
     const error = new Envelope({ ...rest, stanza: { ...stanza, type: "error" }, entry: "owed" });
     assert.equal(one.registry.deliver(error.stanza, error), "delivered");
   }
-  const again = await two.greet();
-  await again.exchange(resume(id, 0), resumed(id, 0));
+  const again = await two.resume(id, 0);
   await again.expect("id='e8'");
   assert.equal(two.session?.isHibernating, false);
 });
@@ -304,8 +295,7 @@ Deno.test("a queue of many frames is sent only as fast as it is taken", async ()
   nodes.between.drops = () => false;
   await nodes.pass(5_100);
   await stuck.expectNext(failed(0));
-  const again = await two.greet();
-  await again.exchange(resume(id, 0), resumed(id, 0));
+  const again = await two.resume(id, 0);
   await expectMessages(again, ...ids);
 });
 
@@ -318,8 +308,7 @@ async function move(one: TestNode, two: TestNode, resource: string): Promise<voi
   const stanza = { ...message("m"), to: parseJid(`alice@example.com/${resource}`) };
   const fields = { stanza, sequence, process, origin, sentAtUs, ttl, bounces, mayBeRepeat };
   assert.equal(one.registry.deliver(stanza, new Envelope(fields)), "delivered");
-  const again = await two.greet();
-  await again.exchange(resume(id, 0), resumed(id, 0));
+  await two.resume(id, 0);
 }
 
 Deno.test("a node remembers as many of the sessions that it took as maxTakings, and not one more", async () => {

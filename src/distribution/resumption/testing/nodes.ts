@@ -202,6 +202,27 @@ export class TestNode {
     return { peer, id: id! };
   }
 
+  /** Connects a client of alice's as `enter` does, and makes it available. */
+  async enterAvailable(
+    resource?: string,
+  ): Promise<{ readonly peer: RawPeer; readonly id: string }> {
+    const client = await this.enter(resource);
+    await client.peer.exchange("<presence/>", /<presence [^>]*\/>/);
+    return client;
+  }
+
+  /**
+   * Connects a client that resumes its session here.
+   *
+   * @param h stanzas that the client has handled
+   * @param covered stanzas that the server answers to have handled
+   */
+  async resume(id: string, h: number, covered = h): Promise<RawPeer> {
+    const peer = await this.greet();
+    await peer.exchange(resume(id, h), resumed(id, covered));
+    return peer;
+  }
+
   /** Delivers stanzas of bob's at this node. */
   deliver(...ids: string[]): Envelope[] {
     return ids.map((id) => {
