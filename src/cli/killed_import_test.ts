@@ -18,6 +18,7 @@ import {
   pieHead,
   pieHostHead,
 } from "../migration/mod.ts";
+import { ACCOUNT_TABLES } from "../migration/testing/account_tables.ts";
 import { CommandFixture } from "./testing/command.ts";
 
 const HOST = "example.com";
@@ -32,18 +33,8 @@ const KILLS = 4;
 const KILLED_WITHIN_MS = 600;
 
 const TABLES: Readonly<Record<string, string>> = {
-  users: "server varchar(250), username varchar(250), password text, pass_details text, " +
-    "PRIMARY KEY (server, username)",
-  rosterusers: "server varchar(250), username varchar(250), jid text, nick text, " +
-    "subscription char(1), ask char(1), askmessage text",
-  rostergroups: "server varchar(250), username varchar(250), jid text, grp text",
-  vcard: "server varchar(250), username varchar(150), vcard text",
-  private_storage: "server varchar(250), username varchar(250), namespace varchar(250), data text",
-  last: "server varchar(250), username varchar(250), seconds integer, state text",
-  offline_message: "id integer, timestamp bigint, expire bigint, server varchar(250), " +
-    "username varchar(250), from_jid varchar(250), packet text",
-  privacy_list: "server varchar(250), username varchar(250), name varchar(250)",
-  mam_server_user: "id integer, server varchar(250), user_name varchar(250)",
+  ...ACCOUNT_TABLES,
+  users: `${ACCOUNT_TABLES["users"]}, PRIMARY KEY (server, username)`,
   muc_rooms: "muc_host varchar(250), room_name varchar(250)",
   pubsub_nodes: "nidx bigint, p_key varchar(250), name varchar(250), options json",
   pubsub_affiliations: "nidx bigint, luser varchar(250), lserver varchar(250), aff smallint",

@@ -6,21 +6,11 @@ import { derivePasswordLike, deriveScramCredentials } from "../xmpp/mod.ts";
 import { importAccounts } from "./import_accounts.ts";
 import { StateFile } from "./import_state.ts";
 import { MongooseimSql } from "./mongooseim_sql.ts";
+import { ACCOUNT_TABLES } from "./testing/account_tables.ts";
 import { foreign, FOREIGN_KINDS } from "./testing/foreign.ts";
 
-/** The columns that are read, of types that both engines have. */
 const TABLES: Readonly<Record<string, string>> = {
-  users: "server varchar(250), username varchar(250), password text, pass_details text",
-  rosterusers: "server varchar(250), username varchar(250), jid text, nick text, " +
-    "subscription char(1), ask char(1), askmessage text",
-  rostergroups: "server varchar(250), username varchar(250), jid text, grp text",
-  vcard: "server varchar(250), username varchar(150), vcard text",
-  private_storage: "server varchar(250), username varchar(250), namespace varchar(250), data text",
-  last: "server varchar(250), username varchar(250), seconds integer, state text",
-  offline_message: "id integer, timestamp bigint, expire bigint, server varchar(250), " +
-    "username varchar(250), from_jid varchar(250), packet text",
-  privacy_list: "server varchar(250), username varchar(250), name varchar(250)",
-  mam_server_user: "id integer, server varchar(250), user_name varchar(250)",
+  ...ACCOUNT_TABLES,
   pubsub_node: "service_domain varchar(125), service_user varchar(125), node_id varchar(125)",
 };
 
