@@ -1,21 +1,18 @@
 import { deepStrictEqual, match, ok } from "node:assert/strict";
 import fc from "fast-check";
-import { ManualClock } from "../base/mod.ts";
 import { randomRuns } from "../base/testing/random_runs.ts";
 import { Envelope } from "../distribution/mod.ts";
-import type { EnvelopeFields } from "../distribution/mod.ts";
-import { Delivery } from "../distribution/routing/delivery.ts";
-import { DeliveryFixture } from "../distribution/routing/testing/delivery_fixture.ts";
 import { OWN_PROCESS } from "../distribution/routing/testing/router_fixture.ts";
-import { MetricsRegistry, SILENT_LOGGER } from "../observe/mod.ts";
 import type { RoomMessage } from "../storage/mod.ts";
-import { buildStanza, FullJid, parseElement, parseJid } from "../xmpp/mod.ts";
+import { FullJid, parseJid } from "../xmpp/mod.ts";
 import type { Delivery as SessionDelivery, Stanza } from "../xmpp/mod.ts";
-import { LocalSide } from "./local_side.ts";
-import { makeCopyOrder } from "./node_rooms.ts";
+import {
+  messageInDatabase,
+  messageOverLane,
+  numberIn,
+  RoomDelivery,
+} from "./testing/room_delivery.ts";
 
-const DOMAIN = "muclight.example.com";
-const ROOM = `coven@${DOMAIN}`;
 const BOB = parseJid("bob@example.com").bare;
 const LANES = 3;
 const RESOURCES = 3;
@@ -116,9 +113,6 @@ class Session {
 
 /** The last step of routing at a node with sessions of one person, and the lanes that lead to it. */
 class World {
-  readonly clock = new ManualClock();
-  readonly fixture = new DeliveryFixture();
-  readonly metrics = new MetricsRegistry(this.clock);
   readonly sent: Sent[] = [];
   /** Messages that the room has taken. */
   written = 0;
@@ -137,30 +131,7 @@ class World {
   first: number | undefined;
   #database: Database = "well";
   #slow: (() => void)[] = [];
-  readonly order = makeCopyOrder(
-    { mucLight: { domain: DOMAIN }, globalDistrib: { globalHost: "example.com" } },
-    {
-      stores: { rooms: () => ({ messages: (_, page) => this.#read(page) }) },
-      local: () => this.local,
-      router: () => ({
-        memory: this.fixture.memory,
-        returned: (envelope) => this.#route(envelope),
-        envelopCopy: (stanza) =>
-          new Envelope({
-            ...fieldsOf(stanza),
-            process: OWN_PROCESS,
-            sequence: ++this.#sequence,
-            isCopy: true,
-          }),
-      }),
-      metrics: this.metrics,
-      log: SILENT_LOGGER,
-      clock: this.clock,
-    },
-  )!;
-  readonly local: LocalSide = new LocalSide({
-    globalHost: "example.com",
-    hosts: new Set(["example.com"]),
+  readonly node = new RoomDelivery({
     sessions: {
       find: (jid) => this.sessions.get(jid.text),
       ofAccount: () => [...this.sessions.values()],
@@ -177,18 +148,10 @@ class World {
         return "delivered";
       },
     },
-    components: { find: () => undefined, deliver: () => "no-session" },
-    services: { handle: () => "ignored" },
-    rooms: { serves: (domain) => domain === DOMAIN, take: () => "ignored" },
-    copyOrder: this.order,
+    messages: (_, page) => this.#read(page),
+    returned: (envelope) => this.#route(envelope),
     answer: () => this.faults.push("somebody was answered"),
   });
-  readonly #delivery = new Delivery({
-    ...this.fixture,
-    process: OWN_PROCESS,
-    local: { ...this.fixture.local, deliver: (envelope) => this.local.deliver(envelope) },
-  });
-  #sequence = 0;
 
   /** Numbers of the messages that the room has taken. */
   get numbers(): readonly number[] {
@@ -217,7 +180,7 @@ class World {
         break;
       case "pass":
         if (event.ms > 60_000) this.isInOrder = false;
-        this.clock.advance(event.ms);
+        this.node.clock.advance(event.ms);
     }
     await this.#work();
   }
@@ -228,7 +191,7 @@ class World {
     await this.#work();
     for (const lane of this.lanes) while (lane.length > 0) this.#arrive(lane.shift());
     for (let i = 0; i < 8; i++) {
-      this.clock.advance(250);
+      this.node.clock.advance(250);
       await this.#work();
     }
     for (const session of this.sessions.values()) {
@@ -252,10 +215,6 @@ class World {
   #arrive(sent: Sent | undefined): void {
     if (sent === undefined) return;
     const { number, process, isCopy } = sent;
-    const xml = `<message from='${ROOM}/alice@example.com' to='${BOB.text}' type='groupchat'>` +
-      `<body>${number}</body>` +
-      `<stanza-id xmlns='urn:xmpp:sid:0' by='${ROOM}' id='${number}'/></message>`;
-    const fields = fieldsOf(buildStanza(parseElement(new TextEncoder().encode(xml))));
     const mayBeRepeat = sent.hasArrived;
     sent.hasArrived = true;
     const { breaks } = sent;
@@ -267,21 +226,13 @@ class World {
       if (!isDue && !isKept) this.faults.push(`${number} is settled, and nobody has it`);
       sent.isSettled = true;
     };
-    const envelope = new Envelope({
-      ...fields,
-      process,
-      sequence: number,
-      isCopy,
-      isSpread: true,
-      mayBeRepeat,
-    }, { settle });
-    envelope.arrived("link", "dc2.example.com");
-    this.#route(envelope);
+    const fields = { process, isCopy, isSpread: true, mayBeRepeat };
+    this.#route(messageOverLane(number, fields, settle));
   }
 
   /** Delivers a message here, or has it go to where its person is. */
   #route(envelope: Envelope): void {
-    if (this.sessions.size > 0 && this.#delivery.deliverHere(envelope, true)) return;
+    if (this.sessions.size > 0 && this.node.deliver(envelope)) return;
     this.passedOn.add(numberIn(envelope.stanza));
     envelope.settle();
   }
@@ -306,14 +257,14 @@ class World {
     if (kind === "come") return;
     const isLast = this.sessions.size === 1;
     if (kind === "move") {
-      this.order.leaving(jid, isLast);
+      this.node.order.leaving(jid, isLast);
       const { since, got } = session;
       const missing = this.sent.filter(({ number, hasArrived }) =>
         hasArrived && number > since && !got.includes(number)
       );
       for (const { number } of missing) this.faults.push(`${jid.text} left without ${number}`);
     }
-    if (isLast) this.order.gone(BOB);
+    if (isLast) this.node.order.gone(BOB);
     this.#check(session);
     this.sessions.delete(jid.text);
     if (isLast) this.first = undefined;
@@ -327,7 +278,7 @@ class World {
   /** Takes back a message from a session that has ended, and of which nobody else has it. */
   #takeBack(envelope: Envelope): void {
     this.isInOrder = false; // it may come again, to sessions that have later ones
-    this.fixture.memory.forgetDelivered(envelope);
+    this.node.memory.forgetDelivered(envelope);
     if (envelope.isCopy) return envelope.settle();
     envelope.isRerouted = true;
     envelope.arrived("taken-back");
@@ -366,35 +317,12 @@ class World {
     if (this.#database === "slow") await new Promise<void>((go) => this.#slow.push(go));
     if (this.#database === "away") throw new Error("away");
     return this.numbers.filter((number) => number > after && number < before)
-      .map((number) => ({
-        number,
-        id: `${number}`,
-        sentAtMs: 0,
-        stanza: `<message from='${ROOM}/alice@example.com' type='groupchat'>` +
-          `<body>${number}</body></message>`,
-      })).slice(-limit);
+      .map(messageInDatabase).slice(-limit);
   }
 
   async #work(): Promise<void> {
     for (let i = 0; i < 3; i++) await new Promise((resolve) => setImmediate(resolve));
   }
-}
-
-function numberIn({ bytes }: Stanza): number {
-  return Number(/<body>(.*?)</.exec(new TextDecoder().decode(bytes))![1]);
-}
-
-function fieldsOf(stanza: Stanza): EnvelopeFields {
-  return {
-    stanza,
-    process: OWN_PROCESS,
-    sequence: 1,
-    origin: "dc2.example.com",
-    sentAtUs: 0,
-    ttl: 3,
-    bounces: 0,
-    mayBeRepeat: false,
-  };
 }
 
 /** Plays a plan with two sessions that are there at first. */
@@ -409,8 +337,8 @@ async function play(events: readonly Event[]): Promise<void> {
     deepStrictEqual(later, world.numbers.slice(since), `of ${got.join()}`);
   }
   for (const { number, isSettled } of world.sent) ok(isSettled, `${number} is not settled`);
-  match(await world.metrics.prometheus(), /^causeway_muc_light_held(\{.*\})? 0$/m);
-  await world.order.close();
+  match(await world.node.metrics.prometheus(), /^causeway_muc_light_held(\{.*\})? 0$/m);
+  await world.node.order.close();
 }
 
 Deno.test("messages of a room come once to each session, whatever happens to lanes and others", async () => {
