@@ -1,15 +1,7 @@
 import { z } from "zod";
 import { filterProblem, VCARD_FIELDS } from "../storage/mod.ts";
-import {
-  absent,
-  filePath,
-  integer,
-  milliseconds,
-  seconds,
-  secret,
-  text,
-  withWords,
-} from "./schema_words.ts";
+import { TLS_FILES } from "./schema_tls.ts";
+import { absent, integer, milliseconds, seconds, secret, text, withWords } from "./schema_words.ts";
 
 const ATTRIBUTE = () =>
   withWords(z.string().regex(/^[A-Za-z][A-Za-z0-9-]*$/), { allowed: "the name of an attribute" });
@@ -47,17 +39,6 @@ const UIDS = z.array(z.strictObject({
   format: FORMAT().default("%u").describe("its value, with `%u` for the localpart of the account"),
 })).min(1);
 
-const TLS = z.strictObject({
-  cafile: filePath().optional().describe(
-    "PEM file with the authorities that may issue the server's certificate; absent: those that " +
-      "the runtime trusts",
-  ),
-  certfile: filePath().optional().describe(
-    "PEM file with the client certificate, if the server requires one",
-  ),
-  keyfile: filePath().optional().describe("PEM file with its private key, if not in `certfile`"),
-});
-
 const CONNECTION = z.strictObject({
   servers: withWords(z.array(SERVER).min(1), { allowed: "a list of host names or IP addresses" })
     .default(["localhost"]).describe(
@@ -76,7 +57,9 @@ const CONNECTION = z.strictObject({
     "encryption of the connections: from the first byte, by StartTLS, or none at all, which shows " +
       "the network every password that people log in with",
   ),
-  tls: TLS.prefault({}).describe("the servers' certificates, each of which must name its server"),
+  tls: TLS_FILES.prefault({}).describe(
+    "the servers' certificates, each of which must name its server",
+  ),
   connect_interval: milliseconds(100).default(10_000).describe(
     "longest pause in milliseconds between attempts to connect to servers that cannot be reached",
   ),

@@ -3,6 +3,7 @@ import type { BackendId } from "../storage/mod.ts";
 import { CATALOGUE } from "../storage/mod.ts";
 import { LDAP_POOL } from "./schema_ldap.ts";
 import { CASSANDRA_POOL, ELASTIC_POOL, RIAK_POOL, serverPools } from "./schema_server_pools.ts";
+import { TLS } from "./schema_tls.ts";
 import {
   absent,
   domain,
@@ -25,21 +26,6 @@ export const RDBMS_SERVER_TYPE = z.enum(["pgsql", "mysql", "mssql"]);
 
 const SERVER = withWords(z.string().regex(/^(\/\S+|[^\s#/@[\]]+)$/), {
   allowed: "a host name, an IP address or the absolute path of a Unix socket",
-});
-
-const TLS_FILES = z.strictObject({
-  cafile: filePath().optional().describe(
-    "PEM file with the authorities that may issue the server's certificate; absent: those that " +
-      "the runtime trusts",
-  ),
-  certfile: filePath().optional().describe(
-    "PEM file with the client certificate, if the server requires one",
-  ),
-  keyfile: filePath().optional().describe("PEM file with its private key, if not in `certfile`"),
-});
-
-const TLS = withWords(z.union([z.boolean(), TLS_FILES]), {
-  allowed: "true, false, or a table with any of cafile, certfile and keyfile",
 });
 
 const RDBMS_CONNECTION = z.strictObject({

@@ -1,8 +1,8 @@
 import { z } from "zod";
+import { TLS } from "./schema_tls.ts";
 import {
   absent,
   addresses,
-  filePath,
   hostName,
   integer,
   milliseconds,
@@ -14,25 +14,12 @@ import {
 
 const PORT = z.int().min(1).max(65535);
 
-const TLS_FILES = z.strictObject({
-  cafile: filePath().optional().describe(
-    "PEM file with the authorities that may issue the servers' certificates; absent: those that " +
-      "the runtime trusts",
-  ),
-  certfile: filePath().optional().describe(
-    "PEM file with the client certificate, if the servers require one",
-  ),
-  keyfile: filePath().optional().describe("PEM file with its private key, if not in `certfile`"),
-});
-
 /** Options of a connection that all these pools share. */
 const CONNECTION = {
   username: text().optional().describe("user that logs in; absent: nobody does"),
   password: secret().optional().describe("password of the user; not allowed without `username`"),
   tls: absent(
-    withWords(z.union([z.boolean(), TLS_FILES]), {
-      allowed: "true, false, or a table with any of cafile, certfile and keyfile",
-    }),
+    TLS,
     "`true`, but `false` if all servers are on loopback",
     "encrypts the connections and checks each server's certificate, which must name its `host`; " +
       "`true` means an empty table",
