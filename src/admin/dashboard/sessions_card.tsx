@@ -2,6 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 import type { AdminClient } from "./admin_client.ts";
 import type { ActionResult, Caller, List, Session } from "./api_types.ts";
+import { JidInput } from "./jid_input.tsx";
 import { StatusMark } from "./status_mark.tsx";
 import { countOf } from "./text.ts";
 
@@ -63,17 +64,7 @@ export function SessionsCard({ client, caller, trace }: {
       <h2 id="sessions-title">Sessions at this node</h2>
       <form onSubmit={submit}>
         <label for="sessions-account">Account</label>
-        <input
-          id="sessions-account"
-          name="account"
-          type="text"
-          inputMode="email"
-          autocomplete="off"
-          autocapitalize="none"
-          spellcheck={false}
-          maxLength={3071}
-          placeholder="all accounts"
-        />
+        <JidInput id="sessions-account" name="account" placeholder="all accounts" />
         <button type="submit">List</button>
       </form>
       <p role="status">{said}</p>

@@ -2,6 +2,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { AdminClient } from "./admin_client.ts";
 import type { Caller, TraceBegun, TraceNode, TraceStepAnswer } from "./api_types.ts";
+import { JidInput } from "./jid_input.tsx";
 import { StatusMark } from "./status_mark.tsx";
 import { countOf, formatTime } from "./text.ts";
 import type { TracedStanza, TraceLog } from "./trace_log.ts";
@@ -101,19 +102,7 @@ export function TraceCard({ client, caller, wish }: {
       </p>
       <form onSubmit={submit} aria-describedby="trace-note">
         <label for="trace-jid">JID</label>
-        <input
-          id="trace-jid"
-          ref={input}
-          name="jid"
-          type="text"
-          inputMode="email"
-          autocomplete="off"
-          autocapitalize="none"
-          spellcheck={false}
-          maxLength={3071}
-          placeholder="alice@example.com"
-          disabled={isForbidden}
-        />
+        <JidInput id="trace-jid" input={input} isDisabled={isForbidden} />
         <span class="field">
           <label for="trace-for">for</label>
           <select id="trace-for" name="for" disabled={isForbidden}>

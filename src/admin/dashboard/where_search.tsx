@@ -2,6 +2,7 @@
 import { useState } from "preact/hooks";
 import type { AdminClient } from "./admin_client.ts";
 import type { Where } from "./api_types.ts";
+import { JidInput } from "./jid_input.tsx";
 import { StatusMark } from "./status_mark.tsx";
 import { countOf, formatDuration } from "./text.ts";
 
@@ -36,17 +37,7 @@ export function WhereSearch({ client, select, trace }: {
       <h2 id="where-title">Where is …?</h2>
       <form role="search" aria-labelledby="where-title" onSubmit={ask}>
         <label for="where-jid">JID</label>
-        <input
-          id="where-jid"
-          name="jid"
-          type="text"
-          inputMode="email"
-          autocomplete="off"
-          autocapitalize="none"
-          spellcheck={false}
-          maxLength={3071}
-          placeholder="alice@example.com"
-        />
+        <JidInput id="where-jid" />
         <button type="submit">Find</button>
       </form>
       <div aria-live="polite">
