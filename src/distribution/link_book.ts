@@ -24,6 +24,12 @@ export class LinkBook {
     }
   }
 
+  /** True until `remove` has been called for `link`. */
+  has(link: OpenLink): boolean {
+    for (const each of this.#of(link.process)) if (each === link) return true;
+    return false;
+  }
+
   /**
    * Returns a link to that process of that datacenter, one that we have dialled if possible: our
    * lanes use it too, so that stanzas sent on one before come first.

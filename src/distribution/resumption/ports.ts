@@ -4,6 +4,11 @@ import type { Envelope, EnvelopeFields, OpenLink } from "../mod.ts";
 /** The sessions of this node. */
 export interface FreezableSessions {
   freeze(request: ResumeRequest, owner: FreezeOwner): Freezing;
+  /**
+   * Waits until it is decided whether a session that is on its way is here; undefined for any other.
+   * @default none is on its way
+   */
+  arriving?(request: ResumeRequest): Promise<void> | undefined;
 }
 
 /** Numbers of one process that were delivered from one sender to one address. */

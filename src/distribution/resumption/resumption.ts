@@ -264,19 +264,27 @@ export class Resumption implements SessionsElsewhere {
 
   #asked(link: OpenLink, request: TransferRequest): void {
     const { transfer, account } = request;
-    const key = keyOf(link, transfer);
     const hasPlace = this.#places.mayHold(holdersOf(account), 0);
-    if (this.#isClosed || !hasPlace || this.#givings.has(key)) {
-      const reason: TransferEnd = "busy";
-      return link.send(endFrame({ transfer, reason, h: undefined, sentCount: 0, process: 0 }));
+    if (this.#isClosed || !hasPlace || this.#givings.has(keyOf(link, transfer))) {
+      return refuse(link, transfer, "busy");
     }
-    if (!this.#peers.mayHave(account, link.host)) {
-      const reason: TransferEnd = "unknown";
-      return link.send(endFrame({ transfer, reason, h: undefined, sentCount: 0, process: 0 }));
+    if (!this.#peers.mayHave(account, link.host)) return refuse(link, transfer, "unknown");
+    this.#places.hold(holdersOf(account), 0);
+    const arriving = this.#givingDeps.sessions.arriving?.(request);
+    if (arriving === undefined) return this.#give(link, request);
+    void arriving.then(() => this.#give(link, request)); // it never rejects
+  }
+
+  /** Begins a transfer that has its place. */
+  #give(link: OpenLink, request: TransferRequest): void {
+    const { transfer, account } = request;
+    const key = keyOf(link, transfer);
+    if (this.#isClosed || !this.#links.has(link) || this.#givings.has(key)) {
+      this.#places.release(holdersOf(account), 0);
+      return refuse(link, transfer, "busy");
     }
     const giving = new Giving(request, link, this.#givingDeps);
     this.#givings.set(key, giving);
-    this.#places.hold(holdersOf(account), 0);
     giving.begin();
   }
 
@@ -319,6 +327,11 @@ export class Resumption implements SessionsElsewhere {
     taking.forget();
     this.#takings.delete(taking.transfer);
   }
+}
+
+/** Ends a transfer before it has begun. */
+function refuse(link: OpenLink, transfer: number, reason: TransferEnd): void {
+  link.send(endFrame({ transfer, reason, h: undefined, sentCount: 0, process: 0 }));
 }
 
 /** Declines a session that is no longer wanted: it stays, or goes back to, where it was. */

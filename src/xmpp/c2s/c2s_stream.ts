@@ -383,13 +383,16 @@ export class C2sStream extends StreamShell<C2sStreamDeps, C2sSession> {
     const management = this.deps.management!; // offered, or the state would not ask
     const found = management.find({ previd, account: account.text, h });
     if (found.kind === "failed") return this.#resumeFailed(found.h);
+    if (found.kind === "coming") {
+      return this.#undertake(found.over.then(() => {
+        if (this.#state.kind !== "closed") this.#resume(action);
+      }));
+    }
     if (found.kind === "elsewhere") {
-      this.#fetching = found.fetching;
-      found.fetching.arrival.then((arrival) => this.#arrived(arrival, action)).catch((thrown) => {
-        this.broke("open", thrown);
-        this.fail("internal-server-error");
-      });
-      return;
+      const { fetching } = found;
+      this.#fetching = fetching;
+      const arrived = fetching.arrival.then((arrival) => this.#arrived(arrival, action));
+      return this.#undertake(arrived.finally(() => fetching.over()));
     }
     const { session } = found;
     const deps = this.#sessionDeps(session.jid, () => {}, success);
@@ -402,8 +405,22 @@ export class C2sStream extends StreamShell<C2sStreamDeps, C2sSession> {
     this.#failTooHigh(h, session.sentCount);
   }
 
-  /** Handles the answer to a fetch: the session came from another node, or did not. */
-  #arrived(arrival: Arrival, action: NegotiationAction & { kind: "resume" }): void {
+  /** Ends the stream if `task` fails. */
+  #undertake(task: Promise<void>): void {
+    task.catch((thrown) => {
+      this.broke("open", thrown);
+      this.fail("internal-server-error");
+    });
+  }
+
+  /**
+   * Handles the answer to a fetch: the session came from another node, or did not. Resolves when it has
+   * its place here, or gets none.
+   */
+  async #arrived(
+    arrival: Arrival,
+    action: NegotiationAction & { kind: "resume" },
+  ): Promise<void> {
     this.#fetching = undefined;
     const isOver = this.#state.kind === "closed";
     switch (arrival.kind) {
@@ -412,23 +429,26 @@ export class C2sStream extends StreamShell<C2sStreamDeps, C2sSession> {
       case "handled-too-high":
         return isOver ? undefined : this.#failTooHigh(action.h, arrival.sentCount);
       case "arrived":
-        return this.#place(arrival.session, action);
+        return await this.#place(arrival.session, action);
       default:
         return arrival satisfies never;
     }
   }
 
   /** Gives a session that came from another node its place here. */
-  #place(
+  async #place(
     arrived: ArrivedSession,
-    { previd, success }: NegotiationAction & { kind: "resume" },
-  ): void {
+    action: NegotiationAction & { kind: "resume" },
+  ): Promise<void> {
+    const { previd, success } = action;
     const { jid } = arrived.state;
     const { registry } = this.deps;
     // A client that has logged in with this resource meanwhile is newer. What is left of a session
     // that has been here before is older.
     const there = registry.find(jid);
-    if (there !== undefined && there.isGiven !== true) return this.#notPlaced(arrived, undefined);
+    if (there !== undefined && there.isGiven !== true) {
+      return this.#notPlaced(arrived, undefined, action);
+    }
     const session: C2sSession = new C2sSession(
       jid,
       this.transport,
@@ -448,18 +468,24 @@ export class C2sStream extends StreamShell<C2sStreamDeps, C2sSession> {
       },
     );
     session.adopt(arrived, previd);
-    registry.open(session).then((outcome) => {
-      if (outcome !== "opened") this.#notPlaced(arrived, session);
+    await registry.open(session).then((outcome) => {
+      if (outcome !== "opened") this.#notPlaced(arrived, session, action);
     }, (thrown) => {
       this.broke("open", thrown);
-      this.#notPlaced(arrived, session);
+      this.#notPlaced(arrived, session, action);
     });
   }
 
-  #notPlaced(arrived: ArrivedSession, session: C2sSession | undefined): void {
+  #notPlaced(
+    arrived: ArrivedSession,
+    session: C2sSession | undefined,
+    { previd, account }: NegotiationAction & { kind: "resume" },
+  ): void {
+    const { covered } = arrived.state;
     session?.abandon(arrived);
     arrived.declined();
-    if (this.#state.kind !== "closed") this.#resumeFailed(arrived.state.covered);
+    this.deps.management!.unplaced({ previd, account: account.text }, covered);
+    if (this.#state.kind !== "closed") this.#resumeFailed(covered);
   }
 
   #resumeFailed(h: number | undefined): void {

@@ -7,8 +7,9 @@ import type { Stanza } from "../stanza/stanza.ts";
 import { isReply, isSubscription } from "../stanza/stanza.ts";
 import type { StreamErrorCondition } from "../stream/stream_error.ts";
 import type { Delivery, SessionReturn } from "./delivery.ts";
+import type { ComingSession } from "./coming_sessions.ts";
+import { ComingSessions } from "./coming_sessions.ts";
 import type {
-  Fetching,
   FreezeOwner,
   Freezing,
   FrozenSession,
@@ -84,8 +85,10 @@ export interface StreamManagementDeps {
 /** Result of a search for a stream to resume. */
 export type ResumeLookup<Session extends ManagedSession> =
   | { readonly kind: "found"; readonly session: Session }
-  /** Another node may have the session; the request is under way. */
-  | { readonly kind: "elsewhere"; readonly fetching: Fetching }
+  /** Another node may have the session; the request is under way, and the caller ends it. */
+  | { readonly kind: "elsewhere"; readonly fetching: ComingSession }
+  /** The session is on its way here for another stream. The caller asks again after `over`. */
+  | { readonly kind: "coming"; readonly over: Promise<void> }
   /** The search failed. `h` is known when the stream belonged to this account and is over. */
   | { readonly kind: "failed"; readonly h: number | undefined };
 
@@ -110,6 +113,7 @@ export class StreamManagement<Session extends ManagedSession = ManagedSession> {
   readonly #byId = new Map<string, Session>();
   readonly #stale: StaleCounts;
   readonly #passedOn: PassedOn;
+  readonly #coming = new ComingSessions();
   readonly #process: number;
   readonly #pending = new Set<Promise<void>>();
 
@@ -161,6 +165,8 @@ export class StreamManagement<Session extends ManagedSession = ManagedSession> {
     if (session !== undefined && session.jid.bare.text === account) {
       return { kind: "found", session };
     }
+    const over = session === undefined ? this.#coming.wait(request) : undefined;
+    if (over !== undefined) return { kind: "coming", over };
     const h = session === undefined
       ? this.#stale.get(previd, account, this.clock.monotonicMs())
       : undefined;
@@ -169,11 +175,20 @@ export class StreamManagement<Session extends ManagedSession = ManagedSession> {
       : undefined;
     const { elsewhere } = this.#deps;
     if (process !== undefined && process !== this.#process && elsewhere !== undefined) {
-      return { kind: "elsewhere", fetching: elsewhere.fetch(request, process) };
+      const fetching = this.#coming.add(request, elsewhere.fetch(request, process));
+      return { kind: "elsewhere", fetching };
     }
     const reason = session !== undefined ? "other-account" : h === undefined ? "unknown" : "stale";
     this.metrics.resumeFailed(reason);
     return { kind: "failed", h };
+  }
+
+  /**
+   * Waits until it is decided whether the session that a client wants is here. Undefined when that is
+   * known: then `freeze` finds it, or says where it is.
+   */
+  arriving(request: ResumeRequest): Promise<void> | undefined {
+    return this.#coming.wait(request);
   }
 
   /** Freezes the session that a client wants at another node, if it belongs to the client's account. */
@@ -209,6 +224,11 @@ export class StreamManagement<Session extends ManagedSession = ManagedSession> {
   /** True when the session table has `jid` elsewhere. */
   async isElsewhere(jid: FullJid): Promise<boolean> {
     return await this.#deps.hasMoved?.(jid) ?? false;
+  }
+
+  /** Notes that the session which came from another process gets no place here: it has ended. */
+  unplaced({ previd, account }: Omit<ResumeRequest, "h">, h: number): void {
+    this.#stale.add(previd, account, { h, nowMs: this.clock.monotonicMs() });
   }
 
   /** Forgets an ended session; `h` is the number of its client's stanzas that were handled. */

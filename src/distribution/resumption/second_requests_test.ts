@@ -1,0 +1,118 @@
+import assert from "node:assert/strict";
+import { FRAME_TYPE } from "../wire/mod.ts";
+import { expectMessages, failed, HOME, resume, resumed, TestNode } from "./testing/nodes.ts";
+import { Nodes, settle, sleepAt } from "./testing/linked_nodes.ts";
+
+/** Three nodes. The second one gives no session a place before `place` is called. */
+class SlowPlace extends Nodes {
+  readonly #placing = Promise.withResolvers<"not-allowed" | undefined>();
+
+  constructor() {
+    super(3, [{}, { opening: () => this.#placing.promise }]);
+  }
+
+  place(refusal?: "not-allowed"): void {
+    this.#placing.resolve(refusal);
+  }
+
+  override async [Symbol.asyncDispose](): Promise<void> {
+    this.place();
+    await super[Symbol.asyncDispose]();
+  }
+}
+
+for (const isCut of [false, true]) {
+  const which = isCut ? "has gone" : "is still open";
+  Deno.test(`a client that asks again while its session gets its place there has it, though its first stream ${which}`, async () => {
+    await using nodes = new SlowPlace();
+    const [one, two] = nodes.all as [TestNode, TestNode];
+    const id = await sleepAt(one, "m1");
+    const first = await two.greet();
+    first.send(resume(id, 0));
+    await settle();
+    if (isCut) first.cut();
+    const again = await two.greet();
+    again.send(resume(id, 0));
+    await settle();
+    assert.equal(again.unread, "");
+    nodes.place();
+    await again.expectNext(resumed(id, 0));
+    await expectMessages(again, "m1");
+    await nodes.pass(1_000);
+    if (!isCut) {
+      await first.expect(/<conflict .*<\/stream:stream>/);
+      await first.expectClosed();
+    }
+    assert.equal(nodes.world.claims.get(HOME), two);
+    assert.equal(two.metric("causeway_resumed_elsewhere_total"), 1);
+  });
+}
+
+Deno.test("a client that asks at any other node while its session gets its place has it there", async () => {
+  for (const at of [0, 2]) {
+    await using nodes = new SlowPlace();
+    const [one, two] = nodes.all as [TestNode, TestNode];
+    const id = await sleepAt(one, "m1");
+    const first = await two.greet();
+    first.send(resume(id, 0));
+    await settle();
+    first.cut();
+    const other = nodes.all[at]!;
+    const again = await other.greet();
+    again.send(resume(id, 0));
+    await settle();
+    assert.equal(again.unread, "");
+    nodes.place();
+    await again.expectNext(resumed(id, 0));
+    await expectMessages(again, "m1");
+    await nodes.pass(1_000);
+    assert.equal(nodes.world.claims.get(HOME), other);
+  }
+});
+
+Deno.test("a client that asks again before its session is given has it, though its first stream goes", async () => {
+  await using nodes = new Nodes(2);
+  const [one, two] = nodes.all as [TestNode, TestNode];
+  const id = await sleepAt(one, "m1");
+  const first = await two.greet();
+  const again = await two.greet();
+  let isGiven = false;
+  nodes.between.heard = (frame) => {
+    if (frame[4] !== FRAME_TYPE.given || isGiven) return;
+    isGiven = true;
+    again.send(resume(id, 0));
+    first.cut();
+  };
+  first.send(resume(id, 0));
+  await settle();
+  assert.ok(isGiven);
+  await again.expectNext(resumed(id, 0));
+  await expectMessages(again, "m1");
+});
+
+Deno.test("a client that asks again while its session gets no place is answered as the first stream", async () => {
+  await using nodes = new SlowPlace();
+  const [one, two] = nodes.all as [TestNode, TestNode];
+  const id = await sleepAt(one, "m1");
+  const [first, again] = [await two.greet(), await two.greet()];
+  for (const each of [first, again]) each.send(resume(id, 0));
+  await settle();
+  nodes.place("not-allowed");
+  await first.expectNext(failed(0));
+  await again.expectNext(failed(0));
+  await nodes.pass(1_000);
+  assert.deepEqual(one.rerouted.map(({ id }) => id), ["m1"]);
+});
+
+Deno.test("another account that names a session on its way is told nothing of it", async () => {
+  await using nodes = new SlowPlace();
+  const [one, two] = nodes.all as [TestNode, TestNode];
+  const id = await sleepAt(one, "m1");
+  const first = await two.greet();
+  first.send(resume(id, 0));
+  await settle();
+  const stranger = await two.greet("bob");
+  await stranger.exchange(resume(id, 0), failed());
+  nodes.place();
+  await first.expectNext(resumed(id, 0));
+});
