@@ -76,7 +76,7 @@ export class ListReview {
     this.#retries.close();
   }
 
-  /** Does what `ContactPresence.reviewed` says. Its turn has come. */
+  /** Does what `PresenceBroadcasts.reviewed` says. Its turn has come. */
   async review(
     jid: FullJid,
     { before, after }: { readonly before: PresenceView; readonly after: PresenceView },

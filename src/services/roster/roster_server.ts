@@ -15,9 +15,11 @@ import type { AccountUse, IqService } from "../iq_service.ts";
 import { AccountReach } from "./account_reach.ts";
 import { AccountTurns } from "./account_turns.ts";
 import { ContactPresence } from "./contact_presence.ts";
+import { ContactSights } from "./contact_sights.ts";
 import { InboundRetries } from "./inbound_retries.ts";
 import { LostEnds } from "./lost_ends.ts";
 import { MissedChanges } from "./missed_changes.ts";
+import { PresenceBroadcasts } from "./presence_broadcasts.ts";
 import { AGAIN_PAYLOAD, readSignal } from "./presence_signal.ts";
 import { probe } from "./presence_stanzas.ts";
 import type { PresenceOrigin } from "./remote_presence.ts";
@@ -72,6 +74,7 @@ export class RosterServer {
     failed: (thrown) => this.#failed(thrown),
   });
   readonly #metrics: RosterMetrics;
+  readonly #broadcasts: PresenceBroadcasts;
   readonly #presence: ContactPresence;
   readonly #rosters: Rosters;
   readonly #subscriptions: SubscriptionServer;
@@ -88,15 +91,20 @@ export class RosterServer {
     const metrics = this.#metrics = new RosterMetrics(deps.metrics, () => turns.waiting);
     const reach = new AccountReach(deps);
     const common = { ...deps, metrics, turns, reach };
-    const presence = this.#presence = new ContactPresence({
+    const sights = new ContactSights({
       ...common,
       asks: (owner, contact) => this.#remote.asks(owner.text, contact.text),
+    });
+    const broadcasts = this.#broadcasts = new PresenceBroadcasts({
+      ...common,
+      sights,
       toldTo: (session) => this.#remote.toldTo(session),
     });
+    const presence = this.#presence = new ContactPresence({ ...common, sights, broadcasts });
     const missed = this.#missed = new MissedChanges(common);
     this.#lostEnds = new LostEnds({
       ...common,
-      isAvailableTo: (session, to) => presence.isAvailableTo(session, to),
+      isAvailableTo: (session, to) => broadcasts.isAvailableTo(session, to),
     });
     const rosters = this.#rosters = new Rosters({
       ...common,
@@ -258,6 +266,7 @@ export class RosterServer {
 
   close(): void {
     this.#remote.close();
+    this.#broadcasts.close();
     this.#presence.close();
     this.#missed.close();
     this.#lostEnds.close();
@@ -296,7 +305,7 @@ export class RosterServer {
   saw(stanza: Stanza, origin: PresenceOrigin): boolean {
     const isNews = this.#remote.saw(stanza, origin);
     const isPresence = stanza.type === "available" || stanza.type === "unavailable";
-    if (isNews && isPresence) this.#presence.heard(stanza);
+    if (isNews && isPresence) this.#broadcasts.heard(stanza);
     return isNews;
   }
 
@@ -343,7 +352,7 @@ export class RosterServer {
 
   /** Broadcasts what a session of this node has told the account's resources here. */
   presenceChanged(jid: FullJid, presence: Stanza): void {
-    this.#presence.changed(jid, presence);
+    this.#broadcasts.changed(jid, presence);
   }
 
   /**
@@ -352,12 +361,12 @@ export class RosterServer {
    * failed. Never rejects.
    */
   contactsTold(jid: FullJid): Promise<readonly RosterContact[] | undefined> {
-    return this.#presence.contactsTold(jid);
+    return this.#broadcasts.contactsTold(jid);
   }
 
   /** True while contacts may still be told of the last presence of a session here. */
   isTelling(jid: FullJid): boolean {
-    return this.#presence.isTelling(jid);
+    return this.#broadcasts.isTelling(jid);
   }
 
   /** The privacy list that applies to a session here has changed. */
@@ -365,7 +374,7 @@ export class RosterServer {
     jid: FullJid,
     change: { readonly before: PresenceView; readonly after: PresenceView },
   ): void {
-    this.#presence.reviewed(jid, change);
+    this.#broadcasts.reviewed(jid, change);
   }
 
   /** A session came from another node: whether its client has asked for the roster is not known. */
@@ -374,13 +383,13 @@ export class RosterServer {
     { isAvailable, isNew }: { readonly isAvailable: boolean; readonly isNew: boolean },
   ): void {
     this.#interested.follow(jid);
-    if (isAvailable) this.#presence.arrived(jid, isNew);
+    if (isAvailable) this.#broadcasts.arrived(jid, isNew);
   }
 
   /** A session has ended, or has moved away. */
   closed(jid: FullJid): void {
     this.#interested.forget(jid);
-    this.#presence.left(jid);
+    this.#broadcasts.left(jid);
     this.#remote.closed(jid);
     const account = jid.bare.text;
     const isLast = this.#deps.sessions.here(account).every((each) => each.jid.text === jid.text);
@@ -403,7 +412,7 @@ export class RosterServer {
    * end is told to those who were told of their presence.
    */
   gone(sessions: readonly FullJid[]): void {
-    this.#presence.gone(sessions);
+    this.#broadcasts.gone(sessions);
   }
 
   /** Waits until all that was taken has had its effect. */
