@@ -103,6 +103,7 @@ export function makeMucParts<Taken extends RoomStanza>(
       exit.look(nowMs);
     },
   });
+  const { seats } = peers;
 
   const leaves = new WaitingLeaves();
   const sleepers = new Sleepers({ ...deps, rooms, peers });
@@ -111,7 +112,7 @@ export function makeMucParts<Taken extends RoomStanza>(
   const exit = new RoomExit({
     ...deps,
     rooms,
-    peers,
+    seats,
     leaves,
     leftSeats,
     empty,
@@ -125,6 +126,7 @@ export function makeMucParts<Taken extends RoomStanza>(
     rooms,
     order,
     peers,
+    seats,
     counters,
     inTurn,
     recordOf: (stored) => records.recordOf(stored),
@@ -149,6 +151,7 @@ export function makeMucParts<Taken extends RoomStanza>(
     order,
     handovers,
     peers,
+    seats,
     changes,
     empty,
     counters,

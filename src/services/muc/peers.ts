@@ -6,12 +6,11 @@ import type { RoomStanza } from "../rooms/mod.ts";
 import type { LiveRooms } from "./live_rooms.ts";
 import type { MucMetrics } from "./muc_metrics.ts";
 import type { MucServerDeps } from "./muc_ports.ts";
-import { MovingSeats } from "./moving_seats.ts";
-import type { News, NextNode, RoomChangeNews, SentNews } from "./news.ts";
+import type { News, RoomChangeNews, SentNews } from "./news.ts";
 import { newsStanza, readNews, SEATS_IN_PART } from "./news.ts";
-import { accountOf, freeNick, precedes, supersedes } from "./occupants.ts";
 import type { Seat } from "./occupants.ts";
-import type { PresenceNotes } from "./room_xml.ts";
+import { SharedSeats } from "./shared_seats.ts";
+import type { SharedSeatsDeps } from "./shared_seats.ts";
 
 /** Milliseconds between two looks at who lives. */
 const LOOK_MS = 1_000;
@@ -49,6 +48,7 @@ interface Peer {
 
 /** Collaborators of `Peers`. */
 export interface PeersDeps extends
+  Pick<SharedSeatsDeps, "handOver" | "seated">,
   Pick<
     MucServerDeps<RoomStanza>,
     | "service"
@@ -64,13 +64,6 @@ export interface PeersDeps extends
   > {
   readonly rooms: LiveRooms;
   readonly counters: MucMetrics;
-  /**
-   * Called before another node gets a seat of this node. Returns the number up to which its session got
-   * messages; undefined if that is not known.
-   */
-  handOver(seat: Seat): number | undefined;
-  /** Called with a seat of another node that is new or has changed. */
-  seated(seat: Seat): void;
   /** Called with news that are no matter of seats alone, and with seats that are gone. */
   heard(news: SentNews): void;
   /** Called when changes of rooms may not have come: the rooms are to be read again. */
@@ -80,7 +73,8 @@ export interface PeersDeps extends
 }
 
 /**
- * Tells the other nodes of this node's seats, and keeps theirs.
+ * Other nodes, as far as this one hears them: it tells them of its seats and of changes of rooms, and
+ * takes their news.
  *
  * Each node numbers the changes of its seats. A node that has missed one asks for all seats of the
  * other, which come in parts. Seats of a process that has lost its lease are withdrawn, and come back
@@ -91,9 +85,9 @@ export interface PeersDeps extends
  * that hears another one again after a silence.
  */
 export class Peers {
+  readonly seats: SharedSeats;
   readonly #deps: PeersDeps;
   readonly #peers = new Map<number, Peer>();
-  readonly #moving: MovingSeats;
   /** Local hosts that can be reached, as the last look has found them. */
   #hosts = new Set<string>();
   /** Monotonic milliseconds when a datacenter was told of all seats of this node. */
@@ -107,16 +101,17 @@ export class Peers {
   #checking: Promise<void> | undefined;
   /** Live processes of all datacenters that are known; undefined until a look has found them. */
   #live: ReadonlyMap<string, ReadonlySet<number>> | undefined;
-  #count = 0;
   #changes = 0;
   #cancel: CancelTimer | undefined;
   #isClosed = false;
 
   constructor(deps: PeersDeps) {
     this.#deps = deps;
-    const countOf = (process: number) => this.#peers.get(process)?.count;
-    const remove = (seat: Seat) => this.#takeOut(seat);
-    this.#moving = new MovingSeats({ rooms: deps.rooms, clock: deps.clock, countOf, remove });
+    this.seats = new SharedSeats({
+      ...deps,
+      tell: (news) => this.tell(news),
+      countOf: (process) => this.#peers.get(process)?.count,
+    });
   }
 
   start(): void {
@@ -152,52 +147,6 @@ export class Peers {
   async #check(): Promise<void> {
     const hosts = await this.#deps.hosts();
     if (this.#live === undefined || hosts.some((host) => !this.#hosts.has(host))) await this.look();
-  }
-
-  /** Puts a seat of this node in, or changes it, and tells all nodes. */
-  put(
-    changed: Seat,
-    { codes, notes }: {
-      /** Status codes for a session that enters. @default it is in the room already */
-      readonly codes?: readonly string[];
-      readonly notes?: PresenceNotes;
-    } = {},
-  ): void {
-    const { rooms } = this.#deps;
-    const before = rooms.get(changed.room)?.seats.of(changed.jid);
-    const { changedMs = 0 } = before ?? {};
-    // Other nodes know a change by its time, and several may come in a millisecond.
-    const seat = { ...changed, changedMs: Math.max(changed.changedMs, changedMs + 1) };
-    if (before !== undefined && before.nick !== seat.nick) this.#giveWay(before);
-    if (codes !== undefined) rooms.enter(seat, codes);
-    else rooms.put(seat, { notes });
-    if (rooms.get(seat.room)?.seats.of(seat.jid) !== seat) return; // there was no place
-    this.tell({ kind: "seat", count: ++this.#count, seat });
-  }
-
-  /** Takes a seat of this node out, and tells all nodes. */
-  remove(
-    seat: Seat,
-    about: { readonly notes?: PresenceNotes; readonly payload?: Seat["payload"] },
-  ) {
-    this.#takeOut(seat, about);
-    this.#deps.counters.leaves.inc();
-    this.gone(seat, about);
-  }
-
-  /** Tells all nodes that a seat of this node is gone. */
-  gone(
-    { room, jid }: Seat,
-    { notes = {}, payload = [], number, next }: {
-      readonly notes?: PresenceNotes;
-      readonly payload?: Seat["payload"];
-      /** Number up to which its session got messages here, when it has moved. */
-      readonly number?: number | undefined;
-      /** Node that has taken the seat over. */
-      readonly next?: NextNode | undefined;
-    },
-  ): void {
-    this.tell({ kind: "gone", count: ++this.#count, room, jid, notes, payload, number, next });
   }
 
   /**
@@ -293,9 +242,9 @@ export class Peers {
           return this.#ask(sent, peer);
         }
         peer.count = news.count;
-        if (news.kind === "seat") this.#seat(news.seat);
+        if (news.kind === "seat") this.seats.take(news.seat);
         else {
-          this.#gone(sent.process, news);
+          this.seats.takeGone(sent.process, news);
           this.#deps.heard(sent);
         }
         return;
@@ -357,7 +306,7 @@ export class Peers {
     for (let part = 0; part < parts; part++) {
       this.tell({
         kind: "whole",
-        count: this.#count,
+        count: this.seats.count,
         changes: this.#changes,
         isFirst: part === 0,
         isLast: part === parts - 1,
@@ -383,9 +332,9 @@ export class Peers {
     peer.count = count;
     peer.changes = changes;
     for (const seat of this.#deps.rooms.ofProcess(sent.process)) {
-      if (!parts.has(`${seat.room}/${seat.jid}`)) this.#takeOut(seat);
+      if (!parts.has(`${seat.room}/${seat.jid}`)) this.seats.takeOut(seat);
     }
-    for (const seat of parts.values()) this.#seat(seat);
+    for (const seat of parts.values()) this.seats.take(seat);
     if (this.#strangers.delete(sent.process)) this.#noteMet();
     this.#heard(peer);
     if (mayHaveMissed) this.#deps.mayHaveMissed();
@@ -400,82 +349,6 @@ export class Peers {
     const wasSilent = peer.heardMs < nowMs - SILENT_MS;
     peer.heardMs = nowMs;
     if (wasSilent) this.#deps.mayHaveMissed();
-  }
-
-  /** Takes a seat of another node. Sessions of this node that came later lose its nickname. */
-  #seat(seat: Seat): void {
-    const { rooms, process, counters, handOver, seated } = this.#deps;
-    const room = rooms.get(seat.room);
-    const known = room?.seats.of(seat.jid);
-    // It was told before, as when all seats of a node come again.
-    const isKnown = known?.process === seat.process && known.nick === seat.nick &&
-      known.changedMs === seat.changedMs && known.role === seat.role;
-    if (isKnown) return;
-    // The same session, of an older login or at a node that it has left.
-    if (known !== undefined && known.process !== seat.process && supersedes(known, seat)) {
-      if (known.nick !== seat.nick) rooms.passOver(seat);
-      return;
-    }
-    for (const rival of room?.seats.rivals(seat.nick, accountOf(seat)) ?? []) {
-      if (rival.process === process && !precedes(rival, seat)) this.#rename(rival);
-    }
-    if (known !== undefined && known.nick !== seat.nick) this.#giveWay(known);
-    const live = rooms.get(seat.room);
-    if (live !== undefined) live.mayHaveOthers = false;
-    const number = known?.process === process ? handOver(known) : undefined;
-    rooms.put(seat);
-    const mine = rooms.get(seat.room)?.seats;
-    // A seat of this node that came first is still seen. One that came later has made room above.
-    if (known?.process === process && mine?.of(seat.jid) === seat) {
-      counters.leaves.inc();
-      // A node that the news of the other one have not reached must not keep this node's seat.
-      const count = this.#peers.get(seat.process)?.count;
-      const next = count === undefined ? undefined : { process: seat.process, count };
-      this.gone(known, { number, next });
-    }
-    seated(seat);
-  }
-
-  /** Takes a seat out, and shows that. */
-  #takeOut(seat: Seat, about: Parameters<LiveRooms["remove"]>[2] = {}): void {
-    this.#giveWay(seat);
-    this.#deps.rooms.remove(seat.room, seat.jid, about);
-  }
-
-  /**
-   * Renames sessions of this node that share the nickname of a seat which is about to give it up, if
-   * somebody else wants it who came before them. Nobody would see them.
-   */
-  #giveWay(seat: Seat): void {
-    const { rooms, process } = this.#deps;
-    const seats = rooms.get(seat.room)?.seats;
-    const entry = seats?.entry(seat.nick);
-    if (entry === undefined || entry.account !== accountOf(seat)) return;
-    if ([undefined, entry.account].includes(seats!.heirOf(seat))) return;
-    for (const own of entry.seats) {
-      if (own.process === process && own.jid !== seat.jid) this.#rename(own);
-    }
-  }
-
-  /** Gives a session of this node another nickname in place of one that somebody else had first. */
-  #rename(seat: Seat): void {
-    const { rooms, counters } = this.#deps;
-    const { seats } = rooms.get(seat.room)!; // the seat is there
-    counters.renamed.inc();
-    this.put(
-      { ...seat, nick: freeNick(seat, seats), changedMs: this.#now() },
-      { notes: { codes: ["210"] } },
-    );
-  }
-
-  /** Takes out a seat of another node, unless the node that has taken it over is still to be heard. */
-  #gone(process: number, news: News & { readonly kind: "gone" }): void {
-    const { rooms } = this.#deps;
-    const { room, jid, next } = news;
-    const seat = rooms.get(room)?.seats.of(jid);
-    if (seat?.process !== process) return;
-    const isKept = next !== undefined && this.#moving.keeps(seat, next);
-    if (!isKept) this.#takeOut(seat, news);
   }
 
   #lookLater(afterMs = LOOK_MS): void {
@@ -497,9 +370,9 @@ export class Peers {
     for (const host of this.#toldAllMs.keys()) {
       if (!this.#hosts.has(host)) this.#toldAllMs.delete(host);
     }
-    this.tell({ kind: "beat", count: this.#count, changes: this.#changes });
+    this.tell({ kind: "beat", count: this.seats.count, changes: this.#changes });
     for (const host of this.#owed) this.#tellAll(host);
-    this.#moving.look();
+    this.seats.look();
     this.#deps.looked();
     const asked = new Set([...this.#hosts, ...knownHosts()]);
     const live = await liveProcesses([...asked]);
@@ -552,13 +425,9 @@ export class Peers {
       // They may be there still, on the other side of a split.
       const live = rooms.get(seat.room);
       if (live !== undefined && rooms.hasOwn(live)) live.mayHaveOthers = true;
-      this.#takeOut(seat, { notes: { codes: ["333"] } });
+      this.seats.takeOut(seat, { notes: { codes: ["333"] } });
       counters.withdrawn.inc();
     }
     if (seats.length > 0) logger.warn("muc.occupants-withdrawn", { occupants: seats.length });
-  }
-
-  #now(): number {
-    return this.#deps.clock.wallMs();
   }
 }

@@ -9,6 +9,7 @@ import type { SentNews } from "./news.ts";
 import { accountOf } from "./occupants.ts";
 import type { Seat } from "./occupants.ts";
 import type { Peers } from "./peers.ts";
+import type { SharedSeats } from "./shared_seats.ts";
 import { affiliationOf, roleAfter } from "./room_standing.ts";
 import type { Role } from "./room_standing.ts";
 import { statusMessage } from "./room_xml.ts";
@@ -22,7 +23,8 @@ export interface RoomChangesDeps extends Pick<MucServerDeps<RoomStanza>, "proces
   readonly service: { readonly store: Pick<MucStore, "read"> };
   readonly rooms: LiveRooms;
   readonly order: Pick<MessageOrder, "arrive" | "catchUp">;
-  readonly peers: Pick<Peers, "put" | "gone" | "isWhole">;
+  readonly peers: Pick<Peers, "isWhole">;
+  readonly seats: Pick<SharedSeats, "put" | "gone">;
   readonly counters: MucMetrics;
   /** Runs a step of a room behind all earlier ones. Never rejects. */
   inTurn(room: string, step: () => Promise<void>): Promise<void>;
@@ -82,7 +84,7 @@ export class RoomChanges {
     for (const seat of this.#deps.rooms.own(live)) {
       if (seat.nick !== nick || accountOf(seat) !== holder || seat.role === role) continue;
       if (role === "none") this.#deps.remove(seat, { notes });
-      else this.#deps.peers.put({ ...seat, role, changedMs: this.#deps.clock.wallMs() }, { notes });
+      else this.#deps.seats.put({ ...seat, role, changedMs: this.#deps.clock.wallMs() }, { notes });
     }
   }
 
@@ -102,7 +104,7 @@ export class RoomChanges {
     }
     for (const seat of this.#deps.rooms.clear(live, notes)) {
       this.#deps.counters.leaves.inc();
-      this.#deps.peers.gone(seat, { notes });
+      this.#deps.seats.gone(seat, { notes });
     }
   }
 
@@ -144,7 +146,7 @@ export class RoomChanges {
       }
       if (affiliation === seat.affiliation && role === seat.role) continue;
       const changed = { ...seat, affiliation, role, changedMs: this.#deps.clock.wallMs() };
-      this.#deps.peers.put(changed, { notes: { ...notes, codes: [] } });
+      this.#deps.seats.put(changed, { notes: { ...notes, codes: [] } });
     }
     if (codes.length === 0) return;
     for (const seat of this.#deps.rooms.own(live)) {

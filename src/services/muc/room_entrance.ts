@@ -14,6 +14,7 @@ import * as NS from "./namespaces.ts";
 import { accountOf, freeNick, MAX_TAKEOVERS, precedes } from "./occupants.ts";
 import type { Seat } from "./occupants.ts";
 import type { Peers } from "./peers.ts";
+import type { SharedSeats } from "./shared_seats.ts";
 import type { RoomChanges } from "./room_changes.ts";
 import type { RoomHistory } from "./room_history.ts";
 import type { RoomRecords } from "./room_records.ts";
@@ -35,7 +36,8 @@ export interface RoomEntranceDeps<Taken extends RoomStanza>
   readonly history: Pick<RoomHistory, "read" | "give">;
   readonly order: Pick<MessageOrder, "catchUpSoon">;
   readonly handovers: Pick<Handovers, "begin">;
-  readonly peers: Pick<Peers, "met" | "put">;
+  readonly peers: Pick<Peers, "met">;
+  readonly seats: Pick<SharedSeats, "put">;
   readonly changes: Pick<RoomChanges, "clear" | "enforce">;
   readonly empty: Pick<EmptyRooms, "remove">;
   readonly counters: Pick<MucMetrics, "joins">;
@@ -73,7 +75,7 @@ export class RoomEntrance<Taken extends RoomStanza> {
   async take(taken: Taken): Promise<void> {
     const { stanza } = taken;
     const { from, to } = stanza;
-    const { rooms, peers, isHere, refuse } = this.#deps;
+    const { rooms, seats, isHere, refuse } = this.#deps;
     const room = to.bare.text;
     if (!(from instanceof FullJid) || !isHere(from)) return refuse(taken, "not-allowed");
     const presence = stanzaElement(stanza);
@@ -99,7 +101,7 @@ export class RoomEntrance<Taken extends RoomStanza> {
     if (!hasPlace(changed.affiliation, settings, this.#occupantsBeside(room, from, nick))) {
       return refuse(taken, "service-unavailable");
     }
-    peers.put(changed);
+    seats.put(changed);
     taken.settle();
   }
 
@@ -149,15 +151,16 @@ export class RoomEntrance<Taken extends RoomStanza> {
 
   /** Makes a seat this node's, and shows its session who is in the room and who has left it. */
   #claim(seat: Seat, about: { readonly codes: readonly string[] }): void {
-    const { rooms, gone, peers } = this.#deps;
+    const { rooms, gone, seats } = this.#deps;
     // What another node still tells of its seat comes too late.
     const own = { ...seat, joinedMs: seat.joinedMs + 1, changedMs: this.#nowMs() };
-    peers.put(own, about);
+    seats.put(own, about);
     rooms.tellGone(own, gone.nicks(seat.room));
   }
 
   async #enter(taken: Taken, newcomer: Newcomer): Promise<void> {
-    const { rooms, records, history, peers, changes, empty, counters, isHere, refuse } = this.#deps;
+    const { rooms, records, history, peers, seats, changes, empty, counters, isHere, refuse } =
+      this.#deps;
     const { jid } = newcomer;
     const room = newcomer.room.text;
     await peers.met();
@@ -188,7 +191,7 @@ export class RoomEntrance<Taken extends RoomStanza> {
     ];
     rooms.remember(room, record);
     counters.joins.inc();
-    peers.put(seat, { codes });
+    seats.put(seat, { codes });
     this.#noteHistory(seat, Math.max(lastNumber, messages.at(-1)?.number ?? 0));
     history.give(seat, messages, readHistoryRequest(newcomer.join, seat.changedMs));
     // The history leaves out a subject that was set after the room was read.

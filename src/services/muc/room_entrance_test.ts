@@ -89,8 +89,8 @@ function entranceOf(
     },
     order: { catchUpSoon() {} },
     handovers: { begin() {} },
-    peers: {
-      met: () => Promise.resolve(),
+    peers: { met: () => Promise.resolve() },
+    seats: {
       put: (seat, { codes } = {}) => {
         told.push(seat);
         if (codes === undefined) rooms.put(seat);

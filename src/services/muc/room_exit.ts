@@ -9,7 +9,7 @@ import type { MucServerDeps } from "./muc_ports.ts";
 import type { News } from "./news.ts";
 import { MAX_PRESENCE_BYTES } from "./occupants.ts";
 import type { Seat } from "./occupants.ts";
-import type { Peers } from "./peers.ts";
+import type { SharedSeats } from "./shared_seats.ts";
 import { ownElements } from "./room_xml.ts";
 import type { PresenceNotes } from "./room_xml.ts";
 import type { WaitingLeaves } from "./waiting_leaves.ts";
@@ -20,7 +20,7 @@ const ABSENT_MS = 60_000;
 /** Collaborators of `RoomExit`. */
 export interface RoomExitDeps extends Pick<MucServerDeps<RoomStanza>, "process" | "isHere"> {
   readonly rooms: LiveRooms;
-  readonly peers: Pick<Peers, "remove">;
+  readonly seats: Pick<SharedSeats, "remove">;
   readonly leaves: WaitingLeaves;
   readonly leftSeats: Pick<LeftSeats, "note">;
   readonly empty: Pick<EmptyRooms, "remove">;
@@ -96,10 +96,10 @@ export class RoomExit {
     seat: Seat,
     about: { readonly notes?: PresenceNotes; readonly payload?: Seat["payload"] },
   ): void {
-    const { rooms, peers, leftSeats, empty } = this.#deps;
+    const { rooms, seats, leftSeats, empty } = this.#deps;
     const live = rooms.get(seat.room);
     const { creation, settings } = live?.record ?? {};
-    peers.remove(seat, about);
+    seats.remove(seat, about);
     // Its session may be at another node by now, which takes the seat over before it hears of this.
     leftSeats.note(seat);
     const isLast = live !== undefined && !rooms.hasOwn(live) && !live.mayHaveOthers;

@@ -34,7 +34,7 @@ function withSeat(settings: Partial<typeof DEFAULT_ROOM> = {}) {
       return sessions.has(jid.text);
     },
     rooms,
-    peers: {
+    seats: {
       remove: (seat, about) => {
         removed.push(about);
         rooms.remove(seat.room, seat.jid, about);
