@@ -4,7 +4,7 @@ import type { Stanza } from "../stanza/stanza.ts";
 import { toHandled } from "./counter.ts";
 import type { Delivery } from "./delivery.ts";
 import { OwnDelivery } from "./delivery.ts";
-import { FollowedCarbons } from "./followed_carbons.ts";
+import { NotedCarbons } from "./noted_carbons.ts";
 import type { ArrivedSession, Relay } from "./moving_session.ts";
 import { REQUEST_XML } from "./sm_xml.ts";
 import { StreamEnds } from "./stream_ends.ts";
@@ -76,7 +76,7 @@ export class SessionAcks {
    */
   #heldBack: UnackedQueue | undefined;
   /** Carbons that have followed lately. */
-  #followedCarbons: FollowedCarbons | undefined;
+  #followedCarbons: NotedCarbons | undefined;
   /** Monotonic milliseconds until when they count. */
   #carbonsUntilMs = Infinity;
   /** Limit on unacknowledged writes; small while one of them may end the stream (`StreamEnds`). */
@@ -170,7 +170,7 @@ export class SessionAcks {
     const { options, budget, isUserHost } = this.#management;
     const limits = { ...options, maxUnsettled: Infinity };
     this.#heldBack ??= new UnackedQueue(limits, { budget, jid: this.#jid, isUserHost });
-    this.#followedCarbons ??= new FollowedCarbons();
+    this.#followedCarbons ??= new NotedCarbons();
   }
 
   /** Kept stanzas, and those that wait for others to follow. */
