@@ -117,6 +117,25 @@ Deno.test("a carbon comes once when the new place of a session gives it a moment
   assert.deepEqual(unreadBy(again), ["c1", "c2", "c1", "c3", "c2"]);
 });
 
+Deno.test("a carbon comes once when it follows a session late, because the link was cut", async () => {
+  await using nodes = new Nodes();
+  const [one, two] = nodes.all as [TestNode, TestNode];
+  const id = await sleepAt(one);
+  const again = await two.resume(id, 0);
+  await settle();
+  nodes.between.cut();
+  for (const each of ["c1", "c2", "c3"]) one.session!.send(message(each, ALICE));
+  two.session!.send(message("c1", ALICE)); // it waits for those of the old node, two seconds at most
+  await nodes.pass(3_000);
+  for (const each of ["c2", "c4"]) two.session!.send(message(each, ALICE));
+  await nodes.pass(10_000);
+  nodes.link(one, two);
+  await nodes.pass(3_000);
+  two.session!.send(message("c4", ALICE)); // somebody has said it again
+  await settle();
+  assert.deepEqual(unreadBy(again), ["c1", "c2", "c4", "c3", "c4"]);
+});
+
 Deno.test("stanzas straight to the new node wait for two seconds at most", async () => {
   await using nodes = new Nodes();
   const [one, two] = nodes.all as [TestNode, TestNode];

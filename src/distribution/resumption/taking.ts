@@ -225,7 +225,7 @@ export class Taking implements Fate {
     // These stanzas came while the place was being made.
     const late = this.#takeQueue();
     for (const delivery of late) this.#follow(session, delivery);
-    this.#cancelFollow = clock.after(FOLLOW_MS, () => this.#caughtUp());
+    this.#cancelFollow = clock.after(FOLLOW_MS, () => this.#caughtUp(false));
     // After frames that our lanes have queued before: those must still reach the session's old
     // node.
     queueMicrotask(() => this.#step({ kind: "placed" }));
@@ -362,10 +362,10 @@ export class Taking implements Fate {
     return delivery;
   }
 
-  #caughtUp(): void {
+  #caughtUp(isSure = true): void {
     this.#cancelFollow?.();
     this.#cancelFollow = undefined;
-    this.#followed?.caughtUp();
+    this.#followed?.caughtUp(isSure);
   }
 
   #step(event: TakingEvent): void {

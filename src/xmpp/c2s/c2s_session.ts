@@ -217,7 +217,7 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
   /** Ends the stream with `condition`; without a stream, only the session. */
   override end(condition: StreamErrorCondition, content?: string): void {
     if (this.#management?.isGiven === true) {
-      this.caughtUp(); // a newer session takes its place
+      this.caughtUp(false); // a newer session takes its place
       return this.#management.lost();
     }
     if (this.isHibernating) return this.#endWithoutStream();
@@ -323,7 +323,7 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
         return isTelling || state.isNew(this.deps.clock.wallUs());
       },
       expired: () => this.#endWithoutStream(),
-      caughtUp: () => this.caughtUp(),
+      caughtUp: () => this.caughtUp(false),
       over: () => this.#arrived?.over(),
       vanish: () => {
         this.deps.registry.leaving(this);
@@ -384,9 +384,9 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
     else this.#late.keep(delivery);
   }
 
-  caughtUp(): void {
+  caughtUp(isSure = true): void {
     if (this.#arrived === undefined) return;
-    this.#management!.acks.caughtUp(this.#arrived); // set by `adopt`
+    this.#management!.acks.caughtUp(this.#arrived, isSure); // set by `adopt`
     const late = this.#late;
     this.#late = undefined;
     late?.giveBack();

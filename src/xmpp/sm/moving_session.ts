@@ -120,8 +120,11 @@ export interface FollowedSession {
    * @param hasCome true when the session has the stanza: one of the two is a copy of the other
    */
   follow(delivery: Delivery, hasCome?: boolean): void;
-  /** Every stanza that reached the old node before it knew the new place has followed. */
-  caughtUp(): void;
+  /**
+   * Every stanza that reached the old node before it knew the new place has followed.
+   * @param isSure false when more may follow: the session must wait no longer. @default true
+   */
+  caughtUp(isSure?: boolean): void;
 }
 
 /** A session that came from another node. Either `placed` or `declined` is called, once. */

@@ -77,7 +77,9 @@ export class SessionAcks {
   #heldBack: UnackedQueue | undefined;
   /** Carbons that have followed lately. */
   #followedCarbons: NotedCarbons | undefined;
-  /** Monotonic milliseconds until when they count. */
+  /** Carbons that came straight while the old node, out of reach, may still send them, too. */
+  #straightCarbons: NotedCarbons | undefined;
+  /** Monotonic milliseconds until when those that have followed count. */
   #carbonsUntilMs = Infinity;
   /** Limit on unacknowledged writes; small while one of them may end the stream (`StreamEnds`). */
   #window = Infinity;
@@ -155,6 +157,7 @@ export class SessionAcks {
     kept.retain();
     // A stanza from a domain, even ours, answers a request that the client sent from here.
     if (this.#heldBack === undefined || stanza.from.localpart === "") {
+      this.#straightCarbons?.note(kept);
       this.#keep(kept, stanza);
       return true;
     }
@@ -198,15 +201,18 @@ export class SessionAcks {
   /** Keeps a stanza that followed from the old node. */
   follow(delivery: Delivery): void {
     delivery.retain();
+    if (this.#straightCarbons?.take(delivery) === true) return delivery.acknowledged();
     this.#followedCarbons?.note(delivery);
     this.#keep(delivery, this.#management.told(delivery));
   }
 
   /**
-   * Ends the wait: no more stanzas follow from the old node.
+   * Ends the wait for stanzas that follow from the old node.
    * @param arrived knows the stanzas that did, and have their place in the order there
+   * @param isSure false when more may still follow
    */
-  caughtUp(arrived: Pick<ArrivedSession, "hasFollowed" | "kept">): void {
+  caughtUp(arrived: Pick<ArrivedSession, "hasFollowed" | "kept">, isSure: boolean): void {
+    this.#straightCarbons = isSure ? undefined : this.#straightCarbons ?? new NotedCarbons();
     if (this.#heldBack === undefined) return;
     const heldBack = this.#heldBack.takeAllTold();
     const carbons = this.#followedCarbons;
@@ -217,6 +223,7 @@ export class SessionAcks {
       else if (carbons!.take(kept)) kept.acknowledged(); // held back with them
       else {
         arrived.kept(kept);
+        this.#straightCarbons?.note(kept);
         this.#keep(kept, told);
       }
     }
