@@ -12,12 +12,13 @@ import type { BounceOptions } from "./bounce_options.ts";
 import type { BouncingAddress } from "./bounce_store.ts";
 import type { Domains } from "./decision.ts";
 import { DeliveryMemory } from "./delivery_memory.ts";
-import { Dispatcher, isBounceable } from "./dispatcher.ts";
+import { Dispatcher } from "./dispatcher.ts";
 import { costOf, holdersOf } from "./holders_of.ts";
 import { LookupRates } from "./lookup_rates.ts";
 import { Lookups } from "./lookups.ts";
 import type { EntryPoint, Keeper } from "./ports.ts";
 import { Refusals } from "./refusals.ts";
+import { ReturnedStanzas } from "./returned_stanzas.ts";
 import { ROUTER_QUEUE_DEFAULTS } from "./router_options.ts";
 import type { RouterDeps, RouterOptions } from "./router_options.ts";
 import { bindRoutingMetrics } from "./routing_metrics.ts";
@@ -58,6 +59,7 @@ export class Router {
   readonly #dispatcher: Dispatcher;
   readonly #workers: SenderWorkers<Waiting>;
   readonly #rates: LookupRates;
+  readonly #returns: ReturnedStanzas;
   #sequence = 0;
 
   constructor(options: RouterOptions, deps: RouterDeps) {
@@ -94,6 +96,16 @@ export class Router {
     };
     this.#dispatcher = new Dispatcher(bounce, { ...deps, ...parts, slow });
     this.#workers = this.#senderWorkers(options);
+    this.#returns = new ReturnedStanzas({
+      local,
+      dispatcher: this.#dispatcher,
+      lookups,
+      refusals,
+      stop,
+      messageTtl: () => this.#messageTtl,
+      isBusy: ({ stanza }) => this.#workers.isBusy(queueKey(stanza, domains)),
+      submit: (envelope) => this.#submit(envelope, -1, true),
+    });
     deps.metrics.gauge({
       name: "causeway_lookup_queue_size",
       help: "Stanzas that wait for a lookup in the session table",
@@ -292,66 +304,7 @@ export class Router {
 
   /** Takes back a stanza that did not come to its end where the router had sent it. */
   returned(envelope: Envelope, reason: ReturnReason): void {
-    envelope.trace?.note("returned", { reason });
-    switch (reason) {
-      case "unacknowledged":
-      case "passed-on":
-      case "perhaps-delivered":
-        // What else is known of the stanza is right: its session has come back with it, or another
-        // session of the account here has had a copy.
-        envelope.rememberedBy?.forgetDelivered(envelope);
-        return this.#rerouted(envelope, reason === "perhaps-delivered");
-      case "unreadable":
-        if (envelope.isCopy) return this.#refusals.drop(envelope, "unacknowledged");
-        return this.#refusals.refuse(envelope, "not-acceptable", "unacknowledged");
-      case "waited":
-        return this.#submitReturned(envelope);
-    }
-    if (envelope.isCopy) return this.#returnedCopy(envelope, reason);
-    if (this.#deps.local.takeBack?.(envelope, reason === "node-gone") === true) return;
-    switch (reason) {
-      case "peer-restarted":
-        envelope.ttl++; // the hop was not made
-        return this.#submitReturned(envelope);
-      case "peer-gone":
-        envelope.ttl++;
-        return this.#routeAnew(envelope);
-      case "node-gone":
-        return this.#routeAnew(envelope);
-      case "full":
-        return this.#refusals.refuse(envelope, "resource-constraint", "returned");
-      case "expired":
-        // Forgets the place, as the recipient may have moved and later stanzas must not go there
-        // too.
-        this.#lookups.forget(envelope.stanza.to);
-        // Another datacenter may have delivered its copy: the sender gets an error from there, if any.
-        if (this.#dispatcher.fanOut.hasCopies(envelope)) return this.#submitReturned(envelope);
-        return this.#refusals.refuse(envelope, "remote-server-timeout", "returned");
-      case "leaving":
-        // An answer cannot leave any more: its request is left open to the node that sent it.
-        if (isReply(envelope.stanza) || envelope.isHeldBefore) {
-          return this.#stop.leaveOpen(envelope);
-        }
-        // It may have arrived or not: another node of this datacenter can go on trying.
-        if (this.#stop.handOn(envelope)) return;
-        return this.#refusals.refuse(envelope, "service-unavailable", "returned");
-      default:
-        reason satisfies never;
-    }
-  }
-
-  /**
-   * Only the original stanza is answered or looks for another way. A copy for a datacenter that is
-   * reached otherwise goes there again.
-   */
-  #returnedCopy(envelope: Envelope, reason: ReturnReason): void {
-    const isUnsent = reason === "peer-restarted" || reason === "peer-gone";
-    if (envelope.copyFor === undefined || !isUnsent) {
-      return this.#refusals.drop(envelope, "returned");
-    }
-    envelope.ttl++; // the hop was not made
-    if (reason === "peer-gone") this.#lookups.forget(envelope.stanza.to);
-    this.#submit(envelope, -1, true);
+    this.#returns.take(envelope, reason);
   }
 
   /** Looks `to` up anew; returns its local host, or undefined when it is not in the table. */
@@ -434,50 +387,6 @@ export class Router {
     }
     const place = envelope.cameFrom ?? this.#domains.localHost;
     trace.note("arrived", { place, number: envelope.number });
-  }
-
-  /**
-   * Routes a stanza that a session's client has not acknowledged to where the recipient is now.
-   * Drops it if it is of no use there.
-   *
-   * The stanza keeps its id, so that a copy of it on another way is recognised. It is not marked as
-   * a possible repeat: this node has delivered it, and it may be older than all that the next node
-   * has seen from its sender. That node would then take it for a repeat.
-   *
-   * @param mayBeRepeat true all the same if a node to which the stanza went on may still deliver it
-   */
-  #rerouted(envelope: Envelope, mayBeRepeat: boolean): void {
-    if (envelope.isCopy || !isBounceable(envelope.stanza)) {
-      return this.#refusals.drop(envelope, "unacknowledged");
-    }
-    envelope.ttl = this.#messageTtl;
-    envelope.mayBeRepeat = mayBeRepeat;
-    envelope.arrived("taken-back"); // no longer from a link: its recipient may have moved there
-    envelope.isRerouted = true;
-    this.#submitReturned(envelope);
-  }
-
-  /** Routes a stanza after a fresh lookup, as the recipient may have moved. */
-  #routeAnew(envelope: Envelope): void {
-    this.#lookups.forget(envelope.stanza.to);
-    this.#submitReturned(envelope);
-  }
-
-  /** Routes a returned stanza anew, before all of its sender's that have not been on their way. */
-  #submitReturned(envelope: Envelope): void {
-    // A session that ended with its node may have had it, just as one here that gave it back.
-    if (envelope.mayBeRepeat) envelope.isRerouted = true;
-    if (!this.#bouncesBefore(envelope)) this.#submit(envelope, -1, true);
-  }
-
-  /** True when the stanza is dealt with: it waits before later ones of its sender that bounce. */
-  #bouncesBefore(envelope: Envelope): boolean {
-    const { bounce } = this.#dispatcher;
-    if (bounce === undefined || bounce.size === 0 || envelope.isCopy) return false;
-    if (this.#stop.isStopping && this.#stop.isBehindLeftOpen(envelope)) return false;
-    const { stanza } = envelope;
-    const isAlone = !this.#workers.isBusy(queueKey(stanza, this.#domains));
-    return bounce.holdAgain(envelope, this.#lookups.keyOf(stanza.to), isAlone);
   }
 
   /** @param sinceMs monotonic milliseconds when it came from a link; −1 if it did not */
