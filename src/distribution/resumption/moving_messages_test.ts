@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { Envelope } from "../mod.ts";
 import { FRAME_TYPE } from "../wire/mod.ts";
 import {
   a,
@@ -134,6 +135,27 @@ Deno.test("a carbon comes once when it follows a session late, because the link 
   two.session!.send(message("c4", ALICE)); // somebody has said it again
   await settle();
   assert.deepEqual(unreadBy(again), ["c1", "c2", "c4", "c3", "c4"]);
+});
+
+Deno.test("a message that a session brings comes once, though it comes straight, too, while that gets its place", async () => {
+  const placing = Promise.withResolvers<undefined>();
+  await using nodes = new Nodes(2, [{}, { opening: () => placing.promise }]);
+  const [one, two] = nodes.all as [TestNode, TestNode];
+  const id = await sleepAt(one);
+  const [m1] = one.deliver("m1");
+  const again = await two.greet();
+  again.send(resume(id, 0));
+  await settle();
+  const fates: string[] = [];
+  m1!.mayBeRepeat = true; // it was on its way to a node that has died since
+  two.arrive(new Envelope(m1!, { settle: () => fates.push("settled") }));
+  placing.resolve(undefined);
+  await nodes.pass(3_000);
+  assert.deepEqual(unreadBy(again), ["m1"]);
+  assert.deepEqual([one.settled, fates], [[1], []]); // the second one is answered for
+  again.send(a(1));
+  await settle();
+  assert.deepEqual(fates, ["settled"]);
 });
 
 Deno.test("stanzas straight to the new node wait for two seconds at most", async () => {

@@ -334,11 +334,12 @@ export class Taking implements Fate {
   }
 
   /**
-   * True for a stanza that comes here for all sessions of the account, though this one has got it, here or
-   * before. What is for this session alone comes here once, or the router knows of it.
+   * True for a stanza that comes here though the session has got it, here or before. The router knows
+   * what has come for this session alone, but not before the session has its place.
    */
   #hasFollowed(delivery: Delivery): boolean {
-    if (!(delivery instanceof Envelope) || !isForAccount(delivery)) return false;
+    if (!(delivery instanceof Envelope)) return false;
+    if (!isForAccount(delivery)) return this.#hasCome(delivery);
     const { memory } = this.#deps;
     const { came, had, mayHaveHad } = this.#records;
     if (!delivery.isRerouted) {

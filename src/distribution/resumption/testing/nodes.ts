@@ -223,11 +223,12 @@ export class TestNode {
     return peer;
   }
 
-  /** Delivers stanzas of bob's at this node. */
+  /** Delivers stanzas of bob's at this node, which have come by no other node. */
   deliver(...ids: string[]): Envelope[] {
     return ids.map((id) => {
       const sequence = ++this.#sequence;
-      const envelope = envelopeOf(id, sequence, { settle: () => this.settled.push(sequence) });
+      const fate = { settle: () => this.settled.push(sequence) };
+      const envelope = envelopeOf(id, sequence, fate, HOME, 90 + this.process);
       this.memory.noteDelivered(envelope);
       if (this.registry.deliver(envelope.stanza, envelope) !== "delivered") {
         this.rerouted.push({
@@ -313,10 +314,16 @@ export class TestNode {
 }
 
 /** Makes a message from bob to alice that entered at a third datacenter. */
-export function envelopeOf(id: string, sequence: number, fate?: Fate, to = HOME): Envelope {
+export function envelopeOf(
+  id: string,
+  sequence: number,
+  fate?: Fate,
+  to = HOME,
+  process = 99,
+): Envelope {
   return new Envelope({
     stanza: message(id, "bob@example.com/x", to),
-    process: 99,
+    process,
     sequence,
     origin: "dc9.example.com",
     sentAtUs: 1,
