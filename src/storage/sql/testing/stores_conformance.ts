@@ -31,7 +31,9 @@ import {
 import type { PlanOptions, SentStatements } from "./explained.ts";
 import { SERVER_KINDS, serverDuringTests } from "./servers.ts";
 import { assertParses, noting } from "./transact_sql.ts";
+import { UsedDatabases } from "./used_databases.ts";
 import { sqlServerDatabase } from "../sql_server.ts";
+import type { SqlServerOptions } from "../sql_server.ts";
 import { SqlStores } from "../sql_stores.ts";
 
 /** Registers the tests of every store with one kind of server. Skips a kind that is not run here. */
@@ -46,8 +48,9 @@ export function storesConformance(name: string): void {
   const server = serverDuringTests(kind);
   const sent: SentStatements = new Map();
 
+  const databases = new UsedDatabases(server);
   const open = async () => {
-    const options = await preparedDatabase(server());
+    const options = await databases.take();
     const engine = notingEngine(options.engine, sent);
     const stores = new SqlStores(sqlServerDatabase({ ...options, engine }));
     return {
@@ -64,7 +67,10 @@ export function storesConformance(name: string): void {
       rooms: stores.rooms.bind(stores),
       muc: stores.muc.bind(stores),
       roomNames: stores.roomNames.bind(stores),
-      [Symbol.asyncDispose]: () => stores.close(),
+      [Symbol.asyncDispose]: async () => {
+        await stores.close();
+        await databases.giveBack(options);
+      },
     };
   };
   userStoreConformance(kind.name, open);
@@ -80,6 +86,21 @@ export function storesConformance(name: string): void {
   roomArchiveConformance(kind.name, open);
   roomStoreConformance(kind.name, open);
   mucStoreConformance(kind.name, open);
+
+  Deno.test(`${kind.name}: a database that all these tests have used has the rows of a new one`, async () => {
+    const rowsOf = (options: SqlServerOptions) =>
+      withConnection(options, async (connection) => {
+        const counts: Record<string, unknown> = {};
+        for (const table of await kind.engine.dialect.tables(connection)) {
+          const { rows } = await connection.execute(`SELECT COUNT(*) AS count FROM ${table}`);
+          counts[table] = Number(rows[0]!["count"]);
+        }
+        return counts;
+      });
+    const used = await rowsOf(await databases.take());
+    assert.ok(Object.keys(used).length > 20);
+    assert.deepEqual(used, await rowsOf(await preparedDatabase(server())));
+  });
 
   if (kind.engine.dialect.archiveStep !== undefined) archiveStepsConformance(kind.name, server);
 
