@@ -35,6 +35,8 @@ export interface BenchOptions {
   readonly sessions: number;
   /** Logins of the storm. */
   readonly logins: number;
+  /** `limits.session_rate_per_node` of the storm's nodes; 0 for no limit. */
+  readonly sessionRate: number;
   /** Databases whose archives are measured. */
   readonly databases: readonly ArchiveDatabase[];
   /** Messages of the archive that pages are read from; 0 leaves the pages out. */
@@ -64,6 +66,7 @@ const DEFAULTS = {
   rate: "2000",
   sessions: "100000",
   logins: "10000",
+  "session-rate": "0",
   databases: "postgresql",
   entries: "1000000",
   traced: "0",
@@ -83,6 +86,9 @@ export const USAGE = `deno task bench:e2e [options]
   --rate N         messages a second at which latency is measured (${DEFAULTS.rate})
   --sessions N     sessions of the table that is measured, 0 for none (${DEFAULTS.sessions})
   --logins N       people who log in at once in the storm (${DEFAULTS.logins})
+  --session-rate N session_rate_per_node of the storm's nodes, 0 for no limit (${
+  DEFAULTS["session-rate"]
+})
   --databases LIST databases whose archives are measured (${DEFAULTS.databases}), of
                    ${ARCHIVE_DATABASES.join(", ")}
   --entries N      messages of the archive that pages are read from, 0 for none (${DEFAULTS.entries})
@@ -110,6 +116,7 @@ export function parseBenchOptions(args: readonly string[]): BenchOptions | undef
       rate: { ...text, default: DEFAULTS.rate },
       sessions: { ...text, default: DEFAULTS.sessions },
       logins: { ...text, default: DEFAULTS.logins },
+      "session-rate": { ...text, default: DEFAULTS["session-rate"] },
       databases: { ...text, default: DEFAULTS.databases },
       entries: { ...text, default: DEFAULTS.entries },
       search: { type: "boolean", default: false },
@@ -158,6 +165,7 @@ export function parseBenchOptions(args: readonly string[]): BenchOptions | undef
     pacePerSecond: whole("rate", 1, 1_000_000),
     sessions: whole("sessions", 0, 1_000_000),
     logins: whole("logins", 2, 100_000),
+    sessionRate: number("session-rate", 0, 1_000_000),
     databases: some("databases", ARCHIVE_DATABASES),
     entries: whole("entries", 0, 100_000_000),
     hasSearch: values.search,

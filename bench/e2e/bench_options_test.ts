@@ -24,6 +24,7 @@ Deno.test("parseBenchOptions() has a default for everything", () => {
     pacePerSecond: 2000,
     sessions: 100_000,
     logins: 10_000,
+    sessionRate: 0,
     databases: ["postgresql"],
     entries: 1_000_000,
     hasSearch: false,

@@ -46,6 +46,7 @@ function figures(
       pacePerSecond: 2000,
       sessions: 0,
       logins: 2,
+      sessionRate: 0,
       databases: [],
       entries: 0,
       hasSearch: false,

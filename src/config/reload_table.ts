@@ -55,6 +55,7 @@ const EFFECTS: Readonly<Record<string, ReloadEffect>> = {
     account_check_interval
     connection_rate_per_address connection_burst_per_address login_rate_per_address
     login_burst_per_address failed_login_rate_per_account failed_login_burst_per_account
+    session_rate_per_node session_burst_per_node
     stanza_rate_per_account stanza_burst_per_account stanza_rate_per_address
     stanza_burst_per_address stanza_rate_per_component stanza_burst_per_component
     keepalive_interval link_max_unauthenticated link_credit_bytes link_max_lanes

@@ -152,6 +152,14 @@ export const LIMITS = z.strictObject({
     "wrong passwords per second for one account name, whether or not the account exists",
   ),
   failed_login_burst_per_account: burst(30, "failed_login_rate_per_account"),
+  session_rate_per_node: rate(
+    "edgeRates.sessions",
+    0,
+    "sessions that clients begin at this node per second, resumed ones not counted; above the " +
+      "rate, clients wait for their session, for ten seconds or a third of " +
+      "`authentication_timeout` at most, and are refused where that is not enough",
+  ),
+  session_burst_per_node: burst(10, "session_rate_per_node"),
   stanza_rate_per_account: rate(
     "edgeRates.stanzasPerAccount",
     0,

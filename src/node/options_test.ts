@@ -54,6 +54,8 @@ login_rate_per_address = 43
 login_burst_per_address = 44
 failed_login_rate_per_account = 45
 failed_login_burst_per_account = 46
+session_rate_per_node = 161
+session_burst_per_node = 162
 stanza_rate_per_account = 47
 stanza_burst_per_account = 48
 stanza_rate_per_address = 49
@@ -439,6 +441,7 @@ Deno.test("the edge gets the rates of the file, and no limit where the file has 
     connectionsPerAddress: { perSec: 41, burst: 42, maxKeys: 25 },
     loginsPerAddress: { perSec: 43, burst: 44, maxKeys: 25 },
     failedLoginsPerAccount: { perSec: 45, burst: 46, maxKeys: 25 },
+    sessions: { perSec: 161, burst: 162, maxKeys: 25 },
     stanzasPerAccount: { perSec: 47, burst: 48, maxKeys: 25 },
     stanzasPerAddress: { perSec: 49, burst: 50, maxKeys: 25 },
     stanzasPerComponent: { perSec: 9, burst: 51, maxKeys: 25 },

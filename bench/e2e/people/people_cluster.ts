@@ -39,11 +39,13 @@ export interface PeopleClusterOptions {
   readonly isCounting?: boolean;
   /** True: `collectGarbage` works. */
   readonly isInspected?: boolean;
+  /** `limits.session_rate_per_node`. @default 0, which is no limit */
+  readonly sessionRate?: number;
 }
 
 /** Runs `body` on two datacenters of one node each. */
 export async function withPeopleCluster<T>(
-  { isCounting = false, isInspected = false }: PeopleClusterOptions,
+  { isCounting = false, isInspected = false, sessionRate = 0 }: PeopleClusterOptions,
   body: (people: PeopleCluster) => Promise<T>,
 ): Promise<T> {
   await using database = new RoundTripProxy();
@@ -61,6 +63,7 @@ export async function withPeopleCluster<T>(
     configuration["limits"] = {
       ...configuration["limits"] as Record<string, unknown> | undefined,
       max_connections: MAX_CONNECTIONS,
+      session_rate_per_node: sessionRate,
     };
     if (!isCounting) return;
     const { host, port } = connection;

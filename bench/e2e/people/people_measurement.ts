@@ -31,7 +31,7 @@ export async function measurePeople(
       )),
     storm: await measured("storm", () =>
       withPeopleCluster(
-        { isInspected: true },
+        { isInspected: true, sessionRate: options.sessionRate },
         (people) => measureStorm(people, options, progress),
       )),
   };

@@ -149,12 +149,13 @@ function missedByStorm(figures: StormFigures): string[] {
 }
 
 function stormRows(figures: StormFigures): ReportRow[] {
-  const { logins, contacts, memory, overflows } = figures;
+  const { logins, sessionRate, contacts, memory, overflows } = figures;
   const megabytes = [memory.before, memory.loggedIn, memory.after]
     .map((bytes) => round(bytes / 1e6)).join(" / ");
   const found = Object.entries(overflows).map(([name, count]) => `${name} ${round(count)}`);
   return [
     [`logins/s, ${round(logins)} with ${contacts} contacts each`, round(figures.loginsPerSecond)],
+    ["limits.session_rate_per_node", sessionRate === 0 ? "none" : String(sessionRate)],
     ["logins refused, and made again", round(figures.refused)],
     ["all have all presence after", `${round(figures.presenceSeconds, 1)} s`],
     ["most requests seen waiting for the database", round(figures.mostWaiting)],

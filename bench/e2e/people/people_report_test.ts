@@ -30,6 +30,7 @@ const LOGIN: LoginFigures = {
 };
 const STORM: StormFigures = {
   logins: 10_000,
+  sessionRate: 0,
   contacts: 50,
   loginsPerSecond: 500,
   presenceSeconds: 25,

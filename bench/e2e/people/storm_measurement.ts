@@ -14,6 +14,8 @@ import { crowdName } from "./storm_protocol.ts";
 /** Many logins at once at one node, while others chat. */
 export interface StormFigures {
   readonly logins: number;
+  /** `limits.session_rate_per_node`; 0 for no limit. */
+  readonly sessionRate: number;
   readonly contacts: number;
   readonly loginsPerSecond: number;
   /** Seconds from the first login until everybody had the presence of all contacts. */
@@ -40,6 +42,8 @@ export interface StormFigures {
 
 export interface StormMeasurementOptions {
   readonly logins: number;
+  /** What the nodes have as `limits.session_rate_per_node`. */
+  readonly sessionRate: number;
   /** Messages a second of the chats. */
   readonly pacePerSecond: number;
   readonly seconds: number;
@@ -86,7 +90,7 @@ const OVERFLOWS = [
 /** Logs a crowd in at dc1, where half of each chat goes on. Other chats go on within dc2. */
 export async function measureStorm(
   { cluster, place }: PeopleCluster,
-  { logins, pacePerSecond, seconds }: StormMeasurementOptions,
+  { logins, sessionRate, pacePerSecond, seconds }: StormMeasurementOptions,
   progress: (text: string) => void,
 ): Promise<StormFigures> {
   const domain = cluster.globalHost;
@@ -163,6 +167,7 @@ export async function measureStorm(
   const after = await memoryOf(dc1, inspector);
   return {
     logins,
+    sessionRate,
     contacts,
     loginsPerSecond: logins / loggedIn.elapsedMs * 1000,
     presenceSeconds: met.elapsedMs / 1000,

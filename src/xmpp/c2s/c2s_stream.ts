@@ -45,6 +45,9 @@ import { channelBindingOf, termsOf } from "./connection_terms.ts";
 
 const UTF8 = new TextEncoder();
 
+/** Milliseconds for which a client waits for its session: some hang up after 15 seconds. */
+const MAX_SESSION_DELAY_MS = 10_000;
+
 /**
  * One client's stream. It carries out the decisions of `stepNegotiation` on a transport. Once a resource
  * is bound, it passes everything it reads to the session.
@@ -64,6 +67,8 @@ export class C2sStream extends StreamShell<C2sStreamDeps, C2sSession> {
   /** True once the client has ended its side. */
   #isEnding = false;
   #cancelEnd: CancelTimer | undefined;
+  /** Set while a session waits until it may begin. */
+  #cancelDelay: CancelTimer | undefined;
   #hasSaidFarewell = false;
   #hasFailedToResume = false;
   /** Request for another node's session, which the client wants to resume here. */
@@ -130,6 +135,11 @@ export class C2sStream extends StreamShell<C2sStreamDeps, C2sSession> {
   protected override finish(): void {
     this.#state = { kind: "closed" };
     this.#cancelEnd?.();
+    if (this.#cancelDelay !== undefined) {
+      this.#cancelDelay();
+      this.#cancelDelay = undefined;
+      this.deps.rates.sessionGivenUp();
+    }
     this.#fetching?.cancel();
     this.#fetching = undefined;
     super.finish();
@@ -183,7 +193,7 @@ export class C2sStream extends StreamShell<C2sStreamDeps, C2sSession> {
       case "restart":
         return transport.restart();
       case "register":
-        return this.#registerInTurn(action.account, action.resource);
+        return this.#registerInTime(action.account, action.resource);
       case "bind-result":
         return transport.sendStanza(UTF8.encode(bindResultXml(action.iqId, action.jid)));
       case "bind-error":
@@ -317,6 +327,22 @@ export class C2sStream extends StreamShell<C2sStreamDeps, C2sSession> {
       session.hasCarbons = true;
     }
     return bind?.enable === undefined ? "" : session.enable(bind.enable);
+  }
+
+  /** Begins a session as soon as the node's rate of sessions lets it. */
+  #registerInTime(account: BareJid, resource: string | InlineBind | undefined): void {
+    const { rates, metrics, clock, limits } = this.deps;
+    const atMostMs = Math.min(MAX_SESSION_DELAY_MS, limits.negotiationTimeoutMs / 3);
+    const delayMs = rates.sessionDelay(atMostMs);
+    if (delayMs === undefined) {
+      metrics.limitHit("session-rate");
+      return this.#dispatch({ kind: "refused", condition: "resource-constraint" });
+    }
+    if (delayMs === 0) return this.#registerInTurn(account, resource);
+    this.#cancelDelay = clock.after(delayMs, () => {
+      this.#cancelDelay = undefined;
+      this.#registerInTurn(account, resource);
+    });
   }
 
   #registerInTurn(account: BareJid, resource: string | InlineBind | undefined): void {

@@ -5,6 +5,7 @@ import { EdgeRates } from "../stream/edge_rates.ts";
 import type { StreamLimitName } from "../stream/stream_metrics.ts";
 import type { RawPeer } from "../stream/testing/raw_peer.ts";
 import { authenticate, bind, C2sFixture, HEADER, plainOf, SASL } from "./testing/c2s_fixture.ts";
+import { until } from "./testing/stream_management_fixture.ts";
 
 const FAILED = `<failure xmlns='${SASL}'><not-authorized/></failure>`;
 const LATER = `<failure xmlns='${SASL}'><temporary-auth-failure/></failure>`;
@@ -80,6 +81,62 @@ Deno.test("C2sListener limits wrong passwords by account, from any address, and 
   await fixture.login("bob", "home");
   clock.advance(1000);
   await fixture.login("alice", "later");
+});
+
+Deno.test("C2sListener begins no more sessions than the node's rate allows, in the order in which clients bind", async () => {
+  const { fixture, clock } = fixtureWith({ sessions: { perSec: 1, burst: 1 } });
+  await using _ = fixture;
+  const waitingFor = async (resource: string) => {
+    const peer = fixture.connect();
+    await authenticate(peer, "alice");
+    const timers = clock.pendingTimers;
+    const bound = bind(peer, resource);
+    await until(() => clock.pendingTimers > timers);
+    return { peer, bound };
+  };
+  await fixture.login("alice", "a");
+  const b = await waitingFor("b");
+  const c = await waitingFor("c");
+  const d = await waitingFor("d");
+  clock.advance(999);
+  assert.equal(fixture.registry.count, 1);
+  clock.advance(1);
+  assert.equal(await b.bound, "alice@example.com/b");
+  assert.equal(fixture.registry.count, 2);
+
+  const { pendingTimers } = clock;
+  c.peer.cut();
+  await assert.rejects(c.bound);
+  await until(() => clock.pendingTimers < pendingTimers - 1);
+  const e = await waitingFor("e");
+  clock.advance(1999);
+  assert.equal(fixture.registry.count, 2);
+  clock.advance(1);
+  assert.deepEqual(await Promise.all([d.bound, e.bound]), [
+    "alice@example.com/d",
+    "alice@example.com/e",
+  ]);
+  assert.equal(limitHits(fixture, "session-rate"), 0);
+});
+
+Deno.test("C2sListener refuses a session that would wait too long, and lets the client try again", async () => {
+  const { fixture, clock } = fixtureWith({ sessions: { perSec: 0.1, burst: 1 } });
+  await using _ = fixture;
+  await fixture.login("alice", "a");
+  clock.advance(1);
+  const [second, third] = [fixture.connect(), fixture.connect()];
+  await authenticate(second, "alice");
+  const timers = clock.pendingTimers;
+  const bound = bind(second, "b");
+  await until(() => clock.pendingTimers > timers);
+  await authenticate(third, "bob");
+  const request = "<iq type='set' id='b1'><bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'/></iq>";
+  await third.exchange(request, /<iq type='error' id='b1'>[^]*<resource-constraint [^]*<\/iq>/);
+  assert.equal(limitHits(fixture, "session-rate"), 1);
+  clock.advance(9999);
+  await bound;
+  clock.advance(10_000);
+  assert.match(await bind(third), /^bob@/);
 });
 
 Deno.test("C2sListener does not limit loopback addresses", async () => {

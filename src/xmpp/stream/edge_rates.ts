@@ -10,6 +10,8 @@ export interface EdgeRatesOptions {
   readonly loginsPerAddress?: RateLimitOptions;
   /** Wrong passwords for one account, or for a name that could be one. */
   readonly failedLoginsPerAccount?: RateLimitOptions;
+  /** Sessions that clients begin here, whoever they are. Resumed ones are not counted. */
+  readonly sessions?: RateLimitOptions;
   /** Stanzas from all sessions of one account. */
   readonly stanzasPerAccount?: RateLimitOptions;
   /** Stanzas from all sessions of one IP address; loopback is not limited. */
@@ -30,10 +32,14 @@ const RATES = [
   "connectionsPerAddress",
   "loginsPerAddress",
   "failedLoginsPerAccount",
+  "sessions",
   "stanzasPerAccount",
   "stanzasPerAddress",
   "stanzasPerComponent",
 ] as const satisfies readonly (keyof EdgeRatesOptions)[];
+
+/** Key of a rate that all share. */
+const ALL = "";
 
 /** Rate limits for the costly actions of addresses and accounts, shared by all ports. */
 export class EdgeRates implements LoginAttempts {
@@ -48,6 +54,7 @@ export class EdgeRates implements LoginAttempts {
       connectionsPerAddress: none,
       loginsPerAddress: none,
       failedLoginsPerAccount: none,
+      sessions: none,
       stanzasPerAccount: none,
       stanzasPerAddress: none,
       stanzasPerComponent: none,
@@ -86,6 +93,24 @@ export class EdgeRates implements LoginAttempts {
 
   succeeded(account: string): void {
     this.#rates.failedLoginsPerAccount.limit?.giveBack(account);
+  }
+
+  /**
+   * Counts one more session that a client wants to begin.
+   * @returns milliseconds until it may begin; undefined, and nothing is counted, when those are more
+   *   than `atMostMs`
+   */
+  sessionDelay(atMostMs: number): number | undefined {
+    const { limit } = this.#rates.sessions;
+    const delayMs = limit?.charge(ALL) ?? 0;
+    if (delayMs <= atMostMs) return delayMs;
+    limit!.giveBack(ALL);
+    return undefined;
+  }
+
+  /** Counts a session no longer whose client has left before it began. */
+  sessionGivenUp(): void {
+    this.#rates.sessions.limit?.giveBack(ALL);
   }
 
   /**

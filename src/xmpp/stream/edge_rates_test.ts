@@ -30,3 +30,18 @@ Deno.test("EdgeRates.change() counts for meters that sessions have already, and 
   assert.deepEqual(charged(), [0, 0, 0]);
   assert.equal(local.isOn, false);
 });
+
+Deno.test("EdgeRates.sessionDelay() gives each session its time, and counts none that would wait too long", () => {
+  const clock = new ManualClock();
+  const rates = new EdgeRates({ sessions: { perSec: 2, burst: 2 } }, clock);
+  const delays = (atMostMs: number, count: number) =>
+    Array.from({ length: count }, () => rates.sessionDelay(atMostMs));
+  assert.deepEqual(delays(1000, 6), [0, 0, 500, 1000, undefined, undefined]);
+  clock.advance(500);
+  assert.deepEqual(delays(1000, 2), [1000, undefined]);
+  rates.sessionGivenUp();
+  assert.deepEqual(delays(1000, 2), [1000, undefined]);
+  rates.change({});
+  assert.deepEqual(delays(0, 3), [0, 0, 0]);
+  rates.sessionGivenUp();
+});

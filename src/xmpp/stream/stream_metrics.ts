@@ -26,6 +26,7 @@ const LIMIT_NAMES = [
   "connection-rate",
   "login-rate",
   "failed-logins",
+  "session-rate",
   "stanza-rate",
   "id-bytes",
 ] as const;
