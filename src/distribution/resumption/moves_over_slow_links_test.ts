@@ -92,6 +92,7 @@ class SlowMoves {
         return void world.write(event.sender, event.isToAccount ? ALICE : HOME);
       case "delay":
       case "cut":
+      case "hang":
         return causeTrouble(world, event);
       case "die":
         if (this.#deaths-- > 0) causeTrouble(world, event);

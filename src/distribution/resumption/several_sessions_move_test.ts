@@ -30,7 +30,9 @@ type Event =
   | { readonly kind: "write"; readonly sender: number; readonly client: number | undefined }
   | Trouble
   | Pass
-  | { readonly kind: "quit" | "acknowledge"; readonly client: number };
+  | { readonly kind: "quit" | "acknowledge"; readonly client: number }
+  /** Without a priority the client becomes unavailable. */
+  | { readonly kind: "presence"; readonly client: number; readonly priority: number | undefined };
 
 const CLIENT = fc.nat(RESOURCES.length - 1);
 
@@ -56,6 +58,14 @@ const EVENT: fc.Arbitrary<Event> = fc.oneof(
   ...WORLD_EVENTS,
   { weight: 1, arbitrary: fc.record({ kind: fc.constant("quit"), client: CLIENT }) },
   { weight: 2, arbitrary: fc.record({ kind: fc.constant("acknowledge"), client: CLIENT }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      kind: fc.constant("presence"),
+      client: CLIENT,
+      priority: fc.constantFrom(undefined, -1, 0, 5),
+    }),
+  },
 );
 
 interface Plan {
@@ -84,7 +94,8 @@ class SeveralMoves {
   readonly clients: readonly WanderingClient[];
   readonly #isCalm: boolean;
   #deaths: number;
-  readonly #moved = new Set<WanderingClient>();
+  /** Clients that have moved, or have become reachable: stanzas that others leave may come to them late. */
+  readonly #restless = new Set<WanderingClient>();
   /** Sessions that were there when a message was written to them, or to their account. */
   readonly #due = new Map<string, (readonly string[])[]>();
   /** Sender and recipient of each message. */
@@ -123,7 +134,7 @@ class SeveralMoves {
         const client = this.#client(event.client);
         const node = nodes[event.to]!;
         if (node.isDead) return;
-        this.#moved.add(client);
+        this.#restless.add(client);
         if (client.hasQuit) await client.login(node);
         else await client.move(node, event.isCut, event.patienceMs);
         return this.#take();
@@ -132,6 +143,7 @@ class SeveralMoves {
         return this.#write(event.sender, event.client);
       case "delay":
       case "cut":
+      case "hang":
         return causeTrouble(world, event);
       case "die":
         if (this.#deaths-- > 0) causeTrouble(world, event);
@@ -145,6 +157,8 @@ class SeveralMoves {
         client.take();
         return client.acknowledge();
       }
+      case "presence":
+        return this.#sendPresence(this.#client(event.client), event.priority);
       default:
         return event satisfies never;
     }
@@ -165,8 +179,22 @@ class SeveralMoves {
     this.#pairs.set(id, `${sender} ${to?.jid ?? ALICE}`);
     // A session that moves may miss what other sessions get, while nodes learn late of its place.
     if (to === undefined && !this.#isCalm) return;
-    const sessions = (to === undefined ? this.clients : [to]).filter(({ hasQuit }) => !hasQuit);
+    const sessions = to === undefined
+      ? this.clients.filter(({ hasQuit, isReachable }) => !hasQuit && isReachable)
+      : [to].filter(({ hasQuit }) => !hasQuit);
     this.#due.set(id, sessions.map((each) => each.sessions.at(-1)!));
+  }
+
+  /** Sends presence of a client: it may miss messages to the account that have not come yet. */
+  #sendPresence(client: WanderingClient, priority: number | undefined): void {
+    const wasReachable = client.isReachable;
+    client.sendPresence(priority);
+    if (client.isReachable && !wasReachable) this.#restless.add(client);
+    const session = client.sessions.at(-1)!;
+    for (const [id, sessions] of this.#due) {
+      if (this.#pairs.get(id)!.endsWith(client.jid)) continue;
+      this.#due.set(id, sessions.filter((each) => each !== session));
+    }
   }
 
   /** Lets everything arrive, and the clients take and acknowledge it. */
@@ -174,7 +202,10 @@ class SeveralMoves {
     const { world, clients } = this;
     world.heal();
     world.note("finish");
-    for (const client of clients) client.isPrompt = true;
+    for (const client of clients) {
+      client.isPrompt = true;
+      this.#sendPresence(client, 0);
+    }
     await world.pass(8_000, () => this.#take());
     for (const client of clients) {
       for (let tries = 0; tries < 8 && !client.isConnected; tries++) {
@@ -219,12 +250,12 @@ class SeveralMoves {
   }
 
   /**
-   * Checks that a client that has stayed where it was has got each sender's messages in order. They are
-   * not in order when one overtakes others that wait for a link, on the way back from another session.
+   * Checks that a client that has stayed as it was has got each sender's messages in order. They are not
+   * in order when one overtakes others that wait for a link, on the way back from another session.
    */
   #checkOrder(): void {
     for (const client of this.clients) {
-      if (this.#moved.has(client) || client.sessions.length > 1) continue;
+      if (this.#restless.has(client) || client.sessions.length > 1) continue;
       const last = new Map<string, number>();
       for (const id of client.sessions[0]!) {
         const [pair, number] = [this.#pairs.get(id)!, Number(id.slice(1))];

@@ -69,6 +69,8 @@ export function senderJid(number: number): string {
 export class RoutedNode {
   readonly node: TestNode;
   readonly table = new TestTable<RoutedNode>();
+  /** Monotonic milliseconds until when its database answers nothing. */
+  hangsUntilMs = 0;
   readonly router: Router;
   readonly #world: AroundNode;
   readonly #clock: NodeClock;
@@ -163,16 +165,18 @@ export class RoutedNode {
     };
   }
 
-  #claim(jid: FullJid): Promise<void> {
+  async #claim(jid: FullJid): Promise<void> {
     const claim = { jid: jid.text, at: this, epoch: this.#world.nextEpoch(), isLive: true };
+    await this.#isBack();
     this.#announce(claim);
-    return this.#answered();
+    await this.#answered();
   }
 
-  #withdraw(jid: FullJid): Promise<void> {
+  async #withdraw(jid: FullJid): Promise<void> {
+    await this.#isBack();
     const claim = this.table.claimOf(jid.text, this);
     if (claim !== undefined) this.#announce({ ...claim, isLive: false });
-    return this.#answered();
+    await this.#answered();
   }
 
   #announce(claim: Claim<RoutedNode>): void {
@@ -183,8 +187,19 @@ export class RoutedNode {
   }
 
   /** Answers as late as the database does. */
-  #answered(): Promise<void> {
-    return new Promise((resolve) => this.#world.clock.after(this.#world.lookupMs, resolve));
+  async #answered(): Promise<void> {
+    await this.#isBack();
+    await this.#wait(this.#world.lookupMs);
+  }
+
+  /** Waits until the database does not hang. */
+  async #isBack(): Promise<void> {
+    const leftMs = this.hangsUntilMs - this.#world.clock.monotonicMs();
+    if (leftMs > 0) await this.#wait(leftMs);
+  }
+
+  #wait(forMs: number): Promise<void> {
+    return new Promise((resolve) => this.#world.clock.after(forMs, resolve));
   }
 
   #changed(jid: string): void {
@@ -254,7 +269,8 @@ export class RoutedNode {
 
   #sessionsOf(to: Jid): OwnSessions {
     const sessions = this.node.registry.ofAccount(to.bare.text);
-    const priority = sessions.find((each) => each.priority !== undefined)?.priority;
+    const priorities = sessions.flatMap(({ priority }) => priority ?? []);
+    const priority = priorities.length > 0 ? Math.max(...priorities) : undefined;
     const isResourceHere = sessions.some(({ jid }) => jid.text === to.text);
     return { isHere: sessions.length > 0, isResourceHere, priority };
   }

@@ -155,6 +155,11 @@ export class RoutedWorld {
     }
   }
 
+  /** Has the database of a node answer nothing for a while. */
+  hang(node: RoutedNode, forMs: number): void {
+    node.hangsUntilMs = this.clock.monotonicMs() + forMs;
+  }
+
   /** Ends all delays and cuts. */
   heal(): void {
     this.#delays.clear();

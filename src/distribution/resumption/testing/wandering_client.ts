@@ -21,6 +21,7 @@ export class WanderingClient {
   #handled = 0;
   #isResumed = false;
   #hasQuit = false;
+  #priority: number | undefined;
 
   constructor(world: RoutedWorld, resource = "home") {
     this.#world = world;
@@ -104,6 +105,23 @@ export class WanderingClient {
     if (this.isConnected) this.#peer!.send(a(this.#handled));
   }
 
+  /** Sends presence with a priority; without one it becomes unavailable. */
+  sendPresence(priority: number | undefined): void {
+    if (!this.isConnected) return;
+    this.#world.note(`${this.#resource} has priority ${priority}`);
+    this.#peer!.send(
+      priority === undefined
+        ? "<presence type='unavailable'/>"
+        : `<presence><priority>${priority}</priority></presence>`,
+    );
+    this.#priority = priority;
+  }
+
+  /** True while its session gets messages to the account. */
+  get isReachable(): boolean {
+    return this.#priority !== undefined && this.#priority >= 0;
+  }
+
   /** Ends its session, and acknowledges nothing before. */
   quit(): void {
     if (!this.isConnected) return;
@@ -146,6 +164,7 @@ export class WanderingClient {
     this.#handled = 0;
     this.#read = enabled.index + enabled[0].length;
     peer.send("<presence/>");
+    this.#priority = 0;
     await this.#world.pass(50);
   }
 }

@@ -20,7 +20,9 @@ export type Trouble =
     readonly learnMs: readonly [number, number];
     readonly healMs: number;
   }
-  | { readonly kind: "die"; readonly at: number; readonly learnMs: number };
+  | { readonly kind: "die"; readonly at: number; readonly learnMs: number }
+  /** The database of a node answers nothing for a while. */
+  | { readonly kind: "hang"; readonly at: number; readonly forMs: number };
 
 /** Some time that passes. */
 export interface Pass {
@@ -54,6 +56,14 @@ export const WORLD_EVENTS: readonly fc.WeightedArbitrary<Trouble | Pass>[] = [
     arbitrary: fc.record({ kind: fc.constant("die"), at: NODE, learnMs: LEARN_MS }),
   },
   {
+    weight: 1,
+    arbitrary: fc.record({
+      kind: fc.constant("hang"),
+      at: NODE,
+      forMs: fc.constantFrom(300, 2_500, 7_000),
+    }),
+  },
+  {
     weight: 3,
     arbitrary: fc.record({
       kind: fc.constant("pass"),
@@ -64,7 +74,8 @@ export const WORLD_EVENTS: readonly fc.WeightedArbitrary<Trouble | Pass>[] = [
 
 /** True for an event that makes a world worse. */
 export function isTrouble(event: { readonly kind: string }): event is Trouble {
-  return event.kind === "delay" || event.kind === "cut" || event.kind === "die";
+  return event.kind === "delay" || event.kind === "cut" || event.kind === "die" ||
+    event.kind === "hang";
 }
 
 /** Makes a world worse. */
@@ -80,6 +91,8 @@ export function causeTrouble(world: RoutedWorld, event: Trouble): void {
     }
     case "die":
       return world.kill(nodes[event.at]!, event.learnMs);
+    case "hang":
+      return world.hang(nodes[event.at]!, event.forMs);
     default:
       return event satisfies never;
   }
