@@ -90,6 +90,24 @@ Deno.test("a client that asks again before its session is given has it, though i
   await expectMessages(again, "m1");
 });
 
+Deno.test("a client that goes while its session is being given finds it at the new node", async () => {
+  await using nodes = new Nodes(2);
+  const [one, two] = nodes.all as [TestNode, TestNode];
+  const id = await sleepAt(one, "m1");
+  const first = await two.greet();
+  const isSent = (type: number) => nodes.between.sent.some((each) => each.type === type);
+  nodes.between.delayMs = (from) => from === one && isSent(FRAME_TYPE.have) ? 100 : 0;
+  first.send(resume(id, 0));
+  await settle();
+  assert.ok(isSent(FRAME_TYPE.given));
+  first.cut(); // GIVEN is on its way
+  await nodes.pass(1_000);
+  const again = await two.greet();
+  await again.exchange(resume(id, 0), resumed(id, 0));
+  await expectMessages(again, "m1");
+  assert.deepEqual(one.rerouted, []);
+});
+
 Deno.test("a client that asks again while its session gets no place is answered as the first stream", async () => {
   await using nodes = new SlowPlace();
   const [one, two] = nodes.all as [TestNode, TestNode];

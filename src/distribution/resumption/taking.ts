@@ -195,7 +195,7 @@ export class Taking implements Fate {
 
   /** Ends all waits as this node goes down. */
   stop(): void {
-    this.gone();
+    this.#step({ kind: "stopped" });
     this.#caughtUp();
   }
 

@@ -6,7 +6,7 @@ import type { TakerStep, TransferEnd } from "../wire/mod.ts";
 //     |  ^                 |                             |                    |                  |
 //     |  +--END, moved--+  |                             |                    | no place         | END
 //     |                 |  |                             |                    v                  v
-//     +-----------------+--+--END, lost, late, gone------+--> failed        over               over
+//     +--gone-----------+--+--END, lost, late, stopped---+--> failed        over               over
 //
 // The client gets no answer before GIVEN: until then its old node owns the session, and from then on
 // this one. Any end of the transfer in between is reported to the other node, which routes its kept
@@ -44,8 +44,8 @@ export type TakingEvent =
   /** The link to the session's node has ended. */
   | { readonly kind: "lost" }
   | { readonly kind: "late" }
-  /** The client has gone again. */
-  | { readonly kind: "gone" }
+  /** The client has gone again, or this node stops. */
+  | { readonly kind: "gone" | "stopped" }
   | { readonly kind: "placed" | "unplaced" }
   /** Received stanzas were settled. */
   | { readonly kind: "news" };
@@ -96,6 +96,8 @@ export function stepTaking(state: TakingState, event: TakingEvent): TakingStep {
         return { state: { kind: "placing" }, actions: [{ kind: "arrive" }] };
       }
       if (event.kind === "queue") return tell(state, "commit");
+      // Its old node may have given the session, and a client that goes comes back to it.
+      if (event.kind === "gone") return { state, actions: [] };
       return event.kind === "session" ? failed("refused", true) : unplacedYet(state, event);
     case "placing":
       if (event.kind === "placed") {
@@ -135,6 +137,7 @@ function unplacedYet(state: TakingState, event: TakingEvent): TakingStep {
     case "late":
       return failed("timeout", true);
     case "gone":
+    case "stopped":
       return failed("client-gone", true);
     case "broken":
       return failed(event.reason, true);

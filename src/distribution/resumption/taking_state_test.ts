@@ -52,7 +52,7 @@ for (
   const [event, expected] of [
     [{ kind: "lost" }, ["tell decline", "fail lost"]],
     [{ kind: "late" }, ["tell decline", "fail timeout"]],
-    [{ kind: "gone" }, ["tell decline", "fail client-gone"]],
+    [{ kind: "stopped" }, ["tell decline", "fail client-gone"]],
     [{ kind: "broken", reason: "too-large" }, ["tell decline", "fail too-large"]],
     [{ kind: "end", reason: "stale" }, ["fail stale"]],
   ] as const
@@ -65,6 +65,17 @@ for (
     }
   });
 }
+
+Deno.test("stepTaking() fails when the client goes before it commits, and goes on after that", () => {
+  for (const before of [[], [SESSION], [SESSION, PIECE]]) {
+    const { state, done } = play(...before, { kind: "gone" });
+    assert.equal(state, "over");
+    assert.deepEqual(done.slice(-2), ["tell decline", "fail client-gone"]);
+  }
+  assert.equal(play(SESSION, END, { kind: "gone" }).state, "committing");
+  assert.equal(play(SESSION, END, { kind: "gone" }, GIVEN).state, "placing");
+  assert.equal(play(SESSION, END, { kind: "gone" }, { kind: "late" }).state, "over");
+});
 
 Deno.test("stepTaking() places a given session, whatever becomes of link and client meanwhile", () => {
   const given = [SESSION, END, GIVEN];
@@ -177,7 +188,18 @@ class Pair {
 
 type Move = { readonly kind: string; readonly at: number };
 
-const MOVES = ["arrive", "arrive", "arrive", "arrive", "cut", "heal", "late", "gone", "step"];
+const MOVES = [
+  "arrive",
+  "arrive",
+  "arrive",
+  "arrive",
+  "cut",
+  "heal",
+  "late",
+  "gone",
+  "stopped",
+  "step",
+];
 
 function apply(pair: Pair, { kind, at }: Move): void {
   switch (kind) {
@@ -190,7 +212,8 @@ function apply(pair: Pair, { kind, at }: Move): void {
     case "late":
       return at % 2 === 0 ? pair.giverStep({ kind: "late" }) : pair.takerStep({ kind: "late" });
     case "gone":
-      return pair.takerStep({ kind: "gone" });
+    case "stopped":
+      return pair.takerStep({ kind });
     default:
       return settleOwn(pair, at % 3 === 0);
   }
