@@ -1,4 +1,3 @@
 import { loadTests } from "./load_tests.ts";
-import { SUITES } from "./suites.ts";
 
-await loadTests(SUITES.services);
+await loadTests("services");

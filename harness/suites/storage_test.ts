@@ -1,0 +1,3 @@
+import { loadTests } from "./load_tests.ts";
+
+await loadTests("storage");
