@@ -53,7 +53,7 @@ export function summarize(figures: BenchFigures) {
   };
 }
 
-/** The same as a table for people, in Markdown so that it can be pasted. */
+/** The report as a table for people, in Markdown so that it can be pasted. */
 export function formatReport(report: ReturnType<typeof summarize>): string {
   const { summary, context, options, messages, table } = report;
   const rows: readonly ReportRow[] = [

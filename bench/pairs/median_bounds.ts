@@ -7,7 +7,7 @@ export interface MedianBounds {
 
 /** Fewest values whose extremes are such bounds. */
 export const MIN_VALUES = 6;
-/** Probability that the true median lies below `low`, at the most, and that it lies above `high`. */
+/** Upper bound of the probability that the true median lies below `low`, and of that above `high`. */
 const TAIL = 0.025;
 
 /**

@@ -3,7 +3,7 @@ import type { DeviceAccount, DeviceRow, DeviceWay } from "./device_account.ts";
 import { mayBeLateAtDevice, mayBeMissed, mayComeAgain, type Message } from "./device_allowances.ts";
 import type { Flow } from "./flow.ts";
 
-/** What devices have got in one way. */
+/** Stanzas that devices have got in one way. */
 export interface WayBalance extends Due {
   /** Messages that a device did not get. */
   readonly lost: Split;
@@ -13,7 +13,7 @@ export interface WayBalance extends Due {
   readonly reordered: Split;
 }
 
-/** What the further devices of accounts have got. */
+/** Stanzas that the further devices of accounts have got. */
 export interface DeviceBalance {
   readonly ways: Readonly<Record<DeviceWay, WayBalance>>;
   /** The first few forbidden cases. */

@@ -37,7 +37,7 @@ export function presenceFindings(balance: PresenceBalance): readonly string[] {
   ];
 }
 
-/** What came to further devices, a line for each way. */
+/** Stanzas that came to further devices, a line for each way. */
 export function deviceLines({ ways }: DeviceBalance): readonly string[] {
   return Object.entries(ways).filter(([, { due }]) => due > 0).map(([way, balance]) => {
     const { due, came, lost, doubled, reordered }: WayBalance = balance;

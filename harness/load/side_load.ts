@@ -4,13 +4,13 @@ import type { PresenceAccount, RosterAccount } from "../ledger/mod.ts";
 import type { LoadClient } from "./load_client.ts";
 import type { RosterWriter } from "./roster_writer.ts";
 
-/** What a load has beside its numbered stanzas. */
+/** Traffic of a load beside its numbered stanzas. */
 export interface SideLoadDeps {
   /** Further devices of the accounts of some clients. */
   readonly devices: readonly LoadClient[];
   readonly presence: PresenceAccount;
   readonly rosters: RosterAccount;
-  /** Those who change rosters. */
+  /** Clients that change rosters. */
   readonly writers: readonly (readonly [LoadClient, RosterWriter])[];
   /** Changes of rosters a second, by all clients together. @default 8 */
   readonly changesPerSecond?: number;

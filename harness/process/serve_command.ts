@@ -18,7 +18,7 @@ export function causewayCommand(args: readonly string[]): Command {
   return { program: Deno.execPath(), args: [...serveFlags(), entry, ...args] };
 }
 
-/** The same on a machine whose clock is `aheadMs` ahead (negative: behind). */
+/** Returns the command for a machine whose clock is `aheadMs` ahead (negative: behind). */
 export function skewedCommand(aheadMs: number, args: readonly string[]): Command {
   const command = ["harness/process/skewed_main.ts", String(aheadMs), ...args];
   return { program: Deno.execPath(), args: [...serveFlags(), ...command] };

@@ -18,7 +18,7 @@ export interface SoakOptions {
   readonly perSecond: number;
   /** A malicious datacenter is there all the time. */
   readonly hasMalice: boolean;
-  /** What the accounts do beside sending numbered stanzas. */
+  /** Traffic of the accounts beside their numbered stanzas. */
   readonly side: Side;
   readonly say: (line: string) => void;
 }

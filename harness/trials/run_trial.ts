@@ -46,7 +46,7 @@ export interface TrialOptions {
   readonly mix?: Mix;
   /** A malicious datacenter is there all the time. @default true */
   readonly hasMalice?: boolean;
-  /** What the accounts do beside sending numbered stanzas. @default "contacts" */
+  /** Traffic of the accounts beside their numbered stanzas. @default "contacts" */
   readonly side?: Side;
   /** Added to what the trial asks of its cluster. */
   readonly cluster?: ClusterOptions;

@@ -10,7 +10,7 @@ export interface Trial extends Pick<Demands, "answers"> {
   readonly summary: string;
   /** Options of its cluster, for a fault that lasts `faultMs`. */
   readonly options?: (faultMs: number) => ClusterOptions;
-  /** Stanzas a second at the most, where a small machine does not do as many. @default no such bound */
+  /** Most stanzas a second, where a small machine does not do more. @default no such bound */
   readonly mostPerSecond?: number;
   /** The `expire_after` that the fault outlasts, in milliseconds. */
   readonly outlivedExpiryMs?: (faultMs: number) => number;

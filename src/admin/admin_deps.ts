@@ -45,9 +45,9 @@ export interface AdminDeps {
    * answers; `unavailable`: the session table cannot be written now.
    */
   removeHost(host: string): Promise<"removed" | "live" | "unknown" | "unavailable">;
-  /** What has happened at this node. */
+  /** Events at this node. */
   readonly events: EventLog;
-  /** What operators can have this node do. */
+  /** Actions that operators can ask this node for. */
   readonly actions: AdminActions;
   /** Traces of one address. */
   readonly traces: AdminTraces;

@@ -282,7 +282,7 @@ async function* readEvents(response: IncomingMessage): AsyncGenerator<SentEvent>
   }
 }
 
-/** What the API says about a failure: `{"error": …, "message": …}`. */
+/** The API's account of a failure: `{"error": …, "message": …}`. */
 function messageOf(text: string): string | undefined {
   try {
     const { message } = JSON.parse(text) as { readonly message?: unknown };

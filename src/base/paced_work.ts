@@ -11,11 +11,11 @@ export interface PacedWorkOptions {
    * @default 0.1
    */
   readonly maxTurnMs?: number;
-  /** Milliseconds for which they wait so at the most. @default 10 */
+  /** Most milliseconds for which they wait so. @default 10 */
   readonly maxPauseMs?: number;
-  /** Milliseconds of work in the turn after such a pause, at the least. @default 0.5 */
+  /** Least milliseconds of work in the turn after such a pause. @default 0.5 */
   readonly lateSliceMs?: number;
-  /** The same at the most. @default 10 */
+  /** Most milliseconds of work in that turn. @default 10 */
   readonly maxLateSliceMs?: number;
   /** Returns a time in milliseconds that does not stand still during a turn. @default the machine's */
   readonly nowMs?: () => number;
@@ -41,10 +41,10 @@ export interface PacedTask {
 const TASKS_FIRST = 4;
 /** Pieces for sessions that go before each piece for a stranger, while both wait. */
 const SESSIONS_FIRST = 4;
-/** The same before a piece that has waited for `STRANGER_WAITS_MS`: a login has a timeout. */
+/** As `SESSIONS_FIRST`, before a piece that has waited for `STRANGER_WAITS_MS`: a login has a timeout. */
 const SESSIONS_BEFORE_LATE = 1;
 const STRANGER_WAITS_MS = 1_000;
-/** Asynchronous pieces under way at once: at the least, which is also at first, and at the most. */
+/** Asynchronous pieces under way at once: at least, which is also the number at first, and at most. */
 const [MIN_UNDER_WAY, MAX_UNDER_WAY] = [2, 256];
 /** Milliseconds for which a piece counts as under way. Past them it waits for some other machine. */
 const COUNTED_MS = 50;
@@ -115,7 +115,7 @@ export class PacedWork {
   #usedMs = 0;
   /** True when a slice of work has begun in this turn. */
   #hasSlice = false;
-  /** Milliseconds of work in this turn at the most, if the one before took too long. */
+  /** Most milliseconds of work in this turn, if the one before took too long. */
   #lateMs = 0;
   #lastWorkMs = -Infinity;
   /** True when the last turn that was measured took too long. */

@@ -10,7 +10,7 @@ export const EXIT = {
   incomplete: 5,
 } as const;
 
-/** What each exit code means, unless a command says more. */
+/** Meaning of each exit code, unless a command says more. */
 export const EXIT_MEANINGS: Readonly<Record<number, string>> = {
   [EXIT.ok]: "done",
   [EXIT.failure]: "failed, or used with a wrong option or argument",

@@ -4,7 +4,7 @@ import { CausewayError, describeFileError } from "../base/mod.ts";
 import { MSSQL_PORT, renderOdbcEntry, withOdbcEntry } from "../config/mod.ts";
 import type { CommandIo } from "./command_io.ts";
 
-/** Where Debian's FreeTDS keeps its libraries for ODBC. */
+/** Directory in which Debian's FreeTDS keeps its libraries for ODBC. */
 const [DRIVER, SETUP] = ["libtdsodbc.so", "libtdsS.so"]
   .map((name) => `/usr/lib/x86_64-linux-gnu/odbc/${name}`) as [string, string];
 

@@ -2,7 +2,7 @@ import type { AdminEvent, Overview } from "../admin/mod.ts";
 import { millisecondsText } from "./list_commands.ts";
 import { plainText, shorten, tableLines } from "../terminal/mod.ts";
 
-/** What `causeway top` shows. */
+/** Content of the screen of `causeway top`. */
 export interface TopView {
   /** The last answer; undefined before the first. */
   readonly overview: Overview | undefined;

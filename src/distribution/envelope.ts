@@ -123,7 +123,7 @@ export class Envelope extends Duty implements EnvelopeFields {
   #cameFrom: string | undefined;
   /** Sessions that keep it until their client has acknowledged it. */
   #keepers = 0;
-  /** Those of them that have gone to other nodes with it. */
+  /** Keepers that have gone to other nodes with it. */
   #gone = 0;
   #isTaken = false;
 

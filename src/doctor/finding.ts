@@ -9,11 +9,11 @@ export interface DoctorFinding {
   /** Name of the check, such as `redis/evicts`; stable. */
   readonly check: string;
   readonly severity: Severity;
-  /** What it is about: a file, an address, a node. */
+  /** Its subject: a file, an address, a node. */
   readonly about: string;
-  /** What was found there, and what was expected. */
+  /** The facts that were found there, and those that were expected. */
   readonly found: string;
-  /** What to do about it. */
+  /** The remedy. */
   readonly advice: string;
 }
 

@@ -13,7 +13,7 @@ import { addressText } from "./facts.ts";
 import { answeredNodes, askNode } from "./node_facts.ts";
 import { settingsOf } from "./shared_settings.ts";
 
-/** What the doctor is given. */
+/** Input of the doctor. */
 export interface DoctorOptions {
   readonly config: Config;
   /** Configurations of other nodes, as their files say. @default none */

@@ -6,7 +6,7 @@ export interface Flushable {
 }
 
 /**
- * Milliseconds between two writes of bytes that may wait. They wait so long at the most, as long as the
+ * Milliseconds between two writes of bytes that may wait. They wait at most so long, while the
  * event loop has time.
  */
 export const LATE_FLUSH_MS = 50;

@@ -10,7 +10,7 @@ import { certificateFacts } from "./certificate_facts.ts";
 import { toNetError } from "./net_error.ts";
 import type { TlsContext } from "./tls_context.ts";
 
-/** What an address answered to a connection that carries nothing. */
+/** Answer of an address to a connection that carries nothing. */
 export type ProbeResult =
   /** No connection: `code` is one of `dial`'s. */
   | { readonly kind: "unreachable"; readonly code: string; readonly problem: string }

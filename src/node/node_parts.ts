@@ -100,7 +100,7 @@ export class NodeParts implements Surroundings {
   readonly process = randomIncarnation();
   readonly log: Logger;
   readonly clock: Clock;
-  /** What has happened, for operators. */
+  /** Events for operators. */
   readonly events: EventLog;
   readonly metrics: MetricsRegistry;
   readonly budget: WaitingBudget;

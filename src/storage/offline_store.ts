@@ -36,7 +36,7 @@ export interface OfflineBounds {
   readonly maxBytes: number;
 }
 
-/** What a claim needs: who claims, and for how long. */
+/** A claim's owner, and its duration. */
 export interface OfflineClaim {
   /** 16 bytes that no other claim has. */
   readonly id: Uint8Array;

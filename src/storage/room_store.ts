@@ -56,7 +56,7 @@ export interface RoomBlock {
 export interface NumberedMessage {
   /** Grows by one with each message. A room that is made again has no number of an earlier one. */
   readonly number: number;
-  /** Those who are in the room at that place. */
+  /** People who are in the room at that number. */
   readonly occupants: readonly RoomOccupant[];
 }
 

@@ -1,4 +1,4 @@
-/** Whose presence the two sides of a roster item see (RFC 6121 §2.1.2.5). */
+/** Directions in which the two sides of a roster item see presence (RFC 6121 §2.1.2.5). */
 export type Subscription = "none" | "to" | "from" | "both";
 
 /** A contact of an account, as the account's roster has it (RFC 6121 §2.1.2). */

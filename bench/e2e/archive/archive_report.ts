@@ -94,7 +94,7 @@ export const ARCHIVE_FLOORS = {
   p99Ratio: 3,
   /** Milliseconds of a page, p99. */
   pageMs: 10,
-  /** The same with Elasticsearch, OpenSearch and Cassandra. */
+  /** As above, with Elasticsearch, OpenSearch and Cassandra. */
   remotePageMs: 30,
   /** Memory of a node with a slow database, to that with a fast one. */
   memoryRatio: 1.25,

@@ -129,7 +129,7 @@ function stormP99Ratio({ latencyMeanwhile, latencyBefore }: StormFigures): numbe
   return latencyMeanwhile.p99Us / latencyBefore.p99Us;
 }
 
-/** The same where the node of the logins has no part: the machine alone. */
+/** As above, for chats that the node of the logins has no part in: only the machine slows them. */
 function machineP99Ratio({ elsewhereMeanwhile, elsewhereBefore }: StormFigures): number {
   return elsewhereMeanwhile.p99Us / elsewhereBefore.p99Us;
 }

@@ -58,7 +58,7 @@ export function startConversation(): Promise<EdgeTarget> {
   });
 }
 
-/** The same inside TLS, behind `<starttls/>` or on the port where TLS comes first. */
+/** A conversation inside TLS, behind `<starttls/>` or on the port where TLS comes first. */
 export function startStarttls(): Promise<EdgeTarget> {
   return EdgeTarget.start({
     name: "starttls",

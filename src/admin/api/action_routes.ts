@@ -141,7 +141,7 @@ export interface ActionParts {
 
 const STATUSES = { "not-found": 404, "conflict": 409, "unavailable": 503 } as const;
 
-/** What is done, and to what. */
+/** An action, and its target. */
 interface Deed {
   readonly action: Action;
   readonly role: Role;

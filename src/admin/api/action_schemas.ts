@@ -2,12 +2,12 @@ import { z } from "@hono/zod-openapi";
 import { COUNT, TIME } from "./answers.ts";
 import { pageSchema } from "./paging.ts";
 
-/** What a caller may do: read, act on links and sessions too, or everything. */
+/** Role of a caller: to read, to act on links and sessions too, or to do everything. */
 export const ROLES = ["read", "act", "admin"] as const;
 
 export type Role = typeof ROLES[number];
 
-/** What operators can do. */
+/** Actions of operators. */
 export const ACTIONS = [
   "drain",
   "pause",
@@ -82,7 +82,7 @@ export const AUDIT_ENTRY = z.object({
 
 export const AUDIT = pageSchema(AUDIT_ENTRY).openapi("Audit");
 
-/** Whose token or certificate a request carries. */
+/** Owner of the token or certificate that a request carries. */
 export const CALLER = z.object({
   who: z.string(),
   role: z.enum(ROLES),

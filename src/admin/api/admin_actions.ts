@@ -13,7 +13,7 @@ export interface LinkTarget {
   readonly endpoint?: string | undefined;
 }
 
-/** What operators can have a node do. */
+/** Actions that operators can ask a node for. */
 export interface AdminActions {
   /** Begins a graceful stop, after which the process ends. */
   drain(): ActionOutcome;

@@ -2,7 +2,7 @@ import { z } from "@hono/zod-openapi";
 import { AMOUNT, COUNT, TIME } from "./answers.ts";
 import { pageSchema } from "./paging.ts";
 
-/** What may happen at a node that an operator should see. */
+/** Kinds of events at a node that an operator should see. */
 export const EVENT_KINDS = [
   "link-up",
   "link-lost",
@@ -67,7 +67,7 @@ const OVERVIEW_DATACENTER = z.object({
   receivedPerSec: AMOUNT,
 }).openapi("OverviewDatacenter");
 
-/** What flows where, at a glance. */
+/** Traffic between datacenters, at a glance. */
 export const OVERVIEW = z.object({
   at: TIME,
   node: z.string(),

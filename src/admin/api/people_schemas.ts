@@ -34,7 +34,7 @@ export const BOUNCE = z.object({
   isLooking: z.boolean().openapi({ description: "A lookup is under way" }),
 }).openapi("Bounce");
 
-/** Where an address is, according to each place that may know. */
+/** Location of an address, according to each place that may know. */
 export const WHERE = z.object({
   jid: z.string().openapi({ description: "The address, normalised" }),
   account: z.string().optional().openapi({ description: "Its bare JID; absent for a domain" }),

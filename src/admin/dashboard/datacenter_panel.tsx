@@ -27,7 +27,7 @@ export interface PanelFocus {
   readonly datacenter: string;
 }
 
-/** What this node knows of one datacenter: its links, endpoints and nodes. */
+/** One datacenter as this node knows it: its links, endpoints and nodes. */
 export function DatacenterPanel({ datacenter, detail, told, nodes, rate, focus, close }: {
   readonly datacenter: Datacenter;
   /** Undefined until the node has answered. */

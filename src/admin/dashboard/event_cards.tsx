@@ -4,7 +4,7 @@ import { markOf } from "./changes.ts";
 import { StatusMark } from "./status_mark.tsx";
 import { formatMoment } from "./text.ts";
 
-/** What somebody should look at now. */
+/** Faults that somebody should look at now. */
 export function AttentionCard({ findings, open }: {
   readonly findings: readonly Finding[];
   readonly open: (datacenter: string) => void;
@@ -43,7 +43,7 @@ export function AttentionCard({ findings, open }: {
   );
 }
 
-/** What happened, newest first. Screen readers are told of what comes while the page is open. */
+/** Events, newest first. Screen readers announce those that come while the page is open. */
 export function EventCard({ feed, hasCaughtUp }: {
   readonly feed: readonly AdminEvent[];
   /** False while events come that are older than the page. */

@@ -1,4 +1,4 @@
-/** How something fares, as a colour and a shape: neither is needed to understand the other. */
+/** State of something, as a colour and a shape: either can be understood without the other. */
 export type Health = "good" | "info" | "warning" | "bad" | "paused" | "own" | "unknown";
 
 const GLYPHS: Readonly<Record<Health, string>> = {

@@ -1,7 +1,7 @@
 import type { Logger } from "../../observe/mod.ts";
 import type { HostLinks } from "./pools/host_links.ts";
 
-/** What operators may do with the links of one scope. */
+/** Actions of operators on the links of one scope. */
 export class LinkControl {
   readonly #hosts: ReadonlyMap<string, HostLinks>;
   readonly #log: Logger;

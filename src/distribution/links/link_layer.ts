@@ -95,7 +95,7 @@ export class LinkLayer implements DrainedLinks {
   readonly #hosts: ReadonlyMap<string, HostLinks>;
   /** Seeds that are called, and former ones whose connections have not ended yet. */
   #seeds: readonly SeedLink[];
-  /** What operators may do with the links. */
+  /** Actions of operators on the links. */
   readonly control: LinkControl;
   #phase: "running" | "leaving" | "closed" = "running";
   /** True once it has looked for others: there may be something to empty. */
@@ -372,7 +372,7 @@ export class LinkLayer implements DrainedLinks {
     });
   }
 
-  /** What goes to each destination and comes from it. Cheaper than `snapshot`. */
+  /** Traffic to and from each destination. Cheaper than `snapshot`. */
   flows(): readonly LinksFlow[] {
     const { metrics } = this.#shared;
     return Array.from(this.#hosts.values(), (links) => {

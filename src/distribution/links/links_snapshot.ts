@@ -76,7 +76,7 @@ export interface LinksSnapshot {
   readonly rememberedLanes: number;
 }
 
-/** What goes to one destination and comes from it, at a glance. */
+/** Traffic to and from one destination, at a glance. */
 export interface LinksFlow {
   /** Local host, or within a datacenter the name of the node. */
   readonly host: string;

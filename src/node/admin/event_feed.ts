@@ -2,7 +2,7 @@ import type { AdminEvent, AdminEventKind, EventLog } from "../../admin/mod.ts";
 import type { LogEntry, LogFields } from "../../observe/mod.ts";
 import { redactFields } from "../../observe/mod.ts";
 
-/** How an event of the log is told to operators. */
+/** Form in which an event of the log is shown to operators. */
 interface Telling {
   readonly kind: AdminEventKind;
   readonly text: (fields: LogFields) => string;

@@ -19,7 +19,7 @@ export interface ActedParts extends CheckedParts {
   readonly accounts: { has(domain: string): boolean };
 }
 
-/** What operators can do to the whole node. */
+/** Actions of operators on the whole node. */
 export interface NodeControl {
   /** Has the process stop gracefully and end; false when it is doing so already. */
   requestStop(): boolean;

@@ -32,7 +32,7 @@ interface WatchedSession {
 /** An account that is no longer the one of a session. */
 export interface EndedAccount {
   readonly jid: BareJid;
-  /** That of the account which has the name now; undefined: there is none. */
+  /** Creation of the account that has the name now; undefined: there is none. */
   readonly creation: string | undefined;
 }
 

@@ -72,7 +72,7 @@ export class ArchiveRoom {
 
   /**
    * Has a message wait for which there is no room, until `attempt` finds some. A session waits for five
-   * seconds at the most. A component speaks for many, so the others' messages wait behind this one for
+   * seconds at most. A component speaks for many, so the others' messages wait behind this one for
    * no longer than for an archive.
    * @returns false when there was none in that time. Never rejects
    */
@@ -99,7 +99,7 @@ export class ArchiveRoom {
     this.#waits.freed();
   }
 
-  /** Has messages wait for room for a second at the most from now on, as the node stops. */
+  /** From now on, messages wait for room for at most a second, as the node stops. */
   hurry(): void {
     this.#waits.hurry();
   }
@@ -116,7 +116,7 @@ export class ArchiveRoom {
   }
 }
 
-/** Returns the bytes that a message takes at the least while it is held: without its words. */
+/** Returns the least bytes that a message takes while it is held: without its words. */
 function leastCostOf({ bytes }: Stanza): number {
   return bytes.length + RETAINED_OVERHEAD_BYTES;
 }

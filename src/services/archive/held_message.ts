@@ -29,10 +29,10 @@ export class HeldMessage implements Noting {
   /** True when others wait until the archive has it. */
   isAwaited: boolean;
   readonly #release: () => void;
-  /** Those who wait for it, if anybody does. */
+  /** Calls to those who wait for it, if anybody does. */
   #waits: (() => void)[] | undefined;
   #isReady = false;
-  /** Those who are told that it is settled, if anybody is. */
+  /** Calls to those who are told that it is settled, if anybody is. */
   #told: (() => void)[] | undefined;
   #answer: PromiseWithResolvers<StanzaErrorCondition | undefined> | undefined;
   #condition: StanzaErrorCondition | undefined;

@@ -208,7 +208,7 @@ export class MessageArchive {
     return isTaken;
   }
 
-  /** Has messages wait for room for a second at the most from now on, as the node stops. */
+  /** From now on, messages wait for room for at most a second, as the node stops. */
   hurry(): void {
     this.#room.hurry();
   }
@@ -274,7 +274,7 @@ export class MessageArchive {
 /** A message for one archive. */
 interface Part {
   readonly account: BareJid;
-  /** That of the account. Undefined: it has to be asked for. */
+  /** Creation of the account. Undefined: it has to be asked for. */
   readonly creation: string | undefined;
   /** The other side. */
   readonly peer: Jid;

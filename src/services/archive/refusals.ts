@@ -13,7 +13,7 @@ interface Entry {
 /**
  * Entries that a store has refused alone, without a name for the failure.
  *
- * Such a failure is that of the message, or that of the whole store. Nobody can tell before the store
+ * The message may have caused the failure, or the whole store. Nobody can tell before the store
  * has taken another message. An entry that it refuses once more after that is given up. All others are
  * tried again.
  *

@@ -35,10 +35,10 @@ export class WaitsForRoom {
   /** The waits behind those that the last look has seen, unless it has seen all. */
   #others: Waits | undefined;
   #cancelLook: CancelTimer | undefined;
-  /** Monotonic milliseconds until which all may wait at the most. */
+  /** Monotonic milliseconds until which any of them may wait. */
   #lastMs = Infinity;
 
-  /** @param briefMs milliseconds for which messages wait at the most after `hurry` */
+  /** @param briefMs most milliseconds for which messages wait after `hurry` */
   constructor(clock: Clock, briefMs: number) {
     this.#clock = clock;
     this.#briefMs = briefMs;

@@ -30,7 +30,7 @@ export interface LogoutNotesDeps {
 /** A logout that waits to be noted. */
 interface WaitingLogout extends AccountLogout {
   readonly host: string;
-  /** That of the account which has logged out. */
+  /** Creation of the account that has logged out. */
   readonly creation: string;
 }
 

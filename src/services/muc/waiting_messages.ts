@@ -4,7 +4,7 @@ import type { PostedMessage } from "./live_rooms.ts";
 const MAX_WAITING = 1_000;
 /** Their characters. */
 const MAX_WAITING_LENGTH = 8_388_608;
-/** Those of one person. */
+/** Messages of one person that wait for the database. */
 const MAX_WAITING_PER_SENDER = 50;
 
 /** A message that waits for the database, with its duty. */

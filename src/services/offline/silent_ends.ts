@@ -22,7 +22,7 @@ export interface SilentEndsDeps extends Pick<OfflineMessagesDeps, "hasRosters" |
  * Messages that no store keeps, and whose errors would tell strangers that an account is offline. The
  * errors are for those alone who may see the account's presence.
  *
- * Of some, such as chat states and receipts, an account that is online would show nothing: nobody
+ * An account that is online shows no sign of some of them, such as chat states and receipts: nobody
  * would notice the question. Others come as a flood, and find no room where they would wait.
  */
 export class SilentEnds {

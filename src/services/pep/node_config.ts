@@ -1,7 +1,7 @@
 import { CausewayError, randomHex } from "../../base/mod.ts";
 import type { FormField, FormValues } from "./data_form.ts";
 
-/** Those who may see a node and its items (XEP-0060 §4.5), besides its owner. */
+/** People who may see a node and its items (XEP-0060 §4.5), besides its owner. */
 export type AccessModel = "open" | "presence" | "roster" | "whitelist";
 
 /** Affiliations that an owner gives to others (XEP-0060 §4.1). Everybody else has `none`. */

@@ -38,7 +38,7 @@ export class UntoldChanges {
   readonly #deps: UntoldChangesDeps;
   readonly #turns = new Turns();
   readonly #waiting = new FairShares(MAX_UNTOLD);
-  /** The same for changes that wait until it is known who is elsewhere. */
+  /** As `#turns`, for changes that wait until it is known who is elsewhere. */
   readonly #turnsElsewhere = new Turns();
   readonly #unreached = new FairShares(MAX_UNTOLD);
   /** Pauses before a change is told again. */

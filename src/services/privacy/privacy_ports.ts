@@ -17,7 +17,7 @@ export interface PrivacyHosts {
   bounds(domain: string): PrivacyBounds;
 }
 
-/** What a session's list keeps from it, or keeps it from sending to others. */
+/** Presence that a session's list keeps from it, or keeps it from sending to others. */
 export interface PrivacyView {
   /** True when presence of the session does not go to `contact`. */
   hidesFrom(contact: Jid): boolean;

@@ -118,7 +118,7 @@ export class PrivacyServer {
     return true;
   }
 
-  /** What the list of a session here hides of presence. */
+  /** Returns which presence the list of a session here hides. */
   viewOf(session: FullJid): PrivacyView {
     const account = this.#here.accountOf(session.bare);
     return viewOf(session, account?.appliedTo(session.resourcepart) ?? NO_LIST);

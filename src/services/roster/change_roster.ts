@@ -11,7 +11,7 @@ const PAUSES: BackoffOptions = { firstMs: 2, maxMs: 100, jitter: 1 };
 export interface Decision<T> {
   /** The new item; undefined: the item is removed. The same object as before: nothing changes. */
   readonly item: RosterItem | undefined;
-  /** Whatever else the decision says. */
+  /** The rest of the decision. */
   readonly result: T;
 }
 

@@ -16,7 +16,7 @@ export interface Known {
   readonly payer: string;
   /** Time of its last presence, by the clock of that process. */
   sentAtUs: number;
-  /** The same by the clock of this process, if that one's is ahead. */
+  /** That time by the clock of this process, if the other clock is ahead. */
   heardUs: number;
   /** By account: its recipients, bare or full JIDs, with a hash of what they were told. */
   readonly told: Map<string, Map<string, number>>;

@@ -48,7 +48,7 @@ type Change = Stanza | Ending | "left";
 interface Looked {
   readonly contacts: readonly RosterContact[];
   readonly told: readonly Jid[];
-  /** Those who were told of the session before, and are not to be told any more. */
+  /** Contacts who were told of the session before, and are not to be told any more. */
   readonly former: readonly Jid[];
   readonly probed: readonly Jid[];
   /** Undefined: the session table could not tell. */
@@ -67,7 +67,7 @@ export class PresenceBroadcasts {
   /** Changes of sessions that are still to be told, by full JID. A session has an entry while it is told. */
   readonly #changes = new Map<string, Change[]>();
   readonly #retries: PresenceRetries<Stanza | Ending>;
-  /** Those who wait for the contacts of a session whose presence is told, by full JID. */
+  /** Promises of the contacts of a session whose presence is told, by full JID. */
   readonly #askers = new Map<string, PromiseWithResolvers<readonly RosterContact[] | undefined>>();
   /** Contacts whose subscription has ended while a session here is told, by full JID. */
   readonly #parted = new Map<string, Set<string>>();

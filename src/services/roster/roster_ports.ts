@@ -49,7 +49,7 @@ export interface ServerRoutes {
   offer(to: FullJid, stanza: Stanza): boolean;
 }
 
-/** What the list of a session hides of presence. */
+/** Presence that the list of a session hides. */
 export interface PresenceView {
   /** True when presence of the session does not go to `contact`. */
   hidesFrom(contact: Jid): boolean;

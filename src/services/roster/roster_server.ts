@@ -309,7 +309,7 @@ export class RosterServer {
     return isNews;
   }
 
-  /** The same for presence of a session here, for the account's own resources here. */
+  /** As `saw`, for presence of a session here that goes to the account's own resources here. */
   isNews(presence: Stanza): boolean {
     const { process, clock, hosts } = this.#deps;
     if (!this.serves(presence.from.domainpart)) return true;

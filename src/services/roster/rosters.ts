@@ -48,7 +48,7 @@ interface ChangePlace {
   readonly isStill?: (() => Promise<boolean>) | undefined;
 }
 
-/** Reads for one request at the most: each push that overtakes the answer costs one more. */
+/** Most reads for one request: each push that overtakes the answer costs one more. */
 const MAX_READS = 5;
 
 /** Rosters as clients read and change them (RFC 6121 §2). */

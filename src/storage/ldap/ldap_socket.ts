@@ -66,7 +66,7 @@ export class LdapSocket extends EventEmitter {
     return this.#isOpen && this.#violation === undefined && !this.#socket.destroyed;
   }
 
-  /** What the server sent that is not taken; undefined while all is well. */
+  /** Fault in what the server has sent; undefined while all is well. */
   get violation(): FramingError | undefined {
     return this.#violation;
   }

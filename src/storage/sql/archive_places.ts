@@ -35,7 +35,7 @@ interface ArchiveRow {
 
 /** The row of an archive, locked by the transaction that has read it. */
 export interface ArchiveState {
-  /** That of its row and of its messages. */
+  /** Key of its row and of its messages. */
   readonly key: Key;
   readonly owner: RowOwner;
   readonly preferences: ArchivePreferences | undefined;

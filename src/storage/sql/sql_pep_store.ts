@@ -18,7 +18,7 @@ import type { PlaceOf } from "./statement.ts";
 
 const ENCODER = new TextEncoder();
 
-/** Whose last items are read, of which nodes, and how large they may be. */
+/** Accounts and nodes whose last items are read, and the size that these may have. */
 interface LastItemsValues {
   readonly accounts: readonly Key[];
   readonly nodes: readonly Key[];

@@ -74,7 +74,7 @@ const RELATED = new Statement(
   { name: "contacts" },
 );
 
-/** The same with those who have sent a request, and their requests. */
+/** Contacts with those who have sent a request, and their requests. */
 const RELATED_OR_ASKING = new Statement(
   (tables, place: PlaceOf<OwnerValue>) =>
     contactsIn(tables, place).select("own.request")

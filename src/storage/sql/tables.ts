@@ -180,7 +180,7 @@ export interface ArchivesTable {
   bare_key: Uint8Array | null;
   /** The SHA-256 of the domain. */
   host_key: Uint8Array | null;
-  /** Of the newest message. Drivers may return it as text, as the next two. */
+  /** Position of the newest message. Drivers may return it as text, and the next two fields. */
   last_position: number;
   /** Wall-clock milliseconds. */
   visible_at: number;

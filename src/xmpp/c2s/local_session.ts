@@ -8,7 +8,7 @@ import type { StreamErrorCondition } from "../stream/stream_error.ts";
 export interface LocalSession {
   readonly jid: FullJid;
   /**
-   * What tells the account from another one of the same name, as it was at the login.
+   * Mark that tells the account from another one of its name, as it was at the login.
    * @default empty: its store has nothing of the kind
    */
   readonly creation?: string;

@@ -10,7 +10,7 @@ const MAX_CARBONS = 5_000;
  * nodes of both places may give it one of the same message, and a carbon has no number of its own.
  */
 export class NotedCarbons {
-  /** How often each carbon has come; the oldest one first. */
+  /** Number of times that each carbon has come; the oldest carbon first. */
   readonly #counts = new Map<number, number>();
 
   /** Notes a stanza that has come, if it is a carbon. */

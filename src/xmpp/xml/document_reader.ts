@@ -46,7 +46,7 @@ export interface DocumentLimits {
 
 /** Elements within each other, of those that are left out too: the parser's time grows by the square. */
 const MAX_LEFT_OUT_DEPTH = 10_000;
-/** What an element costs besides its characters. */
+/** Cost of an element besides its characters. */
 const ELEMENT_COST = 100;
 /** An empty comment: the parser hands a text over at the next markup, and holds all of it until then. */
 const FLUSH = "<!---->";

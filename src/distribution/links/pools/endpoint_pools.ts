@@ -33,7 +33,7 @@ export class EndpointPools {
   readonly #pools = new Map<string, EndpointPool>();
   /** Pools of listed endpoints. */
   readonly #enabled = new Set<EndpointPool>();
-  /** Those of them with a process that is not known to have ended. */
+  /** Enabled pools with a process that is not known to have ended. */
   readonly #usable = new Set<EndpointPool>();
   /** Links that are open. */
   readonly #open = new Set<OutgoingLink>();

@@ -31,7 +31,7 @@ export interface InspectedKey {
   readonly expiresInMs: number | undefined;
 }
 
-/** What Redis says of an address, or the reason why it does not. */
+/** Answer of Redis about an address, or the reason why there is none. */
 export type RedisInspection =
   | {
     readonly isReachable: true;
@@ -42,7 +42,7 @@ export type RedisInspection =
   }
   | { readonly isReachable: false; readonly reason: string };
 
-/** What the cache and Redis say of an address. */
+/** Answers of the cache and of Redis about an address. */
 export interface AddressInspection {
   /** The addresses that lookups of it use, as cached. */
   readonly cache: readonly CachedAnswer[];

@@ -192,7 +192,7 @@ function configurationOf(
   };
 }
 
-/** What a socket has to know of the session above it. */
+/** The session above a socket, as the socket has to know it. */
 interface Phase {
   isLoggingIn: boolean;
 }
