@@ -490,11 +490,15 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
   /** Takes what the client says of its state (XEP-0352 §4). */
   #acceptState({ name }: ScannedElement): void {
     if (name === "active") this.#becomeActive();
-    else if (name !== "inactive") this.end("unsupported-stanza-type");
-    else if (this.isOpen) {
-      const { maxHeldPresence: maxItems, heldPresence: budget } = this.deps;
-      this.#held ??= new HeldPresence({ maxItems, budget, jid: this.jid });
-    }
+    else if (name === "inactive") this.becomeInactive();
+    else this.end("unsupported-stanza-type");
+  }
+
+  /** Holds presence back until the client is active again, where client state indication is on. */
+  becomeInactive(): void {
+    const { maxHeldPresence: maxItems, heldPresence: budget } = this.deps;
+    if (maxItems === 0 || !this.isOpen) return;
+    this.#held ??= new HeldPresence({ maxItems, budget, jid: this.jid });
   }
 
   /** Slows a client down that exceeds its rate. Acknowledgements are free, because the client owes them. */

@@ -326,6 +326,7 @@ export class C2sStream extends StreamShell<C2sStreamDeps, C2sSession> {
     if (bind?.wantsCarbons === true && this.deps.hasCarbons(session.jid.domainpart)) {
       session.hasCarbons = true;
     }
+    if (bind?.isInactive === true) session.becomeInactive();
     return bind?.enable === undefined ? "" : session.enable(bind.enable);
   }
 

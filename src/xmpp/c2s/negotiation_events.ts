@@ -24,6 +24,8 @@ export interface InlineBind {
   readonly enable: EnableRequest | undefined;
   /** True when the client wants carbons from the first message on (XEP-0280). */
   readonly wantsCarbons: boolean;
+  /** True when the client begins in the background (XEP-0352). */
+  readonly isInactive: boolean;
 }
 
 /** A request of a client without an account (XEP-0077 §3.1). */
@@ -111,6 +113,8 @@ export interface InlineFeatures {
   readonly isManageable: boolean;
   /** True when the host's accounts have carbons (XEP-0280). */
   readonly hasCarbons: boolean;
+  /** True when the client may say that it is inactive (XEP-0352). */
+  readonly hasCsi: boolean;
 }
 
 /** Features offered after a header (RFC 6120 §4.3.2). */

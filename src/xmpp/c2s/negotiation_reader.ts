@@ -17,6 +17,7 @@ import {
   SASL_NAMESPACE,
   TLS_NAMESPACE,
 } from "../stream/namespaces.ts";
+import { CSI_NAMESPACE } from "./held_presence.ts";
 import type {
   InlineBind,
   InlineRequests,
@@ -129,6 +130,7 @@ function readInlineBind(authenticate: ElementSource): InlineBind | undefined {
     clientId: clientId !== undefined && RANDOM_UUID.test(clientId) ? clientId : undefined,
     enable: enable && readEnable((name) => attributeOf(enable, name)),
     wantsCarbons: findChild(bind, "enable", CARBONS_NAMESPACE) !== undefined,
+    isInactive: findChild(bind, "inactive", CSI_NAMESPACE) !== undefined,
   };
 }
 

@@ -57,7 +57,13 @@ const AUTH = {
 
 const SASL2 = `xmlns='${SASL2_NAMESPACE}'`;
 const UUID = "d4565fa7-4d72-4749-b3d3-740edbf87770";
-const NO_BIND = { tag: undefined, clientId: undefined, enable: undefined, wantsCarbons: false };
+const NO_BIND = {
+  tag: undefined,
+  clientId: undefined,
+  enable: undefined,
+  wantsCarbons: false,
+  isInactive: false,
+};
 
 /** Content of `<authenticate/>`, and what it is read as. */
 const AUTHENTICATES: readonly [
@@ -84,6 +90,17 @@ const AUTHENTICATES: readonly [
     undefined,
     { resume: undefined, bind: NO_BIND },
   ],
+  [
+    "<bind xmlns='urn:xmpp:bind:0'><inactive xmlns='urn:xmpp:csi:0'/></bind>",
+    undefined,
+    { resume: undefined, bind: { ...NO_BIND, isInactive: true } },
+  ],
+  [
+    "<bind xmlns='urn:xmpp:bind:0'><active xmlns='urn:xmpp:csi:0'/></bind>" +
+    "<inactive xmlns='urn:xmpp:csi:0'/>",
+    undefined,
+    { resume: undefined, bind: NO_BIND },
+  ],
   ["<bind/><resume/>", undefined, { resume: undefined, bind: undefined }],
   [
     "<bind xmlns='urn:xmpp:bind:0'><tag>a&lt;b</tag>" +
@@ -105,6 +122,7 @@ const AUTHENTICATES: readonly [
         clientId: UUID,
         enable: { isResumable: false, maxSeconds: undefined },
         wantsCarbons: false,
+        isInactive: false,
       },
     },
   ],

@@ -138,6 +138,7 @@ function opened(
           ? {
             isManageable: terms.isManageable,
             hasCarbons: terms.hasCarbons?.(checked.host) === true,
+            hasCsi: terms.hasCsi,
           }
           : undefined,
         isBindable: false,

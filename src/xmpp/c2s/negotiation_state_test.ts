@@ -213,7 +213,13 @@ Deno.test("stepNegotiation() counts an abort as a failure", () => {
 const MANAGED = { ...ENCRYPTED, isManageable: true };
 const RESUME: NegotiationEvent = { kind: "resume", previd: "id", h: 3 };
 const ASKED: ResumeRequest = { previd: "id", h: 3 };
-const BIND: InlineBind = { tag: "x", clientId: undefined, enable: undefined, wantsCarbons: false };
+const BIND: InlineBind = {
+  tag: "x",
+  clientId: undefined,
+  enable: undefined,
+  wantsCarbons: false,
+  isInactive: false,
+};
 const ENABLING: InlineBind = { ...BIND, enable: { isResumable: true, maxSeconds: undefined } };
 
 function authenticate(inline: Partial<InlineRequests>): NegotiationEvent {

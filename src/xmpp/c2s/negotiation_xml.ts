@@ -65,9 +65,10 @@ export function featuresXml(features: OfferedFeatures): string {
 }
 
 /** `<inline/>`: what a client may ask for together with its login (XEP-0388 §2.2, XEP-0386 §3). */
-function inlineXml({ isManageable, hasCarbons }: InlineFeatures): string {
+function inlineXml({ isManageable, hasCarbons, hasCsi }: InlineFeatures): string {
   const features = (isManageable ? `<feature var='${SM_NAMESPACE}'/>` : "") +
-    (hasCarbons ? `<feature var='${CARBONS_NAMESPACE}'/>` : "");
+    (hasCarbons ? `<feature var='${CARBONS_NAMESPACE}'/>` : "") +
+    (hasCsi ? `<feature var='${CSI_NAMESPACE}'/>` : "");
   const bind = features === ""
     ? `<bind xmlns='${BIND2_NAMESPACE}'/>`
     : `<bind xmlns='${BIND2_NAMESPACE}'><inline>${features}</inline></bind>`;

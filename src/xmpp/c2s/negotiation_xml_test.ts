@@ -14,8 +14,8 @@ Deno.test("featuresXml() names the features of the account's host behind those o
 });
 
 Deno.test("featuresXml() offers to enable inline what there is", () => {
-  const inline = (isManageable: boolean, hasCarbons: boolean) => {
-    const sasl2 = { isManageable, hasCarbons };
+  const inline = (isManageable: boolean, hasCarbons: boolean, hasCsi = false) => {
+    const sasl2 = { isManageable, hasCarbons, hasCsi };
     const xml = featuresXml({ ...NO_FEATURES, mechanisms: ["PLAIN"], sasl2 });
     return /<bind xmlns='urn:xmpp:bind:0'(?:\/>|>(.*?)<\/bind>)/.exec(xml)![1];
   };
@@ -25,4 +25,7 @@ Deno.test("featuresXml() offers to enable inline what there is", () => {
   assert.equal(inline(true, false), `<inline>${sm}</inline>`);
   assert.equal(inline(false, true), `<inline>${carbons}</inline>`);
   assert.equal(inline(true, true), `<inline>${sm}${carbons}</inline>`);
+  const csi = "<feature var='urn:xmpp:csi:0'/>";
+  assert.equal(inline(false, false, true), `<inline>${csi}</inline>`);
+  assert.equal(inline(true, true, true), `<inline>${sm}${carbons}${csi}</inline>`);
 });

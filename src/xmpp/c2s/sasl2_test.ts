@@ -3,6 +3,8 @@ import { ScramExchange } from "../../../harness/clients/scram.ts";
 import { ManualClock } from "../../base/mod.ts";
 import type { EdgeRatesOptions } from "../stream/edge_rates.ts";
 import { EdgeRates } from "../stream/edge_rates.ts";
+import { parseJid } from "../jid/jid_parser.ts";
+import type { StanzaType } from "../stanza/stanza.ts";
 import {
   bind,
   C2sFixture,
@@ -183,6 +185,33 @@ for (const hasCarbons of [true, false]) {
     await enter(await offered(fixture), "alice");
     const wants = fixture.registry.ofAccount(ALICE).map((session) => session.hasCarbons);
     assert.deepEqual(wants, [hasCarbons, false]);
+  });
+}
+
+for (const maxHeldPresence of [3, 0]) {
+  Deno.test(`<inactive/> in <bind/> ${maxHeldPresence > 0 ? "holds presence back from the first on" : "is ignored where there is no client state indication"}`, async () => {
+    await using fixture = new C2sFixture({ maxHeldPresence });
+    const alice = fixture.connect();
+    alice.send(HEADER);
+    const features = await alice.expect("</stream:features>");
+    const offer = "<feature var='urn:xmpp:csi:0'/>";
+    assert.equal(features.input.includes(offer), maxHeldPresence > 0);
+    const inBind = "<inactive xmlns='urn:xmpp:csi:0'/>";
+    const { jid, bound } = await enter(alice, "alice", { inBind });
+    assert.equal(bound, "");
+    const deliver = (kind: "presence" | "message", type: StanzaType, content: string) => {
+      const [from, to] = [parseJid("bob@example.com/x"), parseJid(jid)];
+      const bytes = new TextEncoder().encode(
+        `<${kind} from='${from.text}' to='${to.text}'>${content}</${kind}>`,
+      );
+      assert.equal(fixture.registry.deliver({ kind, type, from, to, bytes }), "delivered");
+    };
+    deliver("presence", "available", "<show>away</show>");
+    deliver("presence", "available", "<show>dnd</show>");
+    deliver("message", "normal", "<body>x</body>");
+    const { input } = await alice.expect("</message>");
+    const shows = [...input.matchAll(/<show>(\w+)</g)].map(([, show]) => show);
+    assert.deepEqual(shows, maxHeldPresence > 0 ? ["dnd"] : ["away", "dnd"]);
   });
 }
 
