@@ -27,6 +27,21 @@ Deno.test("a roster set is pushed to all sessions of the account, in every datac
   assert.equal(fixture.store.item(ALICE, BOB)?.name, "Bob");
 });
 
+Deno.test("a roster set that changes nothing is pushed, and leaves the version as it is", async () => {
+  const fixture = withAlice();
+  await fixture.ask(PHONE, "set", query({ jid: BOB, name: "Bob" }));
+  const before = await fixture.store.find(ALICE, BOB);
+  const [first] = fixture.routed.splice(0).map((push) => stanzaElement(push).elements[0]!);
+  assert.equal(await fixture.ask(PHONE, "set", query({ jid: BOB, name: "Bob" })), "empty");
+  assert.deepEqual(await fixture.store.find(ALICE, BOB), before);
+  assert.deepEqual(lines(fixture.routed).toSorted(), [
+    `push ${BOB} none: ${ALICE} → ${ALICE}/laptop`,
+    `push ${BOB} none: ${ALICE} → ${PHONE}`,
+  ]);
+  const [second] = fixture.routed.map((push) => stanzaElement(push).elements[0]!);
+  assert.equal(second!.attribute("ver"), first!.attribute("ver"));
+});
+
 Deno.test("a push reaches only clients that have asked for the roster", async () => {
   const fixture = withAlice();
   await fixture.ask(PHONE, "set", query({ jid: BOB }));

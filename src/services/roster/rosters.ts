@@ -129,10 +129,13 @@ export class Rosters {
       const isNew = item?.isListed !== true;
       if (isNew && entry.items - entry.requests >= bounds.maxItems) return { item, result: "full" };
       const listed = { ...item ?? unlistedItem(contact), name, groups, isListed: true };
-      return { item: listed, result: "ok" };
+      return { item: isVisibleChange(item, listed) ? listed : item, result: "ok" };
     });
     if (change === undefined) return { error: "registration-required" };
-    return change.result === "full" ? { error: "resource-constraint" } : "empty";
+    if (change.result === "full") return { error: "resource-constraint" };
+    // RFC 6121 §2.4.2: each set is pushed. A repeated one may be of a node that died before its push.
+    if (change.item === change.before) await this.#tell(owner, contact, change);
+    return "empty";
   }
 
   /**
@@ -145,14 +148,14 @@ export class Rosters {
     { owner, contact, isStill }: ChangePlace,
     decide: Parameters<typeof changeRoster<T>>[2],
   ): Promise<RosterChange<T> | undefined> {
-    const { clock, hosts, reach, metrics, log } = this.#deps;
+    const { clock, metrics } = this.#deps;
     const change = await changeRoster(
       this.#store(owner),
       { owner: owner.text, contact, clock, isStill },
       decide,
     );
     if (change === undefined) return undefined;
-    const { before, item, version } = change;
+    const { before, item } = change;
     if (item === before) return change;
     if (await isStill?.() === false) {
       // Nobody who takes the name gets the item. What they have noted of the contact since stays.
@@ -164,7 +167,17 @@ export class Rosters {
       return undefined;
     }
     metrics.changes.inc();
-    if (!isVisibleChange(before, item)) return change;
+    if (isVisibleChange(before, item)) await this.#tell(owner, contact, change);
+    return change;
+  }
+
+  /** Pushes an item to the owner's clients, as the roster has it at this version. */
+  async #tell(
+    owner: Jid,
+    contact: string,
+    { item, version }: Pick<RosterChange<unknown>, "item" | "version">,
+  ): Promise<void> {
+    const { hosts, reach, log } = this.#deps;
     this.#deps.changed(owner, contact, version);
     const told = item?.isListed === true ? writeItem(item) : writeRemoved(contact);
     const ver = hosts.hasVersions(owner.domainpart) ? version : undefined;
@@ -173,7 +186,6 @@ export class Rosters {
     } catch (thrown) {
       log.error("roster.push-failed", { error: describeError(thrown) }); // a bug: nothing rejects
     }
-    return change;
   }
 
   async #remove(
