@@ -129,7 +129,7 @@ class PubsubGet extends PepService implements IqService {
 
   async #items({ stanza, payload, client }: IqRequest): Promise<IqAnswer> {
     const [items, ...others] = payload.elements;
-    if (items === undefined || items.name !== "items") return notImplemented();
+    if (items?.name !== "items") return notImplemented(items);
     const node = nodeOf(items);
     if (node === undefined) return failure("bad-request", "nodeid-required");
     if (others.some(({ namespace }) => namespace !== RESULT_SET)) return { error: "bad-request" };
@@ -190,7 +190,7 @@ class PubsubSet extends PepService implements IqService {
       case "create":
         return await this.#create(stanza.to, action, payload.child("configure"), isCurrent);
       default:
-        return action === undefined ? { error: "bad-request" } : notImplemented();
+        return notImplemented(action);
     }
   }
 
@@ -266,7 +266,7 @@ class OwnerGet extends PepService implements IqService {
       const form = showForm(NODE_CONFIG, NodeConfig.defaultOf("").fields());
       return answerWith(element("default", {}, form));
     }
-    if (asked?.name !== "configure" && asked?.name !== "affiliations") return notImplemented();
+    if (asked?.name !== "configure" && asked?.name !== "affiliations") return notImplemented(asked);
     const node = nodeOf(asked);
     if (node === undefined) return failure("bad-request", "nodeid-required");
     const { to: owner } = stanza;
@@ -282,6 +282,13 @@ class OwnerGet extends PepService implements IqService {
   }
 }
 
+const OWNER_ACTIONS: ReadonlySet<string> = new Set([
+  "configure",
+  "affiliations",
+  "delete",
+  "purge",
+]);
+
 /** Configuration, affiliations and removal of nodes. */
 class OwnerSet extends PepService implements IqService {
   readonly namespace = PUBSUB_OWNER;
@@ -290,10 +297,7 @@ class OwnerSet extends PepService implements IqService {
   async answer({ stanza, payload, isCurrent }: IqRequest): Promise<IqAnswer> {
     const [action] = payload.elements;
     const node = action && nodeOf(action);
-    if (action === undefined) return { error: "bad-request" };
-    if (!["configure", "affiliations", "delete", "purge"].includes(action.name)) {
-      return notImplemented();
-    }
+    if (action === undefined || !OWNER_ACTIONS.has(action.name)) return notImplemented(action);
     if (node === undefined) return failure("bad-request", "nodeid-required");
     const { to: owner } = stanza;
     if (action.name === "affiliations") {
@@ -391,8 +395,24 @@ function failure(error: StanzaErrorCondition, detail: string): IqAnswer {
   return { error, detail: element(detail, { xmlns: PUBSUB_ERRORS }) };
 }
 
-function notImplemented(): IqAnswer {
-  return failure("feature-not-implemented", "unsupported");
+/** Features of XEP-0060 that PEP needs nothing of, by the elements that ask for them. */
+const UNSUPPORTED: ReadonlyMap<string, string> = new Map([
+  [`${PUBSUB} subscribe`, "subscribe"],
+  [`${PUBSUB} unsubscribe`, "subscribe"],
+  [`${PUBSUB} subscriptions`, "retrieve-subscriptions"],
+  [`${PUBSUB} affiliations`, "retrieve-affiliations"],
+  [`${PUBSUB} options`, "subscription-options"],
+  [`${PUBSUB} default`, "retrieve-default-sub"],
+  [`${PUBSUB_OWNER} subscriptions`, "manage-subscriptions"],
+]);
+
+/** Refuses a request that is not served, and names the feature that is missing (XEP-0060 §6.1.3). */
+function notImplemented(asked: XmlElement | undefined): IqAnswer {
+  if (asked === undefined) return { error: "bad-request" };
+  const error = "feature-not-implemented";
+  const feature = UNSUPPORTED.get(`${asked.namespace} ${asked.name}`);
+  if (feature === undefined) return { error };
+  return { error, detail: element("unsupported", { xmlns: PUBSUB_ERRORS, feature }) };
 }
 
 function answerOf(outcome: PepOutcome): IqAnswer {

@@ -120,6 +120,38 @@ Deno.test("pepRequests() refuses malformed publications, and others than the own
   match(await pep.items(ALICE, TUNE), /<item-not-found /);
 });
 
+Deno.test("pepRequests() names the feature that a request would need", async () => {
+  await using pep = await PepFixture.open();
+  const of = (content: string) => pubsub(content);
+  const ofOwner = (content: string) => pubsub(content, OWNER);
+  for (
+    const [type, request, feature] of [
+      ["set", of(`<subscribe node='${TUNE}' jid='alice@example.com'/>`), "subscribe"],
+      ["set", of(`<unsubscribe node='${TUNE}' jid='alice@example.com'/>`), "subscribe"],
+      ["get", of("<subscriptions/>"), "retrieve-subscriptions"],
+      ["get", of("<affiliations/>"), "retrieve-affiliations"],
+      ["get", of(`<options node='${TUNE}'/>`), "subscription-options"],
+      ["set", of(`<options node='${TUNE}'/>`), "subscription-options"],
+      ["get", of("<default/>"), "retrieve-default-sub"],
+      ["get", ofOwner(`<subscriptions node='${TUNE}'/>`), "manage-subscriptions"],
+      ["set", ofOwner(`<subscriptions node='${TUNE}'/>`), "manage-subscriptions"],
+    ] as const
+  ) {
+    const answer = await pep.ask(ALICE, type, request);
+    match(answer, /<error type='cancel'><feature-not-implemented /);
+    const errors = "http://jabber.org/protocol/pubsub#errors";
+    match(answer, new RegExp(`<unsupported xmlns='${errors}' feature='${feature}'/>`), request);
+  }
+  const unknown = await pep.ask(ALICE, "get", of("<unheard-of/>"));
+  match(unknown, /<feature-not-implemented /);
+  doesNotMatch(unknown, /<unsupported/);
+  for (const type of ["get", "set"] as const) {
+    for (const empty of [of(""), ofOwner("")]) {
+      match(await pep.ask(ALICE, type, empty), /<bad-request /);
+    }
+  }
+});
+
 Deno.test("pepRequests() holds the bounds on nodes, items and bytes", async () => {
   await using pep = await PepFixture.open({ maxNodes: 2, maxItemBytes: 300, maxBytes: 700 });
   const bytesOf = (id: string, bytes: number) => tune(id, "x".repeat(bytes - 53));
