@@ -85,7 +85,7 @@ export function createAdminApp(
   addPages(app, deps);
   addDashboard(app);
   app.use(requireSameSite());
-  // Whoever probes a node has no token. They learn what they would by logging in, and no names.
+  // Programs that probe a node have no token. They learn no more than by logging in, and no names.
   app.openapi(LIVE_ROUTE, (context) => context.json({ ok: true }, 200));
   app.openapi(PROBED_READY_ROUTE, (context) => {
     const ok = deps.parts().every((part) => part.state === "up");

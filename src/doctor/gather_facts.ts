@@ -63,7 +63,7 @@ export async function gatherFacts(options: DoctorOptions): Promise<DoctorFacts> 
     own: settingsOf(config, config.file),
     others: [
       ...otherConfigs.map((other) => settingsOf(other, other.file)),
-      // What our own node runs with may differ from the file as it is now.
+      // The settings with which our own node runs may differ from the file as it is now.
       ...[...answeredNodes(nodes)].map(({ settings }) => settings)
         .filter((settings) => settings !== undefined),
     ],

@@ -95,7 +95,7 @@ export async function importAccounts(options: ImportOptions): Promise<ImportCoun
     });
     for (const placed of batch) if (!result.left.includes(placed)) taken.add(placed.position);
     batch = result.left;
-    // Those of them that have failed may have their keys.
+    // Accounts that have failed may have got their keys.
     awaited = awaited.filter((each) => batch.some(({ position }) => position === each.position));
     if (batch.length === 0) {
       position = seen;
@@ -117,7 +117,7 @@ export async function importAccounts(options: ImportOptions): Promise<ImportCoun
   options.progress?.(counts);
   try {
     for await (const placed of source.items(position)) {
-      // What a batch has is taken at once: of one account that would be twice.
+      // The accounts of a batch are taken at the same time, so a batch must not have one twice.
       if (batch.some((each) => isSameAccount(each, placed))) await take();
       seen = placed.position;
       if (taken.has(seen)) continue;

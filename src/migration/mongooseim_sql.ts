@@ -203,7 +203,7 @@ export class MongooseimSql implements AccountSource {
     await this.#last(parts, key);
     await this.#offline(parts, key);
     if (this.#tables.has("pubsub_nodes")) await takeNodesOf(parts, this.#database);
-    // Who has nodes in both forms has used these last.
+    // An account with nodes in both forms has used these last.
     if (this.#tables.has("pubsub_node")) await takeNewNodesOf(parts, key, this.#database);
     await this.#noteLeft(parts, key);
     return { kind: "account", account: parts.account(), findings: parts.findings };

@@ -109,7 +109,7 @@ async function* read(document: Opened, seen: Seen): AsyncGenerator<SourceItem, v
       if (chunk === undefined) pie.end();
       else pie.push(chunk);
     } catch (thrown) {
-      // What stands before the mistake is taken.
+      // The accounts before the mistake are taken.
       yield* accountsIn(pie);
       throw new CausewayError(
         "migration/malformed",

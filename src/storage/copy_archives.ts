@@ -328,7 +328,7 @@ class ArchiveCopy {
       this.#done += page.length;
       await this.#options.progress?.(this.#done);
     }
-    // What was read behind a message of the destination is a part of the archive alone.
+    // The messages behind one of the destination's are only a part of the archive.
     if (known === undefined) source.preferences(archive, mine.preferences);
     else source = await this.#summaryOf(from, archive, mine.preferences, end);
     const preferences = (await stateOf(to, archive)).preferences;

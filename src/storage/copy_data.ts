@@ -278,7 +278,7 @@ async function copyPart(
   const hosts = [...options.users.keys()];
   const storesOf = (host: string): readonly UserStore[] =>
     [
-      // Whose accounts they are does not matter for the accounts themselves.
+      // The configured place of accounts does not matter when the accounts themselves are copied.
       kind === "users" ? undefined : configured.users(host),
       source.stores.users?.(host),
       differing === "mirror" ? destination.stores.users?.(host) : undefined,

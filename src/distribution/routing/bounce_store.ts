@@ -441,7 +441,7 @@ export class BounceStore {
     if (held.isPreparing) return;
     if (untilMs !== -Infinity) this.#countRetry(held, untilMs);
     if (held.isEmpty) {
-      // What came back while the last one left goes on by itself, in a moment.
+      // Stanzas that came back while the last one left go on by themselves, in a moment.
       if (!held.isExpecting) this.#forget(held);
       return;
     }

@@ -244,7 +244,7 @@ export class FanOut {
     const { carbons, local } = this.#deps;
     const { stanza } = envelope;
     if (carbons?.copies(stanza) !== true) return;
-    // What no session gets comes back to its sender, and is none of the account's conversations.
+    // A message that no session gets comes back to its sender, and is no part of a conversation.
     if (!isConnected(stanza.to, { spread, own: local.sessionsOf(stanza.to) })) return;
     envelope.isSpread = true;
     this.#sendCarbons(envelope, spread, host);

@@ -73,7 +73,7 @@ export class LookupRates {
    * free.
    */
   payerOf(from: Jid): string | undefined {
-    // Whoever writes to a room has paid for what the room sends.
+    // The writer of a message to a room has paid for the stanzas that the room sends.
     if (isRoomDomain(from.domainpart, this.#domains)) return undefined;
     if (!isUserHost(from.domainpart, this.#domains)) return from.domainpart;
     return from.localpart === "" ? undefined : from.bare.text;

@@ -105,7 +105,7 @@ export class Refusals {
       kept: (isStored) => {
         envelope.isArchived = isStored;
         if (isStored) envelope.trace?.note("stored", { source: "archive" });
-        // Whatever becomes of it now, its recipient finds it in the archive.
+        // From now on its recipient finds it in the archive, even if it is not delivered.
         const settle = () => envelope.settle();
         const outcome = { kept: settle, refused: settle, dropped: settle };
         if (!isStored || !this.#isKeptOffline(envelope, outcome)) settle();

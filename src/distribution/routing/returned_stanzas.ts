@@ -42,7 +42,7 @@ export class ReturnedStanzas {
       case "unacknowledged":
       case "passed-on":
       case "perhaps-delivered":
-        // What else is known of the stanza is right: its session has come back with it, or another
+        // Everything else that is noted of the stanza is right: its session has come back with it, or another
         // session of the account here has had a copy.
         envelope.rememberedBy?.forgetDelivered(envelope);
         return this.#rerouted(envelope, reason === "perhaps-delivered");

@@ -317,8 +317,8 @@ export class Tracing implements StanzaTracer {
   }
 
   /**
-   * True when nodes of `host` may follow an address. Those of our own datacenter may follow any one.
-   * Those of others may follow addresses that all datacenters share, and their own. A domain under
+   * True when nodes of `host` may follow an address. Nodes of our datacenter may follow all addresses.
+   * Nodes of others may follow addresses that all datacenters share, and their own. A domain under
    * several hosts belongs to the nearest of them.
    */
   #mayTrace(host: string, { domainpart }: Jid): boolean {

@@ -82,7 +82,7 @@ export class AbsentAccounts {
       const found = await asked;
       if (found !== undefined) return found;
     }
-    // Those who have waited for the same question share the next one.
+    // Messages that have waited for one question share the next one, too.
     let next = this.#asked.get(account.text);
     if (next === undefined) this.#asked.set(account.text, next = this.#ask(account));
     return await next;

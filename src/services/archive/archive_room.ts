@@ -116,7 +116,7 @@ export class ArchiveRoom {
   }
 }
 
-/** Returns the least bytes that a message takes while it is held: without its words. */
+/** Returns the fewest bytes that a message takes while it is held: without its words. */
 function leastCostOf({ bytes }: Stanza): number {
   return bytes.length + RETAINED_OVERHEAD_BYTES;
 }

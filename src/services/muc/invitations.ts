@@ -84,7 +84,7 @@ export class Invitations {
         ),
         settings.passwordProtected ? element("password", {}, settings.password) : undefined,
       );
-      // What a room sends to one resource goes to no other one, even if that one is gone.
+      // Stanzas of a room to one resource go to no other resource, even if that one is gone.
       const to = jids[i]!.bare;
       this.#deps.send(buildStanza(element("message", {}, x), { from: room, to }));
     }

@@ -152,7 +152,7 @@ export class RoomEntrance<Taken extends RoomStanza> {
   /** Makes a seat this node's, and shows its session who is in the room and who has left it. */
   #claim(seat: Seat, about: { readonly codes: readonly string[] }): void {
     const { rooms, gone, seats } = this.#deps;
-    // What another node still tells of its seat comes too late.
+    // News of another node about its former seat must not count any more.
     const own = { ...seat, joinedMs: seat.joinedMs + 1, changedMs: this.#nowMs() };
     seats.put(own, about);
     rooms.tellGone(own, gone.nicks(seat.room));

@@ -134,7 +134,7 @@ export class AvatarPhotos {
     const account = presence.from.bare;
     const { hash, isOpen = false } = this.#photos.get(account.text) ?? {};
     if (hash === undefined || presence.bytes.length > MAX_PRESENCE_BYTES) return presence;
-    // Who gets directed presence need not be a contact.
+    // The recipient of directed presence need not be a contact.
     if (!isOpen && presence.to.text !== account.text) return presence;
     const written = stanzaElement(presence);
     const update = written.child("x", VCARD_UPDATE);
@@ -372,7 +372,7 @@ export class AvatarPhotos {
     photo.isOpen = model === "open";
     const isShown = photo.isOpen || model === "presence";
     const id = isShown && last?.xml !== undefined ? pictureIn(tree(last.xml))?.id ?? "" : undefined;
-    // What contacts have been told ends with the avatar.
+    // Contacts have been told of an avatar, and hear that it has ended.
     this.#became(account, photo, id ?? (photo.hash === undefined ? undefined : ""));
   }
 

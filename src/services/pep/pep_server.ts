@@ -99,7 +99,7 @@ export class PepServer {
     if (this.#deps.hosts.store(jid.domainpart) === undefined) return;
     this.#caps.presence(jid, presence);
     if (presence.type === "available") return;
-    // Who comes back at once is sent them all again (XEP-0163 §4.3.4).
+    // A client that comes back at once gets all last items again (XEP-0163 §4.3.4).
     this.#last.closed(jid);
     this.#notices.unavailable(jid);
   }
@@ -296,7 +296,7 @@ export class PepServer {
         node,
         expected: found.text,
         config: config.encode(),
-        // What is published from now on is not kept: an older item must not pass for the last one.
+        // Items published from now on are not kept: an older item must not pass for the last one.
         maxItems: config.persists ? config.maxItems(limits) : 0,
       });
       return isDone ? { config, change: { kind: "configuration" } } : "changed";

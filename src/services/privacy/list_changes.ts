@@ -134,7 +134,7 @@ export class ListChanges {
       written = { name, xml };
     }
     const { maxLists, maxItems, maxBytes } = this.#deps.hosts.bounds(domainpart);
-    // What makes the lists smaller is always possible: the bounds may be new.
+    // A change that makes the lists smaller is always possible: the bounds may be new.
     const hasRoom = texts.size <= Math.max(maxLists, before.texts.size) &&
       (list?.items?.length ?? 0) <=
         Math.max(maxItems, before.lists.get(list?.name ?? "")?.items.length ?? 0) &&

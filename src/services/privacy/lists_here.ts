@@ -102,7 +102,7 @@ export class ListsHere {
     here.resources.set(resourcepart, own);
     try {
       await this.readSoon(bare);
-      // Who changes the lists just now may not know of the session yet, and pushes nothing to it.
+      // A node that changes the lists just now may not know of the session yet, and pushes nothing to it.
       if (!here.isRead) {
         here.cancelLook = this.#deps.clock.after(LOOK_AGAIN_MS, () => void this.readLater(bare));
       }

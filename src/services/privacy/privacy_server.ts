@@ -329,7 +329,7 @@ export class PrivacyServer {
       const to = parseJid(`${account.text}/${resourcepart}`) as FullJid; // it has a resource
       const isHere = this.#here.find(to)?.isOpen === true;
       for (const payload of pushes) {
-        // Of the block list the clients here have been told already.
+        // The clients here have been told of the block list already.
         if (!isHere || payload.namespace !== BLOCKING_NAMESPACE) this.#push(to, payload);
       }
     }

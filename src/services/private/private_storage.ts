@@ -105,7 +105,7 @@ async function changeElements(
     const outcome = await store.change(localpart, meant, bounds);
     if (outcome === "full") return { error: "resource-constraint" };
     if (outcome === "changed") continue;
-    // Where there was none, the account may have been deleted before its first one was written.
+    // If there was no element, the account may have been deleted before its first one was written.
     const added = meant.filter(({ expected, xml }) => expected === null && xml !== undefined);
     if (added.length === 0 || await isCurrent?.() !== false) return "empty";
     for (const { namespace, name, xml } of added) {

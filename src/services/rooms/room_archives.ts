@@ -85,7 +85,7 @@ export interface RoomArchiveRequest {
  * The archives of rooms (XEP-0313). A room has numbered its messages, and keeps them until its archive
  * has them.
  *
- * Whoever writes to an archive writes all that it lacks, from the oldest message on. So the archive has
+ * A node that writes to an archive writes all that it lacks, from the oldest message on. So the archive has
  * the order of the room, whichever nodes write at the same time, and a node that dies leaves its
  * messages to the next one.
  */

@@ -108,7 +108,7 @@ export class ContactPresence {
     const found = await reach.sessionsOf(seen.length === 0 ? [] : [contact]);
     const hosts = reach.hostsWith([contact], found);
     for (const jid of seen) reach.send(unavailable(jid, contact), hosts);
-    // Who may be elsewhere is told by the next presence of the session, or as it ends.
+    // Resources that may be elsewhere hear of the end with the next presence of the session, or its end.
     if (found === undefined) return;
     for (const { jid } of sessions) broadcasts.ended(jid, contact);
   }

@@ -85,7 +85,7 @@ export class KnownPresence {
         for (const known of all) if (isMatch(known, from)) found.push([from, known]);
       }
     };
-    // What comes while it walks is new, and comes behind.
+    // Presence that comes during the walk is new, and comes behind.
     for (let left = this.#known.size; left > 0; left -= WALKED_AT_ONCE) await paced.run(walk);
     return found;
   }

@@ -126,7 +126,7 @@ export class ListReview {
       const heard = textsOf(told.get(jid.text) ?? []);
       const wasHidden = (to: Jid) =>
         !heard.has(to.text) && (before.hidesFrom(to) || this.isSpared(jid, to));
-      // Whoever was told meanwhile was told by the list as it is now.
+      // Contacts who were told meanwhile were told by the list as it is now.
       const isHidden = (to: Jid) => this.#deps.sights.viewOf(jid).hidesFrom(to);
       const parted = subscribers.filter((to) => !wasHidden(to) && isHidden(to));
       const met = subscribers.filter((to) => wasHidden(to) && !isHidden(to));

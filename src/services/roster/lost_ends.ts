@@ -88,7 +88,7 @@ export class LostEnds {
 
   async #tellAll(host: string): Promise<void> {
     const { paced, reach, isAvailableTo } = this.#deps;
-    // What is lost again on the way is told another time.
+    // An end that is lost again on the way is noted again, and told another time.
     const missed = this.#missed.get(host);
     if (missed === undefined) return;
     this.#missed.delete(host);

@@ -74,8 +74,8 @@ export class PresenceBroadcasts {
   /** Full JIDs of told sessions whose account is gone, with its roster. */
   readonly #orphans = new Set<string>();
   /**
-   * Changes that were told at this datacenter alone, as the session table could not tell who is elsewhere.
-   * That of an end has the contacts who were told of the presence.
+   * Changes that were told only at this datacenter, as the session table could not tell who is elsewhere,
+   * with the contacts who were told. For an end, they are those who were told of the presence before.
    */
   readonly #toldHere = new WeakMap<Stanza | Ending, readonly Jid[]>();
   /**
@@ -114,7 +114,7 @@ export class PresenceBroadcasts {
   arrived(jid: FullJid, isNew: boolean): void {
     // It is back before the rest of its presence was dropped.
     if (this.#hasMoved(jid)) this.#changes.get(jid.text)!.pop();
-    // What an earlier session with its full JID has left untold, its own presence has made outdated.
+    // Its own presence outdates what an earlier session with its full JID has left untold.
     this.#retries.giveUp(jid.text);
     this.#told.set(jid.text, []);
     if (isNew && this.#deps.hosts.store(jid.domainpart) !== undefined) {

@@ -277,7 +277,7 @@ export class RemotePresence {
    * has gone meanwhile.
    */
   #wasAway(forMs: number, host?: string): void {
-    // What is left of a lease is more than half of it, as it is renewed well before.
+    // A lease always has more than half of its time left, because it is renewed well before.
     if (forMs < this.#deps.leaseMs / 2) return;
     const backUs = this.#deps.clock.wallUs();
     this.#reviews.set(host, { backUs, looksLeft: SECOND_ANNOUNCEMENT - 1 });

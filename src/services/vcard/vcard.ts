@@ -138,7 +138,7 @@ async function changeVcard(
     const before = await store.read(localpart);
     if (await isCurrent?.() === false) return { error: "registration-required" };
     if (!await store.replace(localpart, before, xml)) continue;
-    // Where there was none, the account may have been deleted before its first one was written.
+    // If there was no vCard, the account may have been deleted before its first one was written.
     if (before !== undefined || await isCurrent?.() !== false) return "empty";
     await store.replace(localpart, xml, undefined); // unless the name's next owner has written one
     return { error: "registration-required" };

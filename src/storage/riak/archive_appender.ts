@@ -51,7 +51,7 @@ export class ArchiveAppender {
       "archive messages in",
       async (state) => {
         const head = parseHead(state);
-        // What has left the head since is in a chunk now, and its map says so.
+        // Messages that have left the head since are in a chunk now, and its map says so.
         if (checkedWith !== head.flushed) written.clear();
         checkedWith = head.flushed;
         const preferences = preferencesIn(head);

@@ -60,7 +60,7 @@ export class RiakRosterStore implements RosterStore {
     return await this.#change(owner, (state) => {
       if (shownVersion(state) !== expected) return undefined;
       const change = [[`${ITEM}${contact}`, item === undefined ? null : stored(item)]] as const;
-      // What has changed before a roster was made is as unknown as what was removed.
+      // Changes from before a roster was made are as unknown as removed contacts.
       return item === undefined || expected === 0 ? [...change, [REMOVAL, ""]] : change;
     });
   }

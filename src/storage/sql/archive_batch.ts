@@ -46,7 +46,7 @@ export async function appendBatch(
 ): Promise<AppendedBatch> {
   const wanted = [...new Set(messages.map(({ archive }) => archive))];
   const archives = await lockArchives(queries, dialect, wanted);
-  // What is there is looked for behind the lock: whoever has stored it has held that lock.
+  // Stored messages are looked for behind the lock: the transactions that stored them have held it.
   const there = await idsThere(queries, dialect, messages);
   const fresh = [...archives.values()].filter(({ lastPosition }) => lastPosition === 0);
   const rows: Row[] = [];

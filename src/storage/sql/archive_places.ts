@@ -163,7 +163,7 @@ export async function lockArchives(
       }
       const isFree = !rows.has(places.first.toString("hex"));
       const made = { ...EMPTY, account_key: isFree ? places.first : places.second };
-      // Of two transactions that make one row, the later one is tried again.
+      // If two transactions make one row, the later one is tried again.
       await queries.insertInto("archives").values({ ...made, ...ownerIn(places) }).execute();
       rows.set(made.account_key.toString("hex"), { ...made, owner_key: places.owner });
       states.set(archive, stateOf({ ...made, owner_key: places.owner }));

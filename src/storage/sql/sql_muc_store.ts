@@ -83,7 +83,7 @@ export class SqlMucStore implements MucStore {
       const found = await queries.selectFrom("muc_rooms").select("version")
         .where("room_key", "=", key).executeTakeFirst();
       if (found !== undefined) return "exists";
-      // Whoever may make no more rooms changes nothing, and waits for nobody.
+      // For people who may make no more rooms, nothing is changed, and nothing waits.
       if (await this.#countCreated(queries, creatorKey) >= maxCreated) return "too-many";
       await lockCreator(queries, creatorKey);
       if (await this.#countCreated(queries, creatorKey) >= maxCreated) return "too-many";

@@ -147,7 +147,7 @@ export class SqlRoomStore implements RoomStore {
   ): Promise<NumberedMessage | undefined> {
     const key = keyOf(room);
     return await this.#database.transact("number a message in", async (queries) => {
-      // Those who are not in the room change nothing, and wait for nobody.
+      // For people who are not in the room, nothing is changed, and nothing waits.
       const found = await queries.selectFrom("muc_light_occupants").select("affiliation")
         .where("room_key", "=", key).where("user_key", "=", keyOf(sender)).executeTakeFirst();
       if (found === undefined) return undefined;

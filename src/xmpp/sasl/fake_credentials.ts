@@ -29,7 +29,7 @@ export interface LoginSecrets extends CompleteCredentials {
  * §9). The same name at the same host has the same salt as long as the process lives; at another host it
  * has another one, as accounts do. No password matches the keys.
  *
- * The same is made up for a key that an account lacks: a login by it fails like a wrong password.
+ * A key that an account lacks is made up, too: a login by it fails like a wrong password.
  */
 export class FakeCredentials {
   readonly #key: Uint8Array;
