@@ -18,7 +18,7 @@ export class TelemetrySink implements AsyncDisposable {
     return { requests: this.#requests, bytes: this.#bytes };
   }
 
-  /** Has a node tell it of everything, and of this share of the messages. */
+  /** Makes a node tell it of everything, and of this share of the messages. */
   configure(configuration: CausewayConfiguration, ratio: number): void {
     configuration.observe = this.settings(ratio);
   }

@@ -96,7 +96,7 @@ export class SlixmppClient extends ChatClient {
   }
 
   /**
-   * Has one of the library's plugins do something: a function of our script, by its name.
+   * Makes one of the library's plugins do something: a function of our script, by its name.
    *
    * @returns what the plugin gives
    * @throws Error whose message is the condition of a stanza error that came back

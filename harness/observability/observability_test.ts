@@ -105,7 +105,7 @@ async function failToLogIn(cluster: Cluster): Promise<void> {
   }
 }
 
-/** Has promtool look at both pages. It finds wrong units, suffixes, types and missing help. */
+/** Makes promtool look at both pages. It finds wrong units, suffixes, types and missing help. */
 async function checkPages(cluster: Cluster): Promise<void> {
   for (const datacenter of cluster.datacenters) {
     const response = await fetch(datacenter.adminUrl("/metrics"));

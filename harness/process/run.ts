@@ -58,7 +58,7 @@ export class Run implements AsyncDisposable {
     await this.#order("keep");
   }
 
-  /** Has the watchdog end process `pid` if this one dies. */
+  /** Makes the watchdog end process `pid` if this one dies. */
   guard(pid: number): void {
     void this.#order(`guard ${pid}`);
   }
@@ -67,7 +67,7 @@ export class Run implements AsyncDisposable {
     void this.#order(`unguard ${pid}`);
   }
 
-  /** Has the watchdog run a command if this process dies, such as removing a container. */
+  /** Makes the watchdog run a command if this process dies, such as removing a container. */
   guardWith(command: readonly string[]): void {
     void this.#order(`command ${JSON.stringify(command)}`);
   }

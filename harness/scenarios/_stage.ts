@@ -54,7 +54,7 @@ export class Stage implements AsyncDisposable {
     await runUsersCommand(this.cluster, this.cluster.datacenter(at), ["add", jid], ADDED_PASSWORD);
   }
 
-  /** Has the scenario's end log out `entered` too. */
+  /** Makes the scenario's end log out `entered` too. */
   use<T extends AsyncDisposable>(entered: T): T {
     return this.#entered.use(entered);
   }

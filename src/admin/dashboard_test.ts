@@ -64,7 +64,7 @@ Deno.test(
   },
 );
 
-/** Has the page hold back each answer 401, by its path, until its function in `refusals` is called. */
+/** Makes the page hold back each answer 401, by its path, until its function in `refusals` is called. */
 const HOLD_REFUSALS = `
   const fetchNow = globalThis.fetch;
   globalThis.refusals = new Map();

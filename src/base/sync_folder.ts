@@ -1,5 +1,5 @@
 /**
- * Has the names of a folder's files on the disk: a file that was made or renamed may else be gone, or
+ * Puts the names of a folder's files on the disk: a file that was made or renamed may else be gone, or
  * have its former name, after a power failure. Does nothing where the folder may not be read, or the
  * system opens no folders.
  */

@@ -6,7 +6,7 @@ interface RefusesOptions {
 }
 
 /**
- * Has the commands below `program` name an unknown option before a required one that is missing.
+ * Makes the commands below `program` name an unknown option before a required one that is missing.
  * The first is often the second, misspelt: `--confg node.toml`.
  */
 export function nameUnknownFirst(program: Command): void {

@@ -107,7 +107,7 @@ export function usersCommand(io: CommandIo, done: (code: number) => void): Comma
   return users;
 }
 
-/** Has a node look for sessions of an account that was removed, at all nodes. */
+/** Makes a node look for sessions of an account that was removed, at all nodes. */
 async function checkAccount(
   { text }: BareJid,
   client: AdminClient,

@@ -87,7 +87,7 @@ export class Duty {
   }
 
   /**
-   * Has the sender slowed down at the node where the stanza entered.
+   * Slows the sender down at the node where the stanza entered.
    * @returns a function that ends it; undefined when the stanza has come from no other node
    */
   slowSender(): (() => void) | undefined {

@@ -329,7 +329,7 @@ export interface CheckedParts extends TellingParts {
 }
 
 /**
- * Has this node and the others with sessions of an account look up whether it exists. Returns the
+ * Makes this node and the others with sessions of an account look up whether it exists. Returns the
  * number of those sessions. Never rejects.
  */
 export async function checkAccount(

@@ -134,7 +134,7 @@ class Worlds implements AsyncDisposable {
   }
 }
 
-/** Has alice flood bob until the archive of dc1 has no room, and dc2 no longer reads from her. */
+/** Makes alice flood bob until the archive of dc1 has no room, and dc2 no longer reads from her. */
 async function flood({ near, pressure }: Worlds, alice: RawPeer, count: number): Promise<void> {
   const settle = async () => {
     for (let i = 0; i < 20; i++) await turn();

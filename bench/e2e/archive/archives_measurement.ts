@@ -255,7 +255,7 @@ function databaseOf(configuration: CausewayConfiguration): DatabasePlace {
 }
 
 /**
- * Has PostgreSQL make a checkpoint. From then on it writes over the files of its log that the run at
+ * Makes PostgreSQL write a checkpoint. From then on it writes over the files of its log that the run at
  * full load has filled, as one does that has run for a while. A server that is new fills each file
  * with zeros first, and all its users wait.
  */

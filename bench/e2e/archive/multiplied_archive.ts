@@ -19,7 +19,7 @@ type Run = (sql: string, values: readonly (Buffer | number)[]) => Promise<void>;
 
 interface Statements extends AsyncDisposable {
   readonly run: Run;
-  /** Has the database look at its tables, as it does by itself some time later. */
+  /** Makes the database look at its tables, as it does by itself some time later. */
   readonly analyze: string;
 }
 

@@ -197,7 +197,7 @@ function chatName(index: number): string {
   return `chat${index}`;
 }
 
-/** Has all chats begin, and returns once they are measured, for at most `measureMs`. */
+/** Begins all chats, and returns once they are measured, for at most `measureMs`. */
 async function begin(chats: readonly Chats[], measureMs: number): Promise<void> {
   for (const { load, perSecond } of chats) {
     await load.send({ do: "pace", perSecond, warmUpMs: WARM_UP_MS, measureMs });

@@ -31,7 +31,7 @@ export interface AdminActions {
   /** Ends the sessions of a bare or full JID at this node. */
   kick(address: string): ActionOutcome;
   /**
-   * Has this node and the others with sessions of an account look up whether it exists, and end those
+   * Makes this node and the others with sessions of an account look up whether it exists, and end those
    * sessions if it does not.
    */
   checkAccount(address: string): Promise<ActionOutcome>;

@@ -112,7 +112,7 @@ export class AnswerCheck {
   }
 }
 
-/** Has every object schema refuse properties that it does not name. */
+/** Makes every object schema refuse properties that it does not name. */
 function makeStrict(schema: unknown): void {
   if (typeof schema !== "object" || schema === null) return;
   if (Array.isArray(schema)) return schema.forEach(makeStrict);

@@ -223,7 +223,7 @@ export class LinkLayer implements DrainedLinks {
     (this.#hosts.get(host) ?? this.#destinations.to(host)).send(envelope);
   }
 
-  /** Has a message that was just given to `send` bring its carbon, as `Outbound` says. */
+  /** Makes a message that was just given to `send` bring its carbon, as `Outbound` says. */
   bringCarbon(host: string, sender: Jid, id: Pick<Envelope, "process" | "sequence">): boolean {
     return this.#hosts.get(host)?.bringCarbon(sender, id) ?? false;
   }
@@ -259,7 +259,7 @@ export class LinkLayer implements DrainedLinks {
     return this.#phase === "closed" || this.#hosts.get(destination)?.isGivenUp === true;
   }
 
-  /** Has stanzas for `destination` routed anew soon, unless it is linked before. */
+  /** Routes stanzas for `destination` anew soon, unless it is linked before. */
   reconsider(destination: string): void {
     this.#hosts.get(destination)?.reconsider();
   }

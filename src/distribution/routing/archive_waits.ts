@@ -17,12 +17,12 @@ export class ArchiveWaits {
     this.#slow = slow;
   }
 
-  /** Has the sender's archive take a message before it is routed. Returns false when there is no room. */
+  /** Makes the sender's archive take a message before it is routed. Returns false when there is no room. */
   askSender(envelope: Envelope): boolean {
     return this.#archiving.forSender(envelope, this.#archiving.mayWait(envelope));
   }
 
-  /** Has a message wait for room in its sender's archive, and calls `again` once there is some. */
+  /** Makes a message wait for room in its sender's archive, and calls `again` once there is some. */
   forSenderRoom(envelope: Envelope, again: Finish): Pending {
     return this.#withoutRoom(envelope, { ask: () => this.askSender(envelope), again });
   }
@@ -86,7 +86,7 @@ export class ArchiveWaits {
   }
 
   /**
-   * Has the recipient's archive take a message that is about to be delivered here.
+   * Makes the recipient's archive take a message that is about to be delivered here.
    * @param isEarly true when the router asks again in the end, if there is no room now
    */
   noteDelivery(envelope: Envelope, isEarly = false): Noted {

@@ -51,7 +51,7 @@ interface Parts {
 }
 
 /**
- * Has archives take messages on their way.
+ * Makes archives take messages on their way.
  *
  * The sender's archive takes a message where it enters the mesh. The message goes on meanwhile, and is
  * unsettled until the archive has it. The recipient's archive takes it on each node that is about to
@@ -72,7 +72,7 @@ export class Archiving {
     this.#deps = deps;
   }
 
-  /** Has the sender's archive begin with a message that waits behind others of its sender. */
+  /** Makes the sender's archive begin with a message that waits behind others of its sender. */
   foresee(envelope: Envelope): void {
     const { from, to } = envelope.stanza;
     if (envelope.arrival !== "here") this.#partsOf(envelope); // its time to wait for room begins
@@ -97,7 +97,7 @@ export class Archiving {
   }
 
   /**
-   * Has the sender's archive take a message before it is routed. Returns false when there is no room.
+   * Makes the sender's archive take a message before it is routed. Returns false when there is no room.
    * @param isEarly true when the router asks again in the end, if there is no room now
    */
   forSender(envelope: Envelope, isEarly = false): boolean {
@@ -127,7 +127,7 @@ export class Archiving {
     return true;
   }
 
-  /** Has the archive begin with messages of the same sender for which there was no room before. */
+  /** Makes the archive begin with messages of the same sender for which there was no room before. */
   #beginWithNext({ stanza: { from } }: Envelope): void {
     for (const envelope of this.#next.get(from.text) ?? []) {
       if (!this.#beginForSender(envelope, this.#partsOf(envelope), true)) return;
@@ -157,7 +157,7 @@ export class Archiving {
   }
 
   /**
-   * Has a message wait until an archive takes it that had no room.
+   * Makes a message wait until an archive that had no room takes it.
    * @param ask begins with it, if there is room now
    * @returns false when it has waited for too long
    */
@@ -174,7 +174,7 @@ export class Archiving {
   }
 
   /**
-   * Has the recipient's archive begin with a message while earlier ones of its sender wait for the
+   * Makes the recipient's archive begin with a message while earlier ones of its sender wait for the
    * same archive. It goes the same way as they do, and the archive answers in the order in which it
    * was asked, so the message will be delivered in its place among all others of the recipient.
    */
@@ -232,7 +232,7 @@ export class Archiving {
     return open;
   }
 
-  /** Has the recipient's archive take a message that begins to bounce. */
+  /** Makes the recipient's archive take a message that begins to bounce. */
   forAbsent(envelope: Envelope): void {
     const { stanza, isCopy, isArchived } = envelope;
     if (stanza.kind !== "message" || isCopy || isArchived) return;
@@ -283,7 +283,7 @@ export class Archiving {
   }
 
   /**
-   * Has the recipient's archive take a message after all that was delivered while it was being asked
+   * Makes the recipient's archive take a message after all that was delivered while it was being asked
    * whether there is an account: the answer was that there is none, or failed, and there is one.
    */
   #catchUp(envelope: Envelope, { noting, isDelivered }: Part): Noting | undefined {

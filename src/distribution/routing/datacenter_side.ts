@@ -196,13 +196,13 @@ export class DatacenterSide implements LocalDelivery {
     return this.#deps.node.deliver(envelope);
   }
 
-  /** Has all nodes with sessions of the account give them their carbons. */
+  /** Makes all nodes with sessions of the account give them their carbons. */
   #tellAll(envelope: Envelope, placements: readonly Placement[]): LocalOutcome {
     this.#sendCopies(envelope, nodesOf(placements));
     return this.#deps.node.deliver(envelope);
   }
 
-  /** Has the nodes that do not get a message give their sessions of the account their carbons. */
+  /** Makes the nodes that do not get a message give their sessions of the account their carbons. */
   #tellOthers(
     envelope: Envelope,
     placements: readonly Placement[],
@@ -252,7 +252,7 @@ export class DatacenterSide implements LocalDelivery {
     return "handed-over";
   }
 
-  /** Has all nodes of this datacenter take what the nodes of another tell of rooms. */
+  /** Makes all nodes of this datacenter take what the nodes of another tell of rooms. */
   #tellNodes(envelope: Envelope): LocalOutcome {
     const { node, placements, handover } = this.#deps;
     this.#sendCopies(envelope, [...placements.neighbours].filter((each) => !handover.isGone(each)));

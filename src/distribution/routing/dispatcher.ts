@@ -105,13 +105,13 @@ export class Dispatcher {
     return stop.isStopping && stop.follows(envelope);
   }
 
-  /** Has the sender's archive begin with a message that waits behind others of its sender. */
+  /** Makes the sender's archive begin with a message that waits behind others of its sender. */
   foresee(envelope: Envelope): void {
     if (envelope.stanza.kind === "message") this.#archiving?.foresee(envelope);
   }
 
   /**
-   * Has the recipient's archive begin with a message that waits behind others of its sender: `head`
+   * Makes the recipient's archive begin with a message that waits behind others of its sender: `head`
    * waits for that archive, and the archive has begun with all others up to `before`, too.
    * @returns false when the message cannot be foreseen, such as one that needs a lookup
    */
@@ -149,7 +149,7 @@ export class Dispatcher {
     if (pending !== undefined) whenOver(pending, (finish) => void finish());
   }
 
-  /** Has messages wait only briefly for room in archives from now on. */
+  /** Makes messages wait only briefly for room in archives from now on. */
   hurry(): void {
     this.#deps.archive?.hurry();
   }
@@ -245,7 +245,7 @@ export class Dispatcher {
   }
 
   /**
-   * Has a request for a subscription kept before it is routed. Then its keeper has the duty to
+   * Keeps a request for a subscription before it is routed. Then its keeper has the duty to
    * settle it.
    */
   #noteSubscription(envelope: Envelope, decision: Decision): Pending | undefined {

@@ -238,7 +238,7 @@ export class FanOut {
     this.#sendCopy(copy!, localHost);
   }
 
-  /** Has the account's sessions in other datacenters than `host` get carbons of a message. */
+  /** Makes the account's sessions in other datacenters than `host` get carbons of a message. */
   #copyToDevices(envelope: Envelope, spread: readonly SessionHost[], host: string): void {
     if (spread.length === 0) return;
     const { carbons, local } = this.#deps;
@@ -251,7 +251,7 @@ export class FanOut {
   }
 
   /**
-   * Has a message that a session here has just sent bring its carbon to another datacenter of the
+   * Makes a message that a session here has just sent bring its carbon to another datacenter of the
    * sender's account.
    * @returns that datacenter, and whether all sessions elsewhere get the carbon so; undefined when
    *   none does

@@ -88,7 +88,7 @@ class Fixture extends DeliveryFixture {
     });
   }
 
-  /** Has bob be here with a session of `priority`. */
+  /** Puts bob here with a session of `priority`. */
   isHere(priority: number | undefined, isResourceHere = false): void {
     this.sessions = { isHere: true, isResourceHere, priority };
   }

@@ -10,7 +10,7 @@ export interface Outbound {
    */
   send(host: string, envelope: Envelope): void;
   /**
-   * Has a message that was given to `send` within this event-loop turn bring its carbon: the node at
+   * Makes a message that was given to `send` within this event-loop turn bring its carbon: the node at
    * the other end makes it for the sender's own sessions there. It keeps its place among the
    * carbons that are sent `boundAs` the same sender.
    * @returns false when the carbon must be sent by itself. @default always false
@@ -90,7 +90,7 @@ export interface Handover {
   /** True when stanzas sent there come back at once. */
   isGivenUp(node: string): boolean;
   /**
-   * Has stanzas handed to `node` come back if it cannot be reached, as others wait for their fate.
+   * Makes stanzas handed to `node` come back if it cannot be reached, as others wait for their fate.
    */
   reconsider(node: string): void;
 }
@@ -193,7 +193,7 @@ export interface Archive {
   /** True when this node has sessions that may get a message for a person. */
   isHere(envelope: Envelope): boolean;
   /**
-   * Has an archive take a message. Undefined when it does not. Otherwise the message waits, or there
+   * Makes an archive take a message. Undefined when it does not. Otherwise the message waits, or there
    * is no room for it.
    * @param isEarly true when the router asks again in the end, if there is no room now
    */
@@ -203,7 +203,7 @@ export interface Archive {
     isEarly?: boolean,
   ): Noting | "resource-constraint" | undefined;
   /**
-   * Has a message wait for which `note` has found no room, until there is some.
+   * Makes a message for which `note` has found no room wait until there is some.
    * @returns false when it has waited for too long, and is refused. Never rejects
    */
   whenRoom(envelope: Envelope, wait: WaitForRoom): Promise<boolean>;

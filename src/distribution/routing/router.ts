@@ -217,7 +217,7 @@ export class Router {
   }
 
   /**
-   * Has the account's sessions at other nodes get the carbon of a message that was accepted within
+   * Makes the account's sessions at other nodes get the carbon of a message that was accepted within
    * this event-loop turn. The message brings it along where it goes to their datacenter.
    *
    * @param sequence that `accept` has returned
@@ -376,7 +376,7 @@ export class Router {
     this.#submit(envelope, -1);
   }
 
-  /** Has a stanza that has come to this node followed, if somebody wants that. */
+  /** Follows a stanza that has come to this node, if somebody wants that. */
   #follow(envelope: Envelope, cause?: StanzaTrace): void {
     const trace = this.#tracer.follow(envelope, cause);
     if (trace === undefined) return;

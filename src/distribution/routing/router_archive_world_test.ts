@@ -126,7 +126,7 @@ class World extends RouterFixture {
     }
   }
 
-  /** Has a sender write, from a link for one who is at the other datacenter. */
+  /** Makes a sender write, from a link for one who is at the other datacenter. */
   send(of: number, isFromLink = false): void {
     const sent = stanza(SENDERS[of]!, BOB, { id: `${of}-${++this.#counts[of]!}` });
     if (isFromLink) this.received(fromLink(sent, { sequence: ++this.#sequence }));

@@ -186,7 +186,7 @@ class CarbonWorld {
     this.#routers[from]!.accept(stanza(ALICE, to, { id }), { settle: () => {} }, 1);
   }
 
-  /** Has a device log in, or in anew. Its earlier session then ends. */
+  /** Logs a device in, again if it is logged in. Its earlier session then ends. */
   login(name: string, at: number, priority: number): void {
     const before = this.devices.find((device) => device.name === name);
     const device = { name, at, priority, unacknowledged: [], given: [] };

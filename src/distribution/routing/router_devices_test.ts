@@ -24,7 +24,7 @@ function bobAt(...hosts: readonly string[]): RouterFixture {
   return fixture;
 }
 
-/** Has bob's session at dc1 be available with `priority`, or not be available. */
+/** Makes bob's session at dc1 available with `priority`, or unavailable. */
 function bobHere(fixture: RouterFixture, priority: number | undefined): void {
   fixture.sessions.set(BOB, { isHere: true, isResourceHere: false, priority });
   const isReachable = priority !== undefined && priority >= 0;

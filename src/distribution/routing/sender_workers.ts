@@ -258,7 +258,7 @@ export class SenderWorkers<T> {
     return true;
   }
 
-  /** Has items foreseen, in their order, up to the first one that cannot be. */
+  /** Foresees items, in their order, up to the first one that cannot be. */
   #foresee(queue: Queue<T>): void {
     const { items, started, first, next } = queue;
     // With several entries there are returned ones, which may wait for something else.

@@ -54,7 +54,7 @@ export class Renewal {
     this.#cancelTick();
   }
 
-  /** Has the account read back, because it has changed. */
+  /** Reads the account back, because it has changed. */
   readBack(account: Account): void {
     this.#readBack.add(account, this.#deps.clock.monotonicMs());
   }

@@ -241,7 +241,7 @@ export class SessionTable {
     this.#placements.expireKey(jid.localpart === "" ? jid.domainpart : jid.text);
   }
 
-  /** Has the next lookup of `jid` ask Redis; memory still answers while Redis is away. */
+  /** Makes the next lookup of `jid` ask Redis; memory still answers while Redis is away. */
   expire(jid: Jid): void {
     this.#cache.expire(jid);
   }

@@ -115,7 +115,7 @@ export function patchMayBeRepeat(frame: Uint8Array, at: number): void {
 }
 
 /**
- * Has the message of an encoded STANZA frame that starts at `at` bring its carbon: the sender's own
+ * Makes the message of an encoded STANZA frame that starts at `at` bring its carbon: the sender's own
  * sessions at the destination get one (XEP-0280 §6).
  * @param id of the message
  * @returns false when the frame is another stanza's, or its kind and type have no carbons
@@ -134,7 +134,7 @@ export function patchCarbon(
 }
 
 /**
- * Has the message of an encoded STANZA frame bring no carbon.
+ * Makes the message of an encoded STANZA frame bring no carbon.
  * @returns true when it brought one
  */
 export function takeCarbon(frame: Uint8Array, at: number): boolean {

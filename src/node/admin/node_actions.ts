@@ -21,7 +21,7 @@ export interface ActedParts extends CheckedParts {
 
 /** Actions of operators on the whole node. */
 export interface NodeControl {
-  /** Has the process stop gracefully and end; false when it is doing so already. */
+  /** Makes the process stop gracefully and end; false when it is doing so already. */
   requestStop(): boolean;
   /** Reads the configuration and the certificates again. @throws CausewayError when it is refused */
   reload(): Promise<ReloadReport>;

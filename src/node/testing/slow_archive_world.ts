@@ -98,13 +98,13 @@ export class World implements AsyncDisposable {
     for (const clock of [this.#archiveClock, this.routed.clock]) clock.advance(byMs);
   }
 
-  /** Has the database take all that waits for it, and all that comes. */
+  /** Makes the database take all that waits for it, and all that comes. */
   becomesFast(): void {
     this.#isFast = true;
     for (const answer of this.#batches.splice(0)) answer();
   }
 
-  /** Has a client flood bob until the node no longer reads from it, while the database hangs. */
+  /** Makes a client flood bob until the node no longer reads from it, while the database hangs. */
   async flood(alice: RawPeer, count: number): Promise<void> {
     for (let id = 1; id <= count; id++) send(alice, id);
     await until(() => this.pressure.heldBack === 1);

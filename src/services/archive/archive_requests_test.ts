@@ -116,7 +116,7 @@ class Setup implements AsyncDisposable {
     );
   }
 
-  /** Has alice write a message. */
+  /** Makes alice write a message. */
   write(body: string): void {
     const text = `<message to='${BOB}' type='chat'><body>${body}</body></message>`;
     const stanza: Stanza = {

@@ -71,7 +71,7 @@ export class ArchiveRoom {
   }
 
   /**
-   * Has a message wait for which there is no room, until `attempt` finds some. A session waits for five
+   * Makes a message for which there is no room wait until `attempt` finds some. A session waits for five
    * seconds at most. A component speaks for many, so the others' messages wait behind this one for
    * no longer than for an archive.
    * @returns false when there was none in that time. Never rejects

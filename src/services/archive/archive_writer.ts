@@ -262,7 +262,7 @@ export class ArchiveWriter {
     return attempts > DOUBTFUL_ATTEMPTS ? "refused" : "fails";
   }
 
-  /** Has each message of a batch tried alone. Gives up the one that the store alone cannot hold. */
+  /** Tries each message of a batch alone. Gives up the one that the store alone cannot hold. */
   #refuse(batch: readonly ArchiveEntry[], why: "refused" | "too-large"): void {
     this.#most = 1;
     const [entry] = batch;

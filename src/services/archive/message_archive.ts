@@ -164,7 +164,7 @@ export class MessageArchive {
   }
 
   /**
-   * Has an archive take a message. Undefined when it does not. Otherwise the message waits, or there
+   * Makes an archive take a message. Undefined when it does not. Otherwise the message waits, or there
    * is no room for it.
    * @param isEarly true when the router asks again in the end, if there is no room now
    */
@@ -190,7 +190,7 @@ export class MessageArchive {
   }
 
   /**
-   * Has a message wait for which `note` has found no room, until `attempt` finds some. Never rejects.
+   * Makes a message for which `note` has found no room wait until `attempt` finds some. Never rejects.
    * @returns false when the message is refused
    */
   async whenRoom(

@@ -95,7 +95,7 @@ async function filledBy(world: ArchiveWorld, from: string, to: string): Promise<
   throw new Error("the share has no end");
 }
 
-/** Has a message wait for room; returns the outcomes of its wait. */
+/** Makes a message wait for room; returns the outcomes of its wait. */
 function wait(world: ArchiveWorld, message: ArchivableMessage): (boolean | Noting)[] {
   const outcomes: (boolean | Noting)[] = [];
   void world.archive.whenRoom(message, {

@@ -28,7 +28,7 @@ export interface CarbonsDeps {
    */
   sendElsewhere(carbon: Stanza, session: Jid): void;
   /**
-   * Has those nodes get the carbon of a message that a session here has just sent.
+   * Makes those nodes get the carbon of a message that a session here has just sent.
    * @param sequence of the message
    * @param wrapped returns the carbon for nodes that do not make it themselves
    */

@@ -19,7 +19,7 @@ interface Handover {
   /** Process of its old node. */
   readonly process: number;
   readonly held: PostedMessage[];
-  /** Has a message wait. */
+  /** Makes a message wait. */
   readonly hold: (message: PostedMessage) => void;
   readonly cancel: CancelTimer;
 }

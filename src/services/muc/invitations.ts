@@ -23,7 +23,7 @@ export interface InvitationsDeps {
   readonly rooms: LiveRooms;
   readonly records: Pick<RoomRecords, "settingsOf">;
   send(stanza: Stanza): void;
-  /** Has all nodes take notice of a change that is in the database. */
+  /** Tells all nodes of a change that is in the database. */
   changed(room: string): Promise<void>;
 }
 

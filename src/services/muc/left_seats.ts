@@ -46,7 +46,7 @@ export class LeftSeats {
     this.#left.delete(oldest!);
   }
 
-  /** Has the node of a seat end it, and returns true, if that is a seat which its session has left. */
+  /** Makes the node of a seat end it, and returns true, if that is a seat which its session has left. */
   told(seat: Seat): boolean {
     const left = this.#left.get(keyOf(seat));
     if (left === undefined || !continues(seat, left)) return false;

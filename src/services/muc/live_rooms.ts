@@ -37,7 +37,7 @@ export interface Arrival {
   readonly number: number;
   /** Position among all who came. */
   readonly position: number;
-  /** Has a later message wait, while its old node has not said which of them came there. */
+  /** Makes a later message wait, while its old node has not said which of them came there. */
   readonly hold?: (message: PostedMessage) => void;
 }
 

@@ -57,17 +57,17 @@ export interface MucRequestsDeps {
   readonly rooms: LiveRooms;
   readonly records: Pick<RoomRecords, "settingsOf">;
   readonly counters: MucMetrics;
-  /** Has all nodes take notice of a change that is in the database. */
+  /** Tells all nodes of a change that is in the database. */
   changed(
     room: string,
     about: { readonly codes: readonly string[]; readonly notes: PresenceNotes },
   ): Promise<void>;
-  /** Has all nodes take their sessions out of a room that is gone. */
+  /** Makes all nodes take their sessions out of a room that is gone. */
   destroyed(
     room: string,
     about: { readonly creation: number; readonly notes: PresenceNotes },
   ): void;
-  /** Has the nodes with the seats of somebody under a nickname give them a role. */
+  /** Makes the nodes with the seats of somebody under a nickname give them a role. */
   giveRole(
     room: string,
     about: {

@@ -15,7 +15,7 @@ async function withPhone(): Promise<[MucWorld, MucNode, MucNode]> {
   return [world, one, two];
 }
 
-/** Has alice ask bob for something, and returns the devices that are asked. */
+/** Makes alice ask bob for something, and returns the devices that are asked. */
 async function asked(one: MucNode, two: MucNode): Promise<readonly string[]> {
   const devices = [[one, BOB], [two, PHONE]] as const;
   for (const [node, jid] of devices) node.got(jid);

@@ -162,7 +162,7 @@ export class LastItems {
     return this.#paused.size + this.#missing.size < MAX_WAITING;
   }
 
-  /** Has a reading wait for its turn, when `begin` says what is read. Returns a function that ends that. */
+  /** Makes a reading wait for its turn, when `begin` says what is read. Returns a function that ends that. */
   #await(begin: () => Reading): () => void {
     const task = () => this.#read(begin());
     this.#waiting.add(task);

@@ -96,7 +96,7 @@ export interface PepDeps {
    * been told its presence. Undefined when nothing is being told, or that failed. Never rejects.
    */
   contactsTold(jid: FullJid): Promise<readonly RosterContact[] | undefined>;
-  /** Has a session send its presence anew, because the server adds something else to it now. */
+  /** Makes a session send its presence anew, because the server adds something else to it now. */
   presenceAgain(jid: FullJid): void;
   readonly paced: PacedWork;
   readonly clock: Clock;

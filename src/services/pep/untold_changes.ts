@@ -49,7 +49,7 @@ export class UntoldChanges {
     this.#pauses = new Pauses(deps.clock);
   }
 
-  /** Has what cannot be told now not be told any more. */
+  /** Gives up all changes that cannot be told now. */
   close(): void {
     this.#pauses.close();
   }

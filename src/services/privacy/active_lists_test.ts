@@ -131,7 +131,7 @@ async function withMovedPhone(): Promise<PrivacyFixture> {
   return fixture;
 }
 
-/** Has the node from which the phone's session came tell of its active list. */
+/** Makes the node from which the phone's session came tell of its active list. */
 function tellOfActive({ server }: PrivacyFixture, name: string): void {
   const payload = parseElement(new TextEncoder().encode(query(`<active name='${name}'/>`)));
   const iq = element("iq", { type: "set", id: "privacy-9-1" }, payload);

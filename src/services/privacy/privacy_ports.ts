@@ -48,7 +48,7 @@ export interface PrivacyDeps {
   route(stanza: Stanza): void;
   /** Writes to a session of this node. */
   deliver(to: FullJid, stanza: Stanza): void;
-  /** Has a session's contacts, and its client, told of what a change means for presence. */
+  /** Tells a session's contacts, and its client, what a change means for presence. */
   changed(session: FullJid, change: PrivacyChange): void;
   readonly clock: Clock;
   readonly metrics: Metrics;

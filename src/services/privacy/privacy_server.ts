@@ -336,7 +336,7 @@ export class PrivacyServer {
   }
 
   /**
-   * Has all nodes with sessions of an account read its lists, after a change whose end is not known:
+   * Makes all nodes with sessions of an account read its lists, after a change whose end is not known:
    * a connection may break between the commit and its answer. Never rejects.
    */
   async #doubt(account: BareJid): Promise<void> {

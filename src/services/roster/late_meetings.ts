@@ -16,7 +16,7 @@ export interface LateMeetingsDeps extends SecondLookDeps, Pick<RosterDeps, "sess
   readonly told: ReadonlyMap<string, readonly Jid[]>;
 }
 
-/** Has sessions of this node meet those of contacts that the first look has missed. */
+/** Makes sessions of this node meet those of contacts that the first look has missed. */
 export class LateMeetings {
   readonly #deps: LateMeetingsDeps;
   readonly #secondLook: SecondLook;

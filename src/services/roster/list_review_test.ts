@@ -192,7 +192,7 @@ Deno.test("a change of a list that waits for the database goes with its session"
   ]);
 });
 
-/** Has alice's phone block bob and carol, and returns the presences that its client gets. */
+/** Makes alice's phone block bob and carol, and returns the presences that its client gets. */
 async function takenLeave(fixture: RosterFixture): Promise<string[]> {
   for (const contact of [BOB, CAROL]) {
     fixture.store.put(ALICE, item(contact, { subscription: "both" }));

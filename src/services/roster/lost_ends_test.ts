@@ -4,7 +4,7 @@ import { ALICE, BOB, CAROL, DC2, PHONE, withBobAtDc2 } from "./testing/alice_and
 import type { RosterFixture } from "./testing/roster_fixture.ts";
 import { item, lines } from "./testing/roster_fixture.ts";
 
-/** Has all that was sent to dc2 since the last call get lost on the way. Returns how much it was. */
+/** Loses all that was sent to dc2 since the last call. Returns how much it was. */
 function loseAll({ server, sent }: RosterFixture, process = 1): number {
   const lost = sent.splice(0).filter(({ host }) => host === DC2);
   for (const { host, stanza } of lost) {
@@ -14,7 +14,7 @@ function loseAll({ server, sent }: RosterFixture, process = 1): number {
   return lost.length;
 }
 
-/** Has dc2 told again; returns what it is told of alice's phone, in one line each. */
+/** Tells dc2 again; returns what it is told of alice's phone, in one line each. */
 async function toldAgain({ server, sent }: RosterFixture): Promise<readonly string[]> {
   server.tellAgain(DC2);
   await server.settled();

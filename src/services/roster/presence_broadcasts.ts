@@ -187,7 +187,7 @@ export class PresenceBroadcasts {
     return this.#changes.has(text) || this.#retries.waiting(text) !== undefined;
   }
 
-  /** Has a session that is being told say nothing more to a contact. */
+  /** Makes a session that is being told say nothing more to a contact. */
   part({ text }: FullJid, contact: Jid): void {
     if (!this.#changes.has(text)) return;
     const parted = this.#parted.get(text);

@@ -67,14 +67,14 @@ class Archive {
       .toSorted((one, other) => one.position - other.position).map(({ sequence }) => sequence);
   }
 
-  /** Has another node reserve a position, and write a message to it. */
+  /** Makes another node reserve a position, and write a message to it. */
   async write(token: string, sequence: number): Promise<void> {
     const head = await this.otherHeads.change(0, (head) => reserved(head, token));
     const document = { bucket: 0, position: head.last, sequence };
     await this.index.change("write to", [operationFor(sequence, document)]);
   }
 
-  /** Has alice want no messages. */
+  /** Makes alice want no messages. */
   async wantNone(): Promise<void> {
     await this.index.change("write to", [{
       kind: "index",
@@ -85,7 +85,7 @@ class Archive {
     await this.forgetPreferences();
   }
 
-  /** Has writers read the preferences again. */
+  /** Makes writers read the preferences again. */
   async forgetPreferences(): Promise<void> {
     await this.otherHeads.change(0, (head) => ({ ...head, preferences: head.preferences + 1 }));
     this.heads.distrust(0);

@@ -260,7 +260,7 @@ function idsAlone(
     .where("process", "=", process).where("sequence", "in", sequences).compile();
 }
 
-/** Has PostgreSQL look each sequence up by the index on ids, for the same reason. */
+/** Makes PostgreSQL look each sequence up by the index on ids, for the same reason. */
 const IDS_ALONE = new Statement<{ process: number; sequences: readonly number[] }, IdRow>(
   (tables, place) => {
     // OFFSET keeps the inner query to itself, so that each sequence is part of an index condition.

@@ -331,7 +331,7 @@ export class SqlArchiveStore implements ArchiveStore {
     return isSame ? this.#aged?.last : undefined;
   }
 
-  /** Has messages read in the order of their positions, instead of sorted. */
+  /** Reads messages in the order of their positions, instead of sorted. */
   #byKey<O>(
     query: SelectQueryBuilder<Tables, "archive_messages", O>,
   ): SelectQueryBuilder<Tables, "archive_messages", O> {

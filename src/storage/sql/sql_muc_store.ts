@@ -235,7 +235,7 @@ export class SqlMucStore implements MucStore {
   }
 }
 
-/** Has other transactions that make rooms for the same creator wait for this one. */
+/** Makes other transactions that make rooms for the same creator wait for this one. */
 async function lockCreator(queries: Queries, creator: Uint8Array): Promise<void> {
   const { numUpdatedRows } = await queries.updateTable("muc_creators")
     .set((each) => ({ changes: each("changes", "+", 1) })).where("creator_key", "=", creator)

@@ -276,7 +276,7 @@ export class SessionRegistry {
   }
 
   /**
-   * Has sessions of an account keep a stanza in the place of copies of it.
+   * Makes sessions of an account keep a stanza in the place of copies of it.
    * @returns false when none keeps any
    */
   replaceCopies(delivery: Delivery): boolean {

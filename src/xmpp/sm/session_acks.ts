@@ -477,7 +477,7 @@ export class SessionAcks {
 }
 
 /**
- * Has a queue keep a stanza in the place of its copy, which is done with. Without one the stanza is.
+ * Makes a queue keep a stanza in the place of its copy, which is done with. Without one the stanza is.
  * @returns "relayed" when another node has the copy: nothing happens
  */
 function replaceIn(queue: UnackedQueue, kept: Delivery, told: Stanza): "relayed" | undefined {

@@ -92,7 +92,7 @@ export class InboundLane implements Fate {
   }
 
   /**
-   * Has the peer slow down the sender of a stanza until the returned function is called. Copies of one
+   * Makes the peer slow down the sender of a stanza until the returned function is called. Copies of one
    * stanza may each wish so: it is over with the last of them.
    */
   slow(number: number): () => void {

@@ -226,7 +226,7 @@ export class Lane implements BoundLane {
   }
 
   /**
-   * Has the stanza that was appended last bring its carbon: the peer makes it, so that it costs no
+   * Makes the stanza that was appended last bring its carbon: the peer makes it, so that it costs no
    * frame.
    * @param id of the message
    * @returns false when the last stanza is another one or was sent before, or the peer is of a

@@ -30,7 +30,7 @@ export interface BoundLane {
    * @param wasSent true when that lane may have sent it
    */
   adopt(entry: LaneEntry, wasSent: boolean): void;
-  /** Has the stanza that was appended last bring its carbon; false when it cannot. */
+  /** Makes the stanza that was appended last bring its carbon; false when it cannot. */
   bringCarbon(id: StanzaId): boolean;
   /** Notes that the peer must learn that `lane` ends, before it gets any stanza that moved here. */
   noteRetired(lane: number): void;

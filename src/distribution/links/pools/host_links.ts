@@ -193,7 +193,7 @@ export class HostLinks implements EndpointPoolsEvents, LaneEvents {
   }
 
   /**
-   * Has a message that was just given to `send` bring its carbon, as `Outbound` says.
+   * Makes a message that was just given to `send` bring its carbon, as `Outbound` says.
    * @param sender of the message
    */
   bringCarbon(sender: Jid, id: StanzaId): boolean {

@@ -131,7 +131,7 @@ export class RoutedNode {
     this.node.cutClients();
   }
 
-  /** Has a sender of this node write to a client, or to its account. */
+  /** Makes a sender of this node write to a client, or to its account. */
   send(from: number, id: string, to: string, fate: Fate): void {
     this.router.accept(message(id, senderJid(from), to), fate, 0);
   }

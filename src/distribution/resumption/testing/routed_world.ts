@@ -66,7 +66,7 @@ export class RoutedWorld {
   }
 
   /**
-   * Has a sender write to a client, or to its account.
+   * Makes a sender write to a client, or to its account.
    * @returns the id of the message; undefined when the sender's node has ended
    */
   write(sender: number, to: string): string | undefined {
@@ -155,7 +155,7 @@ export class RoutedWorld {
     }
   }
 
-  /** Has the database of a node answer nothing for a while. */
+  /** Makes the database of a node answer nothing for a while. */
   hang(node: RoutedNode, forMs: number): void {
     node.hangsUntilMs = this.clock.monotonicMs() + forMs;
   }

@@ -77,7 +77,7 @@ export class TestLink {
     }
   }
 
-  /** Has something other than a frame go the same way: behind earlier frames, and before later ones. */
+  /** Makes something other than a frame go the same way: behind earlier frames, and before later ones. */
   carry(from: TestNode, arrive: () => void): void {
     const end = this.#endOf(from);
     if (!end.isOpen || !this.#isWhole) return;

@@ -52,7 +52,7 @@ export class FakeArchive implements Archive {
     this.isHurried = true;
   }
 
-  /** Has the archives of one side room for a message that waits for it, or lets its time end. */
+  /** Gives the archives of one side room for a message that waits for it, or lets its time end. */
   endWait(id: string, hasRoom: boolean): void {
     const wait = this.waits.get(id)!;
     this.waits.delete(id);
@@ -105,7 +105,7 @@ export class ArchiveFixture extends RouterFixture {
     this.archive.here.add(BOB);
   }
 
-  /** Has archives take a message, by id and side, and lets the router go on. */
+  /** Makes archives take a message, by id and side, and lets the router go on. */
   async end(name: string, isStored = true): Promise<void> {
     this.archive.end(name, isStored);
     await this.settled();

@@ -64,7 +64,7 @@ export class MovingAccounts implements Locations {
     this.#sessions.get(account)!.set(resource, place);
   }
 
-  /** Has the node learn the truth about the account; returns the addresses that are anywhere. */
+  /** Makes the node learn the truth about the account; returns the addresses that are anywhere. */
   learnAll(account: string): readonly Jid[] {
     const texts = [...this.sessionsOf(account).keys()].map((resource) => `${account}/${resource}`);
     const jids = [account, ...texts].map(parseJid);
@@ -72,19 +72,19 @@ export class MovingAccounts implements Locations {
     return jids.filter((jid) => this.#view.get(jid.text)!.host !== null);
   }
 
-  /** Has the node forget all that it knows about the account. */
+  /** Makes the node forget all that it knows about the account. */
   forgetAll(account: string): void {
     for (const text of [...this.#view.keys()]) {
       if (text === account || text.startsWith(`${account}/`)) this.#view.delete(text);
     }
   }
 
-  /** Has the table lose what it has on the account, until `restore` or the account's next move. */
+  /** Makes the table lose what it has on the account, until `restore` or the account's next move. */
   lose(account: string): void {
     this.#lost.add(account);
   }
 
-  /** Has the table know again where the account is. */
+  /** Makes the table know again where the account is. */
   restore(account: string): void {
     this.#lost.delete(account);
   }

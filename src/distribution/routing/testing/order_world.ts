@@ -160,7 +160,7 @@ export class OrderWorld {
     });
   }
 
-  /** Has a client or component of this node send a stanza. */
+  /** Makes a client or component of this node send a stanza. */
   send(stanza: Stanza): void {
     const entry = this.#enter(stanza);
     this.router.accept(stanza, { settle: () => void entry.settled++ }, entry.number);
@@ -208,23 +208,23 @@ export class OrderWorld {
     for (const jid of known) this.router.revealed(jid);
   }
 
-  /** Has the session table lose its entries of the account, as by FLUSHALL. */
+  /** Makes the session table lose its entries of the account, as by FLUSHALL. */
   lose(account: string): void {
     this.#accounts.lose(account);
   }
 
-  /** Has this node learn where the account's sessions are. */
+  /** Makes this node learn where the account's sessions are. */
   learn(account: string): void {
     this.#accounts.restore(account);
     for (const jid of this.#accounts.learnAll(account)) this.router.revealed(jid);
   }
 
-  /** Has this node hear that something has changed about the account, but not what. */
+  /** Makes this node hear that something has changed about the account, but not what. */
   reveal(account: string): void {
     this.router.revealed(parseJid(account));
   }
 
-  /** Has this node forget what it knows about the account. */
+  /** Makes this node forget what it knows about the account. */
   forget(account: string): void {
     this.#accounts.forgetAll(account);
   }
@@ -239,7 +239,7 @@ export class OrderWorld {
     return [...this.#lanes].filter(([, lane]) => lane.length > 0).map(([peer]) => peer);
   }
 
-  /** Has a peer handle the first `most` stanzas of its lane; it keeps those that find nobody. */
+  /** Makes a peer handle the first `most` stanzas of its lane; it keeps those that find nobody. */
   work(peer: string, most: number): void {
     const lane = this.#lanes.get(peer);
     if (lane === undefined || this.#gone.has(peer)) return;
@@ -255,7 +255,7 @@ export class OrderWorld {
     }
   }
 
-  /** Has the lane to a peer give back all that it holds. */
+  /** Makes the lane to a peer give back all that it holds. */
   giveBack(peer: string, reason: ReturnReason): void {
     if (this.#hasPassedBack(peer)) return; // the peer lives, and has passed on what it got
     for (const { envelope, isSent } of this.#lanes.get(peer)?.splice(0) ?? []) {
@@ -280,7 +280,7 @@ export class OrderWorld {
     this.giveBack(node, "node-gone");
   }
 
-  /** Has all clients here acknowledge what they were sent. */
+  /** Makes all clients here acknowledge what they were sent. */
   acknowledge(): void {
     for (const [account, kept] of [...this.#kept]) {
       this.#kept.delete(account);
@@ -324,7 +324,7 @@ export class OrderWorld {
     this.#metrics.close();
   }
 
-  /** Has the account's sessions here, if the last has gone, give back what they keep. */
+  /** Makes the account's sessions here, if the last has gone, give back what they keep. */
   #giveBackKept(account: string): void {
     if ([...this.#accounts.sessionsOf(account).values()].includes("here")) return;
     const kept = this.#kept.get(account) ?? [];
@@ -413,7 +413,7 @@ export class OrderWorld {
     return false;
   }
 
-  /** Has a peer pass a stanza on to this node, where its recipient is by now. */
+  /** Makes a peer pass a stanza on to this node, where its recipient is by now. */
   #passBack(peer: string, envelope: Envelope): boolean {
     const isNode = !DATACENTERS.has(peer);
     if (!isNode && envelope.ttl === 0) {

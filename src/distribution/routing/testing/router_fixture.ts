@@ -200,19 +200,19 @@ export class RouterFixture {
     };
   }
 
-  /** Has the datacenter `peerHost` pass a stanza on. */
+  /** Makes the datacenter `peerHost` pass a stanza on. */
   received(envelope: Envelope, peerHost = "dc9.example.com"): void {
     envelope.arrived("link", peerHost);
     this.router.route(envelope);
   }
 
-  /** Has another node of the datacenter hand a stanza over. */
+  /** Makes another node of the datacenter hand a stanza over. */
   handedOver(envelope: Envelope): void {
     envelope.arrived("handed-over");
     this.router.route(envelope);
   }
 
-  /** Has a client send a stanza that it may have sent before. */
+  /** Makes a client send a stanza that it may have sent before. */
   acceptResent(stanza: Stanza, fate?: Fate, number?: number): void {
     this.router.accept(stanza, fate, number, "resent");
   }

@@ -74,12 +74,12 @@ export class Account {
     return this.#touched !== undefined;
   }
 
-  /** Has the next pass check the keys of the account and of `resourcepart`. */
+  /** Makes the next pass check the keys of the account and of `resourcepart`. */
   touch(resourcepart: string): void {
     (this.#touched ??= new Set()).add(resourcepart);
   }
 
-  /** Has the next pass run `command`, before it reads. */
+  /** Makes the next pass run `command`, before it reads. */
   bring(command: RedisCommand): void {
     (this.#incoming ??= []).push(command);
   }

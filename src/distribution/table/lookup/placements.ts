@@ -115,7 +115,7 @@ export class Placements {
   }
 
   /**
-   * Has the next use of the account or domain that `key` belongs to wait for a lookup. A stanza whose
+   * Makes the next use of the account or domain that `key` belongs to wait for a lookup. A stanza whose
    * lookup has just ended still finds what that has read.
    */
   expireKey(key: string): void {

@@ -164,7 +164,7 @@ export class RedisClusterCommands implements RedisCommands {
   // ---- slots that move ---------------------------------------------------------------------
 
   /**
-   * Has the commands of `slot` wait from now on, until `node` has answered those on their way to
+   * Makes the commands of `slot` wait from now on, until `node` has answered those on their way to
    * it.
    */
   #beginHold(slot: number, node: ClusterNode): void {

@@ -55,7 +55,7 @@ function watcher(...live: readonly NodeRef[]) {
     await answered;
     return heard.splice(0);
   };
-  /** Has burials take until the returned function is called. */
+  /** Makes burials take until the returned function is called. */
   const holdBurials = () => {
     burial = Promise.withResolvers();
     return burial.resolve;

@@ -4,7 +4,7 @@ import type { NodeRef } from "../claims/node_leases.ts";
 import { MeshTime } from "./mesh_time.ts";
 
 /**
- * Has this node's epochs follow the time of most of the mesh, as `MeshTime` counts the votes, and
+ * Makes this node's epochs follow the time of most of the mesh, as `MeshTime` counts the votes, and
  * logs when this node's clock is off.
  */
 export class TimeVotes {

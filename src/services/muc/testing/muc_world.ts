@@ -222,7 +222,7 @@ export class MucNode {
     this.got(jid);
   }
 
-  /** Has a session of another node come here. */
+  /** Makes a session of another node come here. */
   resume(session: string, from: MucNode): void {
     from.sessions.delete(session);
     this.sessions.add(session);
