@@ -94,7 +94,7 @@ class SeveralMoves {
   readonly clients: readonly WanderingClient[];
   readonly #isCalm: boolean;
   #deaths: number;
-  /** Clients that have moved, or have become reachable: stanzas that others leave may come to them late. */
+  /** Clients that have moved or changed their priority: what others leave may come to them late. */
   readonly #restless = new Set<WanderingClient>();
   /** Sessions that were there when a message was written to them, or to their account. */
   readonly #due = new Map<string, (readonly string[])[]>();
@@ -179,21 +179,20 @@ class SeveralMoves {
     this.#pairs.set(id, `${sender} ${to?.jid ?? ALICE}`);
     // A session that moves may miss what other sessions get, while nodes learn late of its place.
     if (to === undefined && !this.#isCalm) return;
-    const sessions = to === undefined
-      ? this.clients.filter(({ hasQuit, isReachable }) => !hasQuit && isReachable)
-      : [to].filter(({ hasQuit }) => !hasQuit);
+    // Of several at one node, those of the highest priority get it.
+    const isForAll = this.clients.every(({ priority }) => priority === 0);
+    if (to === undefined && !isForAll) return;
+    const sessions = (to === undefined ? this.clients : [to]).filter(({ hasQuit }) => !hasQuit);
     this.#due.set(id, sessions.map((each) => each.sessions.at(-1)!));
   }
 
-  /** Sends presence of a client: it may miss messages to the account that have not come yet. */
+  /** Sends presence of a client. Others may get the messages to the account that are on their way. */
   #sendPresence(client: WanderingClient, priority: number | undefined): void {
-    const wasReachable = client.isReachable;
+    if (client.priority === priority) return;
+    this.#restless.add(client);
     client.sendPresence(priority);
-    if (client.isReachable && !wasReachable) this.#restless.add(client);
-    const session = client.sessions.at(-1)!;
-    for (const [id, sessions] of this.#due) {
-      if (this.#pairs.get(id)!.endsWith(client.jid)) continue;
-      this.#due.set(id, sessions.filter((each) => each !== session));
+    for (const id of this.#due.keys()) {
+      if (this.#pairs.get(id)!.endsWith(` ${ALICE}`)) this.#due.delete(id);
     }
   }
 
@@ -280,6 +279,25 @@ async function playAndCheck(plan: Plan): Promise<void> {
     throw new Error(`${(thrown as Error).message}\n${moves.world.story.join("\n")}`);
   }
 }
+
+Deno.test("a message that a session has beside a copy of it goes to another one when it ends", async () => {
+  await playAndCheck({
+    lookupMs: 75,
+    clients: 2,
+    isCalm: true,
+    deaths: 0,
+    arePrompt: [false, false, false],
+    events: [
+      { kind: "presence", client: 0, priority: 5 },
+      { kind: "move", client: 0, to: 1, isCut: false, patienceMs: 300 },
+      { kind: "write", sender: 0, client: undefined },
+      { kind: "write", sender: 1, client: undefined },
+      { kind: "move", client: 0, to: 1, isCut: false, patienceMs: 25 },
+      { kind: "quit", client: 0 },
+      { kind: "move", client: 0, to: 1, isCut: false, patienceMs: 25 },
+    ],
+  });
+});
 
 Deno.test("sessions of one account that move get each message for them once", async () => {
   await fc.assert(

@@ -250,8 +250,11 @@ export class StreamManagement<Session extends ManagedSession = ManagedSession> {
     sent = 0,
     reason: SessionReturn = "unacknowledged",
   ): void {
+    // All are abandoned first. The session may have kept a copy of one of them besides, which would
+    // count as a delivery until it is abandoned, too.
+    const areOurs = deliveries.map((each, index) => each.abandoned(index < sent));
     for (const [index, delivery] of deliveries.entries()) {
-      if (!delivery.abandoned(index < sent)) continue;
+      if (areOurs[index] !== true) continue;
       const { stanza } = delivery;
       if (isWorthRouting(stanza)) this.metrics.rerouted.inc();
       else this.metrics.dropped(stanza.kind);

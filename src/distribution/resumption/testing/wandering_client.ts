@@ -117,9 +117,9 @@ export class WanderingClient {
     this.#priority = priority;
   }
 
-  /** True while its session gets messages to the account. */
-  get isReachable(): boolean {
-    return this.#priority !== undefined && this.#priority >= 0;
+  /** Priority that it has told last; undefined when it is unavailable. */
+  get priority(): number | undefined {
+    return this.#priority;
   }
 
   /** Ends its session, and acknowledges nothing before. */
