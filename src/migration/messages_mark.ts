@@ -1,4 +1,5 @@
 import type { OfflineStore } from "../storage/mod.ts";
+import { importMarkName } from "../storage/mod.ts";
 import type { BareJid } from "../xmpp/mod.ts";
 
 /** Milliseconds for which a mark stays: a century. */
@@ -54,7 +55,7 @@ export class MessagesMark {
    * @throws CausewayError with a code `storage/…`
    */
   static async read(store: MarkStore, jid: BareJid, importer: MarkOwner): Promise<MessagesMark> {
-    const found = await store.all(nameOf(jid));
+    const found = await store.all(importMarkName(jid.localpart));
     const marks = found.map(({ stanza }) => new TextDecoder().decode(stanza));
     return new MessagesMark(store, jid, { importer, marks });
   }
@@ -85,10 +86,6 @@ export class MessagesMark {
       sentAtMs: nowMs,
       expiresAtMs: nowMs + STAYS_MS,
     };
-    await this.#store.keep(nameOf(this.#jid), [mark], BOUNDS);
+    await this.#store.keep(importMarkName(this.#jid.localpart), [mark], BOUNDS);
   }
-}
-
-function nameOf({ localpart }: BareJid): string {
-  return `imported ${localpart}`;
 }

@@ -6,6 +6,7 @@ import type { CopiedKind, CopyOptions } from "./copy_data.ts";
 import type { DataStores } from "./data_stores.ts";
 import { InternalStore } from "./internal_store.ts";
 import { RiakFixture, riakPool } from "./riak/testing/riak.ts";
+import { importMarkName } from "./offline_store.ts";
 import type { StoresOptions } from "./stores.ts";
 import { conformanceMessage } from "./testing/offline_store_conformance.ts";
 import { conformanceItem } from "./testing/roster_store_conformance.ts";
@@ -199,6 +200,39 @@ Deno.test("refuseEmptySource() looks for data of accounts in Riak", async () => 
   deepEqual([await refused(full, empty), await refused(empty, full)], ["", "storage/empty-source"]);
   await riak.stores().vcards(HOST).write("alice", "<vCard/>");
   deepEqual(await refused(empty, full), "");
+});
+
+Deno.test("copyData() takes the marks of imports to Riak and back", async () => {
+  await using riak = await RiakFixture.open();
+  await using databases = await Databases.make(riak);
+  await using elsewhere = await Databases.make(riak);
+  const marks = ["an import", "[]"].map((text) => ({
+    ...conformanceMessage(text),
+    sender: HOST,
+    expiresAtMs: 4e12,
+  }));
+  const kinds = ["offline"] as const;
+  for (const { internal } of [databases, elsewhere]) {
+    await internal.users(HOST).add("alice", conformanceCredentials(1));
+  }
+  const name = importMarkName("alice");
+  await databases.internal.offlineMessages(HOST).keep(name, marks, BOUNDS);
+  const copied = await databases.copy("internal", "riak.default", { differing: "mirror" });
+  deepEqual(copied.get("offline_messages"), { ...NONE, added: 1 });
+  const textsIn = async (stores: DataStores): Promise<readonly string[]> =>
+    (await stores.offlineMessages!(HOST).all(name))
+      .map(({ stanza }) => new TextDecoder().decode(stanza));
+  deepEqual(await textsIn(riak.stores()), ["an import", "[]"]);
+
+  // They are all that there is, and yet something.
+  const back = { from: "riak.default", to: "internal" };
+  await refuseEmptySource(databases.options, { ...back, kinds });
+  await rejects(
+    refuseEmptySource(elsewhere.options, { from: "internal", to: "riak.default", kinds }),
+    { code: "storage/empty-source" },
+  );
+  await copyData(elsewhere.options, { ...back, kind: "offline" });
+  deepEqual(await textsIn(elsewhere.internal), ["an import", "[]"]);
 });
 
 Deno.test("copyData() to Riak is continued after it was interrupted", async () => {

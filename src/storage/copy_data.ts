@@ -13,6 +13,7 @@ import { copyArchives } from "./copy_archives.ts";
 import type { ArchiveCopyOptions, CopiedArchive } from "./copy_archives.ts";
 import type { DataStores } from "./data_stores.ts";
 import { openInternalDatabase } from "./internal_store.ts";
+import { importMarkName } from "./offline_store.ts";
 import { serverKindOf } from "./server_kinds.ts";
 import type { TableGroup } from "./sql/copied_tables.ts";
 import { COPIED_KINDS } from "./sql/copied_tables.ts";
@@ -250,8 +251,8 @@ async function hasAny(
   const storesOf = (host: string) =>
     [configured.users(host), stores.users?.(host)].filter((each) => each !== undefined);
   const parts = others.filter((kind) => kind in ACCOUNT_PARTS) as (keyof typeof ACCOUNT_PARTS)[];
-  for await (const account of parts.length === 0 ? [] : accountsOf(hosts, storesOf)) {
-    for (const part of parts) {
+  for (const part of parts) {
+    for await (const account of namesWithData(part, accountsOf(hosts, storesOf))) {
       if (await ACCOUNT_PARTS[part].read(stores, account) !== undefined) return true;
     }
   }
@@ -287,7 +288,7 @@ async function copyPart(
     kind,
     from: source.stores,
     to: destination.stores,
-    accounts: accountsOf(hosts, storesOf),
+    accounts: namesWithData(kind, accountsOf(hosts, storesOf)),
     differing,
     progress: (done) => progress?.(ACCOUNT_PARTS[kind].table, done, undefined),
   });
@@ -422,6 +423,17 @@ async function* accountsOf(
     for await (const { name: localpart, ...place } of namesIn(storesOf(host), options)) {
       yield { localpart, host, ...place };
     }
+  }
+}
+
+/** Yields the names under which accounts have data of a kind. An import may have left a mark, too. */
+async function* namesWithData(
+  kind: keyof typeof ACCOUNT_PARTS,
+  accounts: AsyncIterable<CopiedAccount>,
+): AsyncGenerator<CopiedAccount> {
+  for await (const { localpart, host } of accounts) {
+    yield { localpart, host };
+    if (kind === "offline") yield { localpart: importMarkName(localpart), host };
   }
 }
 

@@ -57,6 +57,7 @@ export type {
   OfflineStore,
   WaitingMessage,
 } from "./offline_store.ts";
+export { importMarkName } from "./offline_store.ts";
 export type { FoundPerson, SearchField, SearchOptions, SearchTerm } from "./vcard_search.ts";
 export { SEARCH_FIELDS } from "./vcard_search.ts";
 export type { VcardStore } from "./vcard_store.ts";

@@ -28,6 +28,14 @@ export interface KeptMessage extends WaitingMessage {
   readonly expiresAtMs: number;
 }
 
+/**
+ * Returns the name under which marks of imports wait: an account of a directory has got messages once.
+ * No account has a name with a space. Pure.
+ */
+export function importMarkName(localpart: string): string {
+  return `imported ${localpart}`;
+}
+
 /** Limits on the messages of one account. */
 export interface OfflineBounds {
   /** Messages; at least 1. */
