@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import type { Run } from "../process/mod.ts";
 import { until } from "../until.ts";
+import { copying, keeping, preparedDataPath } from "./prepared_data.ts";
 import type { CommandLine, ServerCertificate, ServerKind, ServerProgram } from "./server_kinds.ts";
 
 /** `nobody`: PostgreSQL refuses to run as root. */
@@ -19,6 +20,14 @@ export interface DatabaseServerOptions {
   readonly args?: readonly string[];
   /** Statements, one line each, that its first user runs before the server answers anybody. */
   readonly statements?: readonly string[];
+}
+
+/** How a program of a server is started. */
+interface SpawnOptions extends Pick<Deno.CommandOptions, "signal"> {
+  /** File that it reads. @default none */
+  readonly input?: string;
+  /** True to start it as the harness's user, who may give files to others. @default false */
+  readonly keepsOwners?: boolean;
 }
 
 /**
@@ -54,7 +63,7 @@ export class DatabaseServer<K extends ServerProgram = ServerKind> implements Asy
     const server = new DatabaseServer(kind, directory, options);
     try {
       if (Deno.uid() === 0) await Deno.chown(directory, UNPRIVILEGED, UNPRIVILEGED);
-      for (const command of kind.prepare(directory)) await server.#runToEnd(command);
+      await server.#prepare();
       const first = await server.#firstArgs(options.statements ?? []);
       await server.launch(...first);
       return server;
@@ -160,6 +169,29 @@ export class DatabaseServer<K extends ServerProgram = ServerKind> implements Asy
     run?.unguardWith(["rm", "-rf", this.directory]);
   }
 
+  /** Makes its data, or copies those that an earlier server has made. */
+  async #prepare(): Promise<void> {
+    await this.#giveAway(join(this.directory, "log"), ""); // copies are not made by the server
+    const kept = preparedDataPath(this.kind);
+    if (kept !== undefined && isDirectory(kept)) {
+      return await this.#runToEnd(copying(kept, this.directory), { keepsOwners: true });
+    }
+    for (const command of this.kind.prepare(this.directory)) await this.#runToEnd(command);
+    if (kept !== undefined) await this.#keepData(kept);
+  }
+
+  async #keepData(kept: string): Promise<void> {
+    const partial = `${kept}.${crypto.randomUUID()}`;
+    const removal = ["rm", "-rf", partial] as const;
+    this.#options.run?.guardWith(removal);
+    try {
+      await this.#runToEnd(keeping(this.directory, { kept, partial }), { keepsOwners: true });
+    } finally {
+      await this.#spawn(removal, { keepsOwners: true }).status;
+      this.#options.run?.unguardWith(removal);
+    }
+  }
+
   /** Prepares `statements`, and returns the arguments of the start that runs them. */
   async #firstArgs(statements: readonly string[]): Promise<readonly string[]> {
     if (statements.length === 0) return [];
@@ -168,7 +200,7 @@ export class DatabaseServer<K extends ServerProgram = ServerKind> implements Asy
     if ("driver" in this.kind && this.kind.driver === "mysql") return [`--init-file=${path}`];
     const [program] = this.kind.run(this.directory, 0);
     const data = join(this.directory, "data");
-    await this.#runToEnd([program, "--single", "-D", data, "postgres"], path);
+    await this.#runToEnd([program, "--single", "-D", data, "postgres"], { input: path });
     return [];
   }
 
@@ -201,10 +233,10 @@ export class DatabaseServer<K extends ServerProgram = ServerKind> implements Asy
     }
   }
 
-  async #runToEnd(command: CommandLine, input?: string): Promise<void> {
+  async #runToEnd(command: CommandLine, how: SpawnOptions = {}): Promise<void> {
     const { run } = this.#options;
     run?.signal.throwIfAborted();
-    const process = this.#spawn(command, input, run && { signal: run.signal });
+    const process = this.#spawn(command, { ...how, ...(run && { signal: run.signal }) });
     run?.guard(process.pid);
     const { success } = await process.status;
     run?.unguard(process.pid);
@@ -214,10 +246,9 @@ export class DatabaseServer<K extends ServerProgram = ServerKind> implements Asy
   /** Starts a program that writes into the server's log, so that nobody has its pipes open. */
   #spawn(
     command: CommandLine,
-    input = "/dev/null",
-    options: Pick<Deno.CommandOptions, "signal"> = {},
+    { input = "/dev/null", keepsOwners = false, ...options }: SpawnOptions = {},
   ): Deno.ChildProcess {
-    const isRoot = Deno.uid() === 0 && this.kind.isOwn !== true;
+    const isRoot = Deno.uid() === 0 && this.kind.isOwn !== true && !keepsOwners;
     return new Deno.Command("/bin/sh", {
       args: ["-c", 'input=$1; shift; exec "$@" <"$input" >>log 2>&1', "sh", input, ...command],
       cwd: this.directory,
@@ -228,6 +259,14 @@ export class DatabaseServer<K extends ServerProgram = ServerKind> implements Asy
       ...options,
       ...(isRoot ? { uid: UNPRIVILEGED, gid: UNPRIVILEGED } : {}),
     }).spawn();
+  }
+}
+
+function isDirectory(path: string): boolean {
+  try {
+    return Deno.statSync(path).isDirectory;
+  } catch {
+    return false; // it is not there yet
   }
 }
 

@@ -22,6 +22,8 @@ export interface ServerProgram {
   readonly ports?: readonly [number, number];
   /** Address of loopback that it listens on. @default 127.0.0.1 */
   readonly address?: string;
+  /** True when it makes the same `data` in each directory: it makes them once, and servers copy them. */
+  readonly preparesOnce?: true;
   /** Commands that make its data, below `directory`. */
   prepare(directory: string): readonly CommandLine[];
   run(directory: string, port: number): CommandLine;
@@ -58,6 +60,7 @@ export const POSTGRESQL: ServerKind = {
   name: "PostgreSQL",
   driver: "pgsql",
   isThere: () => isFile(postgresProgram("initdb")) || isOnPath("initdb"),
+  preparesOnce: true,
   prepare: (directory) => [[
     postgresProgram("initdb"),
     ...["-D", join(directory, "data"), "-U", "postgres", "--no-sync"],
@@ -97,6 +100,7 @@ function mysqlKind({ program, options = [], ...parts }: MysqlParts): ServerKind 
   return {
     ...parts,
     driver: "mysql",
+    preparesOnce: true,
     run: (directory, port) => [
       program,
       ...["--no-defaults", `--datadir=${directory}/data`, `--socket=${directory}/mysql.sock`],

@@ -1,9 +1,11 @@
 import assert from "node:assert/strict";
 // @ts-types="@types/pg"
 import pg from "pg";
+import { join } from "node:path";
 import { Run } from "../process/mod.ts";
 import { DatabaseServer } from "./database_server.ts";
-import { MARIADB, POSTGRESQL } from "./server_kinds.ts";
+import { preparedDataPath } from "./prepared_data.ts";
+import { MARIADB, MSSQL_DOUBLE, MYSQL, POSTGRESQL } from "./server_kinds.ts";
 import type { SharedDatabase } from "./shared_database.ts";
 import { startSharedDatabase } from "./shared_database.ts";
 
@@ -110,3 +112,33 @@ for (const kind of [POSTGRESQL, MARIADB]) {
     await assert.rejects(starting, /does not start:[^]*no-such-option|does not start:[^]*no.such/);
   });
 }
+
+for (const kind of [POSTGRESQL, MARIADB, ...(MYSQL.isThere() ? [MYSQL] : [])]) {
+  Deno.test(`DatabaseServer of ${kind.name} copies the data of the first one, as they were before its start`, async () => {
+    await using first = await DatabaseServer.start(kind);
+    await Deno.writeTextFile(join(first.directory, "data", "later"), "");
+    await using second = await DatabaseServer.start(kind);
+    const kept = preparedDataPath(kind)!;
+    const names = (directory: string) =>
+      new Set([...Deno.readDirSync(directory)].map((each) => each.name));
+    const [before, after] = [names(kept), names(join(second.directory, "data"))];
+    assert.ok(before.isSubsetOf(names(join(first.directory, "data"))));
+    assert.ok(before.size > 4);
+    assert.ok(!after.has("later"));
+    // A running server has files that say so.
+    for (const name of ["postmaster.pid", "ibtmp1", "later"]) assert.ok(!before.has(name), name);
+    const uidOf = (path: string) => Deno.statSync(path).uid;
+    assert.equal(uidOf(join(second.directory, "data")), uidOf(second.directory));
+  });
+}
+
+Deno.test("preparedDataPath() differs by what is made, and is missing for what each server makes itself", () => {
+  const { prepare } = POSTGRESQL;
+  const other = {
+    ...POSTGRESQL,
+    prepare: (directory: string) => [...prepare(directory), ["true"]] as const,
+  };
+  assert.equal(preparedDataPath(POSTGRESQL), preparedDataPath({ ...POSTGRESQL }));
+  assert.notEqual(preparedDataPath(POSTGRESQL), preparedDataPath(other));
+  assert.equal(preparedDataPath(MSSQL_DOUBLE), undefined);
+});
