@@ -36,6 +36,23 @@ Deno.test("MucServer makes a room, which is locked until its owner configures it
   match(two.got(BOB)[0]!, /from='coven@conference.example.com\/witch'/);
 });
 
+Deno.test("MucServer shows the status of an occupant in the language of its presence", async () => {
+  const [world, one, two] = await withRoom();
+  await using _ = world;
+  const to = `${COVEN}/bard`;
+  const status = () => /<status(?: [^>]*)?>\w+<\/status>/.exec(one.got(ALICE).at(-1)!)?.[0];
+  const show = (attributes: string, content: string) =>
+    two.take(`<presence from='${BOB}' to='${to}' ${attributes}>${content}</presence>`);
+  await show("xml:lang='de'", "<status>da</status><show>away</show>");
+  strictEqual(status(), "<status xml:lang='de'>da</status>");
+  await show("xml:lang='de'", "<status xml:lang='fr'>ici</status>");
+  strictEqual(status(), "<status xml:lang='fr'>ici</status>");
+  await show("", "<status>here</status>");
+  strictEqual(status(), "<status>here</status>");
+  await show("xml:lang='de' type='unavailable'", "<status>weg</status>");
+  strictEqual(status(), "<status xml:lang='de'>weg</status>");
+});
+
 Deno.test("MucServer hides a hidden room from strangers, and lists public ones", async () => {
   const [world, one, two] = await withRoom(field("muc#roomconfig_publicroom", "0"));
   await using _ = world;

@@ -19,7 +19,7 @@ import type { RoomChanges } from "./room_changes.ts";
 import type { RoomHistory } from "./room_history.ts";
 import type { RoomRecords } from "./room_records.ts";
 import { affiliationOf, entryRefusal, entryRole, hasPlace, roleAfter } from "./room_standing.ts";
-import { ownElements, readMessage, setsSubject, subjectMessage } from "./room_xml.ts";
+import { readMessage, setsSubject, shownElements, subjectMessage } from "./room_xml.ts";
 
 /** Bytes of a nickname: it is part of every message. */
 const MAX_NICK_BYTES = 256;
@@ -93,7 +93,7 @@ export class RoomEntrance<Taken extends RoomStanza> {
     const changed: Seat = {
       ...own,
       nick,
-      payload: ownElements(presence, room),
+      payload: shownElements(presence, room),
       changedMs: this.#nowMs(),
     };
     if (this.#isTaken(room, nick, from.bare.text)) return refuse(taken, "conflict");
@@ -255,7 +255,7 @@ export class RoomEntrance<Taken extends RoomStanza> {
       role: before === undefined
         ? entryRole(affiliation, settings)
         : roleAfter(before, affiliation, settings),
-      payload: ownElements(presence, room.text),
+      payload: shownElements(presence, room.text),
       // The session may have left the seat that is known of it, at another node, which is not to end the
       // new one. That node may have a clock that is ahead.
       joinedMs: Math.max(nowMs, (known?.joinedMs ?? 0) + MAX_TAKEOVERS + 1),

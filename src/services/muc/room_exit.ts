@@ -10,7 +10,7 @@ import type { News } from "./news.ts";
 import { MAX_PRESENCE_BYTES } from "./occupants.ts";
 import type { Seat } from "./occupants.ts";
 import type { SharedSeats } from "./shared_seats.ts";
-import { ownElements } from "./room_xml.ts";
+import { shownElements } from "./room_xml.ts";
 import type { PresenceNotes } from "./room_xml.ts";
 import type { WaitingLeaves } from "./waiting_leaves.ts";
 
@@ -70,7 +70,7 @@ export class RoomExit {
     }
     const isShown = isLeave && bytes.length <= MAX_PRESENCE_BYTES;
     const about = isLeave
-      ? { payload: isShown ? ownElements(stanzaElement(stanza), room) : [] }
+      ? { payload: isShown ? shownElements(stanzaElement(stanza), room) : [] }
       : { notes: { codes: ["333"] } };
     void inTurn(room, () => {
       done();

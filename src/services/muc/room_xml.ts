@@ -110,6 +110,21 @@ export function ownElements(stanza: XmlElement, room: string): readonly XmlEleme
 }
 
 /**
+ * Returns the elements of an occupant's presence as the room shows them. A status has its language with
+ * it, which may be that of the whole presence (RFC 6120 §8.1.5): the room's own presence is in none.
+ */
+export function shownElements(presence: XmlElement, room: string): readonly XmlElement[] {
+  const lang = presence.attribute("xml:lang");
+  const own = ownElements(presence, room);
+  if (lang === undefined) return own;
+  return own.map((child) => {
+    const isStatus = child.name === "status" && child.namespace === presence.namespace;
+    if (!isStatus || child.attribute("xml:lang") !== undefined) return child;
+    return element("status", { ...child.attributes, "xml:lang": lang }, ...child.children);
+  });
+}
+
+/**
  * Returns the message of an occupant as the room sends it to everybody, without `to`. It has the
  * room's number as its id there (XEP-0359).
  */
