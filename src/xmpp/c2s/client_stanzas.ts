@@ -7,7 +7,7 @@ import { buildStanza } from "../stanza/stanza_builder.ts";
 import type { StanzaErrorCondition } from "../stanza/stanza_error.ts";
 import type { StanzaContext } from "../stanza/stanza_parser.ts";
 import { RefusedStanza, stanzaFrom } from "../stanza/stanza_parser.ts";
-import { SESSION_NAMESPACE } from "../stream/namespaces.ts";
+import { BIND_NAMESPACE, SESSION_NAMESPACE } from "../stream/namespaces.ts";
 import type { StanzaSource } from "../stream/stanza_sink.ts";
 import { findChild, stanzaSource } from "../xml/child_elements.ts";
 import { encodeAttribute } from "../xml/escape.ts";
@@ -66,7 +66,7 @@ export class ClientStanzas {
       return this.#answer(stanza.stanza, stanza.condition);
     }
     if (kind === "presence") return this.#readPresence(element, stanza);
-    return stanza.type === "set" && this.#isSessionRequest(stanza) ? undefined : stanza;
+    return stanza.type === "set" && this.#isBeginning(stanza) ? undefined : stanza;
   }
 
   #readPresence(element: ScannedElement, stanza: Stanza): Stanza | undefined {
@@ -87,17 +87,20 @@ export class ClientStanzas {
     if (reply !== undefined) this.#session.send(reply);
   }
 
-  /** Answers a session request at once, because the client already has a session (RFC 3921 §3). */
-  #isSessionRequest(stanza: Stanza): boolean {
+  /** Answers what belongs to the begin of a session, which the client already has; true when it did. */
+  #isBeginning(stanza: Stanza): boolean {
     const { jid } = this.#session;
     if (stanza.to !== jid.bare && stanza.to.text !== jid.domainpart) return false;
-    if (findChild(stanzaSource(stanza.bytes), "session", SESSION_NAMESPACE) === undefined) {
-      return false;
+    const source = stanzaSource(stanza.bytes);
+    if (findChild(source, "session", SESSION_NAMESPACE) !== undefined) { // RFC 3921 §3
+      const id = stanzaId(stanza) ?? "";
+      this.#session.send(
+        buildStanza(element("iq", { type: "result", id }), { from: jid.bare, to: jid }),
+      );
+      return true;
     }
-    const id = stanzaId(stanza) ?? "";
-    this.#session.send(
-      buildStanza(element("iq", { type: "result", id }), { from: jid.bare, to: jid }),
-    );
+    if (findChild(source, "bind", BIND_NAMESPACE) === undefined) return false;
+    this.#answer(stanza, "not-allowed"); // RFC 6120 §7.6.2.2: one resource for a stream
     return true;
   }
 }

@@ -88,6 +88,18 @@ Deno.test("ClientStanzas never answers an error or a result, however broken", as
   await expectOnly(alice, "alice@example.com/home");
 });
 
+Deno.test("ClientStanzas allows a client no second resource", async () => {
+  await using fixture = new C2sFixture();
+  const alice = await fixture.login("alice", "home");
+  for (const to of ["", " to='example.com'", " to='alice@example.com'"]) {
+    await alice.exchange(
+      `<iq type='set' id='b'${to}><bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'>` +
+        "<resource>work</resource></bind></iq>",
+      /^<iq [^>]*id='b' type='error'><error type='cancel'><not-allowed [^>]*\/><\/error><\/iq>$/,
+    );
+  }
+});
+
 Deno.test("ClientStanzas answers the session request of old clients", async () => {
   await using fixture = new C2sFixture();
   const alice = await fixture.login("alice", "home");
