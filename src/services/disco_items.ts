@@ -41,12 +41,14 @@ export class DiscoItems implements IqService {
   }
 
   answer(request: IqRequest): IqAnswer | Promise<IqAnswer> {
-    if (request.payload.attribute("node") !== undefined) return { error: "item-not-found" };
-    return request.target === "host"
-      ? this.#listDomains(request.stanza.to.domainpart)
-      : this.#accounts === undefined
+    const accounts = request.target === "account" ? this.#accounts : undefined;
+    if (request.payload.attribute("node") !== undefined) {
+      return accounts === undefined ? { error: "item-not-found" } : this.#ofNode(accounts, request);
+    }
+    if (accounts !== undefined) return this.#listNodes(accounts, request);
+    return request.target === "account"
       ? answerWith([])
-      : this.#listNodes(this.#accounts, request);
+      : this.#listDomains(request.stanza.to.domainpart);
   }
 
   /**
@@ -60,6 +62,15 @@ export class DiscoItems implements IqService {
     }
     const asked = request.payload.attribute("node") ?? "";
     const node = asked === "" || asked.length > MAX_ECHOED_NODE ? undefined : asked;
+    return { payload: element("query", { xmlns: DISCO_ITEMS, node }) };
+  }
+
+  /** Answers for a node of an account. Its items are not listed (XEP-0060 §5.5), only asked for. */
+  async #ofNode(accounts: AccountDisco, { stanza, payload }: IqRequest): Promise<IqAnswer> {
+    const { to, from } = stanza;
+    const node = payload.attribute("node")!; // the caller looks
+    const found = node.length > MAX_ECHOED_NODE ? undefined : await accounts.node(to, from, node);
+    if (found === undefined) return { error: "item-not-found" };
     return { payload: element("query", { xmlns: DISCO_ITEMS, node }) };
   }
 

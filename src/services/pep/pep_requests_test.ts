@@ -314,6 +314,17 @@ Deno.test("pepRequests() tells strangers nothing of what accounts and nodes ther
   doesNotMatch(await pep.ask(STRANGER, "get", items, "nobody@example.com"), /<item /);
 });
 
+Deno.test("pepRequests() answers service discovery for each node that an owner finds, and for no other", async () => {
+  await using pep = await PepFixture.open();
+  await pep.publish(ALICE, TUNE, tune("one"));
+  const items = (node: string) => `<query xmlns='http://jabber.org/protocol/disco#items'${node}/>`;
+  const found = /<item [^>]*node='([^']+)'/.exec(await pep.ask(ALICE, "get", items("")))![1]!;
+  const empty = new RegExp(`type='result'.*<query [^>]*node='${found}'/>`);
+  match(await pep.ask(ALICE, "get", items(` node='${found}'`)), empty);
+  match(await pep.ask(ALICE, "get", items(" node='urn:none'")), /<item-not-found /);
+  match(await pep.ask(ALICE, "get", items(` node='${"x".repeat(1024)}'`)), /<item-not-found /);
+});
+
 Deno.test("pepRequests() asks the database as often for accounts that do not exist", async () => {
   await using pep = await PepFixture.open();
   await pep.subscribe("alice@example.com", "bob@example.com");
