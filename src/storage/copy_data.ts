@@ -22,7 +22,7 @@ import type { CopyUnitsOptions, UnitCounts } from "./sql/copy_units.ts";
 import type { UnitSummary } from "./sql/unit_summary.ts";
 import { summarizeUnits } from "./sql/unit_summary.ts";
 import type { SqlDatabase } from "./sql/sql_database.ts";
-import { nextKeys } from "./sql/unit_rows.ts";
+import { contentIn, nextKeys } from "./sql/unit_rows.ts";
 import { sqlServerDatabase } from "./sql/sql_server.ts";
 import { SqlStores } from "./sql/sql_stores.ts";
 import type { StoresOptions } from "./stores.ts";
@@ -184,6 +184,7 @@ async function* copiedTables(
   }
   await using source = await openBackend(stores, from, { isMade: false });
   await using destination = await openBackend(stores, to, { isMade: true });
+  await refuseSameDatabase(source, destination, options);
   if (kind === "mam") return yield* copyAllArchives(stores, [source, destination], options);
   if (source.database !== undefined && destination.database !== undefined) {
     return yield* copyTables([source.database, destination.database], { ...options, kind });
@@ -265,6 +266,31 @@ async function hasAny(
     if (await rooms.ends(archive) !== undefined) return true;
   }
   return false;
+}
+
+/** Refuses two pools of one database: all would be verified, and nothing be copied. */
+async function refuseSameDatabase(
+  { database: source }: OpenBackend,
+  { database: destination }: OpenBackend,
+  { kind, from, to }: CopyOptions,
+): Promise<void> {
+  if (source === undefined || source.dialect !== destination?.dialect) return;
+  const { identity } = source.dialect;
+  if (identity === undefined) return;
+  const [one, other] = await Promise.all(
+    [source, destination].map((database) =>
+      database.run("read the identity of", async (queries) => {
+        const row = await queries.selectNoFrom(identity.as("identity")).executeTakeFirstOrThrow();
+        return contentIn(row.identity, "text");
+      })
+    ),
+  );
+  if (one !== other || one === null) return;
+  throw new CausewayError(
+    "storage/no-backend",
+    `Cannot copy ${kind} from ${from} to ${to}: both are the same database; correct the address of ` +
+      "one of the two pools",
+  );
 }
 
 /** Copies one kind of data where a database speaks no SQL, account by account. */

@@ -141,6 +141,21 @@ async function goAround(databases: Databases, way: readonly string[]): Promise<v
   }
 }
 
+// Nothing tells databases of SQL Server apart.
+for (const { kind, server } of servers.filter(({ kind }) => kind.driver !== "mssql")) {
+  Deno.test(`copyData() refuses two pools of one database of ${kind.name}`, async () => {
+    const here = await pool(server());
+    await using databases = await Databases.make({ here, again: here });
+    const way = { from: "rdbms.here", to: "rdbms.again" };
+    for (const copied of ["users", "mam"] as const) {
+      await assert.rejects(copyData(databases.options, { kind: copied, ...way }), {
+        code: "storage/no-backend",
+        message: /: both are the same database; /,
+      });
+    }
+  });
+}
+
 for (const { kind, server } of servers) {
   Deno.test(`copyData() between the built-in store and ${kind.name}, and back`, async () => {
     await using databases = await Databases.make({ here: await pool(server()) });

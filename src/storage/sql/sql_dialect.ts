@@ -51,6 +51,11 @@ export interface SqlDialect {
   /** Wall clock of the server in milliseconds, or in whole seconds where it counts no parts. */
   readonly clockMs: RawBuilder<number>;
   /**
+   * Text that no other database of these tables has, whatever address leads there. It may change when
+   * the server starts. @default nothing tells two databases apart
+   */
+  readonly identity?: RawBuilder<unknown>;
+  /**
    * Way to lock rows that a transaction reads until its end: the transaction has locked everything
    * already, `FOR UPDATE`, or a change of the rows that changes nothing.
    */

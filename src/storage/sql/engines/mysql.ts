@@ -122,6 +122,10 @@ const DIALECT: SqlDialect = {
   // another index, and sorts them. MariaDB takes the hint for a comment.
   byKey: (table) => raw`/*+ INDEX(${raw.table(table)} PRIMARY) */`,
   clockMs: raw<number>`UNIX_TIMESTAMP() * 1000`,
+  // MariaDB has no `server_uuid`, and servers in containers may share all the rest but the time.
+  identity: raw`(SELECT CONCAT_WS(' ', @@hostname, @@port, @@datadir, DATABASE(), create_time)
+    FROM information_schema.tables
+    WHERE table_schema = DATABASE() AND table_name = 'causeway_schema')`,
   rowLocks: "for-update",
   byteLength: "length",
   textSearch: MYSQL_SEARCH,

@@ -103,6 +103,7 @@ const DIALECT: SqlDialect = {
   compiler: () => new PostgresQueryCompiler(),
   limit: (query, count) => query.limit(count),
   clockMs: raw<number>`(EXTRACT(EPOCH FROM clock_timestamp()) * 1000)::BIGINT`,
+  identity: raw`EXTRACT(EPOCH FROM pg_postmaster_start_time())::TEXT || current_database()`,
   rowLocks: "for-update",
   byteLength: "length",
   textSearch: POSTGRES_SEARCH,
