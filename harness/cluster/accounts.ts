@@ -8,6 +8,10 @@ import {
 } from "../process/mod.ts";
 import type { ResolvedClusterOptions, UserImport } from "./cluster_options.ts";
 import type { CausewayNode } from "./datacenter.ts";
+import { ImportedStores } from "./imported_stores.ts";
+
+/** Stores of this process's clusters whose accounts this build has imported. */
+const IMPORTED = new ImportedStores();
 
 /** Circumstances of a cluster whose nodes do not run yet. */
 export interface AccountsDeps {
@@ -33,8 +37,13 @@ export async function addUsers(
   const lines = options.users.map(({ localpart, password }) =>
     JSON.stringify({ jid: `${localpart}@${options.globalHost}`, password })
   );
-  await Deno.writeTextFile(listFile, lines.join("\n") + "\n", { mode: 0o600 });
-  await (options.addUsers ?? importUsers)({ configFile, listFile, command, run });
+  const list = lines.join("\n") + "\n";
+  await Deno.writeTextFile(listFile, list, { mode: 0o600 });
+  const add = () => (options.addUsers ?? importUsers)({ configFile, listFile, command, run });
+  const isCopied = database.kind === "internal" && options.addUsers === undefined &&
+    options.administration === undefined;
+  if (isCopied) await IMPORTED.fill({ configuration: node.configuration, list, run }, add);
+  else await add();
 }
 
 async function importUsers({ configFile, listFile, command, run }: UserImport): Promise<void> {
