@@ -1,11 +1,17 @@
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import project from "../../../deno.json" with { type: "json" };
 import { SOUND } from "../../config/testing/config.ts";
 
 /** The program: a bundle where one has been made for all tests. */
 const ENTRY = Deno.env.get("CAUSEWAY_PROGRAM") ??
   fileURLToPath(new URL("../../../mod.ts", import.meta.url));
 const DENO_CONFIG = fileURLToPath(new URL("../../../deno.json", import.meta.url));
+/**
+ * V8 flags of the task `serve`. V8 refuses code that was cached under other flags, and Deno caches one
+ * version of it. With flags of their own, commands and nodes that take turns would all compile anew.
+ */
+const V8_FLAGS = /--v8-flags=\S+/.exec(project.tasks.serve)?.slice(0, 1) ?? [];
 
 /** Output of a command, and its exit code. */
 export interface Outcome {
@@ -41,6 +47,7 @@ export class CommandFixture implements AsyncDisposable {
         "run",
         "--quiet",
         "--no-prompt",
+        ...V8_FLAGS,
         `--config=${DENO_CONFIG}`,
         `--allow-read=${this.directory}`,
         `--allow-write=${this.directory}`,
