@@ -53,9 +53,16 @@ export function findJavaHome(): string | undefined {
 /** Megabytes of heap that suffice for tests, and from which on a server is one as operators run it. */
 const [TEST_HEAP, SERVICE_HEAP] = [256, 1_024];
 
+/** Options for a server that lives for seconds: code is compiled once, and not verified as it is loaded. */
+const SHORT_LIVED = [
+  "-XX:TieredStopAtLevel=1",
+  "-XX:+UnlockDiagnosticVMOptions", // the next one is such an option
+  "-XX:-BytecodeVerificationRemote",
+];
+
 /**
- * Options for a small machine: one thread collects garbage. Code is compiled once with the small heap of
- * tests, whose servers live for seconds, and again when it is hot with a larger one, as by default.
+ * Options for a small machine: one thread collects garbage. A server with the small heap of tests is
+ * short-lived. With a larger heap, code that is hot is compiled again, as by default.
  * Temporary files, which a killed server leaves behind, lie below its `directory`, and go with it.
  */
 export function javaOptions(directory: string, heapMegabytes: number): readonly string[] {
@@ -63,7 +70,7 @@ export function javaOptions(directory: string, heapMegabytes: number): readonly 
     ...temporaryFiles(directory),
     ...[`-Xms${heapMegabytes}m`, `-Xmx${heapMegabytes}m`],
     ...["-XX:+UseSerialGC", "-Xshare:auto"],
-    ...(heapMegabytes < SERVICE_HEAP ? ["-XX:TieredStopAtLevel=1"] : []),
+    ...(heapMegabytes < SERVICE_HEAP ? SHORT_LIVED : []),
   ];
 }
 
@@ -154,7 +161,7 @@ export function elasticsearch8(heapMegabytes: number): SearchKind {
       "/usr/bin/env",
       ...[`LIBFFI_TMPDIR=${directory}/${TEMPORARY}`, `ES_TMPDIR=${directory}/${TEMPORARY}`],
       ...[`ES_PATH_CONF=${directory}/config`, `ES_JAVA_HOME=${findJavaHome() ?? ""}`],
-      ["CLI_JAVA_OPTS=-Xshare:auto", "-XX:TieredStopAtLevel=1", ...temporaryFiles(directory)].join(
+      ["CLI_JAVA_OPTS=-Xshare:auto", ...SHORT_LIVED, ...temporaryFiles(directory)].join(
         " ",
       ),
       join(ELASTICSEARCH_8_HOME, "bin/elasticsearch"),
