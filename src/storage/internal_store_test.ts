@@ -216,7 +216,7 @@ Deno.test("InternalStore refuses the schema of a newer version", () =>
     await assert.rejects(InternalStore.open({ path }), {
       code: "storage/schema-too-new",
       message: `Cannot use the built-in store ${path}: its schema has version 99, and this ` +
-        "program knows versions up to 17",
+        "program knows versions up to 17; use the newer program",
     });
   }));
 

@@ -158,7 +158,7 @@ function checkOurs({ applied, tables }: KeyspaceState, place: string): void {
     throw new CausewayError(
       "storage/schema-too-new",
       `Cannot use ${place}: its schema has version ${newest}, and this program knows versions up ` +
-        `to ${CASSANDRA_SCHEMA_VERSION}`,
+        `to ${CASSANDRA_SCHEMA_VERSION}; use the newer program`,
     );
   }
   const changed = applied.find(({ version, checksum }) =>

@@ -122,7 +122,7 @@ export async function findIndex(
     throw new CausewayError(
       "storage/schema-too-new",
       `Cannot use the index ${index.name} of ${place}: it asks for schema version ${floor}, and ` +
-        `this program knows ${ELASTIC_SCHEMA_VERSION}`,
+        `this program knows ${ELASTIC_SCHEMA_VERSION}; use the newer program`,
     );
   }
   const properties = objectOf(mapping["properties"]);

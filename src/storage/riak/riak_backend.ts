@@ -182,7 +182,7 @@ function refusalOf(
     return new CausewayError(
       "storage/schema-too-new",
       `Cannot use ${place}: its search schema ${name} has version ${version}, and this program ` +
-        `knows versions up to ${SCHEMA_VERSION}`,
+        `knows versions up to ${SCHEMA_VERSION}; use the newer program`,
     );
   }
   return Number(version) < SCHEMA_VERSION

@@ -405,7 +405,7 @@ Deno.test("prepare refuses search schemas of others and of newer programs, and c
   await refused(
     own.replace("Causeway's schema 1.", "Causeway's schema 2."),
     "storage/schema-too-new",
-    /its search schema mam has version 2, and this program knows versions up to 1$/m,
+    /its search schema mam has version 2, and this program knows versions up to 1; use the newer program$/m,
   );
   await refused(
     own.replace("text_register", "words_register"),

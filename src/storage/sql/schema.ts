@@ -217,7 +217,7 @@ function checkKnown(dialect: SqlDialect, state: SchemaState, place: string): voi
     throw new CausewayError(
       "storage/schema-too-new",
       `Cannot use ${place}: its schema has version ${newest || state.earlierDone}, and this ` +
-        `program knows versions up to ${known}`,
+        `program knows versions up to ${known}; use the newer program`,
     );
   }
   const isOurs = state.applied.length > 0 || state.earlierDone !== undefined;

@@ -137,7 +137,8 @@ Deno.test("planSchema() refuses newer schemas, changed ones and tables of others
     planSchema(dialect, await readSchema(dialect, connection), "it");
   await assert.rejects(plan(dialectWith(ONE)), {
     code: "storage/schema-too-new",
-    message: "Cannot use it: its schema has version 2, and this program knows versions up to 1",
+    message: "Cannot use it: its schema has version 2, and this program knows versions up to 1; " +
+      "use the newer program",
   });
   await assert.rejects(plan(dialectWith("CREATE TABLE one (b);", TWO)), {
     code: "storage/schema-foreign",
