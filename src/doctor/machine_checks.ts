@@ -55,7 +55,7 @@ export const MACHINE_CHECKS: readonly Check<DoctorFacts>[] = [
   },
   {
     id: "limits/open-files",
-    asks: "May the node open as many files as its limits let connections in?",
+    asks: "May the node open enough files for all connections that its limits allow?",
     *find({ config, openFiles: limit }) {
       const needed = filesNeeded(config);
       if (limit === undefined) {

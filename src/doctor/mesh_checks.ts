@@ -151,7 +151,7 @@ export const MESH_CHECKS: readonly Check<DoctorFacts>[] = [
   },
   {
     id: "config/differs",
-    asks: "Do the datacenters agree on what they must have alike?",
+    asks: "Do the datacenters agree on the settings that must be equal?",
     *find({ own, others }) {
       for (const { path, severity, consequence } of SHARED_SETTINGS) {
         const ours = own.values.get(path);

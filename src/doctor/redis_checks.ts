@@ -57,7 +57,7 @@ export const REDIS_CHECKS: readonly Check<DoctorFacts>[] = [
   },
   {
     id: "redis/shared",
-    asks: "Do nodes of this datacenter alone write to its Redis?",
+    asks: "Do only nodes of this datacenter write to its Redis?",
     *find({ table, config }) {
       if (config.table.replication === "external") return;
       for (const { host, writers } of table.hosts) {
@@ -188,7 +188,7 @@ export const REDIS_CHECKS: readonly Check<DoctorFacts>[] = [
   },
   {
     id: "redis/silent",
-    asks: "Does Redis tell its settings?",
+    asks: "Does Redis reveal its settings?",
     *find(facts) {
       for (const { about, server: { settings, info } } of servers(facts)) {
         if (settings !== undefined && info !== undefined) continue;
