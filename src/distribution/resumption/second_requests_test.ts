@@ -122,7 +122,7 @@ Deno.test("a client that asks again while its session gets no place is answered 
   assert.deepEqual(one.rerouted.map(({ id }) => id), ["m1"]);
 });
 
-Deno.test("another account that names a session on its way is told nothing of it", async () => {
+Deno.test("another account that names a session on its way is told nothing of it, and changes nothing", async () => {
   await using nodes = new SlowPlace();
   const [one, two] = nodes.all as [TestNode, TestNode];
   const id = await sleepAt(one, "m1");
@@ -131,6 +131,11 @@ Deno.test("another account that names a session on its way is told nothing of it
   await settle();
   const stranger = await two.greet("bob");
   await stranger.exchange(resume(id, 0), failed());
+  const again = await two.greet(); // it waits nevertheless
+  again.send(resume(id, 0));
+  await settle();
+  assert.equal(again.unread, "");
   nodes.place();
   await first.expectNext(resumed(id, 0));
+  await again.expectNext(resumed(id, 0));
 });

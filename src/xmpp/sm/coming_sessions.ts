@@ -7,43 +7,49 @@ export interface ComingSession extends Fetching {
 }
 
 interface Coming {
-  readonly account: string;
   readonly over: Promise<void>;
   isAwaited: boolean;
 }
 
 /**
- * Sessions of other nodes that are asked for, or about to get their place here, by id. Their old nodes
- * may have given them already, and this node does not find them yet.
+ * Sessions of other nodes that are asked for, or about to get their place here. Their old nodes may have
+ * given them already, and this node does not find them yet.
  */
 export class ComingSessions {
-  readonly #byId = new Map<string, Coming>();
+  /** By account and id: an account that names the session of another one asks for it in vain. */
+  readonly #coming = new Map<string, Coming>();
 
   /**
    * Notes a session that is asked for. While anybody waits for it, nobody cancels the request: a session
    * whose client has gone waits here to be resumed.
    */
-  add({ previd, account }: ResumeRequest, fetching: Fetching): ComingSession {
+  add(request: ResumeRequest, fetching: Fetching): ComingSession {
     const { promise, resolve } = Promise.withResolvers<void>();
-    const coming: Coming = { account, over: promise, isAwaited: false };
-    this.#byId.set(previd, coming);
+    const coming: Coming = { over: promise, isAwaited: false };
+    const key = keyOf(request);
+    this.#coming.set(key, coming);
     return {
       arrival: fetching.arrival,
       cancel: () => {
         if (!coming.isAwaited) fetching.cancel();
       },
       over: () => {
-        if (this.#byId.get(previd) === coming) this.#byId.delete(previd);
+        if (this.#coming.get(key) === coming) this.#coming.delete(key);
         resolve();
       },
     };
   }
 
   /** Waits until it is decided whether a session is here; undefined for one that is not on its way. */
-  wait({ previd, account }: ResumeRequest): Promise<void> | undefined {
-    const coming = this.#byId.get(previd);
-    if (coming?.account !== account) return undefined;
+  wait(request: ResumeRequest): Promise<void> | undefined {
+    const coming = this.#coming.get(keyOf(request));
+    if (coming === undefined) return undefined;
     coming.isAwaited = true;
     return coming.over;
   }
+}
+
+/** An account has no spaces; what a client gives as an id may have any. */
+function keyOf({ account, previd }: ResumeRequest): string {
+  return `${account} ${previd}`;
 }
