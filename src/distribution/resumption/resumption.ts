@@ -60,6 +60,8 @@ export class Resumption implements SessionsElsewhere {
   readonly #links: LinkBook;
   /** Transfers by the taker's local host, its process, and its number for the transfer. */
   readonly #givings = new Map<string, Giving>();
+  /** Requests that wait for a session on its way here, by the same. */
+  readonly #waiting = new Set<string>();
   /**
    * Places of those transfers, of which each account has a share. A session that goes to and fro with
    * a stanza that its client does not acknowledge takes a place with each move.
@@ -229,8 +231,9 @@ export class Resumption implements SessionsElsewhere {
         return this.#asked(link, decodeResume(buffer, start, end));
       case FRAME_TYPE.have: {
         const have = decodeHave(buffer, start, end);
-        const giving = this.#givings.get(keyOf(link, have.transfer));
-        return giving?.have(have);
+        const key = keyOf(link, have.transfer);
+        if (have.step === "decline") this.#waiting.delete(key); // it no longer wants the session
+        return this.#givings.get(key)?.have(have);
       }
       case FRAME_TYPE.session: {
         const fields = decodeSession(buffer, start, end);
@@ -264,15 +267,19 @@ export class Resumption implements SessionsElsewhere {
 
   #asked(link: OpenLink, request: TransferRequest): void {
     const { transfer, account } = request;
+    const key = keyOf(link, transfer);
     const hasPlace = this.#places.mayHold(holdersOf(account), 0);
-    if (this.#isClosed || !hasPlace || this.#givings.has(keyOf(link, transfer))) {
-      return refuse(link, transfer, "busy");
-    }
+    const isKnown = this.#givings.has(key) || this.#waiting.has(key);
+    if (this.#isClosed || !hasPlace || isKnown) return refuse(link, transfer, "busy");
     if (!this.#peers.mayHave(account, link.host)) return refuse(link, transfer, "unknown");
     this.#places.hold(holdersOf(account), 0);
     const arriving = this.#givingDeps.sessions.arriving?.(request);
     if (arriving === undefined) return this.#give(link, request);
-    void arriving.then(() => this.#give(link, request)); // it never rejects
+    this.#waiting.add(key);
+    void arriving.then(() => { // it never rejects
+      if (this.#waiting.delete(key)) this.#give(link, request);
+      else this.#places.release(holdersOf(account), 0);
+    });
   }
 
   /** Begins a transfer that has its place. */

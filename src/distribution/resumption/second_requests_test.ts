@@ -70,6 +70,34 @@ Deno.test("a client that asks at any other node while its session gets its place
   }
 });
 
+for (const isCut of [false, true]) {
+  const which = isCut ? "has gone" : "was told that there is none";
+  Deno.test(`a session stays where it got its place when the client that waited for it elsewhere ${which}`, async () => {
+    await using nodes = new SlowPlace();
+    const [one, two, three] = nodes.all as [TestNode, TestNode, TestNode];
+    const id = await sleepAt(one, "m1");
+    const first = await two.greet();
+    first.send(resume(id, 0));
+    await settle();
+    const other = await three.greet();
+    other.send(resume(id, 0));
+    await settle();
+    if (isCut) other.cut();
+    else {
+      await nodes.pass(5_000);
+      await other.expectNext(failed());
+    }
+    await settle();
+    nodes.place();
+    await first.expectNext(resumed(id, 0));
+    await expectMessages(first, "m1");
+    await nodes.pass(1_000);
+    assert.equal(first.isClosed, false);
+    assert.equal(nodes.world.claims.get(HOME), two);
+    assert.equal(two.resumption.givings, 0);
+  });
+}
+
 Deno.test("a client that asks again before its session is given has it, though its first stream goes", async () => {
   await using nodes = new Nodes(2);
   const [one, two] = nodes.all as [TestNode, TestNode];
