@@ -137,6 +137,8 @@ export class Resumption implements SessionsElsewhere {
   }
 
   fetch(request: ResumeRequest, process: number): Fetching {
+    // A session that came now would end with this node.
+    if (this.#isClosed) return NOTHING;
     const transfer = ++this.#transfers;
     const taking = new Taking(transfer, { request, process }, this.#takingDeps);
     this.#takings.set(transfer, taking);
@@ -335,6 +337,12 @@ export class Resumption implements SessionsElsewhere {
     this.#takings.delete(taking.transfer);
   }
 }
+
+/** Answer of a node that goes down. */
+const NOTHING: Fetching = {
+  arrival: Promise.resolve({ kind: "failed", h: undefined }),
+  cancel: () => {},
+};
 
 /** Ends a transfer before it has begun. */
 function refuse(link: OpenLink, transfer: number, reason: TransferEnd): void {

@@ -150,6 +150,23 @@ Deno.test("a client that asks again while its session gets no place is answered 
   assert.deepEqual(one.rerouted.map(({ id }) => id), ["m1"]);
 });
 
+Deno.test("a node that goes down asks for no session again", async () => {
+  await using nodes = new Nodes(2);
+  const [one, two] = nodes.all as [TestNode, TestNode];
+  const id = await sleepAt(one, "m1");
+  nodes.between.drops = (from) => from === one;
+  const [first, again] = [await two.greet(), await two.greet()];
+  for (const each of [first, again]) each.send(resume(id, 0));
+  await settle();
+  nodes.between.drops = () => false;
+  two.resumption.stop();
+  await settle();
+  const asked = nodes.between.sent.filter(({ type }) => type === FRAME_TYPE.resume);
+  assert.equal(asked.length, 1);
+  for (const each of [first, again]) await each.expectNext(failed());
+  assert.deepEqual([one.management.hibernating, two.resumption.takings], [1, 0]);
+});
+
 Deno.test("another account that names a session on its way is told nothing of it, and changes nothing", async () => {
   await using nodes = new SlowPlace();
   const [one, two] = nodes.all as [TestNode, TestNode];
