@@ -202,6 +202,23 @@ Deno.test("a client that goes in the last moment finds its session at the new no
   await expectMessages(third, "m1");
 });
 
+Deno.test("a session that gets its place while its new node closes ends there", async () => {
+  const placing = Promise.withResolvers<undefined>();
+  await using nodes = new Nodes(2, [{}, { opening: () => placing.promise }]);
+  const [one, two] = nodes.all as [TestNode, TestNode];
+  const id = await sleepAt(one, "m1");
+  const again = await two.greet();
+  again.send(resume(id, 0));
+  await settle();
+  two.resumption.stop();
+  const closing = two.listener.close();
+  await settle();
+  placing.resolve(undefined);
+  await closing;
+  assert.deepEqual([two.management.count, nodes.world.claims.size], [0, 0]);
+  assert.deepEqual(two.rerouted.map(({ id }) => id), ["m1"]);
+});
+
 Deno.test("a session without a place at its new node ends, and no stanza of it is lost", async () => {
   await using nodes = new Nodes(2, [{}, { maxSessionsPerAccount: 1 }]);
   const [one, two] = nodes.all as [TestNode, TestNode];

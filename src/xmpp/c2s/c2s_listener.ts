@@ -175,8 +175,12 @@ export class C2sListener {
 
   async #endSessions(condition: StreamErrorCondition): Promise<void> {
     const { registry, management } = this.#shared;
-    for (const session of management?.hibernated() ?? []) session.end(condition);
+    const endHibernated = () => {
+      for (const session of management?.hibernated() ?? []) session.end(condition);
+    };
+    endHibernated();
     await registry.settled();
+    endHibernated(); // one may have come from another node meanwhile, and got its place here
     await management?.settled();
   }
 }
