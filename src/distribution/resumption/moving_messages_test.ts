@@ -158,6 +158,27 @@ Deno.test("a message that a session brings comes once, though it comes straight,
   assert.deepEqual(fates, ["settled"]);
 });
 
+Deno.test("a message that came straight comes once when it follows a session late, because the link was cut", async () => {
+  await using nodes = new Nodes();
+  const [one, two] = nodes.all as [TestNode, TestNode];
+  const id = await sleepAt(one);
+  const again = await two.resume(id, 0);
+  await settle();
+  nodes.between.cut();
+  const [m1] = one.deliver("m1", "m2");
+  await nodes.pass(3_000);
+  const fates: string[] = [];
+  m1!.mayBeRepeat = true; // the lane to the old node ended before that had answered
+  two.arrive(new Envelope(m1!, { settle: () => fates.push("settled") }));
+  await nodes.pass(10_000);
+  nodes.link(one, two);
+  await nodes.pass(3_000);
+  assert.deepEqual(unreadBy(again), ["m1", "m2"]);
+  again.send(a(2));
+  await nodes.pass(1_000);
+  assert.deepEqual([one.settled, fates], [[1, 2], ["settled"]]);
+});
+
 Deno.test("stanzas straight to the new node wait for two seconds at most", async () => {
   await using nodes = new Nodes();
   const [one, two] = nodes.all as [TestNode, TestNode];

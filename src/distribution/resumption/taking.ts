@@ -72,6 +72,8 @@ export class Taking implements Fate {
   #received = 0;
   readonly #settled = new GaplessCount();
   #followed: FollowedSession | undefined;
+  /** True once nothing more follows from the old node. */
+  #isCaughtUp = false;
   #end: EndFields | undefined;
   #cancelLate: CancelTimer | undefined;
   #cancelFollow: CancelTimer | undefined;
@@ -282,10 +284,10 @@ export class Taking implements Fate {
     return delivery instanceof Envelope && memory.isInRecord(delivery, this.#records.came);
   }
 
-  /** Notes a stanza to the account, while a copy of it may still follow. */
+  /** Notes a stanza that came straight, while it or, of one to the account, a copy may still follow. */
   #got(delivery: Delivery): void {
     if (this.#state.kind === "over" || !(delivery instanceof Envelope)) return;
-    if (isForAccount(delivery)) this.#noteCome(delivery);
+    if (isForAccount(delivery) || !this.#isCaughtUp) this.#noteCome(delivery);
   }
 
   #noteCome(delivery: Delivery): void {
@@ -364,6 +366,7 @@ export class Taking implements Fate {
   }
 
   #caughtUp(isSure = true): void {
+    if (isSure) this.#isCaughtUp = true;
     this.#cancelFollow?.();
     this.#cancelFollow = undefined;
     this.#followed?.caughtUp(isSure);
