@@ -11,7 +11,14 @@ import type {
 import { Envelope } from "../mod.ts";
 import type { EnvelopeFields, OpenLink } from "../mod.ts";
 import type { HaveFields, QueuedStanza, SessionDetail, TransferEnd } from "../wire/mod.ts";
-import { detailsFrames, endFrame, givenFrame, sessionFrame } from "../wire/mod.ts";
+import {
+  detailsFrames,
+  endFrame,
+  givenFrame,
+  MAX_LANG_BYTES,
+  sessionFrame,
+  utf8Bytes,
+} from "../wire/mod.ts";
 import type { GivingAction, GivingEvent, GivingState } from "./giving_state.ts";
 import { stepGiving } from "./giving_state.ts";
 import type { FreezableSessions, RepeatMemory } from "./ports.ts";
@@ -266,6 +273,7 @@ export class Giving implements FreezeOwner {
   #sendSession(session: FrozenSession): void {
     const { transfer } = this;
     const state = session.state();
+    const { lang = "" } = state;
     this.#link?.send(sessionFrame({
       transfer,
       jid: state.jid.text,
@@ -274,7 +282,8 @@ export class Giving implements FreezeOwner {
       acknowledged: state.acknowledged,
       resumeTimeoutMs: state.resumeTimeoutMs,
       resendingMs: Math.ceil(state.resendingMs),
-      lang: state.lang ?? "",
+      // No language has so long a name, but a client may claim it.
+      lang: utf8Bytes(lang) > MAX_LANG_BYTES ? "" : lang,
       priority: state.priority,
       presence: state.presence?.bytes ?? new Uint8Array(0),
       hasCarbons: state.hasCarbons,

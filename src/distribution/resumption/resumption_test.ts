@@ -2,8 +2,11 @@ import assert from "node:assert/strict";
 import { FRAME_TYPE } from "../wire/mod.ts";
 import { parseJid } from "../../xmpp/mod.ts";
 import { Envelope } from "../mod.ts";
+import { bind, HEADER, plainOf, SASL } from "../../xmpp/c2s/testing/c2s_fixture.ts";
 import {
   a,
+  ENABLE,
+  ENABLED,
   envelopeOf,
   expectMessages,
   failed,
@@ -218,6 +221,25 @@ Deno.test("a session that gets its place while its new node closes ends there", 
   assert.deepEqual([two.management.count, nodes.world.claims.size], [0, 0]);
   assert.deepEqual(two.rerouted.map(({ id }) => id), ["m1"]);
 });
+
+for (const bytes of [1_023, 1_024]) {
+  Deno.test(`a session whose language is a text of ${bytes} bytes moves`, async () => {
+    await using nodes = new Nodes();
+    const [one, two] = nodes.all as [TestNode, TestNode];
+    const peer = one.connect();
+    const header = HEADER.replace("xml:lang='en'", `xml:lang='${"x".repeat(bytes)}'`);
+    for (const login of [plainOf("alice"), ""]) {
+      peer.send(header);
+      await peer.expect("</stream:features>");
+      if (login !== "") await peer.exchange(login, `<success xmlns='${SASL}'/>`);
+    }
+    await bind(peer, "home");
+    const [, id] = await peer.exchange(ENABLE, ENABLED);
+    peer.cut();
+    await settle();
+    await two.resume(id!, 0);
+  });
+}
 
 Deno.test("a session without a place at its new node ends, and no stanza of it is lost", async () => {
   await using nodes = new Nodes(2, [{}, { maxSessionsPerAccount: 1 }]);

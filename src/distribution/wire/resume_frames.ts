@@ -16,6 +16,9 @@ export const QUEUE_HEADER_BYTES = 14;
 /** Numbers in one record of delivered numbers. */
 export const MAX_RECENT = 255;
 
+/** Bytes of a session's language. */
+export const MAX_LANG_BYTES = 1_023;
+
 const MAX_ACCOUNT_BYTES = 2_047;
 const MAX_JID_BYTES = 3_071;
 const MAX_TEXT_BYTES = 1_023;
@@ -181,7 +184,7 @@ export function sessionFrame(fields: SessionFields): Uint8Array {
   );
   frame.u8((priority ?? 0) + 128);
   frame.text(fields.jid, MAX_JID_BYTES);
-  frame.text(fields.lang, MAX_TEXT_BYTES);
+  frame.text(fields.lang, MAX_LANG_BYTES);
   frame.bytes(fields.presence);
   return frame.finish();
 }
@@ -199,7 +202,7 @@ export function decodeSession(buffer: Uint8Array, start: number, end: number): S
   const isAvailable = (flags & 1) !== 0;
   const priority = frame.u8() - 128;
   const jid = frame.text(MAX_JID_BYTES, 1);
-  const lang = frame.text(MAX_TEXT_BYTES);
+  const lang = frame.text(MAX_LANG_BYTES);
   const presence = frame.bytes();
   if (isAvailable !== presence.length > 0) frame.fail("it is available without a presence, or not");
   return {
