@@ -278,10 +278,11 @@ export class Resumption implements SessionsElsewhere {
     const arriving = this.#givingDeps.sessions.arriving?.(request);
     if (arriving === undefined) return this.#give(link, request);
     this.#waiting.add(key);
-    void arriving.then(() => { // it never rejects
+    const { log } = this.#givingDeps;
+    arriving.then(() => {
       if (this.#waiting.delete(key)) this.#give(link, request);
       else this.#places.release(holdersOf(account), 0);
-    });
+    }).catch((thrown) => log.error("resume.broken", { error: String(thrown) }));
   }
 
   /** Begins a transfer that has its place. */
