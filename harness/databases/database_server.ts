@@ -22,7 +22,7 @@ export interface DatabaseServerOptions {
   readonly statements?: readonly string[];
 }
 
-/** How a program of a server is started. */
+/** Start of a server's program. */
 interface SpawnOptions extends Pick<Deno.CommandOptions, "signal"> {
   /** File that it reads. @default none */
   readonly input?: string;

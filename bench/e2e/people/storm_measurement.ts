@@ -42,7 +42,7 @@ export interface StormFigures {
 
 export interface StormMeasurementOptions {
   readonly logins: number;
-  /** What the nodes have as `limits.session_rate_per_node`. */
+  /** Value of `limits.session_rate_per_node` at the nodes. */
   readonly sessionRate: number;
   /** Messages a second of the chats. */
   readonly pacePerSecond: number;

@@ -16,7 +16,7 @@ import { makeCopyOrder } from "../node_rooms.ts";
 const DOMAIN = "muclight.example.com";
 const ROOM = `coven@${DOMAIN}`;
 
-/** What a test plays around a `RoomDelivery`. */
+/** Surroundings of a `RoomDelivery` that a test plays. */
 export interface RoomSurroundings extends Pick<RoomStore, "messages"> {
   readonly sessions: LocalSideDeps["sessions"];
   /** Takes a message for which no session is here any more. */

@@ -15,7 +15,7 @@ const HOME = parseJid("alice@example.com/home") as FullJid;
 /** Bytes of one message in the tests, without its overhead. */
 const MESSAGE_BYTES = 1_000;
 
-/** What is kept for one session that has ended, and what is routed again. */
+/** Stanzas kept for one session that has ended, and those that are routed again. */
 class Fixture {
   readonly budget: FairShares;
   readonly late: LateStanzas;
