@@ -5,7 +5,7 @@ import { EdgeRates } from "../stream/edge_rates.ts";
 import type { StreamLimitName } from "../stream/stream_metrics.ts";
 import type { RawPeer } from "../stream/testing/raw_peer.ts";
 import { authenticate, bind, C2sFixture, HEADER, plainOf, SASL } from "./testing/c2s_fixture.ts";
-import { until } from "./testing/stream_management_fixture.ts";
+import { comeBack, manage, quiet, resume, until } from "./testing/stream_management_fixture.ts";
 
 const FAILED = `<failure xmlns='${SASL}'><not-authorized/></failure>`;
 const LATER = `<failure xmlns='${SASL}'><temporary-auth-failure/></failure>`;
@@ -137,6 +137,18 @@ Deno.test("C2sListener refuses a session that would wait too long, and lets the 
   await bound;
   clock.advance(10_000);
   assert.match(await bind(third), /^bob@/);
+});
+
+Deno.test("a session that is resumed waits for no rate, and takes no place from others", async () => {
+  const clock = new ManualClock();
+  const rates = new EdgeRates({ sessions: { perSec: 0.1, burst: 1 } }, clock);
+  await using fixture = quiet({ clock, rates });
+  const { peer, id } = await manage(fixture);
+  peer.cut();
+  const again = await comeBack(fixture);
+  await again.exchange(resume(id, 0), "<resumed ");
+  assert.equal(rates.sessionDelay(10_000), 10_000);
+  assert.equal(limitHits(fixture, "session-rate"), 0);
 });
 
 Deno.test("C2sListener does not limit loopback addresses", async () => {
