@@ -48,6 +48,12 @@ interface ChangePlace {
   readonly isStill?: (() => Promise<boolean>) | undefined;
 }
 
+/** A step between a change and its pushes. */
+interface ChangeSteps<T> {
+  /** Runs once the change is on the disk, or was not needed, and before clients get it as a push. */
+  readonly beforePush?: (change: RosterChange<T>) => Promise<void>;
+}
+
 /** Most reads for one request: each push that overtakes the answer costs one more. */
 const MAX_READS = 5;
 
@@ -147,6 +153,7 @@ export class Rosters {
   async change<T>(
     { owner, contact, isStill }: ChangePlace,
     decide: Parameters<typeof changeRoster<T>>[2],
+    { beforePush }: ChangeSteps<T> = {},
   ): Promise<RosterChange<T> | undefined> {
     const { clock, metrics } = this.#deps;
     const change = await changeRoster(
@@ -156,7 +163,10 @@ export class Rosters {
     );
     if (change === undefined) return undefined;
     const { before, item } = change;
-    if (item === before) return change;
+    if (item === before) {
+      await beforePush?.(change);
+      return change;
+    }
     if (await isStill?.() === false) {
       // Nobody who takes the name gets the item. What they have noted of the contact since stays.
       await this.change({ owner, contact }, (found) => {
@@ -167,6 +177,7 @@ export class Rosters {
       return undefined;
     }
     metrics.changes.inc();
+    await beforePush?.(change);
     if (isVisibleChange(before, item)) await this.#tell(owner, contact, change);
     return change;
   }

@@ -4,6 +4,7 @@ import { seesPresence } from "../../storage/mod.ts";
 import type { Jid, Stanza } from "../../xmpp/mod.ts";
 import { buildStanza, element, parseJid } from "../../xmpp/mod.ts";
 import type { AccountReach } from "./account_reach.ts";
+import type { AccountTurns } from "./account_turns.ts";
 import type { RosterChange } from "./change_roster.ts";
 import type { ContactPresence } from "./contact_presence.ts";
 import type { MissedChanges } from "./missed_changes.ts";
@@ -24,6 +25,7 @@ export interface SubscriptionServerDeps
   extends Pick<RosterDeps, "hosts" | "routes" | "bounds" | "privacy" | "creationOf" | "log"> {
   readonly rosters: Rosters;
   readonly presence: ContactPresence;
+  readonly turns: Pick<AccountTurns, "runAlways">;
   readonly missed: Pick<MissedChanges, "note">;
   readonly reach: AccountReach;
   readonly metrics: RosterMetrics;
@@ -78,7 +80,7 @@ export class SubscriptionServer {
       this.#count(outcomeOf(change.before, step));
       if (step.presence === "withdraw") await presence.hide(owner, contact);
       if (step.isPassedOn || this.#mayBeMissed(change, contact)) routes.route(stanza);
-      if (step.presence === "announce") await presence.announce(owner, contact);
+      if (step.presence === "announce") await this.#announce(owner, contact);
       return undefined;
     });
   }
@@ -151,18 +153,35 @@ export class SubscriptionServer {
         if (isKept && requests >= bounds.maxRequests) return { item, result: "full" };
         return { item: step.item, result: step };
       },
+      {
+        // RFC 6121 §3.1.6: the stanza comes before the push.
+        beforePush: async ({ result: step, version }) => {
+          if (step === "full" || !step.isPassedOn) return;
+          if (step.item?.request !== undefined) {
+            missed.note(owner, contact.text, { isVisible: false, version });
+          }
+          await reach.toEachSession(owner, stanza);
+        },
+      },
     );
     if (change === undefined) return void this.#count("ignored");
     if (change.result === "full") return void this.#count("full");
     const step = change.result;
     this.#count(outcomeOf(change.before, step));
-    if (step.item?.request !== undefined && step.isPassedOn) {
-      missed.note(owner, contact.text, { isVisible: false, version: change.version });
-    }
-    if (step.isPassedOn) await reach.toEachSession(owner, stanza);
     if (step.presence === "withdraw") await presence.hide(owner, contact);
     if (step.reply !== undefined) this.#send(owner, contact, step.reply);
-    if (step.presence === "announce") await presence.announce(owner, contact);
+    if (step.presence === "announce") await this.#announce(owner, contact);
+  }
+
+  /**
+   * Sends the contact the presence of the account, behind the stanza that allows it (RFC 6121 §3.1.5).
+   * A contact whose roster is ours hears of that stanza in a turn of its own.
+   */
+  async #announce(owner: Jid, contact: Jid): Promise<void> {
+    const { presence, turns } = this.#deps;
+    const announce = () => presence.announce(owner, contact);
+    if (this.#isOurs(contact)) turns.runAlways(contact.text, announce);
+    else await announce();
   }
 
   /** False for an account that was deleted meanwhile, even if its name has a new owner. Never rejects. */

@@ -126,6 +126,46 @@ Deno.test("an accepted contact is sent the presence of all sessions", async () =
   );
 });
 
+Deno.test("a client hears that it is accepted before its roster and the contact's presence say so", async () => {
+  for (const entry of ["by hand", "in advance"]) {
+    const fixture = withAlice();
+    fixture.here.set(`${BOB}/x`, undefined);
+    fixture.store.put(BOB, item(ALICE, { isAsking: true }));
+    let sentBefore: number | undefined;
+    fixture.onRoute = (stanza) => {
+      if (stanza.to.text === `${BOB}/x`) sentBefore ??= fixture.sent.length;
+      if (stanza.to.text !== BOB) return;
+      fixture.server.take({ stanza, settle: () => {} }); // as the router does
+    };
+    if (entry === "by hand") {
+      fixture.store.put(ALICE, item(BOB, { request: new Uint8Array(1) }));
+      await fixture.enter(PHONE, "subscribed", BOB);
+    } else {
+      fixture.store.put(ALICE, item(BOB, { isApproved: true }));
+      await fixture.take(BOB, "subscribe", ALICE);
+    }
+    const toBob = fixture.routed.filter(({ to }) => to.text === `${BOB}/x`);
+    const expected = [`subscribed: ${ALICE} → ${BOB}/x`, `push ${ALICE} to: ${BOB} → ${BOB}/x`];
+    assert.deepEqual(lines(toBob), expected, entry);
+    assert.equal(sentBefore, 0, entry);
+    const probes = [`probe: ${BOB} → ${ALICE}`, `probe: ${BOB} → ${ALICE}`];
+    assert.deepEqual(lines(fixture.sent.map(({ stanza }) => stanza)), probes, entry);
+  }
+});
+
+Deno.test("a client hears that a contact refuses or leaves before its roster says so", async () => {
+  for (const [verb, subscription] of [["unsubscribed", "to"], ["unsubscribe", "from"]] as const) {
+    const fixture = withAlice();
+    fixture.store.put(ALICE, item(BOB, { subscription }));
+    await fixture.take(BOB, verb, ALICE);
+    const toPhone = fixture.routed.filter(({ to }) => to.text === PHONE);
+    assert.deepEqual(lines(toPhone).slice(0, 2), [
+      `${verb}: ${BOB} → ${PHONE}`,
+      `push ${BOB} none: ${ALICE} → ${PHONE}`,
+    ]);
+  }
+});
+
 Deno.test("a probe of a stranger is refused in silence, and one of a subscriber is sent on", async () => {
   const fixture = withAlice();
   await fixture.take(CAROL, "probe", ALICE);

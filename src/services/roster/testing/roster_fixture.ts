@@ -47,6 +47,8 @@ export class RosterFixture {
   /** Accounts of each lookup in the session table. */
   readonly lookups: (readonly string[])[] = [];
   readonly routed: Stanza[] = [];
+  /** Called with each stanza that is routed. */
+  onRoute: (stanza: Stanza) => void = () => {};
   readonly sent: { readonly host: string; readonly stanza: Stanza }[] = [];
   /** Presence for the other nodes of dc1. */
   readonly sentToNodes: Stanza[] = [];
@@ -98,7 +100,10 @@ export class RosterFixture {
         },
       },
       routes: {
-        route: (stanza) => void this.routed.push(stanza),
+        route: (stanza) => {
+          this.routed.push(stanza);
+          this.onRoute(stanza);
+        },
         sendTo: (host, stanza) => void this.sent.push({ host, stanza }),
         sendToNodes: (stanza) => void this.sentToNodes.push(stanza),
         deliver: (to, stanza) => this.delivered.push({ to: to.text, stanza }) > 0,
