@@ -145,7 +145,7 @@ export class Resumption implements SessionsElsewhere {
     const max = this.#options.maxTakings ?? DEFAULT_MAX_TAKINGS;
     if (this.#takings.size > max) this.#forgetOldest();
     taking.begin();
-    return { arrival: taking.arrival, cancel: () => taking.gone() };
+    return taking;
   }
 
   /**
@@ -342,6 +342,7 @@ export class Resumption implements SessionsElsewhere {
 /** Answer of a node that goes down. */
 const NOTHING: Fetching = {
   arrival: Promise.resolve({ kind: "failed", h: undefined }),
+  hasBegun: false,
   cancel: () => {},
 };
 

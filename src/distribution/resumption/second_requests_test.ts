@@ -184,3 +184,18 @@ Deno.test("another account that names a session on its way is told nothing of it
   await first.expectNext(resumed(id, 0));
   await again.expectNext(resumed(id, 0));
 });
+
+Deno.test("two nodes that are asked at once for a session that both have had, and neither has, answer at once", async () => {
+  const management = { staleHMs: 0 };
+  await using nodes = new Nodes(2, [{ management }, { management }]);
+  const [one, two] = nodes.all as [TestNode, TestNode];
+  const id = await sleepAt(one);
+  const peer = await two.resume(id, 0);
+  peer.send("</stream:stream>");
+  await peer.expect(/<\/stream:stream>/);
+  await nodes.pass(10_000);
+  const [first, second] = [await one.greet(), await two.greet()];
+  for (const each of [first, second]) each.send(resume(id, 0));
+  await settle();
+  for (const each of [first, second]) await each.expectNext(failed());
+});

@@ -7,6 +7,7 @@ import type {
   Arrival,
   ArrivedSession,
   Delivery,
+  Fetching,
   FollowedSession,
   Jid,
   ResumeRequest,
@@ -48,7 +49,7 @@ export interface TakingDeps {
 }
 
 /** One session on its way to this node: carries out the actions of `stepTaking`. */
-export class Taking implements Fate {
+export class Taking implements Fate, Fetching {
   readonly transfer: number;
   readonly arrival: Promise<Arrival>;
   readonly #deps: TakingDeps;
@@ -115,8 +116,11 @@ export class Taking implements Fate {
     this.#ask(this.#process);
   }
 
-  /** Notes that the client has gone again. */
-  gone(): void {
+  get hasBegun(): boolean {
+    return this.#state.kind !== "asking" && this.#state.kind !== "over";
+  }
+
+  cancel(): void {
     this.#step({ kind: "gone" });
   }
 

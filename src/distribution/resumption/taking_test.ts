@@ -273,16 +273,16 @@ Deno.test("Taking declines over any link to the session's node when its own has 
   }
 });
 
-Deno.test("Taking.gone() declines until the session is given, and has no effect later", async () => {
+Deno.test("Taking.cancel() declines until the session is given, and has no effect later", async () => {
   using early = new TakingWorld();
   early.taking.begin();
   await early.news();
-  early.taking.gone();
+  early.taking.cancel();
   assert.deepEqual(await early.news(), ["HAVE decline 0/0", "over"]);
   assert.equal(early.failures("client-gone"), 1);
   using late = new TakingWorld();
   await late.taken();
-  late.taking.gone();
+  late.taking.cancel();
   assert.deepEqual(await late.news(), []);
   assert.ok(late.taking.isTaken);
 });

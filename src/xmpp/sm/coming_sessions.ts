@@ -7,6 +7,7 @@ export interface ComingSession extends Fetching {
 }
 
 interface Coming {
+  readonly fetching: Fetching;
   readonly over: Promise<void>;
   isAwaited: boolean;
 }
@@ -25,11 +26,14 @@ export class ComingSessions {
    */
   add(request: ResumeRequest, fetching: Fetching): ComingSession {
     const { promise, resolve } = Promise.withResolvers<void>();
-    const coming: Coming = { over: promise, isAwaited: false };
+    const coming: Coming = { fetching, over: promise, isAwaited: false };
     const key = keyOf(request);
     this.#coming.set(key, coming);
     return {
       arrival: fetching.arrival,
+      get hasBegun() {
+        return fetching.hasBegun;
+      },
       cancel: () => {
         if (!coming.isAwaited) fetching.cancel();
       },
@@ -40,13 +44,25 @@ export class ComingSessions {
     };
   }
 
-  /** Waits until it is decided whether a session is here; undefined for one that is not on its way. */
+  /** Waits until it is decided whether a session is here; undefined for one that is not asked for. */
   wait(request: ResumeRequest): Promise<void> | undefined {
-    const coming = this.#coming.get(keyOf(request));
-    if (coming === undefined) return undefined;
-    coming.isAwaited = true;
-    return coming.over;
+    return waitFor(this.#coming.get(keyOf(request)));
   }
+
+  /**
+   * As `wait`, but undefined also for a session that no node has begun to send: two nodes that asked each
+   * other for it would wait for each other.
+   */
+  waitElsewhere(request: ResumeRequest): Promise<void> | undefined {
+    const coming = this.#coming.get(keyOf(request));
+    return coming?.fetching.hasBegun === true ? waitFor(coming) : undefined;
+  }
+}
+
+function waitFor(coming: Coming | undefined): Promise<void> | undefined {
+  if (coming === undefined) return undefined;
+  coming.isAwaited = true;
+  return coming.over;
 }
 
 /** An account has no spaces; what a client gives as an id may have any. */

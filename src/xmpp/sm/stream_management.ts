@@ -184,11 +184,11 @@ export class StreamManagement<Session extends ManagedSession = ManagedSession> {
   }
 
   /**
-   * Waits until it is decided whether the session that a client wants is here. Undefined when that is
-   * known: then `freeze` finds it, or says where it is.
+   * Waits until it is decided whether the session that a client of another node wants is here. Undefined
+   * for a session that is not on its way: `freeze` finds it, or says where it is.
    */
   arriving(request: ResumeRequest): Promise<void> | undefined {
-    return this.#coming.wait(request);
+    return this.#coming.waitElsewhere(request);
   }
 
   /** Freezes the session that a client wants at another node, if it belongs to the client's account. */
