@@ -57,7 +57,7 @@ export function answerForm({ searchesText }: Pick<ArchiveQueryLimits, "searchesT
     field("end", "text-single"),
     field("before-id", "text-single"),
     field("after-id", "text-single"),
-    field("ids", "list-multi"),
+    { ...field("ids", "list-multi"), isOpen: true },
     ...searched.map((name) => field(name, "text-single")),
   ]);
   return { payload: element("query", { xmlns: ARCHIVE }, form) };

@@ -362,6 +362,11 @@ Deno.test("archiveRequests() shows an archive to its owner alone, with its form 
   for (const name of ["with", "start", "end", "before-id", "after-id", "ids"]) {
     ok(fields.includes(`var='${name}'`), fields);
   }
+  // XEP-0313 §4.1.5: the list of ids is open.
+  match(
+    fields,
+    /var='ids' type='list-multi'><validate [^>]*xdata-validate[^>]*><open\/><\/validate>/,
+  );
   for (const to of [ALICE, "example.com"]) {
     const features = await setup.features(to);
     for (const feature of ["urn:xmpp:mam:2", "urn:xmpp:mam:2#extended"]) {

@@ -12,7 +12,16 @@ export interface FormField {
   readonly values: readonly string[];
   /** Values to choose from. */
   readonly options?: readonly string[];
+  /** True for a list that takes other values than `options`, too (XEP-0122 §3). */
+  readonly isOpen?: boolean;
 }
+
+/** Tells that a list takes any strings. */
+const OPEN_LIST = element(
+  "validate",
+  { xmlns: "http://jabber.org/protocol/xdata-validate", datatype: "xs:string" },
+  element("open"),
+);
 
 /**
  * Returns the values of a submitted form (XEP-0004). Undefined for a form of another type than
@@ -46,10 +55,11 @@ export function showForm(
     "x",
     { xmlns: DATA_FORM, type },
     element("field", { var: "FORM_TYPE", type: "hidden" }, element("value", {}, formType)),
-    ...fields.map(({ name, type, values, options = [] }) =>
+    ...fields.map(({ name, type, values, options = [], isOpen }) =>
       element(
         "field",
         { var: name, type },
+        isOpen === true ? OPEN_LIST : undefined,
         ...values.map((value) => element("value", {}, value)),
         ...options.map((option) => element("option", {}, element("value", {}, option))),
       )
