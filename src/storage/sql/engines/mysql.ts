@@ -82,6 +82,17 @@ const CLOSED_MESSAGE = /closed state|Connection lost|Connection is closed/;
 const SCHEMA_LOCK = "CONCAT('causeway_schema.', LEFT(SHA1(DATABASE()), 16))";
 const LOCK_TIMEOUT_S = 60;
 
+/** Settings of a session that its statements rely on, whatever the server gives to new sessions. */
+const SESSION_SETTINGS = [
+  "NAMES utf8mb4", // a server may ignore what the driver asks for at the login
+  "sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION,ERROR_FOR_DIVISION_BY_ZERO'",
+  "autocommit = 1", // most changes are a statement alone, which would never be committed
+  "completion_type = 'NO_CHAIN'", // a commit begins no other transaction, and ends no session
+  "sql_safe_updates = 0",
+  "sql_select_limit = 18446744073709551615",
+  "sql_big_selects = 1",
+] as const;
+
 /** Variables that MySQL 5.7.8 and older need for indexes on names, and their values there. */
 const OLD_SERVER_SETTINGS = [
   ["innodb_large_prefix", "ON", "true"],
@@ -323,11 +334,8 @@ class MysqlConnection implements SqlConnection {
     // The server gives up before the client cuts the connection. Otherwise the statement would be
     // carried out after its time, once the lock is free.
     const seconds = Math.max(1, Math.ceil(statementTimeoutMs / 1000) - 1);
-    await this.#send(
-      "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION,ERROR_FOR_DIVISION_BY_ZERO'" +
-        `, SESSION innodb_lock_wait_timeout = ${seconds}`,
-      undefined,
-    );
+    const settings = [...SESSION_SETTINGS, `innodb_lock_wait_timeout = ${seconds}`];
+    await this.#send(`SET ${settings.join(", ")}`, undefined);
     // Without the locks on gaps between rows, changes of different accounts do not wait for each
     // other. A server that logs statements instead of rows refuses to write then.
     const { rows } = await this.execute("SHOW VARIABLES LIKE 'binlog_format'");
