@@ -72,6 +72,18 @@ const CLASSES: ReadonlyMap<string, StorageFailure> = new Map([
 /** Error numbers for a column and an index that a statement would add and that are there already. */
 const THERE_ALREADY: ReadonlySet<unknown> = new Set([1060, 1061]);
 
+/**
+ * Error numbers of statements that the server does not prepare: it holds as many as it may, for all its
+ * clients, or tables change or leave its cache too often.
+ */
+const NOT_PREPARED: ReadonlySet<unknown> = new Set([1461, 1615]);
+
+/**
+ * Statements that a connection keeps prepared. Lists of all lengths make thousands of different ones, and
+ * a server holds 16 382 for all clients by default.
+ */
+const MAX_PREPARED = 200;
+
 /** Codes of the driver about connections that ended. */
 const CONNECTION_ENDED: ReadonlySet<unknown> = new Set([
   ...["PROTOCOL_CONNECTION_LOST", "PROTOCOL_SEQUENCE_TIMEOUT"],
@@ -160,9 +172,7 @@ const DIALECT: SqlDialect = {
     return CLASSES.get(state.slice(0, 2));
   },
 
-  wasDone: (thrown) =>
-    typeof thrown === "object" && thrown !== null && "errno" in thrown &&
-    THERE_ALREADY.has(thrown.errno),
+  wasDone: (thrown) => hasNumber(thrown, THERE_ALREADY),
 
   async serverVersion(connection) {
     const { rows } = await connection.execute("SELECT VERSION() AS version");
@@ -250,6 +260,9 @@ class CertificateNeedsName extends Error {
   readonly code = "ERR_TLS_CERT_ALTNAME_INVALID";
 }
 
+/** A value of a statement, as the driver takes it. */
+type Parameter = string | number | Buffer | null;
+
 class MysqlConnection implements SqlConnection {
   readonly #connection: Connection;
   #isOpen = true;
@@ -278,6 +291,7 @@ class MysqlConnection implements SqlConnection {
       charset: "utf8mb4",
       connectTimeout: limits.connectTimeoutMs,
       supportBigNumbers: true,
+      maxPreparedStatements: MAX_PREPARED,
       enableKeepAlive: true,
     });
     const connection = new MysqlConnection(inner);
@@ -321,12 +335,28 @@ class MysqlConnection implements SqlConnection {
   }
 
   /** Sends a statement with parameters as a prepared one, and one without them as text. */
-  #send(sql: string, values: readonly unknown[] | undefined): Promise<QueryResult> {
+  async #send(sql: string, values: readonly unknown[] = []): Promise<QueryResult> {
+    if (values.length === 0) return await this.#sendAs("query", sql, []);
+    const parameters = values.map(parameterOf);
+    try {
+      return await this.#sendAs("execute", sql, parameters);
+    } catch (thrown) {
+      if (!hasNumber(thrown, NOT_PREPARED)) throw thrown;
+      // The server has not begun it. The driver writes the parameters into the text.
+      return await this.#sendAs("query", sql, parameters);
+    }
+  }
+
+  #sendAs(
+    way: "query" | "execute",
+    sql: string,
+    parameters: readonly Parameter[],
+  ): Promise<QueryResult> {
     const { promise, resolve, reject } = Promise.withResolvers<QueryResult>();
     const done = (error: Error | null, result: QueryResult) =>
       error ? reject(error) : resolve(result);
-    if (values === undefined || values.length === 0) this.#connection.query(sql, done);
-    else this.#connection.execute(sql, values.map(parameterOf), done);
+    if (way === "query") this.#connection.query(sql, [...parameters], done);
+    else this.#connection.execute(sql, [...parameters], done);
     return promise;
   }
 
@@ -335,19 +365,24 @@ class MysqlConnection implements SqlConnection {
     // carried out after its time, once the lock is free.
     const seconds = Math.max(1, Math.ceil(statementTimeoutMs / 1000) - 1);
     const settings = [...SESSION_SETTINGS, `innodb_lock_wait_timeout = ${seconds}`];
-    await this.#send(`SET ${settings.join(", ")}`, undefined);
+    await this.#send(`SET ${settings.join(", ")}`);
     // Without the locks on gaps between rows, changes of different accounts do not wait for each
     // other. A server that logs statements instead of rows refuses to write then.
     const { rows } = await this.execute("SHOW VARIABLES LIKE 'binlog_format'");
     if (rows[0]?.["Value"] === "STATEMENT") return;
-    await this.#send("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED", undefined);
+    await this.#send("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED");
   }
 }
 
+function hasNumber(thrown: unknown, numbers: ReadonlySet<unknown>): boolean {
+  return typeof thrown === "object" && thrown !== null && "errno" in thrown &&
+    numbers.has(thrown.errno);
+}
+
 /** The driver knows bytes as a Buffer alone. */
-function parameterOf(value: unknown): string | number | Buffer | null {
+function parameterOf(value: unknown): Parameter {
   if (value instanceof Uint8Array) {
     return Buffer.from(value.buffer, value.byteOffset, value.byteLength);
   }
-  return value as string | number | null; // stores pass nothing else
+  return value as Exclude<Parameter, Buffer>; // stores pass nothing else
 }
