@@ -3,18 +3,15 @@ import type { Clock } from "../base/mod.ts";
 import { CausewayError, SystemClock } from "../base/mod.ts";
 import { parseElement } from "../xmpp/mod.ts";
 import { roomPeerIn } from "./archive_content.ts";
-import { archiveKeyOf, roomArchiveKeyOf } from "./archive_store.ts";
 import type { ArchivePeer } from "./archive_store.ts";
 import type { BackendId } from "./catalogue/catalogue.ts";
-import { CATALOGUE, kindProblem } from "./catalogue/catalogue.ts";
+import { kindProblem } from "./catalogue/catalogue.ts";
+import { backendIdOf, openBackend } from "./copied_backends.ts";
+import type { OpenBackend } from "./copied_backends.ts";
+import { accountsOf, archivesOfAccounts, archivesOfRooms, namesWithData } from "./copied_names.ts";
 import { ACCOUNT_PARTS, copyAccounts } from "./copy_accounts.ts";
-import type { CopiedAccount } from "./copy_accounts.ts";
 import { copyArchives } from "./copy_archives.ts";
-import type { ArchiveCopyOptions, CopiedArchive } from "./copy_archives.ts";
-import type { DataStores } from "./data_stores.ts";
-import { openInternalDatabase } from "./internal_store.ts";
-import { importMarkName } from "./offline_store.ts";
-import { serverKindOf } from "./server_kinds.ts";
+import type { ArchiveCopyOptions } from "./copy_archives.ts";
 import type { TableGroup } from "./sql/copied_tables.ts";
 import { COPIED_KINDS } from "./sql/copied_tables.ts";
 import { copyUnits } from "./sql/copy_units.ts";
@@ -23,10 +20,7 @@ import type { UnitSummary } from "./sql/unit_summary.ts";
 import { summarizeUnits } from "./sql/unit_summary.ts";
 import type { SqlDatabase } from "./sql/sql_database.ts";
 import { contentIn, nextKeys } from "./sql/unit_rows.ts";
-import { sqlServerDatabase } from "./sql/sql_server.ts";
-import { SqlStores } from "./sql/sql_stores.ts";
 import type { StoresOptions } from "./stores.ts";
-import { sqlServerOf } from "./database_pools.ts";
 import { Stores } from "./stores.ts";
 import type { UserStore } from "./user_store.ts";
 
@@ -52,16 +46,12 @@ export function inCopyOrder(
   return ordered.toSorted((one, other) => Number(one === "users") - Number(other === "users"));
 }
 
-/** Milliseconds that one statement may take: it may count a large table. */
-const COPY_STATEMENT_MS = 600_000;
 /** Name of the secret behind the keys of accounts that do not exist. */
 const ENUMERATION_SECRET = "enumeration";
 const CHECKSUM_DIGITS = 32;
 /** The archives of a database, as units that may be counted. */
 const ARCHIVES: TableGroup = { key: "account_key", tables: ["archives"], names: [], batch: 1 };
 const SAME_BACKEND = "both are the same backend";
-/** Accounts, or rooms, that are looked up at once. */
-const NAMES_AT_ONCE = 500;
 
 /** A copy of one kind of data between two backends of a configuration. */
 export interface CopyOptions {
@@ -124,28 +114,6 @@ function copyProblem(kind: CopiedKind, from: string, to: string): string | undef
 
 function isSql(backend: BackendId): boolean {
   return backend === "internal" || backend === "rdbms";
-}
-
-/**
- * Returns the backend of a name such as `rdbms.default`.
- *
- * @throws CausewayError `storage/no-backend` for a name of none, and for a directory
- */
-function backendIdOf(name: string): BackendId {
-  if (name === "internal") return name;
-  const [poolKind] = name.split(".", 1);
-  const row = CATALOGUE.find((each) => each.poolKind === poolKind);
-  if (row?.isReadOnly) {
-    throw new CausewayError(
-      "storage/no-backend",
-      `Cannot copy from or to ${name}: Causeway only reads directories, and copies none`,
-    );
-  }
-  if (row !== undefined && name.includes(".")) return row.id;
-  throw new CausewayError(
-    "storage/no-backend",
-    `Cannot use the backend ${name}: it is \`internal\`, or a pool such as rdbms.default`,
-  );
 }
 
 /**
@@ -402,189 +370,5 @@ function peerInRoom(stanza: Uint8Array, room: string): ArchivePeer | undefined {
     return roomPeerIn(parseElement(stanza), room);
   } catch {
     return undefined; // no stanza that this program stored
-  }
-}
-
-/** Yields the archives of all accounts of some hosts, each once. */
-async function* archivesOfAccounts(
-  accounts: Stores,
-  others: readonly DataStores[],
-  hosts: readonly string[],
-): AsyncGenerator<CopiedArchive> {
-  const storesOf = (host: string) =>
-    [accounts.users(host), ...others.map((each) => each.users?.(host))]
-      .filter((each) => each !== undefined);
-  // An account that both have is the same one, or has an archive of its own in each.
-  const places = accountsOf(hosts, storesOf, { tellsCreations: true });
-  for await (const { localpart, host, creation, others } of places) {
-    const keyOf = (each: string) => archiveKeyOf(`${localpart}@${host}`, each);
-    yield { archive: keyOf(creation), others: others.map(keyOf) };
-  }
-}
-
-/** Yields the archives of all rooms of the configuration, and of other databases, each once. */
-async function* archivesOfRooms(
-  configured: Stores,
-  others: readonly DataStores[],
-): AsyncGenerator<CopiedArchive> {
-  for (const kind of ["muc", "muc_light"] as const) {
-    const lists = [...configured.roomNames(kind), ...others.map((each) => each.roomNames?.(kind))]
-      .filter((each) => each !== undefined);
-    for await (const { name, creation, others } of namesIn(lists, { tellsCreations: true })) {
-      const keyOf = (each: number) => roomArchiveKeyOf(name, { creation: each });
-      yield { archive: keyOf(creation), others: others.map(keyOf) };
-    }
-  }
-}
-
-interface AccountPlace extends CopiedAccount, Omit<NamedPlace<string>, "name"> {}
-
-/** Yields the accounts of each host in several stores, as `namesIn`. */
-async function* accountsOf(
-  hosts: readonly string[],
-  storesOf: (host: string) => readonly UserStore[],
-  options?: NamesOptions,
-): AsyncGenerator<AccountPlace> {
-  for (const host of hosts) {
-    for await (const { name: localpart, ...place } of namesIn(storesOf(host), options)) {
-      yield { localpart, host, ...place };
-    }
-  }
-}
-
-/** Yields the names under which accounts have data of a kind. An import may have left a mark, too. */
-async function* namesWithData(
-  kind: keyof typeof ACCOUNT_PARTS,
-  accounts: AsyncIterable<CopiedAccount>,
-): AsyncGenerator<CopiedAccount> {
-  for await (const { localpart, host } of accounts) {
-    yield { localpart, host };
-    if (kind === "offline") yield { localpart: importMarkName(localpart), host };
-  }
-}
-
-/** Names in a database, of accounts or rooms. Creations tell those of one name apart. */
-interface NameList<C> {
-  list(page: { readonly limit: number; readonly after?: string }): Promise<readonly string[]>;
-  existing(names: readonly string[]): Promise<ReadonlyMap<string, C>>;
-}
-
-/** A name, and what stands for it in one database. */
-interface NamedPlace<C> {
-  readonly name: string;
-  readonly creation: C;
-  /** Other creations, of the same name in other databases. */
-  readonly others: readonly C[];
-}
-
-interface NamesOptions {
-  /** True: yields each creation of a name once. @default false: each name once */
-  readonly tellsCreations?: boolean;
-}
-
-/** Yields the names in several lists, each once; or each creation of them once. */
-async function* namesIn<C extends string | number>(
-  lists: readonly NameList<C>[],
-  { tellsCreations = false }: NamesOptions = {},
-): AsyncGenerator<NamedPlace<C>> {
-  for (const [i, list] of lists.entries()) {
-    let after: string | undefined;
-    for (;;) {
-      const names = await list.list({
-        limit: NAMES_AT_ONCE,
-        ...(after === undefined ? {} : { after }),
-      });
-      const found = await list.existing(names);
-      const all = await Promise.all(lists.map((each, n) => n === i ? found : each.existing(names)));
-      for (const [name, creation] of found) {
-        const isKnown = all.slice(0, i).some((each) =>
-          tellsCreations ? each.get(name) === creation : each.has(name)
-        );
-        const others = new Set(
-          all.map((each) => each.get(name)).filter((each) => each !== undefined),
-        );
-        others.delete(creation);
-        if (!isKnown) yield { name, creation, others: [...others] };
-      }
-      after = names.at(-1);
-      if (after === undefined || names.length < NAMES_AT_ONCE) break;
-    }
-  }
-}
-
-/** A backend that is open. */
-interface OpenBackend extends AsyncDisposable {
-  readonly stores: DataStores;
-  /** Undefined for one without SQL. */
-  readonly database: SqlDatabase | undefined;
-}
-
-async function openBackend(
-  stores: StoresOptions,
-  name: string,
-  { isMade }: { readonly isMade: boolean },
-): Promise<OpenBackend> {
-  if (name === "internal") {
-    const { path } = stores.internal;
-    if (!isMade && !isThere(path)) {
-      throw new CausewayError(
-        "storage/cannot-open",
-        `Cannot open the built-in store ${path}: there is no such file`,
-      );
-    }
-    return opened(await openInternalDatabase(stores.internal));
-  }
-  for (const [tag, pool] of stores.pools) {
-    if (name !== `rdbms.${tag}`) continue;
-    const server = sqlServerOf(tag, pool);
-    const bounds = { ...server.bounds, statementTimeoutMs: COPY_STATEMENT_MS };
-    const database = sqlServerDatabase({ ...server, bounds });
-    await openOrClose(database, () => database.open());
-    return opened(database);
-  }
-  const options = stores.serverPools?.get(name);
-  if (options !== undefined) {
-    const server = serverKindOf(options).open({ name, options });
-    await openOrClose(server, () => server.probe());
-    const close = () => server.close();
-    return { stores: server, database: undefined, [Symbol.asyncDispose]: close };
-  }
-  const known = [
-    "internal",
-    ...[...stores.pools.keys()].map((tag) => `rdbms.${tag}`),
-    ...stores.serverPools?.keys() ?? [],
-  ];
-  throw new CausewayError(
-    "storage/no-backend",
-    `Cannot use the backend ${name}: the configuration has ${known.join(", ")}`,
-  );
-}
-
-/** Opens a database, and closes it if that fails. */
-async function openOrClose(
-  database: { close(): Promise<void> },
-  open: () => Promise<void>,
-): Promise<void> {
-  try {
-    await open();
-  } catch (thrown) {
-    await database.close();
-    throw thrown;
-  }
-}
-
-function opened(database: SqlDatabase): OpenBackend {
-  return {
-    stores: new SqlStores(database),
-    database,
-    [Symbol.asyncDispose]: () => database.close(),
-  };
-}
-
-function isThere(path: string): boolean {
-  try {
-    return Deno.statSync(path).isFile;
-  } catch {
-    return false;
   }
 }
