@@ -187,6 +187,33 @@ Deno.test("copyData() to Riak keeps what differs and names it, replaces it, or m
   deepEqual(await contentOf(there), await contentOf(databases.internal));
 });
 
+Deno.test("copyData() refuses two pools of one Riak, and copies from one Riak to another", async () => {
+  await using riak = await RiakFixture.open();
+  await using other = await RiakFixture.open();
+  await using databases = await Databases.make(riak);
+  await fill(databases.internal);
+  await databases.copy("internal", "riak.default");
+  const pools = { default: riak, again: riak, other };
+  const serverPools = new Map(
+    Object.entries(pools).map(([tag, { double }]) => [
+      `riak.${tag}`,
+      riakPool([double.port]).options,
+    ]),
+  );
+  const options = { ...databases.options, serverPools };
+  const copy = { kind: "users", from: "riak.default" } as const;
+  await rejects(copyData(options, { ...copy, to: "riak.again" }), {
+    code: "storage/no-backend",
+    message: /: both are the same database; /,
+  });
+  for (const kind of copiableKinds("riak.default", "riak.other")) {
+    for (const { kept } of await copyData(options, { ...copy, kind, to: "riak.other" })) {
+      equal(kept, 0);
+    }
+  }
+  deepEqual(await contentOf(other.stores()), await contentOf(databases.internal));
+});
+
 Deno.test("refuseEmptySource() looks for data of accounts in Riak", async () => {
   await using riak = await RiakFixture.open();
   await using databases = await Databases.make(riak);

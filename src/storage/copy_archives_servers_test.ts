@@ -64,6 +64,9 @@ class Databases implements AsyncDisposable {
       serverPools: new Map<string, ServerPoolOptions>([
         ["cassandra.old", cassandraPool(cassandra.server().port)],
         ["elastic.new", search().pool()],
+        // Other names of the same servers.
+        ["cassandra.again", cassandraPool(cassandra.server().port, { consistency: "quorum" })],
+        ["elastic.again", search().pool()],
       ]),
     });
     const stores = await databases.#sql();
@@ -320,6 +323,19 @@ Deno.test({
     assert.deepEqual(report.source, report.destination);
     assert.ok(seen.at(-1)! < MANY / 2 + 4, `${seen.at(-1)} were copied`);
   },
+});
+
+Deno.test("copyData() refuses two pools of one keyspace, or of one index", async () => {
+  await using databases = await Databases.make();
+  for (
+    const [from, to] of [["cassandra.old", "cassandra.again"], ["elastic.again", "elastic.new"]]
+  ) {
+    await assert.rejects(databases.copy(from!, to!), {
+      code: "storage/no-backend",
+      message: `Cannot copy mam from ${from} to ${to}: both are the same database; correct the ` +
+        "address of one of the two pools",
+    });
+  }
 });
 
 Deno.test("copyData() says which kinds a backend may not hold", async () => {

@@ -19,7 +19,7 @@ import type { CopyUnitsOptions, UnitCounts } from "./sql/copy_units.ts";
 import type { UnitSummary } from "./sql/unit_summary.ts";
 import { summarizeUnits } from "./sql/unit_summary.ts";
 import type { SqlDatabase } from "./sql/sql_database.ts";
-import { contentIn, nextKeys } from "./sql/unit_rows.ts";
+import { nextKeys } from "./sql/unit_rows.ts";
 import type { StoresOptions } from "./stores.ts";
 import { Stores } from "./stores.ts";
 import type { UserStore } from "./user_store.ts";
@@ -238,22 +238,15 @@ async function hasAny(
 
 /** Refuses two pools of one database: all would be verified, and nothing be copied. */
 async function refuseSameDatabase(
-  { database: source }: OpenBackend,
-  { database: destination }: OpenBackend,
+  source: OpenBackend,
+  destination: OpenBackend,
   { kind, from, to }: CopyOptions,
 ): Promise<void> {
-  if (source === undefined || source.dialect !== destination?.dialect) return;
-  const { identity } = source.dialect;
-  if (identity === undefined) return;
+  if (backendIdOf(from) !== backendIdOf(to)) return;
   const [one, other] = await Promise.all(
-    [source, destination].map((database) =>
-      database.run("read the identity of", async (queries) => {
-        const row = await queries.selectNoFrom(identity.as("identity")).executeTakeFirstOrThrow();
-        return contentIn(row.identity, "text");
-      })
-    ),
+    [source, destination].map(({ stores }) => stores.identity?.()),
   );
-  if (one !== other || one === null) return;
+  if (one === undefined || one !== other) return;
   throw new CausewayError(
     "storage/no-backend",
     `Cannot copy ${kind} from ${from} to ${to}: both are the same database; correct the address of ` +

@@ -37,6 +37,13 @@ export interface DataStores {
    * @throws CausewayError with a code `storage/…`
    */
   probe(): Promise<void>;
+  /**
+   * Returns a text that no other database of this kind has, whatever address leads there; undefined
+   * where nothing tells two databases apart. It may change when the servers change.
+   *
+   * @throws CausewayError with a code `storage/…`
+   */
+  identity?(): Promise<string | undefined>;
   /** Measures and logs from now on, under the name of the database's pool. */
   observe(pool: string, to: { readonly metrics: Metrics; readonly logger: Logger }): void;
   /** Closes the connections. Stores obtained from here reject from then on. */

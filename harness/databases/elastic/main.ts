@@ -99,8 +99,9 @@ async function answer(request: IncomingMessage): Promise<Answer> {
     }
     case "GET INDEX/_settings": {
       allow("flat_settings");
-      const blocks = [...indexOf(parts[0]!).blocks].map((name) => [name, "true"]);
-      return ok({ [parts[0]!]: { settings: Object.fromEntries(blocks) } });
+      const { uuid, blocks } = indexOf(parts[0]!);
+      const blocked = Object.fromEntries([...blocks].map((name) => [name, "true"]));
+      return ok({ [parts[0]!]: { settings: { "index.uuid": uuid, ...blocked } } });
     }
     case "PUT INDEX/_settings":
       allow();

@@ -24,6 +24,7 @@ export type Change =
 export class SearchIndex {
   readonly type: string;
   readonly mapping: Source;
+  readonly uuid = crypto.randomUUID();
   readonly blocks = new Set<string>();
   readonly #newest = new Map<string, Document>();
   readonly #searchable = new Map<string, Document>();

@@ -97,6 +97,22 @@ export class CassandraCluster {
   }
 
   /**
+   * Returns what tells the keyspace from others: the ids of all servers of the cluster, whichever of
+   * them the pool names, and the name of the keyspace.
+   *
+   * @throws CausewayError with a code `storage/…`
+   */
+  async identity(): Promise<string> {
+    const turn = await this.#turns.acquire();
+    try {
+      const ids = turn.client.hosts.values().map(({ hostId }) => String(hostId));
+      return [...ids.toSorted(), this.#options.keyspace].join(" ");
+    } finally {
+      this.#turns.release(turn);
+    }
+  }
+
+  /**
    * Carries out one operation.
    *
    * @param action for messages: begins with a verb and ends with a preposition

@@ -33,6 +33,11 @@ export class CassandraStores implements DataStores {
     await this.#cluster.probe();
   }
 
+  /** Returns the ids of the cluster's servers, and the name of the keyspace. */
+  async identity(): Promise<string | undefined> {
+    return await this.#cluster.identity();
+  }
+
   observe(_pool: string, to: { readonly metrics: Metrics; readonly logger: Logger }): void {
     this.#cluster.observe(to);
   }

@@ -137,6 +137,14 @@ export async function findIndex(
   return { buckets };
 }
 
+/** Returns the id that the server gave an index when it was made; undefined where it tells none. */
+export async function indexUuid(ask: Ask, { name }: ElasticIndex): Promise<string | undefined> {
+  const answer = await ask({ method: "GET", path: `/${name}/_settings?flat_settings=true` });
+  const [found] = Object.values(objectOf(answer)); // under the name of the index, not of its alias
+  const uuid = objectOf(objectOf(found)["settings"])["index.uuid"];
+  return typeof uuid === "string" ? uuid : undefined;
+}
+
 /**
  * Reads all indices.
  *

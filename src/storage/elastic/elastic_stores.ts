@@ -6,7 +6,8 @@ import type { NamedPool } from "../server_kind.ts";
 import type { ElasticPoolOptions } from "../server_pools.ts";
 import type { PoolFigures } from "../sql/connection_pool.ts";
 import { ElasticArchiveStore } from "./elastic_archive_store.ts";
-import { PEOPLE_INDEX, ROOMS_INDEX } from "./elastic_schema.ts";
+import { indexUuid, PEOPLE_INDEX, ROOMS_INDEX } from "./elastic_schema.ts";
+import type { ElasticSession } from "./elastic_servers.ts";
 import { ElasticServers } from "./elastic_servers.ts";
 
 /** The stores in Elasticsearch or OpenSearch. */
@@ -35,6 +36,12 @@ export class ElasticStores implements DataStores, AsyncDisposable {
 
   async probe(): Promise<void> {
     await this.#servers.probe();
+  }
+
+  /** Returns the id that the server has given the index of people's archives. */
+  async identity(): Promise<string | undefined> {
+    const read = (session: Pick<ElasticSession, "ask">) => indexUuid(session.ask, PEOPLE_INDEX);
+    return await this.#servers.run("read the settings of", read, { isRepeatable: true });
   }
 
   observe(pool: string, to: { readonly metrics: Metrics; readonly logger: Logger }): void {

@@ -74,6 +74,11 @@ export class RiakStores implements DataStores, AsyncDisposable {
     }
   }
 
+  /** Returns a secret that this cluster alone has: copies leave it where it is. */
+  async identity(): Promise<string | undefined> {
+    return (await this.secret("identity")).toHex();
+  }
+
   observe(pool: string, to: { readonly metrics: Metrics; readonly logger: Logger }): void {
     this.#client.observe(pool, to);
   }

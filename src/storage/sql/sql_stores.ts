@@ -29,6 +29,7 @@ import { secretOf } from "./sql_secret_store.ts";
 import { SqlSubscriptionRequestStore } from "./sql_subscription_request_store.ts";
 import { SqlUserStore } from "./sql_user_store.ts";
 import { SqlVcardStore } from "./sql_vcard_store.ts";
+import { contentIn } from "./unit_rows.ts";
 
 /** The stores in one SQL database, whatever its engine. */
 export class SqlStores implements DataStores, AsyncDisposable {
@@ -75,6 +76,16 @@ export class SqlStores implements DataStores, AsyncDisposable {
   /** Brings `schemaVersion` up to date, as far as the database answers soon. Never rejects. */
   refreshSchemaVersion(): Promise<void> {
     return this.#database.refreshSchemaVersion();
+  }
+
+  /** Returns what tells the database from others; undefined where its engine has nothing. */
+  async identity(): Promise<string | undefined> {
+    const { dialect: { identity } } = this.#database;
+    if (identity === undefined) return undefined;
+    return await this.#database.run("read the identity of", async (queries) => {
+      const row = await queries.selectNoFrom(identity.as("identity")).executeTakeFirstOrThrow();
+      return contentIn(row.identity, "text")?.toString();
+    });
   }
 
   /** Measures and logs from now on, under the name of the database's pool. */

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { isAtLeast } from "../../catalogue/catalogue.ts";
 import { ELASTIC } from "../elastic_backend.ts";
+import { ElasticStores } from "../elastic_stores.ts";
 import type { TestSearchServer } from "./search_servers.ts";
 
 /** Returns the fields of an index's `_meta`, with a change, as a mapping that makes the index. */
@@ -62,6 +63,24 @@ export function backendTests(name: string, server: () => TestSearchServer): void
     await remove();
     await using stores = server().stores();
     await assert.rejects(stores.probe(), { code: "storage/schema-missing" });
+  });
+
+  Deno.test(`${name}: an index has one identity, until it is made anew`, async () => {
+    await server().empty();
+    const identity = async (host: string) => {
+      const pool = server().pool();
+      const options = { ...pool, servers: pool.servers.map(({ port }) => ({ host, port })) };
+      await using stores = new ElasticStores({ name: "elastic.default", options });
+      return await stores.identity();
+    };
+    const first = await identity("127.0.0.1");
+    assert.ok(first);
+    assert.equal(await identity("localhost"), first);
+    await remove();
+    await backend().prepare();
+    const second = await identity("127.0.0.1");
+    assert.ok(second);
+    assert.notEqual(second, first);
   });
 
   Deno.test(`${name}: check tells of blocked indices`, async () => {
