@@ -1,5 +1,5 @@
 import { archiveKeyOf, roomArchiveKeyOf } from "./archive_store.ts";
-import { ACCOUNT_PARTS } from "./copy_accounts.ts";
+import type { DataKind } from "./catalogue/catalogue.ts";
 import type { CopiedAccount } from "./copy_accounts.ts";
 import type { CopiedArchive } from "./copy_archives.ts";
 import type { DataStores } from "./data_stores.ts";
@@ -59,7 +59,7 @@ export async function* accountsOf(
 
 /** Yields the names under which accounts have data of a kind. An import may have left a mark, too. */
 export async function* namesWithData(
-  kind: keyof typeof ACCOUNT_PARTS,
+  kind: DataKind,
   accounts: AsyncIterable<CopiedAccount>,
 ): AsyncGenerator<CopiedAccount> {
   for await (const { localpart, host } of accounts) {

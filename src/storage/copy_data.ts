@@ -10,6 +10,7 @@ import { backendIdOf, openBackend } from "./copied_backends.ts";
 import type { OpenBackend } from "./copied_backends.ts";
 import { accountsOf, archivesOfAccounts, archivesOfRooms, namesWithData } from "./copied_names.ts";
 import { ACCOUNT_PARTS, copyAccounts } from "./copy_accounts.ts";
+import type { CopiedAccount } from "./copy_accounts.ts";
 import { copyArchives } from "./copy_archives.ts";
 import type { ArchiveCopyOptions } from "./copy_archives.ts";
 import type { TableGroup } from "./sql/copied_tables.ts";
@@ -155,7 +156,12 @@ async function* copiedTables(
   await refuseSameDatabase(source, destination, options);
   if (kind === "mam") return yield* copyAllArchives(stores, [source, destination], options);
   if (source.database !== undefined && destination.database !== undefined) {
-    return yield* copyTables([source.database, destination.database], { ...options, kind });
+    const accounts = () => accountsElsewhere(stores, kind);
+    return yield* copyTables([source.database, destination.database], {
+      ...options,
+      kind,
+      accounts,
+    });
   }
   const part = kind as keyof typeof ACCOUNT_PARTS; // other kinds were refused
   yield await copyPart(stores, [source, destination], { ...options, kind: part });
@@ -304,17 +310,31 @@ async function copySecret(source: OpenBackend, destination: OpenBackend): Promis
   };
 }
 
+/** Yields the names under which accounts of the configuration have data of a kind. */
+async function* accountsElsewhere(
+  options: StoresOptions,
+  kind: CopiedKind,
+): AsyncGenerator<CopiedAccount> {
+  await using configured = await Stores.open(options);
+  const storesOf = (host: string) => [configured.users(host)];
+  yield* namesWithData(kind, accountsOf([...options.users.keys()], storesOf));
+}
+
 async function* copyTables(
   [source, destination]: readonly [SqlDatabase, SqlDatabase],
-  { kind, differing = "keep", progress }: CopyOptions & {
-    readonly kind: keyof typeof COPIED_KINDS;
-  },
+  { kind, differing = "keep", progress, accounts }:
+    & CopyOptions
+    & Pick<CopyUnitsOptions, "accounts">
+    & {
+      readonly kind: keyof typeof COPIED_KINDS;
+    },
 ): AsyncGenerator<CopyReport, void> {
   const groups: readonly TableGroup[] = COPIED_KINDS[kind];
   for (const group of groups) {
     const [table] = group.tables;
     const counts = await copyUnits(source, destination, group, {
       differing,
+      ...(accounts === undefined ? {} : { accounts }),
       progress: (done, total) => progress?.(table, done, total),
     });
     const [here, there] = await Promise.all(

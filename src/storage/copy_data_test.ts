@@ -288,6 +288,29 @@ for (const { kind, server } of servers) {
   });
 }
 
+Deno.test("copyData() names data of accounts that are elsewhere, as in a directory", async () => {
+  const [here, people] = [await pool(servers[0]!.server()), await pool(servers[0]!.server())];
+  await using databases = await Databases.make({ here, people });
+  const users = new Map([["example.com", { backend: "rdbms", pool: "people" } as const]]);
+  const options = { ...databases.options, users };
+  const [source, destination, accounts] = await Promise.all(
+    ["internal", "rdbms.here", "rdbms.people"].map((name) => databases.open(name)),
+  );
+  for (const name of ["alice", "bob"]) {
+    await accounts!.users("example.com").add(name, conformanceCredentials(1));
+  }
+  for (const [i, stores] of [source!, destination!].entries()) {
+    for (const name of ["alice", "nobody"]) {
+      await stores.vcards("example.com").write(name, `<vCard>${i}</vCard>`);
+    }
+  }
+  const [vcards] = await copyData(options, { kind: "vcard", from: "internal", to: "rdbms.here" });
+  assert.deepEqual(vcards!.keptNames.toSorted(), [
+    "alice@example.com",
+    "an account that is not there",
+  ]);
+});
+
 Deno.test("refuseEmptySource() refuses a source that has nothing of what the destination has", async () => {
   await using databases = await Databases.make({ here: await pool(servers[0]!.server()) });
   const [source, destination] = await Promise.all(

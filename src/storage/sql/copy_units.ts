@@ -1,4 +1,6 @@
+import { CausewayError } from "../../base/mod.ts";
 import type { TableGroup } from "./copied_tables.ts";
+import { accountKey } from "./keys.ts";
 import type { Queries, SqlDatabase } from "./sql_database.ts";
 import type { SqlDialect } from "./sql_dialect.ts";
 import type { Content, Row, Unit } from "./unit_rows.ts";
@@ -40,6 +42,8 @@ export interface CopyUnitsOptions {
   readonly differing: "keep" | "replace" | "mirror";
   /** Called after each batch with the units that are done and all that there are; awaited. */
   progress?(done: number, total: number): Promise<void> | void;
+  /** Yields accounts that the source may have data of, and not themselves: they name what was kept. */
+  accounts?(): AsyncIterable<{ readonly localpart: string; readonly host: string }>;
 }
 
 /** Names of kept units in a result. */
@@ -64,7 +68,8 @@ export async function copyUnits(
   options: CopyUnitsOptions,
 ): Promise<UnitCounts> {
   const total = await from.run("count the rows of", (queries) => countUnits(queries, group));
-  const counts = { added: 0, same: 0, replaced: 0, removed: 0, kept: 0, keptNames: [] as string[] };
+  const counts = { added: 0, same: 0, replaced: 0, removed: 0, kept: 0 };
+  const kept: Row[] = [];
   const keyContent = contentsOf(group.tables[0])[group.key]!;
   // Engines sort texts in orders of their own, so ranges of them cannot be compared.
   const mirrors = options.differing === "mirror" && keyContent === "bytes";
@@ -76,7 +81,9 @@ export async function copyUnits(
     });
     const upTo = last === undefined ? undefined : contentIn(last, keyContent);
     if (mirrors) counts.removed += await removeOthers(to, group, { after, upTo, units });
-    if (upTo === undefined) return counts;
+    if (upTo === undefined) {
+      return { ...counts, keptNames: await namesOf(from, group, kept, options) };
+    }
     const batch = await to.transact(
       "copy rows to",
       (queries) => putUnits(queries, to.dialect, group, units, options.differing !== "keep"),
@@ -85,8 +92,7 @@ export async function copyUnits(
     counts.same += batch.same;
     counts.replaced += batch.replaced;
     counts.kept += batch.kept.length;
-    const named = batch.kept.slice(0, MAX_KEPT_NAMES - counts.keptNames.length);
-    if (named.length > 0) counts.keptNames.push(...await namesOf(from, group, named));
+    kept.push(...batch.kept.slice(0, MAX_KEPT_NAMES - kept.length));
     done += units.size;
     await options.progress?.(done, Math.max(done, total));
     // Not the last unit: all units of a batch may have been removed before they were read.
@@ -189,7 +195,9 @@ async function namesOf(
   from: SqlDatabase,
   { key, names }: TableGroup,
   rows: readonly Row[],
+  { accounts: others }: Pick<CopyUnitsOptions, "accounts">,
 ): Promise<readonly string[]> {
+  if (rows.length === 0) return [];
   if (names.length > 0) return rows.map((row) => names.map((name) => nameIn(row[name])).join("@"));
   const keys = rows.map((row) => row[key]!);
   const { rows: accounts } = await from.run(
@@ -205,7 +213,30 @@ async function namesOf(
     const id = identityOf(contentIn(account.account_key, "bytes"));
     return [id, `${text(account.localpart)}@${text(account.domainpart)}`];
   }));
+  const unknown = keys.map(identityOf).filter((id) => !known.has(id));
+  for (const [id, name] of await findNames(unknown, others)) known.set(id, name);
   return keys.map((each) => known.get(identityOf(each)) ?? "an account that is not there");
+}
+
+/** Returns the names of accounts by the identities of their keys, as far as they are found. */
+async function findNames(
+  ids: readonly string[],
+  accounts: CopyUnitsOptions["accounts"],
+): Promise<ReadonlyMap<string, string>> {
+  const wanted = new Set(ids);
+  const found = new Map<string, string>();
+  if (wanted.size === 0 || accounts === undefined) return found;
+  try {
+    for await (const { localpart, host } of accounts()) {
+      const id = identityOf(accountKey(localpart, host));
+      if (wanted.has(id)) found.set(id, `${localpart}@${host}`);
+      if (found.size === wanted.size) break;
+    }
+  } catch (thrown) {
+    // Everything is copied: it does not fail because a directory does not tell names.
+    if (!(thrown instanceof CausewayError)) throw thrown;
+  }
+  return found;
 }
 
 function nameIn(content: Content | undefined): string {
