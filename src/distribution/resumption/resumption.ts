@@ -341,7 +341,7 @@ export class Resumption implements SessionsElsewhere {
 
 /** Answer of a node that goes down. */
 const NOTHING: Fetching = {
-  arrival: Promise.resolve({ kind: "failed", h: undefined }),
+  arrival: Promise.resolve({ kind: "stopped" }),
   hasBegun: false,
   cancel: () => {},
 };

@@ -150,7 +150,7 @@ Deno.test("a client that asks again while its session gets no place is answered 
   assert.deepEqual(one.rerouted.map(({ id }) => id), ["m1"]);
 });
 
-Deno.test("a node that goes down asks for no session again", async () => {
+Deno.test("clients whose session is under way when the node goes down are told that, and it stays", async () => {
   await using nodes = new Nodes(2);
   const [one, two] = nodes.all as [TestNode, TestNode];
   const id = await sleepAt(one, "m1");
@@ -163,8 +163,15 @@ Deno.test("a node that goes down asks for no session again", async () => {
   await settle();
   const asked = nodes.between.sent.filter(({ type }) => type === FRAME_TYPE.resume);
   assert.equal(asked.length, 1);
-  for (const each of [first, again]) await each.expectNext(failed());
+  const late = await two.greet();
+  late.send(resume(id, 0));
+  for (const each of [first, again, late]) {
+    await each.expectNext(/^<stream:error><system-shutdown .*<\/stream:stream>/);
+  }
   assert.deepEqual([one.management.hibernating, two.resumption.takings], [1, 0]);
+  const elsewhere = await one.greet();
+  await elsewhere.exchange(resume(id, 0), resumed(id, 0));
+  await expectMessages(elsewhere, "m1");
 });
 
 Deno.test("another account that names a session on its way is told nothing of it, and changes nothing", async () => {

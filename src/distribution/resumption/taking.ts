@@ -489,6 +489,7 @@ export class Taking implements Fate, Fetching {
     metrics.failed(reason);
     log.info("resume.failed", { account: this.#request.account, reason });
     const end = this.#end;
+    if (reason === "stopped") return this.#resolve({ kind: "stopped" });
     if (reason === "handled-too-high" && end !== undefined) {
       return this.#resolve({ kind: "handled-too-high", sentCount: end.sentCount });
     }

@@ -29,6 +29,7 @@ export type TakingFailure =
   | "lost"
   | "timeout"
   | "client-gone"
+  | "stopped"
   | "too-large"
   | "refused"
   | "no-place";
@@ -137,8 +138,9 @@ function unplacedYet(state: TakingState, event: TakingEvent): TakingStep {
     case "late":
       return failed("timeout", true);
     case "gone":
-    case "stopped":
       return failed("client-gone", true);
+    case "stopped":
+      return failed("stopped", true);
     case "broken":
       return failed(event.reason, true);
     default:

@@ -52,7 +52,7 @@ for (
   const [event, expected] of [
     [{ kind: "lost" }, ["tell decline", "fail lost"]],
     [{ kind: "late" }, ["tell decline", "fail timeout"]],
-    [{ kind: "stopped" }, ["tell decline", "fail client-gone"]],
+    [{ kind: "stopped" }, ["tell decline", "fail stopped"]],
     [{ kind: "broken", reason: "too-large" }, ["tell decline", "fail too-large"]],
     [{ kind: "end", reason: "stale" }, ["fail stale"]],
   ] as const

@@ -453,6 +453,8 @@ export class C2sStream extends StreamShell<C2sStreamDeps, C2sSession> {
     switch (arrival.kind) {
       case "failed":
         return isOver ? undefined : this.#resumeFailed(arrival.h);
+      case "stopped": // it resumes at another node
+        return isOver ? undefined : this.fail("system-shutdown");
       case "handled-too-high":
         return isOver ? undefined : this.#failTooHigh(action.h, arrival.sentCount);
       case "arrived":

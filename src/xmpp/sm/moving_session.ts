@@ -153,6 +153,8 @@ export type Arrival =
   | { readonly kind: "arrived"; readonly session: ArrivedSession }
   /** `h` is known when the stream belonged to this account. */
   | { readonly kind: "failed"; readonly h: number | undefined }
+  /** This node goes down. The session is, or may be, where it was. */
+  | { readonly kind: "stopped" }
   | { readonly kind: "handled-too-high"; readonly sentCount: number };
 
 /** A request for another node's session. */
