@@ -1,38 +1,30 @@
 import { deepStrictEqual, doesNotMatch, match, ok, strictEqual } from "node:assert/strict";
 import { MetricsRegistry, SILENT_LOGGER } from "../../observe/mod.ts";
-import { element, parseJid } from "../../xmpp/mod.ts";
 import { PepFixture, submitted } from "./testing/pep_fixture.ts";
-
-const ALICE = "alice@example.com/desk";
-const BOB = "bob@example.com/phone";
-const STRANGER = "carol@example.com/desk";
-const TUNE = "http://jabber.org/protocol/tune";
-const OWNER = "http://jabber.org/protocol/pubsub#owner";
-const CONFIG = "http://jabber.org/protocol/pubsub#node_config";
-
-function tune(id: string, text = id): string {
-  return `<item id='${id}'><tune xmlns='${TUNE}'>${text}</tune></item>`;
-}
-
-function pubsub(content: string, namespace = "http://jabber.org/protocol/pubsub"): string {
-  return `<pubsub xmlns='${namespace}'>${content}</pubsub>`;
-}
-
-function idsIn(answer: string): readonly string[] {
-  return [...answer.matchAll(/<item id='([^']*)'/g)].map(([, id]) => id!);
-}
+import {
+  affiliations,
+  ALICE,
+  BOB,
+  CONFIG,
+  idsIn,
+  item,
+  OWNER,
+  pubsub,
+  STRANGER,
+  TUNE,
+} from "./testing/pep_scene.ts";
 
 Deno.test("pepRequests() publishes into a node that is made, and gives the items back", async () => {
   await using pep = await PepFixture.open();
   match(
-    await pep.publish(ALICE, TUNE, tune("one", "Ä &lt;😀&gt;")),
+    await pep.publish(ALICE, TUNE, item("one", "Ä &lt;😀&gt;")),
     /type='result'.*<publish node='[^']+'><item id='one'\/>/,
   );
   match(
     await pep.items(ALICE, TUNE),
     /<items node='[^']+'><item id='one'><tune xmlns='[^']+'>Ä &lt;😀&gt;<\/tune><\/item><\/items>/,
   );
-  await pep.publish(ALICE, TUNE, tune("two"));
+  await pep.publish(ALICE, TUNE, item("two"));
   deepStrictEqual(idsIn(await pep.items(ALICE, TUNE)), ["two"], "one item by default");
   match(await pep.publish(ALICE, TUNE, `<item><tune xmlns='${TUNE}'/></item>`), /<item id='\w+'/);
   match(await pep.items(ALICE, "urn:none"), /<item-not-found /);
@@ -42,7 +34,7 @@ Deno.test("pepRequests() keeps the items that publish-options say, and gives som
   await using pep = await PepFixture.open({ maxItemsPerNode: 3 });
   const options = { "pubsub#persist_items": "true", "pubsub#max_items": "max" };
   for (const id of ["a", "b", "c", "d"]) {
-    match(await pep.publish(ALICE, TUNE, tune(id), options), /type='result'/);
+    match(await pep.publish(ALICE, TUNE, item(id), options), /type='result'/);
   }
   deepStrictEqual(idsIn(await pep.items(ALICE, TUNE)), ["b", "c", "d"]);
   const some = pubsub(`<items node='${TUNE}' max_items='2'/>`);
@@ -64,11 +56,11 @@ Deno.test("pepRequests() gives no more items over a link than a stanza has room 
     return new TextEncoder().encode(answer).length;
   };
   for (let index = 0; index < 30; index++) {
-    await pep.publish(ALICE, TUNE, tune(`${index}`, "字".repeat(3000)), options);
+    await pep.publish(ALICE, TUNE, item(`${index}`, "字".repeat(3000)), options);
   }
   ok(await asked(TUNE) < 140_000);
   for (let index = 100; index < 140; index++) {
-    await pep.publish(ALICE, "ids", tune("&apos;".repeat(1000) + index, "x"), options);
+    await pep.publish(ALICE, "ids", item("&apos;".repeat(1000) + index, "x"), options);
   }
   ok(await asked("ids") < 140_000);
 });
@@ -76,20 +68,20 @@ Deno.test("pepRequests() gives no more items over a link than a stanza has room 
 Deno.test("pepRequests() refuses a publication whose preconditions the node does not meet", async () => {
   await using pep = await PepFixture.open();
   const open = { "pubsub#access_model": "open" };
-  match(await pep.publish(ALICE, TUNE, tune("one"), open), /type='result'/);
-  match(await pep.publish(ALICE, TUNE, tune("two"), open), /type='result'/);
+  match(await pep.publish(ALICE, TUNE, item("one"), open), /type='result'/);
+  match(await pep.publish(ALICE, TUNE, item("two"), open), /type='result'/);
   const closed = { "pubsub#access_model": "whitelist" };
   match(
-    await pep.publish(ALICE, TUNE, tune("three"), closed),
+    await pep.publish(ALICE, TUNE, item("three"), closed),
     /<conflict .*<precondition-not-met xmlns='http:\/\/jabber\.org\/protocol\/pubsub#errors'\/>/,
   );
   for (const [name, value] of [["pubsub#access_model", "authorize"], ["pubsub#other", "1"]]) {
     match(
-      await pep.publish(ALICE, TUNE, tune("four"), { [name!]: value! }),
+      await pep.publish(ALICE, TUNE, item("four"), { [name!]: value! }),
       /<precondition-not-met /,
     );
     match(
-      await pep.publish(ALICE, "urn:new", tune("four"), { [name!]: value! }),
+      await pep.publish(ALICE, "urn:new", item("four"), { [name!]: value! }),
       /<not-acceptable /,
     );
   }
@@ -102,12 +94,12 @@ Deno.test("pepRequests() refuses malformed publications, and others than the own
   for (
     const [content, expected] of [
       [`<publish node='${TUNE}'/>`, "item-required"],
-      [`<publish>${tune("a")}</publish>`, "nodeid-required"],
-      [`<publish node='${"n".repeat(1024)}'>${tune("a")}</publish>`, "nodeid-required"],
+      [`<publish>${item("a")}</publish>`, "nodeid-required"],
+      [`<publish node='${"n".repeat(1024)}'>${item("a")}</publish>`, "nodeid-required"],
       [`<publish node='${TUNE}'><item id='a'/></publish>`, "payload-required"],
       [`<publish node='${TUNE}'><item id='a'><x/><y/></item></publish>`, "invalid-payload"],
-      [`<publish node='${TUNE}'>${tune("a")}${tune("b")}</publish>`, "max-items-exceeded"],
-      [`<publish node='${TUNE}'>${tune("i".repeat(1024), "a")}</publish>`, "bad-request"],
+      [`<publish node='${TUNE}'>${item("a")}${item("b")}</publish>`, "max-items-exceeded"],
+      [`<publish node='${TUNE}'>${item("i".repeat(1024), "a")}</publish>`, "bad-request"],
       [`<retract node='${TUNE}'/>`, "item-required"],
       [`<retract node='${TUNE}'><item id='a'/></retract>`, "item-not-found"],
       [`<subscribe node='${TUNE}' jid='alice@example.com'/>`, "feature-not-implemented"],
@@ -115,7 +107,7 @@ Deno.test("pepRequests() refuses malformed publications, and others than the own
     ] as const
   ) match(await pep.ask(ALICE, "set", pubsub(content)), new RegExp(`<${expected} `), content);
   await pep.subscribe("alice@example.com", "bob@example.com");
-  const foreign = pubsub(`<publish node='${TUNE}'>${tune("a")}</publish>`);
+  const foreign = pubsub(`<publish node='${TUNE}'>${item("a")}</publish>`);
   strictEqual(await pep.ask(BOB, "set", foreign, "alice@example.com"), "service-unavailable");
   match(await pep.items(ALICE, TUNE), /<item-not-found /);
 });
@@ -154,11 +146,11 @@ Deno.test("pepRequests() names the feature that a request would need", async () 
 
 Deno.test("pepRequests() holds the bounds on nodes, items and bytes", async () => {
   await using pep = await PepFixture.open({ maxNodes: 2, maxItemBytes: 300, maxBytes: 700 });
-  const bytesOf = (id: string, bytes: number) => tune(id, "x".repeat(bytes - 53));
+  const bytesOf = (id: string, bytes: number) => item(id, "x".repeat(bytes - 53));
   match(await pep.publish(ALICE, "a", bytesOf("1", 300)), /type='result'/);
   match(await pep.publish(ALICE, "a", bytesOf("2", 301)), /<payload-too-big /);
   match(await pep.publish(ALICE, "b", bytesOf("1", 300)), /type='result'/);
-  match(await pep.publish(ALICE, "c", tune("1")), /<resource-constraint /);
+  match(await pep.publish(ALICE, "c", item("1")), /<resource-constraint /);
   const many = { "pubsub#max_items": "5" };
   const configure = `<configure node='b'>${submitted(CONFIG, many)}</configure>`;
   match(await pep.ask(ALICE, "set", pubsub(configure, OWNER)), /type='result'/);
@@ -171,7 +163,7 @@ Deno.test("pepRequests() holds the bounds on nodes, items and bytes", async () =
 Deno.test("pepRequests() refuses large items that no node would store, and large configurations", async () => {
   await using pep = await PepFixture.open();
   const transient = { "pubsub#persist_items": "0" };
-  const bytesOf = (bytes: number) => tune("1", "x".repeat(bytes - 53));
+  const bytesOf = (bytes: number) => item("1", "x".repeat(bytes - 53));
   match(await pep.publish(ALICE, "a", bytesOf(16_385), transient), /<payload-too-big /);
   match(await pep.publish(ALICE, "a", bytesOf(16_384), transient), /type='result'/);
   const silent = { ...transient, "pubsub#deliver_payloads": "0" };
@@ -190,110 +182,10 @@ Deno.test("pepRequests() refuses large items that no node would store, and large
   match(await configured(17), /<not-acceptable /);
 });
 
-Deno.test("pepRequests() shows a node to those whom its access model admits, and to nobody else", async () => {
-  await using pep = await PepFixture.open();
-  await pep.subscribe("alice@example.com", "bob@example.com", ["Friends"]);
-  for (
-    const [model, bobSees, carolSees] of [
-      ["open", true, true],
-      ["presence", true, false],
-      ["roster", false, false],
-      ["whitelist", false, false],
-    ] as const
-  ) {
-    const options = { "pubsub#access_model": model };
-    match(await pep.publish(ALICE, `urn:${model}`, tune("one"), options), /type='result'/);
-    for (const [asker, sees] of [[BOB, bobSees], [STRANGER, carolSees]] as const) {
-      const answer = await pep.items(asker, `urn:${model}`, "alice@example.com");
-      deepStrictEqual(idsIn(answer), sees ? ["one"] : [], `${model} for ${asker}`);
-    }
-    deepStrictEqual(idsIn(await pep.items("alice@example.com/other", `urn:${model}`)), ["one"]);
-  }
-  const groups = { "pubsub#access_model": "roster", "pubsub#roster_groups_allowed": "Friends" };
-  await pep.publish(ALICE, "urn:friends", tune("one"), groups);
-  deepStrictEqual(idsIn(await pep.items(BOB, "urn:friends", "alice@example.com")), ["one"]);
-  deepStrictEqual(idsIn(await pep.items(STRANGER, "urn:friends", "alice@example.com")), []);
-});
-
-Deno.test("pepRequests() shows no item that is published once its node is hidden", async () => {
-  await using pep = await PepFixture.open();
-  await pep.subscribe("alice@example.com", "bob@example.com");
-  await pep.publish(ALICE, TUNE, tune("one"));
-  const alice = parseJid("alice@example.com");
-  const payload = element("tune", { xmlns: TUNE }, "secret");
-  for (const isHidden of [false, true]) {
-    pep.itemsAsked = async () => {
-      pep.itemsAsked = undefined;
-      const model = isHidden ? "whitelist" : "open";
-      await pep.server.configure(alice, TUNE, new Map([["pubsub#access_model", [model]]]));
-      await pep.server.publish(alice, { node: TUNE, id: "one", payload });
-    };
-    const answer = await pep.items(BOB, TUNE, "alice@example.com", "<item id='one'/>");
-    match(answer, isHidden ? /<item-not-found / : />secret</);
-  }
-});
-
-Deno.test("pepRequests() shows no item that is published once its asker is no contact any more, or blocked", async () => {
-  const alice = parseJid("alice@example.com");
-  const payload = element("tune", { xmlns: TUNE }, "secret");
-  for (const step of ["none", "parted", "blocked"] as const) {
-    await using pep = await PepFixture.open();
-    await pep.subscribe("alice@example.com", "bob@example.com");
-    await pep.publish(ALICE, TUNE, tune("one"));
-    pep.itemsAsked = async () => {
-      if (step === "parted") {
-        await pep.store.rosters().part("alice@example.com", "bob@example.com");
-      }
-      if (step === "blocked") pep.hiding.set("bob@example.com", new Set(["alice@example.com"]));
-      await pep.server.publish(alice, { node: TUNE, id: "one", payload });
-    };
-    const answer = await pep.items(BOB, TUNE, "alice@example.com", "<item id='one'/>");
-    match(answer, step === "none" ? />secret</ : /<item-not-found /, step);
-  }
-});
-
-Deno.test("pepRequests() answers contacts from whom a privacy list hides the owner as strangers", async () => {
-  await using pep = await PepFixture.open();
-  await pep.subscribe("alice@example.com", "bob@example.com");
-  await pep.publish(ALICE, "tune", tune("one"));
-  const ask = () => pep.items(BOB, "tune", "alice@example.com");
-  const info = "<query xmlns='http://jabber.org/protocol/disco#info'/>";
-  const discover = (asker: string) => pep.ask(asker, "get", info, "alice@example.com");
-  deepStrictEqual(idsIn(await ask()), ["one"]);
-  match(await discover(BOB), /type='result'/);
-  pep.hiding.set("bob@example.com", new Set(["alice@example.com"]));
-  const unnamed = (answer: string) => answer.replaceAll(BOB, "X").replaceAll(STRANGER, "X");
-  strictEqual(
-    unnamed(await ask()),
-    unnamed(await pep.items(STRANGER, "tune", "alice@example.com")),
-  );
-  strictEqual(unnamed(await discover(BOB)), unnamed(await discover(STRANGER)));
-});
-
-Deno.test("pepRequests() shows no node at all to those from whom a privacy list hides the owner", async () => {
-  await using pep = await PepFixture.open();
-  await pep.subscribe("alice@example.com", "bob@example.com");
-  await pep.publish(ALICE, "urn:open", tune("one"), { "pubsub#access_model": "open" });
-  const items = "<query xmlns='http://jabber.org/protocol/disco#items'/>";
-  const seenBy = async (asker: string) => [
-    ...idsIn(await pep.items(asker, "urn:open", "alice@example.com")),
-    ...(await pep.ask(asker, "get", items, "alice@example.com")).match(/node='[^']+'/g) ?? [],
-  ];
-  for (const asker of [BOB, STRANGER]) {
-    const account = asker.split("/")[0]!; // split gives at least one part
-    deepStrictEqual(await seenBy(asker), ["one", "node='urn:open'"]);
-    pep.hiding.set(account, new Set(["alice@example.com"]));
-    deepStrictEqual(await seenBy(asker), []);
-    const absent = await pep.items(asker, "urn:open", "nobody@example.com");
-    const hidden = await pep.items(asker, "urn:open", "alice@example.com");
-    strictEqual(hidden, absent.replaceAll("nobody", "alice"));
-  }
-});
-
 Deno.test("pepRequests() tells strangers nothing of what accounts and nodes there are", async () => {
   await using pep = await PepFixture.open();
-  await pep.publish(ALICE, TUNE, tune("one"));
-  await pep.publish(ALICE, "urn:open", tune("one"), { "pubsub#access_model": "open" });
+  await pep.publish(ALICE, TUNE, item("one"));
+  await pep.publish(ALICE, "urn:open", item("one"), { "pubsub#access_model": "open" });
   const info = (node = "") => `<query xmlns='http://jabber.org/protocol/disco#info'${node}/>`;
   const items = "<query xmlns='http://jabber.org/protocol/disco#items'/>";
   for (
@@ -316,7 +208,7 @@ Deno.test("pepRequests() tells strangers nothing of what accounts and nodes ther
 
 Deno.test("pepRequests() answers service discovery for each node that an owner finds, and for no other", async () => {
   await using pep = await PepFixture.open();
-  await pep.publish(ALICE, TUNE, tune("one"));
+  await pep.publish(ALICE, TUNE, item("one"));
   const items = (node: string) => `<query xmlns='http://jabber.org/protocol/disco#items'${node}/>`;
   const found = /<item [^>]*node='([^']+)'/.exec(await pep.ask(ALICE, "get", items("")))![1]!;
   const empty = new RegExp(`type='result'.*<query [^>]*node='${found}'/>`);
@@ -349,7 +241,7 @@ Deno.test("pepRequests() lists no more nodes over a link than its frames hold", 
   await using pep = await PepFixture.open({ maxNodes: 40 });
   const open = { "pubsub#access_model": "open" };
   for (let i = 10; i < 50; i++) {
-    await pep.publish(ALICE, `${i}${"&quot;".repeat(1_000)}`, tune("one"), open);
+    await pep.publish(ALICE, `${i}${"&quot;".repeat(1_000)}`, item("one"), open);
   }
   const items = "<query xmlns='http://jabber.org/protocol/disco#items'/>";
   const own = await pep.ask(ALICE, "get", items);
@@ -362,8 +254,8 @@ Deno.test("pepRequests() lists no more nodes over a link than its frames hold", 
 Deno.test("pepRequests() is discovered by owners and contacts", async () => {
   await using pep = await PepFixture.open();
   await pep.subscribe("alice@example.com", "bob@example.com");
-  await pep.publish(ALICE, TUNE, tune("one"));
-  await pep.publish(ALICE, "urn:own", tune("one"), { "pubsub#access_model": "whitelist" });
+  await pep.publish(ALICE, TUNE, item("one"));
+  await pep.publish(ALICE, "urn:own", item("one"), { "pubsub#access_model": "whitelist" });
   const info = "<query xmlns='http://jabber.org/protocol/disco#info'/>";
   const items = "<query xmlns='http://jabber.org/protocol/disco#items'/>";
   for (const [asker, nodes] of [[ALICE, [TUNE, "urn:own"]], [BOB, [TUNE]]] as const) {
@@ -392,11 +284,11 @@ Deno.test("pepRequests() is discovered by owners and contacts", async () => {
 Deno.test("pepRequests() takes every name for a node, an item and an option", async () => {
   await using pep = await PepFixture.open();
   for (const name of ["constructor", "toString", "__proto__", "\u{1f98a}&lt;&apos;&quot;"]) {
-    match(await pep.publish(ALICE, name, tune(name)), /type='result'/, name);
+    match(await pep.publish(ALICE, name, item(name)), /type='result'/, name);
     match(await pep.items(ALICE, name), new RegExp(`<item id='${name}'>`));
     const create = `<create node='${name}-made'/>`;
     match(await pep.ask(ALICE, "set", pubsub(create)), /type='result'/);
-    match(await pep.publish(ALICE, "other", tune("one"), { [name]: "1" }), /<not-acceptable /);
+    match(await pep.publish(ALICE, "other", item("one"), { [name]: "1" }), /<not-acceptable /);
   }
 });
 
@@ -413,7 +305,7 @@ Deno.test("pepRequests() makes, configures, purges and removes nodes for their o
   const create = pubsub(`<create node='${TUNE}'/>${configured}`);
   match(await pep.ask(ALICE, "set", create), /<create node='[^']+'\/>/);
   match(await pep.ask(ALICE, "set", create), /<conflict /);
-  for (const id of ["a", "b", "c"]) await pep.publish(ALICE, TUNE, tune(id));
+  for (const id of ["a", "b", "c"]) await pep.publish(ALICE, TUNE, item(id));
   const form = await own("get", `<configure node='${TUNE}'/>`);
   match(form, /<field var='pubsub#max_items' type='text-single'><value>3<\/value>/);
   match(form, /<field var='pubsub#title' type='text-single'><value>Tunes<\/value>/);
@@ -436,11 +328,11 @@ Deno.test("pepRequests() removes the items of a node that is to keep none any mo
   await using pep = await PepFixture.open();
   const interested = [`${TUNE}+notify`];
   await pep.online(ALICE, interested);
-  await pep.publish(ALICE, TUNE, tune("one"));
+  await pep.publish(ALICE, TUNE, item("one"));
   const values = submitted(CONFIG, { "pubsub#persist_items": "false" });
   const configure = pubsub(`<configure node='${TUNE}'>${values}</configure>`, OWNER);
   match(await pep.ask(ALICE, "set", configure), /type='result'/);
-  await pep.publish(ALICE, TUNE, tune("two"));
+  await pep.publish(ALICE, TUNE, item("two"));
   match((await pep.received(ALICE)).at(-1)!, /<item id='two'/);
   deepStrictEqual(idsIn(await pep.items(ALICE, TUNE)), []);
   const later = "alice@example.com/later";
@@ -467,190 +359,10 @@ Deno.test("pepRequests() gives bookmarks to their owner alone, all of them (XEP-
   match(await pep.items(BOB, bookmarks, "alice@example.com"), /<item-not-found /);
 });
 
-function retraction(id: string): string {
-  return pubsub(`<retract node='${TUNE}'><item id='${id}'/></retract>`);
-}
-
-function affiliations(list: Readonly<Record<string, string>>, node = TUNE): string {
-  const each = Object.entries(list).map(([jid, affiliation]) =>
-    `<affiliation jid='${jid}' affiliation='${affiliation}'/>`
-  );
-  return pubsub(`<affiliations node='${node}'>${each.join("")}</affiliations>`, OWNER);
-}
-
-Deno.test("pepRequests() shows a whitelisted node to its members, and takes it away again", async () => {
-  await using pep = await PepFixture.open();
-  await pep.publish(ALICE, TUNE, tune("one"), { "pubsub#access_model": "whitelist" });
-  const read = (asker: string) => pep.items(asker, TUNE, "alice@example.com");
-  match(await read(BOB), /<item-not-found /);
-  const members = { "bob@example.com": "member", "carol@example.com": "member" };
-  match(await pep.ask(ALICE, "set", affiliations(members)), /type='result'/);
-  for (const asker of [BOB, STRANGER]) deepStrictEqual(idsIn(await read(asker)), ["one"]);
-  await pep.publish(ALICE, TUNE, tune("two"));
-  deepStrictEqual(idsIn(await read(BOB)), ["two"], "a publication keeps them");
-  const shown = await pep.ask(ALICE, "get", affiliations({}));
-  deepStrictEqual(
-    [...shown.matchAll(/jid='([^']+)' affiliation='(\w+)'/g)].map(([, jid, each]) => [
-      jid,
-      each,
-    ]),
-    [
-      ["alice@example.com", "owner"],
-      ["bob@example.com", "member"],
-      ["carol@example.com", "member"],
-    ],
-  );
-  const changed = { "bob@example.com": "none", "alice@example.com": "owner" };
-  match(await pep.ask(ALICE, "set", affiliations(changed)), /type='result'/);
-  match(await read(BOB), /<item-not-found /);
-  deepStrictEqual(idsIn(await read(STRANGER)), ["two"]);
-});
-
-Deno.test("pepRequests() hides a whitelisted node from the next owner of a member's name", async () => {
-  await using pep = await PepFixture.open();
-  pep.creations.set("dave@example.com", ""); // as of an account of an early version
-  await pep.publish(ALICE, TUNE, tune("one"), { "pubsub#access_model": "whitelist" });
-  const read = (asker: string) => pep.items(asker, TUNE, "alice@example.com");
-  const members = { "bob@example.com": "member", "dave@example.com": "member" };
-  match(await pep.ask(ALICE, "set", affiliations(members)), /type='result'/);
-  for (const name of ["bob", "dave"]) {
-    deepStrictEqual(idsIn(await read(`${name}@example.com/x`)), ["one"]);
-    pep.creations.set(`${name}@example.com`, "2");
-  }
-  match(await read(BOB), /<item-not-found /);
-  deepStrictEqual(idsIn(await read("dave@example.com/x")), ["one"], "nobody can tell");
-  match(await pep.ask(ALICE, "set", affiliations(members)), /type='result'/);
-  deepStrictEqual(idsIn(await read(BOB)), ["one"], "named anew");
-});
-
-Deno.test("pepRequests() leaves the next owner of a name no node of an account that is deleted meanwhile", async () => {
-  await using pep = await PepFixture.open();
-  await pep.subscribe("alice@example.com", "bob@example.com");
-  await pep.online(BOB, [`${TUNE}+notify`]);
-  const meanwhile = async (change: () => Promise<string>) => {
-    const looks = [true, false];
-    pep.isCurrent = () => Promise.resolve(looks.shift() ?? true);
-    match(await change(), /<registration-required /);
-  };
-  await meanwhile(() => pep.publish(ALICE, TUNE, tune("one"), { "pubsub#access_model": "open" }));
-  await meanwhile(() => pep.ask(ALICE, "set", pubsub("<create node='urn:new'/>")));
-  deepStrictEqual(await pep.store.pep("example.com").nodes("alice"), []);
-  deepStrictEqual(await pep.received(BOB), []);
-});
-
-Deno.test("pepRequests() changes no node of the next owner of a name", async () => {
-  await using pep = await PepFixture.open();
-  const options = { "pubsub#max_items": "3" };
-  await pep.publish(ALICE, TUNE, tune("one"), options);
-  const nodes = () => pep.store.pep("example.com").nodes("alice");
-  const before = await nodes();
-  const meanwhile = async (change: () => Promise<string>) => {
-    const looks = [true, false];
-    pep.isCurrent = () => Promise.resolve(looks.shift() ?? true);
-    match(await change(), /<registration-required /);
-    deepStrictEqual(await nodes(), before);
-  };
-  await meanwhile(() => pep.publish(ALICE, TUNE, tune("two")));
-  deepStrictEqual(idsIn(await pep.items(ALICE, TUNE)), ["one"]);
-  const open = submitted(CONFIG, { "pubsub#access_model": "open" });
-  const configure = pubsub(`<configure node='${TUNE}'>${open}</configure>`, OWNER);
-  await meanwhile(() => pep.ask(ALICE, "set", configure));
-  await meanwhile(() => pep.ask(ALICE, "set", affiliations({ "bob@example.com": "member" })));
-  await meanwhile(() => pep.ask(ALICE, "set", retraction("one")));
-  for (const action of ["purge", "delete"]) {
-    await meanwhile(() => pep.ask(ALICE, "set", pubsub(`<${action} node='${TUNE}'/>`, OWNER)));
-  }
-  deepStrictEqual(idsIn(await pep.items(ALICE, TUNE)), ["one"]);
-});
-
-Deno.test("pepRequests() changes no node that the next owner of a name has made in between", async () => {
-  await using pep = await PepFixture.open();
-  const store = pep.store.pep("example.com");
-  const open = submitted(CONFIG, { "pubsub#access_model": "open" });
-  for (
-    const late of [
-      `<pubsub xmlns='http://jabber.org/protocol/pubsub'><publish node='${TUNE}'>${tune("late")}` +
-      "</publish></pubsub>",
-      retraction("current"),
-      pubsub(`<purge node='${TUNE}'/>`, OWNER),
-      pubsub(`<delete node='${TUNE}'/>`, OWNER),
-      pubsub(`<configure node='${TUNE}'>${open}</configure>`, OWNER),
-      affiliations({ "bob@example.com": "member" }),
-    ]
-  ) {
-    await pep.publish(ALICE, TUNE, tune("current", "old"));
-    const former = await store.node("alice", TUNE);
-    // The account was there when it was looked up. Then the write has to wait.
-    const looks = [true, true];
-    pep.writing = async () => {
-      pep.writing = undefined;
-      await store.removeAll("alice");
-      await store.publish("alice", {
-        node: TUNE,
-        expected: undefined,
-        config: former!.config.replace(/[0-9a-f]{16}/, "0123456789abcdef"),
-        item: { id: "current", xml: "<new/>" },
-        maxItems: 1,
-      }, { maxNodes: 20, maxBytes: 1_000 });
-    };
-    pep.isCurrent = () => Promise.resolve(looks.shift() ?? false);
-    match(await pep.ask(ALICE, "set", late), /<registration-required /, late);
-    pep.isCurrent = () => Promise.resolve(true);
-    deepStrictEqual(await store.newest("alice", TUNE, 10), [{ id: "current", xml: "<new/>" }]);
-    strictEqual((await store.node("alice", TUNE))!.config.includes("0123456789abcdef"), true, late);
-    await store.removeAll("alice");
-  }
-});
-
-Deno.test("pepRequests() makes nodes that differ from those of the name's next owner", async () => {
-  await using pep = await PepFixture.open();
-  const store = pep.store.pep("example.com");
-  const configs = new Set<string>();
-  for (let count = 0; count < 2; count++) {
-    await pep.publish(ALICE, TUNE, tune("one"));
-    await pep.ask(ALICE, "set", pubsub("<create node='urn:made'/>"));
-    for (const { config } of await store.nodes("alice")) configs.add(config);
-    await store.removeAll("alice");
-  }
-  strictEqual(configs.size, 4);
-});
-
-Deno.test("pepRequests() hides a whitelisted node from members whom the owner blocks, contacts or not", async () => {
-  await using pep = await PepFixture.open();
-  await pep.subscribe("alice@example.com", "bob@example.com");
-  await pep.publish(ALICE, TUNE, tune("one"), { "pubsub#access_model": "whitelist" });
-  const members = { "bob@example.com": "member", "carol@example.com": "member" };
-  await pep.ask(ALICE, "set", affiliations(members));
-  for (const asker of [BOB, STRANGER]) {
-    const read = () => pep.items(asker, TUNE, "alice@example.com");
-    deepStrictEqual(idsIn(await read()), ["one"]);
-    const account = asker.split("/")[0]!;
-    pep.hiding.set(account, new Set(["alice@example.com"]));
-    match(await read(), /<item-not-found /, asker);
-  }
-});
-
-Deno.test("pepRequests() hides a node from outcasts, whatever its access model", async () => {
-  await using pep = await PepFixture.open();
-  await pep.subscribe("alice@example.com", "bob@example.com", ["Friends"]);
-  for (const model of ["open", "presence", "whitelist"]) {
-    const node = `urn:${model}`;
-    await pep.publish(ALICE, node, tune("one"), { "pubsub#access_model": model });
-    const outcast = affiliations({ "bob@example.com": "outcast" }, node);
-    match(await pep.ask(ALICE, "set", outcast), /type='result'/);
-    const answer = await pep.items(BOB, node, "alice@example.com");
-    strictEqual(
-      answer,
-      (await pep.items(BOB, node, "nobody@example.com")).replaceAll("nobody", "alice"),
-    );
-    deepStrictEqual(idsIn(await pep.items(ALICE, node)), ["one"]);
-  }
-});
-
 Deno.test("pepRequests() refuses affiliations that there are not, and too many of them", async () => {
   await using pep = await PepFixture.open();
   match(await pep.ask(ALICE, "set", affiliations({})), /<item-not-found /);
-  await pep.publish(ALICE, TUNE, tune("one"));
+  await pep.publish(ALICE, TUNE, item("one"));
   for (
     const wrong of [
       { "bob@example.com": "owner" },
@@ -680,7 +392,7 @@ Deno.test("pepRequests() refuses affiliations that there are not, and too many o
 
 Deno.test("pepRequests() refuses the access model authorize by its name", async () => {
   await using pep = await PepFixture.open();
-  await pep.publish(ALICE, TUNE, tune("one"));
+  await pep.publish(ALICE, TUNE, item("one"));
   const form = submitted(CONFIG, { "pubsub#access_model": "authorize" });
   const configure = pubsub(`<configure node='${TUNE}'>${form}</configure>`, OWNER);
   const create = pubsub(`<create node='urn:new'/><configure>${form}</configure>`);
