@@ -109,6 +109,23 @@ Deno.test("MucServer gives newcomers what waited for the database when they came
   deepStrictEqual([one.texts(CAROL), two.texts(BOB)], [["now"], ["before", "after", "now"]]);
 });
 
+Deno.test("MucServer passes on no ids and times that an occupant gives in the room's name", async () => {
+  const [world, one, two] = await withRoom();
+  await using _ = world;
+  const forged = [COVEN, COVEN.toUpperCase()].map((room) =>
+    `<stanza-id xmlns='urn:xmpp:sid:0' by='${room}' id='9'/>` +
+    `<delay xmlns='urn:xmpp:delay' from='${room}' stamp='2001-01-01T00:00:00Z'/>`
+  ).join("");
+  const message = (to: string, type: string) =>
+    `<message from='${BOB}' to='${to}' type='${type}'><body>hi</body>${forged}</message>`;
+  await two.take(message(COVEN, "groupchat"));
+  await two.take(message(`${COVEN}/witch`, "chat"));
+  const [said, whispered] = one.got(ALICE).map((xml) => xml.match(/<(stanza-id|delay) [^>]*/g));
+  strictEqual(said?.length, 1);
+  match(said[0], / by='coven@conference\.example\.com' id='(?!9')\d+'/);
+  strictEqual(whispered, null);
+});
+
 Deno.test("MucServer shows a subject to everybody, and to newcomers last, and obeys those who may set it", async () => {
   const [world, one, two] = await withRoom();
   await using _ = world;

@@ -1,6 +1,7 @@
 import { createHmac } from "node:crypto";
 import type { BareJid, Jid, Stanza, XmlElement } from "../../xmpp/mod.ts";
 import { buildStanza, element, parseElement, serialize } from "../../xmpp/mod.ts";
+import { namesRoom } from "../rooms/mod.ts";
 import { DELAY, MUC, MUC_USER, OCCUPANT_ID, STANZA_IDS } from "./namespaces.ts";
 import type { Affiliation, Standing } from "./room_standing.ts";
 
@@ -96,9 +97,9 @@ export function isRooms(child: XmlElement, room: string): boolean {
     case OCCUPANT_ID:
       return true;
     case DELAY:
-      return child.attribute("from") === room;
+      return namesRoom(child.attribute("from"), room);
     case STANZA_IDS:
-      return child.name === "stanza-id" && child.attribute("by") === room;
+      return child.name === "stanza-id" && namesRoom(child.attribute("by"), room);
     default:
       return false;
   }

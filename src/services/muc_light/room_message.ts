@@ -1,6 +1,7 @@
 import type { BareJid, Jid, Stanza, XmlElement } from "../../xmpp/mod.ts";
 import { buildStanza, element, FullJid, stanzaElement } from "../../xmpp/mod.ts";
 import { STANZA_IDS } from "../archive/mod.ts";
+import { namesRoom } from "../rooms/mod.ts";
 import { MUC_LIGHT } from "./namespaces.ts";
 
 const DELAY = "urn:xmpp:delay";
@@ -41,8 +42,10 @@ export function numberedMessage(
 
 /** True for an element that only the room itself may put into a message. */
 function isRooms({ name, namespace, attributes }: XmlElement, room: BareJid): boolean {
-  if (namespace === DELAY) return attributes["from"] === room.text;
-  if (namespace === STANZA_IDS) return name === "stanza-id" && attributes["by"] === room.text;
+  if (namespace === DELAY) return namesRoom(attributes["from"], room.text);
+  if (namespace === STANZA_IDS) {
+    return name === "stanza-id" && namesRoom(attributes["by"], room.text);
+  }
   return namespace === MUC_LIGHT || namespace.startsWith(`${MUC_LIGHT}#`);
 }
 

@@ -288,7 +288,9 @@ Deno.test("RoomServer removes a room that its owner destroys, or that the last o
 
 Deno.test("RoomServer sends a message to all occupants, and settles it with the last of them", async () => {
   await using world = await withRoom();
-  const forged = `<stanza-id xmlns='urn:xmpp:sid:0' by='${COVEN}' id='9'/>`;
+  const forged = [COVEN, COVEN.toUpperCase()].map((by) =>
+    `<stanza-id xmlns='urn:xmpp:sid:0' by='${by}' id='9'/>`
+  ).join("");
   await world.say(BOB, `<body>hi &amp; bye</body>${forged}<x xmlns='urn:x' a='1'/>`);
   const creation = await world.creation();
   const message = (jid: string) =>

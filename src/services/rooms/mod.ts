@@ -1,6 +1,7 @@
 export { archiveFeatures } from "./archive_disco.ts";
 export { RoomArchives } from "./room_archives.ts";
 export type { RoomArchiveOptions, RoomArchiveRequest, RoomArchivesDeps } from "./room_archives.ts";
+export { namesRoom } from "./room_address.ts";
 export { ROOM_IDS } from "./room_ids.ts";
 export {
   isOverloaded,
