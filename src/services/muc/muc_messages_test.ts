@@ -131,10 +131,9 @@ Deno.test("MucServer shows a subject to everybody, and to newcomers last, and ob
   await using _ = world;
   const take = (node: MucNode, who: string, content: string) =>
     node.take(`<message from='${who}' to='${COVEN}' type='groupchat'>${content}</message>`);
-  const subjects = (node: MucNode, who: string) =>
-    node.got(who).map((xml) =>
-      /from='[^']*\/(\w+)'.*<subject>(.*)<\/subject>/.exec(xml)?.slice(1).join(": ")
-    );
+  const subjectIn = (xml: string) =>
+    /from='[^']*\/(\w+)'.*<subject>(.*)<\/subject>/.exec(xml)?.slice(1).join(": ");
+  const subjects = (node: MucNode, who: string) => node.got(who).map(subjectIn);
   await take(one, ALICE, "<subject>potions</subject>");
   await take(two, BOB, "<subject>ballads</subject>");
   const both = ["witch: potions", "bard: ballads"];
@@ -143,8 +142,11 @@ Deno.test("MucServer shows a subject to everybody, and to newcomers last, and ob
   await take(one, ALICE, "<subject>re: ballads</subject><body>hum</body>");
   for (const [node, who, nick] of [[one, CAROL, "crone"], [two, DAVE, "druid"]] as const) {
     await node.enter(who, nick);
-    const shown = subjects(node, who).slice(-2);
+    const got = node.got(who).slice(-2);
+    const shown = got.map(subjectIn);
     deepStrictEqual(shown, ["witch: re: ballads", "bard: ballads"], "history, then the subject");
+    // The subject has the time at which it was set.
+    for (const xml of got) match(xml, new RegExp(`<delay [^>]*from='${COVEN}'[^>]* stamp='`));
   }
   const onlyModerators = `<query xmlns='${MUC}#owner'><x xmlns='jabber:x:data' type='submit'>` +
     `${field("muc#roomconfig_changesubject", "0")}</x></query>`;

@@ -19,7 +19,13 @@ import type { RoomChanges } from "./room_changes.ts";
 import type { RoomHistory } from "./room_history.ts";
 import type { RoomRecords } from "./room_records.ts";
 import { affiliationOf, entryRefusal, entryRole, hasPlace, roleAfter } from "./room_standing.ts";
-import { readMessage, setsSubject, shownElements, subjectMessage } from "./room_xml.ts";
+import {
+  readMessage,
+  setsSubject,
+  shownElements,
+  subjectMessage,
+  writeSubject,
+} from "./room_xml.ts";
 
 /** Bytes of a nickname: it is part of every message. */
 const MAX_NICK_BYTES = 256;
@@ -198,7 +204,10 @@ export class RoomEntrance<Taken extends RoomStanza> {
     const later = messages.findLast(({ number, stanza }) =>
       number > lastNumber && setsSubject(readMessage(stanza))
     );
-    rooms.write(seat, subjectMessage(newcomer.room, jid, later?.stanza ?? record.subject));
+    const subject = later === undefined
+      ? record.subject
+      : writeSubject(later.stanza, { room: newcomer.room.text, sentAtMs: later.sentAtMs });
+    rooms.write(seat, subjectMessage(newcomer.room, jid, subject));
     taken.settle();
   }
 

@@ -19,7 +19,13 @@ import * as NS from "./namespaces.ts";
 import { accountOf } from "./occupants.ts";
 import type { Seat } from "./occupants.ts";
 import type { Peers } from "./peers.ts";
-import { occupantIdElement, ownElements, setsSubject, writeMessage } from "./room_xml.ts";
+import {
+  occupantIdElement,
+  ownElements,
+  setsSubject,
+  writeMessage,
+  writeSubject,
+} from "./room_xml.ts";
 import type { PresenceNotes } from "./room_xml.ts";
 import { voiceForm } from "./voice_requests.ts";
 import type { VoiceRequests } from "./voice_requests.ts";
@@ -163,9 +169,10 @@ export class RoomPosts<Taken extends RoomStanza> {
     const occupant = occupantIdElement(live.record!.settings.secret, accountOf(seat));
     const text = writeMessage(message, { from: `${room}/${seat.nick}`, room, occupant });
     const id = roomMessageId(taken);
-    const posted = { id, number: undefined, sentAtMs: this.#deps.clock.wallMs(), text };
+    const sentAtMs = this.#deps.clock.wallMs();
+    const posted = { id, number: undefined, sentAtMs, text };
     const sender = accountOf(seat);
-    const subject = isSubject ? text : undefined;
+    const subject = isSubject ? writeSubject(text, { room, sentAtMs }) : undefined;
     // A subject waits for nothing: without the database it is refused.
     const mayWait = !isSubject;
     let number: number | undefined | "late";

@@ -80,7 +80,21 @@ export function statusMessage(room: BareJid, to: Jid, codes: readonly string[]):
   return buildStanza(element("message", { type: "groupchat" }, x), { from: room, to });
 }
 
-/** Returns the message that tells a newcomer the subject; an empty one without any (§7.2.15). */
+/**
+ * Returns a message that sets the subject as rooms store it: with the time at which it did so, which
+ * newcomers are told (XEP-0045 §7.2.15).
+ */
+export function writeSubject(
+  text: string,
+  { room, sentAtMs }: { readonly room: string; readonly sentAtMs: number },
+): string {
+  return serialize(pastMessage(text, { room, number: undefined, sentAtMs }));
+}
+
+/**
+ * Returns the message that tells a newcomer the subject; an empty one without any (§7.2.15).
+ * @param subject as `writeSubject` has written it
+ */
 export function subjectMessage(room: BareJid, to: Jid, subject: string): Stanza {
   if (subject === "") {
     const message = element("message", { type: "groupchat" }, element("subject"));
