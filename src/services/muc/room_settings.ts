@@ -100,7 +100,11 @@ const FIELDS: readonly Field[] = [
   flag("muc#roomconfig_moderatedroom", "Only people with voice may speak", "moderated"),
   flag("members_by_default", "Newcomers have voice", "membersByDefault"),
   flag("muc#roomconfig_changesubject", "Occupants may change the subject", "allowChangeSubject"),
-  flag("muc#roomconfig_allowinvites", "Occupants may invite", "allowUserInvites"),
+  flag(
+    "muc#roomconfig_allowinvites",
+    "Members may invite into a members-only room",
+    "allowUserInvites",
+  ),
   {
     name: "muc#roomconfig_allowpm",
     label: "People who may write private messages",
