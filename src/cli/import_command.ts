@@ -4,9 +4,14 @@ import { setTimeout } from "node:timers/promises";
 import { CausewayError, describeError } from "../base/mod.ts";
 import type { Config } from "../config/mod.ts";
 import { loadConfig, sqlAddressOf } from "../config/mod.ts";
-import type { AccountSource, ImportCounts } from "../migration/mod.ts";
-import { importAccounts, MongooseimSql, PieFiles, StateFile } from "../migration/mod.ts";
-import type { TakingDeps } from "../migration/mod.ts";
+import type { AccountSource, ImportCounts, TakingDeps } from "../migration/mod.ts";
+import {
+  importAccounts,
+  MongooseimSql,
+  PieFiles,
+  StateFile,
+  takenPrivacyOptions,
+} from "../migration/mod.ts";
 import { backendsOf, ForeignDatabase, Stores } from "../storage/mod.ts";
 import { derivePasswordLike, deriveScramCredentials } from "../xmpp/mod.ts";
 import { EXIT } from "./command_docs.ts";
@@ -168,6 +173,7 @@ function takingDeps(config: Config, stores: Stores, io: CommandIo): TakingDeps {
     stores,
     hosts: config.hosts,
     privateBoundsOf: (host) => config.modules.get(host)?.mod_private || PRIVATE_BOUNDS,
+    privacyOptionsOf: (host) => takenPrivacyOptions(config.modules.get(host)),
     pepLimitsOf: (host) => config.modules.get(host)?.mod_pubsub || undefined,
     offlineOptionsOf: (host) => config.modules.get(host)?.mod_offline || undefined,
     nowMs: () => Date.now(),

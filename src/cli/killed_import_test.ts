@@ -34,6 +34,7 @@ const KILLED_WITHIN_MS = 600;
 
 const TABLES: Readonly<Record<string, string>> = {
   ...ACCOUNT_TABLES,
+  privacy_list_data: ACCOUNT_TABLES["privacy_list_data"]!.replaceAll("boolean", "smallint"),
   users: `${ACCOUNT_TABLES["users"]}, PRIMARY KEY (server, username)`,
   muc_rooms: "muc_host varchar(250), room_name varchar(250)",
   pubsub_nodes: "nidx bigint, p_key varchar(250), name varchar(250), options json",
@@ -85,7 +86,11 @@ async function mongooseimStatements(): Promise<readonly string[]> {
       "b@example.net",
       "<message/>",
     ]);
-    if (i % 4 === 0) rows.push(["privacy_list", ...key, "blocked"]);
+    rows.push(["privacy_default_list", ...key, i % 4 === 0 ? "gone" : "blocked"]);
+    rows.push(["privacy_list", ...key, "blocked", i]);
+    for (const [j, match] of [["j", "spam@example.net"], ["j", "a@b@c"], ["x", ""]].entries()) {
+      rows.push(["privacy_list_data", i, ...match, "d", j, 1, 0, 0, 0, 0]);
+    }
     rows.push(["mam_server_user", i, ...key]);
     rows.push(["pubsub_node", ...key, "new", "open", 2]);
     for (let j = 0; j < 3; j++) {
@@ -122,7 +127,7 @@ function configFor(address: SqlAddress | undefined): string {
   if (address === undefined) return hosts + offline;
   const { host, port, database, username, password } = address;
   return `${hosts}${offline}[auth]\nbackend = "rdbms"\n` +
-    ["roster", "vcard", "private", "last", "pubsub"].map((each) =>
+    ["roster", "vcard", "private", "privacy", "last", "pubsub"].map((each) =>
       `[modules.mod_${each}]\nbackend = "rdbms"\n`
     ).join("") +
     `[outgoing_pools.rdbms.default.connection]\ndriver = "pgsql"\nhost = "${host}"\n` +

@@ -5,6 +5,7 @@ import { AccountLock } from "./account_lock.ts";
 import { MessagesMark } from "./messages_mark.ts";
 import type { MovedAccount, MovedKind } from "./moved_account.ts";
 import { takeNodes } from "./take_nodes.ts";
+import { takePrivacy } from "./take_privacy.ts";
 import type { TakingImport } from "./taking_deps.ts";
 
 /** Messages that one step writes. */
@@ -66,6 +67,7 @@ export class AccountData {
     return (await stores.rosters(domainpart).read(text)).version > 0 ||
       (vcards.isReadOnly !== true && await vcards.read(localpart) !== undefined) ||
       (await stores.privateStorage(domainpart).all(localpart)).length > 0 ||
+      (await stores.privacyLists(domainpart).read(localpart)).version > 0 ||
       (await stores.pep(domainpart).nodes(localpart)).length > 0 ||
       await stores.lastLogouts(domainpart).read(localpart) !== undefined;
   }
@@ -115,6 +117,7 @@ export class AccountData {
     await this.#roster();
     await this.#vcard();
     await this.#private();
+    await this.#privacy();
     await this.#nodes();
     const { jid: { localpart, domainpart }, last } = this.#account;
     if (last !== undefined) {
@@ -131,6 +134,7 @@ export class AccountData {
     const vcards = stores.vcards(domainpart);
     if (vcards.isReadOnly !== true) await vcards.remove(localpart);
     await stores.privateStorage(domainpart).removeAll(localpart);
+    await stores.privacyLists(domainpart).removeAll(localpart);
     await stores.pep(domainpart).removeAll(localpart);
     await stores.lastLogouts(domainpart).remove(localpart);
   }
@@ -245,6 +249,19 @@ export class AccountData {
     for (const [change, reason] of left) {
       this.note("private", `element ${nameOf(change)}: ${reason}`);
     }
+  }
+
+  async #privacy(): Promise<void> {
+    const { jid: { localpart, domainpart }, privacy } = this.#account;
+    if (privacy.lists.length === 0) return;
+    const options = this.#deps.privacyOptionsOf(domainpart);
+    if (options === undefined) {
+      const reason = "the host has none (mod_privacy), and no block list (mod_blocking)";
+      return this.note("privacy", `${privacy.lists.length} lists: ${reason}`);
+    }
+    const store = this.#deps.stores.privacyLists(domainpart);
+    const note = (reason: string) => this.note("privacy", reason);
+    await takePrivacy(localpart, privacy, { ...options, store, note });
   }
 
   async #nodes(): Promise<void> {

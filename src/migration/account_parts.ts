@@ -1,4 +1,5 @@
 import type { FormValues } from "../services/pep/mod.ts";
+import type { WrittenPrivacyItem } from "../services/privacy/mod.ts";
 import type {
   LastLogout,
   PepItem,
@@ -23,6 +24,8 @@ import type {
   MovedNode,
   MoveFinding,
 } from "./moved_account.ts";
+import { PrivacyParts } from "./privacy_parts.ts";
+import { bytesOf, shown } from "./shown.ts";
 import { vcardOfNodes } from "./vcard_of_nodes.ts";
 
 const DELAY = "urn:xmpp:delay";
@@ -47,8 +50,6 @@ const MAX_MESSAGES = 10_000;
 const MAX_MESSAGE_BYTES = 1_048_576;
 /** Findings of an account; more are counted. */
 const MAX_FINDINGS = 1_000;
-/** Texts of others in findings are cut here. */
-const SHOWN_CHARACTERS = 100;
 
 const KEY_BYTES: Readonly<Record<ScramHash, number>> = { "SHA-1": 20, "SHA-256": 32 };
 
@@ -92,6 +93,7 @@ export class AccountParts {
   #omitted = 0;
   readonly #items = new Map<string, RosterItem>();
   readonly #private = new Map<string, PrivateChange>();
+  readonly #privacy = new PrivacyParts((reason) => this.note("privacy", reason));
   readonly #nodes = new Map<string, OpenNode>();
   #password: string | undefined;
   #sha1: ScramSecret | undefined;
@@ -232,6 +234,16 @@ export class AccountParts {
     this.#private.set(`${name} ${namespace}`, { name, namespace, xml });
   }
 
+  /** Takes a privacy list. A later one with the same name replaces it. */
+  privacyList(name: string, items: readonly WrittenPrivacyItem[]): void {
+    this.#privacy.list(name, items);
+  }
+
+  /** Takes the name of the default privacy list. */
+  defaultPrivacyList(name: string): void {
+    this.#privacy.defaultName = name;
+  }
+
   /** Takes an item of a node of personal eventing. A later one with the same id replaces it. */
   pepItem(node: string, item: XmlElement): void {
     const id = item.attribute("id") ?? "";
@@ -286,6 +298,7 @@ export class AccountParts {
       roster: [...this.#items.values()],
       vcard: this.#vcard,
       privateElements: [...this.#private.values()],
+      privacy: this.#privacy.privacy(),
       nodes,
       last: this.#last,
       messages: this.#messages,
@@ -340,13 +353,6 @@ export class AccountParts {
     this.note("roster", `contact ${contact}: there are more than ${MAX_ROSTER_ITEMS} contacts`);
     return false;
   }
-}
-
-/** Returns a text of others for a message: quoted, and cut when it is long. */
-export function shown(text: string): string {
-  return JSON.stringify(
-    text.length > SHOWN_CHARACTERS ? `${text.slice(0, SHOWN_CHARACTERS)}…` : text,
-  );
 }
 
 function isPepName(text: string): boolean {
@@ -438,9 +444,4 @@ function decode(base64: string): Uint8Array | undefined {
 
 function latin(bytes: Uint8Array): string {
   return String.fromCharCode(...bytes);
-}
-
-/** Returns the length of a text in UTF-8. */
-export function bytesOf(text: string): number {
-  return new TextEncoder().encode(text).length;
 }

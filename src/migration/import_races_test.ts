@@ -36,6 +36,7 @@ for (const isTaken of [false, true]) {
         users: () => users,
         rosters: () => store.rosters(),
         privateStorage: (host) => store.privateStorage(host),
+        privacyLists: (host) => store.privacyLists(host),
         pep: (host) => store.pep(host),
         lastLogouts: (host) => store.lastLogouts(host),
         offlineMessages: (host) => store.offlineMessages(host),

@@ -7,6 +7,7 @@ export type { MongooseimDatabase } from "./mongooseim_rows.ts";
 export { MongooseimSql } from "./mongooseim_sql.ts";
 export { pieFileName } from "./pie_file_name.ts";
 export { PieFiles } from "./pie_files.ts";
+export { takenPrivacyOptions } from "./take_privacy.ts";
 export type { TakingDeps } from "./taking_deps.ts";
 export { isLocked } from "./moved_keys.ts";
 export type { ExportedAccount, ExportOptions } from "./write_pie.ts";

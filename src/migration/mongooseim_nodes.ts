@@ -2,7 +2,7 @@ import type { FormValues } from "../services/pep/mod.ts";
 import type { XmlElement } from "../xmpp/mod.ts";
 import { element } from "../xmpp/mod.ts";
 import type { AccountParts } from "./account_parts.ts";
-import { shown } from "./account_parts.ts";
+import { shown } from "./shown.ts";
 import type { MongooseimDatabase } from "./mongooseim_rows.ts";
 import { MAX_XML_BYTES, textOf, tryRead } from "./mongooseim_rows.ts";
 

@@ -1,6 +1,7 @@
 import { CausewayError } from "../base/mod.ts";
+import type { WrittenPrivacyItem } from "../services/privacy/mod.ts";
 import { BareJid, tryMakeJid } from "../xmpp/mod.ts";
-import { AccountParts, shown } from "./account_parts.ts";
+import { AccountParts } from "./account_parts.ts";
 import type { AccountSource, PlacedItem } from "./account_source.ts";
 import {
   NEW_NODE_OWNERS,
@@ -14,6 +15,8 @@ import { tablesLeft } from "./mongooseim_left.ts";
 import type { MongooseimDatabase } from "./mongooseim_rows.ts";
 import { cut, MAX_XML_BYTES, textOf, tryRead } from "./mongooseim_rows.ts";
 import type { SourceItem } from "./moved_account.ts";
+import { MAX_PRIVACY_ITEMS } from "./privacy_parts.ts";
+import { shown } from "./shown.ts";
 
 /** Names of accounts that are read at once. */
 const PAGE = 1_000;
@@ -21,6 +24,7 @@ const PAGE = 1_000;
 const MAX_CONTACTS = 11_000;
 const MAX_GROUP_ROWS = 100_000;
 const MAX_PRIVATE_ROWS = 1000;
+const MAX_PRIVACY_LISTS = 1_000;
 /** Bytes of all elements of an account's private storage that are read. */
 const MAX_ELEMENTS_BYTES = 16_777_216;
 
@@ -40,11 +44,17 @@ const TABLES: Readonly<Record<string, readonly string[]>> = {
   vcard: ["server", "username", "vcard"],
   private_storage: ["server", "username", "namespace", "data"],
   last: ["server", "username", "seconds", "state"],
+  privacy_list: ["server", "username", "name", "id"],
+  privacy_default_list: ["server", "username", "name"],
+  privacy_list_data: [
+    ...["id", "t", "value", "action", "ord", "match_all"],
+    ...["match_iq", "match_message", "match_presence_in", "match_presence_out"],
+  ],
   offline_message: ["id", "timestamp", "expire", "server", "username", "from_jid", "packet"],
 };
 
 /** Tables that name accounts: where another program checks passwords, `users` has none of them. */
-const OWNED_TABLES = Object.keys(TABLES);
+const OWNED_TABLES = Object.keys(TABLES).filter((table) => TABLES[table]!.includes("username"));
 
 /**
  * Order of the rows of an account, for tables that have many of them. Of rows beyond a limit it is always
@@ -54,6 +64,7 @@ const ORDERS: Readonly<Record<string, string>> = {
   rosterusers: "jid",
   rostergroups: "jid, grp",
   private_storage: "namespace",
+  privacy_list: "name",
   offline_message: "id",
 };
 
@@ -70,8 +81,22 @@ interface LeftTable {
 
 /** Tables with data of accounts that is not taken. A table without these columns is not looked at. */
 const LEFT_TABLES: Readonly<Record<string, LeftTable>> = {
-  privacy_list: { key: ["server", "username"], reason: "privacy lists are not taken" },
   mam_server_user: { key: ["server", "user_name"], reason: "message archives are not taken" },
+};
+
+/** Types of rules of privacy lists. One for everybody has none. */
+const PRIVACY_TYPES: Readonly<Record<string, string>> = {
+  j: "jid",
+  g: "group",
+  s: "subscription",
+};
+
+/** Kinds of stanzas that a rule may be about, by their columns. */
+const PRIVACY_KINDS: Readonly<Record<string, string>> = {
+  match_iq: "iq",
+  match_message: "message",
+  match_presence_in: "presence-in",
+  match_presence_out: "presence-out",
 };
 
 const SUBSCRIPTIONS: Readonly<Record<string, string>> = {
@@ -200,6 +225,7 @@ export class MongooseimSql implements AccountSource {
     await this.#roster(parts, key);
     await this.#vcard(parts, key);
     await this.#private(parts, key);
+    await this.#privacy(parts, key);
     await this.#last(parts, key);
     await this.#offline(parts, key);
     if (this.#tables.has("pubsub_nodes")) await takeNodesOf(parts, this.#database);
@@ -298,6 +324,29 @@ export class MongooseimSql implements AccountSource {
     }
   }
 
+  async #privacy(parts: AccountParts, key: readonly [string, string]): Promise<void> {
+    const [chosen] = await this.#rows("privacy_default_list", cut("name"), key, 1);
+    if (chosen !== undefined) parts.defaultPrivacyList(textOf(chosen["name"]));
+    const lists = await this.#rows(
+      "privacy_list",
+      `id, ${cut("name")}`,
+      key,
+      MAX_PRIVACY_LISTS + 1,
+    );
+    if (lists.length > MAX_PRIVACY_LISTS) {
+      parts.note("privacy", `lists after the first ${MAX_PRIVACY_LISTS} are not read`);
+    }
+    for (const { id, name } of lists.slice(0, MAX_PRIVACY_LISTS)) {
+      const rows = !this.#tables.has("privacy_list_data") ? [] : await this.#database.query(
+        `SELECT t, ${cut("value")}, action, ord, match_all, ` +
+          `${Object.keys(PRIVACY_KINDS).join(", ")} FROM privacy_list_data WHERE id = ? ` +
+          `ORDER BY ord LIMIT ${MAX_PRIVACY_ITEMS + 1}`,
+        [Number(textOf(id))],
+      );
+      parts.privacyList(textOf(name), rows.map(privacyItemOf));
+    }
+  }
+
   async #last(parts: AccountParts, key: readonly [string, string]): Promise<void> {
     const [row] = await this.#rows("last", `seconds, ${cut("state")}`, key, 1);
     if (row !== undefined) parts.lastLogout(Number(row["seconds"]) * 1000, textOf(row["state"]));
@@ -386,6 +435,23 @@ function takeDetails(parts: AccountParts, details: string): void {
       : [shared, ...written];
     parts.secret(hash === "1" ? "SHA-1" : "SHA-256", { salt, iterations, storedKey, serverKey });
   }
+}
+
+/** Reads a rule of a privacy list. An entry of a block list is a rule with an action of its own. */
+function privacyItemOf(row: Readonly<Record<string, unknown>>): WrittenPrivacyItem {
+  const [type, action] = [textOf(row["t"]).trim(), textOf(row["action"]).trim()];
+  const isBlock = action === "b";
+  const isAbout = (column: string) => ["true", "1"].includes(textOf(row[column]));
+  const isForAll = isBlock || isAbout("match_all");
+  return {
+    type: type === "n" ? undefined : PRIVACY_TYPES[type] ?? type,
+    value: textOf(row["value"]),
+    action: isBlock || action === "d" ? "deny" : action === "a" ? "allow" : action,
+    order: String(Number(textOf(row["ord"]))),
+    kinds: isForAll
+      ? []
+      : Object.entries(PRIVACY_KINDS).flatMap(([column, kind]) => isAbout(column) ? [kind] : []),
+  };
 }
 
 /** Returns the milliseconds of a time in microseconds, as MongooseIM stores it, or in seconds. */

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
+import { DEFAULT_PRIVACY_BOUNDS } from "../services/privacy/mod.ts";
 import { InternalStore } from "../storage/mod.ts";
 import { TestServer as Server } from "../storage/sql/testing/servers.ts";
 import { derivePasswordLike, deriveScramCredentials } from "../xmpp/mod.ts";
@@ -55,8 +56,20 @@ const STATEMENTS: readonly string[] = [
   `INSERT INTO private_storage VALUES (${OF_ALICE}, 'urn:a', '<a xmlns="urn:a"><b/></a>')`,
   `INSERT INTO private_storage VALUES (${OF_ALICE}, 'urn:b', '<a')`,
   `INSERT INTO last VALUES (${OF_ALICE}, 1600000000, 'gone')`,
-  `INSERT INTO privacy_list VALUES (${OF_ALICE}, 'blocked')`,
-  `INSERT INTO privacy_list VALUES (${OF_ALICE}, 'invisible')`,
+  `INSERT INTO privacy_list VALUES (${OF_ALICE}, 'blocked', 7)`,
+  `INSERT INTO privacy_list VALUES (${OF_ALICE}, 'friends', 8)`,
+  `INSERT INTO privacy_default_list VALUES (${OF_ALICE}, 'blocked')`,
+  "INSERT INTO privacy_default_list VALUES ('example.com', 'bob', 'gone')",
+  ...[
+    "7, 'j', 'mallory@example.net', 'b', 2, false, true, true, true, true",
+    "7, 'j', 'spam.example.net', 'd', 1, true, false, false, false, false",
+    "7, 'j', 'not a jid@@', 'd', 3, true, false, false, false, false",
+    "8, 'g', 'Friends', 'a', 1, true, false, false, false, false",
+    "8, 's', 'both', 'a', 2, false, false, true, true, false",
+    "8, 'n', '', 'd', 3, false, false, false, false, true",
+    "8, 'x', '', 'd', 4, true, false, false, false, false",
+    "9, 'n', '', 'd', 1, true, false, false, false, false",
+  ].map((values) => `INSERT INTO privacy_list_data VALUES (${values})`),
   "INSERT INTO mam_server_user VALUES (1, 'example.com', 'bob')",
   `INSERT INTO pubsub_node VALUES (${OF_ALICE}, 'urn:xmpp:avatar:data')`,
   "INSERT INTO pubsub_node VALUES ('pubsub.example.com', '', 'news')",
@@ -88,6 +101,7 @@ for (const kind of FOREIGN_KINDS) {
           stores: store,
           hosts: ["example.com"],
           privateBoundsOf: () => ({ maxElements: 10, maxBytes: 10_000 }),
+          privacyOptionsOf: () => ({ bounds: DEFAULT_PRIVACY_BOUNDS, hasLists: true }),
           pepLimitsOf: () => undefined,
           offlineOptionsOf: () => ({ maxMessages: 10, maxBytes: 10_000, lifetimeMs: 1_000 }),
           nowMs: () => NOW,
@@ -113,7 +127,9 @@ for (const kind of FOREIGN_KINDS) {
         "alice@example.com | offline | 1 messages that wait are malformed, of another type than " +
         "chat and normal, or more than 10000",
         "alice@example.com | offline | 1 messages: they have expired, or there is no room",
-        "alice@example.com | other | privacy lists are not taken",
+        'alice@example.com | privacy | list "blocked": rule "3" about "not a jid@@" is malformed',
+        'alice@example.com | privacy | list "friends": rule "4" about "" is malformed',
+        'bob@example.com | privacy | the default list "gone" is missing',
         "bob@example.com | vcard | it is not a vCard",
         "bob@example.com | other | message archives are not taken",
         "dave@example.com | account | nobody could log in to it",
@@ -121,7 +137,6 @@ for (const kind of FOREIGN_KINDS) {
         "dave@example.com | password | there is no password or key that can be used",
         "erin@example.com | account | nobody could log in to it",
         "erin@elsewhere.example | account | elsewhere.example is not one of hosts",
-        "- | other | table privacy_list: 2 rows are not taken (privacy lists)",
         "- | other | table pubsub_node: 2 rows are not taken (nodes of personal eventing, in a form that " +
         "Causeway does not know)",
       ].toSorted(),
@@ -159,6 +174,23 @@ for (const kind of FOREIGN_KINDS) {
     const element = { namespace: "urn:a", name: "a" };
     const own = await store.privateStorage("example.com").read("alice", element);
     assert.equal(own, "<a xmlns='urn:a'><b/></a>");
+    const privacy = await store.privacyLists("example.com").read("alice");
+    assert.equal(privacy.defaultName, "blocked");
+    assert.deepEqual(privacy.lists.toSorted((a, b) => a.name < b.name ? -1 : 1), [
+      {
+        name: "blocked",
+        xml: "<list xmlns='jabber:iq:privacy' name='blocked'>" +
+          "<item type='jid' value='spam.example.net' action='deny' order='1'/>" +
+          "<item type='jid' value='mallory@example.net' action='deny' order='2'/></list>",
+      },
+      {
+        name: "friends",
+        xml: "<list xmlns='jabber:iq:privacy' name='friends'>" +
+          "<item type='group' value='Friends' action='allow' order='1'/>" +
+          "<item type='subscription' value='both' action='allow' order='2'><message/>" +
+          "<presence-in/></item><item action='deny' order='3'><presence-out/></item></list>",
+      },
+    ]);
     assert.deepEqual(await store.lastLogouts("example.com").read("alice"), {
       atMs: 1_600_000_000_000,
       status: "gone",

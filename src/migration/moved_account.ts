@@ -1,4 +1,5 @@
 import type { FormValues } from "../services/pep/mod.ts";
+import type { PrivacyItem } from "../services/privacy/mod.ts";
 import type { LastLogout, PepItem, PrivateChange, RosterItem } from "../storage/mod.ts";
 import type { BareJid, ScramCredentials } from "../xmpp/mod.ts";
 
@@ -9,6 +10,7 @@ export const MOVED_KINDS = [
   "roster",
   "vcard",
   "private",
+  "privacy",
   "pep",
   "last",
   "offline",
@@ -55,6 +57,21 @@ export interface MovedNode {
   readonly items: readonly PepItem[];
 }
 
+/** A privacy list (XEP-0016). */
+export interface MovedPrivacyList {
+  readonly name: string;
+  /** Each order once. */
+  readonly items: readonly PrivacyItem[];
+}
+
+/** The privacy lists of an account. The block list (XEP-0191) is the default one. */
+export interface MovedPrivacy {
+  /** Name of the default list; undefined: there is none. */
+  readonly defaultName: string | undefined;
+  /** Each name once. */
+  readonly lists: readonly MovedPrivacyList[];
+}
+
 /** An account of another server with all that is taken of it. */
 export interface MovedAccount {
   readonly jid: BareJid;
@@ -64,6 +81,7 @@ export interface MovedAccount {
   readonly roster: readonly RosterItem[];
   readonly vcard: string | undefined;
   readonly privateElements: readonly PrivateChange[];
+  readonly privacy: MovedPrivacy;
   /** Each name once. */
   readonly nodes: readonly MovedNode[];
   readonly last: LastLogout | undefined;

@@ -1,8 +1,10 @@
 import { DATA_FORM, NODE_CONFIG, PUBSUB, PUBSUB_OWNER, readForm } from "../services/pep/mod.ts";
+import { PRIVACY_NAMESPACE, writtenItem } from "../services/privacy/mod.ts";
 import type { DocumentStep, DocumentTag, ScramHash, XmlElement } from "../xmpp/mod.ts";
 import { BareJid, DocumentReader, tryMakeJid } from "../xmpp/mod.ts";
-import { AccountParts, ofClient, shown } from "./account_parts.ts";
+import { AccountParts, ofClient } from "./account_parts.ts";
 import type { SourceItem } from "./moved_account.ts";
+import { shown } from "./shown.ts";
 
 /** Namespace of the format (XEP-0227 §8.1). */
 export const PIE_NAMESPACE = "urn:xmpp:pie:0";
@@ -36,7 +38,6 @@ type Entered = "server-data" | "host" | "user" | "offline-messages" | "pubsub" |
 
 /** Reasons for parts of accounts that are not taken, by namespace. */
 const LEFT_OUT: ReadonlyMap<string, string> = new Map([
-  ["jabber:iq:privacy", "privacy lists are not taken"],
   ["urn:xmpp:pie:0#mam", "message archives are not taken"],
 ]);
 
@@ -180,7 +181,8 @@ export class PieDocument {
     } else if (name === "scram-credentials") takeSecret(parts, part);
     else if (namespace === "jabber:iq:private") {
       for (const each of part.elements) parts.privateElement(each);
-    } else takeRoster(parts, part);
+    } else if (namespace === PRIVACY_NAMESPACE) takePrivacy(parts, part);
+    else takeRoster(parts, part);
   }
 
   #closed(): void {
@@ -212,7 +214,7 @@ function isOurs({ namespace }: { readonly namespace: string }): boolean {
 
 function isPart({ name, namespace }: DocumentTag): boolean {
   if (name === "query") {
-    return namespace === "jabber:iq:roster" || namespace === "jabber:iq:private";
+    return ["jabber:iq:roster", "jabber:iq:private", PRIVACY_NAMESPACE].includes(namespace);
   }
   if (name === "vCard") return namespace === "vcard-temp";
   if (name === "scram-credentials") return namespace === PIE_SCRAM_NAMESPACE;
@@ -228,6 +230,7 @@ function partKindOf(around: Entered | undefined) {
 function kindOf(name: string, namespace: string) {
   if (name === "vCard") return "vcard";
   if (namespace === "jabber:iq:private") return "private";
+  if (namespace === PRIVACY_NAMESPACE) return "privacy";
   return name === "scram-credentials" ? "password" : "roster";
 }
 
@@ -276,6 +279,16 @@ function takeNode(parts: AccountParts, part: XmlElement): void {
   const options = form && readForm(form, NODE_CONFIG);
   if (options !== undefined) return parts.pepOptions(node, options);
   parts.note("pep", `node ${shown(node)}: its configuration is malformed`);
+}
+
+/** Takes the lists of an account as its client sees them (XEP-0227 §4.6, XEP-0016 §2.3). */
+function takePrivacy(parts: AccountParts, query: XmlElement): void {
+  for (const each of query.elements) {
+    const name = each.attribute("name") ?? "";
+    if (each.name === "default") parts.defaultPrivacyList(name);
+    if (each.name !== "list") continue;
+    parts.privacyList(name, each.elements.map(writtenItem));
+  }
 }
 
 function takeRoster(parts: AccountParts, roster: XmlElement): void {

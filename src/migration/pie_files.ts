@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { dirname, isAbsolute, join, relative } from "node:path";
 import { CausewayError, describeError, describeFileError } from "../base/mod.ts";
 import type { AccountSource, PlacedItem } from "./account_source.ts";
-import { shown } from "./account_parts.ts";
+import { shown } from "./shown.ts";
 import type { SourceItem } from "./moved_account.ts";
 import type { PieContext } from "./pie_document.ts";
 import { PieDocument } from "./pie_document.ts";

@@ -4,7 +4,7 @@ import { ACCESS_MODEL, NodeConfig } from "../services/pep/mod.ts";
 import type { PepStore } from "../storage/mod.ts";
 import type { BareJid } from "../xmpp/mod.ts";
 import { tryParseJid } from "../xmpp/mod.ts";
-import { bytesOf, shown } from "./account_parts.ts";
+import { bytesOf, shown } from "./shown.ts";
 import type { MovedNode } from "./moved_account.ts";
 
 /** Target of nodes of personal eventing. */

@@ -1,5 +1,6 @@
 import type { PepLimits } from "../services/pep/mod.ts";
 import type { OfflineBounds, PrivateBounds, Stores } from "../storage/mod.ts";
+import type { TakenPrivacyOptions } from "./take_privacy.ts";
 import type { CompleteCredentials, ScramCredentials } from "../xmpp/mod.ts";
 
 /** Stores that accounts are taken to, with the rules for it. */
@@ -10,6 +11,7 @@ export interface TakingDeps {
     | "rosters"
     | "vcards"
     | "privateStorage"
+    | "privacyLists"
     | "pep"
     | "lastLogouts"
     | "offlineMessages"
@@ -19,6 +21,8 @@ export interface TakingDeps {
   readonly hosts: readonly string[];
   /** Returns the limits on the private storage of an account of a host. */
   privateBoundsOf(host: string): PrivateBounds;
+  /** Returns the rules for the privacy lists of a host; undefined: it has neither them nor block lists. */
+  privacyOptionsOf(host: string): TakenPrivacyOptions | undefined;
   /** Returns the limits on the personal eventing of an account of a host; undefined: it has none. */
   pepLimitsOf(host: string): PepLimits | undefined;
   /** Returns the limits on messages that wait at a host, and milliseconds for which they do. */

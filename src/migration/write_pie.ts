@@ -1,4 +1,5 @@
-import type { Roster, RosterItem, Stores, WaitingMessage } from "../storage/mod.ts";
+import { PRIVACY_NAMESPACE } from "../services/privacy/mod.ts";
+import type { Roster, RosterItem, StoredPrivacy, Stores, WaitingMessage } from "../storage/mod.ts";
 import { listUsers } from "../storage/mod.ts";
 import type { ScramCredentials, ScramHash, ScramSecret, XmlElement } from "../xmpp/mod.ts";
 import {
@@ -16,7 +17,7 @@ import { PIE_NAMESPACE, PIE_SCRAM_NAMESPACE } from "./pie_document.ts";
 /** Stores that an export reads. */
 export type ExportedStores = Pick<
   Stores,
-  "users" | "rosters" | "vcards" | "privateStorage" | "pep" | "offlineMessages"
+  "users" | "rosters" | "vcards" | "privateStorage" | "privacyLists" | "pep" | "offlineMessages"
 >;
 
 /** Options of `exportedAccounts`. */
@@ -68,6 +69,7 @@ export async function* exportedAccounts(
     const roster = await stores.rosters(host).read(jid.text);
     const vcard = await stores.vcards(host).read(localpart);
     const stored = await stores.privateStorage(host).all(localpart);
+    const privacy = await stores.privacyLists(host).read(localpart);
     const nodes = await nodeElements(stores.pep(host), localpart);
     const messages = await stores.offlineMessages(host).all(localpart);
     const user = element(
@@ -80,6 +82,7 @@ export async function* exportedAccounts(
       stored.length === 0
         ? undefined
         : element("query", { xmlns: "jabber:iq:private" }, ...stored.map(parsed)),
+      ...privacyElements(privacy, options.reader),
       ...nodes,
       offlineElement(messages),
     );
@@ -134,6 +137,21 @@ function requestElement({ request }: RosterItem): XmlElement[] {
   if (request === undefined) return [];
   const { attributes, children } = parseElement(request);
   return [element("presence", { ...attributes, xmlns: "jabber:client" }, ...children)];
+}
+
+function privacyElements(
+  { defaultName, lists }: StoredPrivacy,
+  reader: ExportOptions["reader"],
+): XmlElement[] {
+  if (lists.length === 0) return [];
+  const query = (...parts: readonly XmlElement[]) =>
+    element("query", { xmlns: PRIVACY_NAMESPACE }, ...parts);
+  const chosen = defaultName === undefined ? [] : [element("default", { name: defaultName })];
+  const all = lists.map(({ xml }) => parsed(xml));
+  // ejabberd takes each query as the request of a client, which may set one thing at a time.
+  return reader === "ejabberd"
+    ? [...all, ...chosen].map((part) => query(part))
+    : [query(...chosen, ...all)];
 }
 
 function offlineElement(messages: readonly WaitingMessage[]): XmlElement | undefined {

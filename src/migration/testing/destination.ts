@@ -39,6 +39,10 @@ export class Destination implements AsyncDisposable {
       stores: store,
       hosts: [HOST],
       privateBoundsOf: () => ({ maxElements: 200, maxBytes: 1_048_576 }),
+      privacyOptionsOf: () => ({
+        bounds: { maxLists: 5, maxItems: 10, maxBytes: 10_000 },
+        hasLists: true,
+      }),
       pepLimitsOf: () => ({
         maxNodes: 10,
         maxItemsPerNode: 5,

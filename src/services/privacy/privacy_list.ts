@@ -198,7 +198,8 @@ function isAbout(match: PrivacyMatch, contact: PrivacyContact | undefined): bool
   }
 }
 
-function isBlock({ match, action, kinds }: PrivacyItem): boolean {
+/** True for an item that the block list shows: it blocks a JID for all stanzas (XEP-0191 §4). */
+export function isBlock({ match, action, kinds }: PrivacyItem): boolean {
   return match.type === "jid" && action === "deny" && kinds.length === 0;
 }
 

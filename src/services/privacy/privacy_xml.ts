@@ -12,6 +12,16 @@ const ORDER = /^(0|[1-9][0-9]{0,9})$/;
 const MAX_ORDER = 0xffff_ffff;
 const SUBSCRIPTIONS = ["none", "to", "from", "both"] as const;
 
+/** An item as it is written. */
+export interface WrittenPrivacyItem {
+  readonly type: string | undefined;
+  readonly value: string | undefined;
+  readonly action: string | undefined;
+  readonly order: string | undefined;
+  /** Names of the stanzas that it is about; empty: all. */
+  readonly kinds: readonly string[];
+}
+
 /**
  * Reads the items of a list.
  * @returns the condition of the error when the list breaks a rule
@@ -92,19 +102,38 @@ function itemElement({ match, action, order, kinds }: PrivacyItem): XmlElement {
 }
 
 function readItem(item: XmlElement): PrivacyItem | StanzaErrorCondition {
-  const action = item.attribute("action");
+  if (item.elements.some(({ namespace }) => namespace !== item.namespace)) return "bad-request";
+  return toPrivacyItem(writtenItem(item));
+}
+
+/** Returns what the element of an item says, unchecked. */
+export function writtenItem(item: XmlElement): WrittenPrivacyItem {
+  return {
+    type: item.attribute("type"),
+    value: item.attribute("value"),
+    action: item.attribute("action"),
+    order: item.attribute("order"),
+    kinds: item.elements.map(({ name }) => name),
+  };
+}
+
+/**
+ * Makes an item of what is written.
+ * @returns the condition of the error when it breaks a rule
+ */
+export function toPrivacyItem(written: WrittenPrivacyItem): PrivacyItem | StanzaErrorCondition {
+  const { action, order = "", kinds } = written;
   if (action !== "allow" && action !== "deny") return "bad-request";
-  const written = item.attribute("order") ?? "";
-  const order = Number(written);
-  if (!ORDER.test(written) || order > MAX_ORDER) return "bad-request";
-  const match = readMatch(item.attribute("type"), item.attribute("value"));
+  if (!ORDER.test(order) || Number(order) > MAX_ORDER) return "bad-request";
+  const match = readMatch(written.type, written.value);
   if (typeof match === "string") return match;
-  const named = new Set<string>();
-  for (const { name, namespace } of item.elements) {
-    if (namespace !== item.namespace || !isKind(name)) return "bad-request";
-    named.add(name);
-  }
-  return { match, action, order, kinds: PRIVACY_KINDS.filter((kind) => named.has(kind)) };
+  if (!kinds.every(isKind)) return "bad-request";
+  return {
+    match,
+    action,
+    order: Number(order),
+    kinds: PRIVACY_KINDS.filter((kind) => kinds.includes(kind)),
+  };
 }
 
 function readMatch(
