@@ -3,7 +3,6 @@ import { join } from "node:path";
 import { backendsOf } from "./backends.ts";
 import { InternalStore } from "./internal_store.ts";
 import { emptyDatabase, preparedDatabase } from "./sql/testing/databases.ts";
-import type { TestServer } from "./sql/testing/servers.ts";
 import { SERVER_KINDS, serverDuringTests } from "./sql/testing/servers.ts";
 import { sqlServerDatabase } from "./sql/sql_server.ts";
 import type { SqlAddress } from "./sql/sql_server.ts";
@@ -26,18 +25,18 @@ interface BackupCommand {
 
 /** Commands that back a database up to a file, and restore the file into an empty database. */
 interface BackupCommands {
-  backUp(server: TestServer, database: SqlAddress, file: string): BackupCommand;
-  restore(server: TestServer, database: SqlAddress, file: string): BackupCommand;
+  backUp(database: SqlAddress, file: string): BackupCommand;
+  restore(database: SqlAddress, file: string): BackupCommand;
 }
 
 const COMMANDS: Readonly<Record<"pgsql" | "mysql", BackupCommands>> = {
   pgsql: {
-    backUp: (_server, address, file) => ({
+    backUp: (address, file) => ({
       program: "pg_dump",
       args: ["--format=custom", `--file=${file}`, ...loginTo(address)],
       env: { PGPASSWORD: address.password.reveal() },
     }),
-    restore: (_server, address, file) => ({
+    restore: (address, file) => ({
       program: "pg_restore",
       args: [
         ...["--no-owner", "--exit-on-error", "--single-transaction"],
@@ -47,14 +46,16 @@ const COMMANDS: Readonly<Record<"pgsql" | "mysql", BackupCommands>> = {
     }),
   },
   mysql: {
-    backUp: (server, address, file) => ({
+    backUp: (address, file) => ({
       program: "mysqldump",
-      args: ["--single-transaction", "--hex-blob", ...rootOf(server), address.database],
+      args: ["--single-transaction", "--no-tablespaces", "--hex-blob", ...ownerOf(address)],
+      env: { MYSQL_PWD: address.password.reveal() },
       output: file,
     }),
-    restore: (server, address, file) => ({
+    restore: (address, file) => ({
       program: "mysql",
-      args: [...rootOf(server), address.database],
+      args: ownerOf(address),
+      env: { MYSQL_PWD: address.password.reveal() },
       input: file,
     }),
   },
@@ -64,10 +65,9 @@ function loginTo({ host, port, username, database }: SqlAddress): readonly strin
   return [`--host=${host}`, `--port=${port}`, `--username=${username}`, database];
 }
 
-/** Returns options of the clients of MySQL and MariaDB for the first user of a test's server. */
-function rootOf(server: TestServer): readonly string[] {
-  const { host, username } = server.rootAddress;
-  return [`--socket=${host}`, `--user=${username}`];
+/** Returns arguments of the clients of MySQL and MariaDB for the owner of a database. */
+function ownerOf({ host, port, username, database }: SqlAddress): readonly string[] {
+  return [`--host=${host}`, `--port=${port}`, `--user=${username}`, database];
 }
 
 async function run({ program, args, env = {}, input, output }: BackupCommand): Promise<void> {
@@ -82,7 +82,9 @@ async function run({ program, args, env = {}, input, output }: BackupCommand): P
     ? Promise.resolve()
     : Deno.open(input).then(({ readable }) => readable.pipeTo(command.stdin));
   const [result] = await Promise.all([command.output(), fed]);
-  assert.ok(result.success, `${program}: ${new TextDecoder().decode(result.stderr)}`);
+  const errors = new TextDecoder().decode(result.stderr);
+  assert.ok(result.success, `${program}: ${errors}`);
+  assert.equal(errors, "", `${program} has nothing to say`);
   if (output !== undefined) await Deno.writeFile(output, result.stdout);
 }
 
@@ -108,11 +110,11 @@ for (const kind of SERVER_KINDS) {
       await using stores = new SqlStores(sqlServerDatabase(sqlServerOf("default", pool)));
       await fill(stores);
       const content = await contentOf(stores);
-      await run(COMMANDS[driver].backUp(server(), address, file));
+      await run(COMMANDS[driver].backUp(address, file));
       await stores.users("example.com").remove("user1"); // afterwards: the backup has the account
 
       const empty = await emptyDatabase(server());
-      await run(COMMANDS[driver].restore(server(), empty.address, file));
+      await run(COMMANDS[driver].restore(empty.address, file));
       const restored: SqlPoolOptions = { ...pool, address: empty.address };
       const options: StoresOptions = {
         internal: { path: join(directory, "store.sqlite") },
