@@ -261,6 +261,17 @@ export class Archiving {
     for (const part of [parts.sender, parts.absent, parts.recipient]) part?.noting?.takeBack();
   }
 
+  /**
+   * Takes a message back that its recipient's archive refuses in the end. Returns false when the archive
+   * has it, since it began to bounce.
+   */
+  takeBackAbsent(envelope: Envelope): boolean {
+    const noting = partsIn(envelope)?.absent?.noting;
+    if (noting?.isStored === true) return false;
+    noting?.takeBack();
+    return true;
+  }
+
   /** Notes the end of the wait for `noting`, of the recipient's archive. */
   goOn(envelope: Envelope, noting: Noting): void {
     const { absent, recipient } = this.#partsOf(envelope);

@@ -161,6 +161,11 @@ export class Dispatcher {
     else if (kind === "message") this.#archiving?.takeBack(envelope);
   }
 
+  /** As `Archiving.takeBackAbsent`. */
+  takeBackAbsent(envelope: Envelope): boolean {
+    return this.#archiving === undefined || this.#archiving.takeBackAbsent(envelope);
+  }
+
   /** Hands a bounced stanza that cannot be held any longer to another node, or refuses it. */
   giveUpBounced(envelope: Envelope, why: BounceFailure): void {
     if (why === "stopping" && this.#deps.stop.handOn(envelope)) return;

@@ -19,6 +19,11 @@ export interface RefusalsDeps {
   readonly archive?: Archive | undefined;
   /** Sends a message that finds no room here to where others may have it; false when nobody may. */
   readonly passBy: (envelope: Envelope) => boolean;
+  /**
+   * Takes a message back from its recipient's archive, which may have begun with it before it refused
+   * it; false when the archive has it.
+   */
+  readonly takeBack: (envelope: Envelope) => boolean;
   /** Sends an error on its way; it takes over the duty of the stanza that it answers. */
   readonly answer: (reply: Stanza, request: Envelope) => void;
 }
@@ -101,16 +106,18 @@ export class Refusals {
     const { offline, archive } = this.#deps;
     if (offline === undefined && archive === undefined) return false;
     envelope.detach();
+    const kept = (isStored: boolean): void => {
+      envelope.isArchived = isStored;
+      if (isStored) envelope.trace?.note("stored", { source: "archive" });
+      // From now on its recipient finds it in the archive, even if it is not delivered.
+      const settle = () => envelope.settle();
+      const outcome = { kept: settle, refused: settle, dropped: settle };
+      if (!isStored || !this.#isKeptOffline(envelope, outcome)) settle();
+    };
     const isArchiving = archive?.keep(envelope, {
-      kept: (isStored) => {
-        envelope.isArchived = isStored;
-        if (isStored) envelope.trace?.note("stored", { source: "archive" });
-        // From now on its recipient finds it in the archive, even if it is not delivered.
-        const settle = () => envelope.settle();
-        const outcome = { kept: settle, refused: settle, dropped: settle };
-        if (!isStored || !this.#isKeptOffline(envelope, outcome)) settle();
-      },
+      kept,
       refused: (condition) => {
+        if (!this.#deps.takeBack(envelope)) return kept(true);
         if (!this.#isRefusedByArchive(envelope, condition, reason)) {
           this.#answer(envelope, condition, reason);
         }

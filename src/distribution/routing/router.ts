@@ -78,6 +78,7 @@ export class Router {
       metrics,
       log: deps.log ?? SILENT_LOGGER,
       passBy: (envelope) => this.#dispatcher.fanOut.passBy(envelope),
+      takeBack: (envelope) => this.#dispatcher.takeBackAbsent(envelope),
       answer: (reply, request) => this.answer(reply, request),
       offline: deps.offline,
       archive: deps.archive,

@@ -222,7 +222,7 @@ Deno.test("Router settles a message that finds nobody once the archive has it, o
     const client = new FakeLink();
     fixture.router.accept(message("1"), client, 7);
     await fixture.end("1 sender");
-    await fixture.end("1 absent");
+    await fixture.end("1 absent", isKept);
     fixture.clock.advance(1_000);
     await fixture.settled();
     assert.deepEqual([fixture.archive.asked, client.settled], [["1"], []]);
@@ -231,6 +231,29 @@ Deno.test("Router settles a message that finds nobody once the archive has it, o
     await fixture.settled();
     const expected = isKept ? [] : ["internal-server-error"];
     assert.deepEqual(fixture.delivered.map(conditionOf), expected);
+    assert.deepEqual(client.settled, [7]);
+    fixture.close();
+  }
+});
+
+Deno.test("Router takes a refused message back from the archive that had begun with it", async () => {
+  for (const isStored of [false, true]) {
+    const fixture = new ArchiveFixture();
+    const client = new FakeLink();
+    fixture.router.accept(message("1"), client, 7);
+    await fixture.end("1 sender");
+    fixture.archive.goOn("1 absent"); // the database is away
+    await fixture.settled();
+    fixture.clock.advance(1_000);
+    await fixture.settled();
+    assert.deepEqual(fixture.archive.asked, ["1"]);
+    if (isStored) await fixture.end("1 absent");
+    fixture.archive.outcomes[0]!.refused("internal-server-error");
+    await fixture.settled();
+    assert.deepEqual(fixture.archive.takenBack, isStored ? [] : ["1 absent"]);
+    const expected = isStored ? [] : ["internal-server-error"];
+    assert.deepEqual(fixture.delivered.map(conditionOf), expected);
+    if (!isStored) await fixture.end("1 absent", false);
     assert.deepEqual(client.settled, [7]);
     fixture.close();
   }

@@ -75,6 +75,7 @@ export class DeliveryFixture {
       metrics,
       log: this.#log,
       passBy: () => false,
+      takeBack: () => true,
       answer: (reply, request) => {
         this.answers.push(conditionOf(reply));
         request.settle();
