@@ -353,8 +353,12 @@ class MysqlConnection implements SqlConnection {
     parameters: readonly Parameter[],
   ): Promise<QueryResult> {
     const { promise, resolve, reject } = Promise.withResolvers<QueryResult>();
-    const done = (error: Error | null, result: QueryResult) =>
-      error ? reject(error) : resolve(result);
+    const done = (error: Error | null, result: QueryResult) => {
+      if (!error) return resolve(result);
+      // The driver tells whoever waits for a statement that the connection is lost, and nobody else.
+      if (DIALECT.failureOf(error) === "unreachable") this.destroy();
+      reject(error);
+    };
     if (way === "query") this.#connection.query(sql, [...parameters], done);
     else this.#connection.execute(sql, [...parameters], done);
     return promise;

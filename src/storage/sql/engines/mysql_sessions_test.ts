@@ -53,6 +53,26 @@ for (const kind of SERVER_KINDS.filter(({ driver }) => driver === "mysql")) {
     }
   });
 
+  Deno.test(`${kind.name}: a connection that is found lost by a statement is used no more`, async () => {
+    const options = await preparedDatabase(server());
+    const connection = await connectToServer(options);
+    try {
+      const [row] = (await connection.execute("SELECT CONNECTION_ID() AS id")).rows;
+      // The end of the session arrives while nobody reads. The next statement is too long to be sent
+      // before the server refuses it.
+      const { host, username } = server().rootAddress;
+      const login = ["--no-defaults", `--socket=${host}`, `--user=${username}`];
+      const killing = new Deno.Command("mysql", {
+        args: [...login, "-e", kind.endSession(Number(row!["id"]))],
+      }).outputSync();
+      assert.ok(killing.success, new TextDecoder().decode(killing.stderr));
+      await assert.rejects(connection.execute(`SELECT '${"x".repeat(12_000_000)}'`));
+      assert.equal(connection.isOpen, false);
+    } finally {
+      connection.destroy();
+    }
+  });
+
   Deno.test(`${kind.name}: a connection keeps a bounded number of statements prepared`, async () => {
     const count = () => variable("SHOW GLOBAL STATUS LIKE 'Prepared_stmt_count'");
     const before = await count();
