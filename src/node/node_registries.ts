@@ -43,9 +43,9 @@ export interface RegistryListeners {
 export function makeSessions(config: Config, parts: RegistryListeners): SessionRegistry {
   return new SessionRegistry({
     events: {
-      opened: (jid) => {
+      opened: (jid, origin) => {
         parts.pep.opened(jid);
-        return parts.table.sessionOpened(jid);
+        return parts.table.sessionOpened(jid, origin);
       },
       elsewhere: (account) => parts.table.sessionsElsewhere(account),
       // After the table: who changes the lists from now on finds the session there.

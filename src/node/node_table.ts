@@ -41,7 +41,7 @@ export function makeTable(
     hostRemoved: (host) => parts.links?.remove(host),
     onDisplaced: (fullJid) => {
       const jid = parseJid(fullJid);
-      if (jid instanceof FullJid) parts.sessions.find(jid)?.end("conflict");
+      if (jid instanceof FullJid) parts.sessions.displaced(jid);
     },
     onChanged: (keys) => letGoOn(keys, parts),
   });

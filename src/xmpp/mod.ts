@@ -136,6 +136,7 @@ export type {
   Relay,
   ResolvedStreamManagement,
   ResumeRequest,
+  SessionOrigin,
   SessionReturn,
   SessionsElsewhere,
   SessionState,

@@ -136,6 +136,25 @@ Deno.test("a client that goes while its session is being given finds it at the n
   assert.deepEqual(one.rerouted, []);
 });
 
+Deno.test("a client that goes while its session is being given, and logs in at another node, stays there", async () => {
+  await using nodes = new Nodes(3);
+  const [one, two, three] = nodes.all as [TestNode, TestNode, TestNode];
+  const id = await sleepAt(one, "m1");
+  const first = await two.greet();
+  const isSent = (type: number) => nodes.between.sent.some((each) => each.type === type);
+  nodes.between.delayMs = (from) => from === one && isSent(FRAME_TYPE.have) ? 100 : 0;
+  first.send(resume(id, 0));
+  await settle();
+  assert.ok(isSent(FRAME_TYPE.given));
+  first.cut(); // GIVEN is on its way
+  const { peer } = await three.enter();
+  await nodes.pass(6_000);
+  assert.equal(peer.isClosed, false);
+  assert.equal(nodes.world.claims.get(HOME), three);
+  assert.deepEqual(nodes.all.map(({ registry }) => registry.count), [0, 0, 1]);
+  assert.deepEqual(one.rerouted.map(({ id }) => id), ["m1"]);
+});
+
 Deno.test("a client that asks again while its session gets no place is answered as the first stream", async () => {
   await using nodes = new SlowPlace();
   const [one, two] = nodes.all as [TestNode, TestNode];

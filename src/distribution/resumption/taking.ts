@@ -56,6 +56,7 @@ export class Taking implements Fate, Fetching {
   readonly #request: ResumeRequest;
   readonly #resolve: (arrival: Arrival) => void;
   #process: number;
+  #askedMs = 0;
   /** Local host of the node that was asked; elsewhere the same process is only a claim. */
   #host: string | undefined;
   #link: OpenLink | undefined;
@@ -112,6 +113,7 @@ export class Taking implements Fate, Fetching {
 
   begin(): void {
     const { clock, options } = this.#deps;
+    this.#askedMs = clock.monotonicMs();
     this.#cancelLate = clock.after(options.timeoutMs, () => this.#step({ kind: "late" }));
     this.#ask(this.#process);
   }
@@ -453,6 +455,7 @@ export class Taking implements Fate, Fetching {
       state: { ...state, directed },
       queue,
       transfer: this.transfer,
+      origin: { process: this.#process, askedMs: this.#askedMs },
       placed: (followed) => this.#placed(followed, queue),
       hasFollowed: (delivery) => this.#hasFollowed(delivery),
       kept: (delivery) => this.#noteCome(delivery),

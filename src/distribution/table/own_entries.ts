@@ -1,5 +1,5 @@
 import type { Logger } from "../../observe/mod.ts";
-import type { FullJid } from "../../xmpp/mod.ts";
+import type { FullJid, SessionOrigin } from "../../xmpp/mod.ts";
 import type { OwnAccounts } from "./claims/own_accounts.ts";
 import type { Reconciler } from "./claims/reconciler.ts";
 import type { LocationMemory } from "./location_memory.ts";
@@ -37,11 +37,11 @@ export class OwnEntries {
   }
 
   /** Claims `jid`; resolves when the claim is written, or could not be. */
-  sessionOpened(jid: FullJid): Promise<void> {
+  sessionOpened(jid: FullJid, origin?: SessionOrigin): Promise<void> {
     const { localHost, cache, accounts, reconciler, memory } = this.#deps;
     cache.putJid(jid.text, localHost);
     cache.putJid(jid.bare.text, localHost);
-    const account = accounts.open(jid.bare.text, jid.resourcepart);
+    const account = accounts.open(jid.bare.text, jid.resourcepart, origin);
     return memory.announce(reconciler.request(account), [jid.text, jid.bare.text], localHost);
   }
 

@@ -1,5 +1,5 @@
 import { CausewayError, describeError } from "../../base/mod.ts";
-import type { FullJid, Jid } from "../../xmpp/mod.ts";
+import type { FullJid, Jid, SessionOrigin } from "../../xmpp/mod.ts";
 import type { LinkTraffic } from "../mod.ts";
 import type { OwnAccounts } from "./claims/own_accounts.ts";
 import type { AccountSession } from "./lookup/account_sessions.ts";
@@ -282,9 +282,11 @@ export class SessionTable {
    * Claims `jid` for this datacenter. Resolves when the claim is written, or could not be because
    * Redis is away. A session that takes over another's full JID is opened before or after that one
    * closes.
+   * @param origin set for a session that has come from another node: it is older than logins since
+   *   it was asked for
    */
-  sessionOpened(jid: FullJid): Promise<void> {
-    return this.#parts.entries.sessionOpened(jid);
+  sessionOpened(jid: FullJid, origin?: SessionOrigin): Promise<void> {
+    return this.#parts.entries.sessionOpened(jid, origin);
   }
 
   /**

@@ -8,6 +8,7 @@ import type { ClusterLink } from "./mesh/cluster_bus.ts";
 const HERE = "dc1.example.com";
 const N1 = `node1@${HERE}`;
 const N2 = `node2@${HERE}`;
+const N3 = `node3@${HERE}`;
 const BOB = bareJid("bob");
 const PHONE = fullJid("bob", "phone");
 const DESK = fullJid("bob", "desk");
@@ -20,6 +21,7 @@ class Pair {
   readonly changed: string[] = [];
   readonly one = this.#node(N1, 1);
   readonly two = this.#node(N2, 2);
+  readonly three = this.#node(N3, 3);
   readonly #cuts: (() => void)[] = [];
 
   #node(node: string, incarnation: number): TestTable {
@@ -74,6 +76,7 @@ class Pair {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.one.table.close();
     await this.two.table.close();
+    await this.three.table.close();
   }
 }
 
@@ -218,6 +221,43 @@ Deno.test("SessionTable ends the older of two sessions with one full JID on two 
     { node: N2, resourcepart: "phone", priority: undefined },
   ]);
   assert.equal(pair.displaced.some((each) => each.startsWith(N2)), false);
+});
+
+for (const isKnown of [true, false]) {
+  const which = isKnown ? "known" : "written at the same time";
+  Deno.test(`SessionTable.sessionOpened() lets a login win that is ${which} over a session that was asked for before`, async () => {
+    await using pair = await Pair.start();
+    const { one, two, three, clock } = pair;
+    await three.table.start();
+    await one.table.sessionOpened(PHONE);
+    clock.advance(5);
+    const origin = { process: one.incarnation, askedMs: clock.monotonicMs() };
+    clock.advance(5);
+    if (!isKnown) { for (const { commands } of [two, three]) commands.latencyMs = 20; }
+    const login = three.table.sessionOpened(PHONE);
+    if (isKnown) await login;
+    clock.advance(5);
+    const arrival = two.table.sessionOpened(PHONE, origin);
+    await advance(clock, 100, 5);
+    await Promise.all([login, arrival]);
+    for (const { commands } of [two, three]) commands.latencyMs = 0;
+    await one.table.sessionClosed(PHONE);
+    await advance(clock, 1_100, 100);
+    assert.ok(pair.displaced.includes(`${N2} bob@example.com/phone`));
+    assert.equal(pair.displaced.some((each) => each.startsWith(N3)), false);
+  });
+}
+
+Deno.test("SessionTable.sessionOpened() has a session that comes win over the node that gave it", async () => {
+  await using pair = await Pair.start();
+  const { one, two, three, clock } = pair;
+  await three.table.start();
+  await one.table.sessionOpened(DESK);
+  await three.table.sessionOpened(PHONE);
+  const origin = { process: three.incarnation, askedMs: clock.monotonicMs() - 60_000 };
+  await two.table.sessionOpened(PHONE, origin); // the clock of the other node is ahead
+  await advance(clock, 1_100, 100);
+  assert.deepEqual([...new Set(pair.displaced)], [`${N3} bob@example.com/phone`]);
 });
 
 Deno.test("SessionTable finds a full JID taken by another node even without INVALIDATE", async () => {

@@ -10,6 +10,7 @@ import type {
   FollowedSession,
   FreezeOwner,
   FrozenSession,
+  SessionOrigin,
 } from "../sm/moving_session.ts";
 import type { AckLink } from "../sm/session_acks.ts";
 import { failedXml, resumedXml, SM_NAMESPACE } from "../sm/sm_xml.ts";
@@ -72,7 +73,7 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
   readonly #lang: string | undefined;
   #resendingUntilMs: number;
   /** Knows the stanzas that have followed the session from another node. */
-  #arrived: Pick<ArrivedSession, "transfer" | "hasFollowed" | "kept" | "got" | "over"> | undefined;
+  #arrived: Omit<ArrivedSession, "state" | "queue" | "placed" | "declined"> | undefined;
   /** True while the session has come from another node and is to get its place here. */
   #isArriving = false;
   /** Stanzas that have followed since the session ended; undefined once no more follow. */
@@ -140,8 +141,8 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
     return this.#management?.isGiven ?? false;
   }
 
-  get isFromElsewhere(): boolean {
-    return this.#arrived !== undefined;
+  get origin(): SessionOrigin | undefined {
+    return this.#arrived?.origin;
   }
 
   /** True while the session waits, without a connection, to be resumed. */
@@ -335,9 +336,9 @@ export class C2sSession extends StreamSession<SharedSessionDeps>
 
   /** Becomes the session of its full JID that another node had; called before the session opens. */
   adopt(arrived: ArrivedSession, id: string): void {
-    const { state, queue, transfer, hasFollowed, kept, got, over } = arrived;
+    const { state, queue, transfer, origin, hasFollowed, kept, got, over } = arrived;
     const shared = this.deps.management!; // asked for it
-    this.#arrived = { transfer, hasFollowed, kept, got, over };
+    this.#arrived = { transfer, origin, hasFollowed, kept, got, over };
     this.#late = new LateStanzas(this.jid, { management: shared, metrics: this.deps.metrics });
     this.#isArriving = true;
     this.#stanzas.presence.state.restore(state, this.deps.clock.wallUs());

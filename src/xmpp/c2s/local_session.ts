@@ -1,5 +1,6 @@
 import type { FullJid, Jid } from "../jid/jid.ts";
 import type { Delivery } from "../sm/delivery.ts";
+import type { SessionOrigin } from "../sm/moving_session.ts";
 import type { Stanza } from "../stanza/stanza.ts";
 import type { StanzaErrorCondition } from "../stanza/stanza_error.ts";
 import type { StreamErrorCondition } from "../stream/stream_error.ts";
@@ -34,8 +35,11 @@ export interface LocalSession {
   readonly isHibernating: boolean;
   /** True once the session belongs to another node, and only passes on what still comes here. */
   readonly isGiven?: boolean;
-  /** True for a session that has come from another node: it takes stanzas before it has its place. */
-  readonly isFromElsewhere?: boolean;
+  /**
+   * Set for a session that has come from another node: it takes stanzas before it has its place.
+   * @default it began here
+   */
+  readonly origin?: SessionOrigin | undefined;
   /** True when the session keeps each stanza until its client has acknowledged it (XEP-0198). */
   readonly isManaged: boolean;
   /** Stanzas that its client has not acknowledged. @default none */
@@ -64,8 +68,11 @@ export interface LocalSession {
  * Callbacks for every session that comes and goes. For one full JID, calls alternate and do not overlap.
  */
 export interface SessionRegistryEvents {
-  /** Awaited before the client learns that it is bound. Must not reject. */
-  opened(jid: FullJid): Promise<void>;
+  /**
+   * Awaited before the client learns that it is bound. Must not reject.
+   * @param origin set for a session that has come from another node
+   */
+  opened(jid: FullJid, origin?: SessionOrigin): Promise<void>;
   /**
    * Awaited after `opened`, before anything is delivered to the session. Must not reject.
    * @returns the condition by which the session is refused; `closed` follows

@@ -105,7 +105,7 @@ export class SessionRegistry {
    */
   open(session: LocalSession): Promise<"opened" | StanzaErrorCondition> {
     return this.#turns.run(session.jid.text, async () => {
-      if (session.isFromElsewhere !== true) return await this.#open(session);
+      if (session.origin === undefined) return await this.#open(session);
       this.#expect(session);
       try {
         return await this.#open(session);
@@ -124,7 +124,7 @@ export class SessionRegistry {
       await this.#events.closed(session.jid);
     }
     if (session.isOpen) {
-      await this.#events.opened(session.jid);
+      await this.#events.opened(session.jid, session.origin);
       const refusal = await this.#events.opening?.(session.jid);
       const elsewhere = this.#events.elsewhere?.(session.jid.bare.text) ?? 0;
       if (refusal === undefined && session.isOpen && this.#hasRoom(session, elsewhere)) {
@@ -154,6 +154,12 @@ export class SessionRegistry {
   #expectNoMore(session: LocalSession): void {
     if (!this.#arriving.delete(session.jid.text)) return;
     if (this.#byFullJid.get(session.jid.text) !== session) this.#removeFromAccount(session);
+  }
+
+  /** Ends a session here, also one that is about to get its place, for a newer one at another node. */
+  displaced(jid: FullJid): void {
+    this.find(jid)?.end("conflict");
+    this.#arriving.get(jid.text)?.end("conflict");
   }
 
   /** Notes that an account may have sessions elsewhere that it had not before. */

@@ -11,7 +11,7 @@ import { SessionRegistry } from "./session_registry.ts";
 class FakeSession implements LocalSession {
   isHibernating = false;
   isManaged = false;
-  isFromElsewhere = false;
+  origin: LocalSession["origin"];
   readonly isConfidential = true;
   hasCarbons = false;
   loneUntilMs = 0;
@@ -301,7 +301,7 @@ for (const isRefused of [false, true]) {
         accountIq: () => "delivered",
       });
       const session = new FakeSession(`${BARE}/home`, 0);
-      session.isFromElsewhere = true;
+      session.origin = { process: 1, askedMs: 0 };
       const got: Stanza[] = [];
       session.send = (stanza) => got.push(stanza) > 0;
       const outcome = registry.open(session);
@@ -319,6 +319,26 @@ for (const isRefused of [false, true]) {
     },
   );
 }
+
+Deno.test("SessionRegistry.displaced() ends a session, also one from elsewhere that gets its place", async () => {
+  const opened = Promise.withResolvers<void>();
+  const registry = new SessionRegistry({
+    events: { opened: () => opened.promise, closed: () => Promise.resolve() },
+    accountIq: () => "delivered",
+  });
+  const coming = new FakeSession(`${BARE}/a`, 0);
+  coming.origin = { process: 1, askedMs: 0 };
+  const outcome = registry.open(coming);
+  await Promise.resolve();
+  registry.displaced(coming.jid);
+  opened.resolve();
+  assert.equal(await outcome, "gone");
+  assert.equal(coming.ended, "conflict");
+  const here = new FakeSession(`${BARE}/a`, 0);
+  assert.equal(await registry.open(here), "opened");
+  registry.displaced(here.jid);
+  assert.equal(here.ended, "conflict");
+});
 
 Deno.test("SessionRegistry.open() closes a session whose client left meanwhile", async () => {
   const events = new NotedEvents();

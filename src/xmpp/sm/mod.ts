@@ -10,6 +10,7 @@ export type {
   FrozenSession,
   Relay,
   ResumeRequest,
+  SessionOrigin,
   SessionsElsewhere,
   SessionState,
   Unfreezing,

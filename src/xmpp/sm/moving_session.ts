@@ -127,10 +127,19 @@ export interface FollowedSession {
   caughtUp(isSure?: boolean): void;
 }
 
+/** How a session came from another node. */
+export interface SessionOrigin {
+  /** Incarnation of the process that gave it. */
+  readonly process: number;
+  /** Monotonic milliseconds when it was asked for: a later login with its full JID is newer. */
+  readonly askedMs: number;
+}
+
 /** A session that came from another node. Either `placed` or `declined` is called, once. */
 export interface ArrivedSession {
   /** Number of the transfer by which it comes. */
   readonly transfer: number;
+  readonly origin: SessionOrigin;
   readonly state: SessionState;
   /** Stanzas that its client has not acknowledged, in order. */
   readonly queue: readonly Delivery[];

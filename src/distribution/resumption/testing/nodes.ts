@@ -9,6 +9,7 @@ import type {
   Delivery,
   Fate,
   Jid,
+  SessionOrigin,
   SessionRegistryEvents,
   SessionReturn,
   Stanza,
@@ -51,7 +52,7 @@ export interface World {
 export interface NodeParts {
   readonly clock: Clock;
   readonly memory: RepeatMemory;
-  opened(jid: FullJid): Promise<void>;
+  opened(jid: FullJid, origin?: SessionOrigin): Promise<void>;
   closed(jid: FullJid): Promise<void>;
   reachable(jid: Jid): void;
   returned(delivery: Delivery, reason: SessionReturn): void;
@@ -113,7 +114,7 @@ export class TestNode {
     const { clock, memory } = parts;
     this.registry = new SessionRegistry({
       events: {
-        opened: (jid) => parts.opened(jid),
+        opened: (jid, origin) => parts.opened(jid, origin),
         closed: (jid) => parts.closed(jid),
         reachable: (jid) => parts.reachable(jid),
         ...(options.opening === undefined ? {} : { opening: options.opening }),
@@ -256,7 +257,15 @@ export class TestNode {
     return {
       clock,
       memory: this.memory,
-      opened: (jid) => Promise.resolve(void claims.set(jid.text, this)),
+      opened: (jid, origin) => {
+        const owner = claims.get(jid.text);
+        const isNewest = origin === undefined || owner === undefined || owner === this ||
+          owner.process === origin.process;
+        if (isNewest) claims.set(jid.text, this);
+        else this.registry.displaced(jid);
+        if (isNewest && owner !== this) owner?.registry.displaced(jid);
+        return Promise.resolve();
+      },
       closed: (jid) => {
         if (claims.get(jid.text) === this) claims.delete(jid.text);
         return Promise.resolve();

@@ -7,7 +7,12 @@ export interface OwnSession {
   /** Number of the session in its process; the id ends with it. */
   readonly number: number;
   readonly resourcepart: string;
-  /** Epoch drawn when it opened; its claim's epoch is higher if the account had a higher one. */
+  /** Incarnation of the process that has given it to this one; undefined where it began here. */
+  readonly cameFrom: number | undefined;
+  /**
+   * Epoch drawn when it opened, or of when another node was asked for it. Its claim's epoch is higher
+   * if the account had a higher one.
+   */
   readonly openedUs: number;
   /** Epoch of its claim; 0 until it is drawn, which needs the account's other claims. */
   epoch: number;

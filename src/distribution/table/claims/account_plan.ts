@@ -2,6 +2,7 @@ import type { Account, OwnSession } from "./account.ts";
 import type { Claim } from "./claims.ts";
 import {
   formatClaim,
+  incarnationOf,
   isHost,
   isImpossibleClaim,
   isNewer,
@@ -268,23 +269,54 @@ function surplusClaims(foreign: readonly Claim[], context: PlanContext): Readonl
 }
 
 /**
- * Draws missing epochs: the time of the login, or one above all known epochs.
+ * Draws missing epochs: the time of the login, or one above all known epochs. A session that has come
+ * from another node is asked for at that time, and only claims on its own full JID count.
  * @returns the sessions that had none
  */
 export function drawEpochs(
   account: Account,
   known: readonly Claim[],
-  context: Pick<PlanContext, "nextEpoch">,
+  context: Pick<PlanContext, "nextEpoch" | "isLive">,
 ): readonly OwnSession[] {
   const drawn = account.sessions.filter((session) => session.epoch === 0);
   if (drawn.length === 0) return drawn;
-  let newest = known.reduce((epoch, claim) => Math.max(epoch, claim.epoch), 0);
-  for (const session of account.sessions) newest = Math.max(newest, session.epoch);
   for (const session of drawn) {
-    session.epoch = session.openedUs > newest ? session.openedUs : context.nextEpoch(newest);
-    newest = session.epoch;
+    session.epoch = passedOver(session, known, context) ?? epochAfter(
+      session,
+      session.cameFrom === undefined
+        ? [...known, ...account.sessions]
+        : [...known, ...account.sessions].filter((each) =>
+          each.resourcepart === session.resourcepart
+        ),
+      context,
+    );
   }
   return drawn;
+}
+
+/**
+ * Returns the epoch of a session that has come from another node when a client has logged in with its
+ * full JID since that node gave it: the epoch that it had there, so that the login is newer.
+ */
+function passedOver(
+  { cameFrom, resourcepart }: OwnSession,
+  known: readonly Claim[],
+  { isLive }: Pick<PlanContext, "isLive">,
+): number | undefined {
+  if (cameFrom === undefined) return undefined;
+  const alike = known.filter((claim) => claim.resourcepart === resourcepart);
+  const before = newestClaim(alike.filter(({ id }) => incarnationOf(id) === cameFrom));
+  if (before === undefined) return undefined;
+  return alike.some((claim) => isNewer(claim, before) && isLive(claim)) ? before.epoch : undefined;
+}
+
+function epochAfter(
+  { openedUs }: OwnSession,
+  known: readonly { readonly epoch: number }[],
+  { nextEpoch }: Pick<PlanContext, "nextEpoch">,
+): number {
+  const newest = known.reduce((epoch, each) => Math.max(epoch, each.epoch), 0);
+  return openedUs > newest ? openedUs : nextEpoch(newest);
 }
 
 function ownClaim(session: OwnSession, context: PlanContext): Claim {

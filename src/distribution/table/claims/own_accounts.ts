@@ -1,5 +1,5 @@
 import type { Clock } from "../../../base/mod.ts";
-import type { FullJid, Jid } from "../../../xmpp/mod.ts";
+import type { FullJid, Jid, SessionOrigin } from "../../../xmpp/mod.ts";
 import type { OwnSession } from "./account.ts";
 import { Account } from "./account.ts";
 import { claimId } from "./claims.ts";
@@ -74,15 +74,20 @@ export class OwnAccounts {
     return account === undefined || account.sessions.length === 0 ? undefined : account;
   }
 
-  /** Adds a session; `resourcepart` is empty for a component's domain. */
-  open(name: string, resourcepart: string): Account {
+  /**
+   * Adds a session; `resourcepart` is empty for a component's domain.
+   * @param origin set for a session that has come from another node
+   */
+  open(name: string, resourcepart: string, origin?: SessionOrigin): Account {
     const account = this.borrow(name);
     this.#wheel.add(account);
+    const agoMs = origin === undefined ? 0 : this.#clock.monotonicMs() - origin.askedMs;
     account.sessions.push({
       id: claimId(this.#incarnation, ++this.#sequence),
       resourcepart,
       number: this.#sequence,
-      openedUs: this.#epochs.next(),
+      cameFrom: origin?.process,
+      openedUs: Math.max(1, this.#epochs.next() - Math.round(agoMs * 1000)),
       epoch: 0,
       isAnnounced: false,
       renewal: 0,

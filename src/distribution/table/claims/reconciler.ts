@@ -169,7 +169,7 @@ export class Reconciler {
       this.#deps.failed(describeError(thrown));
       const { epochs } = this.#deps;
       // A login counts from its own time, not from when Redis came back.
-      const context = { nextEpoch: (known: number) => epochs.next(known) };
+      const context = { nextEpoch: (known: number) => epochs.next(known), isLive: () => false };
       for (const account of batch) {
         const drawn = drawEpochs(account, [], context);
         if (drawn.length > 0) this.#deps.settled(account, drawn);
@@ -224,7 +224,12 @@ export class Reconciler {
         for (const resource of touched[i]!) {
           this.#deps.changed(resource === "" ? account.name : fullJidKey(account.name, resource));
         }
-        for (const session of plan.displaced) this.#deps.displaced(account, session);
+        for (const session of plan.displaced) {
+          // One that has come back since is newer than what was left of it.
+          const { resourcepart } = session;
+          const newest = account.sessions.findLast((each) => each.resourcepart === resourcepart);
+          if (newest === session) this.#deps.displaced(account, session);
+        }
         if (isFirst || plan.isDoubtful) this.#deps.lookAgain(account);
         this.#dropClosed(account, context.nowMs);
       });
