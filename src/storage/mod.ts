@@ -74,6 +74,7 @@ export type {
   ListedMucRoom,
   MucAffiliate,
   MucAffiliation,
+  MucListPage,
   MucRoomChange,
   MucStore,
   NewMucMessage,

@@ -63,6 +63,14 @@ export interface NewMucMessage extends NewRoomMessage {
   readonly subject?: string;
 }
 
+/** One page of the list of rooms. */
+export interface MucListPage {
+  readonly limit: number;
+  readonly after?: string;
+  readonly before?: string;
+  readonly isLast?: boolean;
+}
+
 /** A room in a list of rooms. */
 export interface ListedMucRoom {
   /** Bare JID. */
@@ -110,11 +118,11 @@ export interface MucStore extends RoomOutbox {
   ): Promise<readonly RoomMessage[]>;
   /**
    * Returns rooms that lists show, at most `limit`, in an order that stays. A page begins behind the
-   * room `after`.
+   * room `after`, or ends ahead of the room `before`. With `isLast` it ends with the last room.
    */
-  list(
-    page: { readonly limit: number; readonly after?: string },
-  ): Promise<readonly ListedMucRoom[]>;
+  list(page: MucListPage): Promise<readonly ListedMucRoom[]>;
+  /** Returns the number of rooms that lists show. */
+  countListed(): Promise<number>;
   /**
    * Takes all affiliations from somebody, in the rooms of other domains too. The rooms that they made
    * count as nobody's: the next owner of the name may make as many.

@@ -12,6 +12,7 @@ import type { MucService } from "./muc_options.ts";
 import * as NS from "./namespaces.ts";
 import { accountOf } from "./occupants.ts";
 import type { Entry, Seat } from "./occupants.ts";
+import { listRooms } from "./room_list.ts";
 import type { RoomRecords } from "./room_records.ts";
 import {
   affiliationOf,
@@ -38,7 +39,6 @@ const MAX_ATTEMPTS = 10;
 const MAX_ITEMS = 100;
 /** Characters of a reason. */
 const MAX_REASON = 1_024;
-const DIGITS = /^\d{1,9}$/;
 
 /** A request to a room, or to the service itself. */
 export interface MucRequest {
@@ -106,7 +106,7 @@ export class MucRequests {
         return isRoom ? await this.#describe(request) : this.#describeService();
       case `get ${DISCO_ITEMS}`:
         if (payload.attribute("node") !== undefined) return { error: "item-not-found" };
-        return isRoom ? this.#listOccupants(request) : await this.#listRooms(request);
+        return isRoom ? this.#listOccupants(request) : await listRooms(this.#deps, payload);
       case `get ${NS.MUC_ADMIN}`:
         return isRoom ? await this.#showPeople(request) : { error: "service-unavailable" };
       case `set ${NS.MUC_ADMIN}`:
@@ -203,35 +203,6 @@ export class MucRequests {
     const nicks = seats?.has(account) === true ? [...seats.nicks] : [];
     const items = nicks.map((nick) => element("item", { jid: `${to.text}/${nick}`, name: nick }));
     return { payload: element("query", { xmlns: DISCO_ITEMS }, ...items) };
-  }
-
-  async #listRooms({ payload }: MucRequest): Promise<IqAnswer> {
-    const { options } = this.#deps.service;
-    const set = payload.child("set", NS.RESULT_SET);
-    if (set?.child("before") !== undefined || set?.child("index") !== undefined) {
-      return { error: "feature-not-implemented" };
-    }
-    const asked = set?.child("max")?.text.trim();
-    if (asked !== undefined && !DIGITS.test(asked)) return { error: "bad-request" };
-    const limit = Math.min(options.roomsPerPage, Number(asked ?? options.roomsPerPage));
-    const written = set?.child("after")?.text;
-    const after = written === undefined ? undefined : tryParseJid(written.trim())?.text;
-    if (written !== undefined && after === undefined) return { error: "item-not-found" };
-    const rooms = await this.#store.list({ limit, ...after !== undefined && { after } });
-    const items = rooms.flatMap(({ room, config }) => {
-      const { title, isLocked } = this.#deps.records.settingsOf({ config });
-      if (isLocked) return []; // its owner has not said yet whether to show it
-      const name = title === "" ? room.slice(0, room.indexOf("@")) : title;
-      return element("item", { jid: room, name });
-    });
-    const isWhole = set === undefined && rooms.length < limit;
-    const page = isWhole || rooms.length === 0 ? undefined : element(
-      "set",
-      { xmlns: NS.RESULT_SET },
-      element("first", {}, rooms[0]!.room),
-      element("last", {}, rooms.at(-1)!.room),
-    );
-    return { payload: element("query", { xmlns: DISCO_ITEMS }, ...items, page) };
   }
 
   async #showPeople({ to, account, payload }: MucRequest): Promise<IqAnswer> {

@@ -76,6 +76,43 @@ Deno.test("MucServer hides a hidden room from strangers, and lists public ones",
   match(await one.ask(CAROL, "get", info, SERVICE), /category='conference'/);
 });
 
+Deno.test("MucServer lists rooms by pages in both directions, and counts them", async () => {
+  await using world = await MucWorld.open(["dc1.example.com"]);
+  const [one] = world.nodes as [MucNode];
+  const names = ["a", "b", "c"].map((name) => `${name}@${SERVICE}`);
+  const content = { config: "{}", isListed: true, affiliates: [], creator: ALICE, maxCreated: 3 };
+  for (const name of names) await world.store.create(name, content);
+  const page = async (asked: string) => {
+    const set = `<set xmlns='http://jabber.org/protocol/rsm'>${asked}</set>`;
+    const items = `<query xmlns='http://jabber.org/protocol/disco#items'>${set}</query>`;
+    const answer = await one.ask(CAROL, "get", items, SERVICE);
+    const error = /<error [^>]*><([a-z-]+) /.exec(answer)?.[1];
+    if (error !== undefined) return error;
+    match(answer, /<count>3<\/count>/);
+    const rooms = [...answer.matchAll(/<item [^>]*jid='([^']*)'/g)].map(([, jid]) => jid!);
+    deepStrictEqual(
+      [/<first>(.*?)</.exec(answer)?.[1], /<last>(.*?)</.exec(answer)?.[1]],
+      [rooms[0], rooms.at(-1)],
+    );
+    return rooms;
+  };
+  const [first, second] = await page("<max>2</max>") as [string, string];
+  const [third] = await page(`<after>${second}</after>`) as [string];
+  deepStrictEqual([first, second, third].toSorted(), names);
+  for (
+    const [asked, expected] of [
+      ["<max>0</max>", []],
+      [`<max>1</max><after>${first}</after>`, [second]],
+      ["<max>2</max><before/>", [second, third]],
+      [`<max>1</max><before>${third}</before>`, [second]],
+      [`<before>${first}</before>`, []],
+      ["<before>@</before>", "item-not-found"],
+      [`<before/><after>${first}</after>`, "bad-request"],
+      ["<index>1</index>", "feature-not-implemented"],
+    ] as const
+  ) deepStrictEqual(await page(asked), expected, asked);
+});
+
 Deno.test("MucServer lists no room before its owner has said whether to show it", async () => {
   await using world = await MucWorld.open(["dc1.example.com"]);
   const [one] = world.nodes as [MucNode];

@@ -4,6 +4,7 @@ import type {
   ListedMucRoom,
   MucAffiliate,
   MucAffiliation,
+  MucListPage,
   MucRoomChange,
   MucStore,
   NewMucMessage,
@@ -187,16 +188,31 @@ export class SqlMucStore implements MucStore {
   }
 
   async list(
-    { limit, after }: Parameters<MucStore["list"]>[0],
+    { limit, after, before, isLast = before !== undefined }: MucListPage,
   ): Promise<readonly ListedMucRoom[]> {
     if (limit === 0) return [];
     return await this.#read(async (queries) => {
       let query = queries.selectFrom("muc_rooms").select(["room", "config"])
         .where("service_key", "=", this.#service).where("is_listed", "=", 1)
-        .orderBy("room_key");
+        .orderBy("room_key", isLast ? "desc" : "asc");
       if (after !== undefined) query = query.where("room_key", ">", keyOf(after));
+      if (before !== undefined) query = query.where("room_key", "<", keyOf(before));
       const rows = await this.#database.dialect.limit(query, limit).execute();
-      return rows.map(({ room, config }) => ({ room: decode(room), config: decode(config) }));
+      const found = rows.map(({ room, config }) => ({
+        room: decode(room),
+        config: decode(config),
+      }));
+      return isLast ? found.toReversed() : found;
+    });
+  }
+
+  async countListed(): Promise<number> {
+    return await this.#read(async (queries) => {
+      const found = await queries.selectFrom("muc_rooms")
+        .select(({ fn }) => fn.countAll<number | string>().as("rooms"))
+        .where("service_key", "=", this.#service).where("is_listed", "=", 1)
+        .executeTakeFirst();
+      return Number(found?.rooms ?? 0);
     });
   }
 

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import type {
   MucAffiliate,
   MucAffiliation,
+  MucListPage,
   MucStore,
   NewMucMessage,
   NewMucRoom,
@@ -206,9 +207,15 @@ const CHECKS: Readonly<Record<string, Check>> = {
       after = page.at(-1)!.room;
     }
     assert.deepEqual(found.toSorted(), names);
+    const roomsOf = async (page: MucListPage) => (await store.list(page)).map(({ room }) => room);
+    assert.deepEqual(await roomsOf({ limit: 3, isLast: true }), found.slice(-3));
+    assert.deepEqual(await roomsOf({ limit: 3, before: found[4]! }), found.slice(1, 4));
+    assert.deepEqual(await roomsOf({ limit: 3, before: found[1]! }), found.slice(0, 1));
+    assert.equal(await store.countListed(), 7);
     await store.change(COVEN, { expected: version, isListed: true });
     assert.equal((await store.list({ limit: 100 })).length, 8);
     assert.deepEqual(await store.list({ limit: 0 }), []);
+    assert.equal(await store.countListed(), 8);
   },
 
   async "removeUser() takes all affiliations from somebody"(fixture) {
