@@ -12,6 +12,11 @@ export interface SchemaFile {
   readonly text: string;
 }
 
+/** Returns the schema of an engine from the texts of its files: each text's place is its version. */
+export function schemaFiles(texts: readonly string[]): readonly SchemaFile[] {
+  return texts.map((text, version) => ({ version, text }));
+}
+
 /** Version of the server that a connection leads to. */
 export interface ServerVersion {
   /** MariaDB and MySQL share a dialect; the server says which it is. */

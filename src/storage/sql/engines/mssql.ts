@@ -3,6 +3,7 @@ import type { StorageFailure } from "../../storage_error.ts";
 import { codeOf, connectionFailureOf } from "../../storage_error.ts";
 import type { SqlConnection } from "../sql_connection.ts";
 import type { SqlDialect } from "../sql_dialect.ts";
+import { schemaFiles } from "../sql_dialect.ts";
 import type { SqlEngine } from "../sql_server.ts";
 import { MssqlConnection } from "./mssql_connection.ts";
 import schema0 from "../schema/mssql/0.sql" with { type: "text" };
@@ -86,24 +87,24 @@ export const SNAPSHOT_ON = "ALTER DATABASE CURRENT SET READ_COMMITTED_SNAPSHOT O
 
 const DIALECT: SqlDialect = {
   name: "mssql",
-  schema: [
-    { version: 0, text: schema0 },
-    { version: 1, text: schema1 },
-    { version: 2, text: schema2 },
-    { version: 3, text: schema3 },
-    { version: 4, text: schema4 },
-    { version: 5, text: schema5 },
-    { version: 6, text: schema6 },
-    { version: 7, text: schema7 },
-    { version: 8, text: schema8 },
-    { version: 9, text: schema9 },
-    { version: 10, text: schema10 },
-    { version: 11, text: schema11 },
-    { version: 12, text: schema12 },
-    { version: 13, text: schema13 },
-    { version: 14, text: schema14 },
-    { version: 15, text: schema15 },
-  ],
+  schema: schemaFiles([
+    schema0,
+    schema1,
+    schema2,
+    schema3,
+    schema4,
+    schema5,
+    schema6,
+    schema7,
+    schema8,
+    schema9,
+    schema10,
+    schema11,
+    schema12,
+    schema13,
+    schema14,
+    schema15,
+  ]),
   hasTransactionalSchema: true,
   begin: "BEGIN TRANSACTION",
   commit: "COMMIT TRANSACTION",
