@@ -99,6 +99,14 @@ Deno.test("Cassandra in two datacenters: the keyspace is made in both, and carel
   assert.ok(facts!.includes("the keyspace has no replicas in dc2"));
 });
 
+Deno.test("Cassandra in two datacenters: the keyspace has one identity, wherever one asks", async () => {
+  await using near = archivesAt(poolAt("dc1"));
+  await using far = archivesAt(poolAt("dc2"));
+  const [one, other] = await Promise.all([near, far].map(({ cluster }) => cluster.identity()));
+  assert.match(one!, /^[-0-9a-f]{36} [-0-9a-f]{36} causeway$/);
+  assert.equal(one, other);
+});
+
 Deno.test("Cassandra in two datacenters: writers of both store each message once, in one order", async () => {
   await using near = archivesAt(poolAt("dc1"));
   await using far = archivesAt(poolAt("dc2"));
