@@ -116,7 +116,11 @@ export function makeCopyOrder(
       router().returned(copy, "waited");
     },
     giveTo: (session, message) => local().deliverTo(session, message),
-    giveMissing: (stanza) => local().deliverLate(router().envelopCopy(stanza)),
+    giveMissing: (stanza) => {
+      const message = router().envelopCopy(stanza);
+      message.isRead = true;
+      return local().deliverLate(message);
+    },
     drop: (copy) => {
       router().memory.noteDelivered(copy);
       copy.settle();
