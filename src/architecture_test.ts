@@ -139,6 +139,7 @@ const ROOMS: Readonly<Record<string, Rooms>> = {
       "pep_store.ts",
       "room_store.ts",
       "room_outbox.ts",
+      "room_list_page.ts",
       "muc_store.ts",
       "roster_store.ts",
       "subscription_request_store.ts",

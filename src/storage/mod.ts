@@ -70,11 +70,11 @@ export type {
   PepPublication,
   PepStore,
 } from "./pep_store.ts";
+export type { RoomListPage } from "./room_list_page.ts";
 export type {
   ListedMucRoom,
   MucAffiliate,
   MucAffiliation,
-  MucListPage,
   MucRoomChange,
   MucStore,
   NewMucMessage,

@@ -1,3 +1,4 @@
+import type { RoomListPage } from "./room_list_page.ts";
 import type { NewRoomMessage, RoomMessage, RoomOutbox } from "./room_outbox.ts";
 
 /** Lasting relation of somebody to a room (XEP-0045 §5.2); without an entry it is `none`. */
@@ -63,14 +64,6 @@ export interface NewMucMessage extends NewRoomMessage {
   readonly subject?: string;
 }
 
-/** One page of the list of rooms. */
-export interface MucListPage {
-  readonly limit: number;
-  readonly after?: string;
-  readonly before?: string;
-  readonly isLast?: boolean;
-}
-
 /** A room in a list of rooms. */
 export interface ListedMucRoom {
   /** Bare JID. */
@@ -116,11 +109,8 @@ export interface MucStore extends RoomOutbox {
     room: string,
     page: { readonly limit: number; readonly after?: number },
   ): Promise<readonly RoomMessage[]>;
-  /**
-   * Returns rooms that lists show, at most `limit`, in an order that stays. A page begins behind the
-   * room `after`, or ends ahead of the room `before`. With `isLast` it ends with the last room.
-   */
-  list(page: MucListPage): Promise<readonly ListedMucRoom[]>;
+  /** Returns a page of the rooms that lists show, at most `limit`, in an order that stays. */
+  list(page: RoomListPage): Promise<readonly ListedMucRoom[]>;
   /** Returns the number of rooms that lists show. */
   countListed(): Promise<number>;
   /**

@@ -1,3 +1,4 @@
+import type { RoomListPage } from "./room_list_page.ts";
 import type { NewRoomMessage, RoomMessage, RoomOutbox } from "./room_outbox.ts";
 
 /** Standing of somebody in a room. */
@@ -103,14 +104,8 @@ export interface RoomStore extends RoomOutbox {
     room: string,
     page: { readonly limit: number; readonly after?: number; readonly before?: number },
   ): Promise<readonly RoomMessage[]>;
-  /**
-   * Returns rooms that somebody is in, at most `limit`, in an order that stays. A page begins behind
-   * the room `after`.
-   */
-  roomsOf(
-    user: string,
-    page: { readonly limit: number; readonly after?: string },
-  ): Promise<readonly ListedRoom[]>;
+  /** Returns a page of the rooms that somebody is in, at most `limit`, in an order that stays. */
+  roomsOf(user: string, page: RoomListPage): Promise<readonly ListedRoom[]>;
   /** Returns the number of rooms that each of these people is in; at most 500 people. */
   countRoomsOf(users: readonly string[]): Promise<ReadonlyMap<string, number>>;
   /** Returns by whom somebody does not want to be added. */

@@ -5,7 +5,7 @@ import { ARCHIVE } from "../archive/mod.ts";
 import { DISCO_INFO } from "../disco_info.ts";
 import { DISCO_ITEMS } from "../disco_items.ts";
 import type { IqAnswer } from "../iq_service.ts";
-import { archiveFeatures } from "../rooms/mod.ts";
+import { archiveFeatures, RESULT_SET } from "../rooms/mod.ts";
 import type { LiveRooms } from "./live_rooms.ts";
 import type { MucMetrics } from "./muc_metrics.ts";
 import type { MucService } from "./muc_options.ts";
@@ -126,7 +126,7 @@ export class MucRequests {
 
   #describeService(): IqAnswer {
     const identity = element("identity", { category: "conference", type: "text", name: "Rooms" });
-    const features = [DISCO_INFO, DISCO_ITEMS, NS.MUC, NS.PING, NS.RESULT_SET];
+    const features = [DISCO_INFO, DISCO_ITEMS, NS.MUC, NS.PING, RESULT_SET];
     return {
       payload: element("query", { xmlns: DISCO_INFO }, identity, ...features.map(featureElement)),
     };

@@ -15,7 +15,6 @@ export const DATA_FORM = "jabber:x:data";
 export const DELAY = "urn:xmpp:delay";
 export const OCCUPANT_ID = "urn:xmpp:occupant-id:0";
 export const PING = "urn:xmpp:ping";
-export const RESULT_SET = "http://jabber.org/protocol/rsm";
 export const STANZA_IDS = "urn:xmpp:sid:0";
 export const VCARD = "vcard-temp";
 

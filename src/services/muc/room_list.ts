@@ -1,13 +1,10 @@
-import type { MucListPage } from "../../storage/mod.ts";
 import type { XmlElement } from "../../xmpp/mod.ts";
-import { element, tryParseJid } from "../../xmpp/mod.ts";
+import { element } from "../../xmpp/mod.ts";
 import { DISCO_ITEMS } from "../disco_items.ts";
 import type { IqAnswer } from "../iq_service.ts";
+import { readRoomPage, RESULT_SET } from "../rooms/mod.ts";
 import type { MucService } from "./muc_options.ts";
-import { RESULT_SET } from "./namespaces.ts";
 import type { RoomRecords } from "./room_records.ts";
-
-const DIGITS = /^\d{1,9}$/;
 
 /** Collaborators of a list. */
 export interface RoomListDeps {
@@ -29,7 +26,7 @@ export async function listRooms(
   query: XmlElement,
 ): Promise<IqAnswer> {
   const set = query.child("set", RESULT_SET);
-  const asked = readPage(set, options.roomsPerPage);
+  const asked = readRoomPage(set, options.roomsPerPage);
   if (typeof asked === "string") return { error: asked };
   const rooms = await store.list(asked);
   const items = rooms.flatMap(({ room, config }) => {
@@ -48,24 +45,4 @@ export async function listRooms(
     element("count", {}, `${await store.countListed()}`),
   );
   return { payload: element("query", { xmlns: DISCO_ITEMS }, ...items, page) };
-}
-
-/** Reads which page is asked for; an empty `<before/>` asks for the last one. Pure. */
-function readPage(
-  set: XmlElement | undefined,
-  roomsPerPage: number,
-): MucListPage | "bad-request" | "feature-not-implemented" | "item-not-found" {
-  const textOf = (name: string) => set?.child(name)?.text.trim();
-  const [max, after, before] = [textOf("max"), textOf("after"), textOf("before")];
-  if (set?.child("index") !== undefined) return "feature-not-implemented";
-  const isMalformed = max !== undefined && !DIGITS.test(max);
-  // XEP-0059 gives a page one end.
-  if (isMalformed || (after !== undefined && before !== undefined)) return "bad-request";
-  const limit = Math.min(roomsPerPage, Number(max ?? roomsPerPage));
-  if (before === "") return { limit, isLast: true };
-  const named = after ?? before;
-  if (named === undefined) return { limit };
-  const room = tryParseJid(named)?.text;
-  if (room === undefined) return "item-not-found";
-  return after === undefined ? { limit, before: room } : { limit, after: room };
 }

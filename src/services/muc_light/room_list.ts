@@ -1,36 +1,20 @@
-import { element, tryParseJid } from "../../xmpp/mod.ts";
+import { element } from "../../xmpp/mod.ts";
 import { DISCO_ITEMS } from "../disco_items.ts";
 import type { IqAnswer } from "../iq_service.ts";
+import { readRoomPage, RESULT_SET } from "../rooms/mod.ts";
 import { readConfig, ROOM_NAME } from "./room_config.ts";
 import type { RoomRequest } from "./room_options.ts";
 
-/** Namespace of result sets (XEP-0059). */
-export const RESULT_SET = "http://jabber.org/protocol/rsm";
-const DIGITS = /^\d{1,9}$/;
-
-/**
- * Lists the rooms that somebody is in, a page at a time (XEP-0030, XEP-0059). Pages are read forwards
- * alone.
- */
+/** Lists the rooms that somebody is in, a page at a time (XEP-0030, XEP-0059). */
 export async function listRooms(
   { service: { options, store }, actor, payload }: RoomRequest,
 ): Promise<IqAnswer> {
   if (payload.attribute("node") !== undefined) return { error: "item-not-found" };
   const set = payload.child("set", RESULT_SET);
-  if (set?.child("before") !== undefined || set?.child("index") !== undefined) {
-    return { error: "feature-not-implemented" };
-  }
-  const asked = set?.child("max")?.text.trim();
-  if (asked !== undefined && !DIGITS.test(asked)) return { error: "bad-request" };
-  const limit = Math.min(options.roomsPerPage, Number(asked ?? options.roomsPerPage));
-  const after = set?.child("after")?.text;
-  const behind = after === undefined ? undefined : tryParseJid(after.trim())?.text;
-  if (after !== undefined && behind === undefined) return { error: "item-not-found" };
+  const asked = readRoomPage(set, options.roomsPerPage);
+  if (typeof asked === "string") return { error: asked };
   const count = (await store.countRoomsOf([actor])).get(actor) ?? 0;
-  const rooms = limit === 0 ? [] : await store.roomsOf(actor, {
-    limit,
-    ...behind !== undefined && { after: behind },
-  });
+  const rooms = asked.limit === 0 ? [] : await store.roomsOf(actor, asked);
   const items = rooms.map(({ room, version, config }) =>
     element("item", {
       jid: room,

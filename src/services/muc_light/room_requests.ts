@@ -6,10 +6,10 @@ import { DISCO_INFO } from "../disco_info.ts";
 import { DISCO_ITEMS } from "../disco_items.ts";
 import { ARCHIVE } from "../archive/mod.ts";
 import type { IqAnswer } from "../iq_service.ts";
-import { archiveFeatures } from "../rooms/mod.ts";
+import { archiveFeatures, RESULT_SET } from "../rooms/mod.ts";
 import { changeAffiliations, firstOccupants, refusalOf } from "./affiliations.ts";
 import type { AffiliationWish } from "./affiliations.ts";
-import { listRooms, RESULT_SET } from "./room_list.ts";
+import { listRooms } from "./room_list.ts";
 import * as NS from "./namespaces.ts";
 import {
   configBytes,

@@ -423,7 +423,14 @@ Deno.test("RoomServer lists the rooms of the one who asks, a page at a time", as
   match(first, /<count>3<\/count>/);
   const last = /<last>(.*)<\/last>/.exec(first)?.[1];
   const rsm = `<set xmlns='http://jabber.org/protocol/rsm'><after>${last}</after></set>`;
-  strictEqual((await items(rsm)).match(/<item /g)?.length, 1);
+  const rest = await items(rsm);
+  strictEqual(rest.match(/<item /g)?.length, 1);
+  const end = (before: string) =>
+    items(`<set xmlns='http://jabber.org/protocol/rsm'><max>1</max>${before}</set>`);
+  const namesIn = (answer: string) => [...answer.matchAll(/ jid='([^']*)'/g)].map(([, jid]) => jid);
+  deepStrictEqual(namesIn(await end("<before/>")), namesIn(rest), "the last page");
+  const third = /<last>(.*)<\/last>/.exec(rest)![1]!;
+  deepStrictEqual(namesIn(await end(`<before>${third}</before>`)), [last]);
   match(
     await world.ask(BOB, "get", "<query xmlns='http://jabber.org/protocol/disco#info'/>", SERVICE),
     /category='conference' type='text'.*protocol\/rsm'.*<feature var='urn:xmpp:muclight:0'\/>/,

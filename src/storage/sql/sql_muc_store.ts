@@ -4,7 +4,6 @@ import type {
   ListedMucRoom,
   MucAffiliate,
   MucAffiliation,
-  MucListPage,
   MucRoomChange,
   MucStore,
   NewMucMessage,
@@ -12,6 +11,7 @@ import type {
   StoredMucRoom,
 } from "../muc_store.ts";
 import type { OverdueRooms, RoomMessage, RoomOutbox, UnarchivedMessages } from "../room_outbox.ts";
+import type { RoomListPage } from "../room_list_page.ts";
 import { storageError } from "../storage_error.ts";
 import { keyOf } from "./keys.ts";
 import { RoomMessages } from "./room_messages.ts";
@@ -188,7 +188,7 @@ export class SqlMucStore implements MucStore {
   }
 
   async list(
-    { limit, after, before, isLast = before !== undefined }: MucListPage,
+    { limit, after, before, isLast = before !== undefined }: RoomListPage,
   ): Promise<readonly ListedMucRoom[]> {
     if (limit === 0) return [];
     return await this.#read(async (queries) => {

@@ -18,6 +18,7 @@ import type {
   RoomOutbox,
   UnarchivedMessages,
 } from "../room_outbox.ts";
+import type { RoomListPage } from "../room_list_page.ts";
 import { storageError } from "../storage_error.ts";
 import { keyOf } from "./keys.ts";
 import { RoomMessages } from "./room_messages.ts";
@@ -203,21 +204,23 @@ export class SqlRoomStore implements RoomStore {
 
   async roomsOf(
     user: string,
-    { limit, after }: Parameters<RoomStore["roomsOf"]>[1],
+    { limit, after, before, isLast = before !== undefined }: RoomListPage,
   ): Promise<readonly ListedRoom[]> {
     return await this.#read(async (queries) => {
       let query = queries.selectFrom("muc_light_occupants as one")
         .innerJoin("muc_light_rooms as room", "room.room_key", "one.room_key")
         .select(["room.room", "room.version", "room.config"])
         .where("one.user_key", "=", keyOf(user)).where("one.service_key", "=", this.#service)
-        .orderBy("one.room_key");
+        .orderBy("one.room_key", isLast ? "desc" : "asc");
       if (after !== undefined) query = query.where("one.room_key", ">", keyOf(after));
+      if (before !== undefined) query = query.where("one.room_key", "<", keyOf(before));
       const rows = await this.#database.dialect.limit(query, limit).execute();
-      return rows.map(({ room, version, config }) => ({
+      const found = rows.map(({ room, version, config }) => ({
         room: decode(room),
         version: Number(version),
         config: decode(config),
       }));
+      return isLast ? found.toReversed() : found;
     });
   }
 

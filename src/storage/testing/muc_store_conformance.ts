@@ -2,11 +2,11 @@ import assert from "node:assert/strict";
 import type {
   MucAffiliate,
   MucAffiliation,
-  MucListPage,
   MucStore,
   NewMucMessage,
   NewMucRoom,
 } from "../muc_store.ts";
+import type { RoomListPage } from "../room_list_page.ts";
 import type { RoomKind, RoomNames } from "../room_outbox.ts";
 import { AWKWARD_TEXTS } from "./awkward_texts.ts";
 import { roomNamesConformance } from "./room_names_conformance.ts";
@@ -207,7 +207,7 @@ const CHECKS: Readonly<Record<string, Check>> = {
       after = page.at(-1)!.room;
     }
     assert.deepEqual(found.toSorted(), names);
-    const roomsOf = async (page: MucListPage) => (await store.list(page)).map(({ room }) => room);
+    const roomsOf = async (page: RoomListPage) => (await store.list(page)).map(({ room }) => room);
     assert.deepEqual(await roomsOf({ limit: 3, isLast: true }), found.slice(-3));
     assert.deepEqual(await roomsOf({ limit: 3, before: found[4]! }), found.slice(1, 4));
     assert.deepEqual(await roomsOf({ limit: 3, before: found[1]! }), found.slice(0, 1));

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import type { RoomAffiliation, RoomBlock, RoomOccupant, RoomStore } from "../room_store.ts";
+import type { RoomListPage } from "../room_list_page.ts";
 import type { RoomKind, RoomNames } from "../room_outbox.ts";
 import { AWKWARD_TEXTS } from "./awkward_texts.ts";
 import { roomNamesConformance } from "./room_names_conformance.ts";
@@ -184,6 +185,11 @@ const CHECKS: Readonly<Record<string, Check>> = {
       after = page.at(-1)!.room;
     }
     assert.deepEqual(found.toSorted(), names);
+    const roomsOf = async (page: RoomListPage) =>
+      (await store.roomsOf(ALICE, page)).map(({ room }) => room);
+    assert.deepEqual(await roomsOf({ limit: 3, isLast: true }), found.slice(-3));
+    assert.deepEqual(await roomsOf({ limit: 3, before: found[4]! }), found.slice(1, 4));
+    assert.deepEqual(await roomsOf({ limit: 3, before: found[1]! }), found.slice(0, 1));
     const counts = await store.countRoomsOf([ALICE, BOB, CAROL]);
     assert.deepEqual([ALICE, BOB, CAROL].map((user) => counts.get(user)), [7, 7, undefined]);
     assert.deepEqual(await store.countRoomsOf([]), new Map());
