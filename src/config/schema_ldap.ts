@@ -95,7 +95,7 @@ export const AUTH_LDAP = z.strictObject({
   ),
   base: text().describe(BASE),
   uids: UIDS.default([{ attr: "uid", format: "%u" }]).describe(
-    "attributes of which any one may hold the localpart of an account",
+    "attributes, any of which may contain the localpart of an account",
   ),
   filter: FILTER().default("").describe(
     "further condition on accounts; the condition on their names is added to it",
@@ -104,7 +104,7 @@ export const AUTH_LDAP = z.strictObject({
     operation: z.enum(["equal", "notequal"]).describe(
       "`equal`: one of the values; `notequal`: none",
     ),
-    attribute: ATTRIBUTE().describe("attribute that is looked at"),
+    attribute: ATTRIBUTE().describe("attribute that is compared"),
     values: z.array(text()).min(1).describe("values, compared exactly"),
   }).optional().describe("condition that is checked by Causeway instead of by the server"),
   deref: DEREF,

@@ -155,9 +155,9 @@ export const LIMITS = z.strictObject({
   session_rate_per_node: rate(
     "edgeRates.sessions",
     0,
-    "sessions that clients begin at this node per second, resumed ones not counted; above the " +
-      "rate, clients wait for their session, for ten seconds or a third of " +
-      "`authentication_timeout` at most, and are refused where that is not enough",
+    "sessions that clients begin at this node per second, resumed ones not counted. Above the " +
+      "rate, clients wait for their session for up to ten seconds or a third of " +
+      "`authentication_timeout`, whichever is shorter, and are refused if that is not enough",
   ),
   session_burst_per_node: burst(10, "session_rate_per_node"),
   stanza_rate_per_account: rate(
@@ -185,17 +185,17 @@ export const LIMITS = z.strictObject({
     "admin.wrongTokens",
     1,
     "wrong admin API tokens per second from one IP address (IPv6: from one /64), loopback " +
-      "too; above the rate, even the right token is refused from that address",
+      "included; above the rate, even the right token is refused from that address",
   ),
   wrong_token_burst_per_address: burst(30, "wrong_token_rate_per_address"),
   rate_max_keys: integer(1, 10_000_000).default(10_000).describe(
     "addresses, accounts or components that each of these rates counts; one more replaces the " +
-      "one seen longest ago, which then has a full burst again",
+      "one seen longest ago, which later starts again with a full burst",
   ),
   admin_max_connections: sets("admin.maxConnections", integer(1, 1_000_000)).default(256).describe(
-    "open connections of the admin API; one more ends the oldest that has no request to answer, " +
-      "or else one that is slow to read its answer: of an address with far more connections, or " +
-      "for five seconds; or it is refused",
+    "open connections of the admin API. One more ends the oldest connection without a request " +
+      "to answer, or else one whose peer reads its answer slowly: from an address with far more " +
+      "connections, or for five seconds. Otherwise the new connection is refused",
   ),
   admin_request_timeout: sets("admin.requestTimeoutMs", secondsBetween(0.1, 3600))
     .default(10).describe("time from a connection to the admin API to the end of its request"),
@@ -258,8 +258,9 @@ export const LIMITS = z.strictObject({
         "`link_credit_bytes` + `link_max_frame_bytes` of the other nodes",
     ),
   link_max_lanes: sets("links.maxInboundLanes", integer(1, 1_000_000)).default(4096).describe(
-    "incoming lanes that a node remembers, with what it received on them; one bound for other " +
-      "datacenters and one for its own. One more replaces a lane without a link, or is refused",
+    "incoming lanes that a node remembers, with the numbers received on them; the bound holds " +
+      "separately for other datacenters and for its own. One more replaces a lane without a " +
+      "link, or is refused",
   ),
   link_lane_lifetime: sets("links.inboundMemoryMs", secondsBetween(1, 86_400))
     .default(600).describe(

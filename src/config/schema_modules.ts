@@ -232,7 +232,8 @@ const STREAM_MANAGEMENT_TABLE = z.strictObject({
     ),
   resume_elsewhere_max: sets("resumption.maxGivings", integer(1, 1_000_000))
     .default(10_000).describe(
-      "sessions that other nodes may take over from this one at the same time; one more stays here. One account may have at most a quarter of the places that are free",
+      "sessions that other nodes may take over from this one at the same time; one more stays " +
+        "here. One account may use at most a quarter of the free places",
     ),
   ack_hold_ms: sets("streamManagement.ackHoldMs", integer(0, 3_600_000))
     .default(5_000).describe(
@@ -542,7 +543,9 @@ export const MOD_MUC = z.strictObject({
     "people with an affiliation in one room",
   ),
   max_message_rate: integer(1, 1_000).default(10).describe(
-    "messages and changes that one person sends to rooms in a second, at each node; five times as many at once. As much presence, with entries and nicknames, in each room",
+    "messages and changes that one person may send to rooms per second, at each node; five " +
+      "times as many at once. The same rate applies separately to presence in each room, " +
+      "including entries and changes of nickname",
   ),
   rooms_per_page: integer(1, 1_000).default(100).describe(
     "rooms in one answer of service discovery, when the client asks for more or names no number",
@@ -574,7 +577,7 @@ export const MOD_REGISTER = z.strictObject({
       "its /64; 0 turns the limit off",
   ),
   password_strength: integer(0, 1_024).default(32).describe(
-    "bits that a password has at least that people choose, for a new account or in place of " +
+    "least strength in bits of a password that people choose, for a new account or to replace " +
       "their old one: its length times the bits of the kinds of characters in it",
   ),
 });

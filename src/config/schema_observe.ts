@@ -48,13 +48,13 @@ const OTLP = z.strictObject({
   ),
   signals: withWords(z.array(z.enum(["traces", "metrics", "logs"])).min(1), {
     allowed: 'a list of "traces", "metrics" and "logs"',
-  }).default(["traces", "metrics", "logs"]).describe("what the collector is told"),
+  }).default(["traces", "metrics", "logs"]).describe("signals that are sent to the collector"),
   sample_ratio: z.number().min(0).max(1).default(0.01).describe(
     "share of the stanzas that enter the mesh at this node which are traced; a stanza that is traced " +
       "where it entered is traced here too",
   ),
   addresses: z.enum(["domain", "bare", "full"]).default("domain").describe(
-    "what spans and log events show of people's addresses: the domain, the bare JID or the full JID",
+    "form of people's addresses in spans and log events: the domain, the bare JID or the full JID",
   ),
   resource: withWords(RESOURCE.default({}), { defaultText: "none" }).describe(
     "attributes of this process beside `service.name`, `service.version`, `service.instance.id` and " +
@@ -68,7 +68,7 @@ const OTLP = z.strictObject({
     "seconds after which metrics are sent",
   ),
   max_queued: integer(1, 100_000).default(2048).describe(
-    "spans, and log events, that wait at most; further ones are dropped and counted",
+    "spans that may wait, and as many log events; further ones are dropped and counted",
   ),
 });
 
