@@ -83,10 +83,15 @@ export async function executeWithin(
   }
 }
 
+/** Milliseconds for which a connection that is read-only is believed. */
+const READ_ONLY_MS = 5_000;
+
 class PooledDriver implements Driver {
   readonly #dialect: SqlDialect;
   readonly #pool: ConnectionPool;
   readonly #limit: StatementLimit;
+  /** Monotonic times at which connections were lent for the first time. */
+  readonly #firstLentAtMs = new WeakMap<SqlConnection, number>();
 
   constructor(dialect: SqlDialect, pool: ConnectionPool, limit: StatementLimit) {
     this.#dialect = dialect;
@@ -99,7 +104,16 @@ class PooledDriver implements Driver {
   }
 
   async acquireConnection(): Promise<LentConnection> {
-    return new LentConnection(await this.#pool.acquire(), this.#limit);
+    const inner = await this.#pool.acquire();
+    const nowMs = this.#limit.clock.monotonicMs();
+    const firstLentAtMs = this.#firstLentAtMs.get(inner);
+    if (firstLentAtMs === undefined) this.#firstLentAtMs.set(inner, nowMs);
+    return new LentConnection(inner, this.#limit, (thrown) => {
+      const isOld = nowMs - (firstLentAtMs ?? nowMs) >= READ_ONLY_MS;
+      // A session keeps the read-only mode with which it began, and its server may have become a
+      // replica: a new connection goes to where the address leads by now.
+      if (isOld && this.#dialect.failureOf(thrown) === "read-only") inner.destroy();
+    });
   }
 
   async beginTransaction(connection: LentConnection): Promise<void> {
@@ -133,10 +147,12 @@ class PooledDriver implements Driver {
 class LentConnection implements DatabaseConnection {
   readonly inner: SqlConnection;
   readonly #limit: StatementLimit;
+  readonly #failed: (thrown: unknown) => void;
 
-  constructor(inner: SqlConnection, limit: StatementLimit) {
+  constructor(inner: SqlConnection, limit: StatementLimit, failed: (thrown: unknown) => void) {
     this.inner = inner;
     this.#limit = limit;
+    this.#failed = failed;
   }
 
   async run(statement: PreparedText): Promise<SqlResult> {
@@ -144,6 +160,9 @@ class LentConnection implements DatabaseConnection {
     const startedMs = clock.monotonicMs();
     try {
       return await executeWithin(this.#limit, this.inner, statement);
+    } catch (thrown) {
+      this.#failed(thrown);
+      throw thrown;
     } finally {
       this.#limit.took?.(clock.monotonicMs() - startedMs);
     }

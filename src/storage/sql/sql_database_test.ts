@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { DatabaseSync } from "node:sqlite";
 import { ManualClock } from "../../base/mod.ts";
+import { POSTGRES } from "./engines/postgres.ts";
 import { openSqlite, SQLITE } from "./engines/sqlite.ts";
 import { checkSchema, prepareSchema } from "./schema.ts";
 import type { SqlConnection } from "./sql_connection.ts";
@@ -116,3 +117,37 @@ Deno.test("SqlDatabase.refreshSchemaVersion() keeps the version when the questio
     assert.equal(watched.questions, 1);
     await database.close();
   }));
+
+Deno.test("SqlDatabase replaces a connection that is read-only for more than five seconds", async () => {
+  const clock = new ManualClock();
+  let opened = 0;
+  const readOnly = Object.assign(new Error("x"), { code: "25006", severity: "ERROR" });
+  const connect = (): Promise<SqlConnection> => {
+    let isOpen = true;
+    const end = () => void (isOpen = false);
+    const isReadOnly = ++opened === 1; // a replica, and then the server that takes its place
+    return Promise.resolve({
+      get isOpen() {
+        return isOpen;
+      },
+      execute: () =>
+        isReadOnly ? Promise.reject(readOnly) : Promise.resolve({ rows: [], affectedRows: 1 }),
+      close: () => Promise.resolve(end()),
+      destroy: end,
+    });
+  };
+  const { dialect } = POSTGRES;
+  const database = new SqlDatabase({ dialect, place: "the test database", clock, connect });
+  const change = () =>
+    database.run("change", (queries) => queries.deleteFrom("users").executeTakeFirstOrThrow());
+  const isReadOnly = { code: "storage/read-only" };
+  await assert.rejects(change(), isReadOnly);
+  clock.advance(4_999);
+  await assert.rejects(change(), isReadOnly);
+  assert.equal(opened, 1);
+  clock.advance(1);
+  await assert.rejects(change(), isReadOnly);
+  assert.equal((await change()).numDeletedRows, 1n);
+  assert.equal(opened, 2);
+  await database.close();
+});
