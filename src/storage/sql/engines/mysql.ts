@@ -56,12 +56,17 @@ const FAILURES: ReadonlyMap<number, StorageFailure | "constraint"> = new Map([
   [1406, "value-too-large"],
   [1698, "denied"],
   [1792, "read-only"],
+  [1820, "denied"], // the password has expired
   [1836, "read-only"],
+  [1862, "denied"],
   [1927, "unreachable"],
   [1969, "timeout"],
   [3024, "timeout"],
+  [3032, "unreachable"], // it is in offline mode
   [3101, "conflict"], // Group Replication: a member has changed the same rows
+  [3118, "denied"], // the account is locked
   [4031, "unreachable"],
+  [4151, "denied"], // MariaDB: the account is locked
 ]);
 
 /** Classes of SQLSTATEs whose errors have a name, if their numbers have none. */

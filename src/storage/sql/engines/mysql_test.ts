@@ -54,5 +54,7 @@ Deno.test("MYSQL.failureOf() names failures of the whole server, and conflicts t
   const aborted = "Got error 149 - 'Lock deadlock; Retry transaction' during COMMIT";
   assert.equal(named(1180, "HY000", aborted), "conflict");
   assert.equal(named(1153, "08S01"), "value-too-large");
+  assert.equal(named(3032, "HY000"), "unreachable");
+  for (const errno of [1820, 1862, 3118, 4151]) assert.equal(named(errno, "HY000"), "denied");
   assert.equal(named(1366, "HY000"), undefined);
 });

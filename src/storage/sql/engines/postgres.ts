@@ -35,6 +35,7 @@ const FAILURES: ReadonlyMap<string, StorageFailure | "constraint"> = new Map([
   ["23505", "constraint"],
   ["25006", "read-only"],
   ["25P03", "timeout"], // the transaction was idle for too long
+  ["25P04", "timeout"], // or took too long
   ["28", "denied"],
   ["3D000", "no-database"],
   ["40000", "conflict"],
@@ -46,6 +47,7 @@ const FAILURES: ReadonlyMap<string, StorageFailure | "constraint"> = new Map([
   ["53", "overloaded"], // no memory, or another bound of the server
   ["53100", "full"],
   ["53300", "too-many-connections"],
+  ["55000", "unreachable"], // the database accepts no connections
   ["54000", "value-too-large"], // a row, or an entry of an index
   ["55P03", "busy"],
   ["57014", "timeout"],

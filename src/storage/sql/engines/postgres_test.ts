@@ -124,6 +124,8 @@ Deno.test("POSTGRES.failureOf() names failures of the whole server by their clas
   assert.equal(named("53100"), "full");
   assert.equal(named("57P05"), "unreachable");
   assert.equal(named("57014"), "timeout");
+  assert.equal(named("25P04"), "timeout");
+  assert.equal(named("55000"), "unreachable");
   assert.equal(named("58P01"), "io");
   assert.equal(named("40003"), "timeout", "not to be tried again: it may have been done");
   assert.equal(named("22021"), undefined);
