@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { backendsOf } from "./backends.ts";
 import { InternalStore } from "./internal_store.ts";
-import { emptyDatabase, preparedDatabase } from "./sql/testing/databases.ts";
+import { emptyDatabase, preparedDatabase, withConnection } from "./sql/testing/databases.ts";
 import { SERVER_KINDS, serverDuringTests } from "./sql/testing/servers.ts";
 import { sqlServerDatabase } from "./sql/sql_server.ts";
 import type { SqlAddress } from "./sql/sql_server.ts";
@@ -10,9 +10,13 @@ import { SqlStores } from "./sql/sql_stores.ts";
 import type { SqlPoolOptions } from "./database_pools.ts";
 import type { StoresOptions } from "./stores.ts";
 import { sqlServerOf } from "./database_pools.ts";
-import { contentOf, fill } from "./testing/filled_stores.ts";
+import { ALICE, contentOf, fill } from "./testing/filled_stores.ts";
 
-// The commands are those of docs/databases.md.
+// The commands and the statement are those of docs/databases.md.
+
+/** Makes clients that have changed their rosters after the backup load them whole. */
+const NEW_VERSIONS =
+  "UPDATE rosters SET removed_version = version + 1000000, version = version + 1000000";
 
 /** A program with its arguments, and the file that is its standard input or output. */
 interface BackupCommand {
@@ -126,6 +130,15 @@ for (const kind of SERVER_KINDS) {
       assert.deepEqual(await backend!.plan(), [], "nothing to prepare");
       await using again = new SqlStores(sqlServerDatabase(sqlServerOf("default", restored)));
       assert.deepEqual(await contentOf(again), content);
+      const rosters = again.rosters();
+      const { version } = await rosters.read(ALICE);
+      await withConnection(empty, (each) => each.execute(NEW_VERSIONS));
+      const renewed = await rosters.read(ALICE);
+      assert.ok(version > 0);
+      assert.deepEqual(
+        [renewed.version, renewed.removedVersion],
+        [version + 1_000_000, version + 1_000_000],
+      );
       await again.users("example.com").remove("user1");
       assert.equal(
         await again.users("example.com").exists("user1"),
