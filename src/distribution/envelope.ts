@@ -107,8 +107,6 @@ export class Envelope extends Duty implements EnvelopeFields {
   broughtTo: string | undefined;
   /** True once this node's sessions have the carbon of a message for another session. */
   isTold = false;
-  /** True for a numbered message of a room that this node has read from the database. */
-  isRead = false;
   /** True once the order of its room has taken it, and is to note it when a session here has got it. */
   isHeldForOrder = false;
   /** Memory of repeats that has it as delivered here, on account of this very envelope. */

@@ -116,11 +116,7 @@ export function makeCopyOrder(
       router().returned(copy, "waited");
     },
     giveTo: (session, message) => local().deliverTo(session, message),
-    giveMissing: (stanza) => {
-      const message = router().envelopCopy(stanza);
-      message.isRead = true;
-      return local().deliverLate(message);
-    },
+    giveMissing: (stanza) => local().deliverLate(router().envelopCopy(stanza)),
     drop: (copy) => {
       router().memory.noteDelivered(copy);
       copy.settle();

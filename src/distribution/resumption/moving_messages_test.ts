@@ -137,54 +137,6 @@ Deno.test("a carbon comes once when it follows a session late, because the link 
   assert.deepEqual(unreadBy(again), ["c1", "c2", "c4", "c3", "c4"]);
 });
 
-Deno.test("a message of a room comes once that the new place of a session reads and the old one gives along", async () => {
-  await using nodes = new Nodes();
-  const [one, two] = nodes.all as [TestNode, TestNode];
-  const id = await sleepAt(one);
-  const settled: number[] = [];
-  const give = (node: TestNode, id: string, sequence: number, isRead = false) => {
-    const envelope = envelopeOf(id, sequence, { settle: () => void settled.push(sequence) }, ALICE);
-    envelope.stanza = { ...envelope.stanza, type: "groupchat" };
-    envelope.isRead = isRead;
-    assert.equal(node.session!.send(envelope.stanza, envelope), true);
-    if (!envelope.isKept) envelope.settle();
-  };
-  give(one, "m1", 1);
-  const again = await two.resume(id, 0);
-  give(two, "m1", 91, true); // it waits for those of the old node
-  give(two, "m2", 92, true);
-  give(one, "m3", 3);
-  await nodes.pass(1_000);
-  give(two, "m3", 93, true);
-  give(two, "m1", 4); // the room has the same words again, under no number
-  await settle();
-  assert.deepEqual(unreadBy(again), ["m1", "m3", "m2", "m1"]);
-  again.send(a(4));
-  await nodes.pass(1_000);
-  assert.deepEqual(settled.toSorted((one, other) => one - other), [1, 3, 4, 91, 92, 93]);
-});
-
-Deno.test("a message of a room comes once that its new place has read, and that follows late", async () => {
-  await using nodes = new Nodes();
-  const [one, two] = nodes.all as [TestNode, TestNode];
-  const id = await sleepAt(one);
-  const again = await two.resume(id, 0);
-  await settle();
-  nodes.between.cut();
-  const give = (node: TestNode, sequence: number, isRead: boolean) => {
-    const envelope = envelopeOf("m1", sequence, undefined, ALICE);
-    envelope.stanza = { ...envelope.stanza, type: "groupchat" };
-    envelope.isRead = isRead;
-    assert.equal(node.session!.send(envelope.stanza, envelope), true);
-  };
-  give(one, 1, false);
-  await nodes.pass(3_000);
-  give(two, 91, true);
-  nodes.link(one, two);
-  await nodes.pass(3_000);
-  assert.deepEqual(unreadBy(again), ["m1"]);
-});
-
 Deno.test("a message that a session brings comes once, though it comes straight, too, while that gets its place", async () => {
   const placing = Promise.withResolvers<undefined>();
   await using nodes = new Nodes(2, [{}, { opening: () => placing.promise }]);

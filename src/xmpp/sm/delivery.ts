@@ -15,11 +15,6 @@ export interface Delivery {
   /** True when another recipient session ended without acknowledging it. @default false */
   readonly isRerouted?: boolean;
   /**
-   * True for a numbered message of a room that this node has read from the database: other nodes have it
-   * under another id, in the same bytes. @default false
-   */
-  readonly isRead?: boolean;
-  /**
    * A session keeps the stanza until its client has acknowledged it. `acknowledged` or `abandoned`
    * answers each call.
    */

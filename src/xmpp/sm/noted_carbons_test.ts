@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { parseJid } from "../jid/jid_parser.ts";
-import type { Delivery } from "./delivery.ts";
 import { OwnDelivery } from "./delivery.ts";
 import { NotedCarbons } from "./noted_carbons.ts";
 
@@ -17,21 +16,6 @@ Deno.test("NotedCarbons notes no message of another sender", () => {
   const carbons = new NotedCarbons();
   carbons.note(carbon("one", "bob@example.com"));
   assert.equal(carbons.take(carbon("one", "bob@example.com")), false);
-});
-
-Deno.test("NotedCarbons.take() knows a message of a room only from one that was read, and the reverse", () => {
-  for (
-    const [isRead, isReadLater, isKnown] of [
-      [true, false, true],
-      [false, true, true],
-      [true, true, false],
-      [false, false, false],
-    ] as const
-  ) {
-    const carbons = new NotedCarbons();
-    carbons.note(roomMessage(isRead));
-    assert.equal(carbons.take(roomMessage(isReadLater)), isKnown, `${isRead}, ${isReadLater}`);
-  }
 });
 
 Deno.test("NotedCarbons remembers 5000 carbons, and forgets the oldest for one more", () => {
@@ -52,19 +36,4 @@ function carbon(id: string, from = ALICE): OwnDelivery {
     to: parseJid(`${ALICE}/home`),
     bytes: new TextEncoder().encode(`<message from='${from}' id='${id}'/>`),
   });
-}
-
-/** Makes a message of a room that a node has got from another one, or has read from the database. */
-function roomMessage(isRead: boolean): Delivery {
-  return {
-    stanza: { ...carbon("one", "coven@muclight.example.com").stanza, type: "groupchat" },
-    isOwed: false,
-    isRead,
-    retain() {},
-    acknowledged() {},
-    abandoned: () => true,
-    written() {},
-    release: () => false,
-    detach() {},
-  };
 }

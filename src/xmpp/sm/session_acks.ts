@@ -11,10 +11,7 @@ import { StreamEnds } from "./stream_ends.ts";
 import type { StreamManagement } from "./stream_management.ts";
 import { UnackedQueue } from "./unacked_queue.ts";
 
-/**
- * Milliseconds in which a carbon, or a message of a room, may still come straight a second time after the
- * first one.
- */
+/** Milliseconds in which a second carbon of a message may still come straight after the first one. */
 const CARBONS_MS = 2_000;
 /** Window size from which on the window is unbounded. */
 const MAX_WINDOW = 256;
@@ -78,9 +75,9 @@ export class SessionAcks {
    * none follow.
    */
   #heldBack: UnackedQueue | undefined;
-  /** Carbons, and messages of rooms, that have followed lately. */
+  /** Carbons that have followed lately. */
   #followedCarbons: NotedCarbons | undefined;
-  /** Those that came straight while the old node, out of reach, may still send them, too. */
+  /** Carbons that came straight while the old node, out of reach, may still send them, too. */
   #straightCarbons: NotedCarbons | undefined;
   /** Monotonic milliseconds until when those that have followed count. */
   #carbonsUntilMs = Infinity;
