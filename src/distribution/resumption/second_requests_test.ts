@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { bind } from "../../xmpp/c2s/testing/c2s_fixture.ts";
 import { FRAME_TYPE } from "../wire/mod.ts";
 import { expectMessages, failed, HOME, resume, resumed, TestNode } from "./testing/nodes.ts";
 import { Nodes, settle, sleepAt } from "./testing/linked_nodes.ts";
@@ -153,6 +154,29 @@ Deno.test("a client that goes while its session is being given, and logs in at a
   assert.equal(nodes.world.claims.get(HOME), three);
   assert.deepEqual(nodes.all.map(({ registry }) => registry.count), [0, 0, 1]);
   assert.deepEqual(one.rerouted.map(({ id }) => id), ["m1"]);
+});
+
+Deno.test("a client that goes while its session is being given, and logs in at its new node, stays there", async () => {
+  await using nodes = new SlowPlace();
+  const [one, two] = nodes.all as [TestNode, TestNode];
+  const id = await sleepAt(one, "m1");
+  const first = await two.greet();
+  const isSent = (type: number) => nodes.between.sent.some((each) => each.type === type);
+  nodes.between.delayMs = (from) => from === one && isSent(FRAME_TYPE.have) ? 100 : 0;
+  first.send(resume(id, 0));
+  await settle();
+  assert.ok(isSent(FRAME_TYPE.given));
+  first.cut(); // GIVEN is on its way
+  const login = await two.greet();
+  const bound = bind(login, "home");
+  await nodes.pass(200);
+  nodes.place(); // the login gets its place after the session has come
+  assert.equal(await bound, HOME);
+  await nodes.pass(1_000);
+  assert.equal(login.isClosed, false);
+  assert.equal(nodes.world.claims.get(HOME), two);
+  assert.deepEqual(nodes.all.map(({ registry }) => registry.count), [0, 1, 0]);
+  assert.deepEqual([...one.rerouted, ...two.rerouted].map(({ id }) => id), ["m1"]);
 });
 
 Deno.test("a client that asks again while its session gets no place is answered as the first stream", async () => {

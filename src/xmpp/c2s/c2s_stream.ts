@@ -472,12 +472,6 @@ export class C2sStream extends StreamShell<C2sStreamDeps, C2sSession> {
     const { previd, success } = action;
     const { jid } = arrived.state;
     const { registry } = this.deps;
-    // A client that has logged in with this resource meanwhile is newer. What is left of a session
-    // that has been here before is older.
-    const there = registry.find(jid);
-    if (there !== undefined && there.isGiven !== true) {
-      return this.#notPlaced(arrived, undefined, action);
-    }
     const session: C2sSession = new C2sSession(
       jid,
       this.transport,
@@ -507,11 +501,11 @@ export class C2sStream extends StreamShell<C2sStreamDeps, C2sSession> {
 
   #notPlaced(
     arrived: ArrivedSession,
-    session: C2sSession | undefined,
+    session: C2sSession,
     { previd, account }: NegotiationAction & { kind: "resume" },
   ): void {
     const { covered } = arrived.state;
-    session?.abandon(arrived);
+    session.abandon(arrived);
     arrived.declined();
     this.deps.management!.unplaced({ previd, account: account.text }, covered);
     if (this.#state.kind !== "closed") this.#resumeFailed(covered);

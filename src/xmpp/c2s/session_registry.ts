@@ -99,13 +99,17 @@ export class SessionRegistry {
   /**
    * Makes `session` reachable. It replaces a session with the same full JID, which ends with `conflict`
    * (RFC 6120 §7.7.2.2). One that comes from another node gets stanzas from the start: other nodes send
-   * them here as soon as they know of it, and its client has been available all the time.
+   * them here as soon as they know of it, and its client has been available all the time. It gets no
+   * place, but `conflict`, if a client has logged in here with its full JID.
    *
    * @returns "opened", or the condition that answers the bind request
    */
   open(session: LocalSession): Promise<"opened" | StanzaErrorCondition> {
     return this.#turns.run(session.jid.text, async () => {
       if (session.origin === undefined) return await this.#open(session);
+      // The login is newer. What is left of a session that has been here before is older.
+      const there = this.find(session.jid);
+      if (there !== undefined && there.isGiven !== true) return "conflict";
       this.#expect(session);
       try {
         return await this.#open(session);

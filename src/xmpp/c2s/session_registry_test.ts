@@ -11,6 +11,7 @@ import { SessionRegistry } from "./session_registry.ts";
 class FakeSession implements LocalSession {
   isHibernating = false;
   isManaged = false;
+  isGiven = false;
   origin: LocalSession["origin"];
   readonly isConfidential = true;
   hasCarbons = false;
@@ -319,6 +320,19 @@ for (const isRefused of [false, true]) {
     },
   );
 }
+
+Deno.test("SessionRegistry.open() gives a session from elsewhere no place while a client logs in with its full JID", async () => {
+  const { registry } = registryWith();
+  const coming = new FakeSession(`${BARE}/a`, 0);
+  coming.origin = { process: 1, askedMs: 0 };
+  const login = new FakeSession(`${BARE}/a`, 0);
+  const outcomes = [registry.open(login), registry.open(coming)];
+  assert.deepEqual(await Promise.all(outcomes), ["opened", "conflict"]);
+  assert.equal(login.isOpen, true);
+  assert.deepEqual(registry.ofAccount(BARE), [login]);
+  login.isGiven = true;
+  assert.equal(await registry.open(coming), "opened", "what has moved away is older");
+});
 
 Deno.test("SessionRegistry.displaced() ends a session, also one from elsewhere that gets its place", async () => {
   const opened = Promise.withResolvers<void>();
