@@ -25,6 +25,10 @@ const MAX_CONTACTS = 11_000;
 const MAX_GROUP_ROWS = 100_000;
 const MAX_PRIVATE_ROWS = 1000;
 const MAX_PRIVACY_LISTS = 1_000;
+/** Bytes of all rules of an account that are read. */
+const MAX_RULES_BYTES = 16_777_216;
+/** Characters of what a rule is about that are read: one more than a JID has bytes at most. */
+const MAX_RULE_VALUE = 3_072;
 /** Bytes of all elements of an account's private storage that are read. */
 const MAX_ELEMENTS_BYTES = 16_777_216;
 
@@ -83,6 +87,9 @@ interface LeftTable {
 const LEFT_TABLES: Readonly<Record<string, LeftTable>> = {
   mam_server_user: { key: ["server", "user_name"], reason: "message archives are not taken" },
 };
+
+/** Tables of privacy lists. Without one of them, whom people have blocked is not known. */
+const PRIVACY_TABLES = ["privacy_list", "privacy_default_list", "privacy_list_data"];
 
 /** Types of rules of privacy lists. One for everybody has none. */
 const PRIVACY_TYPES: Readonly<Record<string, string>> = {
@@ -147,6 +154,14 @@ export class MongooseimSql implements AccountSource {
             : `its table ${table} has no column ${
               missing.join(", ")
             }, as MongooseIM has it since 5.0`),
+      );
+    }
+    const missing = PRIVACY_TABLES.filter((table) => !columns.has(table));
+    if (missing.length > 0 && missing.length < PRIVACY_TABLES.length) {
+      throw new CausewayError(
+        "migration/no-tables",
+        `Cannot read ${database.place}: ${missing.join(" or ")} is missing, or this role may not ` +
+          "read it: grant it SELECT, as people would lose their block lists",
       );
     }
     const tables = Object.keys(TABLES).filter((table) => columns.has(table));
@@ -326,7 +341,8 @@ export class MongooseimSql implements AccountSource {
 
   async #privacy(parts: AccountParts, key: readonly [string, string]): Promise<void> {
     const [chosen] = await this.#rows("privacy_default_list", cut("name"), key, 1);
-    if (chosen !== undefined) parts.defaultPrivacyList(textOf(chosen["name"]));
+    const defaultName = textOf(chosen?.["name"]);
+    if (chosen !== undefined) parts.defaultPrivacyList(defaultName);
     const lists = await this.#rows(
       "privacy_list",
       `id, ${cut("name")}`,
@@ -336,14 +352,36 @@ export class MongooseimSql implements AccountSource {
     if (lists.length > MAX_PRIVACY_LISTS) {
       parts.note("privacy", `lists after the first ${MAX_PRIVACY_LISTS} are not read`);
     }
-    for (const { id, name } of lists.slice(0, MAX_PRIVACY_LISTS)) {
-      const rows = !this.#tables.has("privacy_list_data") ? [] : await this.#database.query(
-        `SELECT t, ${cut("value")}, action, ord, match_all, ` +
-          `${Object.keys(PRIVACY_KINDS).join(", ")} FROM privacy_list_data WHERE id = ? ` +
-          `ORDER BY ord LIMIT ${MAX_PRIVACY_ITEMS + 1}`,
-        [Number(textOf(id))],
+    let room = MAX_RULES_BYTES;
+    const isDefault = (row: Readonly<Record<string, unknown>>) =>
+      textOf(row["name"]) === defaultName;
+    const read = lists.slice(0, MAX_PRIVACY_LISTS)
+      .toSorted((one, other) => Number(isDefault(other)) - Number(isDefault(one)));
+    for (const { id, name } of read) {
+      const rules = `FROM privacy_list_data WHERE id = ? ORDER BY ord LIMIT ${
+        MAX_PRIVACY_ITEMS + 1
+      }`;
+      const number = [Number(textOf(id))];
+      const [size] = await this.#database.query(
+        `SELECT sum(octet_length(value)) AS bytes FROM (SELECT value ${rules}) AS rules`,
+        number,
       );
-      parts.privacyList(textOf(name), rows.map(privacyItemOf));
+      room -= Number(textOf(size?.["bytes"]));
+      if (room < 0) {
+        const reason = `rules of lists after the first ${MAX_RULES_BYTES} bytes are not read`;
+        return parts.note("privacy", reason);
+      }
+      const rows = await this.#database.query(
+        `SELECT t, left(value, ${MAX_RULE_VALUE}) AS value, action, ord, match_all, ` +
+          `${Object.keys(PRIVACY_KINDS).join(", ")} ${rules}`,
+        number,
+      );
+      const items = rows.map(privacyItemOf);
+      const idle = items.filter((item) => item === undefined).length;
+      if (idle > 0) {
+        parts.note("privacy", `list ${shown(textOf(name))}: ${idle} of its rules match no stanza`);
+      }
+      parts.privacyList(textOf(name), items.filter((item) => item !== undefined));
     }
   }
 
@@ -437,20 +475,24 @@ function takeDetails(parts: AccountParts, details: string): void {
   }
 }
 
-/** Reads a rule of a privacy list. An entry of a block list is a rule with an action of its own. */
-function privacyItemOf(row: Readonly<Record<string, unknown>>): WrittenPrivacyItem {
+/**
+ * Reads a rule of a privacy list; undefined for one that is about no stanza. An entry of a block list
+ * is a rule with an action of its own.
+ */
+function privacyItemOf(row: Readonly<Record<string, unknown>>): WrittenPrivacyItem | undefined {
   const [type, action] = [textOf(row["t"]).trim(), textOf(row["action"]).trim()];
   const isBlock = action === "b";
   const isAbout = (column: string) => ["true", "1"].includes(textOf(row[column]));
   const isForAll = isBlock || isAbout("match_all");
+  const kinds = Object.entries(PRIVACY_KINDS)
+    .flatMap(([column, kind]) => isAbout(column) ? [kind] : []);
+  if (!isForAll && kinds.length === 0) return undefined;
   return {
     type: type === "n" ? undefined : PRIVACY_TYPES[type] ?? type,
     value: textOf(row["value"]),
     action: isBlock || action === "d" ? "deny" : action === "a" ? "allow" : action,
     order: String(Number(textOf(row["ord"]))),
-    kinds: isForAll
-      ? []
-      : Object.entries(PRIVACY_KINDS).flatMap(([column, kind]) => isAbout(column) ? [kind] : []),
+    kinds: isForAll ? [] : kinds,
   };
 }
 

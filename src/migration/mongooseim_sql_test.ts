@@ -68,6 +68,7 @@ const STATEMENTS: readonly string[] = [
     "8, 's', 'both', 'a', 2, false, false, true, true, false",
     "8, 'n', '', 'd', 3, false, false, false, false, true",
     "8, 'x', '', 'd', 4, true, false, false, false, false",
+    "8, 'j', 'mallory@example.net', 'a', 0, false, false, false, false, false",
     "9, 'n', '', 'd', 1, true, false, false, false, false",
   ].map((values) => `INSERT INTO privacy_list_data VALUES (${values})`),
   "INSERT INTO mam_server_user VALUES (1, 'example.com', 'bob')",
@@ -128,6 +129,7 @@ for (const kind of FOREIGN_KINDS) {
         "chat and normal, or more than 10000",
         "alice@example.com | offline | 1 messages: they have expired, or there is no room",
         'alice@example.com | privacy | list "blocked": rule "3" about "not a jid@@" is malformed',
+        'alice@example.com | privacy | list "friends": 1 of its rules match no stanza',
         'alice@example.com | privacy | list "friends": rule "4" about "" is malformed',
         'bob@example.com | privacy | the default list "gone" is missing',
         "bob@example.com | vcard | it is not a vCard",
@@ -279,6 +281,16 @@ for (const kind of FOREIGN_KINDS) {
       [11_000, "c11000@example.net", "contacts after the first 11000 are not read"],
       [11_000, "c11000@example.net", ""],
     ]);
+
+    const unreadable = ["users", "privacy_list", "privacy_default_list"];
+    await using partial = await foreign(
+      server,
+      unreadable.map((name) => `CREATE TABLE ${name} (${TABLES[name]})`),
+    );
+    await assert.rejects(MongooseimSql.open(partial), {
+      code: "migration/no-tables",
+      message: /: privacy_list_data is missing, or this role may not read it: grant it SELECT/,
+    });
 
     await using old = await foreign(server, ["CREATE TABLE users (username text, password text)"]);
     await assert.rejects(MongooseimSql.open(old), {

@@ -284,10 +284,10 @@ function takeNode(parts: AccountParts, part: XmlElement): void {
 /** Takes the lists of an account as its client sees them (XEP-0227 §4.6, XEP-0016 §2.3). */
 function takePrivacy(parts: AccountParts, query: XmlElement): void {
   for (const each of query.elements) {
-    const name = each.attribute("name") ?? "";
-    if (each.name === "default") parts.defaultPrivacyList(name);
-    if (each.name !== "list") continue;
-    parts.privacyList(name, each.elements.map(writtenItem));
+    const name = each.attribute("name");
+    // Without a name it says that there is no default.
+    if (each.name === "default" && name !== undefined) parts.defaultPrivacyList(name);
+    if (each.name === "list") parts.privacyList(name ?? "", each.elements.map(writtenItem));
   }
 }
 

@@ -1,5 +1,5 @@
 import type { PrivacyItem, WrittenPrivacyItem } from "../services/privacy/mod.ts";
-import { toPrivacyItem } from "../services/privacy/mod.ts";
+import { PRIVACY_KINDS, renumbered, toPrivacyItem } from "../services/privacy/mod.ts";
 import { bytesOf, shown } from "./shown.ts";
 import type { MovedPrivacy } from "./moved_account.ts";
 
@@ -7,6 +7,7 @@ import type { MovedPrivacy } from "./moved_account.ts";
 const MAX_LISTS = 1_000;
 /** Items of a list that are taken. */
 export const MAX_PRIVACY_ITEMS = 10_000;
+/** Bytes of the name of a list, and of a group of a roster. */
 const MAX_NAME_BYTES = 1_023;
 
 /** Collects the privacy lists of one account, with a note for what cannot be taken of them. */
@@ -20,7 +21,10 @@ export class PrivacyParts {
     this.#note = note;
   }
 
-  /** Takes a list without those of its items that no list may have. */
+  /**
+   * Takes a list without those of its items that no list may have. Items with one order stay, in the
+   * order in which they are written: ejabberd gives all entries of a block list the order 0.
+   */
   list(name: string, written: readonly WrittenPrivacyItem[]): void {
     if (name === "" || bytesOf(name) > MAX_NAME_BYTES) {
       return this.#note(`list ${shown(name)}: its name is empty or too long`);
@@ -28,19 +32,21 @@ export class PrivacyParts {
     if (!this.#lists.has(name) && this.#lists.size >= MAX_LISTS) {
       return this.#note(`list ${shown(name)}: there are more than ${MAX_LISTS}`);
     }
-    const items = new Map<number, PrivacyItem>();
+    const items: PrivacyItem[] = [];
     for (const each of written.slice(0, MAX_PRIVACY_ITEMS)) {
-      const item = toPrivacyItem(each);
-      const place = `list ${shown(name)}: rule ${shown(each.order ?? "")}`;
-      if (typeof item === "string") {
-        this.#note(`${place} about ${shown(each.value ?? "everybody")} is malformed`);
-      } else if (items.has(item.order)) this.#note(`${place}: another one has the same order`);
-      else items.set(item.order, item);
+      const item = itemOf(each);
+      if (item !== undefined) items.push(item);
+      else {
+        const rule = `rule ${shown(each.order ?? "")} about ${shown(each.value ?? "everybody")}`;
+        this.#note(`list ${shown(name)}: ${rule} is malformed`);
+      }
     }
     if (written.length > MAX_PRIVACY_ITEMS) {
       this.#note(`list ${shown(name)}: rules after the first ${MAX_PRIVACY_ITEMS} are not read`);
     }
-    this.#lists.set(name, [...items.values()]);
+    const sorted = items.toSorted((one, other) => one.order - other.order);
+    const isUnique = new Set(items.map(({ order }) => order)).size === items.length;
+    this.#lists.set(name, isUnique ? sorted : renumbered(sorted));
   }
 
   /** Returns the lists that were taken. */
@@ -55,4 +61,16 @@ export class PrivacyParts {
       lists: [...this.#lists].map(([name, items]) => ({ name, items })),
     };
   }
+}
+
+/** Returns an item as it is taken; undefined for one that no list may have. */
+function itemOf(written: WrittenPrivacyItem): PrivacyItem | undefined {
+  const item = toPrivacyItem(written);
+  if (typeof item === "string") return undefined;
+  const { match, action, kinds } = item;
+  if (match.type === "group" && bytesOf(match.value) > MAX_NAME_BYTES) return undefined;
+  // Whom a rule denies all kinds of stanzas is on the block list of other servers.
+  const isBlock = match.type === "jid" && action === "deny" &&
+    kinds.length === PRIVACY_KINDS.length;
+  return isBlock ? { ...item, kinds: [] } : item;
 }

@@ -30,6 +30,9 @@ export function takenPrivacyOptions(
   return { bounds: mod_privacy || DEFAULT_PRIVACY_BOUNDS, hasLists: mod_privacy !== false };
 }
 
+/** Bytes up to which a default list is taken, whatever the bounds of the host. */
+const MAX_DEFAULT_BYTES = 1_048_576;
+
 /** Attempts at a write that others get in the way of. */
 const MAX_ATTEMPTS = 20;
 
@@ -45,13 +48,12 @@ export async function takePrivacy(
   target: PrivacyTarget,
 ): Promise<void> {
   const isDefault = ({ name }: MovedPrivacyList) => name === moved.defaultName;
-  const { defaultName } = moved;
   const lists = [...moved.lists.filter(isDefault), ...moved.lists.filter((it) => !isDefault(it))];
   for (const list of lists) {
     const kept = target.hasLists ? list : blocksOf(list, isDefault(list), target);
     if (kept === undefined) continue;
     try {
-      await takeList(localpart, { list: kept, isDefault: defaultName === kept.name }, target);
+      await takeList(localpart, { list: kept, isDefault: isDefault(list) }, target);
     } catch (thrown) {
       if (!(thrown instanceof CausewayError) || thrown.code !== "storage/value-too-large") {
         throw thrown;
@@ -70,7 +72,7 @@ function blocksOf(
   const blocks = isDefault ? items.filter(isBlock) : [];
   const left = items.length - blocks.length;
   if (left > 0) {
-    target.note(`list ${shown(name)}: ${left} rules: the host has no such lists (mod_privacy)`);
+    target.note(`list ${shown(name)}: rules that are not taken, as mod_privacy is off: ${left}`);
   }
   return blocks.length === 0 ? undefined : { name, items: blocks };
 }
@@ -85,21 +87,27 @@ async function takeList(
   const xml = listText(list);
   for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
     const stored = await target.store.read(localpart);
-    const existing = stored.lists.find((each) => each.name === name);
-    if (existing !== undefined && existing.xml !== xml) {
-      return note("there is another one already");
-    }
-    if (existing === undefined && !hasRoom(stored, list, { xml, bounds: target.bounds })) {
-      return note("the account has no room for it");
-    }
     const { version: expected, defaultName = isDefault ? name : undefined } = stored;
-    const isWritten = existing !== undefined ||
-      await target.store.write(localpart, { expected, defaultName, list: { name, xml } }) !==
-        undefined;
-    if (!isWritten) continue;
-    if (isDefault && stored.defaultName !== undefined && stored.defaultName !== name) {
-      note("another list is the default already");
+    const existing = stored.lists.find((each) => each.name === name);
+    if (existing !== undefined) {
+      if (existing.xml !== xml) return note("there is another one already");
+      if (isDefault && stored.defaultName !== name) note("it is here, and is not the default");
+      return;
     }
+    const isElsewhere = isDefault && defaultName !== name;
+    // Its owner could neither see nor remove a list besides the block list.
+    if (isElsewhere && !target.hasLists) return note("there is another block list already");
+    const room = roomFor(stored, list, { xml, isDefault, bounds: target.bounds });
+    if (room === "none") {
+      return note(
+        "the account has no room for it: raise max_lists, max_items or max_bytes of mod_privacy, " +
+          "and repeat the import",
+      );
+    }
+    const change = { expected, defaultName, list: { name, xml } };
+    if (await target.store.write(localpart, change) === undefined) continue;
+    if (isElsewhere) note("it is not the default, as another list is already");
+    if (room === "beyond") note("it is larger than its owner may make it");
     return;
   }
   throw new CausewayError(
@@ -109,12 +117,22 @@ async function takeList(
   );
 }
 
-function hasRoom(
+/**
+ * Returns whether an account has room for one more list. The default list is taken beyond its bounds:
+ * without it, whom its owner has blocked could write again.
+ */
+function roomFor(
   { lists }: StoredPrivacy,
   { items }: MovedPrivacyList,
-  { xml, bounds }: { readonly xml: string; readonly bounds: PrivacyBounds },
-): boolean {
+  { xml, isDefault, bounds }: {
+    readonly xml: string;
+    readonly isDefault: boolean;
+    readonly bounds: PrivacyBounds;
+  },
+): "room" | "beyond" | "none" {
   const bytes = lists.reduce((sum, each) => sum + bytesOf(each.xml), bytesOf(xml));
-  return lists.length < bounds.maxLists && items.length <= bounds.maxItems &&
-    bytes <= bounds.maxBytes;
+  if (
+    lists.length < bounds.maxLists && items.length <= bounds.maxItems && bytes <= bounds.maxBytes
+  ) return "room";
+  return isDefault && bytes <= MAX_DEFAULT_BYTES ? "beyond" : "none";
 }

@@ -43,7 +43,7 @@ Deno.test("takePrivacy() leaves the lists that are here, and says so", async () 
   const found = await take(destination, lists("other", { main: RULE, other: RULE }));
   assert.deepEqual(found, ["default main", `main: ${BLOCK}`, `other: ${RULE}`]);
   assert.deepEqual(destination.report().slice(0, 2), [
-    'alice@example.com | privacy | list "other": another list is the default already',
+    'alice@example.com | privacy | list "other": it is not the default, as another list is already',
     'alice@example.com | privacy | list "main": there is another one already',
   ]);
 });
@@ -56,13 +56,17 @@ Deno.test("takePrivacy() does not bring a default back that its owner no longer 
   const { version } = await store.read("alice");
   await store.write("alice", { expected: version, defaultName: undefined });
   assert.deepEqual(await take(destination, query), ["default undefined", `main: ${BLOCK}`]);
+  assert.deepEqual(destination.report(), [
+    'alice@example.com | privacy | list "main": it is here, and is not the default',
+  ]);
 });
 
 Deno.test("takePrivacy() takes the rules that a list may have, and names the others", async () => {
   await using destination = await Destination.open();
   const query = lists("gone", {
     main: BLOCK + "<item type='jid' value='a@b@c' action='deny' order='2'/>" +
-      "<item action='deny' order='1'/><item action='deny' order='-1'/>" +
+      "<item action='deny' order='-1'/>" +
+      `<item type='group' value='${"g".repeat(1_100)}' action='deny' order='3'/>` +
       "<item action='block' order='4'/><item action='deny' order='5'><stanza/></item>",
     ["n".repeat(1_100)]: RULE,
   });
@@ -70,14 +74,36 @@ Deno.test("takePrivacy() takes the rules that a list may have, and names the oth
   assert.deepEqual(destination.report(), [
     ...[
       'list "main": rule "2" about "a@b@c" is malformed',
-      'list "main": rule "1": another one has the same order',
       'list "main": rule "-1" about "everybody" is malformed',
+      `list "main": rule "3" about "${"g".repeat(100)}…" is malformed`,
       'list "main": rule "4" about "everybody" is malformed',
       'list "main": rule "5" about "everybody" is malformed',
       `list "${"n".repeat(100)}…": its name is empty or too long`,
       'the default list "gone" is missing',
     ].map((reason) => `alice@example.com | privacy | ${reason}`),
   ]);
+});
+
+Deno.test("takePrivacy() keeps the rules of a list that have one order, as ejabberd writes them", async () => {
+  await using destination = await Destination.open();
+  const block = (name: string, order: number) =>
+    `<item type='jid' value='${name}@example.net' action='deny' order='${order}'/>`;
+  const items = ["one", "two", "three"].map((name) => block(name, 0)).join("");
+  const query = lists("main", { main: `<item action='allow' order='7'/>${items}` });
+  assert.deepEqual(await take(destination, query), [
+    "default main",
+    `main: ${block("one", 1)}${block("two", 2)}${
+      block("three", 3)
+    }<item action='allow' order='4'/>`,
+  ]);
+  assert.deepEqual(destination.report(), []);
+});
+
+Deno.test("takePrivacy() takes the words for no default", async () => {
+  await using destination = await Destination.open();
+  const query = lists("main", { main: REST }).replace("<default name='main'/>", "<default/>");
+  assert.deepEqual(await take(destination, query), ["default undefined", `main: ${REST}`]);
+  assert.deepEqual(destination.report(), []);
 });
 
 Deno.test("takePrivacy() takes no more than an account may have", async () => {
@@ -95,7 +121,22 @@ Deno.test("takePrivacy() takes no more than an account may have", async () => {
   );
   assert.deepEqual(found, ["default main", `main: ${BLOCK}`, `other: ${RULE}`]);
   assert.deepEqual(destination.report(), [
-    'alice@example.com | privacy | list "wide": the account has no room for it',
+    'alice@example.com | privacy | list "wide": the account has no room for it: raise max_lists, ' +
+    "max_items or max_bytes of mod_privacy, and repeat the import",
+  ]);
+});
+
+Deno.test("takePrivacy() unblocks nobody for want of room", async () => {
+  await using destination = await Destination.open();
+  const bounds = { maxLists: 5, maxItems: 1, maxBytes: 10 };
+  const taking = { ...destination.taking, privacyOptionsOf: () => ({ bounds, hasLists: true }) };
+  const query = lists("main", { main: BLOCK + RULE });
+  assert.deepEqual(await take(destination, query, taking), [
+    "default main",
+    `main: ${BLOCK}${RULE}`,
+  ]);
+  assert.deepEqual(destination.report(), [
+    'alice@example.com | privacy | list "main": it is larger than its owner may make it',
   ]);
 });
 
@@ -103,11 +144,18 @@ Deno.test("takePrivacy() takes a block list where people have nothing else", asy
   await using destination = await Destination.open();
   const bounds = { maxLists: 5, maxItems: 10, maxBytes: 10_000 };
   const taking = { ...destination.taking, privacyOptionsOf: () => ({ bounds, hasLists: false }) };
-  const query = lists("main", { main: BLOCK + REST, other: BLOCK });
+  const kinds = "<message/><iq/><presence-in/><presence-out/>";
+  const whole = BLOCK.replace("/>", `>${kinds}</item>`);
+  const query = lists("main", { main: whole + REST, other: BLOCK });
   assert.deepEqual(await take(destination, query, taking), ["default main", `main: ${BLOCK}`]);
   assert.deepEqual(destination.report(), [
-    'alice@example.com | privacy | list "main": 1 rules: the host has no such lists (mod_privacy)',
-    'alice@example.com | privacy | list "other": 1 rules: the host has no such lists (mod_privacy)',
+    'alice@example.com | privacy | list "main": rules that are not taken, as mod_privacy is off: 1',
+    'alice@example.com | privacy | list "other": rules that are not taken, as mod_privacy is off: 1',
+  ]);
+  const second = lists("b", { b: BLOCK.replace("spam", "ham") });
+  assert.deepEqual(await take(destination, second, taking), ["default main", `main: ${BLOCK}`]);
+  assert.deepEqual(destination.report(), [
+    'alice@example.com | privacy | list "b": there is another block list already',
   ]);
 });
 
@@ -145,6 +193,6 @@ Deno.test("takePrivacy() loses no list that its owner makes meanwhile", async ()
   const found = await take(destination, lists("main", { main: BLOCK }), { ...taking, stores });
   assert.deepEqual(found, ["default own", `main: ${BLOCK}`, `own: ${RULE}`]);
   assert.deepEqual(destination.report(), [
-    'alice@example.com | privacy | list "main": another list is the default already',
+    'alice@example.com | privacy | list "main": it is not the default, as another list is already',
   ]);
 });

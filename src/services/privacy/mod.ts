@@ -4,7 +4,7 @@ export type { PrivacyFailure } from "./lists_here.ts";
 export type { PrivacyBounds } from "./privacy_bounds.ts";
 export { DEFAULT_PRIVACY_BOUNDS } from "./privacy_bounds.ts";
 export type { PrivacyItem } from "./privacy_list.ts";
-export { isBlock } from "./privacy_list.ts";
+export { isBlock, PRIVACY_KINDS, renumbered } from "./privacy_list.ts";
 export type { PrivacyChange, PrivacyDeps, PrivacyHosts, PrivacyView } from "./privacy_ports.ts";
 export { PrivacyServer } from "./privacy_server.ts";
 export { privacyServices } from "./privacy_services.ts";

@@ -203,7 +203,8 @@ export function isBlock({ match, action, kinds }: PrivacyItem): boolean {
   return match.type === "jid" && action === "deny" && kinds.length === 0;
 }
 
-function renumbered(items: readonly PrivacyItem[]): readonly PrivacyItem[] {
+/** Returns the items in this order, with orders that say so. */
+export function renumbered(items: readonly PrivacyItem[]): readonly PrivacyItem[] {
   return items.map((item, index) => ({ ...item, order: index + 1 }));
 }
 

@@ -151,8 +151,9 @@ const DIALECT: SqlDialect = {
   // another index, and sorts them. MariaDB takes the hint for a comment.
   byKey: (table) => raw`/*+ INDEX(${raw.table(table)} PRIMARY) */`,
   // A prepared statement of MySQL compares with the UNIX_TIMESTAMP() of its first execution each time
-  // (seen with 8.0.31). NOW() counts an hour twice where clocks are set back.
-  clockMs: raw<number>`TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000`,
+  // (seen with 8.0.31). NOW() counts an hour twice where clocks are set back. Versions before 5.6.4
+  // know no parts of a second.
+  clockMs: raw<number>`TIMESTAMPDIFF(SECOND, '1970-01-01', UTC_TIMESTAMP()) * 1000`,
   // MariaDB has no `server_uuid`, and servers in containers may share all the rest but the time.
   identity: raw`(SELECT CONCAT_WS(' ', @@hostname, @@port, @@datadir, DATABASE(), create_time)
     FROM information_schema.tables
