@@ -119,6 +119,28 @@ Deno.test("SessionTable.hasMoved() is true of the older of two logins alone, wha
   await two.table.close();
 });
 
+Deno.test("SessionTable.hasMoved() is true of a session from another node that a login elsewhere has passed over", async () => {
+  const clock = new ManualClock();
+  const redis = new MemoryRedis(clock);
+  const one = new TestTable({ node: `node1@${HERE}`, incarnation: 1 }, clock, redis);
+  const two = new TestTable({ node: `node2@${HERE}`, incarnation: 2 }, clock, redis);
+  const slow = new ManualClock(); // a second behind
+  const far = new TestTable({ host: THERE, incarnation: 3 }, slow, redis);
+  await one.table.start();
+  await two.table.start();
+  await one.table.sessionOpened(PHONE);
+  clock.advance(1_000);
+  await far.table.start();
+  const origin = { process: one.incarnation, askedMs: clock.monotonicMs() };
+  clock.advance(5);
+  await far.table.sessionOpened(PHONE);
+  await two.table.sessionOpened(PHONE, origin);
+  await one.table.sessionClosed(PHONE);
+  assert.equal(await two.table.hasMoved(PHONE), true);
+  assert.equal(await far.table.hasMoved(PHONE), false);
+  for (const each of [one, two, far]) await each.table.close();
+});
+
 Deno.test("SessionTable renews its entries within refreshAfterMs and loses none while time passes", async () => {
   const redis = { refreshAfterMs: 1_000, expireAfterMs: 3_000 };
   const test = await TestTable.started({ redis });

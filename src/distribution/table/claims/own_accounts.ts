@@ -56,11 +56,14 @@ export class OwnAccounts {
     return sessions.some((session) => session.resourcepart === resourcepart);
   }
 
-  /** Epoch of the newest session with this full JID; undefined while there is none. */
+  /**
+   * Epoch of the newest session with this full JID, before it is drawn the one of when it opened;
+   * undefined while there is none.
+   */
   epochOf(jid: FullJid): number | undefined {
     const sessions = this.#accounts.get(jid.bare.text)?.sessions;
     const session = sessions?.findLast(({ resourcepart }) => resourcepart === jid.resourcepart);
-    return session === undefined ? undefined : Math.max(session.epoch, session.openedUs);
+    return session === undefined ? undefined : session.epoch || session.openedUs;
   }
 
   /** True when the account or domain has a session here. */
