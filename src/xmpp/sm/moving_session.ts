@@ -170,7 +170,7 @@ export type Arrival =
 export interface Fetching {
   /** The result. It never rejects, and resolves in a bounded time. */
   readonly arrival: Promise<Arrival>;
-  /** True once a node has begun to send the session. */
+  /** True once a node has begun to send the session, until the transfer is over. */
   readonly hasBegun: boolean;
   /** Cancels the request, because the client has gone again. */
   cancel(): void;
