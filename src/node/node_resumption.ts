@@ -55,6 +55,7 @@ export function makeResumption(
       call: ({ host }) => {
         if (host !== localHost) parts.links?.call(host);
       },
+      claimedEpoch: (jid, process) => table.claimedEpoch(jid, process),
       // Accounts of hosts other than the global host belong to this datacenter alone.
       mayHave: (account, host) => host === localHost || account.endsWith(`@${globalHost}`),
       mayBring: (fields) =>

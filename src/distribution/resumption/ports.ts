@@ -1,4 +1,4 @@
-import type { FreezeOwner, Freezing, ResumeRequest } from "../../xmpp/mod.ts";
+import type { FreezeOwner, Freezing, FullJid, ResumeRequest } from "../../xmpp/mod.ts";
 import type { Envelope, EnvelopeFields, OpenLink } from "../mod.ts";
 
 /** The sessions of this node. */
@@ -56,6 +56,11 @@ export interface Peers {
   call(peer: Peer): void;
   /** True when a peer may pass on this stanza, with the origin that it claims. */
   mayBring(arrived: Pick<EnvelopeFields, "stanza" | "origin" | "process">): boolean;
+  /**
+   * Returns the epoch of the newest claim on a full JID, if it is of that process of this datacenter. Must
+   * not reject.
+   */
+  claimedEpoch(jid: FullJid, process: number): Promise<number | undefined>;
   /** True when the datacenter `host` may get sessions of `account`, a bare JID. */
   mayHave(account: string, host: string): boolean;
 }

@@ -57,6 +57,8 @@ export class Taking implements Fate, Fetching {
   readonly #resolve: (arrival: Arrival) => void;
   #process: number;
   #askedMs = 0;
+  /** Epoch of the session's claim at its node, once it is read. */
+  #epoch: number | undefined;
   /** Local host of the node that was asked; elsewhere the same process is only a claim. */
   #host: string | undefined;
   #link: OpenLink | undefined;
@@ -132,7 +134,16 @@ export class Taking implements Fate, Fetching {
     const state = readState(fields, this.#request.account);
     if (state === undefined) return this.#step({ kind: "broken", reason: "refused" });
     this.#session = state;
+    this.#readEpoch(state.jid);
     this.#step({ kind: "session" });
+  }
+
+  /** Reads the claim that the session has at its node: a newer one, by the time it is given, is a login. */
+  #readEpoch(jid: FullJid): void {
+    const { peers, localHost } = this.#deps;
+    if (this.#host !== localHost) return; // what other datacenters have claimed may come late
+    const read = peers.claimedEpoch(jid, this.#process);
+    void read.then((epoch) => this.#epoch = epoch); // `claimedEpoch` does not reject
   }
 
   details(details: readonly SessionDetail[]): void {
@@ -455,7 +466,7 @@ export class Taking implements Fate, Fetching {
       state: { ...state, directed },
       queue,
       transfer: this.transfer,
-      origin: { process: this.#process, askedMs: this.#askedMs },
+      origin: { process: this.#process, askedMs: this.#askedMs, epoch: this.#epoch },
       placed: (followed) => this.#placed(followed, queue),
       hasFollowed: (delivery) => this.#hasFollowed(delivery),
       kept: (delivery) => this.#noteCome(delivery),

@@ -8,6 +8,7 @@ import { FOLLOW_MS, SETTLED_MS } from "./resumption_options.ts";
 import { Taking } from "./taking.ts";
 import {
   DC1,
+  DC2,
   END,
   OLD,
   OTHER,
@@ -82,6 +83,30 @@ Deno.test("Taking has no timeout once the session is given", async () => {
   assert.deepEqual(await world.news(), []);
   world.place(session);
   assert.deepEqual(await world.news(), ["HAVE taken 0/0"]);
+});
+
+Deno.test("Taking reads the claim of a session of its own datacenter while the session is on its way", async () => {
+  const cases = [[DC2, [`${HOME} ${OLD}`], 7], [DC1, [], undefined]] as const;
+  for (const [host, read, epoch] of cases) {
+    using world = new TakingWorld({}, undefined, host);
+    world.claimed = Promise.resolve(7);
+    world.taking.begin();
+    world.taking.session(SESSION);
+    await world.news();
+    assert.deepEqual(world.claimsRead, read);
+    world.queue({});
+    world.taking.given();
+    await world.news();
+    assert.ok(world.arrival?.kind === "arrived");
+    assert.deepEqual(world.arrival.session.origin, { process: OLD, askedMs: 0, epoch });
+  }
+});
+
+Deno.test("Taking does not wait for the claim of a session that is given", async () => {
+  using world = new TakingWorld({}, undefined, DC2);
+  world.claimed = Promise.withResolvers<number | undefined>().promise;
+  const session = await world.arrived();
+  assert.equal(session.origin.epoch, undefined);
 });
 
 Deno.test("Taking resolves with END's counts of a session that it cannot get", async () => {

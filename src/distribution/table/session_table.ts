@@ -1,6 +1,7 @@
 import { CausewayError, describeError } from "../../base/mod.ts";
 import type { FullJid, Jid, SessionOrigin } from "../../xmpp/mod.ts";
 import type { LinkTraffic } from "../mod.ts";
+import { incarnationOf } from "./claims/claims.ts";
 import type { OwnAccounts } from "./claims/own_accounts.ts";
 import type { AccountSession } from "./lookup/account_sessions.ts";
 import { inspectAddress } from "./lookup/address_inspection.ts";
@@ -187,6 +188,13 @@ export class SessionTable {
     const newest = await this.#lookup.newestClaim(jid);
     return newest !== undefined && newest.host !== localHost &&
       newest.epoch > (this.#accounts.epochOf(jid) ?? 0);
+  }
+
+  /** Returns the epoch of the newest live claim on `jid`, if that is of `process`. Never rejects. */
+  async claimedEpoch(jid: FullJid, process: number): Promise<number | undefined> {
+    const newest = await this.#lookup.newestClaim(jid);
+    if (newest === undefined || incarnationOf(newest.id) !== process) return undefined;
+    return newest.epoch;
   }
 
   /** The other nodes of this datacenter that are linked or hold a lease. */

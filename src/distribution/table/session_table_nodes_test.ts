@@ -248,6 +248,41 @@ for (const isKnown of [true, false]) {
   });
 }
 
+for (const isAtGiver of [true, false]) {
+  const where = isAtGiver ? "at the node that gave it" : "though the claim of that node is gone";
+  Deno.test(`SessionTable.sessionOpened() lets a login win over a session that was given before, ${where}`, async () => {
+    await using pair = await Pair.start();
+    const { one, two, three, clock } = pair;
+    await three.table.start();
+    await one.table.sessionOpened(PHONE);
+    clock.advance(5);
+    const askedMs = clock.monotonicMs();
+    const epoch = await two.table.claimedEpoch(PHONE, one.incarnation);
+    clock.advance(5);
+    if (isAtGiver) await one.table.sessionClosed(PHONE); // as the registry does before the login
+    const login = isAtGiver ? one : three;
+    await login.table.sessionOpened(PHONE);
+    if (!isAtGiver) await one.table.sessionClosed(PHONE);
+    await two.table.sessionOpened(PHONE, { process: one.incarnation, askedMs, epoch });
+    await advance(clock, 1_100, 100);
+    assert.deepEqual([...new Set(pair.displaced)], [`${N2} bob@example.com/phone`]);
+  });
+}
+
+Deno.test("SessionTable.claimedEpoch() knows the newest claim, of the named process alone", async () => {
+  await using pair = await Pair.start();
+  const { one, two, clock } = pair;
+  assert.equal(await two.table.claimedEpoch(PHONE, one.incarnation), undefined);
+  await one.table.sessionOpened(PHONE);
+  const epoch = await two.table.claimedEpoch(PHONE, one.incarnation);
+  assert.ok(epoch !== undefined);
+  assert.equal(await two.table.claimedEpoch(DESK, one.incarnation), undefined);
+  clock.advance(5);
+  await two.table.sessionOpened(PHONE);
+  assert.equal(await two.table.claimedEpoch(PHONE, one.incarnation), undefined);
+  assert.ok((await one.table.claimedEpoch(PHONE, two.incarnation))! > epoch);
+});
+
 Deno.test("SessionTable.sessionOpened() has a session that comes win over the node that gave it", async () => {
   await using pair = await Pair.start();
   const { one, two, three, clock } = pair;

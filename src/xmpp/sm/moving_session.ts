@@ -133,6 +133,11 @@ export interface SessionOrigin {
   readonly process: number;
   /** Monotonic milliseconds when it was asked for: a later login with its full JID is newer. */
   readonly askedMs: number;
+  /**
+   * Epoch of its claim at that process, read while it was on its way: a claim with a higher one is a
+   * later login. Undefined where that is not known.
+   */
+  readonly epoch?: number | undefined;
 }
 
 /** A session that came from another node. Either `placed` or `declined` is called, once. */

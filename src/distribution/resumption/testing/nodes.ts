@@ -153,6 +153,7 @@ export class TestNode {
         seemsEnded: ({ process }) => this.unheardProcesses.has(process),
         call: ({ process }) => void this.called.push(process),
         mayBring: ({ stanza }) => stanza.from.domainpart !== "forged.example",
+        claimedEpoch: () => Promise.resolve(undefined), // claims in `world` have none
         mayHave: (account, host) => options.mayHave?.(account, host) ?? true,
       },
       metrics,

@@ -18,6 +18,7 @@ export const TRANSFER = 7;
 export const OLD = 1;
 export const OTHER = 3;
 export const DC1 = "dc1.example.com";
+export const DC2 = "dc2.example.com";
 export const TIMEOUT_MS = 5_000;
 export const REQUEST: ResumeRequest = { previd: "1-1", account: "alice@example.com", h: 3 };
 /** Bytes that a stanza costs besides its own. */
@@ -64,6 +65,10 @@ export class TakingWorld implements Disposable {
   /** A second link to the session's node. */
   spare: OpenLink | undefined;
   arrival: Arrival | undefined;
+  /** Epoch of the session's claim, in the table. */
+  claimed = Promise.resolve<number | undefined>(undefined);
+  /** Claims that were read: full JID and process. */
+  readonly claimsRead: string[] = [];
   /** Numbers and records of stanzas that sessions have got by way of their old node. */
   readonly known = new Set<string>();
   readonly guessed = new Set<string>();
@@ -72,8 +77,9 @@ export class TakingWorld implements Disposable {
   constructor(
     options: Partial<ResumptionOptions> = {},
     readonly budget = new FairShares(),
+    host = DC1,
   ) {
-    this.links.set(OLD, this.link(""));
+    this.links.set(OLD, this.link("", host));
     this.taking = new Taking(TRANSFER, { request: REQUEST, process: OLD }, {
       options: {
         timeoutMs: TIMEOUT_MS,
@@ -84,7 +90,7 @@ export class TakingWorld implements Disposable {
         expireAfterMs: 120_000,
         ...options,
       },
-      localHost: "dc2.example.com",
+      localHost: DC2,
       budget: this.budget,
       memory: {
         deliveredTo: () => [],
@@ -101,6 +107,10 @@ export class TakingWorld implements Disposable {
         seemsEnded: () => false,
         call: () => assert.fail("the taker dials no node"),
         mayBring: ({ stanza }) => stanza.from.domainpart !== "forged.example",
+        claimedEpoch: (jid, process) => {
+          this.claimsRead.push(`${jid.text} ${process}`);
+          return this.claimed;
+        },
         mayHave: () => true,
       },
       metrics: new ResumptionMetrics(this.metrics, { givings: () => 0, takings: () => 0 }),

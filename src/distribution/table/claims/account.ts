@@ -1,3 +1,4 @@
+import type { SessionOrigin } from "../../../xmpp/mod.ts";
 import type { Claim } from "./claims.ts";
 import type { RedisCommand } from "../redis/redis_commands.ts";
 
@@ -7,8 +8,8 @@ export interface OwnSession {
   /** Number of the session in its process; the id ends with it. */
   readonly number: number;
   readonly resourcepart: string;
-  /** Incarnation of the process that has given it to this one; undefined where it began here. */
-  readonly cameFrom: number | undefined;
+  /** Set for a session that has come from another node. */
+  readonly origin: SessionOrigin | undefined;
   /**
    * Epoch drawn when it opened, or of when another node was asked for it. Its claim's epoch is higher
    * if the account had a higher one.

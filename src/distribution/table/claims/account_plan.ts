@@ -283,7 +283,7 @@ export function drawEpochs(
   for (const session of drawn) {
     session.epoch = passedOver(session, known, context) ?? epochAfter(
       session,
-      session.cameFrom === undefined
+      session.origin === undefined
         ? [...known, ...account.sessions]
         : [...known, ...account.sessions].filter((each) =>
           each.resourcepart === session.resourcepart
@@ -296,18 +296,20 @@ export function drawEpochs(
 
 /**
  * Returns the epoch of a session that has come from another node when a client has logged in with its
- * full JID since that node gave it: the epoch that it had there, so that the login is newer.
+ * full JID since that node gave it: the epoch that it had there, so that the login is newer. Where that
+ * epoch was not read in time, the node's newest claim may be such a login itself, or be gone.
  */
 function passedOver(
-  { cameFrom, resourcepart }: OwnSession,
+  { origin, resourcepart }: OwnSession,
   known: readonly Claim[],
   { isLive }: Pick<PlanContext, "isLive">,
 ): number | undefined {
-  if (cameFrom === undefined) return undefined;
+  if (origin === undefined) return undefined;
   const alike = known.filter((claim) => claim.resourcepart === resourcepart);
-  const before = newestClaim(alike.filter(({ id }) => incarnationOf(id) === cameFrom));
+  const before = origin.epoch ??
+    newestClaim(alike.filter(({ id }) => incarnationOf(id) === origin.process))?.epoch;
   if (before === undefined) return undefined;
-  return alike.some((claim) => isNewer(claim, before) && isLive(claim)) ? before.epoch : undefined;
+  return alike.some((claim) => claim.epoch > before && isLive(claim)) ? before : undefined;
 }
 
 function epochAfter(

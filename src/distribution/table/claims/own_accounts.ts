@@ -89,7 +89,7 @@ export class OwnAccounts {
       id: claimId(this.#incarnation, ++this.#sequence),
       resourcepart,
       number: this.#sequence,
-      cameFrom: origin?.process,
+      origin,
       openedUs: Math.max(1, this.#epochs.next() - Math.round(agoMs * 1000)),
       epoch: 0,
       isAnnounced: false,
