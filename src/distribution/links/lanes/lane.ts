@@ -1,5 +1,5 @@
 import { FairShares } from "../../../base/mod.ts";
-import type { CarbonOf, Envelope } from "../../mod.ts";
+import type { CarbonOf, Envelope, StanzaTrace } from "../../mod.ts";
 import type { Ack, Slow } from "../../wire/mod.ts";
 import {
   encodeStanzaFrame,
@@ -9,7 +9,6 @@ import {
   patchNumber,
   takeCarbon,
 } from "../../wire/mod.ts";
-import { FollowedStanzas } from "./followed_stanzas.ts";
 import { FRAME_SLAB_BYTES, FrameSlabs } from "./frame_slabs.ts";
 import { LaneEntries } from "./lane_entries.ts";
 import type { BoundLane, SenderBinding, StanzaId } from "./lane_entry.ts";
@@ -117,8 +116,8 @@ export class Lane implements BoundLane {
   readonly #slowed = new Map<number, () => void>();
   /** The last number whose duty wants to know that the peer has received it. */
   #lastWantingHeld = 0;
-  /** Stanzas that somebody follows, and that the peer has not received. */
-  readonly #followed: FollowedStanzas;
+  /** Numbers whose stanzas somebody follows, and that the peer has not received; ascending. */
+  #followed: number[] = [];
 
   constructor(id: number, options: LaneOptions, { events, budget, carbonOf }: LaneDeps) {
     this.id = id;
@@ -130,7 +129,6 @@ export class Lane implements BoundLane {
     this.#budget = budget ?? new FairShares();
     this.#carbonOf = carbonOf;
     this.#slabs = new FrameSlabs();
-    this.#followed = new FollowedStanzas(id, this.#entries);
   }
 
   /** Stanzas held. */
@@ -217,10 +215,7 @@ export class Lane implements BoundLane {
     entry.adoptDuty(envelope);
     entry.isTakenBack = envelope.arrival === "taken-back";
     entry.isOwed = envelope.isOwed;
-    if (envelope.trace !== undefined) {
-      entry.trace = envelope.trace;
-      this.#followed.add(number);
-    }
+    if (envelope.trace !== undefined) this.#follow(entry, envelope.trace, number);
     if (entry.wantsHeld) this.#lastWantingHeld = number;
     this.#entries.add(number, entry);
     this.#bind(entry);
@@ -273,7 +268,7 @@ export class Lane implements BoundLane {
     this.#entries.add(number, entry);
     if (entry.wantsHeld) this.#lastWantingHeld = number;
     if (entry.trace !== undefined) {
-      this.#followed.add(number);
+      this.#follow(entry, entry.trace, number);
       entry.trace.note("moved", { lane: this.id, number });
     }
     this.#bind(entry);
@@ -354,10 +349,8 @@ export class Lane implements BoundLane {
    * @returns bytes written, and how many of the stanzas were written for the first time
    */
   flush(creditBytes: number, write: (bytes: Uint8Array) => void): { bytes: number; fresh: number } {
-    const isFollowed = this.#sent < this.#followed.last;
-    if (isFollowed && this.takesContexts) {
-      this.#followed.writeContexts(this.#sent, creditBytes, write);
-    }
+    const isFollowed = this.#sent < (this.#followed.at(-1) ?? 0);
+    if (isFollowed && this.takesContexts) this.#writeContexts(creditBytes, write);
     let bytes = 0;
     let number = this.#sent + 1;
     let run: LaneEntry | undefined;
@@ -373,7 +366,7 @@ export class Lane implements BoundLane {
       bytes += entry.end - entry.start;
     }
     if (run !== undefined) write(run.slab.bytes.subarray(run.start, runEnd));
-    if (isFollowed) this.#followed.note("written", this.#sent + 1, number - 1);
+    if (isFollowed) this.#noteFollowed("written", this.#sent + 1, number - 1);
     this.#sent = number - 1;
     const fresh = Math.max(0, this.#sent - this.#everSent);
     this.#everSent += fresh;
@@ -385,9 +378,9 @@ export class Lane implements BoundLane {
     if (ack.received > this.#sent) return false;
     if (ack.received > this.#received) {
       this.#tellHeld(this.#received + 1, ack.received);
-      if (this.#followed.last > 0) {
-        this.#followed.note("received", this.#received + 1, ack.received);
-        this.#followed.forgetUpTo(ack.received);
+      if (this.#followed.length > 0) {
+        this.#noteFollowed("received", this.#received + 1, ack.received);
+        this.#followed.splice(0, firstAbove(this.#followed, ack.received));
       }
       this.#received = ack.received;
     }
@@ -450,6 +443,32 @@ export class Lane implements BoundLane {
     for (let number = first; number <= last; number++) this.#entries.get(number)?.held();
   }
 
+  #follow(entry: LaneEntry, trace: StanzaTrace, number: number): void {
+    entry.trace = trace;
+    this.#followed.push(number);
+  }
+
+  /** Writes the contexts of the stanzas that go out with `creditBytes`, before all of them. */
+  #writeContexts(creditBytes: number, write: (bytes: Uint8Array) => void): void {
+    const last = this.#followed.at(-1) ?? 0;
+    let bytes = 0;
+    for (let number = this.#sent + 1; number <= last && bytes < creditBytes; number++) {
+      const { trace, start, end } = this.#entries.get(number)!;
+      if (trace?.carried !== undefined) write(trace.carried);
+      bytes += end - start;
+    }
+  }
+
+  /** Notes a step of those stanzas with these numbers that somebody follows. */
+  #noteFollowed(step: "written" | "received", first: number, last: number): void {
+    const followed = this.#followed;
+    for (let i = firstAbove(followed, first - 1); i < followed.length; i++) {
+      const number = followed[i]!;
+      if (number > last) return;
+      this.#entries.get(number)?.trace?.note(step, { lane: this.id, number });
+    }
+  }
+
   #take(): TakenEntry[] {
     this.endSlowing();
     const taken: TakenEntry[] = [];
@@ -471,7 +490,7 @@ export class Lane implements BoundLane {
     this.#everSent = number;
     this.#received = number;
     this.#settled = number;
-    this.#followed.clear();
+    this.#followed = [];
   }
 
   #settleNamed({ settled, ranges }: Ack): void {
@@ -538,4 +557,15 @@ export class Lane implements BoundLane {
     if (this.#slabs.allocatedBytes < 8 * FRAME_SLAB_BYTES) return;
     this.#slabs.compact(this.#entries.values());
   }
+}
+
+/** Returns the index of the first of rising numbers that is above `bound`; the length without one. */
+function firstAbove(numbers: readonly number[], bound: number): number {
+  let [low, high] = [0, numbers.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (numbers[middle]! > bound) high = middle;
+    else low = middle + 1;
+  }
+  return low;
 }
