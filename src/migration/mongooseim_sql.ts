@@ -1,5 +1,4 @@
 import { CausewayError } from "../base/mod.ts";
-import type { WrittenPrivacyItem } from "../services/privacy/mod.ts";
 import { BareJid, tryMakeJid } from "../xmpp/mod.ts";
 import { AccountParts } from "./account_parts.ts";
 import type { AccountSource, PlacedItem } from "./account_source.ts";
@@ -12,10 +11,10 @@ import {
   takeNodesOf,
 } from "./mongooseim_nodes.ts";
 import { tablesLeft } from "./mongooseim_left.ts";
+import { PRIVACY_TABLES, requirePrivacyTables, takePrivacyOf } from "./mongooseim_privacy.ts";
 import type { MongooseimDatabase } from "./mongooseim_rows.ts";
 import { cut, MAX_XML_BYTES, textOf, tryRead } from "./mongooseim_rows.ts";
 import type { SourceItem } from "./moved_account.ts";
-import { MAX_PRIVACY_ITEMS } from "./privacy_parts.ts";
 import { shown } from "./shown.ts";
 
 /** Names of accounts that are read at once. */
@@ -24,11 +23,6 @@ const PAGE = 1_000;
 const MAX_CONTACTS = 11_000;
 const MAX_GROUP_ROWS = 100_000;
 const MAX_PRIVATE_ROWS = 1000;
-const MAX_PRIVACY_LISTS = 1_000;
-/** Bytes of all rules of an account that are read. */
-const MAX_RULES_BYTES = 16_777_216;
-/** Characters of what a rule is about that are read: one more than a JID has bytes at most. */
-const MAX_RULE_VALUE = 3_072;
 /** Bytes of all elements of an account's private storage that are read. */
 const MAX_ELEMENTS_BYTES = 16_777_216;
 
@@ -48,12 +42,7 @@ const TABLES: Readonly<Record<string, readonly string[]>> = {
   vcard: ["server", "username", "vcard"],
   private_storage: ["server", "username", "namespace", "data"],
   last: ["server", "username", "seconds", "state"],
-  privacy_list: ["server", "username", "name", "id"],
-  privacy_default_list: ["server", "username", "name"],
-  privacy_list_data: [
-    ...["id", "t", "value", "action", "ord", "match_all"],
-    ...["match_iq", "match_message", "match_presence_in", "match_presence_out"],
-  ],
+  ...PRIVACY_TABLES,
   offline_message: ["id", "timestamp", "expire", "server", "username", "from_jid", "packet"],
 };
 
@@ -68,7 +57,6 @@ const ORDERS: Readonly<Record<string, string>> = {
   rosterusers: "jid",
   rostergroups: "jid, grp",
   private_storage: "namespace",
-  privacy_list: "name",
   offline_message: "id",
 };
 
@@ -86,24 +74,6 @@ interface LeftTable {
 /** Tables with data of accounts that is not taken. A table without these columns is not looked at. */
 const LEFT_TABLES: Readonly<Record<string, LeftTable>> = {
   mam_server_user: { key: ["server", "user_name"], reason: "message archives are not taken" },
-};
-
-/** Tables of privacy lists. Without one of them, whom people have blocked is not known. */
-const PRIVACY_TABLES = ["privacy_list", "privacy_default_list", "privacy_list_data"];
-
-/** Types of rules of privacy lists. One for everybody has none. */
-const PRIVACY_TYPES: Readonly<Record<string, string>> = {
-  j: "jid",
-  g: "group",
-  s: "subscription",
-};
-
-/** Kinds of stanzas that a rule may be about, by their columns. */
-const PRIVACY_KINDS: Readonly<Record<string, string>> = {
-  match_iq: "iq",
-  match_message: "message",
-  match_presence_in: "presence-in",
-  match_presence_out: "presence-out",
 };
 
 const SUBSCRIPTIONS: Readonly<Record<string, string>> = {
@@ -156,14 +126,7 @@ export class MongooseimSql implements AccountSource {
             }, as MongooseIM has it since 5.0`),
       );
     }
-    const missing = PRIVACY_TABLES.filter((table) => !columns.has(table));
-    if (missing.length > 0 && missing.length < PRIVACY_TABLES.length) {
-      throw new CausewayError(
-        "migration/no-tables",
-        `Cannot read ${database.place}: ${missing.join(" or ")} is missing, or this role may not ` +
-          "read it: grant it SELECT, as people would lose their block lists",
-      );
-    }
+    requirePrivacyTables(database.place, new Set(columns.keys()));
     const tables = Object.keys(TABLES).filter((table) => columns.has(table));
     const left = Object.entries(LEFT_TABLES)
       .filter(([table, { key }]) => key.every((column) => columns.get(table)?.has(column) === true))
@@ -240,7 +203,7 @@ export class MongooseimSql implements AccountSource {
     await this.#roster(parts, key);
     await this.#vcard(parts, key);
     await this.#private(parts, key);
-    await this.#privacy(parts, key);
+    if (this.#tables.has("privacy_list")) await takePrivacyOf(parts, key, this.#database);
     await this.#last(parts, key);
     await this.#offline(parts, key);
     if (this.#tables.has("pubsub_nodes")) await takeNodesOf(parts, this.#database);
@@ -339,52 +302,6 @@ export class MongooseimSql implements AccountSource {
     }
   }
 
-  async #privacy(parts: AccountParts, key: readonly [string, string]): Promise<void> {
-    const [chosen] = await this.#rows("privacy_default_list", cut("name"), key, 1);
-    const defaultName = textOf(chosen?.["name"]);
-    if (chosen !== undefined) parts.defaultPrivacyList(defaultName);
-    const lists = await this.#rows(
-      "privacy_list",
-      `id, ${cut("name")}`,
-      key,
-      MAX_PRIVACY_LISTS + 1,
-    );
-    if (lists.length > MAX_PRIVACY_LISTS) {
-      parts.note("privacy", `lists after the first ${MAX_PRIVACY_LISTS} are not read`);
-    }
-    let room = MAX_RULES_BYTES;
-    const isDefault = (row: Readonly<Record<string, unknown>>) =>
-      textOf(row["name"]) === defaultName;
-    const read = lists.slice(0, MAX_PRIVACY_LISTS)
-      .toSorted((one, other) => Number(isDefault(other)) - Number(isDefault(one)));
-    for (const { id, name } of read) {
-      const rules = `FROM privacy_list_data WHERE id = ? ORDER BY ord LIMIT ${
-        MAX_PRIVACY_ITEMS + 1
-      }`;
-      const number = [Number(textOf(id))];
-      const [size] = await this.#database.query(
-        `SELECT sum(octet_length(value)) AS bytes FROM (SELECT value ${rules}) AS rules`,
-        number,
-      );
-      room -= Number(textOf(size?.["bytes"]));
-      if (room < 0) {
-        const reason = `rules of lists after the first ${MAX_RULES_BYTES} bytes are not read`;
-        return parts.note("privacy", reason);
-      }
-      const rows = await this.#database.query(
-        `SELECT t, left(value, ${MAX_RULE_VALUE}) AS value, action, ord, match_all, ` +
-          `${Object.keys(PRIVACY_KINDS).join(", ")} ${rules}`,
-        number,
-      );
-      const items = rows.map(privacyItemOf);
-      const idle = items.filter((item) => item === undefined).length;
-      if (idle > 0) {
-        parts.note("privacy", `list ${shown(textOf(name))}: ${idle} of its rules match no stanza`);
-      }
-      parts.privacyList(textOf(name), items.filter((item) => item !== undefined));
-    }
-  }
-
   async #last(parts: AccountParts, key: readonly [string, string]): Promise<void> {
     const [row] = await this.#rows("last", `seconds, ${cut("state")}`, key, 1);
     if (row !== undefined) parts.lastLogout(Number(row["seconds"]) * 1000, textOf(row["state"]));
@@ -473,27 +390,6 @@ function takeDetails(parts: AccountParts, details: string): void {
       : [shared, ...written];
     parts.secret(hash === "1" ? "SHA-1" : "SHA-256", { salt, iterations, storedKey, serverKey });
   }
-}
-
-/**
- * Reads a rule of a privacy list; undefined for one that is about no stanza. An entry of a block list
- * is a rule with an action of its own.
- */
-function privacyItemOf(row: Readonly<Record<string, unknown>>): WrittenPrivacyItem | undefined {
-  const [type, action] = [textOf(row["t"]).trim(), textOf(row["action"]).trim()];
-  const isBlock = action === "b";
-  const isAbout = (column: string) => ["true", "1"].includes(textOf(row[column]));
-  const isForAll = isBlock || isAbout("match_all");
-  const kinds = Object.entries(PRIVACY_KINDS)
-    .flatMap(([column, kind]) => isAbout(column) ? [kind] : []);
-  if (!isForAll && kinds.length === 0) return undefined;
-  return {
-    type: type === "n" ? undefined : PRIVACY_TYPES[type] ?? type,
-    value: textOf(row["value"]),
-    action: isBlock || action === "d" ? "deny" : action === "a" ? "allow" : action,
-    order: String(Number(textOf(row["ord"]))),
-    kinds: isForAll ? [] : kinds,
-  };
 }
 
 /** Returns the milliseconds of a time in microseconds, as MongooseIM stores it, or in seconds. */

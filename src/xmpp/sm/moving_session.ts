@@ -127,7 +127,7 @@ export interface FollowedSession {
   caughtUp(isSure?: boolean): void;
 }
 
-/** How a session came from another node. */
+/** The way by which a session came from another node. */
 export interface SessionOrigin {
   /** Incarnation of the process that gave it. */
   readonly process: number;
