@@ -24,6 +24,7 @@ class SlowPlace extends Nodes {
 
 for (const isCut of [false, true]) {
   const which = isCut ? "has gone" : "is still open";
+
   Deno.test(`a client that asks again while its session gets its place there has it, though its first stream ${which}`, async () => {
     await using nodes = new SlowPlace();
     const [one, two] = nodes.all as [TestNode, TestNode];
@@ -47,6 +48,18 @@ for (const isCut of [false, true]) {
     assert.equal(nodes.world.claims.get(HOME), two);
     assert.equal(two.metric("causeway_resumed_elsewhere_total"), 1);
   });
+}
+
+/** Lets a client of the second node resume a session of the first, and go while GIVEN is on its way. */
+async function goWhileGiven(nodes: Nodes, id: string): Promise<void> {
+  const [one, two] = nodes.all as [TestNode, TestNode];
+  const isSent = (type: number) => nodes.between.sent.some((each) => each.type === type);
+  nodes.between.delayMs = (from) => from === one && isSent(FRAME_TYPE.have) ? 100 : 0;
+  const peer = await two.greet();
+  peer.send(resume(id, 0));
+  await settle();
+  assert.ok(isSent(FRAME_TYPE.given));
+  peer.cut();
 }
 
 Deno.test("a client that asks at any other node while its session gets its place has it there", async () => {
@@ -123,13 +136,7 @@ Deno.test("a client that goes while its session is being given finds it at the n
   await using nodes = new Nodes(2);
   const [one, two] = nodes.all as [TestNode, TestNode];
   const id = await sleepAt(one, "m1");
-  const first = await two.greet();
-  const isSent = (type: number) => nodes.between.sent.some((each) => each.type === type);
-  nodes.between.delayMs = (from) => from === one && isSent(FRAME_TYPE.have) ? 100 : 0;
-  first.send(resume(id, 0));
-  await settle();
-  assert.ok(isSent(FRAME_TYPE.given));
-  first.cut(); // GIVEN is on its way
+  await goWhileGiven(nodes, id);
   await nodes.pass(1_000);
   const again = await two.greet();
   await again.exchange(resume(id, 0), resumed(id, 0));
@@ -139,15 +146,9 @@ Deno.test("a client that goes while its session is being given finds it at the n
 
 Deno.test("a client that goes while its session is being given, and logs in at another node, stays there", async () => {
   await using nodes = new Nodes(3);
-  const [one, two, three] = nodes.all as [TestNode, TestNode, TestNode];
+  const [one, , three] = nodes.all as [TestNode, TestNode, TestNode];
   const id = await sleepAt(one, "m1");
-  const first = await two.greet();
-  const isSent = (type: number) => nodes.between.sent.some((each) => each.type === type);
-  nodes.between.delayMs = (from) => from === one && isSent(FRAME_TYPE.have) ? 100 : 0;
-  first.send(resume(id, 0));
-  await settle();
-  assert.ok(isSent(FRAME_TYPE.given));
-  first.cut(); // GIVEN is on its way
+  await goWhileGiven(nodes, id);
   const { peer } = await three.enter();
   await nodes.pass(6_000);
   assert.equal(peer.isClosed, false);
@@ -160,13 +161,7 @@ Deno.test("a client that goes while its session is being given, and logs in at i
   await using nodes = new SlowPlace();
   const [one, two] = nodes.all as [TestNode, TestNode];
   const id = await sleepAt(one, "m1");
-  const first = await two.greet();
-  const isSent = (type: number) => nodes.between.sent.some((each) => each.type === type);
-  nodes.between.delayMs = (from) => from === one && isSent(FRAME_TYPE.have) ? 100 : 0;
-  first.send(resume(id, 0));
-  await settle();
-  assert.ok(isSent(FRAME_TYPE.given));
-  first.cut(); // GIVEN is on its way
+  await goWhileGiven(nodes, id);
   const login = await two.greet();
   const bound = bind(login, "home");
   await nodes.pass(200);
